@@ -1,0 +1,2 @@
+//! The `tickless` program.
+fn main() {}

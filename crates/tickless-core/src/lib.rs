@@ -1,0 +1,5 @@
+//! Linux's timer algorithms for programs: no operating system, no allocation to arm.
+#![no_std]
+#![warn(missing_docs)]
+
+pub mod time;

@@ -1,0 +1,1 @@
+//! Timers for programs: the host platform and the public API.
