@@ -1,0 +1,234 @@
+//! Circular lists of timers, threaded through the timers themselves.
+//!
+//! The wheel keeps every pending timer on one of a fixed number of lists. A list is
+//! circular through a head that lives in [`Lists`], so that
+//! - unlinking needs neither the list's number nor a search, whatever list a node was
+//!   moved to in the meantime;
+//! - moving a whole list behind another is four stores (constant-time merge, D6);
+//! - whether a list has run empty shows in the node's neighbours.
+//!
+//! Ground rules: all unsafe code of the lists is in this file. A node is known to the rest
+//! of the core as a [`WheelRef`], whose constructor carries the promise that makes every
+//! later use safe.
+
+use crate::time::Ns;
+use alloc::boxed::Box;
+use core::cell::Cell;
+use core::ptr::NonNull;
+
+/// The two pointers that a list's head and a list's members have in common.
+#[repr(C)]
+#[derive(Debug)]
+struct Ends {
+    next: Cell<*const Ends>,
+    prev: Cell<*const Ends>,
+}
+
+impl Ends {
+    const UNLINKED: Ends =
+        Ends { next: Cell::new(core::ptr::null()), prev: Cell::new(core::ptr::null()) };
+}
+
+/// What a timer must embed, as its first field, to live in a [`Wheel`](crate::wheel::Wheel).
+/// 32 bytes.
+#[repr(C)]
+#[derive(Debug)]
+pub struct WheelLink {
+    ends: Ends,
+    deadline: Cell<Ns>,
+    place: Cell<u64>,
+}
+
+impl WheelLink {
+    /// A node that is on no list.
+    pub const fn new() -> WheelLink {
+        WheelLink { ends: Ends::UNLINKED, deadline: Cell::new(Ns::ZERO), place: Cell::new(0) }
+    }
+}
+
+impl Default for WheelLink {
+    fn default() -> Self {
+        WheelLink::new()
+    }
+}
+
+/// A timer as the wheel sees it. Copying it copies the reference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WheelRef(NonNull<WheelLink>);
+
+impl WheelRef {
+    /// Hands a node to the wheel's world.
+    ///
+    /// # Safety
+    /// For as long as this reference or a copy of it is used, and in any case until the node
+    /// has been taken off the list it is put on:
+    /// - the node stays valid and does not move;
+    /// - nothing reads or writes its fields but through references like this one;
+    /// - all uses, and all uses of the [`Lists`] it is put on, are serialised (one thread, or
+    ///   one lock).
+    pub unsafe fn new(node: NonNull<WheelLink>) -> WheelRef {
+        WheelRef(node)
+    }
+
+    /// The node's address.
+    pub fn as_ptr(self) -> NonNull<WheelLink> {
+        self.0
+    }
+
+    /// Is the node on a list?
+    pub fn is_linked(self) -> bool {
+        !self.link().ends.next.get().is_null()
+    }
+
+    /// The deadline its owner asked for.
+    pub fn deadline(self) -> Ns {
+        self.link().deadline.get()
+    }
+
+    pub(crate) fn set_deadline(self, deadline: Ns) {
+        self.link().deadline.set(deadline);
+    }
+
+    /// The wheel's own notes about where the node belongs.
+    pub(crate) fn place(self) -> u64 {
+        self.link().place.get()
+    }
+
+    pub(crate) fn set_place(self, place: u64) {
+        self.link().place.set(place);
+    }
+
+    fn link(&self) -> &WheelLink {
+        // SAFETY: `new` promised a valid, unmoved node whose uses are serialised; its fields
+        // are cells, so no reference to it claims to be the only one.
+        unsafe { self.0.as_ref() }
+    }
+
+    fn ends(self) -> *const Ends {
+        // `WheelLink` is `repr(C)` and starts with its `Ends`.
+        self.0.as_ptr().cast_const().cast()
+    }
+}
+
+/// A fixed number of lists.
+#[derive(Debug)]
+pub struct Lists {
+    heads: NonNull<Ends>,
+    count: usize,
+}
+
+// SAFETY: the heads belong to this value alone, and `WheelRef::new` made every caller promise
+// that the nodes on the lists are used by whoever holds the lists, and by nobody else.
+unsafe impl Send for Lists {}
+
+impl Lists {
+    /// `count` empty lists. The only allocation of the wheel's whole life.
+    pub fn new(count: usize) -> Lists {
+        let heads: Box<[Ends]> = (0..count).map(|_| Ends::UNLINKED).collect();
+        let heads = NonNull::from(Box::leak(heads)).cast::<Ends>();
+        let lists = Lists { heads, count };
+        for list in 0..count {
+            lists.make_empty(lists.head(list));
+        }
+        lists
+    }
+
+    /// Puts an unlinked node at the end of a list. O(1).
+    pub fn push_back(&mut self, list: usize, node: WheelRef) {
+        debug_assert!(!node.is_linked());
+        let head = self.head(list);
+        let last = at(head).prev.get();
+        at(node.ends()).next.set(head);
+        at(node.ends()).prev.set(last);
+        at(last).next.set(node.ends());
+        at(head).prev.set(node.ends());
+    }
+
+    /// Takes a node off whatever list of these it is on. O(1). Returns that list's number if
+    /// the node was its last one.
+    pub fn unlink(&mut self, node: WheelRef) -> Option<usize> {
+        debug_assert!(node.is_linked());
+        let ends = at(node.ends());
+        let (next, prev) = (ends.next.replace(core::ptr::null()), ends.prev.get());
+        at(prev).next.set(next);
+        at(next).prev.set(prev);
+        // Only a head can be both neighbours of a node.
+        if next == prev { Some(self.number_of(next)) } else { None }
+    }
+
+    /// The first node of a list.
+    pub fn front(&self, list: usize) -> Option<WheelRef> {
+        let head = self.head(list);
+        let first = at(head).next.get();
+        if first == head { None } else { Some(as_node(first)) }
+    }
+
+    /// The node after `node`, on the same list.
+    pub fn after(&self, node: WheelRef) -> Option<WheelRef> {
+        let next = at(node.ends()).next.get();
+        if self.is_head(next) { None } else { Some(as_node(next)) }
+    }
+
+    /// Moves everything on `from` behind everything on `onto`, in order. O(1).
+    pub fn splice(&mut self, from: usize, onto: usize) {
+        let (from, onto) = (self.head(from), self.head(onto));
+        let (first, last) = (at(from).next.get(), at(from).prev.get());
+        if first == from {
+            return;
+        }
+        let end = at(onto).prev.get();
+        at(end).next.set(first);
+        at(first).prev.set(end);
+        at(last).next.set(onto);
+        at(onto).prev.set(last);
+        self.make_empty(from);
+    }
+
+    /// Is there nothing on this list?
+    pub fn is_empty(&self, list: usize) -> bool {
+        self.front(list).is_none()
+    }
+
+    fn make_empty(&self, head: *const Ends) {
+        at(head).next.set(head);
+        at(head).prev.set(head);
+    }
+
+    fn head(&self, list: usize) -> *const Ends {
+        assert!(list < self.count, "there is no list {list}");
+        // SAFETY: `list` is within the allocation of `count` heads.
+        unsafe { self.heads.as_ptr().cast_const().add(list) }
+    }
+
+    fn is_head(&self, ends: *const Ends) -> bool {
+        self.number_of(ends) < self.count
+    }
+
+    /// A head's number; at least `count` for what is no head.
+    fn number_of(&self, ends: *const Ends) -> usize {
+        let bytes = (ends as usize).wrapping_sub(self.heads.as_ptr() as usize);
+        bytes / size_of::<Ends>()
+    }
+}
+
+impl Drop for Lists {
+    fn drop(&mut self) {
+        let heads = core::ptr::slice_from_raw_parts_mut(self.heads.as_ptr(), self.count);
+        // SAFETY: `new` leaked exactly this slice, and nothing else frees it.
+        drop(unsafe { Box::from_raw(heads) });
+    }
+}
+
+fn at<'a>(ends: *const Ends) -> &'a Ends {
+    // SAFETY: `ends` came from a head, which lives as long as its `Lists`, or from a linked
+    // node, which `WheelRef::new` promised stays valid while it is linked. The reference does
+    // not outlive the expression it is used in.
+    unsafe { &*ends }
+}
+
+fn as_node(ends: *const Ends) -> WheelRef {
+    // Not a head, so it is the first field of a `WheelLink`, and pointers to members are only
+    // ever made from a `WheelRef`, so they may reach the whole node.
+    // SAFETY: a linked node is not null.
+    WheelRef(unsafe { NonNull::new_unchecked(ends.cast_mut().cast()) })
+}

@@ -1,0 +1,587 @@
+//! The timer wheel: timeouts that are armed often, pushed out often, and seldom fire.
+//!
+//! Used by every base for coarse timers, and by `LocalTimers` directly. It has no lock and no
+//! clock: whoever owns it passes the present in.
+//!
+//! # Levels
+//!
+//! | level | granule, ticks | reaches, ticks | with a 1 ms tick |
+//! |---|---|---|---|
+//! | 0 | 1 | 63 | 1 ms up to 63 ms |
+//! | 1 | 8 | 497 | 8 ms up to 0.5 s |
+//! | 2 | 64 | 3,972 | 64 ms up to 4 s |
+//! | 3 | 512 | 31,776 | 0.5 s up to 32 s |
+//! | 4 | 4,096 | 254,201 | 4 s up to 4 min |
+//! | 5 | 32,768 | 2,033,602 | 33 s up to 34 min |
+//! | 6 | 262,144 | 16,268,816 | 4 min up to 4.5 h |
+//! | 7 | 2,097,152 | 130,150,524 | 35 min up to 36 h |
+//! | 8 | 16,777,216 | 1,040,187,392 | 4.7 h up to 12 days |
+//!
+//! A timer goes into the level that reaches its distance and stays there: nothing cascades.
+//! Its expiry is rounded up to the level's granule, at most 1/7.7 of the distance.
+//! Source: the wheel that Linux has had since 4.8 (T. Gleixner, "timers: Switch to a
+//! non-cascading wheel", 2016). Beyond the last level the *distance* is clamped and the rest
+//! is armed when that has passed (D7, W5).
+//!
+//! # Guarantees
+//!
+//! W1 never early, late by less than a granule; W2 bounded work on request; W3 the next event
+//! is exact; W4 timers that fall on one instant fire as armed; D5 the clock never goes back
+//! and jumps over empty time; D6 collecting is constant work per bucket.
+//!
+//! # Pushing out
+//!
+//! Re-arming a pending timer to a later time is what servers do most, and with a million
+//! timers each list neighbour touched is a cache miss. [`PushOut::Lazy`] therefore touches the
+//! timer alone: it is *counted* in the bucket where it belongs and stays on the list where it
+//! is until that list comes due; then it is moved, once, to where it is counted. Everything
+//! that is asked of the wheel (next event, expiry) goes by the counts, so it wakes nobody
+//! early. The price: a timer that was pushed out lines up among those of its instant when it
+//! is moved, not when it was pushed out. [`PushOut::Eager`] is the textbook way.
+
+use crate::link::{Lists, WheelRef};
+use crate::tick::Tick;
+use crate::time::Ns;
+use alloc::boxed::Box;
+
+/// Number of levels.
+pub const LEVELS: usize = 9;
+/// Buckets a level: one word of bitmap.
+pub const SLOTS: usize = 64;
+const BUCKETS: usize = LEVELS * SLOTS;
+/// What has come due and waits to be popped.
+const DUE: usize = BUCKETS;
+/// What has come due since the last advance, or was armed for the past: popped from the next
+/// advance on, so that a callback which re-arms itself for the past cannot hold one up forever.
+const OVERDUE: usize = BUCKETS + 1;
+/// The farthest distance in ticks that the top level can hold at any alignment.
+pub const REACH: u64 = 62 << (3 * (LEVELS - 1));
+
+/// How re-arming a pending timer to a later time is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PushOut {
+    /// Only the timer itself is touched; its list follows when the old bucket comes due.
+    #[default]
+    Lazy,
+    /// The timer moves to its new bucket at once. Order among equals is exactly as armed.
+    Eager,
+}
+
+/// Does a pending timer keep a CPU awake?
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Wakes {
+    /// The next event takes it into account.
+    #[default]
+    Yes,
+    /// Deferrable: fires with the first advance after its expiry, causes none.
+    No,
+}
+
+/// A hierarchical timer wheel. Arm, re-arm and cancel are O(1) and allocate nothing.
+#[derive(Debug)]
+pub struct Wheel {
+    tick: Tick,
+    push_out: PushOut,
+    /// Everything due at or before this tick is on `DUE` or `OVERDUE`.
+    clk: u64,
+    /// When the tick after `clk` begins: an arm before that need not move the clock.
+    clk_until: Ns,
+    /// How far `advance` was told to go.
+    target: u64,
+    /// At or before the earliest bucket that is occupied or live.
+    next_mark: u64,
+    lists: Lists,
+    /// Buckets whose list is not empty.
+    occupied: [u64; LEVELS],
+    /// Buckets that hold a count.
+    live: [u64; LEVELS],
+    /// How many non-deferrable timers expire with each bucket, wherever their list is.
+    counts: Box<[u32; BUCKETS]>,
+    /// The same for what has come due.
+    due_live: usize,
+    len: usize,
+    relocated: u64,
+}
+
+/// What [`Wheel::check`] found broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WheelFault {
+    /// A bucket's bit does not say whether its list is empty.
+    Occupied {
+        /// The bucket.
+        bucket: usize,
+    },
+    /// A timer would fire before its deadline (W1).
+    Early {
+        /// The deadline.
+        deadline: Ns,
+    },
+    /// A timer is neither on its own list nor known to be on another (D2).
+    Misplaced {
+        /// The list it was found on.
+        list: usize,
+        /// Its deadline.
+        deadline: Ns,
+    },
+    /// A bucket's count is not the number of timers that expire with it (W3).
+    Count {
+        /// The bucket.
+        bucket: usize,
+        /// What the wheel believes.
+        counted: u32,
+        /// What is there.
+        found: u32,
+    },
+    /// The number of pending timers is wrong.
+    Length {
+        /// What the wheel believes.
+        believed: usize,
+        /// What is there.
+        found: usize,
+    },
+    /// The bound on the next bucket lies after it (D4).
+    LateMark {
+        /// The bound, in ticks.
+        believed: u64,
+        /// The earliest bucket, in ticks.
+        found: u64,
+    },
+}
+
+/// Where a timer belongs: its effective expiry in ticks, its level, and notes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place(u64);
+
+const DEFERRABLE: u64 = 1;
+/// On an earlier list than the one it is counted in.
+const MOVED: u64 = 2;
+/// The deadline lies beyond what the effective expiry says.
+const CLAMPED: u64 = 4;
+
+impl Place {
+    fn new(expiry: u64, level: usize, notes: u64) -> Place {
+        Place(expiry << 7 | (level as u64) << 3 | notes)
+    }
+
+    fn of(node: WheelRef) -> Place {
+        Place(node.place())
+    }
+
+    fn expiry(self) -> u64 {
+        self.0 >> 7
+    }
+
+    fn level(self) -> usize {
+        (self.0 >> 3 & 15) as usize
+    }
+
+    fn has(self, notes: u64) -> bool {
+        self.0 & notes != 0
+    }
+
+    fn slot(self) -> u64 {
+        self.expiry() >> (3 * self.level()) & (SLOTS as u64 - 1)
+    }
+
+    fn bucket(self) -> usize {
+        self.level() * SLOTS + self.slot() as usize
+    }
+
+    /// Equal but for the notes.
+    fn same_bucket(self, other: Place) -> bool {
+        self.0 >> 3 == other.0 >> 3
+    }
+}
+
+impl Wheel {
+    /// An empty wheel whose clock stands at `now`. Allocates its buckets, 12 KiB, once.
+    pub fn new(tick: Tick, push_out: PushOut, now: Ns) -> Wheel {
+        let clk = tick.floor(now);
+        Wheel {
+            tick,
+            push_out,
+            clk,
+            clk_until: tick.start(clk + 1),
+            target: clk,
+            next_mark: u64::MAX,
+            lists: Lists::new(BUCKETS + 2),
+            occupied: [0; LEVELS],
+            live: [0; LEVELS],
+            counts: Box::new([0; BUCKETS]),
+            due_live: 0,
+            len: 0,
+            relocated: 0,
+        }
+    }
+
+    /// Number of pending timers, deferrable ones and those that wait to be popped included.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Is no timer pending?
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The tick it counts in.
+    pub fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// How often a pushed-out timer was moved to the list where it belongs.
+    pub fn relocated(&self) -> u64 {
+        self.relocated
+    }
+
+    /// Arms an idle timer or re-arms a pending one. Returns when it will be due: never before
+    /// `deadline`, and [`Ns::NEVER`] if it is deferrable. O(1).
+    ///
+    /// `now` may be older than what the wheel has seen; it is only used to keep far timers
+    /// from being rounded as if they had been armed in the past. A deadline that has passed
+    /// comes due with the next [`advance`](Wheel::advance).
+    pub fn arm(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
+        self.forward(now);
+        let deferrable = if wakes == Wakes::No { DEFERRABLE } else { 0 };
+        let place = self.placement(deadline, deferrable);
+        if node.is_linked() {
+            if self.push_out == PushOut::Lazy && self.push_out(node, deadline, place) {
+                return self.wakes_at(place);
+            }
+            self.unlink(node);
+        }
+        node.set_deadline(deadline);
+        self.enqueue(node, place);
+        self.len += 1;
+        self.wakes_at(place)
+    }
+
+    /// Arms an idle timer, or re-arms a pending one if that makes it earlier. O(1).
+    pub fn reduce(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
+        if node.is_linked() && node.deadline() <= deadline {
+            return self.wakes_at(Place::of(node));
+        }
+        self.arm(node, deadline, now, wakes)
+    }
+
+    /// Takes a pending timer off. O(1).
+    pub fn cancel(&mut self, node: WheelRef) {
+        self.unlink(node);
+    }
+
+    /// Tells the wheel the time. What has come due by then is popped afterwards; what is armed
+    /// for the past from here on waits for the next call. O(1).
+    pub fn advance(&mut self, now: Ns) {
+        self.target = self.target.max(self.tick.floor(now));
+        self.lists.splice(OVERDUE, DUE);
+    }
+
+    /// The next timer that is due by the time of the last [`advance`](Wheel::advance), in order
+    /// of expiry, taken off the wheel. Each call costs O(1) amortised; `budget` is lowered by
+    /// one for every timer looked at, and at zero nothing more is popped (W2): what is left
+    /// stays first in line and can still be cancelled.
+    pub fn pop(&mut self, budget: &mut usize) -> Option<WheelRef> {
+        loop {
+            let Some(node) = self.lists.front(DUE) else {
+                if self.step() {
+                    continue;
+                }
+                return None;
+            };
+            if *budget == 0 {
+                return None;
+            }
+            *budget -= 1;
+            let place = Place::of(node);
+            if place.has(MOVED | CLAMPED) && self.relocate(node, place) {
+                continue;
+            }
+            self.unlink(node);
+            return Some(node);
+        }
+    }
+
+    /// When the next timer comes due, or [`Ns::NEVER`]. Exact to the tick (W3), deferrable
+    /// timers left out. A value that has passed means that something is due. O(levels).
+    pub fn next_event(&self) -> Ns {
+        if self.due_live > 0 {
+            return self.tick.start(self.clk);
+        }
+        match self.earliest(&self.live) {
+            u64::MAX => Ns::NEVER,
+            tick => self.tick.start(tick),
+        }
+    }
+
+    /// Visits every pending timer, in no particular order.
+    pub fn for_each(&self, mut visit: impl FnMut(WheelRef)) {
+        for list in 0..BUCKETS + 2 {
+            let mut at = self.lists.front(list);
+            while let Some(node) = at {
+                at = self.lists.after(node);
+                visit(node);
+            }
+        }
+    }
+
+    /// Walks everything and compares it with what the wheel believes. O(n); for tests and for
+    /// the doubtful.
+    pub fn check(&self) -> Result<(), WheelFault> {
+        let mut counts = [0u32; BUCKETS];
+        let (mut due_live, mut len) = (0, 0);
+        let mut fault = None;
+        for list in 0..BUCKETS + 2 {
+            let mut at = self.lists.front(list);
+            if list < BUCKETS
+                && at.is_some() != (self.occupied[list / SLOTS] >> (list % SLOTS) & 1 == 1)
+            {
+                return Err(WheelFault::Occupied { bucket: list });
+            }
+            while let Some(node) = at {
+                at = self.lists.after(node);
+                len += 1;
+                let place = Place::of(node);
+                let due = place.expiry() <= self.clk;
+                if self.tick.start(place.expiry()) < node.deadline()
+                    && !place.has(CLAMPED)
+                    && !due
+                {
+                    fault = Some(WheelFault::Early { deadline: node.deadline() });
+                }
+                let at_home = if due { list >= BUCKETS } else { list == place.bucket() };
+                if !at_home && !place.has(MOVED) {
+                    fault = Some(WheelFault::Misplaced { list, deadline: node.deadline() });
+                }
+                match (place.has(DEFERRABLE), due) {
+                    (true, _) => {}
+                    (false, true) => due_live += 1,
+                    (false, false) => counts[place.bucket()] += 1,
+                }
+            }
+        }
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        for (bucket, &count) in counts.iter().enumerate() {
+            let live = self.live[bucket / SLOTS] >> (bucket % SLOTS) & 1 == 1;
+            if count != self.counts[bucket] || live != (count > 0) {
+                return Err(WheelFault::Count { bucket, counted: self.counts[bucket], found: count });
+            }
+        }
+        if len != self.len || due_live != self.due_live {
+            return Err(WheelFault::Length { believed: self.len, found: len });
+        }
+        let marked = self.earliest(&self.occupied).min(self.earliest(&self.live));
+        if self.next_mark > marked {
+            return Err(WheelFault::LateMark { believed: self.next_mark, found: marked });
+        }
+        Ok(())
+    }
+
+    fn wakes_at(&self, place: Place) -> Ns {
+        if place.has(DEFERRABLE) { Ns::NEVER } else { self.tick.start(place.expiry()) }
+    }
+
+    /// Brings the clock to the present without looking at any timer.
+    fn forward(&mut self, now: Ns) {
+        if now < self.clk_until {
+            return;
+        }
+        let to = self.tick.floor(now);
+        while self.next_mark <= to {
+            let next = self.next_marked();
+            if next <= to {
+                self.collect(next);
+            }
+        }
+        self.set_clk(to);
+    }
+
+    /// Goes on to the next bucket that has come due by the target, if there is one.
+    fn step(&mut self) -> bool {
+        if self.next_mark <= self.target {
+            let next = self.next_marked();
+            if next <= self.target {
+                self.collect(next);
+                return true;
+            }
+        }
+        if self.target > self.clk {
+            self.set_clk(self.target);
+        }
+        false
+    }
+
+    fn set_clk(&mut self, clk: u64) {
+        debug_assert!(clk >= self.clk, "the wheel's clock went back");
+        self.clk = clk;
+        self.clk_until = self.tick.start(clk + 1);
+    }
+
+    /// Collects the buckets that expire at `clk`, the coarsest first: of timers with one
+    /// deadline, those on the higher level were armed earlier (W4).
+    fn collect(&mut self, clk: u64) {
+        self.set_clk(clk);
+        // What no advance has asked for yet lines up behind what was armed for the past.
+        let onto = if clk <= self.target { DUE } else { OVERDUE };
+        for level in (0..LEVELS).rev() {
+            if clk.trailing_zeros() < 3 * level as u32 {
+                continue;
+            }
+            let bucket = Place::new(clk, level, 0).bucket();
+            let bit = 1 << (bucket % SLOTS);
+            if self.occupied[level] & bit != 0 {
+                self.occupied[level] &= !bit;
+                self.lists.splice(bucket, onto);
+            }
+            if self.live[level] & bit != 0 {
+                self.live[level] &= !bit;
+                self.due_live += core::mem::take(&mut self.counts[bucket]) as usize;
+            }
+        }
+    }
+
+    /// Where a timer with this deadline belongs, seen from the present.
+    fn placement(&self, deadline: Ns, notes: u64) -> Place {
+        let tick = self.tick.ceil(deadline);
+        if tick <= self.clk {
+            return Place::new(self.clk, 0, notes);
+        }
+        let delta = tick - self.clk;
+        if delta > REACH {
+            let top = LEVELS - 1;
+            return Place::new(round_up(self.clk + REACH, top), top, notes | CLAMPED);
+        }
+        let level = level_of(delta);
+        Place::new(round_up(tick, level), level, notes)
+    }
+
+    fn enqueue(&mut self, node: WheelRef, place: Place) {
+        node.set_place(place.0);
+        if place.expiry() <= self.clk {
+            self.lists.push_back(OVERDUE, node);
+        } else {
+            self.lists.push_back(place.bucket(), node);
+            self.occupied[place.level()] |= 1 << place.slot();
+        }
+        self.count(place);
+    }
+
+    fn unlink(&mut self, node: WheelRef) {
+        self.uncount(Place::of(node));
+        self.take_off_list(node);
+        self.len -= 1;
+    }
+
+    fn take_off_list(&mut self, node: WheelRef) {
+        if let Some(list) = self.lists.unlink(node)
+            && list < BUCKETS
+        {
+            self.occupied[list / SLOTS] &= !(1 << (list % SLOTS));
+        }
+    }
+
+    fn count(&mut self, place: Place) {
+        if place.expiry() > self.clk {
+            self.next_mark = self.next_mark.min(place.expiry());
+        }
+        if place.has(DEFERRABLE) {
+            return;
+        }
+        if place.expiry() <= self.clk {
+            self.due_live += 1;
+        } else {
+            self.counts[place.bucket()] += 1;
+            self.live[place.level()] |= 1 << place.slot();
+        }
+    }
+
+    fn uncount(&mut self, place: Place) {
+        if place.has(DEFERRABLE) {
+            return;
+        }
+        if place.expiry() <= self.clk {
+            self.due_live -= 1;
+            return;
+        }
+        let count = &mut self.counts[place.bucket()];
+        *count -= 1;
+        if *count == 0 {
+            self.live[place.level()] &= !(1 << place.slot());
+        }
+    }
+
+    /// Re-arms a pending timer without touching its list, if that is possible.
+    fn push_out(&mut self, node: WheelRef, deadline: Ns, place: Place) -> bool {
+        let old = Place::of(node);
+        if place.expiry() < old.expiry() || place.expiry() <= self.clk {
+            return false;
+        }
+        node.set_deadline(deadline);
+        let notes = if place.same_bucket(old) { old.0 & MOVED } else { MOVED };
+        let place = Place(place.0 | notes);
+        self.uncount(old);
+        node.set_place(place.0);
+        self.count(place);
+        true
+    }
+
+    /// Puts a timer from the due list where it belongs, if that is not the due list.
+    fn relocate(&mut self, node: WheelRef, place: Place) -> bool {
+        let belongs = if place.expiry() > self.clk {
+            Place(place.0 & !MOVED)
+        } else if place.has(CLAMPED) {
+            let rest = self.placement(node.deadline(), place.0 & DEFERRABLE);
+            if rest.expiry() <= self.clk {
+                return false;
+            }
+            rest
+        } else {
+            return false;
+        };
+        self.uncount(place);
+        self.take_off_list(node);
+        self.enqueue(node, belongs);
+        self.relocated += 1;
+        true
+    }
+
+    /// The earliest bucket that is occupied or live; the bound becomes exact.
+    fn next_marked(&mut self) -> u64 {
+        let mut marked = self.occupied;
+        for (marked, live) in marked.iter_mut().zip(self.live) {
+            *marked |= live;
+        }
+        self.next_mark = self.earliest(&marked);
+        self.next_mark
+    }
+
+    /// When the earliest of these buckets expires, in ticks; `u64::MAX` if there is none.
+    fn earliest(&self, bitmaps: &[u64; LEVELS]) -> u64 {
+        let mut earliest = u64::MAX;
+        for (level, &bitmap) in bitmaps.iter().enumerate() {
+            if bitmap != 0 {
+                // A level's buckets lie one to 64 granules after the one the clock is in.
+                let first = (self.clk >> (3 * level)) + 1;
+                let ahead = bitmap.rotate_right((first % SLOTS as u64) as u32).trailing_zeros();
+                earliest = earliest.min((first + u64::from(ahead)) << (3 * level));
+            }
+        }
+        earliest
+    }
+}
+
+/// The finest level that reaches `delta` ticks ahead at any alignment of the clock.
+///
+/// Level n holds what lies at most 64 granules after the granule that the clock is in; a
+/// distance of 63 granules always does. Adding a 32nd lets a power of two stand for that.
+fn level_of(delta: u64) -> usize {
+    let padded = (delta - 1) + ((delta - 1) >> 5);
+    let bits = u64::BITS - padded.leading_zeros();
+    bits.saturating_sub(6).div_ceil(3) as usize
+}
+
+fn round_up(tick: u64, level: usize) -> u64 {
+    let granule = 1 << (3 * level);
+    (tick + (granule - 1)) & !(granule - 1)
+}
