@@ -2,8 +2,29 @@
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 pub mod link;
+
+#[forbid(unsafe_code)]
+pub mod base;
+#[forbid(unsafe_code)]
+pub mod cancel;
+#[forbid(unsafe_code)]
+pub mod expiry;
+#[forbid(unsafe_code)]
+pub mod local;
+#[forbid(unsafe_code)]
+pub mod periodic;
+#[forbid(unsafe_code)]
+pub mod platform;
+#[forbid(unsafe_code)]
+pub mod queue;
+#[forbid(unsafe_code)]
+pub mod rearm;
+#[forbid(unsafe_code)]
+pub mod state;
 #[forbid(unsafe_code)]
 pub mod tick;
 #[forbid(unsafe_code)]

@@ -33,7 +33,9 @@ impl fmt::Display for TickError {
             TickError::TooShort(ns) => {
                 write!(f, "a tick of {ns:?} is under 1 us; use a high-resolution timer instead")
             }
-            TickError::TooLong(ns) => write!(f, "a tick of {ns:?} is over 1 s; choose a shorter one"),
+            TickError::TooLong(ns) => {
+                write!(f, "a tick of {ns:?} is over 1 s; choose a shorter one")
+            }
         }
     }
 }

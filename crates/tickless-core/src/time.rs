@@ -57,6 +57,23 @@ impl Ns {
     }
 }
 
+impl core::ops::Add<core::time::Duration> for Ns {
+    type Output = Ns;
+
+    fn add(self, duration: core::time::Duration) -> Ns {
+        self.after(Ns::from_duration(duration))
+    }
+}
+
+impl core::ops::Sub for Ns {
+    type Output = core::time::Duration;
+
+    /// How far `self` lies after `earlier`; zero when it does not.
+    fn sub(self, earlier: Ns) -> core::time::Duration {
+        self.since(earlier).to_duration()
+    }
+}
+
 impl fmt::Debug for Ns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Ns::NEVER { f.write_str("never") } else { write!(f, "{}ns", self.0) }

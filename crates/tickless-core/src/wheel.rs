@@ -313,6 +313,11 @@ impl Wheel {
         }
     }
 
+    /// When a timer that is pending comes due; [`Ns::NEVER`] if it is deferrable.
+    pub fn due_at(&self, node: WheelRef) -> Ns {
+        self.wakes_at(Place::of(node))
+    }
+
     /// Visits every pending timer, in no particular order.
     pub fn for_each(&self, mut visit: impl FnMut(WheelRef)) {
         for list in 0..BUCKETS + 2 {
@@ -342,9 +347,7 @@ impl Wheel {
                 len += 1;
                 let place = Place::of(node);
                 let due = place.expiry() <= self.clk;
-                if self.tick.start(place.expiry()) < node.deadline()
-                    && !place.has(CLAMPED)
-                    && !due
+                if self.tick.start(place.expiry()) < node.deadline() && !place.has(CLAMPED) && !due
                 {
                     fault = Some(WheelFault::Early { deadline: node.deadline() });
                 }
@@ -365,7 +368,11 @@ impl Wheel {
         for (bucket, &count) in counts.iter().enumerate() {
             let live = self.live[bucket / SLOTS] >> (bucket % SLOTS) & 1 == 1;
             if count != self.counts[bucket] || live != (count > 0) {
-                return Err(WheelFault::Count { bucket, counted: self.counts[bucket], found: count });
+                return Err(WheelFault::Count {
+                    bucket,
+                    counted: self.counts[bucket],
+                    found: count,
+                });
             }
         }
         if len != self.len || due_live != self.due_live {

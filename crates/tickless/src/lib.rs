@@ -1,1 +1,56 @@
-//! Timers for programs: the host platform and the public API.
+//! Linux's timer subsystem for programs.
+//!
+//! Two families of timers, as in the kernel:
+//! - [`Timeout`]: coarse, on a timer wheel. Arming, pushing out and cancelling take a handful
+//!   of nanoseconds and do not depend on how many are pending. Made to be cancelled: fires
+//!   never early, and late by at most an eighth of its distance plus a tick.
+//! - [`HrTimer`]: high-resolution, in a sorted queue; may be given a window instead of a point,
+//!   so that expiries share wakeups. [`Periodic`] is one that knows its period.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! let timers = tickless::Timers::start()?;
+//! let (tx, rx) = std::sync::mpsc::channel();
+//! let idle = timers.timeout(move |_| tx.send("closing").unwrap_or(()));
+//! idle.start(Duration::from_millis(5))?; // arm, or push out
+//! assert_eq!(rx.recv(), Ok("closing"));
+//! assert_eq!(idle.cancel(), tickless::Cancel::Idle);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A [`Timers`] has one base per CPU and one driver thread per base, which sleeps until
+//! something is due. To embed timers in an event loop without any thread, use
+//! [`LocalTimers`]; to test code that waits, use [`VirtualTime`].
+//!
+//! Callbacks run on driver threads, one at a time per base, and should be short: a callback
+//! that blocks delays the timers of its own base and no others. One that panics is caught and
+//! counted. Dropping a timer cancels it and waits for its callback, except from within.
+
+mod builder;
+mod fired;
+mod host;
+mod hrtimer;
+mod periodic;
+mod stats;
+mod timeout;
+mod timers;
+mod virtual_time;
+
+pub use builder::{Builder, StartTimersError};
+pub use fired::Fired;
+pub use host::clock::ClockSource;
+pub use hrtimer::HrTimer;
+pub use periodic::{Missed, Period, PeriodError, Periodic};
+pub use stats::{BaseStats, Stats};
+pub use tickless_core::base::{StartError, Started};
+pub use tickless_core::cancel::Cancel;
+pub use tickless_core::local::{Key, LocalError, LocalTimers};
+pub use tickless_core::queue::Window;
+pub use tickless_core::rearm::{DeviceCounts, Policy};
+pub use tickless_core::tick::{Tick, TickError};
+pub use tickless_core::time::{CpuId, Ns};
+pub use tickless_core::wheel::PushOut;
+pub use timeout::Timeout;
+pub use timers::Timers;
+pub use virtual_time::VirtualTime;

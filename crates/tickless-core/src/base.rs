@@ -1,0 +1,494 @@
+//! One CPU's base, all bases together, and how a timer gets onto one.
+//!
+//! A base is a lock around a wheel (coarse timers), a queue (ranged, high-resolution timers)
+//! and what is known of the event device; beside the lock stands the address of the timer whose
+//! callback runs. A timer is armed on the base of the CPU that arms it, as the kernel does it:
+//! that base's lock and lines are in the arming CPU's cache, and the lock has no second user.
+//!
+//! # Ground rules
+//!
+//! - Lock order: one base's lock at a time. Moving a timer means: mark it migrating under the
+//!   old lock, let go, take the new lock.
+//! - A timer whose callback runs stays on its base when it is armed again (X2), so that looking
+//!   at one base is enough to know whether it runs, and it never overlaps itself.
+//! - Nothing is called, woken or allocated under a lock.
+
+use crate::link::{Link, QueueLink, QueueRef, Timer, TimerRef, WheelLink, WheelRef};
+use crate::platform::{Lock, Ordering, Platform, Word};
+use crate::queue::{Queue, Window};
+use crate::rearm::{Device, DeviceCounts, Limits, Place, Policy, Rearm};
+use crate::state::Life;
+use crate::tick::Tick;
+use crate::time::{CpuId, Ns};
+use crate::wheel::{PushOut, Wakes, Wheel};
+use alloc::boxed::Box;
+
+/// How the bases of one program or machine are set up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// The wheel's tick.
+    pub tick: Tick,
+    /// How pending coarse timers are pushed out.
+    pub push_out: PushOut,
+    /// When a removal programs the event device.
+    pub policy: Policy,
+    /// What the event devices can do.
+    pub limits: Limits,
+    /// Do coarse timers program the event device? Not in a kernel, whose wheel rides on a
+    /// periodic tick that is itself a high-resolution timer.
+    pub wheel: WheelEvents,
+}
+
+/// Who makes sure that the wheel is advanced in time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WheelEvents {
+    /// The event device, like everything else.
+    #[default]
+    Device,
+    /// Somebody else's tick.
+    Tick,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            tick: Tick::MILLISECOND,
+            push_out: PushOut::default(),
+            policy: Policy::default(),
+            limits: Limits::NONE,
+            wheel: WheelEvents::default(),
+        }
+    }
+}
+
+/// All bases, one a CPU.
+pub struct Bases<P: Platform> {
+    platform: P,
+    bases: Box<[Base<P>]>,
+}
+
+/// One CPU's base. On a line of its own: its neighbours belong to other CPUs.
+#[repr(align(128))]
+pub(crate) struct Base<P: Platform> {
+    pub(crate) state: P::Lock<BaseState>,
+    /// The address of the timer whose callback runs, or 0. Written under the lock; read
+    /// without it by who cancels.
+    pub(crate) running: P::Word,
+}
+
+/// What a base's lock guards.
+pub(crate) struct BaseState {
+    pub(crate) queues: Queues,
+    pub(crate) device: Device,
+    pub(crate) counts: BaseCounts,
+}
+
+/// The two families of timers of one base.
+pub struct Queues {
+    pub(crate) wheel: Wheel,
+    pub(crate) queue: Queue,
+    events: WheelEvents,
+}
+
+/// What happened on a base.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BaseCounts {
+    /// Idle timers that were armed.
+    pub armed: u64,
+    /// Pending timers that were armed anew.
+    pub rearmed: u64,
+    /// Armings that were cancelled.
+    pub cancelled: u64,
+    /// Armings that fired.
+    pub fired: u64,
+    /// Timers that were armed here and had been on another base before.
+    pub migrated: u64,
+}
+
+impl BaseCounts {
+    /// The sum over two bases.
+    #[must_use]
+    pub fn plus(self, other: BaseCounts) -> BaseCounts {
+        BaseCounts {
+            armed: self.armed + other.armed,
+            rearmed: self.rearmed + other.rearmed,
+            cancelled: self.cancelled + other.cancelled,
+            fired: self.fired + other.fired,
+            migrated: self.migrated + other.migrated,
+        }
+    }
+}
+
+/// A look at one base, for statistics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BaseView {
+    /// Coarse timers pending.
+    pub coarse: usize,
+    /// Ranged timers pending.
+    pub ranged: usize,
+    /// When its next timer is due.
+    pub earliest: Ns,
+    /// What the event device is armed for.
+    pub armed: Ns,
+    /// What happened on it.
+    pub counts: BaseCounts,
+    /// What its event device was put through.
+    pub device: DeviceCounts,
+    /// Pushed-out timers that were moved when their old bucket came due.
+    pub relocated: u64,
+}
+
+/// How a timer is to be armed, beside its window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Does it keep a CPU awake? Coarse timers only.
+    pub wakes: Wakes,
+    /// The base it must be on; otherwise that of the caller's CPU.
+    pub pinned: Option<CpuId>,
+    /// What happens to a timer that is pending already.
+    pub pending: IfPending,
+}
+
+/// What an arming does to a timer that is pending already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum IfPending {
+    /// It is armed anew, to whatever time.
+    #[default]
+    Rearm,
+    /// Only if that makes it earlier (the kernel's `timer_reduce`).
+    Reduce,
+    /// It is left alone: for a callback's own restart, when somebody was faster (R9).
+    Leave,
+}
+
+/// What an arming found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Started {
+    /// An idle timer, which is pending now.
+    Idle,
+    /// A pending timer, which was armed anew.
+    Pending,
+    /// A pending timer, which stays as it was: [`IfPending`] said so.
+    Kept,
+}
+
+/// Why a timer was not armed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StartError {
+    /// It has been shut down (X5). Make a new one.
+    Shut,
+    /// It was to be pinned to a CPU that has no base here.
+    NoSuchBase(CpuId),
+}
+
+impl core::fmt::Display for StartError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            StartError::Shut => f.write_str("the timer has been shut down; make a new one"),
+            StartError::NoSuchBase(cpu) => {
+                write!(f, "there is no base {}; pin to a CPU below the number of bases", cpu.0)
+            }
+        }
+    }
+}
+
+impl core::error::Error for StartError {}
+
+/// What the families of timers differ in, towards a base.
+pub trait Family: Link {
+    /// Puts a node in, or moves it. Returns when the device must come for it.
+    fn enqueue(queues: &mut Queues, node: Self::Ref, window: Window, now: Ns, wakes: Wakes) -> Ns;
+    /// Takes a pending node out. Returns when the device would have had to come for it.
+    fn dequeue(queues: &mut Queues, node: Self::Ref) -> Ns;
+    /// When the device must come for a pending node.
+    fn expiry(queues: &Queues, node: Self::Ref) -> Ns;
+    /// The deadline that a pending node was armed with: what makes it "earlier".
+    fn deadline(node: Self::Ref) -> Ns;
+}
+
+impl Family for WheelLink {
+    fn enqueue(queues: &mut Queues, node: WheelRef, window: Window, now: Ns, wakes: Wakes) -> Ns {
+        let due = queues.wheel.arm(node, window.soft, now, wakes);
+        queues.device_expiry(due)
+    }
+
+    fn dequeue(queues: &mut Queues, node: WheelRef) -> Ns {
+        let due = queues.wheel.due_at(node);
+        queues.wheel.cancel(node);
+        queues.device_expiry(due)
+    }
+
+    fn expiry(queues: &Queues, node: WheelRef) -> Ns {
+        queues.device_expiry(queues.wheel.due_at(node))
+    }
+
+    fn deadline(node: WheelRef) -> Ns {
+        node.deadline()
+    }
+}
+
+impl Family for QueueLink {
+    fn enqueue(queues: &mut Queues, node: QueueRef, window: Window, _: Ns, _: Wakes) -> Ns {
+        if node.is_linked() {
+            queues.queue.remove(node);
+        }
+        queues.queue.insert(node, window);
+        window.hard
+    }
+
+    fn dequeue(queues: &mut Queues, node: QueueRef) -> Ns {
+        let expiry = node.window().hard;
+        queues.queue.remove(node);
+        expiry
+    }
+
+    fn expiry(_: &Queues, node: QueueRef) -> Ns {
+        node.window().hard
+    }
+
+    fn deadline(node: QueueRef) -> Ns {
+        node.window().hard
+    }
+}
+
+impl Queues {
+    /// When the next timer is due, as far as the event device is concerned.
+    pub(crate) fn earliest(&self) -> Ns {
+        let ranged = self.queue.first().map_or(Ns::NEVER, |window| window.hard);
+        match self.events {
+            WheelEvents::Device => ranged.min(self.wheel.next_event()),
+            WheelEvents::Tick => ranged,
+        }
+    }
+
+    fn device_expiry(&self, due: Ns) -> Ns {
+        if self.events == WheelEvents::Tick { Ns::NEVER } else { due }
+    }
+}
+
+impl<P: Platform> core::fmt::Debug for Bases<P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Bases").field("count", &self.bases.len()).finish_non_exhaustive()
+    }
+}
+
+impl<P: Platform> Bases<P> {
+    /// `count` bases without any timer. Allocates; nothing afterwards does.
+    pub fn new(platform: P, count: u16, settings: Settings) -> Bases<P> {
+        let now = platform.now();
+        let base = || Base {
+            state: P::Lock::new(BaseState {
+                queues: Queues {
+                    wheel: Wheel::new(settings.tick, settings.push_out, now),
+                    queue: Queue::new(),
+                    events: settings.wheel,
+                },
+                device: Device::new(settings.policy, settings.limits),
+                counts: BaseCounts::default(),
+            }),
+            running: P::Word::new(0),
+        };
+        Bases { platform, bases: (0..count.max(1)).map(|_| base()).collect() }
+    }
+
+    /// The world they live in.
+    pub fn platform(&self) -> &P {
+        &self.platform
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.bases.len()
+    }
+
+    /// Arms a timer, or arms it anew, to fire within `window`. Coarse timers use the window's
+    /// soft end as their deadline.
+    ///
+    /// Takes one lock, two if the timer was on another CPU's base; waits for nothing else and
+    /// allocates nothing. `now` may be a little old: see [`Wheel::arm`].
+    pub fn start<L: Family>(
+        &self,
+        timer: TimerRef<P, L>,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
+        if let Some(cpu) = options.pinned
+            && cpu.index() >= self.bases.len()
+        {
+            return Err(StartError::NoSuchBase(cpu));
+        }
+        let here = self.here();
+        let target = options.pinned.unwrap_or(here);
+        let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target);
+        if life.is_shut() {
+            return Err(StartError::Shut);
+        }
+        let was_pending = life.is_pending();
+        if was_pending && Self::keeps(timer, window, options.pending) {
+            return Ok(Started::Kept);
+        }
+        if cpu != target && self.base(cpu).running.load(Ordering::Relaxed) != timer.address() {
+            if was_pending {
+                // Another CPU's device is left alone (R3); it comes early, for nothing.
+                L::dequeue(&mut state.queues, timer.node());
+            }
+            life = life.migrating_to(target);
+            // Release: the node's fields, written under the old lock, are read under the new.
+            timer.word().store(life.word(), Ordering::Release);
+            drop(state);
+            (cpu, state) = (target, self.base(target).state.lock());
+            state.counts.migrated += 1;
+        }
+        let place = if cpu == here { Place::Here } else { Place::Elsewhere };
+        let node = timer.node();
+        let rearm = if was_pending && !life.is_migrating() {
+            state.counts.rearmed += 1;
+            self.restart::<L>(cpu, &mut state, node, window, now, options.wakes, place)
+        } else {
+            state.counts.armed += u64::from(!was_pending);
+            state.counts.rearmed += u64::from(was_pending);
+            let expiry = L::enqueue(&mut state.queues, node, window, now, options.wakes);
+            state.device.started(expiry, now)
+        };
+        // Release: pairs with the Acquire of whoever looks at the word without the lock.
+        timer.word().store(life.idle().armed().word(), Ordering::Release);
+        let left = self.carry_out(cpu, rearm);
+        drop(state);
+        self.finish(left);
+        Ok(if was_pending { Started::Pending } else { Started::Idle })
+    }
+
+    /// A look at one base.
+    pub fn view(&self, cpu: CpuId) -> Option<BaseView> {
+        let state = self.bases.get(cpu.index())?.state.lock();
+        Some(BaseView {
+            coarse: state.queues.wheel.len(),
+            ranged: state.queues.queue.len(),
+            earliest: state.queues.earliest(),
+            armed: state.device.armed(),
+            counts: state.counts,
+            device: state.device.counts(),
+            relocated: state.queues.wheel.relocated(),
+        })
+    }
+
+    /// The base of the CPU that the caller runs on.
+    pub(crate) fn here(&self) -> CpuId {
+        let cpu = self.platform.here();
+        if cpu.index() < self.bases.len() { cpu } else { CpuId(cpu.0 % self.bases.len() as u16) }
+    }
+
+    pub(crate) fn base(&self, cpu: CpuId) -> &Base<P> {
+        &self.bases[cpu.index()]
+    }
+
+    /// Takes the lock that guards a timer. `None` if it has never been armed.
+    pub(crate) fn lock_timer<L: Link>(&self, timer: TimerRef<P, L>) -> Option<Locked<'_, P>> {
+        let mut round = 0;
+        loop {
+            // Acquire: pairs with the Release of whoever moved the timer here.
+            let life = Life::from_word(timer.word().load(Ordering::Acquire));
+            if !life.is_migrating() {
+                let cpu = life.base()?;
+                let state = self.base(cpu).state.lock();
+                // Under the lock that the word names, the word does not change any more.
+                if timer.word().load(Ordering::Relaxed) == life.word() {
+                    return Some((cpu, state, life));
+                }
+            }
+            self.platform.relax(round);
+            round = round.saturating_add(1);
+        }
+    }
+
+    /// Carries out, under the base's lock, what its device must be told.
+    pub(crate) fn carry_out(&self, cpu: CpuId, rearm: Rearm) -> Rearm {
+        match rearm {
+            Rearm::Arm(at) => self.platform.program(cpu, at),
+            rest => rest,
+        }
+    }
+
+    /// Carries out, without the lock, what was left to be done.
+    pub(crate) fn finish(&self, left: Rearm) {
+        if let Rearm::Kick(cpu) = left {
+            self.platform.kick(cpu);
+        }
+    }
+
+    /// As [`lock_timer`](Self::lock_timer), but gives a timer without a base to `target`.
+    fn lock_or_claim<L: Link>(&self, timer: TimerRef<P, L>, target: CpuId) -> Locked<'_, P> {
+        loop {
+            if let Some(locked) = self.lock_timer(timer) {
+                return locked;
+            }
+            let fresh = Life::from_word(timer.word().load(Ordering::Relaxed));
+            let claimed = fresh.migrating_to(target);
+            // Acquire and Release: two first starts may race, and the loser goes by the
+            // winner's word like everybody else.
+            if fresh.base().is_none()
+                && timer
+                    .word()
+                    .compare_exchange(
+                        fresh.word(),
+                        claimed.word(),
+                        Ordering::AcqRel,
+                        Ordering::Relaxed,
+                    )
+                    .is_ok()
+            {
+                let state = self.base(target).state.lock();
+                let life = claimed.idle();
+                timer.word().store(life.word(), Ordering::Release);
+                return (target, state, life);
+            }
+        }
+    }
+
+    fn keeps<L: Family>(timer: TimerRef<P, L>, window: Window, pending: IfPending) -> bool {
+        match pending {
+            IfPending::Rearm => false,
+            IfPending::Reduce => L::deadline(timer.node()) <= window.hard,
+            IfPending::Leave => true,
+        }
+    }
+
+    /// Arms a pending timer anew on the base it is on.
+    #[expect(clippy::too_many_arguments, reason = "one call site; a struct would only rename them")]
+    fn restart<L: Family>(
+        &self,
+        cpu: CpuId,
+        state: &mut BaseState,
+        node: L::Ref,
+        window: Window,
+        now: Ns,
+        wakes: Wakes,
+        place: Place,
+    ) -> Rearm {
+        let BaseState { queues, device, .. } = state;
+        if device.policy() == Policy::Eager {
+            // The removal programs by itself, for nothing if the start programs again.
+            let old = L::dequeue(queues, node);
+            let rearm = device.removed(old, place, || queues.earliest(), now);
+            let left = self.carry_out(cpu, rearm);
+            let new = L::enqueue(queues, node, window, now, wakes);
+            return match device.started(new, now) {
+                Rearm::Keep => left,
+                rearm => rearm,
+            };
+        }
+        let old = L::expiry(queues, node);
+        let new = L::enqueue(queues, node, window, now, wakes);
+        device.restarted(old, new, place, || queues.earliest(), now)
+    }
+}
+
+/// A timer's base, its state under the lock, and what the timer's word says.
+pub(crate) type Locked<'a, P> =
+    (CpuId, <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>, Life);
+
+/// A coarse timer: 12 % late at most, cheap to arm, cancel and push out.
+pub type CoarseTimer<P> = Timer<P, WheelLink>;
+/// A high-resolution timer with a window in which it may fire.
+pub type RangedTimer<P> = Timer<P, QueueLink>;

@@ -1,0 +1,163 @@
+//! Expiry: what an event device's handler does with a base.
+//!
+//! The base hands the timers that are due to its caller one by one, without its lock, and the
+//! caller runs the callbacks: the core itself calls nothing it does not know.
+//!
+//! # Guarantees
+//!
+//! - W1 nothing is fired before its deadline; W4 timers of one instant fire as armed.
+//! - R5, R6 the device is written once, at the end, on every way out.
+//! - After a callback has started, the core touches no field of its timer, unless the callback
+//!   itself asks for a restart and thereby says that the timer is still there (X4).
+
+use crate::base::{Base, BaseState, Bases, Family};
+use crate::link::{QueueLink, TimerRef, WheelLink};
+use crate::platform::{Lock, Ordering, Platform, Word};
+use crate::queue::Window;
+use crate::state::Life;
+use crate::time::{CpuId, Ns};
+use core::ptr::NonNull;
+
+/// A timer that fires: everything its callback may know.
+#[derive(Debug)]
+pub struct Firing<P: Platform> {
+    /// The timer's address. Only its owner may know whether it can be followed.
+    pub timer: NonNull<()>,
+    /// What to run.
+    pub task: P::Task,
+    /// The window it was armed with; coarse timers have only a deadline, which is both ends.
+    pub window: Window,
+    /// The time at which it was found to be due.
+    pub now: Ns,
+    /// On which base.
+    pub cpu: CpuId,
+}
+
+/// What a callback wants to happen to its timer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Nothing; the timer may not even exist any more.
+    Done,
+    /// It is armed again, unless somebody did that meanwhile (R9) or it has been shut down.
+    Restart(Window),
+}
+
+/// What came of looking at a base.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expired {
+    /// How many timers fired.
+    pub fired: u64,
+    /// When the next one is due; the device is armed for that, or has backed off.
+    pub next: Ns,
+}
+
+/// A timer taken off a base's data structures.
+enum Due<P: Platform> {
+    Coarse(TimerRef<P, WheelLink>),
+    Ranged(TimerRef<P, QueueLink>),
+}
+
+impl<P: Platform> Bases<P> {
+    /// Handles an event of `cpu`'s device: runs everything that is due, then arms the device
+    /// for what is left. `run` is called without any lock and may use the bases freely.
+    ///
+    /// One handler a base at a time: the platform sees to that.
+    pub fn expire(&self, cpu: CpuId, mut run: impl FnMut(&Firing<P>) -> Verdict) -> Expired {
+        let base = self.base(cpu);
+        let mut fired = 0;
+        let mut passes = 0;
+        let mut now = self.platform().now();
+        let mut state = base.state.lock();
+        state.device.enter(now);
+        let rearm = loop {
+            state.queues.wheel.advance(now);
+            while let Some((due, firing)) = Self::take_due(&mut state, now, cpu) {
+                fired += 1;
+                state.counts.fired += 1;
+                due.begin(self.base(cpu));
+                drop(state);
+                let verdict = run(&firing);
+                state = base.state.lock();
+                if let Verdict::Restart(window) = verdict {
+                    due.restart(&mut state, window, now);
+                }
+                // Release: pairs with the Acquire of who waits for the callback's end, and
+                // publishes what it wrote (X1).
+                base.running.store(0, Ordering::Release);
+            }
+            passes += 1;
+            now = self.platform().now();
+            let earliest = state.queues.earliest();
+            if earliest > now {
+                break state.device.leave(earliest, fired, now);
+            }
+            if !state.device.may_pass(passes) {
+                break state.device.back_off(now);
+            }
+        };
+        let next = state.device.armed();
+        let left = self.carry_out(cpu, rearm);
+        drop(state);
+        self.finish(left);
+        Expired { fired, next }
+    }
+
+    /// The next timer that is due: first the ranged ones, whose users asked for precision.
+    fn take_due(state: &mut BaseState, now: Ns, cpu: CpuId) -> Option<(Due<P>, Firing<P>)> {
+        if let Some(node) = state.queues.queue.pop_expired(now) {
+            let timer = TimerRef::<P, QueueLink>::around(node);
+            let window = node.window();
+            let firing = Firing { timer: timer.pointer(), task: timer.task(), window, now, cpu };
+            return Some((Due::Ranged(timer), firing));
+        }
+        let mut budget = usize::MAX;
+        let node = state.queues.wheel.pop(&mut budget)?;
+        let timer = TimerRef::<P, WheelLink>::around(node);
+        let window = Window::new(node.deadline(), node.deadline());
+        let firing = Firing { timer: timer.pointer(), task: timer.task(), window, now, cpu };
+        Some((Due::Coarse(timer), firing))
+    }
+}
+
+impl<P: Platform> Due<P> {
+    /// The callback is about to start: from here on the timer is idle, and running.
+    fn begin(&self, base: &Base<P>) {
+        match self {
+            Due::Coarse(timer) => begin(*timer, base),
+            Due::Ranged(timer) => begin(*timer, base),
+        }
+    }
+
+    fn restart(self, state: &mut BaseState, window: Window, now: Ns) {
+        match self {
+            Due::Coarse(timer) => restart(timer, state, window, now),
+            Due::Ranged(timer) => restart(timer, state, window, now),
+        }
+    }
+}
+
+fn begin<P: Platform, L: Family>(timer: TimerRef<P, L>, base: &Base<P>) {
+    // First running, then idle: who looks without the lock sees one of the two (R10).
+    base.running.store(timer.address(), Ordering::Relaxed);
+    let life = Life::from_word(timer.word().load(Ordering::Relaxed));
+    // Release: pairs with the Acquire in `is_active`.
+    timer.word().store(life.idle().word(), Ordering::Release);
+}
+
+/// Arms a timer again whose callback asked for it. The handler is still under way, so the
+/// device is not touched (R5).
+fn restart<P: Platform, L: Family>(
+    timer: TimerRef<P, L>,
+    state: &mut BaseState,
+    window: Window,
+    now: Ns,
+) {
+    // The timer is running, so it is still on this base, whoever armed it meanwhile (X2).
+    let life = Life::from_word(timer.word().load(Ordering::Acquire));
+    if life.is_pending() || life.is_shut() {
+        return;
+    }
+    L::enqueue(&mut state.queues, timer.node(), window, now, Default::default());
+    state.counts.armed += 1;
+    timer.word().store(life.armed().word(), Ordering::Release);
+}

@@ -1,0 +1,149 @@
+//! A timer as bases know it: a node, the word that is its life, and what to call.
+//!
+//! With the host's two-word task a coarse timer is 56 bytes: one cache line with room to spare.
+
+use super::{QueueLink, QueueRef, WheelLink, WheelRef};
+use crate::platform::{Platform, Word};
+use crate::state::Life;
+use core::fmt;
+use core::ptr::NonNull;
+
+/// A node of one of the two families: coarse ([`WheelLink`]) or ranged ([`QueueLink`]).
+pub trait Link: Sized {
+    /// How the family's data structure refers to it.
+    type Ref: Copy;
+
+    /// A node on no list.
+    fn unlinked() -> Self;
+
+    /// Hands the node to its data structure.
+    ///
+    /// # Safety
+    /// As for [`WheelRef::new`] and [`QueueRef::new`].
+    unsafe fn node(link: NonNull<Self>) -> Self::Ref;
+
+    /// The node's address.
+    fn address(node: Self::Ref) -> NonNull<Self>;
+}
+
+impl Link for WheelLink {
+    type Ref = WheelRef;
+
+    fn unlinked() -> Self {
+        WheelLink::new()
+    }
+
+    unsafe fn node(link: NonNull<Self>) -> WheelRef {
+        // SAFETY: the caller's promise is the one that is asked for.
+        unsafe { WheelRef::new(link) }
+    }
+
+    fn address(node: WheelRef) -> NonNull<Self> {
+        node.as_ptr()
+    }
+}
+
+impl Link for QueueLink {
+    type Ref = QueueRef;
+
+    fn unlinked() -> Self {
+        QueueLink::new()
+    }
+
+    unsafe fn node(link: NonNull<Self>) -> QueueRef {
+        // SAFETY: the caller's promise is the one that is asked for.
+        unsafe { QueueRef::new(link) }
+    }
+
+    fn address(node: QueueRef) -> NonNull<Self> {
+        node.as_ptr()
+    }
+}
+
+/// A timer that bases can arm. Whoever owns it keeps it where it is until it has been shut down
+/// or is known to be idle and not running.
+#[repr(C)]
+pub struct Timer<P: Platform, L> {
+    link: L,
+    word: P::Word,
+    task: P::Task,
+}
+
+impl<P: Platform, L: Link> Timer<P, L> {
+    /// A timer that has never been armed and will hand back `task` when it fires.
+    pub fn new(task: P::Task) -> Timer<P, L> {
+        Timer { link: L::unlinked(), word: P::Word::new(Life::FRESH.word()), task }
+    }
+}
+
+impl<P: Platform, L> fmt::Debug for Timer<P, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timer").finish_non_exhaustive()
+    }
+}
+
+/// A timer, as everything in the core refers to it. Copying it copies the reference.
+pub struct TimerRef<P: Platform, L>(NonNull<Timer<P, L>>);
+
+impl<P: Platform, L> Clone for TimerRef<P, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Platform, L> Copy for TimerRef<P, L> {}
+
+impl<P: Platform, L> fmt::Debug for TimerRef<P, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TimerRef({:p})", self.0)
+    }
+}
+
+impl<P: Platform, L: Link> TimerRef<P, L> {
+    /// Hands a timer to the bases.
+    ///
+    /// # Safety
+    /// Until the timer has been shut down, or a cancel has found it idle and not running and
+    /// nothing arms it again:
+    /// - it stays valid and does not move;
+    /// - it is only used through references like this one, with bases of one [`Bases`] only.
+    ///
+    /// [`Bases`]: crate::base::Bases
+    pub unsafe fn new(timer: NonNull<Timer<P, L>>) -> Self {
+        TimerRef(timer)
+    }
+
+    /// The timer's address, which is compared and never followed.
+    pub(crate) fn address(self) -> u64 {
+        self.0.as_ptr() as usize as u64
+    }
+
+    /// The same for the timer's owner.
+    pub(crate) fn pointer(self) -> NonNull<()> {
+        self.0.cast()
+    }
+
+    pub(crate) fn word(&self) -> &P::Word {
+        // SAFETY: `new` promised a valid timer; the word is only ever used as an atomic.
+        unsafe { &(*self.0.as_ptr()).word }
+    }
+
+    pub(crate) fn task(self) -> P::Task {
+        // SAFETY: `new` promised a valid timer; the task never changes.
+        unsafe { (*self.0.as_ptr()).task }
+    }
+
+    /// The node, for the data structures of the base whose lock is held.
+    pub(crate) fn node(self) -> L::Ref {
+        // SAFETY: `new` promised what the node's constructor asks for; uses are serialised by
+        // the lock of the base that the timer's word names.
+        unsafe { L::node(NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).link)) }
+    }
+
+    /// The timer around a node that came out of a base's data structures. Every node in there
+    /// was put in by way of [`TimerRef::node`], so there is a timer around it.
+    pub(crate) fn around(node: L::Ref) -> Self {
+        // The link is the timer's first field, and `repr(C)` keeps it there.
+        TimerRef(L::address(node).cast())
+    }
+}

@@ -1,0 +1,269 @@
+//! One base, one thread, no locks: timers to be embedded in an event loop.
+//!
+//! The loop asks when the next timer is due, waits that long for its own events, tells the
+//! timers the time, and is handed the keys of those that fire:
+//!
+//! ```
+//! use core::time::Duration;
+//! use tickless_core::{local::LocalTimers, time::Ns};
+//!
+//! let mut now = Ns::ZERO; // whatever clock the loop has
+//! let mut timers = LocalTimers::new(now);
+//! let idle = timers.insert("connection 7")?;
+//! timers.start(idle, Duration::from_secs(30))?;
+//! timers.start(idle, Duration::from_secs(40))?; // it said something: push the timeout out
+//!
+//! let mut fired = Vec::new();
+//! while timers.next_event() != Ns::NEVER {
+//!     now = timers.next_event(); // here the loop would wait
+//!     timers.advance(now, |timers, key| fired.extend(timers.value(key).copied()));
+//! }
+//! assert_eq!(fired, ["connection 7"]);
+//! # Ok::<(), tickless_core::local::LocalError>(())
+//! ```
+//!
+//! Arming, re-arming, cancelling: no allocation, no system call, no clock. The present is what
+//! the last [`advance`](LocalTimers::advance) said, as in most event loops; a loop that slept
+//! for long advances first.
+
+use crate::link::{QueueLink, Slab, SlotKey, WheelLink};
+use crate::queue::{Queue, Window};
+use crate::tick::Tick;
+use crate::time::Ns;
+use crate::wheel::{PushOut, Wakes, Wheel};
+use core::fmt;
+use core::time::Duration;
+
+/// Names a timer of one [`LocalTimers`]. Once the timer has been removed the key finds nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key {
+    slot: SlotKey,
+    family: Family,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Family {
+    Coarse,
+    Precise,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}#{}.{}", self.family, self.slot.index, self.slot.generation)
+    }
+}
+
+/// What can go wrong with local timers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LocalError {
+    /// The key's timer has been removed, or the key is another table's.
+    NoSuchTimer(Key),
+    /// There are 2^32 timers already.
+    Full,
+}
+
+impl fmt::Display for LocalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LocalError::NoSuchTimer(key) => {
+                write!(f, "there is no timer {key:?} here; it has been removed, or is another's")
+            }
+            LocalError::Full => f.write_str("the table of timers is full; remove some first"),
+        }
+    }
+}
+
+impl core::error::Error for LocalError {}
+
+/// Timers for one thread, each with a value of type `T`.
+pub struct LocalTimers<T> {
+    wheel: Wheel,
+    queue: Queue,
+    coarse: Slab<WheelLink, T>,
+    precise: Slab<QueueLink, T>,
+    now: Ns,
+}
+
+impl<T> fmt::Debug for LocalTimers<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalTimers")
+            .field("timers", &self.len())
+            .field("pending", &self.pending())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> LocalTimers<T> {
+    /// No timers, with a tick of 1 ms and lazy push-out.
+    pub fn new(now: Ns) -> LocalTimers<T> {
+        LocalTimers::with(now, Tick::default(), PushOut::default())
+    }
+
+    /// No timers, with a tick and a way to push out of your choice.
+    pub fn with(now: Ns, tick: Tick, push_out: PushOut) -> LocalTimers<T> {
+        LocalTimers {
+            wheel: Wheel::new(tick, push_out, now),
+            queue: Queue::new(),
+            coarse: Slab::new(),
+            precise: Slab::new(),
+            now,
+        }
+    }
+
+    /// Makes room for a coarse timer, not armed: for timeouts, which are mostly cancelled.
+    /// Fires never early, and late by at most an eighth of its distance plus a tick.
+    pub fn insert(&mut self, value: T) -> Result<Key, LocalError> {
+        let slot = self.coarse.insert(value).ok_or(LocalError::Full)?;
+        Ok(Key { slot, family: Family::Coarse })
+    }
+
+    /// Makes room for a high-resolution timer, not armed. Arming costs O(log n).
+    pub fn insert_precise(&mut self, value: T) -> Result<Key, LocalError> {
+        let slot = self.precise.insert(value).ok_or(LocalError::Full)?;
+        Ok(Key { slot, family: Family::Precise })
+    }
+
+    /// Cancels a timer and gives its value back.
+    pub fn remove(&mut self, key: Key) -> Option<T> {
+        self.cancel(key).ok()?;
+        match key.family {
+            Family::Coarse => self.coarse.remove(key.slot),
+            Family::Precise => self.precise.remove(key.slot),
+        }
+    }
+
+    /// A timer's value.
+    pub fn value(&mut self, key: Key) -> Option<&mut T> {
+        match key.family {
+            Family::Coarse => self.coarse.value(key.slot),
+            Family::Precise => self.precise.value(key.slot),
+        }
+    }
+
+    /// How many timers there are, armed or not.
+    pub fn len(&self) -> usize {
+        self.coarse.len() + self.precise.len()
+    }
+
+    /// Is there no timer at all?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many timers are pending.
+    pub fn pending(&self) -> usize {
+        self.wheel.len() + self.queue.len()
+    }
+
+    /// What the last advance said.
+    pub fn now(&self) -> Ns {
+        self.now
+    }
+
+    /// Arms a timer, or arms it anew, to fire `after` the present.
+    #[inline]
+    pub fn start(&mut self, key: Key, after: Duration) -> Result<(), LocalError> {
+        self.start_at(key, self.now.after(Ns::from_duration(after)))
+    }
+
+    /// Arms a timer, or arms it anew. A deadline that has passed fires with the next advance.
+    #[inline]
+    pub fn start_at(&mut self, key: Key, deadline: Ns) -> Result<(), LocalError> {
+        self.start_range(key, Window::new(deadline, deadline))
+    }
+
+    /// Arms a timer to fire anywhere between `soft` and `hard`: a high-resolution timer causes
+    /// no wakeup of its own before `hard`. A coarse one takes `soft` as its deadline.
+    pub fn start_range(&mut self, key: Key, window: Window) -> Result<(), LocalError> {
+        match key.family {
+            Family::Coarse => {
+                let node = self.coarse.node(key.slot).ok_or(LocalError::NoSuchTimer(key))?;
+                self.wheel.arm(node, window.soft, self.now, Wakes::Yes);
+            }
+            Family::Precise => {
+                let node = self.precise.node(key.slot).ok_or(LocalError::NoSuchTimer(key))?;
+                if node.is_linked() {
+                    self.queue.remove(node);
+                }
+                self.queue.insert(node, window);
+            }
+        }
+        Ok(())
+    }
+
+    /// Cancels a timer. Says whether it was pending.
+    #[inline]
+    pub fn cancel(&mut self, key: Key) -> Result<bool, LocalError> {
+        let pending = match key.family {
+            Family::Coarse => {
+                let node = self.coarse.node(key.slot).ok_or(LocalError::NoSuchTimer(key))?;
+                let pending = node.is_linked();
+                if pending {
+                    self.wheel.cancel(node);
+                }
+                pending
+            }
+            Family::Precise => {
+                let node = self.precise.node(key.slot).ok_or(LocalError::NoSuchTimer(key))?;
+                let pending = node.is_linked();
+                if pending {
+                    self.queue.remove(node);
+                }
+                pending
+            }
+        };
+        Ok(pending)
+    }
+
+    /// Is the timer pending?
+    pub fn is_pending(&mut self, key: Key) -> bool {
+        match key.family {
+            Family::Coarse => self.coarse.node(key.slot).is_some_and(|node| node.is_linked()),
+            Family::Precise => self.precise.node(key.slot).is_some_and(|node| node.is_linked()),
+        }
+    }
+
+    /// When to advance next; [`Ns::NEVER`] if nothing is pending. May have passed.
+    pub fn next_event(&self) -> Ns {
+        self.wheel.next_event().min(self.queue.first().map_or(Ns::NEVER, |window| window.hard))
+    }
+
+    /// Tells the timers the time and calls `fire` for each one that is due. Returns how many
+    /// fired. The callback may do anything with the timers: arm, cancel, insert, remove.
+    ///
+    /// What it arms for the past fires with the next advance, so this ends.
+    pub fn advance(&mut self, now: Ns, mut fire: impl FnMut(&mut Self, Key)) -> usize {
+        self.advance_at_most(now, usize::MAX, &mut fire)
+    }
+
+    /// The same, but looks at no more than `budget` timers (W2). What is left is first in line
+    /// next time, and can still be cancelled; [`next_event`](Self::next_event) says "now".
+    pub fn advance_at_most(
+        &mut self,
+        now: Ns,
+        mut budget: usize,
+        mut fire: impl FnMut(&mut Self, Key),
+    ) -> usize {
+        self.now = self.now.max(now);
+        let mut fired = 0;
+        // Precise timers that a callback arms for the past could go on forever; only those
+        // that are pending now are this advance's.
+        let mut precise = self.queue.len().min(budget);
+        while precise > 0
+            && let Some(node) = self.queue.pop_expired(self.now)
+        {
+            precise -= 1;
+            budget -= 1;
+            fired += 1;
+            let key = Key { slot: self.precise.key_of(node), family: Family::Precise };
+            fire(self, key);
+        }
+        self.wheel.advance(self.now);
+        while let Some(node) = self.wheel.pop(&mut budget) {
+            fired += 1;
+            let key = Key { slot: self.coarse.key_of(node), family: Family::Coarse };
+            fire(self, key);
+        }
+        fired
+    }
+}

@@ -1,0 +1,69 @@
+//! The seam: what the core asks of the world it runs in.
+//!
+//! Three worlds implement it: the host, the model checkers under `tests/`, and the simulated
+//! machine. Only `state`, `base`, `cancel`, `expiry`, `migrate` and the combined counter
+//! mention it; the wheel, the queue and all arithmetic know nothing of it.
+
+use crate::rearm::Rearm;
+use crate::time::{CpuId, Ns};
+use core::ops::DerefMut;
+pub use core::sync::atomic::Ordering;
+
+/// The world that bases live in.
+pub trait Platform: Sized + Send + Sync + 'static {
+    /// A 64-bit atomic word.
+    type Word: Word;
+    /// Mutual exclusion for one base's state.
+    type Lock<T: Send>: Lock<T>;
+    /// What a timer carries and a base hands back when the timer fires.
+    type Task: Copy + Send;
+
+    /// The present, on the clock that deadlines are given in.
+    fn now(&self) -> Ns;
+
+    /// The CPU that the caller runs on; it may be out of date as soon as it is known.
+    fn here(&self) -> CpuId;
+
+    /// Programs a CPU's event device. Called under the lock of that CPU's base, so that two
+    /// decisions are carried out in the order in which they were made. Returns what is left to
+    /// be done once the lock is free.
+    fn program(&self, cpu: CpuId, at: Ns) -> Rearm;
+
+    /// Makes a CPU look at its base. Called without any lock.
+    fn kick(&self, cpu: CpuId);
+
+    /// Called in a loop that waits for another CPU; `round` counts up from zero.
+    fn relax(&self, round: u32);
+}
+
+/// A 64-bit atomic word.
+pub trait Word: Send + Sync {
+    /// A word that holds `value`.
+    fn new(value: u64) -> Self;
+    /// Reads it.
+    fn load(&self, order: Ordering) -> u64;
+    /// Writes it.
+    fn store(&self, value: u64, order: Ordering);
+    /// Writes `new` if it holds `current`; otherwise returns what it holds.
+    fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64>;
+}
+
+/// Mutual exclusion around a value.
+pub trait Lock<T>: Send + Sync {
+    /// The right to use the value; gives the lock back when dropped.
+    type Guard<'a>: DerefMut<Target = T>
+    where
+        Self: 'a,
+        T: 'a;
+
+    /// An unlocked lock.
+    fn new(value: T) -> Self;
+    /// Waits until the lock is free and takes it.
+    fn lock(&self) -> Self::Guard<'_>;
+}

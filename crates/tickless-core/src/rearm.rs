@@ -1,0 +1,263 @@
+//! What the event device must be told, decided apart from telling it.
+//!
+//! A base owns one event device: a deadline register, a timerfd, a thread that sleeps. Writing
+//! it is the expensive part of arming a timer, and seed 0 is about one write too many. Here
+//! every operation on a base *returns* what the device must be told, as a [`Rearm`] that cannot
+//! be ignored, and the one place that holds the lock does the telling.
+//!
+//! # Guarantees
+//!
+//! - R1 Outside the handler and hang back-off, `armed` is at or before the earliest expiry.
+//! - R2 A removal that does not program leaves `armed` where it is.
+//! - R3 Removing a timer of another CPU never touches that CPU's device.
+//! - R4 A restart of the first timer writes at most once (not under [`Policy::Eager`]), and not
+//!   at all if the earliest expiry is where the device stands.
+//! - R5 In the handler nothing is written; one write at the end.
+//! - R7, R8, R11: hang back-off, forced minimum delta, clamping to the device's limits.
+//!
+//! Who looks at `armed`: whoever holds the base's lock. It is kept apart from the queue's
+//! minimum on purpose; early is free, late is a bug.
+
+use crate::time::{CpuId, Ns};
+
+/// What is to be done about an event device. Dropping it loses a wakeup.
+#[must_use = "an event device that is not told loses a wakeup"]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rearm {
+    /// Nothing: the device stands where it should.
+    Keep,
+    /// Program the device for this time; [`Ns::NEVER`] stops it.
+    Arm(Ns),
+    /// Make that CPU look at its base.
+    Kick(CpuId),
+}
+
+/// When a removal programs the device (R12, the switch of seed 0).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
+pub enum Policy {
+    /// Every removal of the first timer programs it, a restart as well: the kernel between
+    /// commit 968320b (2010) and the thread of seed 0.
+    Eager,
+    /// No removal programs it: the patch of seed 0. An event may come early, for nothing.
+    #[default]
+    Lazy,
+    /// A cancel of the first timer programs, a restart is judged once, as a whole: what the
+    /// kernel does today.
+    RestartAware,
+}
+
+impl Policy {
+    /// All of them, in the order in which tables show them.
+    pub const ALL: [Policy; 3] = [Policy::Eager, Policy::Lazy, Policy::RestartAware];
+}
+
+/// What a device can and cannot do (R7, R8, R11).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// A deadline nearer than this is programmed this far ahead.
+    pub min_delta: Ns,
+    /// A deadline farther than this is programmed this far ahead; the event comes early.
+    pub max_delta: Ns,
+    /// After how many passes a handler that cannot catch up backs off.
+    pub passes: u32,
+    /// The longest back-off.
+    pub backoff_max: Ns,
+}
+
+impl Limits {
+    /// No limit but the kernel's own 3 passes and 100 ms.
+    pub const NONE: Limits = Limits {
+        min_delta: Ns::ZERO,
+        max_delta: Ns::NEVER,
+        passes: 3,
+        backoff_max: Ns::from_ms(100),
+    };
+}
+
+/// Where the handler stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// The device waits for `armed`.
+    Waiting,
+    /// `armed` is a minimum-delta event for a deadline that had passed (R8).
+    Forced,
+    /// `armed` is the end of a back-off (R7).
+    BackingOff,
+    /// The handler runs; `armed` counts as never (R5).
+    Handling,
+}
+
+/// What a base knows of its event device. Used under the base's lock.
+#[derive(Clone, Debug)]
+pub struct Device {
+    policy: Policy,
+    limits: Limits,
+    armed: Ns,
+    phase: Phase,
+    entered: Ns,
+    counts: DeviceCounts,
+}
+
+/// What a device was put through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DeviceCounts {
+    /// Times it was programmed.
+    pub writes: u64,
+    /// Events it delivered.
+    pub events: u64,
+    /// Events that found nothing to do.
+    pub spurious: u64,
+    /// Deadlines that had passed and were programmed a minimum delta ahead.
+    pub forced: u64,
+    /// Handlers that could not catch up.
+    pub hangs: u64,
+}
+
+impl Device {
+    /// A device that is not armed.
+    pub const fn new(policy: Policy, limits: Limits) -> Device {
+        Device {
+            policy,
+            limits,
+            armed: Ns::NEVER,
+            phase: Phase::Waiting,
+            entered: Ns::ZERO,
+            counts: DeviceCounts { writes: 0, events: 0, spurious: 0, forced: 0, hangs: 0 },
+        }
+    }
+
+    /// Its policy.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// What it is armed for; [`Ns::NEVER`] in the handler.
+    pub fn armed(&self) -> Ns {
+        self.armed
+    }
+
+    /// Does the promise `armed <= earliest` (R1) hold just now?
+    pub fn promises(&self) -> bool {
+        self.phase == Phase::Waiting
+    }
+
+    /// What it was put through.
+    pub fn counts(&self) -> DeviceCounts {
+        self.counts
+    }
+
+    /// An idle timer was armed to expire at `expiry`.
+    pub fn started(&mut self, expiry: Ns, now: Ns) -> Rearm {
+        if self.is_settled() || expiry >= self.armed {
+            Rearm::Keep
+        } else {
+            self.program(expiry, now)
+        }
+    }
+
+    /// A pending timer that would have expired at `expiry` was taken off. `earliest` is asked
+    /// only when the policy wants to know.
+    pub fn removed(
+        &mut self,
+        expiry: Ns,
+        place: Place,
+        earliest: impl FnOnce() -> Ns,
+        now: Ns,
+    ) -> Rearm {
+        if self.policy == Policy::Lazy || !self.stands_on(expiry, place) {
+            return Rearm::Keep;
+        }
+        self.move_to(earliest(), now)
+    }
+
+    /// A pending timer was armed anew, from `old` to `new`; the policy judges the whole.
+    ///
+    /// Under [`Policy::Eager`] a restart is a removal and a start: use those.
+    pub fn restarted(
+        &mut self,
+        old: Ns,
+        new: Ns,
+        place: Place,
+        earliest: impl FnOnce() -> Ns,
+        now: Ns,
+    ) -> Rearm {
+        if self.policy == Policy::RestartAware && self.stands_on(old, place) {
+            return self.move_to(earliest(), now);
+        }
+        self.started(new, now)
+    }
+
+    /// The device delivered an event, or was made to look: the handler begins.
+    pub fn enter(&mut self, now: Ns) {
+        self.armed = Ns::NEVER;
+        self.phase = Phase::Handling;
+        self.entered = now;
+        self.counts.events += 1;
+    }
+
+    /// The handler ends, having expired `expired` timers; `earliest` is what is left.
+    ///
+    /// Every way out of a handler must come through here (R6).
+    pub fn leave(&mut self, earliest: Ns, expired: u64, now: Ns) -> Rearm {
+        self.phase = Phase::Waiting;
+        if expired == 0 {
+            self.counts.spurious += 1;
+        }
+        if earliest == Ns::NEVER { Rearm::Keep } else { self.program(earliest, now) }
+    }
+
+    /// May a handler that has made `passes` passes make another?
+    pub fn may_pass(&self, passes: u32) -> bool {
+        passes < self.limits.passes
+    }
+
+    /// The handler gives up catching up: the device is left alone for as long as the handler
+    /// took, at most `backoff_max` (R7).
+    pub fn back_off(&mut self, now: Ns) -> Rearm {
+        let took = now.since(self.entered).min(self.limits.backoff_max);
+        self.counts.hangs += 1;
+        let rearm = self.program(now.after(took), now);
+        self.phase = Phase::BackingOff;
+        rearm
+    }
+
+    /// Must the device be left alone, whatever is asked?
+    fn is_settled(&self) -> bool {
+        matches!(self.phase, Phase::Handling | Phase::BackingOff | Phase::Forced)
+    }
+
+    /// Is the device armed for this expiry, and ours to program?
+    fn stands_on(&self, expiry: Ns, place: Place) -> bool {
+        place == Place::Here && !self.is_settled() && expiry == self.armed
+    }
+
+    fn move_to(&mut self, earliest: Ns, now: Ns) -> Rearm {
+        if earliest == self.armed { Rearm::Keep } else { self.program(earliest, now) }
+    }
+
+    fn program(&mut self, expiry: Ns, now: Ns) -> Rearm {
+        let nearest = now.after(self.limits.min_delta);
+        let farthest = now.after(self.limits.max_delta);
+        self.armed = expiry.clamp(nearest.min(farthest), farthest);
+        // A deadline that has passed is delivered a minimum delta from now, and until then a
+        // loop that keeps arming passed deadlines must not push that event ahead of itself.
+        if expiry <= now && self.limits.min_delta > Ns::ZERO {
+            self.phase = Phase::Forced;
+            self.counts.forced += 1;
+        }
+        if expiry == Ns::NEVER {
+            self.armed = Ns::NEVER;
+        }
+        self.counts.writes += 1;
+        Rearm::Arm(self.armed)
+    }
+}
+
+/// Whose device it is, seen from the caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// That of the CPU the caller runs on.
+    Here,
+    /// Another CPU's.
+    Elsewhere,
+}

@@ -1,0 +1,121 @@
+//! A timer's life in one atomic word.
+//!
+//! | from | to | by | under |
+//! |---|---|---|---|
+//! | fresh | migrating | first start | compare-and-swap |
+//! | idle | pending | start | lock of its base |
+//! | pending | pending | re-arm, reduce | lock of its base |
+//! | pending | idle | cancel | lock of its base |
+//! | pending | idle | fire, after the base's `running` names the timer | lock of its base |
+//! | idle, pending | migrating | start that takes it to another base | lock of the old base |
+//! | migrating | pending, idle | the same start | lock of the new base |
+//! | any but migrating | shut | shut-down; never armed again (X5) | lock of its base |
+//!
+//! "Base" in the word is the base whose lock guards the timer. Who has taken that lock reads
+//! the word again: if it has not changed, it cannot change until the lock is given back. There
+//! is no "running" here: once a callback has started the timer may be gone, so the *base* says
+//! which timer it runs, by an address that is compared and never followed.
+//!
+//! The generation counts armings and tells two of them apart for whoever looks without the
+//! lock.
+
+use crate::time::CpuId;
+
+/// The decoded word. The atomic itself belongs to the platform.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Life(u64);
+
+const STATE: u64 = 0b11;
+const IDLE: u64 = 0;
+const PENDING: u64 = 1;
+const MIGRATING: u64 = 2;
+const SHUT: u64 = 1 << 2;
+const BASE_AT: u32 = 16;
+const BASE: u64 = 0xffff << BASE_AT;
+const GENERATION_AT: u32 = 32;
+
+impl Life {
+    /// Never armed: belongs to no base yet.
+    pub const FRESH: Life = Life(BASE | IDLE);
+
+    /// From what the atomic word held.
+    pub const fn from_word(word: u64) -> Life {
+        Life(word)
+    }
+
+    /// For the atomic word.
+    pub const fn word(self) -> u64 {
+        self.0
+    }
+
+    /// The base whose lock guards the timer; `None` before the first arming.
+    pub fn base(self) -> Option<CpuId> {
+        let base = (self.0 & BASE) >> BASE_AT;
+        if base == 0xffff { None } else { Some(CpuId(base as u16)) }
+    }
+
+    /// Is it armed?
+    pub fn is_pending(self) -> bool {
+        self.0 & STATE == PENDING
+    }
+
+    /// Is it between two bases?
+    pub fn is_migrating(self) -> bool {
+        self.0 & STATE == MIGRATING
+    }
+
+    /// Has it been shut down?
+    pub fn is_shut(self) -> bool {
+        self.0 & SHUT != 0
+    }
+
+    /// The same timer, armed once more.
+    #[must_use]
+    pub fn armed(self) -> Life {
+        let generation = (self.0 >> GENERATION_AT).wrapping_add(1) << GENERATION_AT;
+        Life(self.0 & !STATE & u64::from(u32::MAX) | PENDING | generation)
+    }
+
+    /// The same timer, not armed.
+    #[must_use]
+    pub fn idle(self) -> Life {
+        Life(self.0 & !STATE)
+    }
+
+    /// The same timer, on its way to another base.
+    #[must_use]
+    pub fn migrating_to(self, base: CpuId) -> Life {
+        Life(self.0 & !STATE & !BASE | MIGRATING | u64::from(base.0) << BASE_AT)
+    }
+
+    /// The same timer, never to be armed again.
+    #[must_use]
+    pub fn shut(self) -> Life {
+        Life(self.0 | SHUT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life() {
+        let life = Life::FRESH;
+        assert_eq!((life.base(), life.is_pending(), life.is_shut()), (None, false, false));
+        let life = life.migrating_to(CpuId(479));
+        assert!(life.is_migrating() && !life.is_pending());
+        let life = life.idle().armed();
+        assert_eq!((life.base(), life.is_pending()), (Some(CpuId(479)), true));
+        assert_ne!(life, life.armed(), "each arming can be told from the last");
+        assert!(life.shut().armed().is_shut(), "shut for good");
+        assert_eq!(life.shut().idle().base(), Some(CpuId(479)));
+    }
+
+    #[test]
+    fn generations_wrap_without_touching_the_rest() {
+        let last = Life::from_word(u64::from(u32::MAX) << GENERATION_AT | 3 << BASE_AT);
+        let next = last.armed();
+        assert_eq!((next.base(), next.is_pending(), next.word() >> 32), (Some(CpuId(3)), true, 0));
+    }
+}

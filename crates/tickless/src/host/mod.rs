@@ -1,0 +1,103 @@
+//! The host: the core's platform for a program on Linux, and all its unsafe code.
+//!
+//! | file | what |
+//! |---|---|
+//! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
+//! | `counter` | the time-stamp counter |
+//! | `cpu` | which CPU, and so which base, the caller is on |
+//! | `driver` | a base's event device: a thread that sleeps until the deadline |
+//! | `lock` | the lock around a base |
+//! | `owned` | a timer with its callback in one allocation |
+
+pub(crate) mod clock;
+mod counter;
+pub(crate) mod cpu;
+pub(crate) mod driver;
+mod lock;
+pub(crate) mod owned;
+
+use clock::HostClock;
+use core::sync::atomic::{AtomicU64, Ordering};
+use cpu::CpuMap;
+use driver::Doorbell;
+use tickless_core::platform::{Platform, Word};
+use tickless_core::rearm::Rearm;
+use tickless_core::time::{CpuId, Ns};
+
+/// The core's platform on this machine.
+#[derive(Debug)]
+pub struct Host {
+    pub(crate) clock: HostClock,
+    pub(crate) cpus: CpuMap,
+    /// What wakes each base's driver.
+    pub(crate) doorbells: Box<[Doorbell]>,
+}
+
+impl Host {
+    /// A host with this clock and one base for each of these CPUs.
+    pub fn new(clock: HostClock, cpus: CpuMap) -> Host {
+        let doorbells = (0..cpus.bases()).map(|_| Doorbell::default()).collect();
+        Host { clock, cpus, doorbells }
+    }
+}
+
+impl Platform for Host {
+    type Word = HostWord;
+    type Lock<T: Send> = lock::SpinLock<T>;
+    type Task = owned::Task;
+
+    #[inline]
+    fn now(&self) -> Ns {
+        self.clock.now()
+    }
+
+    #[inline]
+    fn here(&self) -> CpuId {
+        self.cpus.here()
+    }
+
+    fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
+        self.doorbells[cpu.index()].set(at);
+        Rearm::Kick(cpu)
+    }
+
+    fn kick(&self, cpu: CpuId) {
+        self.doorbells[cpu.index()].ring();
+    }
+
+    fn relax(&self, round: u32) {
+        lock::relax(round);
+    }
+}
+
+/// A word of real memory.
+#[derive(Debug)]
+pub struct HostWord(AtomicU64);
+
+impl Word for HostWord {
+    #[inline]
+    fn new(value: u64) -> Self {
+        HostWord(AtomicU64::new(value))
+    }
+
+    #[inline]
+    fn load(&self, order: Ordering) -> u64 {
+        self.0.load(order)
+    }
+
+    #[inline]
+    fn store(&self, value: u64, order: Ordering) {
+        self.0.store(value, order);
+    }
+
+    #[inline]
+    fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        self.0.compare_exchange(current, new, success, failure)
+    }
+}

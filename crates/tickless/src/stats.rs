@@ -1,0 +1,70 @@
+//! What has happened so far.
+
+use crate::timers::Shared;
+use std::sync::atomic::Ordering;
+use tickless_core::base::{BaseCounts, BaseView};
+use tickless_core::rearm::DeviceCounts;
+use tickless_core::time::{CpuId, Ns};
+
+/// Counters of a set of timers; from [`Timers::stats`](crate::Timers::stats).
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// One for each base.
+    pub bases: Vec<BaseStats>,
+    /// Callbacks that panicked.
+    pub panics: u64,
+}
+
+/// Counters of one base and its driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BaseStats {
+    /// Coarse timers pending.
+    pub coarse: usize,
+    /// High-resolution timers pending.
+    pub ranged: usize,
+    /// When the next one is due.
+    pub earliest: Ns,
+    /// Armings, cancels, expiries.
+    pub counts: BaseCounts,
+    /// What the event device was told and what it delivered.
+    pub device: DeviceCounts,
+    /// Pushed-out timeouts that were moved when their old bucket came due.
+    pub relocated: u64,
+    /// System calls that woke the driver for an earlier deadline.
+    pub wake_calls: u64,
+    /// Times the driver went to sleep: its own system calls.
+    pub sleeps: u64,
+}
+
+impl Stats {
+    pub(crate) fn of(shared: &Shared) -> Stats {
+        let bells = &shared.bases.platform().doorbells;
+        let base = |(place, bell): (usize, &crate::host::driver::Doorbell)| {
+            let view: BaseView = shared.bases.view(CpuId(place as u16))?;
+            let BaseView { coarse, ranged, earliest, counts, device, relocated, .. } = view;
+            let (wake_calls, sleeps) = bell.counts();
+            Some(BaseStats {
+                coarse,
+                ranged,
+                earliest,
+                counts,
+                device,
+                relocated,
+                wake_calls,
+                sleeps,
+            })
+        };
+        let bases = bells.iter().enumerate().filter_map(base).collect();
+        Stats { bases, panics: shared.panics.load(Ordering::Relaxed) }
+    }
+
+    /// Armings, cancels and expiries of all bases.
+    pub fn total(&self) -> BaseCounts {
+        self.bases.iter().fold(BaseCounts::default(), |sum, base| sum.plus(base.counts))
+    }
+
+    /// Timers pending on all bases.
+    pub fn pending(&self) -> usize {
+        self.bases.iter().map(|base| base.coarse + base.ranged).sum()
+    }
+}

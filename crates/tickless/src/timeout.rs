@@ -1,0 +1,105 @@
+//! Coarse timers: timeouts, which are armed by the million and seldom fire.
+
+use crate::Timers;
+use crate::fired::Fired;
+use crate::host::owned::Owned;
+use crate::timers::Drivers;
+use std::sync::Arc;
+use std::time::Duration;
+use tickless_core::base::{IfPending, Options, StartError, Started};
+use tickless_core::cancel::Cancel;
+use tickless_core::link::WheelLink;
+use tickless_core::queue::Window;
+use tickless_core::time::{CpuId, Ns};
+use tickless_core::wheel::Wakes;
+
+/// A coarse timer with its callback; from [`Timers::timeout`].
+///
+/// Fires never early, and late by at most an eighth of its distance plus a tick (1 ms unless
+/// set otherwise). All operations take one uncontended lock, allocate nothing, and make no
+/// system call unless the new deadline comes before everything that the base's sleeping driver
+/// waits for. Dropping it cancels it and waits for a running callback to end, unless it is that
+/// callback which drops it.
+#[derive(Debug)]
+pub struct Timeout {
+    timer: Owned<WheelLink>,
+    wakes: Wakes,
+    pinned: Option<CpuId>,
+    /// Keeps the drivers running for as long as there are timers.
+    _drivers: Arc<Drivers>,
+}
+
+impl Timeout {
+    pub(crate) fn new<F>(timers: &Timers, callback: F) -> Timeout
+    where
+        F: FnMut(&mut Fired<'_>) + Send + 'static,
+    {
+        let timer = Owned::new(Arc::clone(&timers.shared), callback);
+        let drivers = Arc::clone(timers.drivers());
+        Timeout { timer, wakes: Wakes::Yes, pinned: None, _drivers: drivers }
+    }
+
+    /// Makes it deferrable: it fires with the first event of its base after its deadline, and
+    /// never causes one. For work that can wait until somebody is awake anyway.
+    #[must_use]
+    pub fn deferrable(mut self) -> Timeout {
+        self.wakes = Wakes::No;
+        self
+    }
+
+    /// Pins it to one base, whichever CPU arms it. Arming fails if there is no such base.
+    #[must_use]
+    pub fn pinned(mut self, base: CpuId) -> Timeout {
+        self.pinned = Some(base);
+        self
+    }
+
+    /// Arms it, or arms it anew, to fire `after` the present. Reads the clock.
+    #[inline]
+    pub fn start(&self, after: Duration) -> Result<Started, StartError> {
+        self.start_from(self.timer.shared().now(), after)
+    }
+
+    /// The same from a present that the caller has read a moment ago, with
+    /// [`Timers::now`]: spares the clock. An old `now` makes the timer fire that much earlier.
+    #[inline]
+    pub fn start_from(&self, now: Ns, after: Duration) -> Result<Started, StartError> {
+        self.arm(now + after, now, IfPending::Rearm)
+    }
+
+    /// Arms it, or arms it anew, for a point in time. One that has passed fires at once.
+    #[inline]
+    pub fn start_at(&self, deadline: Ns) -> Result<Started, StartError> {
+        self.arm(deadline, self.timer.shared().now(), IfPending::Rearm)
+    }
+
+    /// Arms it, or, if it is pending, makes it earlier; never later.
+    #[inline]
+    pub fn reduce(&self, after: Duration) -> Result<Started, StartError> {
+        let now = self.timer.shared().now();
+        self.arm(now + after, now, IfPending::Reduce)
+    }
+
+    /// Cancels it without waiting for its callback. No lock if it is idle.
+    #[inline]
+    pub fn cancel(&self) -> Cancel {
+        self.timer.shared().bases.cancel(self.timer.timer())
+    }
+
+    /// Is it armed? May be out of date as soon as it is known.
+    pub fn is_pending(&self) -> bool {
+        self.timer.shared().bases.is_pending(self.timer.timer())
+    }
+
+    /// Is it armed, or its callback running?
+    pub fn is_active(&self) -> bool {
+        self.timer.shared().bases.is_active(self.timer.timer())
+    }
+
+    #[inline]
+    fn arm(&self, deadline: Ns, now: Ns, pending: IfPending) -> Result<Started, StartError> {
+        let window = Window::new(deadline, deadline);
+        let options = Options { wakes: self.wakes, pinned: self.pinned, pending };
+        self.timer.shared().bases.start(self.timer.timer(), window, now, options)
+    }
+}

@@ -1,0 +1,181 @@
+//! All timers of a program: one base per CPU, and who drives them.
+
+use crate::builder::Builder;
+use crate::fired::Fired;
+use crate::host::{Host, owned};
+use crate::stats::Stats;
+use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout};
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use tickless_core::base::Bases;
+use tickless_core::time::{CpuId, Ns};
+
+/// All timers of a program, or as many separate sets as it likes. Cheap to clone; drivers stop
+/// when the last clone and the last timer are gone.
+#[derive(Clone, Debug)]
+pub struct Timers {
+    pub(crate) shared: Arc<Shared>,
+    drivers: Arc<Drivers>,
+}
+
+/// What drivers and timers have in common.
+pub(crate) struct Shared {
+    pub(crate) bases: Bases<Host>,
+    pub(crate) panics: AtomicU64,
+    stop: AtomicBool,
+    on_panic: Option<Arc<PanicReporter>>,
+}
+
+/// Is handed what a callback panicked with.
+pub(crate) type PanicReporter = dyn Fn(&(dyn Any + Send)) + Send + Sync;
+
+/// The threads behind the bases. Stops them when dropped.
+#[derive(Debug)]
+pub(crate) struct Drivers {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("bases", &self.bases).finish_non_exhaustive()
+    }
+}
+
+impl Timers {
+    /// Starts timers with a base and a driver thread for each CPU that the process may use.
+    ///
+    /// Blocks for about a millisecond, to calibrate the clock.
+    pub fn start() -> Result<Timers, StartTimersError> {
+        Builder::new().start()
+    }
+
+    /// To start timers in another way.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn without_drivers(host: Host, settings: &Builder) -> Timers {
+        let count = host.cpus.bases();
+        let shared = Arc::new(Shared {
+            bases: Bases::new(host, count, settings.core),
+            panics: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            on_panic: settings.on_panic.clone(),
+        });
+        let drivers = Arc::new(Drivers { shared: Arc::clone(&shared), threads: Mutex::default() });
+        Timers { shared, drivers }
+    }
+
+    pub(crate) fn add_driver(&self, thread: JoinHandle<()>) {
+        self.drivers.threads().push(thread);
+    }
+
+    pub(crate) fn drivers(&self) -> &Arc<Drivers> {
+        &self.drivers
+    }
+
+    /// A coarse timer, not armed. Allocates once: 64 bytes if the closure captures up to 16.
+    ///
+    /// The callback runs on a driver thread.
+    pub fn timeout<F>(&self, callback: F) -> Timeout
+    where
+        F: FnMut(&mut Fired<'_>) + Send + 'static,
+    {
+        Timeout::new(self, callback)
+    }
+
+    /// A high-resolution timer, not armed. Allocates once.
+    ///
+    /// The callback runs on a driver thread.
+    pub fn hrtimer<F>(&self, callback: F) -> HrTimer
+    where
+        F: FnMut(&mut Fired<'_>) + Send + 'static,
+    {
+        HrTimer::new(self, callback)
+    }
+
+    /// A periodic high-resolution timer, not started. Allocates once or twice.
+    pub fn periodic<F>(&self, callback: F) -> Periodic
+    where
+        F: FnMut(&mut Period<'_, '_>) + Send + 'static,
+    {
+        Periodic::new(self, callback)
+    }
+
+    /// The present, on the clock that deadlines are given in. About 11 ns with a trusted TSC.
+    pub fn now(&self) -> Ns {
+        self.shared.now()
+    }
+
+    /// Where [`now`](Timers::now) comes from.
+    pub fn clock_source(&self) -> ClockSource {
+        self.shared.bases.platform().clock.source()
+    }
+
+    /// What has happened so far. Takes each base's lock once.
+    pub fn stats(&self) -> Stats {
+        Stats::of(&self.shared)
+    }
+}
+
+impl Shared {
+    #[inline]
+    pub(crate) fn now(&self) -> Ns {
+        self.bases.platform().clock.now()
+    }
+
+    pub(crate) fn callback_panicked(&self, payload: Box<dyn Any + Send>) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+        if let Some(report) = &self.on_panic {
+            report(payload.as_ref());
+        }
+        // A payload may panic when it is dropped; leaking it is the lesser evil.
+        std::mem::forget(payload);
+    }
+
+    /// Runs everything that is due on one base. Returns when the next timer is due.
+    pub(crate) fn expire(&self, base: CpuId) -> Ns {
+        self.bases.expire(base, |firing| owned::run(self, firing)).next
+    }
+
+    /// What a base's driver thread does.
+    pub(crate) fn drive(&self, base: CpuId) {
+        let host = self.bases.platform();
+        let bell = &host.doorbells[base.index()];
+        // Acquire: pairs with the Release in `Drivers::drop`.
+        while !self.stop.load(Ordering::Acquire) {
+            bell.quiet();
+            self.expire(base);
+            bell.sleep(host, &self.stop);
+        }
+    }
+}
+
+impl Drivers {
+    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Drivers {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `drive`.
+        self.shared.stop.store(true, Ordering::Release);
+        for bell in &self.shared.bases.platform().doorbells {
+            bell.set(Ns::ZERO);
+            bell.ring();
+        }
+        let me = std::thread::current().id();
+        for thread in self.threads().drain(..) {
+            // The last handle may have been dropped by a callback: a driver cannot wait for
+            // itself, but it ends as soon as that callback has returned.
+            if thread.thread().id() != me {
+                let _ = thread.join();
+            }
+        }
+    }
+}

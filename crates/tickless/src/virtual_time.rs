@@ -1,0 +1,114 @@
+//! Time that stands still until a test moves it.
+//!
+//! ```
+//! use std::time::Duration;
+//! use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+//! use tickless::VirtualTime;
+//!
+//! let time = VirtualTime::new();
+//! let tries = Arc::new(AtomicU32::new(0));
+//! let seen = Arc::clone(&tries);
+//! let retry = time.timers().hrtimer(move |fired| {
+//!     if seen.fetch_add(1, Ordering::Relaxed) < 3 {
+//!         fired.restart(Duration::from_secs(3600));
+//!     }
+//! });
+//! retry.start(Duration::from_secs(60))?;
+//! time.advance(Duration::from_secs(59));
+//! assert_eq!(tries.load(Ordering::Relaxed), 0);
+//! time.advance(Duration::from_secs(86_400)); // takes no time at all
+//! assert_eq!(tries.load(Ordering::Relaxed), 4);
+//! # Ok::<(), tickless::StartError>(())
+//! ```
+
+use crate::Timers;
+use crate::builder::Builder;
+use std::time::Duration;
+use tickless_core::time::{CpuId, Ns};
+use tickless_core::wheel::PushOut;
+
+/// Timers on a clock that is moved by hand. Callbacks run on the thread that moves it, in order
+/// of expiry, each at exactly the time at which its timer comes due.
+///
+/// The core, its bases and its rounding are those of real timers.
+#[derive(Debug)]
+pub struct VirtualTime {
+    timers: Timers,
+}
+
+impl VirtualTime {
+    /// One base, on a clock that stands at one second: zero would hide arithmetic that goes
+    /// below it.
+    pub fn new() -> VirtualTime {
+        VirtualTime::with(Timers::builder().bases(1), Ns::from_secs(1))
+    }
+
+    /// Another set-up, on a clock that stands at `now`. Pushing out is always
+    /// [`PushOut::Eager`], which makes the order of equal deadlines exactly that of arming.
+    pub fn with(builder: Builder, now: Ns) -> VirtualTime {
+        VirtualTime { timers: builder.push_out(PushOut::Eager).start_virtual(now) }
+    }
+
+    /// The timers, to be handed to the code under test.
+    pub fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    /// What the clock shows.
+    pub fn now(&self) -> Ns {
+        self.timers.now()
+    }
+
+    /// When the next timer comes due; `None` if nothing that would wake anybody is pending.
+    pub fn next_event(&self) -> Option<Ns> {
+        let bases = &self.timers.shared.bases;
+        let earliest = (0..bases.count())
+            .filter_map(|base| bases.view(CpuId(base as u16)))
+            .map(|view| view.earliest)
+            .min();
+        earliest.filter(|&at| at != Ns::NEVER)
+    }
+
+    /// Moves the clock on, from one expiry to the next, and runs what comes due.
+    pub fn advance(&self, by: Duration) {
+        self.advance_to(self.now() + by);
+    }
+
+    /// The same up to a point in time. A point that has passed runs only what is overdue.
+    pub fn advance_to(&self, to: Ns) {
+        self.expire();
+        while let Some(next) = self.next_event()
+            && next <= to
+        {
+            self.set(next);
+            self.expire();
+        }
+        self.set(to);
+        // What defers to others' events gets its turn at the end.
+        self.expire();
+    }
+
+    /// Moves the clock to the next expiry and runs it. `false` if nothing is pending.
+    pub fn advance_to_next(&self) -> bool {
+        let Some(next) = self.next_event() else { return false };
+        self.set(next);
+        self.expire();
+        true
+    }
+
+    fn set(&self, now: Ns) {
+        self.timers.shared.bases.platform().clock.set_manual(now);
+    }
+
+    fn expire(&self) {
+        for base in 0..self.timers.shared.bases.count() {
+            self.timers.shared.expire(CpuId(base as u16));
+        }
+    }
+}
+
+impl Default for VirtualTime {
+    fn default() -> Self {
+        VirtualTime::new()
+    }
+}
