@@ -34,23 +34,21 @@ pub fn doc_comment_start(file: &SourceFile) -> Vec<Finding> {
         return Vec::new();
     }
     let mut findings = Vec::new();
-    let mut inside = false;
+    let mut inside = None;
     for (number, line) in file.numbered() {
-        let text = doc_text(&line.comment);
-        if let (false, Some(text)) = (inside, text)
-            && text.trim_start().starts_with(|c: char| c.is_lowercase())
+        let marker = line.comment.get(..3).filter(|marker| ["///", "//!"].contains(marker));
+        let text = line.comment.get(3..).unwrap_or_default().trim_start();
+        if marker.is_some()
+            && marker != inside
+            && text.starts_with(|c: char| c.is_lowercase())
             && is_public_facing(file, number)
         {
             let instead = "start the sentence uppercase, or put code in backticks";
             findings.push(file.finding(number, "doc-comment", "starts lowercase", instead));
         }
-        inside = text.is_some();
+        inside = marker;
     }
     findings
-}
-
-fn doc_text(comment: &str) -> Option<&str> {
-    comment.strip_prefix("///").or_else(|| comment.strip_prefix("//!"))
 }
 
 /// Is the doc comment at this line a module's, or does it stand on a `pub` item?
@@ -85,8 +83,8 @@ mod tests {
 
     #[test]
     fn lowercase_openings_are_found() {
-        let text = "//! lowercase.\n\n/// returns a.\n#[inline]\npub fn a() {}\n";
-        assert_eq!(lines(doc_comment_start, text), [1, 3]);
+        let text = "//! lowercase.\n/// returns a.\n#[inline]\npub fn a() {}\n";
+        assert_eq!(lines(doc_comment_start, text), [1, 2]);
         let text = "//! A.\n//! b.\n\n/// `a` and\n/// more.\npub fn a() {}\n\n\
                     /// floor(a / b), private.\nb: u64,\n/// 32 bytes.\npub c: u64,\n";
         assert_eq!(lines(doc_comment_start, text), NONE);

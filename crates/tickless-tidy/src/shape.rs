@@ -5,6 +5,7 @@
 
 use crate::Finding;
 use crate::source::SourceFile;
+use std::cmp::Ordering;
 
 /// The most lines a file may have.
 pub const FILE_LINES_MAX: usize = 600;
@@ -36,39 +37,36 @@ pub fn file_length(file: &SourceFile) -> Vec<Finding> {
 pub fn function_length(files: &[SourceFile], listed: &[LongFunction]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen = Vec::new();
-    for file in files {
-        for function in file.functions() {
-            let length = function.last_line - function.line + 1;
-            if length <= FUNCTION_LINES_MAX {
-                continue;
-            }
-            let is_this = |l: &&LongFunction| l.0 == file.path && l.1 == function.name;
-            let listed = listed.iter().find(is_this);
-            seen.extend(listed);
-            let most = listed.map_or(FUNCTION_LINES_MAX, |l| l.2);
-            if length != most {
-                findings.push(file.finding(
-                    function.line,
-                    RULE,
-                    format!("`{}` has {length} lines, not {most}", function.name),
-                    if length > most {
-                        "take a step out of it into a function that says what it does"
-                    } else {
-                        "it shrank: lower its entry in LONG_FUNCTIONS"
-                    },
-                ));
-            }
+    let all = |file| SourceFile::functions(file).into_iter().map(move |f| (file, f));
+    let functions = files.iter().flat_map(all);
+    for (file, function) in functions {
+        let length = function.last_line - function.line + 1;
+        if length <= FUNCTION_LINES_MAX {
+            continue;
         }
+        let entry = listed.iter().find(|l| l.0 == file.path && l.1 == function.name);
+        seen.extend(entry);
+        let most = entry.map_or(FUNCTION_LINES_MAX, |entry| entry.2);
+        let instead = match length.cmp(&most) {
+            Ordering::Equal => continue,
+            Ordering::Greater => "take a step out of it into a function that says what it does",
+            Ordering::Less => "it shrank: lower its entry in LONG_FUNCTIONS",
+        };
+        let what = format!("`{}` has {length} lines, its limit is {most}", function.name);
+        findings.push(file.finding(function.line, RULE, what, instead));
     }
-    let stale = listed.iter().filter(|l| !seen.contains(l));
-    findings.extend(stale.map(|(path, name, _)| Finding {
+    findings.extend(listed.iter().filter(|entry| !seen.contains(entry)).map(stale));
+    findings
+}
+
+fn stale((path, name, _): &LongFunction) -> Finding {
+    Finding {
         path: path.to_string(),
         line: 1,
         rule: RULE,
         what: format!("`{name}` is not over the limit any more"),
         instead: "drop its entry from LONG_FUNCTIONS".to_string(),
-    }));
-    findings
+    }
 }
 
 #[cfg(test)]
