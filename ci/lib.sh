@@ -4,12 +4,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Selects the toolchain that rust-toolchain.toml pins. A machine may have that version under
 # another name (`stable`, say) and be unable to download it again: that one is as good.
+# Looking must not install anything, which rustup does by itself where it is allowed to.
 use_pinned_toolchain() {
   local version toolchain
   [ -z "${RUSTUP_TOOLCHAIN:-}" ] || return 0
   version=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+  export RUSTUP_AUTO_INSTALL=0
   for toolchain in "$version" $(rustup toolchain list | cut -d' ' -f1); do
-    case $(RUSTUP_AUTO_INSTALL=0 rustc "+$toolchain" --version 2>/dev/null) in
+    case $(rustc "+$toolchain" --version 2>/dev/null) in
       "rustc $version "*) export RUSTUP_TOOLCHAIN=$toolchain && return 0 ;;
     esac
   done
