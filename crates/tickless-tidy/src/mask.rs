@@ -1,0 +1,217 @@
+//! Rust text taken apart into code and comments.
+//!
+//! This is a lexer for one question only: is this character code, comment, or the inside of a
+//! string? It knows nested block comments, raw strings, and that `'a` may be a lifetime.
+
+/// A file's code and comments, line by line where they stood.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Masked {
+    /// The text with comments and the insides of literals blanked out: one ASCII byte per
+    /// character, so that offsets are columns.
+    pub code: String,
+    /// What each line holds of comments, with their `//`.
+    pub comments: Vec<String>,
+}
+
+/// Takes a Rust file apart. O(length).
+pub fn mask(text: &str) -> Masked {
+    let mut lexer = Lexer {
+        chars: text.chars().collect(),
+        at: 0,
+        code: String::new(),
+        comments: vec![String::new()],
+    };
+    while let Some(c) = lexer.peek(0) {
+        match (c, lexer.peek(1)) {
+            ('/', Some('/')) => lexer.line_comment(),
+            ('/', Some('*')) => lexer.block_comment(),
+            ('"', _) => lexer.string(),
+            ('\'', _) => lexer.quote(),
+            ('r', Some('#' | '"')) => lexer.raw_string(),
+            _ => lexer.take_code(),
+        }
+    }
+    Masked { code: lexer.code, comments: lexer.comments }
+}
+
+/// Is this a character of an identifier?
+pub fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Where `needle` stands in `code` with no identifier touching either of its ends that is
+/// itself an identifier's.
+pub fn find_words(code: &str, needle: &str) -> Vec<usize> {
+    let bytes = code.as_bytes();
+    let touches = |edge: Option<u8>, next: Option<&u8>| {
+        edge.is_some_and(is_word) && next.is_some_and(|b| is_word(*b))
+    };
+    code.match_indices(needle)
+        .map(|(start, _)| start)
+        .filter(|&start| {
+            let before = start.checked_sub(1).and_then(|i| bytes.get(i));
+            let after = bytes.get(start + needle.len());
+            !touches(needle.bytes().next(), before) && !touches(needle.bytes().last(), after)
+        })
+        .collect()
+}
+
+struct Lexer {
+    chars: Vec<char>,
+    at: usize,
+    code: String,
+    comments: Vec<String>,
+}
+
+impl Lexer {
+    fn peek(&self, ahead: usize) -> Option<char> {
+        self.chars.get(self.at + ahead).copied()
+    }
+
+    fn advance(&mut self, shown: char) {
+        let newline = self.peek(0) == Some('\n');
+        self.code.push(if newline { '\n' } else { shown });
+        if newline {
+            self.comments.push(String::new());
+        }
+        self.at += 1;
+    }
+
+    fn take_code(&mut self) {
+        let c = self.peek(0).unwrap_or(' ');
+        self.advance(if c.is_ascii() { c } else { '_' });
+    }
+
+    fn take_literal(&mut self) {
+        self.advance(' ');
+    }
+
+    fn take_comment(&mut self) {
+        if let (Some(c), Some(line)) = (self.peek(0), self.comments.last_mut())
+            && c != '\n'
+        {
+            line.push(c);
+        }
+        self.advance(' ');
+    }
+
+    fn line_comment(&mut self) {
+        while self.peek(0).is_some_and(|c| c != '\n') {
+            self.take_comment();
+        }
+    }
+
+    fn block_comment(&mut self) {
+        let mut depth = 0;
+        while self.peek(0).is_some() {
+            match (self.peek(0), self.peek(1)) {
+                (Some('/'), Some('*')) => depth += 1,
+                (Some('*'), Some('/')) => depth -= 1,
+                _ => {
+                    self.take_comment();
+                    continue;
+                }
+            }
+            self.take_comment();
+            self.take_comment();
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    fn string(&mut self) {
+        self.take_code();
+        self.literal_up_to('"');
+    }
+
+    /// The rest of a literal with escapes, and the quote that ends it.
+    fn literal_up_to(&mut self, end: char) {
+        while let Some(c) = self.peek(0) {
+            if c == end {
+                return self.take_code();
+            }
+            if c == '\\' {
+                self.take_literal();
+            }
+            self.take_literal();
+        }
+    }
+
+    /// `r"..."` and `r#"..."#`, or else the `r` of an identifier such as `r#type`.
+    fn raw_string(&mut self) {
+        let prefix: Vec<u8> = self.code.bytes().rev().take_while(|b| is_word(*b)).collect();
+        let hashes = self.chars[self.at + 1..].iter().take_while(|c| **c == '#').count();
+        let is_raw = matches!(prefix.as_slice(), b"" | b"b" | b"c");
+        if !is_raw || self.peek(1 + hashes) != Some('"') {
+            return self.take_code();
+        }
+        for _ in 0..hashes + 2 {
+            self.take_code();
+        }
+        while self.peek(0).is_some() && !self.raw_string_ends(hashes) {
+            self.take_literal();
+        }
+        for _ in 0..hashes + 1 {
+            self.take_code();
+        }
+    }
+
+    fn raw_string_ends(&self, hashes: usize) -> bool {
+        self.peek(0) == Some('"') && (1..=hashes).all(|i| self.peek(i) == Some('#'))
+    }
+
+    /// A character literal, or the quote of a lifetime.
+    fn quote(&mut self) {
+        let is_literal = self.peek(1) == Some('\\') || self.peek(2) == Some('\'');
+        self.take_code();
+        if is_literal {
+            self.literal_up_to('\'');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(text: &str) -> String {
+        mask(text).code
+    }
+
+    #[test]
+    fn comments_and_strings_are_blanked() {
+        assert_eq!(code("a(\"x.y()\"); // b()"), "a(\"     \");       ");
+        assert_eq!(mask("a; // b").comments, ["// b"]);
+        assert_eq!(code("/* a /* b */ c */d"), "                 d");
+        assert_eq!(mask("/* a\n b */ c").comments, ["/* a", " b */"]);
+        assert_eq!(code(r#""a\"b" c"#), "\"    \" c");
+    }
+
+    #[test]
+    fn raw_strings_end_at_their_own_hashes() {
+        assert_eq!(code("r#\"a\"b\"# c"), "r#\"   \"# c");
+        assert_eq!(code("br\"\\\" c"), "br\" \" c");
+        assert_eq!(code("r#type + for\"x\""), "r#type + for\" \"");
+    }
+
+    #[test]
+    fn characters_are_told_from_lifetimes() {
+        assert_eq!(code("'{' '\\'' '\"' x"), "' ' '  ' ' ' x");
+        assert_eq!(code("fn f<'a>(x: &'a str) {}"), "fn f<'a>(x: &'a str) {}");
+    }
+
+    #[test]
+    fn lines_and_columns_stay_where_they_were() {
+        let text = "a\n\"µ\n\" // é\nb";
+        assert_eq!(code(text).chars().count(), text.chars().count());
+        assert_eq!(code(text).lines().count(), text.lines().count());
+    }
+
+    #[test]
+    fn words_are_whole() {
+        assert_eq!(find_words("unsafe unsafe_code", "unsafe"), [0]);
+        assert_eq!(find_words("eprintln!() println!()", "println!"), [12]);
+        assert_eq!(find_words("x.unwrap() x.unwrap_or(1)", ".unwrap()"), [1]);
+    }
+}

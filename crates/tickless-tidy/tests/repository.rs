@@ -1,0 +1,41 @@
+//! This repository against its own rules.
+
+use std::fmt::Write;
+use tickless_tidy::{check, tree};
+
+/// Goal: no file of the repository breaks a rule.
+#[test]
+fn the_repository_is_tidy() {
+    let files = tree::repository().expect("the repository can be read");
+    let findings = check(&files);
+    let mut report = String::new();
+    for finding in &findings {
+        writeln!(report, "{finding}").expect("a String takes every write");
+    }
+    assert!(findings.is_empty(), "{} breaches:\n{report}", findings.len());
+}
+
+/// Goal: the walk sees the files it is meant to check; a walk over nothing finds nothing.
+#[test]
+fn the_walk_covers_the_repository() {
+    let files = tree::repository().expect("the repository can be read");
+    for path in
+        ["Cargo.toml", ".ci/run", "crates/tickless-tidy/src/lib.rs", "crates/tickless/src/lib.rs"]
+    {
+        assert!(files.iter().any(|file| file.path == path), "{path} was not walked");
+    }
+}
+
+/// Goal: a breach in any walked Rust file would be reported.
+/// Method: break a rule at the end of each file in turn, in memory.
+#[test]
+fn a_breach_in_any_file_is_reported() {
+    let files = tree::repository().expect("the repository can be read");
+    for file in files.iter().filter(|file| file.is_rust()) {
+        let mut text: String = file.lines.iter().map(|line| format!("{}\n", line.raw)).collect();
+        text.push_str("fn get_broken() {}\n");
+        let broken = tickless_tidy::source::SourceFile::new(&file.path, &text);
+        let findings = check(&[broken]);
+        assert!(findings.iter().any(|f| f.rule == "get-name"), "nothing found in {}", file.path);
+    }
+}
