@@ -33,6 +33,8 @@ impl Link for WheelLink {
         WheelLink::new()
     }
 
+    /// # Safety
+    /// As the trait says.
     unsafe fn node(link: NonNull<Self>) -> WheelRef {
         // SAFETY: the caller's promise is the one that is asked for.
         unsafe { WheelRef::new(link) }
@@ -50,6 +52,8 @@ impl Link for QueueLink {
         QueueLink::new()
     }
 
+    /// # Safety
+    /// As the trait says.
     unsafe fn node(link: NonNull<Self>) -> QueueRef {
         // SAFETY: the caller's promise is the one that is asked for.
         unsafe { QueueRef::new(link) }
