@@ -2,4 +2,7 @@
 #![no_std]
 #![warn(missing_docs)]
 
+pub mod link;
+#[forbid(unsafe_code)]
+pub mod queue;
 pub mod time;

@@ -1,0 +1,211 @@
+//! Keeps the queue's tree shallow: a red-black tree that knows nothing of time.
+//!
+//! The rules: the root is black, a red node has no red child, and every way from the root
+//! to a missing child passes the same number of black nodes. So no way is more than twice
+//! as long as another, and n nodes are at most 2 log2(n + 1) deep.
+//!
+//! A new node is red, which may put red below red: [`Tree::settle_red`]. A black node that
+//! leaves makes ways through its place one black short: [`Tree::settle_short`]. Both walk
+//! towards the root and turn at most two or three nodes; on average they stop at once.
+//! (Guibas and Sedgewick 1978; bottom-up removal as in Tarjan 1983.)
+
+use crate::link::{Colour, QueueRef, Side};
+
+/// The root, and the shape below it.
+pub(super) struct Tree {
+    pub(super) root: Option<QueueRef>,
+}
+
+/// A place in the tree: below this node, on this side. `None` is above the root.
+type Place = Option<(QueueRef, Side)>;
+
+impl Tree {
+    /// Hangs `node` into an empty place. O(log n), amortised O(1).
+    pub(super) fn attach(&mut self, node: QueueRef, place: Place) {
+        node.enter(place.map(|(parent, _)| parent));
+        self.put(place, Some(node));
+        self.settle_red(node);
+    }
+
+    /// Takes `node` out. O(log n), amortised O(1) once its successor is found.
+    pub(super) fn detach(&mut self, node: QueueRef) {
+        let (earlier, later) = (node.child(Side::Earlier), node.child(Side::Later));
+        let (hole, filler, gone) = match (earlier, later) {
+            (Some(earlier), Some(later)) => self.replace_by_next(node, earlier, later),
+            _ => {
+                let (hole, filler) = (place_of(node), earlier.or(later));
+                self.put(hole, filler);
+                if let Some(filler) = filler {
+                    filler.set_parent(hole.map(|(parent, _)| parent));
+                }
+                (hole, filler, node.colour())
+            }
+        };
+        node.leave();
+        match (gone, filler) {
+            (Colour::Red, _) => {}
+            (Colour::Black, Some(red)) if is_red(filler) => red.set_colour(Colour::Black),
+            (Colour::Black, _) => self.settle_short(hole),
+        }
+    }
+
+    /// Puts the node after `node` in its place, with its colour; both children exist.
+    ///
+    /// Returns the place that the successor left, what fills it, and which colour is gone
+    /// from there. The nodes themselves move, not their content: timers have addresses.
+    fn replace_by_next(
+        &mut self,
+        node: QueueRef,
+        earlier: QueueRef,
+        later: QueueRef,
+    ) -> (Place, Option<QueueRef>, Colour) {
+        let next = outermost(later, Side::Earlier);
+        let (filler, gone) = (next.child(Side::Later), next.colour());
+        let hole = if next == later {
+            Some((next, Side::Later))
+        } else {
+            let hole = place_of(next);
+            self.put(hole, filler);
+            if let Some(filler) = filler {
+                filler.set_parent(next.parent());
+            }
+            next.set_child(Side::Later, Some(later));
+            later.set_parent(Some(next));
+            hole
+        };
+        next.set_child(Side::Earlier, Some(earlier));
+        earlier.set_parent(Some(next));
+        self.put(place_of(node), Some(next));
+        next.inherit(node);
+        (hole, filler, gone)
+    }
+
+    /// `node` has turned red: mends red below red, the only rule that can be broken now.
+    fn settle_red(&mut self, mut node: QueueRef) {
+        while let Some((parent, inner_or_outer)) = place_of(node) {
+            if parent.colour() == Colour::Black {
+                return;
+            }
+            // The root is black, so a red parent has a parent itself.
+            let Some((grandparent, side)) = place_of(parent) else { return };
+            let uncle = grandparent.child(side.other());
+            if let Some(uncle) = uncle.filter(|_| is_red(uncle)) {
+                // Both can carry the grandparent's black; the question moves up to it.
+                parent.set_colour(Colour::Black);
+                uncle.set_colour(Colour::Black);
+                grandparent.set_colour(Colour::Red);
+                node = grandparent;
+                continue;
+            }
+            let middle = if inner_or_outer == side {
+                parent
+            } else {
+                self.sink(parent, side);
+                node
+            };
+            self.sink(grandparent, side.other());
+            middle.set_colour(Colour::Black);
+            grandparent.set_colour(Colour::Red);
+            return;
+        }
+        node.set_colour(Colour::Black);
+    }
+
+    /// Every way through `place` is one black short: finds or moves one, going up.
+    fn settle_short(&mut self, mut place: Place) {
+        while let Some((parent, short)) = place {
+            let full = short.other();
+            // The other side has a black to spare, so there is a node.
+            let Some(mut sibling) = parent.child(full) else { return };
+            if sibling.colour() == Colour::Red {
+                // Red with black children: lift it, and one of those is the sibling.
+                self.sink(parent, short);
+                sibling.set_colour(Colour::Black);
+                parent.set_colour(Colour::Red);
+                let Some(nephew) = parent.child(full) else { return };
+                sibling = nephew;
+            }
+            let (near, far) = (sibling.child(short), sibling.child(full));
+            let lifted = match (near, far) {
+                (_, Some(far)) if far.colour() == Colour::Red => {
+                    far.set_colour(Colour::Black);
+                    Some(sibling)
+                }
+                (Some(near), _) if near.colour() == Colour::Red => {
+                    self.sink(sibling, full);
+                    Some(near)
+                }
+                _ => None,
+            };
+            if let Some(lifted) = lifted {
+                // A red nephew becomes the black that was missing.
+                self.sink(parent, short);
+                lifted.set_colour(parent.colour());
+                parent.set_colour(Colour::Black);
+                return;
+            }
+            // No red near: make the sibling's side as short, and pay from the parent.
+            sibling.set_colour(Colour::Red);
+            if parent.colour() == Colour::Red {
+                parent.set_colour(Colour::Black);
+                return;
+            }
+            place = place_of(parent);
+        }
+    }
+
+    /// `node` sinks towards `side`; its child from the other side rises into its place.
+    fn sink(&mut self, node: QueueRef, side: Side) {
+        let Some(riser) = node.child(side.other()) else { return };
+        let between = riser.child(side);
+        node.set_child(side.other(), between);
+        if let Some(between) = between {
+            between.set_parent(Some(node));
+        }
+        self.put(place_of(node), Some(riser));
+        riser.set_parent(node.parent());
+        riser.set_child(side, Some(node));
+        node.set_parent(Some(riser));
+    }
+
+    /// Points whoever is above `place` at `node`.
+    fn put(&mut self, place: Place, node: Option<QueueRef>) {
+        match place {
+            Some((parent, side)) => parent.set_child(side, node),
+            None => self.root = node,
+        }
+    }
+}
+
+/// Where `node` hangs.
+fn place_of(node: QueueRef) -> Place {
+    let parent = node.parent()?;
+    let is_later = parent.child(Side::Later) == Some(node);
+    Some((parent, if is_later { Side::Later } else { Side::Earlier }))
+}
+
+fn is_red(node: Option<QueueRef>) -> bool {
+    node.is_some_and(|node| node.colour() == Colour::Red)
+}
+
+/// The last node on `side` at or below `node`.
+pub(super) fn outermost(mut node: QueueRef, side: Side) -> QueueRef {
+    while let Some(further) = node.child(side) {
+        node = further;
+    }
+    node
+}
+
+/// The node that comes next on `side`. O(log n), amortised O(1) over a whole walk.
+pub(super) fn neighbour(mut node: QueueRef, side: Side) -> Option<QueueRef> {
+    if let Some(below) = node.child(side) {
+        return Some(outermost(below, side.other()));
+    }
+    loop {
+        let (parent, from) = place_of(node)?;
+        if from != side {
+            return Some(parent);
+        }
+        node = parent;
+    }
+}
