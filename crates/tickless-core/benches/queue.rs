@@ -1,4 +1,4 @@
-//! What the ranged queue costs: the rows of the table at the top of `queue.rs`.
+//! What the ranged queue costs: the column "this" of the table at the top of `queue.rs`.
 //!
 //! `cargo bench -p tickless-core --bench queue`, best as `taskset -c 1 cargo bench ...` on a
 //! machine with nothing else to do. Each row is the median of several repetitions, with the
