@@ -229,9 +229,6 @@ impl Family for WheelLink {
 
 impl Family for QueueLink {
     fn enqueue(queues: &mut Queues, node: QueueRef, window: Window, _: Ns, _: Wakes) -> Ns {
-        if node.is_linked() {
-            queues.queue.remove(node);
-        }
         queues.queue.insert(node, window);
         window.hard
     }

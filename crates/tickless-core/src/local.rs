@@ -182,9 +182,6 @@ impl<T> LocalTimers<T> {
             }
             Family::Precise => {
                 let node = self.precise.node(key.slot).ok_or(LocalError::NoSuchTimer(key))?;
-                if node.is_linked() {
-                    self.queue.remove(node);
-                }
                 self.queue.insert(node, window);
             }
         }
@@ -206,9 +203,7 @@ impl<T> LocalTimers<T> {
             Family::Precise => {
                 let node = self.precise.node(key.slot).ok_or(LocalError::NoSuchTimer(key))?;
                 let pending = node.is_linked();
-                if pending {
-                    self.queue.remove(node);
-                }
+                self.queue.remove(node);
                 pending
             }
         };

@@ -1,0 +1,183 @@
+//! What the ranged queue costs: the column "this" of the table at the top of `queue.rs`.
+//!
+//! `cargo bench -p tickless-core --bench queue`, best as `taskset -c 1 cargo bench ...` on a
+//! machine with nothing else to do. Each row is the median of several repetitions, with the
+//! spread, and the ratio to an uncontended atomic add in the same run. Wall time: every result
+//! is asserted, no figure is.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use tickless_core::link::{QueueLink, QueueRef};
+use tickless_core::queue::{Queue, Window};
+use tickless_core::time::Ns;
+
+/// Timers expire within a second, after the first second.
+const SPAN: u64 = 1_000_000_000;
+
+/// What a timer is around its node: 64 bytes in all.
+#[derive(Default)]
+#[repr(C)]
+struct Timer {
+    link: QueueLink,
+    fired: Cell<u64>,
+    _rest: [u64; 2],
+}
+
+fn main() {
+    let full = std::env::args().any(|arg| arg == "--bench");
+    let (sizes, rounds, repetitions) =
+        if full { (&[0, 10, 1_000, 100_000][..], 200_000, 9) } else { (&[0, 10][..], 20, 1) };
+    let mut rows: BTreeMap<(&str, usize), Vec<f64>> = BTreeMap::new();
+    let mut atomic = Vec::new();
+    for _ in 0..repetitions {
+        atomic.push(atomic_add(rounds));
+        for &pending in sizes {
+            let mut row = |name, ns| rows.entry((name, pending)).or_default().push(ns);
+            row("insert + remove, soonest", pair(pending, rounds, |_| SPAN / 2));
+            row("insert + remove, latest", pair(pending, rounds, |_| SPAN * 3));
+            row("insert + remove, random", pair(pending, rounds, |r| SPAN + r.below(SPAN)));
+            if pending > 0 {
+                row("move a random one later", move_later(pending, rounds));
+                row("pop all, per timer", pop_all(pending, rounds));
+            }
+        }
+    }
+    if full {
+        print(rows, median(&mut atomic));
+    }
+}
+
+fn print(rows: BTreeMap<(&str, usize), Vec<f64>>, unit: f64) {
+    println!("{:28} {:>8} {unit:9.1} ns", "atomic add", "");
+    for ((name, pending), mut samples) in rows {
+        let ns = median(&mut samples);
+        let (least, most) = (samples[0], samples[samples.len() - 1]);
+        println!("{name:28} {pending:8} {ns:9.1} ns ({least:.1} to {most:.1}) {:6.1}x", ns / unit);
+    }
+}
+
+/// A queue with `pending` timers in it, at random times and in random order in memory.
+struct World {
+    /// Before the timers: dropped first.
+    queue: Queue,
+    timers: Vec<Timer>,
+    random: Random,
+}
+
+impl World {
+    fn new(pending: usize) -> World {
+        let timers = (0..=pending).map(|_| Timer::default()).collect();
+        let mut world = World { queue: Queue::new(), timers, random: Random(0x2545_f491) };
+        world.fill();
+        world
+    }
+
+    /// Queues all timers but the last, which is kept for the caller.
+    fn fill(&mut self) {
+        for timer in 0..self.timers.len() - 1 {
+            let hard = SPAN + self.random.below(SPAN);
+            self.queue.insert(self.node(timer), Window::new(Ns(hard - 50_000), Ns(hard)));
+        }
+    }
+
+    fn node(&self, timer: usize) -> QueueRef {
+        // SAFETY: the timers never leave their vector while queued, one thread uses them, and
+        // they are freed together with their queue.
+        unsafe { QueueRef::new(NonNull::from(&self.timers[timer]).cast()) }
+    }
+}
+
+/// One timer comes and goes, `rounds` times; ns per pair.
+fn pair(pending: usize, rounds: usize, when: impl Fn(&mut Random) -> u64) -> f64 {
+    let mut world = World::new(pending);
+    let times: Vec<Ns> = (0..8192).map(|_| Ns(when(&mut world.random))).collect();
+    let node = world.node(pending);
+    let start = Instant::now();
+    for round in 0..rounds {
+        let at = times[round % times.len()];
+        black_box(world.queue.insert(node, Window::new(at, at)));
+        black_box(world.queue.remove(node));
+    }
+    let ns = per(start, rounds);
+    assert_eq!((world.queue.len(), world.queue.check()), (pending, Ok(())));
+    ns
+}
+
+/// A random pending timer gets a random later time; ns per move.
+fn move_later(pending: usize, rounds: usize) -> f64 {
+    let mut world = World::new(pending);
+    let plan: Vec<(usize, Ns)> = (0..rounds)
+        .map(|_| (world.random.below(pending as u64) as usize, Ns(world.random.below(SPAN))))
+        .collect();
+    let start = Instant::now();
+    for &(timer, delta) in &plan {
+        let node = world.node(timer);
+        let Window { soft, hard } = node.window();
+        world.queue.remove(node);
+        world.queue.insert(node, Window::new(soft.after(delta), hard.after(delta)));
+    }
+    let ns = per(start, rounds);
+    assert_eq!((world.queue.len(), world.queue.check()), (pending, Ok(())));
+    ns
+}
+
+/// Everything expires, and each timer is touched as a callback would; ns per timer.
+fn pop_all(pending: usize, rounds: usize) -> f64 {
+    let mut world = World::new(pending);
+    let fills = rounds.div_ceil(pending);
+    let mut ns = 0.0;
+    for fill in 0..fills {
+        if fill > 0 {
+            world.fill();
+        }
+        let start = Instant::now();
+        while let Some(node) = world.queue.pop_expired(Ns::NEVER) {
+            // SAFETY: `World::node` made it of a pointer to a whole timer that is still there.
+            let timer: &Timer = unsafe { node.as_ptr().cast().as_ref() };
+            timer.fired.set(timer.fired.get() + 1);
+        }
+        ns += per(start, pending);
+    }
+    let fired: u64 = world.timers.iter().map(|timer| timer.fired.get()).sum();
+    assert_eq!(fired, (fills * pending) as u64);
+    ns / fills as f64
+}
+
+/// The unit that the other figures are compared with; ns.
+fn atomic_add(rounds: usize) -> f64 {
+    let word = AtomicU64::new(0);
+    let start = Instant::now();
+    for _ in 0..rounds {
+        black_box(&word).fetch_add(1, Ordering::SeqCst);
+    }
+    let ns = per(start, rounds);
+    assert_eq!(word.into_inner(), rounds as u64);
+    ns
+}
+
+fn per(start: Instant, count: usize) -> f64 {
+    start.elapsed().as_nanos() as f64 / count as f64
+}
+
+/// Sorts the samples; the middle one.
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// Xorshift.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
+    }
+}
