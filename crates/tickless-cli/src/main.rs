@@ -1,2 +1,7 @@
-//! The `tickless` program.
-fn main() {}
+//! The `tickless` program; everything it does lives in the library beside it.
+
+#![forbid(unsafe_code)]
+
+fn main() {
+    tickless_cli::main();
+}

@@ -1,0 +1,108 @@
+//! `key=value` words and numbers, read from bytes.
+//!
+//! Keys are found by name, never by place: kernels add fields, and trace-cmd's plug-ins
+//! print `now=` before `function=` where the kernel does the opposite.
+
+/// The `key=value` words of an event's text, in order. Words without `=` are passed over,
+/// and so are the brackets in `[timeout=1]`.
+pub(super) fn fields(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    text.split(|&byte| byte == b' ').filter_map(|word| {
+        let word = word.strip_prefix(b"[").unwrap_or(word);
+        let equals = word.iter().position(|&byte| byte == b'=')?;
+        let value = &word[equals + 1..];
+        Some((&word[..equals], value.strip_suffix(b"]").unwrap_or(value)))
+    })
+}
+
+/// A decimal number, or a hexadecimal one with `0x`.
+pub(super) fn number(word: &[u8]) -> Option<u64> {
+    match word.strip_prefix(b"0x") {
+        Some(digits) => hex(digits),
+        None => decimal(word),
+    }
+}
+
+/// Decimal digits and nothing else.
+pub(super) fn decimal(word: &[u8]) -> Option<u64> {
+    if word.is_empty() {
+        return None;
+    }
+    word.iter().try_fold(0u64, |value, &byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// A decimal number with an optional sign.
+pub(super) fn signed(word: &[u8]) -> Option<i64> {
+    match word.strip_prefix(b"-") {
+        Some(digits) => 0i64.checked_sub_unsigned(decimal(digits)?),
+        None => i64::try_from(decimal(word)?).ok(),
+    }
+}
+
+/// One to sixteen hexadecimal digits without prefix.
+pub(super) fn hex(word: &[u8]) -> Option<u64> {
+    if word.is_empty() || word.len() > 16 {
+        return None;
+    }
+    word.iter().try_fold(0u64, |value, &byte| {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            b'A'..=b'F' => byte - b'A' + 10,
+            _ => return None,
+        };
+        Some(value << 4 | u64::from(digit))
+    })
+}
+
+/// Text that is safe to print: invalid UTF-8 and control characters are replaced, and
+/// no name is longer than a kernel symbol.
+pub(super) fn printable(text: &[u8]) -> String {
+    const KERNEL_SYMBOL_LEN_MAX: usize = 512;
+    let text = &text[..text.len().min(KERNEL_SYMBOL_LEN_MAX)];
+    let safe =
+        |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
+    String::from_utf8_lossy(text).chars().map(safe).collect()
+}
+
+/// Where `needle` begins in `text`.
+pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+    text.windows(needle.len()).position(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_wherever_they_are() {
+        let text = b"timer=00ab function=f [mod] expires=7 [timeout=-1] cpu=0 flags=";
+        let found: Vec<_> = fields(text).collect();
+        assert_eq!(found.len(), 6);
+        assert_eq!(found[3], (&b"timeout"[..], &b"-1"[..]));
+        assert_eq!(found[5], (&b"flags"[..], &b""[..]));
+    }
+
+    #[test]
+    fn what_is_printed_cannot_steer_a_terminal() {
+        assert_eq!(printable(b"a\x1b[2J\xffb"), "a\u{fffd}[2J\u{fffd}b");
+        assert_eq!(printable(&[b'x'; 9_999]).len(), 512);
+    }
+
+    #[test]
+    fn numbers_end_where_they_should() {
+        assert_eq!(decimal(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(decimal(b"18446744073709551616"), None);
+        assert_eq!((decimal(b""), decimal(b"1x"), hex(b"")), (None, None, None));
+        assert_eq!(hex(b"ffffffffffffffff"), Some(u64::MAX));
+        assert_eq!(hex(b"10000000000000000"), None);
+        assert_eq!(signed(b"-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(signed(b"9223372036854775808"), None);
+        assert_eq!(number(b"0x10"), Some(16));
+    }
+}

@@ -1,0 +1,226 @@
+//! What a trace says about itself, and the other lines that are no events.
+//!
+//! None of it is required: every fact is optional, and [`super::Trace`] does without.
+
+use super::fields::{decimal, find, printable};
+
+/// Which tool printed the trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// The kernel's own `trace` file.
+    Ftrace,
+    /// `trace-cmd report`.
+    TraceCmd,
+    /// `perf script`.
+    Perf,
+    /// Cannot be told: a bare piece of ftrace or trace-cmd.
+    Unknown,
+}
+
+/// What the trace says about itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Which tool printed it.
+    pub format: Format,
+    /// What was recorded, in the words of `# recorded:`.
+    pub recorded: Option<String>,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// Ftrace's tracer; `nop` when only events were recorded.
+    pub tracer: Option<String>,
+    /// The clock of the times, as in ftrace's `trace_clock`.
+    pub clock: Option<String>,
+    /// Ticks per second.
+    pub hz: Option<u32>,
+    /// CPUs online when it was recorded.
+    pub cpus: Option<u16>,
+    /// Entries ftrace still had, and entries it had recorded; fewer means lost ones.
+    pub entries: Option<Entries>,
+}
+
+/// Ftrace's `entries-in-buffer/entries-written`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entries {
+    /// Still there when the trace was printed.
+    pub in_buffer: u64,
+    /// Recorded since the start; the difference was overwritten.
+    pub written: u64,
+}
+
+/// What a line is that holds no event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Aside {
+    /// Empty, a known remark, or a line of a stack trace that belongs to an event.
+    Nothing,
+    /// Events are missing here; how many, where said.
+    EventsLost(Option<u64>),
+}
+
+impl Header {
+    pub(super) fn new() -> Header {
+        Header {
+            format: Format::Unknown,
+            recorded: None,
+            kernel: None,
+            tracer: None,
+            clock: None,
+            hz: None,
+            cpus: None,
+            entries: None,
+        }
+    }
+
+    /// Reads a line that begins with `#`.
+    pub(super) fn comment(&mut self, line: &[u8]) {
+        let text = line.trim_ascii_start().trim_ascii_end();
+        let text = text.strip_prefix(b"#").unwrap_or(text).trim_ascii();
+        if let Some(tracer) = text.strip_prefix(b"tracer:") {
+            self.format = Format::Ftrace;
+            self.tracer = Some(printable(tracer.trim_ascii()));
+        } else if let Some(what) = text.strip_prefix(b"recorded:") {
+            self.recorded = Some(printable(what.trim_ascii()));
+        } else if let Some(release) = text.strip_prefix(b"os release :") {
+            self.kernel = Some(printable(release.trim_ascii()));
+        } else if let Some(cpus) = text.strip_prefix(b"nrcpus online :") {
+            self.cpus = cpu_count(cpus.trim_ascii()).or(self.cpus);
+        } else {
+            self.words(text);
+        }
+    }
+
+    /// The facts that stand beside others: `kernel R`, `HZ=`, `clock=`, entries, `#P:`.
+    fn words(&mut self, text: &[u8]) {
+        let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+        while let Some(word) = words.next() {
+            if word == b"kernel" {
+                self.kernel = words.next().map(printable).or(self.kernel.take());
+            } else if let Some(hz) = word.strip_prefix(b"HZ=") {
+                let usable = |hz: &u64| (1..=10_000).contains(hz);
+                self.hz = decimal(hz).filter(usable).map(|hz| hz as u32).or(self.hz);
+            } else if let Some(clock) = word.strip_prefix(b"clock=") {
+                self.clock = Some(printable(clock));
+            } else if let Some(cpus) = word.strip_prefix(b"#P:") {
+                self.cpus = cpu_count(cpus).or(self.cpus);
+            } else if word == b"entries-in-buffer/entries-written:" {
+                self.format = Format::Ftrace;
+                self.entries = words.next().and_then(entries).or(self.entries);
+            }
+        }
+    }
+
+    /// Reads a line that neither begins with `#` nor holds an event; `None` if it is not
+    /// one that any of the tools prints.
+    pub(super) fn aside(&mut self, line: &[u8]) -> Option<Aside> {
+        let text = line.trim_ascii();
+        if let Some(lost) = lost_events(text) {
+            return Some(Aside::EventsLost(lost));
+        }
+        if let Some(cpus) = text.strip_prefix(b"cpus=") {
+            self.format = Format::TraceCmd;
+            self.cpus = cpu_count(cpus).or(self.cpus);
+            return Some(Aside::Nothing);
+        }
+        let is_remark = text.is_empty()
+            || text.starts_with(b"version = ")
+            || text.starts_with(b"=>")
+            || text.starts_with(b"CPU") && text.ends_with(b" is empty")
+            || is_perf_stack_line(text);
+        is_remark.then_some(Aside::Nothing)
+    }
+
+    /// Events that were recorded and overwritten before the trace was printed.
+    pub(super) fn overwritten(&self) -> u64 {
+        self.entries.map_or(0, |entries| entries.written.saturating_sub(entries.in_buffer))
+    }
+}
+
+/// The marks left where events are missing: ftrace's `CPU:1 [LOST 12 EVENTS]`, trace-cmd's
+/// `CPU:1 [12 EVENTS DROPPED]` (or without a number), perf's `PERF_RECORD_LOST lost 12` and
+/// `LOST 12 events!`.
+pub(super) fn lost_events(text: &[u8]) -> Option<Option<u64>> {
+    if let Some(end) = find(text, b"EVENTS DROPPED]") {
+        let number = text[..end].trim_ascii_end().rsplit(|&byte| byte == b'[').next();
+        return Some(number.and_then(decimal));
+    }
+    let is_ftrace = find(text, b"[LOST ").is_some() && text.ends_with(b"EVENTS]");
+    let is_perf = find(text, b"PERF_RECORD_LOST").is_some();
+    let is_perf_warning = find(text, b"LOST ").is_some() && text.ends_with(b"events!");
+    (is_ftrace || is_perf || is_perf_warning).then(|| {
+        let mut words = text.split(|&byte| byte == b' ').map(<[u8]>::to_ascii_lowercase);
+        words.find(|word| matches!(word.as_slice(), b"lost" | b"[lost"));
+        words.next().and_then(|number| decimal(&number))
+    })
+}
+
+/// `ffffffff81d0a5b4 hrtimer_start_range_ns+0x4 ([kernel.kallsyms])`: one frame of the
+/// stack that perf prints under an event.
+fn is_perf_stack_line(text: &[u8]) -> bool {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    digits >= 6 && text.get(digits) == Some(&b' ')
+}
+
+fn cpu_count(word: &[u8]) -> Option<u16> {
+    let last = decimal(word)?.checked_sub(1)?;
+    super::prefix::cpu_id(last).map(|last| last.0 + 1)
+}
+
+fn entries(word: &[u8]) -> Option<Entries> {
+    let slash = word.iter().position(|&byte| byte == b'/')?;
+    let (in_buffer, written) = (decimal(&word[..slash])?, decimal(&word[slash + 1..])?);
+    Some(Entries { in_buffer, written })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_marks_lost_events() {
+        for (line, lost) in [
+            ("CPU:1 [LOST 12 EVENTS]", Some(12)),
+            ("CPU:1 [12 EVENTS DROPPED]", Some(12)),
+            ("CPU:1 [EVENTS DROPPED]", None),
+            ("perf 7 [001] 3.5: PERF_RECORD_LOST lost 12", Some(12)),
+            ("PERF_RECORD_LOST_SAMPLES lost 12", Some(12)),
+            ("LOST 12 events!", Some(12)),
+            ("PERF_RECORD_LOST", None),
+        ] {
+            assert_eq!(lost_events(line.as_bytes()), Some(lost), "{line}");
+        }
+        assert_eq!(lost_events(b"a task called LOST 12"), None);
+    }
+
+    #[test]
+    fn facts_are_read_from_comments() {
+        let mut header = Header::new();
+        for line in [
+            "# recorded: idle machine",
+            "# kernel 6.18.44 HZ=250 clock=mono span=5.0 s",
+            "# tracer: nop",
+            "# entries-in-buffer/entries-written: 90/100   #P:2",
+            "# entries-in-buffer/entries-written: 90   #P:0 HZ=0",
+        ] {
+            header.comment(line.as_bytes());
+        }
+        assert_eq!(header.format, Format::Ftrace);
+        assert_eq!(header.recorded.as_deref(), Some("idle machine"));
+        assert_eq!(header.kernel.as_deref(), Some("6.18.44"));
+        assert_eq!(
+            (header.tracer.as_deref(), header.clock.as_deref()),
+            (Some("nop"), Some("mono"))
+        );
+        assert_eq!((header.hz, header.cpus, header.overwritten()), (Some(250), Some(2), 10));
+    }
+
+    #[test]
+    fn remarks_are_known() {
+        let mut header = Header::new();
+        for line in ["", "version = 7", "CPU 0 is empty", " => schedule", "cpus=2"] {
+            assert_eq!(header.aside(line.as_bytes()), Some(Aside::Nothing), "{line}");
+        }
+        assert_eq!((header.format, header.cpus), (Format::TraceCmd, Some(2)));
+        let frame = b"\tffffffff81d0a5b4 hrtimer_start_range_ns+0x4 ([kernel.kallsyms])";
+        assert_eq!(header.aside(frame), Some(Aside::Nothing));
+        assert_eq!(header.aside(b"something else"), None);
+    }
+}

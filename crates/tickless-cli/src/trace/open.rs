@@ -1,0 +1,145 @@
+//! From a file to its lines: plain or gzip, told apart by the first bytes, never by name.
+//!
+//! Lines are handed out one at a time from one buffer, so a trace of any size needs the
+//! memory of its longest line. A stream that breaks hands out what came before.
+
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::problem::TraceError;
+
+/// No event prints a line this long; a file without line ends must not fill the memory.
+const LINE_LEN_MAX: u64 = 64 * 1024;
+
+/// One line, or what is there instead.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Line<'a> {
+    /// A line without its end.
+    Whole(&'a [u8]),
+    /// The last line, if nothing ends it: it may have been cut anywhere.
+    Cut,
+    /// More than [`LINE_LEN_MAX`] bytes, passed over.
+    TooLong,
+}
+
+/// The lines of a trace.
+pub(super) struct Lines<'a> {
+    reader: Box<dyn BufRead + 'a>,
+    buffer: Vec<u8>,
+    /// Whether the bytes come out of a gzip stream.
+    pub(super) is_gzip: bool,
+    /// What ended the lines before the end of the file.
+    pub(super) broken: Option<io::Error>,
+}
+
+/// Looks at the first bytes of `input` and unpacks it if need be.
+pub(super) fn lines<'a>(path: &str, mut input: impl Read + 'a) -> Result<Lines<'a>, TraceError> {
+    let mut head = Vec::new();
+    let read = input.by_ref().take(16).read_to_end(&mut head);
+    read.map_err(|error| TraceError::Read { path: path.to_owned(), error })?;
+    if head.is_empty() {
+        return Err(TraceError::Empty { path: path.to_owned() });
+    }
+    if let Some((what, with)) = other_format(&head) {
+        return Err(TraceError::Convert { path: path.to_owned(), what, with });
+    }
+    let is_gzip = head.starts_with(&[0x1f, 0x8b]);
+    let whole = BufReader::with_capacity(LINE_LEN_MAX as usize, Cursor::new(head).chain(input));
+    let reader: Box<dyn BufRead + 'a> = if is_gzip {
+        Box::new(BufReader::with_capacity(LINE_LEN_MAX as usize, MultiGzDecoder::new(whole)))
+    } else {
+        Box::new(whole)
+    };
+    Ok(Lines { reader, buffer: Vec::new(), is_gzip, broken: None })
+}
+
+impl Lines<'_> {
+    /// The next line; `None` at the end of the file, or where it broke.
+    pub(super) fn next(&mut self) -> Option<Line<'_>> {
+        if self.broken.is_some() {
+            return None;
+        }
+        self.buffer.clear();
+        let mut limited = self.reader.by_ref().take(LINE_LEN_MAX);
+        match limited.read_until(b'\n', &mut self.buffer) {
+            Err(error) => self.broken = Some(error),
+            Ok(0) => return None,
+            Ok(_) => {}
+        }
+        if self.buffer.pop_if(|last| *last == b'\n').is_some() {
+            self.buffer.pop_if(|last| *last == b'\r');
+            return Some(Line::Whole(&self.buffer));
+        }
+        if self.buffer.len() as u64 == LINE_LEN_MAX && self.broken.is_none() {
+            self.broken = self.reader.skip_until(b'\n').err();
+            return Some(Line::TooLong);
+        }
+        (!self.buffer.is_empty()).then_some(Line::Cut)
+    }
+}
+
+/// What a file is that some other program can turn into text, and that program.
+fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    const FORMATS: [(&[u8], &str, &str); 6] = [
+        (b"\x17\x08\x44tracing", "trace-cmd's binary recording", "trace-cmd report -i"),
+        (b"PERFILE2", "perf's binary recording", "perf script -i"),
+        (b"2ELIFREP", "perf's binary recording", "perf script -i"),
+        (b"\x28\xb5\x2f\xfd", "compressed with zstd", "zstd -dc"),
+        (b"\xfd7zXZ\0", "compressed with xz", "xz -dc"),
+        (b"BZh", "compressed with bzip2", "bzip2 -dc"),
+    ];
+    let format = FORMATS.iter().find(|(magic, ..)| head.starts_with(magic))?;
+    Some((format.1, format.2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(input: &[u8]) -> Vec<String> {
+        let mut lines = lines("t", input).unwrap();
+        let mut found = Vec::new();
+        while let Some(line) = lines.next() {
+            found.push(match line {
+                Line::Whole(text) => String::from_utf8_lossy(text).into_owned(),
+                Line::Cut => "<cut>".to_owned(),
+                Line::TooLong => "<too long>".to_owned(),
+            });
+        }
+        found
+    }
+
+    #[test]
+    fn lines_end_at_line_ends_only() {
+        assert_eq!(all(b"a\r\n\nb\n"), ["a", "", "b"]);
+        assert_eq!(all(b"a\nb"), ["a", "<cut>"]);
+        assert_eq!(all(b"\n"), [""]);
+    }
+
+    /// Goal: a line that never ends costs neither memory nor the line after it.
+    #[test]
+    fn an_endless_line_is_passed_over() {
+        let mut input = vec![b'x'; 3 * LINE_LEN_MAX as usize];
+        input.extend(b"\nb\n");
+        assert_eq!(all(&input), ["<too long>", "b"]);
+        let exact = [vec![b'x'; LINE_LEN_MAX as usize - 1], b"\nb\n".to_vec()].concat();
+        assert_eq!(all(&exact).len(), 2);
+        assert_eq!(all(&exact)[1], "b");
+    }
+
+    #[test]
+    fn other_formats_are_named() {
+        for (head, with) in [
+            (&b"\x17\x08\x44tracing6\0"[..], "trace-cmd report -i"),
+            (b"PERFILE2........", "perf script -i"),
+            (b"\x28\xb5\x2f\xfd....", "zstd -dc"),
+        ] {
+            match lines("t", head).err() {
+                Some(TraceError::Convert { with: found, .. }) => assert_eq!(found, with),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(matches!(lines("t", &b""[..]).err(), Some(TraceError::Empty { .. })));
+    }
+}

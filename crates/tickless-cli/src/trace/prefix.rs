@@ -1,0 +1,182 @@
+//! Takes a line apart up to its event: CPU, context, time, name, and the text after it.
+//!
+//! The three tools print the same thing with different ornaments:
+//!
+//! ```text
+//! ftrace      <idle>-0       [000] d.h1.  3028.536010: hrtimer_expire_exit: hrtimer=...
+//! trace-cmd   <idle>-0     [000] d.h1.  3028.536010: hrtimer_expire_exit:  hrtimer=...
+//!             <idle>-0     [000]  3028.536010: hrtimer_expire_exit: hrtimer=...
+//! perf        swapper     0 [000]  3028.536010: timer:hrtimer_expire_exit: hrtimer=...
+//! ```
+//!
+//! So one reader does for all: it looks for a CPU in brackets that is followed by an
+//! optional flags column and a time. Whatever stands before the CPU (task, pid, `pid/tid`,
+//! thread group, file name) may hold spaces and even brackets; it is not needed.
+
+use tickless_core::time::{CpuId, Ns};
+
+use super::attributes::Context;
+use super::fields::decimal;
+
+/// The most CPUs a Linux kernel can be built for on any architecture. A higher number is a
+/// damaged line, and would otherwise cost the replay a base for each CPU below it.
+const CPUS_MAX: u64 = 8192;
+
+/// A line that holds an event, taken apart.
+pub(super) struct Prefix<'a> {
+    pub(super) cpu: CpuId,
+    pub(super) context: Context,
+    pub(super) time: Ns,
+    /// Perf prints `timer:` before the event's name, the others do not.
+    pub(super) system: Option<&'a [u8]>,
+    pub(super) name: &'a [u8],
+    /// The event's own text, without the spaces that pad the name.
+    pub(super) text: &'a [u8],
+}
+
+/// Why a line holds no event that can be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NoPrefix {
+    /// There is no CPU, time and name in it.
+    NotAnEvent,
+    /// The time is a bare count: the trace clock was `counter`, `x86-tsc` or the like.
+    ClockNotInSeconds,
+    /// The CPU's number is beyond what Linux supports.
+    CpuOutOfRange,
+}
+
+/// Takes `line` apart. O(length), no allocation.
+pub(super) fn split(line: &[u8]) -> Result<Prefix<'_>, NoPrefix> {
+    let mut reason = NoPrefix::NotAnEvent;
+    let mut rest = line;
+    while let Some(open) = rest.iter().position(|&byte| byte == b'[') {
+        rest = &rest[open + 1..];
+        match after_bracket(rest) {
+            Ok(prefix) => return Ok(prefix),
+            Err(NoPrefix::NotAnEvent) => {}
+            Err(better) => reason = better,
+        }
+    }
+    Err(reason)
+}
+
+/// Reads on from behind a `[` that may be the one before the CPU.
+fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, NoPrefix> {
+    const NO: NoPrefix = NoPrefix::NotAnEvent;
+    let close = text.iter().take(8).position(|&byte| byte == b']').ok_or(NO)?;
+    let cpu = decimal(&text[..close]).ok_or(NO)?;
+
+    let (mut word, mut rest) = next_word(&text[close + 1..]);
+    let mut context = Context::NotRecorded;
+    if is_flags_column(word) {
+        context = Context::from_flags(word);
+        (word, rest) = next_word(rest);
+    }
+    let time = word.strip_suffix(b":").ok_or(NO)?;
+    let time = seconds(time).ok_or(if decimal(time).is_some() {
+        NoPrefix::ClockNotInSeconds
+    } else {
+        NO
+    })?;
+
+    (word, rest) = next_word(rest);
+    // `trace-cmd report --ts-diff` and perf's event periods come between time and name.
+    if word.starts_with(b"(+") || decimal(word).is_some() {
+        (word, rest) = next_word(rest);
+    }
+    let name = word.strip_suffix(b":").filter(|name| !name.is_empty()).ok_or(NO)?;
+    let cpu = cpu_id(cpu).ok_or(NoPrefix::CpuOutOfRange)?;
+    let (system, name) = match name.iter().position(|&byte| byte == b':') {
+        Some(colon) => (Some(&name[..colon]), &name[colon + 1..]),
+        None => (None, name),
+    };
+    let text = rest.trim_ascii();
+    Ok(Prefix { cpu, context, time, system, name, text })
+}
+
+/// A CPU's number, if a kernel could have it.
+pub(super) fn cpu_id(number: u64) -> Option<CpuId> {
+    (number < CPUS_MAX).then_some(CpuId(number as u16))
+}
+
+/// The next word and what follows it; an empty word at the end.
+fn next_word(text: &[u8]) -> (&[u8], &[u8]) {
+    let text = text.trim_ascii_start();
+    let end = text.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// `d.h1.` and its longer and shorter relatives (4 letters before 5.18, more on RT kernels).
+fn is_flags_column(word: &[u8]) -> bool {
+    let is_flag = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'#' | b'?');
+    (4..=8).contains(&word.len()) && word.iter().all(is_flag)
+}
+
+/// `3028.536010`: whole seconds and one to nine digits of fraction.
+fn seconds(word: &[u8]) -> Option<Ns> {
+    let dot = word.iter().position(|&byte| byte == b'.')?;
+    let (whole, fraction) = (&word[..dot], &word[dot + 1..]);
+    if fraction.len() > 9 {
+        return None;
+    }
+    let scale = 10u64.pow(9 - fraction.len() as u32);
+    let whole = decimal(whole)?.checked_mul(1_000_000_000)?;
+    whole.checked_add(decimal(fraction)? * scale).map(Ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str) -> (u16, Context, u64, String, String) {
+        let prefix = split(line.as_bytes()).unwrap_or_else(|no| panic!("{line}: {no:?}"));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (prefix.cpu.0, prefix.context, prefix.time.0, text(prefix.name), text(prefix.text))
+    }
+
+    /// Goal: each tool's ornaments leave the same event.
+    #[test]
+    fn every_tool_says_the_same() {
+        let want = (0, Context::NotRecorded, 3_028_536_010_000, "tick_stop".into(), "a=1".into());
+        for line in [
+            "          <idle>-0     [000]  3028.536010: tick_stop: a=1",
+            "          <idle>-0     [000]  3028.536010: tick_stop:            a=1 ",
+            "          <idle>-0     [000]  3028.536010000: (+12) tick_stop: a=1",
+            "a.dat:  <idle>-0     [000]  3028.536010: tick_stop: a=1",
+            "swapper     0 [000]  3028.536010: timer:tick_stop: a=1",
+            "swapper     0/0     [000]  3028.536010:          1 timer:tick_stop: a=1",
+            "Web [1] Content 77 [000]  3028.536010: timer:tick_stop: a=1",
+            "[000] 3028.536010: timer:tick_stop: a=1",
+        ] {
+            assert_eq!(found(line), want, "{line}");
+        }
+        for (flags, context) in [
+            ("d.h1.", Context::HardIrq),
+            ("dNh11", Context::HardIrq),
+            ("d.H1.", Context::HardIrqInSoftIrq),
+            ("b.s1.", Context::SoftIrq),
+            (".....", Context::Task),
+            ("d..1", Context::Task),
+            ("d.Z1....", Context::Nmi),
+        ] {
+            let line = format!("  a-b-31186 (  31186) [000] {flags}  3028.536010: tick_stop: a=1");
+            assert_eq!(found(&line), (want.0, context, want.2, want.3.clone(), want.4.clone()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_event_says_why() {
+        for (line, reason) in [
+            ("", NoPrefix::NotAnEvent),
+            ("a-1 [000] d.h1.  3028.536010:", NoPrefix::NotAnEvent),
+            ("a-1 [000] d.h1.  3028.536010: tick_stop", NoPrefix::NotAnEvent),
+            ("a-1 [000] d.h1.  3028.: tick_stop: a=1", NoPrefix::NotAnEvent),
+            ("a-1 [000] d.h1.  3028.0123456789: tick_stop: a=1", NoPrefix::NotAnEvent),
+            ("a-1 [000] d.h1.  99999999999999.5: tick_stop: a=1", NoPrefix::NotAnEvent),
+            ("a-1 [000] d.h1.  3028536010: tick_stop: a=1", NoPrefix::ClockNotInSeconds),
+            ("a-1 [8192] d.h1.  3028.536010: tick_stop: a=1", NoPrefix::CpuOutOfRange),
+        ] {
+            assert_eq!(split(line.as_bytes()).err(), Some(reason), "{line}");
+        }
+    }
+}
