@@ -1,8 +1,7 @@
 //! What the `tickless` program is made of, as a library so that tests can reach it.
 
-#![forbid(unsafe_code)]
-
+mod cli;
+pub mod replay;
 pub mod trace;
 
-/// The whole program.
-pub fn main() {}
+pub use cli::main;

@@ -1,7 +1,7 @@
-//! The `tickless` program; everything it does lives in the library beside it.
+//! The `tickless` program.
 
-#![forbid(unsafe_code)]
+use std::process::ExitCode;
 
-fn main() {
-    tickless_cli::main();
+fn main() -> ExitCode {
+    tickless_cli::main()
 }

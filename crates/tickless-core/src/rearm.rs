@@ -113,6 +113,32 @@ pub struct DeviceCounts {
     pub hangs: u64,
 }
 
+impl DeviceCounts {
+    /// The sum over two devices.
+    #[must_use]
+    pub fn plus(self, other: DeviceCounts) -> DeviceCounts {
+        DeviceCounts {
+            writes: self.writes + other.writes,
+            events: self.events + other.events,
+            spurious: self.spurious + other.spurious,
+            forced: self.forced + other.forced,
+            hangs: self.hangs + other.hangs,
+        }
+    }
+
+    /// What has come since an earlier look at the same device.
+    #[must_use]
+    pub fn since(self, earlier: DeviceCounts) -> DeviceCounts {
+        DeviceCounts {
+            writes: self.writes - earlier.writes,
+            events: self.events - earlier.events,
+            spurious: self.spurious - earlier.spurious,
+            forced: self.forced - earlier.forced,
+            hangs: self.hangs - earlier.hangs,
+        }
+    }
+}
+
 impl Device {
     /// A device that is not armed.
     pub const fn new(policy: Policy, limits: Limits) -> Device {

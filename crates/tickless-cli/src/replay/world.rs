@@ -1,0 +1,112 @@
+//! The world of a replay: a clock, a place and event devices, all moved by the engine.
+
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tickless_core::platform::{Lock, Platform, Word};
+use tickless_core::rearm::Rearm;
+use tickless_core::time::{CpuId, Ns};
+
+/// The core's platform in a replay. One thread uses it; the atomics only satisfy the seam.
+#[derive(Debug)]
+pub(super) struct World {
+    now: AtomicU64,
+    here: AtomicU16,
+    /// What each CPU's device is armed for.
+    devices: Box<[AtomicU64]>,
+}
+
+impl World {
+    pub(super) fn new(cpus: u16, now: Ns) -> World {
+        let devices = (0..cpus).map(|_| AtomicU64::new(Ns::NEVER.0)).collect();
+        World { now: AtomicU64::new(now.0), here: AtomicU16::new(0), devices }
+    }
+
+    /// Moves the clock, never back, and goes to a CPU.
+    pub(super) fn go(&self, now: Ns, cpu: CpuId) {
+        self.now.fetch_max(now.0, Ordering::Relaxed);
+        self.here.store(cpu.0, Ordering::Relaxed);
+    }
+
+    /// When a CPU's device will deliver; [`Ns::NEVER`] if it will not.
+    pub(super) fn armed(&self, cpu: CpuId) -> Ns {
+        Ns(self.devices[cpu.index()].load(Ordering::Relaxed))
+    }
+
+    /// A CPU's device delivers its event.
+    pub(super) fn deliver(&self, cpu: CpuId) {
+        self.devices[cpu.index()].store(Ns::NEVER.0, Ordering::Relaxed);
+    }
+}
+
+impl Platform for World {
+    type Word = Plain;
+    type Lock<T: Send> = Uncontended<T>;
+    /// The timer's number in the script.
+    type Task = u32;
+
+    fn now(&self) -> Ns {
+        Ns(self.now.load(Ordering::Relaxed))
+    }
+
+    fn here(&self) -> CpuId {
+        CpuId(self.here.load(Ordering::Relaxed))
+    }
+
+    fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
+        self.devices[cpu.index()].store(at.0, Ordering::Relaxed);
+        Rearm::Keep
+    }
+
+    fn kick(&self, _: CpuId) {}
+
+    fn relax(&self, _: u32) {
+        std::hint::spin_loop();
+    }
+}
+
+/// A word of real memory.
+#[derive(Debug)]
+pub(super) struct Plain(AtomicU64);
+
+impl Word for Plain {
+    fn new(value: u64) -> Self {
+        Plain(AtomicU64::new(value))
+    }
+
+    fn load(&self, order: Ordering) -> u64 {
+        self.0.load(order)
+    }
+
+    fn store(&self, value: u64, order: Ordering) {
+        self.0.store(value, order);
+    }
+
+    fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        self.0.compare_exchange(current, new, success, failure)
+    }
+}
+
+/// A mutex that nobody waits for.
+#[derive(Debug)]
+pub(super) struct Uncontended<T>(Mutex<T>);
+
+impl<T: Send> Lock<T> for Uncontended<T> {
+    type Guard<'a>
+        = MutexGuard<'a, T>
+    where
+        T: 'a;
+
+    fn new(value: T) -> Self {
+        Uncontended(Mutex::new(value))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
