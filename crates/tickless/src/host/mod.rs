@@ -6,7 +6,8 @@
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
-//! | `lock` | the lock around a base |
+//! | `lock` | the lock around a base, biased towards its usual user |
+//! | `membarrier` | a barrier on every running thread |
 //! | `owned` | a timer with its callback in one allocation |
 
 pub(crate) mod clock;
@@ -14,6 +15,7 @@ mod counter;
 pub(crate) mod cpu;
 pub(crate) mod driver;
 mod lock;
+mod membarrier;
 pub(crate) mod owned;
 
 use clock::HostClock;
@@ -43,7 +45,7 @@ impl Host {
 
 impl Platform for Host {
     type Word = HostWord;
-    type Lock<T: Send> = lock::SpinLock<T>;
+    type Lock<T: Send> = lock::BiasedLock<T>;
     type Task = owned::Task;
 
     #[inline]
