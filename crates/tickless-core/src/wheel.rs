@@ -342,9 +342,7 @@ impl Wheel {
                 len += 1;
                 let place = Place::of(node);
                 let due = place.expiry() <= self.clk;
-                if self.tick.start(place.expiry()) < node.deadline()
-                    && !place.has(CLAMPED)
-                    && !due
+                if self.tick.start(place.expiry()) < node.deadline() && !place.has(CLAMPED) && !due
                 {
                     fault = Some(WheelFault::Early { deadline: node.deadline() });
                 }
@@ -365,7 +363,11 @@ impl Wheel {
         for (bucket, &count) in counts.iter().enumerate() {
             let live = self.live[bucket / SLOTS] >> (bucket % SLOTS) & 1 == 1;
             if count != self.counts[bucket] || live != (count > 0) {
-                return Err(WheelFault::Count { bucket, counted: self.counts[bucket], found: count });
+                return Err(WheelFault::Count {
+                    bucket,
+                    counted: self.counts[bucket],
+                    found: count,
+                });
             }
         }
         if len != self.len || due_live != self.due_live {

@@ -25,8 +25,9 @@ struct Ends {
 }
 
 impl Ends {
-    const UNLINKED: Ends =
-        Ends { next: Cell::new(core::ptr::null()), prev: Cell::new(core::ptr::null()) };
+    const fn unlinked() -> Ends {
+        Ends { next: Cell::new(core::ptr::null()), prev: Cell::new(core::ptr::null()) }
+    }
 }
 
 /// What a timer must embed, as its first field, to live in a [`Wheel`](crate::wheel::Wheel).
@@ -42,7 +43,7 @@ pub struct WheelLink {
 impl WheelLink {
     /// A node that is on no list.
     pub const fn new() -> WheelLink {
-        WheelLink { ends: Ends::UNLINKED, deadline: Cell::new(Ns::ZERO), place: Cell::new(0) }
+        WheelLink { ends: Ends::unlinked(), deadline: Cell::new(Ns::ZERO), place: Cell::new(0) }
     }
 }
 
@@ -124,7 +125,7 @@ unsafe impl Send for Lists {}
 impl Lists {
     /// `count` empty lists. The only allocation of the wheel's whole life.
     pub fn new(count: usize) -> Lists {
-        let heads: Box<[Ends]> = (0..count).map(|_| Ends::UNLINKED).collect();
+        let heads: Box<[Ends]> = (0..count).map(|_| Ends::unlinked()).collect();
         let heads = NonNull::from(Box::leak(heads)).cast::<Ends>();
         let lists = Lists { heads, count };
         for list in 0..count {
