@@ -257,11 +257,16 @@ impl Pair {
     }
 
     fn compare(&self) -> Outcome {
-        prop_assert_eq!(self.wheel.check(), Ok(()));
         let (next, twin) = (self.wheel.next_event(), self.twin.next_event());
         prop_assert!(twin.contains(&next), "next event {next:?}, must be {twin:?}");
         prop_assert_eq!(self.wheel.len(), self.twin.pending().count());
-        prop_assert_eq!(self.wheel.is_empty(), self.wheel.len() == 0);
+        prop_assert_eq!(self.wheel.is_empty(), self.twin.pending().next().is_none());
+        // The interpreter takes a second for a walk over the lists, and looks for other things.
+        if cfg!(miri) { Ok(()) } else { self.compare_all() }
+    }
+
+    fn compare_all(&self) -> Outcome {
+        prop_assert_eq!(self.wheel.check(), Ok(()));
         let mut visited = vec![];
         self.wheel.for_each(|node| visited.push(self.nodes.index(node)));
         let mut pending: Vec<_> = self.twin.pending().map(|entry| entry.id).collect();
@@ -312,7 +317,7 @@ fn run(kind: Kind, history: &History) -> Outcome {
     pair.now = pair.now.saturating_add((64 * REACH).saturating_mul(pair.tick.0));
     pair.advance(pair.now);
     pair.drain()?;
-    pair.compare()?;
+    pair.compare_all()?;
     if let Some(entry) = pair.twin.pending().find(|entry| entry.expiry <= pair.twin.target) {
         prop_assert!(false, "left behind: {entry:?}");
     }
@@ -324,7 +329,7 @@ fn run(kind: Kind, history: &History) -> Outcome {
 fn config() -> Config {
     let mut config = Config::default();
     if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = if cfg!(miri) { 6 } else { 2000 };
+        config.cases = if cfg!(miri) { 3 } else { 2000 };
     }
     if cfg!(miri) {
         // The interpreter has no file system to keep failures in.
