@@ -14,7 +14,7 @@
 //! | 4 | 4,096 | 254,201 | 4 s up to 4 min |
 //! | 5 | 32,768 | 2,033,602 | 33 s up to 34 min |
 //! | 6 | 262,144 | 16,268,816 | 4 min up to 4.5 h |
-//! | 7 | 2,097,152 | 130,150,524 | 35 min up to 36 h |
+//! | 7 | 2,097,152 | 130,150,525 | 35 min up to 36 h |
 //! | 8 | 16,777,216 | 1,040,187,392 | 4.7 h up to 12 days |
 //!
 //! A timer goes into the level that reaches its distance and stays there: nothing cascades.
@@ -261,7 +261,8 @@ impl Wheel {
         let due = self.tick.start(place.expiry());
         // The clock may be ahead of `now`, so that the distance is not overestimated.
         let distance = deadline.since(now.max(self.clk_until));
-        let stays = deadline >= node.deadline()
+        let stays = place.expiry() > self.clk
+            && deadline >= node.deadline()
             && deadline <= due
             && due.since(deadline).0 <= distance.0 / 8
             && place.has(DEFERRABLE) == (wakes == Wakes::No);
@@ -302,9 +303,10 @@ impl Wheel {
     }
 
     /// Tells the wheel the time. What has come due by then is popped afterwards; what is armed
-    /// for the past from here on waits for the next call. O(1).
+    /// for the past from here on waits for the next call. A time before one that the wheel has
+    /// been told already counts as that one (D5). O(1).
     pub fn advance(&mut self, now: Ns) {
-        self.target = self.target.max(self.tick.floor(now));
+        self.target = self.target.max(self.tick.floor(now)).max(self.clk);
         self.lists.splice(OVERDUE, DUE);
     }
 
@@ -558,7 +560,8 @@ impl Wheel {
     /// Re-arms a pending timer without touching its list, if that is possible.
     fn push_out(&mut self, node: WheelRef, deadline: Ns, place: Place) -> bool {
         let old = Place::of(node);
-        if place.expiry() < old.expiry() || place.expiry() <= self.clk {
+        // What is due already may be on `OVERDUE`, too late for a deadline in this round.
+        if place.expiry() < old.expiry() || old.expiry() <= self.clk {
             return false;
         }
         node.set_deadline(deadline);
@@ -572,7 +575,7 @@ impl Wheel {
 
     /// Puts a timer from the due list where it belongs, if that is not the due list.
     fn relocate(&mut self, node: WheelRef, place: Place) -> bool {
-        let belongs = if place.expiry() > self.clk {
+        let belongs = if place.expiry() > self.clk.min(self.target) {
             Place(place.0 & !MOVED)
         } else if place.has(CLAMPED) {
             let rest = self.placement(node.deadline(), place.0 & DEFERRABLE);
