@@ -467,7 +467,7 @@ impl<P: Platform> Bases<P> {
         if device.policy() == Policy::Eager {
             // The removal programs by itself, for nothing if the start programs again.
             let old = L::dequeue(queues, node);
-            let rearm = device.removed(old, place, || queues.earliest(), now);
+            let rearm = device.removed(old, place, || queues.earliest(), || now);
             let left = self.carry_out(cpu, rearm);
             let new = L::enqueue(queues, node, window, now, wakes);
             return match device.started(new, now) {

@@ -127,7 +127,8 @@ impl<P: Platform> Bases<P> {
             state.counts.cancelled += 1;
             let state = &mut *state;
             let earliest = || state.queues.earliest();
-            let rearm = state.device.removed(expiry, place, earliest, self.platform().now());
+            let now = || self.platform().now();
+            let rearm = state.device.removed(expiry, place, earliest, now);
             left = self.carry_out(cpu, rearm);
         }
         timer.word().store(becomes(life.idle()).word(), Ordering::Release);

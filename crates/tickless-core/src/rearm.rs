@@ -193,19 +193,19 @@ impl Device {
         }
     }
 
-    /// A pending timer that would have expired at `expiry` was taken off. `earliest` is asked
-    /// only when the policy wants to know.
+    /// A pending timer that would have expired at `expiry` was taken off. `earliest` and `now`
+    /// are asked only when the policy wants to know: neither is free.
     pub fn removed(
         &mut self,
         expiry: Ns,
         place: Place,
         earliest: impl FnOnce() -> Ns,
-        now: Ns,
+        now: impl FnOnce() -> Ns,
     ) -> Rearm {
         if self.policy == Policy::Lazy || !self.stands_on(expiry, place) {
             return Rearm::Keep;
         }
-        self.move_to(earliest(), now)
+        self.move_to(earliest(), now())
     }
 
     /// A pending timer was armed anew, from `old` to `new`; the policy judges the whole.
