@@ -202,8 +202,8 @@ pub trait Family: Link {
     fn dequeue(queues: &mut Queues, node: Self::Ref) -> Ns;
     /// When the device must come for a pending node.
     fn expiry(queues: &Queues, node: Self::Ref) -> Ns;
-    /// The deadline that a pending node was armed with: what makes it "earlier".
-    fn deadline(node: Self::Ref) -> Ns;
+    /// Would this window make a pending node's deadline earlier?
+    fn is_earlier(node: Self::Ref, window: Window) -> bool;
 }
 
 impl Family for WheelLink {
@@ -222,8 +222,8 @@ impl Family for WheelLink {
         queues.device_expiry(queues.wheel.due_at(node))
     }
 
-    fn deadline(node: WheelRef) -> Ns {
-        node.deadline()
+    fn is_earlier(node: WheelRef, window: Window) -> bool {
+        window.soft < node.deadline()
     }
 }
 
@@ -243,8 +243,8 @@ impl Family for QueueLink {
         node.window().hard
     }
 
-    fn deadline(node: QueueRef) -> Ns {
-        node.window().hard
+    fn is_earlier(node: QueueRef, window: Window) -> bool {
+        window.hard < node.window().hard
     }
 }
 
@@ -446,7 +446,7 @@ impl<P: Platform> Bases<P> {
     fn keeps<L: Family>(timer: TimerRef<P, L>, window: Window, pending: IfPending) -> bool {
         match pending {
             IfPending::Rearm => false,
-            IfPending::Reduce => L::deadline(timer.node()) <= window.hard,
+            IfPending::Reduce => !L::is_earlier(timer.node(), window),
             IfPending::Leave => true,
         }
     }
