@@ -326,14 +326,13 @@ impl<P: Platform> Bases<P> {
             return Ok(Started::Kept);
         }
         if cpu != target && self.base(cpu).running.load(Ordering::Relaxed) != timer.address() {
-            if was_pending {
-                // Another CPU's device is left alone (R3); it comes early, for nothing.
-                L::dequeue(&mut state.queues, timer.node());
-            }
+            let left =
+                if was_pending { self.take_out(cpu, &mut state, timer, here) } else { Rearm::Keep };
             life = life.migrating_to(target);
             // Release: the node's fields, written under the old lock, are read under the new.
             timer.word().store(life.word(), Ordering::Release);
             drop(state);
+            self.finish(left);
             (cpu, state) = (target, self.base(target).state.lock());
             state.counts.migrated += 1;
         }
@@ -397,6 +396,22 @@ impl<P: Platform> Bases<P> {
             self.platform.relax(round);
             round = round.saturating_add(1);
         }
+    }
+
+    /// Takes a pending timer off the base it is on. Another CPU's device is left alone (R3);
+    /// it comes early, for nothing.
+    pub(crate) fn take_out<L: Family>(
+        &self,
+        cpu: CpuId,
+        state: &mut BaseState,
+        timer: TimerRef<P, L>,
+        here: CpuId,
+    ) -> Rearm {
+        let expiry = L::dequeue(&mut state.queues, timer.node());
+        let place = if cpu == here { Place::Here } else { Place::Elsewhere };
+        let earliest = || state.queues.earliest();
+        let rearm = state.device.removed(expiry, place, earliest, || self.platform.now());
+        self.carry_out(cpu, rearm)
     }
 
     /// Carries out, under the base's lock, what its device must be told.

@@ -10,7 +10,7 @@
 use crate::base::{Bases, Family};
 use crate::link::TimerRef;
 use crate::platform::{Ordering, Platform, Word};
-use crate::rearm::Place;
+use crate::rearm::Rearm;
 use crate::state::Life;
 
 /// What a cancel found.
@@ -120,16 +120,10 @@ impl<P: Platform> Bases<P> {
         becomes: impl FnOnce(Life) -> Life,
     ) -> Cancel {
         let Some((cpu, mut state, life)) = self.lock_timer(timer) else { return Cancel::Idle };
-        let mut left = crate::rearm::Rearm::Keep;
+        let mut left = Rearm::Keep;
         if life.is_pending() {
-            let place = if cpu == self.here() { Place::Here } else { Place::Elsewhere };
-            let expiry = L::dequeue(&mut state.queues, timer.node());
+            left = self.take_out(cpu, &mut state, timer, self.here());
             state.counts.cancelled += 1;
-            let state = &mut *state;
-            let earliest = || state.queues.earliest();
-            let now = || self.platform().now();
-            let rearm = state.device.removed(expiry, place, earliest, now);
-            left = self.carry_out(cpu, rearm);
         }
         timer.word().store(becomes(life.idle()).word(), Ordering::Release);
         let running = self.base(cpu).running.load(Ordering::Relaxed) == timer.address();
