@@ -317,7 +317,7 @@ impl<P: Platform> Bases<P> {
         }
         let here = self.here();
         let target = options.pinned.unwrap_or(here);
-        let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target);
+        let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target)?;
         if life.is_shut() {
             return Err(StartError::Shut);
         }
@@ -429,31 +429,28 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// As [`lock_timer`](Self::lock_timer), but gives a timer without a base to `target`.
-    fn lock_or_claim<L: Link>(&self, timer: TimerRef<P, L>, target: CpuId) -> Locked<'_, P> {
+    /// As [`lock_timer`](Self::lock_timer), but takes a timer without a base to `target`'s. Such
+    /// a timer is migrating until it is armed, so that nobody sees it idle in between (R10).
+    fn lock_or_claim<L: Link>(
+        &self,
+        timer: TimerRef<P, L>,
+        target: CpuId,
+    ) -> Result<Locked<'_, P>, StartError> {
         loop {
             if let Some(locked) = self.lock_timer(timer) {
-                return locked;
+                return Ok(locked);
             }
             let fresh = Life::from_word(timer.word().load(Ordering::Relaxed));
-            let claimed = fresh.migrating_to(target);
+            if fresh.is_shut() {
+                return Err(StartError::Shut);
+            }
+            let claimed = Life::FRESH.migrating_to(target);
             // Acquire and Release: two first starts may race, and the loser goes by the
             // winner's word like everybody else.
-            if fresh.base().is_none()
-                && timer
-                    .word()
-                    .compare_exchange(
-                        fresh.word(),
-                        claimed.word(),
-                        Ordering::AcqRel,
-                        Ordering::Relaxed,
-                    )
-                    .is_ok()
-            {
-                let state = self.base(target).state.lock();
-                let life = claimed.idle();
-                timer.word().store(life.word(), Ordering::Release);
-                return (target, state, life);
+            let (current, new) = (Life::FRESH.word(), claimed.word());
+            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+            if timer.word().compare_exchange(current, new, success, failure).is_ok() {
+                return Ok((target, self.base(target).state.lock(), claimed));
             }
         }
     }

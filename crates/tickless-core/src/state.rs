@@ -8,7 +8,8 @@
 //! | pending | idle | cancel | lock of its base |
 //! | pending | idle | fire, after the base's `running` names the timer | lock of its base |
 //! | idle, pending | migrating | start that takes it to another base | lock of the old base |
-//! | migrating | pending, idle | the same start | lock of the new base |
+//! | migrating | pending | the same start | lock of the new base |
+//! | fresh | shut | shut-down | compare-and-swap |
 //! | any but migrating | shut | shut-down; never armed again (X5) | lock of its base |
 //!
 //! "Base" in the word is the base whose lock guards the timer. Who has taken that lock reads
