@@ -81,8 +81,8 @@ impl<P: Platform> Bases<P> {
                 if let Verdict::Restart(window) = verdict {
                     due.restart(&mut state, window, now);
                 }
-                // Release: pairs with the Acquire of who waits for the callback's end, and
-                // publishes what it wrote (X1).
+                // Release: pairs with the Acquire in `is_active` and `is_running`, and publishes
+                // what the callback wrote (X1).
                 base.running.store(0, Ordering::Release);
             }
             passes += 1;
@@ -138,7 +138,10 @@ impl<P: Platform> Due<P> {
 
 fn begin<P: Platform, L: Family>(timer: TimerRef<P, L>, base: &Base<P>) {
     // First running, then idle: who looks without the lock sees one of the two (R10).
-    base.running.store(timer.address(), Ordering::Relaxed);
+    // Release: pairs with the Acquire in `is_active` and `is_running`. Who waits for the last
+    // timer and finds this one, having missed the moment in between, has to see what the last
+    // one's callback wrote (X1) and that it was restarted (R10).
+    base.running.store(timer.address(), Ordering::Release);
     let life = Life::from_word(timer.word().load(Ordering::Relaxed));
     // Release: pairs with the Acquire in `is_active`.
     timer.word().store(life.idle().word(), Ordering::Release);
