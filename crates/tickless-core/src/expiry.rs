@@ -11,11 +11,12 @@
 //!   itself asks for a restart and thereby says that the timer is still there (X4).
 
 use crate::base::{Base, BaseState, Bases, Family};
-use crate::link::{QueueLink, TimerRef, WheelLink};
+use crate::link::{Link, QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queue::Window;
 use crate::state::Life;
 use crate::time::{CpuId, Ns};
+use crate::wheel::Wakes;
 use core::ptr::NonNull;
 
 /// A timer that fires: everything its callback may know.
@@ -27,6 +28,8 @@ pub struct Firing<P: Platform> {
     pub task: P::Task,
     /// The window it was armed with; coarse timers have only a deadline, which is both ends.
     pub window: Window,
+    /// Whether it would have woken a CPU. A restart keeps that.
+    pub wakes: Wakes,
     /// The time at which it was found to be due.
     pub now: Ns,
     /// On which base.
@@ -38,7 +41,8 @@ pub struct Firing<P: Platform> {
 pub enum Verdict {
     /// Nothing; the timer may not even exist any more.
     Done,
-    /// It is armed again, unless somebody did that meanwhile (R9) or it has been shut down.
+    /// It is armed again, deferrable or not as before, unless somebody did that meanwhile (R9)
+    /// or it has been shut down.
     Restart(Window),
 }
 
@@ -79,7 +83,7 @@ impl<P: Platform> Bases<P> {
                 let verdict = run(&firing);
                 state = base.state.lock();
                 if let Verdict::Restart(window) = verdict {
-                    due.restart(&mut state, window, now);
+                    due.restart(&mut state, window, now, firing.wakes);
                 }
                 // Release: pairs with the Acquire in `is_active` and `is_running`, and publishes
                 // what the callback wrote (X1).
@@ -105,17 +109,30 @@ impl<P: Platform> Bases<P> {
     /// The next timer that is due: first the ranged ones, whose users asked for precision.
     fn take_due(state: &mut BaseState, now: Ns, cpu: CpuId) -> Option<(Due<P>, Firing<P>)> {
         if let Some(node) = state.queues.queue.pop_expired(now) {
-            let timer = TimerRef::<P, QueueLink>::around(node);
-            let window = node.window();
-            let firing = Firing { timer: timer.pointer(), task: timer.task(), window, now, cpu };
+            let timer = TimerRef::around(node);
+            let firing = Firing::of(timer, node.window(), Wakes::Yes, now, cpu);
             return Some((Due::Ranged(timer), firing));
         }
         let mut budget = usize::MAX;
         let node = state.queues.wheel.pop(&mut budget)?;
-        let timer = TimerRef::<P, WheelLink>::around(node);
+        // What comes due wakes at a time that is not never, unless it defers.
+        let defers = state.queues.wheel.due_at(node) == Ns::NEVER;
+        let wakes = if defers { Wakes::No } else { Wakes::Yes };
+        let timer = TimerRef::around(node);
         let window = Window::new(node.deadline(), node.deadline());
-        let firing = Firing { timer: timer.pointer(), task: timer.task(), window, now, cpu };
-        Some((Due::Coarse(timer), firing))
+        Some((Due::Coarse(timer), Firing::of(timer, window, wakes, now, cpu)))
+    }
+}
+
+impl<P: Platform> Firing<P> {
+    fn of<L: Link>(
+        timer: TimerRef<P, L>,
+        window: Window,
+        wakes: Wakes,
+        now: Ns,
+        cpu: CpuId,
+    ) -> Firing<P> {
+        Firing { timer: timer.pointer(), task: timer.task(), window, wakes, now, cpu }
     }
 }
 
@@ -128,10 +145,10 @@ impl<P: Platform> Due<P> {
         }
     }
 
-    fn restart(self, state: &mut BaseState, window: Window, now: Ns) {
+    fn restart(self, state: &mut BaseState, window: Window, now: Ns, wakes: Wakes) {
         match self {
-            Due::Coarse(timer) => restart(timer, state, window, now),
-            Due::Ranged(timer) => restart(timer, state, window, now),
+            Due::Coarse(timer) => restart(timer, state, window, now, wakes),
+            Due::Ranged(timer) => restart(timer, state, window, now, wakes),
         }
     }
 }
@@ -154,13 +171,14 @@ fn restart<P: Platform, L: Family>(
     state: &mut BaseState,
     window: Window,
     now: Ns,
+    wakes: Wakes,
 ) {
     // The timer is running, so it is still on this base, whoever armed it meanwhile (X2).
     let life = Life::from_word(timer.word().load(Ordering::Acquire));
     if life.is_pending() || life.is_shut() {
         return;
     }
-    L::enqueue(&mut state.queues, timer.node(), window, now, Default::default());
+    L::enqueue(&mut state.queues, timer.node(), window, now, wakes);
     state.counts.armed += 1;
     timer.word().store(life.armed().word(), Ordering::Release);
 }
