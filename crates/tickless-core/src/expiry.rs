@@ -65,13 +65,17 @@ impl<P: Platform> Bases<P> {
     /// Handles an event of `cpu`'s device: runs everything that is due, then arms the device
     /// for what is left. `run` is called without any lock and may use the bases freely.
     ///
-    /// One handler a base at a time: the platform sees to that.
+    /// One handler a base at a time: a second one, from another thread or from inside a
+    /// callback, finds nothing to do. The first will see to what is due and arm the device.
     pub fn expire(&self, cpu: CpuId, mut run: impl FnMut(&Firing<P>) -> Verdict) -> Expired {
         let base = self.base(cpu);
         let mut fired = 0;
         let mut passes = 0;
         let mut now = self.platform().now();
         let mut state = base.state.lock();
+        if state.device.is_handling() {
+            return Expired { fired: 0, next: state.device.armed() };
+        }
         state.device.enter(now);
         let rearm = loop {
             state.queues.wheel.advance(now);

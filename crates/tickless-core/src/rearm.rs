@@ -179,6 +179,11 @@ impl Device {
         self.phase == Phase::Waiting
     }
 
+    /// Is its handler running?
+    pub fn is_handling(&self) -> bool {
+        self.phase == Phase::Handling
+    }
+
     /// What it was put through.
     pub fn counts(&self) -> DeviceCounts {
         self.counts
