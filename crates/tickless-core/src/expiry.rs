@@ -6,7 +6,7 @@
 //! # Guarantees
 //!
 //! - W1 nothing is fired before its deadline; W4 timers of one instant fire as armed.
-//! - R5, R6 the device is written once, at the end, on every way out.
+//! - R5, R6 the device is written once, at the end, on every way out, a panic included.
 //! - After a callback has started, the core touches no field of its timer, unless the callback
 //!   itself asks for a restart and thereby says that the timer is still there (X4).
 
@@ -55,6 +55,13 @@ pub struct Expired {
     pub next: Ns,
 }
 
+/// Dropped when a callback panics: the way out of the handler that remains (R6).
+struct Unwinding<'a, P: Platform> {
+    bases: &'a Bases<P>,
+    cpu: CpuId,
+    fired: u64,
+}
+
 /// A timer taken off a base's data structures.
 enum Due<P: Platform> {
     Coarse(TimerRef<P, WheelLink>),
@@ -67,6 +74,9 @@ impl<P: Platform> Bases<P> {
     ///
     /// One handler a base at a time: a second one, from another thread or from inside a
     /// callback, finds nothing to do. The first will see to what is due and arm the device.
+    ///
+    /// Should `run` panic, its timer is idle, the device is armed for what is left, and the
+    /// panic goes on to the caller.
     pub fn expire(&self, cpu: CpuId, mut run: impl FnMut(&Firing<P>) -> Verdict) -> Expired {
         let base = self.base(cpu);
         let mut fired = 0;
@@ -84,7 +94,9 @@ impl<P: Platform> Bases<P> {
                 state.counts.fired += 1;
                 due.begin(self.base(cpu));
                 drop(state);
+                let unwinding = Unwinding { bases: self, cpu, fired };
                 let verdict = run(&firing);
+                core::mem::forget(unwinding);
                 state = base.state.lock();
                 if let Verdict::Restart(window) = verdict {
                     due.restart(&mut state, window, now, firing.wakes);
@@ -125,6 +137,21 @@ impl<P: Platform> Bases<P> {
         let timer = TimerRef::around(node);
         let window = Window::new(node.deadline(), node.deadline());
         Some((Due::Coarse(timer), Firing::of(timer, window, wakes, now, cpu)))
+    }
+}
+
+impl<P: Platform> Drop for Unwinding<'_, P> {
+    fn drop(&mut self) {
+        let now = self.bases.platform().now();
+        let base = self.bases.base(self.cpu);
+        let mut state = base.state.lock();
+        // Release: as where a callback returns.
+        base.running.store(0, Ordering::Release);
+        let earliest = state.queues.earliest();
+        let rearm = state.device.leave(earliest, self.fired, now);
+        let left = self.bases.carry_out(self.cpu, rearm);
+        drop(state);
+        self.bases.finish(left);
     }
 }
 
