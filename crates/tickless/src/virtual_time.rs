@@ -23,6 +23,8 @@
 
 use crate::Timers;
 use crate::builder::Builder;
+use crate::host::frame;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless_core::time::{CpuId, Ns};
 use tickless_core::wheel::PushOut;
@@ -31,9 +33,34 @@ use tickless_core::wheel::PushOut;
 /// of expiry, each at exactly the time at which its timer comes due.
 ///
 /// The core, its bases and its rounding are those of real timers.
+///
+/// # Order
+///
+/// By the time of expiry, on all bases together. What expires at one instant runs base by base,
+/// high-resolution timers before timeouts, and within a family those of one deadline as they
+/// were armed. What a callback arms for the very instant runs at that instant. (A callback that
+/// does so without end keeps the clock from moving on, for ever: time must pass somewhere.)
+///
+/// # Callbacks that take time
+///
+/// While a callback runs the clock stands still, however long it really takes, and nothing else
+/// fires. To have it take time, let it move the clock itself: within a callback of these timers
+/// all ways to advance only move the clock. What came due meanwhile runs, late, once the
+/// callback has returned.
+///
+/// One thread moves the clock at a time; others that want to wait for it. So a callback must
+/// not wait for another thread that moves the clock.
+///
+/// # Panics
+///
+/// A callback that panics is caught and counted, as by real timers: a failed assertion in a
+/// callback fails no test by itself. Look at [`Stats::panics`](crate::Stats::panics) at the end,
+/// or hand results out of the callback.
 #[derive(Debug)]
 pub struct VirtualTime {
     timers: Timers,
+    /// Held by who moves the clock and runs callbacks: a base has one handler at a time.
+    hand: Mutex<()>,
 }
 
 impl VirtualTime {
@@ -46,7 +73,8 @@ impl VirtualTime {
     /// Another set-up, on a clock that stands at `now`. Pushing out is always
     /// [`PushOut::Eager`], which makes the order of equal deadlines exactly that of arming.
     pub fn with(builder: Builder, now: Ns) -> VirtualTime {
-        VirtualTime { timers: builder.push_out(PushOut::Eager).start_virtual(now) }
+        let timers = builder.push_out(PushOut::Eager).start_virtual(now);
+        VirtualTime { timers, hand: Mutex::default() }
     }
 
     /// The timers, to be handed to the code under test.
@@ -71,11 +99,36 @@ impl VirtualTime {
 
     /// Moves the clock on, from one expiry to the next, and runs what comes due.
     pub fn advance(&self, by: Duration) {
-        self.advance_to(self.now() + by);
+        let hand = self.hand();
+        self.move_to(self.now() + by, hand);
     }
 
     /// The same up to a point in time. A point that has passed runs only what is overdue.
     pub fn advance_to(&self, to: Ns) {
+        self.move_to(to, self.hand());
+    }
+
+    /// Moves the clock to the next expiry and runs it. `false` if nothing is pending.
+    pub fn advance_to_next(&self) -> bool {
+        let hand = self.hand();
+        let Some(next) = self.next_event() else { return false };
+        self.set(next);
+        if hand.is_some() {
+            self.expire();
+        }
+        true
+    }
+
+    /// The right to run callbacks. `None` in one of them, which is run by who has it.
+    fn hand(&self) -> Option<MutexGuard<'_, ()>> {
+        let is_nested = frame::is_in_callback_of(&*self.timers.shared);
+        (!is_nested).then(|| self.hand.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn move_to(&self, to: Ns, hand: Option<MutexGuard<'_, ()>>) {
+        if hand.is_none() {
+            return self.set(to);
+        }
         self.expire();
         while let Some(next) = self.next_event()
             && next <= to
@@ -86,14 +139,6 @@ impl VirtualTime {
         self.set(to);
         // What defers to others' events gets its turn at the end.
         self.expire();
-    }
-
-    /// Moves the clock to the next expiry and runs it. `false` if nothing is pending.
-    pub fn advance_to_next(&self) -> bool {
-        let Some(next) = self.next_event() else { return false };
-        self.set(next);
-        self.expire();
-        true
     }
 
     fn set(&self, now: Ns) {

@@ -2,7 +2,8 @@
 //!
 //! A callback may run inside another one: it may move a virtual clock, and with it run timers
 //! of another set. Each stands in a [`Frame`] on the thread's stack, and the frames form a
-//! chain, innermost first, which says whether a timer is being dropped by its own callback.
+//! chain, innermost first. Two questions are asked of the chain: is this the callback of the
+//! very timer that is being dropped, and is this thread in a callback of these timers already?
 
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -10,6 +11,8 @@ use core::ptr::NonNull;
 /// One callback on this thread's stack.
 pub(super) struct Frame {
     node: Option<NonNull<()>>,
+    /// The set of timers that it belongs to: an address that is compared and never followed.
+    set: *const (),
     /// Has the timer's owner dropped it from here?
     dropped: Cell<bool>,
     outer: *const Frame,
@@ -22,8 +25,13 @@ thread_local! {
 
 impl Frame {
     /// Calls `body` as part of a callback: that of `node`, or something that counts as one.
-    pub(super) fn around<R>(node: Option<NonNull<()>>, body: impl FnOnce(&Frame) -> R) -> R {
-        let frame = Frame { node, dropped: Cell::new(false), outer: INNERMOST.get() };
+    pub(super) fn around<S, R>(
+        node: Option<NonNull<()>>,
+        set: &S,
+        body: impl FnOnce(&Frame) -> R,
+    ) -> R {
+        let set = core::ptr::from_ref(set).cast();
+        let frame = Frame { node, set, dropped: Cell::new(false), outer: INNERMOST.get() };
         let _leave = Leave(frame.outer);
         INNERMOST.set(&raw const frame);
         body(&frame)
@@ -55,6 +63,12 @@ pub(super) fn leave_to_callback(node: NonNull<()>) -> bool {
     })
 }
 
+/// Is this thread in a callback of this set of timers?
+pub(crate) fn is_in_callback_of<S>(set: &S) -> bool {
+    let set = core::ptr::from_ref(set).cast();
+    any(|frame| core::ptr::eq(frame.set, set))
+}
+
 fn any(is_it: impl Fn(&Frame) -> bool) -> bool {
     let mut at = INNERMOST.get();
     // SAFETY: a frame on the chain is a local of an `around` that has not returned: it takes
@@ -76,17 +90,19 @@ mod tests {
     /// Goal: the chain is what the stack is, also after a panic.
     #[test]
     fn frames_nest_and_end() {
-        let nodes = [3u8, 4];
+        let (sets, nodes) = ([1u8, 2], [3u8, 4]);
         let node = |at: usize| NonNull::from(&nodes[at]).cast::<()>();
-        Frame::around(Some(node(0)), |outer| {
+        Frame::around(Some(node(0)), &sets[0], |outer| {
             let panicked = catch_unwind(AssertUnwindSafe(|| {
-                Frame::around(Some(node(1)), |inner| {
+                Frame::around(Some(node(1)), &sets[1], |inner| {
+                    assert!(is_in_callback_of(&sets[0]) && is_in_callback_of(&sets[1]));
                     assert!(leave_to_callback(node(0)), "the outer callback is still running");
                     assert!(outer.is_dropped() && !inner.is_dropped());
                     std::panic::panic_any(5u8);
                 })
             }));
             assert!(panicked.is_err());
+            assert!(is_in_callback_of(&sets[0]) && !is_in_callback_of(&sets[1]));
             assert!(!leave_to_callback(node(1)), "the inner callback is over");
         });
     }

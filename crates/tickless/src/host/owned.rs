@@ -151,7 +151,7 @@ impl<L, F: FnMut(&mut Fired<'_>)> Node<L, F> {
 /// A panic ends the callback, not the driver; it is counted and handed to the reporter (H3).
 pub(crate) fn run(shared: &Shared, firing: &Firing<Host>) -> Verdict {
     let (node, glue) = (firing.timer, firing.task);
-    let (verdict, _memory) = Frame::around(Some(node), |frame| {
+    let (verdict, _memory) = Frame::around(Some(node), shared, |frame| {
         let mut fired = Fired::new(shared, firing);
         // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a
         // live node with its own glue; `Owned::drop` waits, or leaves the node to us.
