@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tickless_core::base::Bases;
+use tickless_core::expiry::Expired;
 use tickless_core::time::{CpuId, Ns};
 
 /// All timers of a program, or as many separate sets as it likes. Cheap to clone; drivers stop
@@ -142,9 +143,9 @@ impl Shared {
         discard(payload);
     }
 
-    /// Runs everything that is due on one base. Returns when the next timer is due.
-    pub(crate) fn expire(&self, base: CpuId) -> Ns {
-        self.bases.expire(base, |firing| owned::run(self, firing)).next
+    /// Runs everything that is due on one base.
+    pub(crate) fn expire(&self, base: CpuId) -> Expired {
+        self.bases.expire(base, |firing| owned::run(self, firing))
     }
 
     /// What a base's driver thread does.

@@ -29,10 +29,14 @@ use std::time::Duration;
 use tickless_core::time::{CpuId, Ns};
 use tickless_core::wheel::PushOut;
 
+/// Where the clock stops: [`Ns::NEVER`] does not come.
+const END: Ns = Ns(Ns::NEVER.0 - 1);
+
 /// Timers on a clock that is moved by hand. Callbacks run on the thread that moves it, in order
 /// of expiry, each at exactly the time at which its timer comes due.
 ///
-/// The core, its bases and its rounding are those of real timers.
+/// The core, its bases and its rounding are those of real timers. The clock stops one
+/// nanosecond short of [`Ns::NEVER`], so that what is armed for never never fires.
 ///
 /// # Order
 ///
@@ -73,7 +77,7 @@ impl VirtualTime {
     /// Another set-up, on a clock that stands at `now`. Pushing out is always
     /// [`PushOut::Eager`], which makes the order of equal deadlines exactly that of arming.
     pub fn with(builder: Builder, now: Ns) -> VirtualTime {
-        let timers = builder.push_out(PushOut::Eager).start_virtual(now);
+        let timers = builder.push_out(PushOut::Eager).start_virtual(now.min(END));
         VirtualTime { timers, hand: Mutex::default() }
     }
 
@@ -87,7 +91,9 @@ impl VirtualTime {
         self.timers.now()
     }
 
-    /// When the next timer comes due; `None` if nothing that would wake anybody is pending.
+    /// When the next timer comes due; `None` if nothing that would wake anybody is pending. A
+    /// timeout farther away than the wheel reaches (12 days with a tick of 1 ms) has earlier
+    /// events as well, at which it is put where it belongs by then.
     pub fn next_event(&self) -> Option<Ns> {
         let bases = &self.timers.shared.bases;
         let earliest = (0..bases.count())
@@ -108,15 +114,18 @@ impl VirtualTime {
         self.move_to(to, self.hand());
     }
 
-    /// Moves the clock to the next expiry and runs it. `false` if nothing is pending.
+    /// Moves the clock to the next expiry and runs it. `false` if nothing is pending that would
+    /// ever fire by itself.
     pub fn advance_to_next(&self) -> bool {
         let hand = self.hand();
-        let Some(next) = self.next_event() else { return false };
-        self.set(next);
-        if hand.is_some() {
-            self.expire();
+        while let Some(next) = self.next_event() {
+            self.set(next);
+            // The event of a timer beyond the wheel's reach only puts it where it belongs now.
+            if hand.is_none() || self.expire() > 0 {
+                return true;
+            }
         }
-        true
+        false
     }
 
     /// The right to run callbacks. `None` in one of them, which is run by who has it.
@@ -142,13 +151,13 @@ impl VirtualTime {
     }
 
     fn set(&self, now: Ns) {
-        self.timers.shared.bases.platform().clock.set_manual(now);
+        self.timers.shared.bases.platform().clock.set_manual(now.min(END));
     }
 
-    fn expire(&self) {
-        for base in 0..self.timers.shared.bases.count() {
-            self.timers.shared.expire(CpuId(base as u16));
-        }
+    /// Runs what is due on all bases. Returns how many timers fired.
+    fn expire(&self) -> u64 {
+        let shared = &self.timers.shared;
+        (0..shared.bases.count()).map(|base| shared.expire(CpuId(base as u16)).fired).sum()
     }
 }
 

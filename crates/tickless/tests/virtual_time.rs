@@ -222,6 +222,28 @@ fn a_callback_that_blocks_stops_the_clock() {
     assert_eq!(log.take(), [begin + MS, begin + MS]);
 }
 
+/// Goal: each step to the next expiry fires something, also if that is years away and the wheel
+/// has to look at the timer on the way; and only what is due fires.
+#[test]
+fn each_step_fires_something() {
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let years = |n: u32| Duration::from_secs(365 * 86_400) * n;
+    let timers: Vec<_> = [4, 2, 3, 1]
+        .map(|n| {
+            let log = log.clone();
+            let timer = time.timers().timeout(move |_| log.push(n));
+            timer.start(years(n)).unwrap();
+            timer
+        })
+        .into();
+    for n in 1..=timers.len() as u32 {
+        assert!(time.advance_to_next());
+        assert_eq!(log.take(), [n]);
+    }
+    assert!(!time.advance_to_next());
+}
+
 /// Goal: nothing but the hand moves the clock, and never back.
 #[test]
 fn the_clock_never_goes_back() {
