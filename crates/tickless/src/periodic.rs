@@ -223,18 +223,18 @@ impl DerefMut for Period<'_, '_> {
 impl Fired<'_> {
     /// Asks for the next period, and says how many were missed.
     fn next_period(&mut self, period: Ns, missed: Missed) -> u64 {
+        let Window { soft, hard } = self.window();
         match missed {
             Missed::Skip => self.forward(period.to_duration()).saturating_sub(1),
             Missed::Burst => {
-                let Window { soft, hard } = self.window();
                 self.restart_range(soft.after(period), hard.after(period));
-                self.late_by().as_nanos() as u64 / period.0.max(1)
+                self.now().since(soft).0 / period.0.max(1)
             }
             Missed::Delay => {
-                let Window { soft, hard } = self.window();
-                let next = self.now().after(period);
+                let now = self.now();
+                let next = now.after(period);
                 self.restart_range(next, next.after(hard.since(soft)));
-                self.late_by().as_nanos() as u64 / period.0.max(1)
+                now.since(soft).0 / period.0.max(1)
             }
         }
     }

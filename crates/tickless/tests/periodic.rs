@@ -84,6 +84,18 @@ fn missed_periods_are_skipped_and_counted() {
     assert!(total > fired.len() as u64, "some were missed");
 }
 
+/// Goal: with `Burst` every single expiry comes, however late, and the backlog is known.
+#[test]
+fn missed_periods_are_made_up_for() {
+    let mut rng = Rng::new(seed("periodic", "missed_periods_are_made_up_for"));
+    let (fired, first) = slow_callback(Missed::Burst, MS, takes(&mut rng, 1_000_000));
+    for (n, &(deadline, now, overruns)) in fired.iter().enumerate() {
+        assert_eq!(deadline, first + MS * n as u32);
+        assert!(now >= deadline);
+        assert_eq!(u128::from(overruns), (now - deadline).as_nanos() / MS.as_nanos());
+    }
+}
+
 /// Goal: with `Delay` a full period lies between a callback's beginning and the next deadline.
 #[test]
 fn missed_periods_delay_what_follows() {
