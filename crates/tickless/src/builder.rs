@@ -133,7 +133,8 @@ impl Builder {
     }
 
     /// Is called, on the driver thread, with what a callback panicked with. The panic itself
-    /// has been printed by the program's panic hook already.
+    /// has been printed by the program's panic hook already. The reporter may drop the timer
+    /// that panicked; if it panics itself, that is ignored.
     pub fn on_panic(
         mut self,
         reporter: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static,

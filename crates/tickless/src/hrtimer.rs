@@ -70,6 +70,10 @@ impl HrTimer {
     }
 
     /// Cancels it without waiting for its callback. No lock if it is idle.
+    ///
+    /// [`Cancel::Running`] says that the callback may still be at work, and may still have the
+    /// timer armed again, through [`Fired::restart`] and its like: a callback that does so has
+    /// to be told otherwise. (A [`Periodic`](crate::Periodic) is.)
     pub fn cancel(&self) -> Cancel {
         self.timer.shared().bases.cancel(self.timer.timer())
     }

@@ -7,10 +7,12 @@ use crate::stats::Stats;
 use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout};
 use std::any::Any;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tickless_core::base::Bases;
+use tickless_core::expiry::Expired;
 use tickless_core::time::{CpuId, Ns};
 
 /// All timers of a program, or as many separate sets as it likes. Cheap to clone; drivers stop
@@ -128,18 +130,22 @@ impl Shared {
         self.bases.platform().clock.now()
     }
 
+    /// Counts and reports a panic. Called within the callback's frame: reporter and payload
+    /// may drop the timer.
     pub(crate) fn callback_panicked(&self, payload: Box<dyn Any + Send>) {
         self.panics.fetch_add(1, Ordering::Relaxed);
         if let Some(report) = &self.on_panic {
-            report(payload.as_ref());
+            // The reporter is user code as well, and the driver must outlive it.
+            if let Err(own) = catch_unwind(AssertUnwindSafe(|| report(payload.as_ref()))) {
+                discard(own);
+            }
         }
-        // A payload may panic when it is dropped; leaking it is the lesser evil.
-        std::mem::forget(payload);
+        discard(payload);
     }
 
-    /// Runs everything that is due on one base. Returns when the next timer is due.
-    pub(crate) fn expire(&self, base: CpuId) -> Ns {
-        self.bases.expire(base, |firing| owned::run(self, firing)).next
+    /// Runs everything that is due on one base.
+    pub(crate) fn expire(&self, base: CpuId) -> Expired {
+        self.bases.expire(base, |firing| owned::run(self, firing))
     }
 
     /// What a base's driver thread does.
@@ -152,6 +158,13 @@ impl Shared {
             self.expire(base);
             bell.sleep(host, &self.stop);
         }
+    }
+}
+
+/// Drops what somebody panicked with. That may panic in turn; what it does that with is leaked.
+fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(another);
     }
 }
 

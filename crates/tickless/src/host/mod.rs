@@ -5,6 +5,7 @@
 //! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
+//! | `frame` | which callbacks the calling thread is in |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
 //! | `lock` | the lock around a base, biased towards its usual user |
 //! | `membarrier` | a barrier on every running thread |
@@ -14,6 +15,7 @@ pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;
 pub(crate) mod driver;
+pub(crate) mod frame;
 mod lock;
 mod membarrier;
 pub(crate) mod owned;

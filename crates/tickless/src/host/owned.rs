@@ -6,44 +6,44 @@
 //!
 //! # Lifetime
 //!
-//! A node is freed when its [`Owned`] is dropped and the callback is running nowhere. A closure
-//! may own the very timer that it belongs to and drop it while it runs (X4): then the node is
-//! marked and freed by the driver once the closure has returned.
+//! A node is freed when its [`Owned`] is dropped and the callback is running nowhere. A callback
+//! may drop the very timer that it belongs to (X4): then the node is marked, and freed by
+//! [`run`] once all that the user is called with for this expiry has returned: the closure, the
+//! panic reporter, the drop of a panic's payload, the closure's own drop. Memory is given back
+//! last, so that no timer which any of these makes can have the address that the base still
+//! names as running.
 
 use super::Host;
+use super::frame::{self, Frame};
 use crate::fired::Fired;
 use crate::timers::Shared;
-use core::cell::{Cell, UnsafeCell};
+use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tickless_core::base::Family;
-use tickless_core::cancel::Cancel;
 use tickless_core::expiry::{Firing, Verdict};
 use tickless_core::link::{Timer, TimerRef};
 
 /// What the core hands back when a timer fires: how to treat the node.
 pub type Task = &'static Glue;
 
-/// The two things that depend on the closure's type.
+/// The three things that depend on the closure's type.
 #[derive(Debug)]
 pub struct Glue {
     call: unsafe fn(NonNull<()>, &mut Fired<'_>),
-    free: unsafe fn(NonNull<()>),
+    drop_callback: unsafe fn(NonNull<()>),
+    free_memory: unsafe fn(NonNull<()>),
 }
 
 /// The allocation behind a timer.
 #[repr(C, align(64))]
 struct Node<L, F> {
     timer: Timer<Host, L>,
-    callback: UnsafeCell<F>,
-}
-
-thread_local! {
-    /// The node whose callback this thread is running, and whether it is to be freed then.
-    static RUNNING: Cell<(*const (), bool)> = const { Cell::new((core::ptr::null(), false)) };
+    callback: UnsafeCell<ManuallyDrop<F>>,
 }
 
 /// The one owner of a node.
@@ -72,8 +72,8 @@ impl<L: Family> Owned<L> {
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
         let glue = Node::<L, F>::GLUE;
-        let node =
-            Box::new(Node::<L, F> { timer: Timer::new(glue), callback: UnsafeCell::new(callback) });
+        let callback = UnsafeCell::new(ManuallyDrop::new(callback));
+        let node = Box::new(Node::<L, F> { timer: Timer::new(glue), callback });
         let node = NonNull::from(Box::leak(node)).cast();
         Owned { node, glue, shared, family: PhantomData }
     }
@@ -92,21 +92,36 @@ impl<L: Family> Owned<L> {
 
 impl<L: Family> Drop for Owned<L> {
     fn drop(&mut self) {
-        let (running, _) = RUNNING.get();
-        if core::ptr::eq(running, self.node.as_ptr()) {
+        if frame::leave_to_callback(self.node) {
             self.shared.bases.shutdown(self.timer());
-            RUNNING.set((running, true));
             return;
         }
-        let found = self.shared.bases.shutdown_and_wait(self.timer());
-        debug_assert!(found != Cancel::Running || !self.shared.bases.is_running(self.timer()));
+        self.shared.bases.shutdown_and_wait(self.timer());
+        let _memory = FreeMemory { node: self.node, glue: self.glue };
         // SAFETY: the timer is shut down and runs nowhere, and this was the node's one owner.
-        unsafe { (self.glue.free)(self.node) }
+        unsafe { (self.glue.drop_callback)(self.node) }
+    }
+}
+
+/// Gives a node's memory back when dropped, even if its closure panics in its own drop.
+struct FreeMemory {
+    node: NonNull<()>,
+    glue: Task,
+}
+
+impl Drop for FreeMemory {
+    fn drop(&mut self) {
+        // SAFETY: whoever makes this owns the node, and nobody uses it any more.
+        unsafe { (self.glue.free_memory)(self.node) }
     }
 }
 
 impl<L, F: FnMut(&mut Fired<'_>)> Node<L, F> {
-    const GLUE: Task = &Glue { call: Self::call, free: Self::free };
+    const GLUE: Task = &Glue {
+        call: Self::call,
+        drop_callback: Self::drop_callback,
+        free_memory: Self::free_memory,
+    };
 
     /// # Safety
     /// `node` is a live `Node<L, F>`, and nobody else calls its closure meanwhile.
@@ -117,9 +132,16 @@ impl<L, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     }
 
     /// # Safety
-    /// `node` came out of `Owned::new` with this type, and nobody uses it any more.
-    unsafe fn free(node: NonNull<()>) {
+    /// `node` is a live `Node<L, F>` whose closure is used by nobody now or later.
+    unsafe fn drop_callback(node: NonNull<()>) {
         // SAFETY: as promised.
+        unsafe { ManuallyDrop::drop(&mut *(*node.cast::<Self>().as_ptr()).callback.get()) }
+    }
+
+    /// # Safety
+    /// `node` came out of `Owned::new` with this type, and nobody uses it any more.
+    unsafe fn free_memory(node: NonNull<()>) {
+        // SAFETY: as promised. The closure is not dropped by this.
         drop(unsafe { Box::from_raw(node.cast::<Self>().as_ptr()) });
     }
 }
@@ -128,24 +150,25 @@ impl<L, F: FnMut(&mut Fired<'_>)> Node<L, F> {
 ///
 /// A panic ends the callback, not the driver; it is counted and handed to the reporter (H3).
 pub(crate) fn run(shared: &Shared, firing: &Firing<Host>) -> Verdict {
-    let node = firing.timer;
-    let mut fired = Fired::new(shared, firing);
-    let outer = RUNNING.replace((node.as_ptr(), false));
-    // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a live
-    // node with its own glue; `Owned::drop` waits, or leaves the node to us.
-    let ended = catch_unwind(AssertUnwindSafe(|| unsafe { (firing.task.call)(node, &mut fired) }));
-    let (_, dropped) = RUNNING.replace(outer);
-    let verdict = if ended.is_ok() { fired.verdict() } else { Verdict::Done };
-    if let Err(payload) = ended {
-        shared.callback_panicked(payload);
-    }
-    if dropped {
-        // SAFETY: its owner is gone, and the callback that was left to finish has returned.
-        let freed = catch_unwind(AssertUnwindSafe(|| unsafe { (firing.task.free)(node) }));
-        if let Err(payload) = freed {
+    let (node, glue) = (firing.timer, firing.task);
+    let (verdict, _memory) = Frame::around(Some(node), shared, |frame| {
+        let mut fired = Fired::new(shared, firing);
+        // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a
+        // live node with its own glue; `Owned::drop` waits, or leaves the node to us.
+        let called = catch_unwind(AssertUnwindSafe(|| unsafe { (glue.call)(node, &mut fired) }));
+        let verdict = if called.is_ok() { fired.verdict() } else { Verdict::Done };
+        if let Err(payload) = called {
             shared.callback_panicked(payload);
         }
-        return Verdict::Done;
-    }
+        if !frame.is_dropped() {
+            return (verdict, None);
+        }
+        // SAFETY: its owner is gone, and the callback that was left to finish has returned.
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (glue.drop_callback)(node) }));
+        if let Err(payload) = dropped {
+            shared.callback_panicked(payload);
+        }
+        (Verdict::Done, Some(FreeMemory { node, glue }))
+    });
     verdict
 }
