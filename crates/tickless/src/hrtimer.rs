@@ -17,8 +17,11 @@ use tickless_core::time::{CpuId, Ns};
 /// Never early; late by what waking a thread takes on this system, a few microseconds when it
 /// is not busy. Arming and cancelling cost O(log n), take one uncontended lock, allocate
 /// nothing, and make no system call unless the new deadline comes before everything that the
-/// base's sleeping driver waits for. Dropping it cancels it and waits for a running callback to
-/// end, unless it is that callback which drops it.
+/// base's sleeping driver waits for.
+///
+/// Dropping it cancels it and waits for a running callback to end. A callback that drops a timer,
+/// its own or another, does not wait: if that one's callback is running it ends by itself, and
+/// is dropped then.
 #[derive(Debug)]
 pub struct HrTimer {
     timer: Owned<QueueLink>,

@@ -18,8 +18,11 @@ use tickless_core::wheel::Wakes;
 /// Fires never early, and late by at most an eighth of its distance plus a tick (1 ms unless
 /// set otherwise). All operations take one uncontended lock, allocate nothing, and make no
 /// system call unless the new deadline comes before everything that the base's sleeping driver
-/// waits for. Dropping it cancels it and waits for a running callback to end, unless it is that
-/// callback which drops it.
+/// waits for.
+///
+/// Dropping it cancels it and waits for a running callback to end. A callback that drops a timer,
+/// its own or another, does not wait: if that one's callback is running it ends by itself, and
+/// is dropped then.
 #[derive(Debug)]
 pub struct Timeout {
     timer: Owned<WheelLink>,

@@ -2,7 +2,8 @@
 
 use crate::builder::Builder;
 use crate::fired::Fired;
-use crate::host::{Host, owned};
+use crate::host::orphans::Orphans;
+use crate::host::{Host, frame, owned};
 use crate::stats::Stats;
 use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout};
 use std::any::Any;
@@ -15,8 +16,11 @@ use tickless_core::base::Bases;
 use tickless_core::expiry::Expired;
 use tickless_core::time::{CpuId, Ns};
 
-/// All timers of a program, or as many separate sets as it likes. Cheap to clone; drivers stop
-/// when the last clone and the last timer are gone.
+/// All timers of a program, or as many separate sets as it likes. Cheap to clone.
+///
+/// The drivers stop when the last clone and the last timer are gone. Who drops that waits until
+/// they have ended, and with them a callback that is still running; inside a callback nothing
+/// waits, and the drivers end by themselves.
 #[derive(Clone, Debug)]
 pub struct Timers {
     pub(crate) shared: Arc<Shared>,
@@ -27,6 +31,7 @@ pub struct Timers {
 pub(crate) struct Shared {
     pub(crate) bases: Bases<Host>,
     pub(crate) panics: AtomicU64,
+    pub(crate) orphans: Orphans,
     stop: AtomicBool,
     on_panic: Option<Arc<PanicReporter>>,
 }
@@ -65,6 +70,7 @@ impl Timers {
         let shared = Arc::new(Shared {
             bases: Bases::new(host, count, settings.core),
             panics: AtomicU64::new(0),
+            orphans: Orphans::default(),
             stop: AtomicBool::new(false),
             on_panic: settings.on_panic.clone(),
         });
@@ -145,7 +151,9 @@ impl Shared {
 
     /// Runs everything that is due on one base.
     pub(crate) fn expire(&self, base: CpuId) -> Expired {
-        self.bases.expire(base, |firing| owned::run(self, firing))
+        let expired = self.bases.expire(base, |firing| owned::run(self, firing));
+        self.orphans.free_ended(self);
+        expired
     }
 
     /// What a base's driver thread does.
@@ -182,11 +190,12 @@ impl Drop for Drivers {
             bell.set(Ns::ZERO);
             bell.ring();
         }
-        let me = std::thread::current().id();
+        // The last handle may have been dropped by a callback, which cannot wait for its own
+        // driver, and must not for another that may be waiting for it. Each driver ends by
+        // itself as soon as the callback that it is in has returned.
+        let can_wait = !frame::is_in_callback();
         for thread in self.threads().drain(..) {
-            // The last handle may have been dropped by a callback: a driver cannot wait for
-            // itself, but it ends as soon as that callback has returned.
-            if thread.thread().id() != me {
+            if can_wait {
                 let _ = thread.join();
             }
         }

@@ -5,9 +5,10 @@
 //! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
-//! | `frame` | which callbacks the calling thread is in |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
+//! | `frame` | which callbacks the calling thread is in |
 //! | `lock` | the lock around a base |
+//! | `orphans` | timers that were dropped while their callback ran |
 //! | `owned` | a timer with its callback in one allocation |
 
 pub(crate) mod clock;
@@ -16,6 +17,7 @@ pub(crate) mod cpu;
 pub(crate) mod driver;
 pub(crate) mod frame;
 mod lock;
+pub(crate) mod orphans;
 pub(crate) mod owned;
 
 use clock::HostClock;

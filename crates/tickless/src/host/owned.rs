@@ -6,12 +6,14 @@
 //!
 //! # Lifetime
 //!
-//! A node is freed when its [`Owned`] is dropped and the callback is running nowhere. A callback
-//! may drop the very timer that it belongs to (X4): then the node is marked, and freed by
-//! [`run`] once all that the user is called with for this expiry has returned: the closure, the
-//! panic reporter, the drop of a panic's payload, the closure's own drop. Memory is given back
-//! last, so that no timer which any of these makes can have the address that the base still
-//! names as running.
+//! A node is freed when its [`Owned`] is dropped and the callback is running nowhere: dropping
+//! waits for that, except inside a callback, which leaves the node to [`super::orphans`].
+//!
+//! A callback may drop the very timer that it belongs to (X4): then the node is marked, and
+//! freed by [`run`] once all that the user is called with for this expiry has returned: the
+//! closure, the panic reporter, the drop of a panic's payload, the closure's own drop. Memory
+//! is given back last, so that no timer which any of these makes can have the address that the
+//! base still names as running.
 
 use super::Host;
 use super::frame::{self, Frame};
@@ -31,12 +33,33 @@ use tickless_core::link::{Timer, TimerRef};
 /// What the core hands back when a timer fires: how to treat the node.
 pub type Task = &'static Glue;
 
-/// The three things that depend on the closure's type.
+/// What depends on the closure's type.
 #[derive(Debug)]
 pub struct Glue {
     call: unsafe fn(NonNull<()>, &mut Fired<'_>),
+    is_running: unsafe fn(&Shared, NonNull<()>) -> bool,
     drop_callback: unsafe fn(NonNull<()>),
     free_memory: unsafe fn(NonNull<()>),
+}
+
+impl Glue {
+    /// Does some base run this node's callback?
+    ///
+    /// # Safety
+    /// A live node with this glue, whose timer belongs to `shared`.
+    pub(super) unsafe fn is_running(&self, shared: &Shared, node: NonNull<()>) -> bool {
+        // SAFETY: as promised.
+        unsafe { (self.is_running)(shared, node) }
+    }
+
+    /// Drops a node's closure.
+    ///
+    /// # Safety
+    /// A live node with this glue, whose closure is used by nobody now or later.
+    pub(super) unsafe fn drop_callback(&self, node: NonNull<()>) {
+        // SAFETY: as promised.
+        unsafe { (self.drop_callback)(node) }
+    }
 }
 
 /// The allocation behind a timer.
@@ -92,21 +115,31 @@ impl<L: Family> Owned<L> {
 
 impl<L: Family> Drop for Owned<L> {
     fn drop(&mut self) {
+        let (bases, timer) = (&self.shared.bases, self.timer());
         if frame::leave_to_callback(self.node) {
-            self.shared.bases.shutdown(self.timer());
+            bases.shutdown(timer);
             return;
         }
-        self.shared.bases.shutdown_and_wait(self.timer());
+        if frame::is_in_callback() {
+            bases.shutdown(timer);
+            if bases.is_running(timer) {
+                // SAFETY: this was the node's one owner, and its timer has just been shut down.
+                unsafe { self.shared.orphans.adopt(&self.shared, self.node, self.glue) }
+                return;
+            }
+        } else {
+            bases.shutdown_and_wait(timer);
+        }
         let _memory = FreeMemory { node: self.node, glue: self.glue };
         // SAFETY: the timer is shut down and runs nowhere, and this was the node's one owner.
-        unsafe { (self.glue.drop_callback)(self.node) }
+        unsafe { self.glue.drop_callback(self.node) }
     }
 }
 
 /// Gives a node's memory back when dropped, even if its closure panics in its own drop.
-struct FreeMemory {
-    node: NonNull<()>,
-    glue: Task,
+pub(super) struct FreeMemory {
+    pub(super) node: NonNull<()>,
+    pub(super) glue: Task,
 }
 
 impl Drop for FreeMemory {
@@ -116,9 +149,10 @@ impl Drop for FreeMemory {
     }
 }
 
-impl<L, F: FnMut(&mut Fired<'_>)> Node<L, F> {
+impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     const GLUE: Task = &Glue {
         call: Self::call,
+        is_running: Self::is_running,
         drop_callback: Self::drop_callback,
         free_memory: Self::free_memory,
     };
@@ -129,6 +163,13 @@ impl<L, F: FnMut(&mut Fired<'_>)> Node<L, F> {
         // SAFETY: as promised; the core never runs a timer twice at once (X2).
         let callback = unsafe { &mut *(*node.cast::<Self>().as_ptr()).callback.get() };
         callback(fired);
+    }
+
+    /// # Safety
+    /// `node` is a live `Node<L, F>` whose timer belongs to `shared`.
+    unsafe fn is_running(shared: &Shared, node: NonNull<()>) -> bool {
+        // SAFETY: as promised; the reference does not outlive this.
+        shared.bases.is_running(unsafe { TimerRef::<Host, L>::new(node.cast()) })
     }
 
     /// # Safety
@@ -164,7 +205,7 @@ pub(crate) fn run(shared: &Shared, firing: &Firing<Host>) -> Verdict {
             return (verdict, None);
         }
         // SAFETY: its owner is gone, and the callback that was left to finish has returned.
-        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (glue.drop_callback)(node) }));
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { glue.drop_callback(node) }));
         if let Err(payload) = dropped {
             shared.callback_panicked(payload);
         }
