@@ -78,22 +78,22 @@ impl HrTimer {
     /// timer armed again, through [`Fired::restart`] and its like: a callback that does so has
     /// to be told otherwise. (A [`Periodic`](crate::Periodic) is.)
     pub fn cancel(&self) -> Cancel {
-        self.timer.shared().bases.cancel(self.timer.timer())
+        self.timer.cancel()
     }
 
     /// Is it armed? May be out of date as soon as it is known.
     pub fn is_pending(&self) -> bool {
-        self.timer.shared().bases.is_pending(self.timer.timer())
+        self.timer.is_pending()
     }
 
     /// Is it armed, or its callback running?
     pub fn is_active(&self) -> bool {
-        self.timer.shared().bases.is_active(self.timer.timer())
+        self.timer.is_active()
     }
 
     fn arm(&self, window: Window, now: Ns) -> Result<Started, StartError> {
         let options = Options { pinned: self.pinned, ..Options::default() };
-        self.timer.shared().bases.start(self.timer.timer(), window, now, options)
+        self.timer.start(window, now, options)
     }
 
     pub(crate) fn now(&self) -> Ns {

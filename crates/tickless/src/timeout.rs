@@ -90,23 +90,23 @@ impl Timeout {
     /// to be told otherwise. (A [`Periodic`](crate::Periodic) is.)
     #[inline]
     pub fn cancel(&self) -> Cancel {
-        self.timer.shared().bases.cancel(self.timer.timer())
+        self.timer.cancel()
     }
 
     /// Is it armed? May be out of date as soon as it is known.
     pub fn is_pending(&self) -> bool {
-        self.timer.shared().bases.is_pending(self.timer.timer())
+        self.timer.is_pending()
     }
 
     /// Is it armed, or its callback running?
     pub fn is_active(&self) -> bool {
-        self.timer.shared().bases.is_active(self.timer.timer())
+        self.timer.is_active()
     }
 
     #[inline]
     fn arm(&self, deadline: Ns, now: Ns, pending: IfPending) -> Result<Started, StartError> {
         let window = Window::new(deadline, deadline);
         let options = Options { wakes: self.wakes, pinned: self.pinned, pending };
-        self.timer.shared().bases.start(self.timer.timer(), window, now, options)
+        self.timer.start(window, now, options)
     }
 }

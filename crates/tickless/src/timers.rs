@@ -2,6 +2,7 @@
 
 use crate::builder::Builder;
 use crate::fired::Fired;
+use crate::host::fork::Process;
 use crate::host::orphans::Orphans;
 use crate::host::{Host, frame, owned};
 use crate::stats::Stats;
@@ -21,6 +22,14 @@ use tickless_core::time::{CpuId, Ns};
 /// The drivers stop when the last clone and the last timer are gone. Who drops that waits until
 /// they have ended, and with them a callback that is still running; inside a callback nothing
 /// waits, and the drivers end by themselves.
+///
+/// # Fork
+///
+/// Drivers stay with the process that started them. In a child all of its parent's timers count
+/// as shut down: nothing fires, arming is an error, a cancel finds nothing, and dropping waits
+/// for nothing and leaves the memory, and what the callback owns, to the end of the process. The
+/// parent's go on undisturbed. A child may start timers of its own. A callback that forks must
+/// not return in the child: exec, or exit.
 #[derive(Clone, Debug)]
 pub struct Timers {
     pub(crate) shared: Arc<Shared>,
@@ -33,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) panics: AtomicU64,
     pub(crate) orphans: Orphans,
     stop: AtomicBool,
+    /// Where its drivers run; `None` if it has none and can do without.
+    process: Option<Process>,
     on_panic: Option<Arc<PanicReporter>>,
 }
 
@@ -65,13 +76,18 @@ impl Timers {
         Builder::new()
     }
 
-    pub(crate) fn without_drivers(host: Host, settings: &Builder) -> Timers {
+    pub(crate) fn without_drivers(
+        host: Host,
+        settings: &Builder,
+        process: Option<Process>,
+    ) -> Timers {
         let count = host.cpus.bases();
         let shared = Arc::new(Shared {
             bases: Bases::new(host, count, settings.core),
             panics: AtomicU64::new(0),
             orphans: Orphans::default(),
             stop: AtomicBool::new(false),
+            process,
             on_panic: settings.on_panic.clone(),
         });
         let drivers = Arc::new(Drivers { shared: Arc::clone(&shared), threads: Mutex::default() });
@@ -124,13 +140,20 @@ impl Timers {
         self.shared.bases.platform().clock.source()
     }
 
-    /// What has happened so far. Takes each base's lock once.
+    /// What has happened so far. Takes each base's lock once. No bases in a child.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }
 }
 
 impl Shared {
+    /// Is this a child that a fork has left without the drivers, and with whatever locks they
+    /// held?
+    #[inline]
+    pub(crate) fn is_left_behind(&self) -> bool {
+        self.process.is_some_and(|process| !process.is_this())
+    }
+
     #[inline]
     pub(crate) fn now(&self) -> Ns {
         self.bases.platform().clock.now()
@@ -184,6 +207,13 @@ impl Drivers {
 
 impl Drop for Drivers {
     fn drop(&mut self) {
+        if self.shared.is_left_behind() {
+            // These threads are not here, and to the C library not even to be let go of.
+            if let Ok(threads) = self.threads.get_mut() {
+                std::mem::forget(std::mem::take(threads));
+            }
+            return;
+        }
         // Release: pairs with the Acquire in `drive`.
         self.shared.stop.store(true, Ordering::Release);
         for bell in &self.shared.bases.platform().doorbells {

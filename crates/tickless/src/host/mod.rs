@@ -6,6 +6,7 @@
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
+//! | `fork` | telling the child of a fork from its parent |
 //! | `frame` | which callbacks the calling thread is in |
 //! | `lock` | the lock around a base |
 //! | `orphans` | timers that were dropped while their callback ran |
@@ -15,6 +16,7 @@ pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;
 pub(crate) mod driver;
+pub(crate) mod fork;
 pub(crate) mod frame;
 mod lock;
 pub(crate) mod orphans;

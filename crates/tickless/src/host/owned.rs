@@ -26,9 +26,12 @@ use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use tickless_core::base::Family;
+use tickless_core::base::{Family, Options, StartError, Started};
+use tickless_core::cancel::Cancel;
 use tickless_core::expiry::{Firing, Verdict};
 use tickless_core::link::{Timer, TimerRef};
+use tickless_core::queue::Window;
+use tickless_core::time::Ns;
 
 /// What the core hands back when a timer fires: how to treat the node.
 pub type Task = &'static Glue;
@@ -85,7 +88,7 @@ unsafe impl<L: Family> Sync for Owned<L> {}
 
 impl<L: Family> fmt::Debug for Owned<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Owned").field("active", &self.shared.bases.is_active(self.timer())).finish()
+        f.debug_struct("Owned").field("active", &self.is_active()).finish()
     }
 }
 
@@ -105,8 +108,39 @@ impl<L: Family> Owned<L> {
         &self.shared
     }
 
+    /// Arms the timer, or arms it anew.
+    #[inline]
+    pub(crate) fn start(
+        &self,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
+        if self.shared.is_left_behind() {
+            return Err(StartError::Shut);
+        }
+        self.shared.bases.start(self.timer(), window, now, options)
+    }
+
+    /// Cancels the timer without waiting for its callback.
+    #[inline]
+    pub(crate) fn cancel(&self) -> Cancel {
+        if self.shared.is_left_behind() {
+            return Cancel::Idle;
+        }
+        self.shared.bases.cancel(self.timer())
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.shared.is_left_behind() && self.shared.bases.is_pending(self.timer())
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        !self.shared.is_left_behind() && self.shared.bases.is_active(self.timer())
+    }
+
     /// The timer, for the bases of [`shared`](Owned::shared) and no others.
-    pub(crate) fn timer(&self) -> TimerRef<Host, L> {
+    fn timer(&self) -> TimerRef<Host, L> {
         // SAFETY: the node stays where it is until `drop`, which shuts the timer down first;
         // this reference is only used with the bases that `shared` holds.
         unsafe { TimerRef::new(self.node.cast()) }
@@ -115,6 +149,11 @@ impl<L: Family> Owned<L> {
 
 impl<L: Family> Drop for Owned<L> {
     fn drop(&mut self) {
+        if self.shared.is_left_behind() {
+            // The driver that may have been running it, or have held its lock, is not here to
+            // end that: the node is left to the end of the process.
+            return;
+        }
         let (bases, timer) = (&self.shared.bases, self.timer());
         if frame::leave_to_callback(self.node) {
             bases.shutdown(timer);
