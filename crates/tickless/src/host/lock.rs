@@ -6,8 +6,9 @@
 //! paid by who waits: it spins, then yields, then sleeps for moments, because nobody would
 //! wake it. A holder that lost its CPU is therefore noticed within 50 µs of getting it back.
 
-use core::cell::UnsafeCell;
+use core::cell::{Cell, UnsafeCell};
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, Ordering};
 use tickless_core::platform::Lock;
@@ -45,7 +46,7 @@ impl<T: Send> Lock<T> for SpinLock<T> {
         if self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.wait();
         }
-        Guard { lock: self }
+        Guard { lock: self, unshared: PhantomData }
     }
 }
 
@@ -82,7 +83,12 @@ pub fn relax(round: u32) {
 /// The right to use what a [`SpinLock`] guards.
 pub struct Guard<'a, T> {
     lock: &'a SpinLock<T>,
+    /// Not `Sync` by way of the lock, which is so for any `T: Send`.
+    unshared: PhantomData<Cell<()>>,
 }
+
+// SAFETY: a shared guard gives out shared references to the value, and nothing else.
+unsafe impl<T: Sync> Sync for Guard<'_, T> {}
 
 impl<T> Deref for Guard<'_, T> {
     type Target = T;
