@@ -161,6 +161,7 @@ impl Shared {
 
     /// Counts and reports a panic. Called within the callback's frame: reporter and payload
     /// may drop the timer.
+    #[cold]
     pub(crate) fn callback_panicked(&self, payload: Box<dyn Any + Send>) {
         self.panics.fetch_add(1, Ordering::Relaxed);
         if let Some(report) = &self.on_panic {

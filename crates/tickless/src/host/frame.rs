@@ -26,6 +26,7 @@ thread_local! {
 
 impl Frame {
     /// Calls `body` as part of a callback: that of `node`, or something that counts as one.
+    #[inline]
     pub(super) fn around<S, R>(
         node: Option<NonNull<()>>,
         set: &S,

@@ -229,26 +229,30 @@ impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
 /// Runs a timer's callback: what a driver does with everything that its base hands it.
 ///
 /// A panic ends the callback, not the driver; it is counted and handed to the reporter (H3).
+#[inline]
 pub(crate) fn run(shared: &Shared, firing: &Firing<Host>) -> Verdict {
     let (node, glue) = (firing.timer, firing.task);
-    let (verdict, _memory) = Frame::around(Some(node), shared, |frame| {
-        let mut fired = Fired::new(shared, firing);
+    let mut fired = Fired::new(shared, firing);
+    let is_dropped = Frame::around(Some(node), shared, |frame| {
         // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a
         // live node with its own glue; `Owned::drop` waits, or leaves the node to us.
         let called = catch_unwind(AssertUnwindSafe(|| unsafe { (glue.call)(node, &mut fired) }));
-        let verdict = if called.is_ok() { fired.verdict() } else { Verdict::Done };
         if let Err(payload) = called {
+            fired.stop();
             shared.callback_panicked(payload);
         }
-        if !frame.is_dropped() {
-            return (verdict, None);
+        if frame.is_dropped() {
+            // SAFETY: its owner is gone, and the callback that was left to finish has returned.
+            let end = || unsafe { glue.drop_callback(node) };
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
+                shared.callback_panicked(payload);
+            }
         }
-        // SAFETY: its owner is gone, and the callback that was left to finish has returned.
-        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { glue.drop_callback(node) }));
-        if let Err(payload) = dropped {
-            shared.callback_panicked(payload);
-        }
-        (Verdict::Done, Some(FreeMemory { node, glue }))
+        frame.is_dropped()
     });
-    verdict
+    if is_dropped {
+        drop(FreeMemory { node, glue });
+        return Verdict::Done;
+    }
+    fired.verdict()
 }
