@@ -3,6 +3,7 @@
 use crate::Timers;
 use crate::host::clock::HostClock;
 use crate::host::cpu::CpuMap;
+use crate::host::fork::Process;
 use crate::host::{Host, driver};
 use crate::timers::PanicReporter;
 use std::any::Any;
@@ -149,7 +150,8 @@ impl Builder {
             Clock::Best => HostClock::new(),
             Clock::System => HostClock::system(),
         };
-        let timers = Timers::without_drivers(Host::new(clock, self.cpu_map()), &self);
+        let host = Host::new(clock, self.cpu_map());
+        let timers = Timers::without_drivers(host, &self, Some(Process::this()));
         for base in 0..timers.shared.bases.count() {
             let base = CpuId(base as u16);
             let shared = Arc::clone(&timers.shared);
@@ -174,7 +176,7 @@ impl Builder {
 
     /// Timers that nobody drives, on a clock that stands at `now`.
     pub(crate) fn start_virtual(self, now: Ns) -> Timers {
-        Timers::without_drivers(Host::new(HostClock::manual(now), self.cpu_map()), &self)
+        Timers::without_drivers(Host::new(HostClock::manual(now), self.cpu_map()), &self, None)
     }
 
     fn cpu_map(&self) -> CpuMap {

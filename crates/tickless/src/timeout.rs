@@ -18,8 +18,11 @@ use tickless_core::wheel::Wakes;
 /// Fires never early, and late by at most an eighth of its distance plus a tick (1 ms unless
 /// set otherwise). All operations take one uncontended lock, allocate nothing, and make no
 /// system call unless the new deadline comes before everything that the base's sleeping driver
-/// waits for. Dropping it cancels it and waits for a running callback to end, unless it is that
-/// callback which drops it.
+/// waits for.
+///
+/// Dropping it cancels it and waits for a running callback to end. A callback that drops a timer,
+/// its own or another, does not wait: if that one's callback is running it ends by itself, and
+/// is dropped then.
 #[derive(Debug)]
 pub struct Timeout {
     timer: Owned<WheelLink>,
@@ -87,23 +90,23 @@ impl Timeout {
     /// to be told otherwise. (A [`Periodic`](crate::Periodic) is.)
     #[inline]
     pub fn cancel(&self) -> Cancel {
-        self.timer.shared().bases.cancel(self.timer.timer())
+        self.timer.cancel()
     }
 
     /// Is it armed? May be out of date as soon as it is known.
     pub fn is_pending(&self) -> bool {
-        self.timer.shared().bases.is_pending(self.timer.timer())
+        self.timer.is_pending()
     }
 
     /// Is it armed, or its callback running?
     pub fn is_active(&self) -> bool {
-        self.timer.shared().bases.is_active(self.timer.timer())
+        self.timer.is_active()
     }
 
     #[inline]
     fn arm(&self, deadline: Ns, now: Ns, pending: IfPending) -> Result<Started, StartError> {
         let window = Window::new(deadline, deadline);
         let options = Options { wakes: self.wakes, pinned: self.pinned, pending };
-        self.timer.shared().bases.start(self.timer.timer(), window, now, options)
+        self.timer.start(window, now, options)
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::builder::Builder;
 use crate::fired::Fired;
-use crate::host::{Host, owned};
+use crate::host::fork::Process;
+use crate::host::orphans::Orphans;
+use crate::host::{Host, frame, owned};
 use crate::stats::Stats;
 use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout};
 use std::any::Any;
@@ -15,8 +17,19 @@ use tickless_core::base::Bases;
 use tickless_core::expiry::Expired;
 use tickless_core::time::{CpuId, Ns};
 
-/// All timers of a program, or as many separate sets as it likes. Cheap to clone; drivers stop
-/// when the last clone and the last timer are gone.
+/// All timers of a program, or as many separate sets as it likes. Cheap to clone.
+///
+/// The drivers stop when the last clone and the last timer are gone. Who drops that waits until
+/// they have ended, and with them a callback that is still running; inside a callback nothing
+/// waits, and the drivers end by themselves.
+///
+/// # Fork
+///
+/// Drivers stay with the process that started them. In a child all of its parent's timers count
+/// as shut down: nothing fires, arming is an error, a cancel finds nothing, and dropping waits
+/// for nothing and leaves the memory, and what the callback owns, to the end of the process. The
+/// parent's go on undisturbed. A child may start timers of its own. A callback that forks must
+/// not return in the child: exec, or exit.
 #[derive(Clone, Debug)]
 pub struct Timers {
     pub(crate) shared: Arc<Shared>,
@@ -27,7 +40,10 @@ pub struct Timers {
 pub(crate) struct Shared {
     pub(crate) bases: Bases<Host>,
     pub(crate) panics: AtomicU64,
+    pub(crate) orphans: Orphans,
     stop: AtomicBool,
+    /// Where its drivers run; `None` if it has none and can do without.
+    process: Option<Process>,
     on_panic: Option<Arc<PanicReporter>>,
 }
 
@@ -60,12 +76,18 @@ impl Timers {
         Builder::new()
     }
 
-    pub(crate) fn without_drivers(host: Host, settings: &Builder) -> Timers {
+    pub(crate) fn without_drivers(
+        host: Host,
+        settings: &Builder,
+        process: Option<Process>,
+    ) -> Timers {
         let count = host.cpus.bases();
         let shared = Arc::new(Shared {
             bases: Bases::new(host, count, settings.core),
             panics: AtomicU64::new(0),
+            orphans: Orphans::default(),
             stop: AtomicBool::new(false),
+            process,
             on_panic: settings.on_panic.clone(),
         });
         let drivers = Arc::new(Drivers { shared: Arc::clone(&shared), threads: Mutex::default() });
@@ -118,13 +140,20 @@ impl Timers {
         self.shared.bases.platform().clock.source()
     }
 
-    /// What has happened so far. Takes each base's lock once.
+    /// What has happened so far. Takes each base's lock once. No bases in a child.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }
 }
 
 impl Shared {
+    /// Is this a child that a fork has left without the drivers, and with whatever locks they
+    /// held?
+    #[inline]
+    pub(crate) fn is_left_behind(&self) -> bool {
+        self.process.is_some_and(|process| !process.is_this())
+    }
+
     #[inline]
     pub(crate) fn now(&self) -> Ns {
         self.bases.platform().clock.now()
@@ -132,6 +161,7 @@ impl Shared {
 
     /// Counts and reports a panic. Called within the callback's frame: reporter and payload
     /// may drop the timer.
+    #[cold]
     pub(crate) fn callback_panicked(&self, payload: Box<dyn Any + Send>) {
         self.panics.fetch_add(1, Ordering::Relaxed);
         if let Some(report) = &self.on_panic {
@@ -145,7 +175,9 @@ impl Shared {
 
     /// Runs everything that is due on one base.
     pub(crate) fn expire(&self, base: CpuId) -> Expired {
-        self.bases.expire(base, |firing| owned::run(self, firing))
+        let expired = self.bases.expire(base, |firing| owned::run(self, firing));
+        self.orphans.free_ended(self);
+        expired
     }
 
     /// What a base's driver thread does.
@@ -176,17 +208,25 @@ impl Drivers {
 
 impl Drop for Drivers {
     fn drop(&mut self) {
+        if self.shared.is_left_behind() {
+            // These threads are not here, and to the C library not even to be let go of.
+            if let Ok(threads) = self.threads.get_mut() {
+                std::mem::forget(std::mem::take(threads));
+            }
+            return;
+        }
         // Release: pairs with the Acquire in `drive`.
         self.shared.stop.store(true, Ordering::Release);
         for bell in &self.shared.bases.platform().doorbells {
             bell.set(Ns::ZERO);
             bell.ring();
         }
-        let me = std::thread::current().id();
+        // The last handle may have been dropped by a callback, which cannot wait for its own
+        // driver, and must not for another that may be waiting for it. Each driver ends by
+        // itself as soon as the callback that it is in has returned.
+        let can_wait = !frame::is_in_callback();
         for thread in self.threads().drain(..) {
-            // The last handle may have been dropped by a callback: a driver cannot wait for
-            // itself, but it ends as soon as that callback has returned.
-            if thread.thread().id() != me {
+            if can_wait {
                 let _ = thread.join();
             }
         }

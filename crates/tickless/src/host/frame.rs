@@ -2,8 +2,9 @@
 //!
 //! A callback may run inside another one: it may move a virtual clock, and with it run timers
 //! of another set. Each stands in a [`Frame`] on the thread's stack, and the frames form a
-//! chain, innermost first. Two questions are asked of the chain: is this the callback of the
-//! very timer that is being dropped, and is this thread in a callback of these timers already?
+//! chain, innermost first. What is asked of it: is this the callback of the very timer that is
+//! being dropped, is this thread in a callback of these timers, and is it in a callback at all,
+//! where waiting for other callbacks could be waiting for each other?
 
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -25,6 +26,7 @@ thread_local! {
 
 impl Frame {
     /// Calls `body` as part of a callback: that of `node`, or something that counts as one.
+    #[inline]
     pub(super) fn around<S, R>(
         node: Option<NonNull<()>>,
         set: &S,
@@ -63,6 +65,11 @@ pub(super) fn leave_to_callback(node: NonNull<()>) -> bool {
     })
 }
 
+/// Is this thread in a callback, of whatever timer?
+pub(crate) fn is_in_callback() -> bool {
+    !INNERMOST.get().is_null()
+}
+
 /// Is this thread in a callback of this set of timers?
 pub(crate) fn is_in_callback_of<S>(set: &S) -> bool {
     let set = core::ptr::from_ref(set).cast();
@@ -92,6 +99,7 @@ mod tests {
     fn frames_nest_and_end() {
         let (sets, nodes) = ([1u8, 2], [3u8, 4]);
         let node = |at: usize| NonNull::from(&nodes[at]).cast::<()>();
+        assert!(!is_in_callback());
         Frame::around(Some(node(0)), &sets[0], |outer| {
             let panicked = catch_unwind(AssertUnwindSafe(|| {
                 Frame::around(Some(node(1)), &sets[1], |inner| {
@@ -105,5 +113,6 @@ mod tests {
             assert!(is_in_callback_of(&sets[0]) && !is_in_callback_of(&sets[1]));
             assert!(!leave_to_callback(node(1)), "the inner callback is over");
         });
+        assert!(!is_in_callback());
     }
 }

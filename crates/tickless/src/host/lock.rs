@@ -36,6 +36,7 @@
 use super::membarrier;
 use core::cell::{Cell, UnsafeCell};
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Mutex, PoisonError};
@@ -114,12 +115,12 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
             // `revoke` makes it not to, when that matters.
             compiler_fence(Ordering::SeqCst);
             if self.owner.load(Ordering::Relaxed) == seat.address() {
-                return Guard { lock: self, seat: Some(seat) };
+                return Guard { lock: self, seat: Some(seat), here: PhantomData };
             }
             seat.inside.store(0, Ordering::Release);
         }
         self.take_mutex();
-        Guard { lock: self, seat: None }
+        Guard { lock: self, seat: None, here: PhantomData }
     }
 }
 
@@ -243,7 +244,13 @@ pub struct Guard<'a, T> {
     lock: &'a BiasedLock<T>,
     /// The owner's, if it went in by its bias.
     seat: Option<&'static Seat>,
+    /// Not `Send`: a seat belongs to its thread. Not `Sync` by way of the lock, which is so for
+    /// any `T: Send`.
+    here: PhantomData<*const ()>,
 }
+
+// SAFETY: a shared guard gives out shared references to the value, and nothing else.
+unsafe impl<T: Sync> Sync for Guard<'_, T> {}
 
 impl<T> Deref for Guard<'_, T> {
     type Target = T;

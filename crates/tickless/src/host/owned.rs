@@ -6,12 +6,14 @@
 //!
 //! # Lifetime
 //!
-//! A node is freed when its [`Owned`] is dropped and the callback is running nowhere. A callback
-//! may drop the very timer that it belongs to (X4): then the node is marked, and freed by
-//! [`run`] once all that the user is called with for this expiry has returned: the closure, the
-//! panic reporter, the drop of a panic's payload, the closure's own drop. Memory is given back
-//! last, so that no timer which any of these makes can have the address that the base still
-//! names as running.
+//! A node is freed when its [`Owned`] is dropped and the callback is running nowhere: dropping
+//! waits for that, except inside a callback, which leaves the node to [`super::orphans`].
+//!
+//! A callback may drop the very timer that it belongs to (X4): then the node is marked, and
+//! freed by [`run`] once all that the user is called with for this expiry has returned: the
+//! closure, the panic reporter, the drop of a panic's payload, the closure's own drop. Memory
+//! is given back last, so that no timer which any of these makes can have the address that the
+//! base still names as running.
 
 use super::Host;
 use super::frame::{self, Frame};
@@ -24,19 +26,43 @@ use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use tickless_core::base::Family;
+use tickless_core::base::{Family, Options, StartError, Started};
+use tickless_core::cancel::Cancel;
 use tickless_core::expiry::{Firing, Verdict};
 use tickless_core::link::{Timer, TimerRef};
+use tickless_core::queue::Window;
+use tickless_core::time::Ns;
 
 /// What the core hands back when a timer fires: how to treat the node.
 pub type Task = &'static Glue;
 
-/// The three things that depend on the closure's type.
+/// What depends on the closure's type.
 #[derive(Debug)]
 pub struct Glue {
     call: unsafe fn(NonNull<()>, &mut Fired<'_>),
+    is_running: unsafe fn(&Shared, NonNull<()>) -> bool,
     drop_callback: unsafe fn(NonNull<()>),
     free_memory: unsafe fn(NonNull<()>),
+}
+
+impl Glue {
+    /// Does some base run this node's callback?
+    ///
+    /// # Safety
+    /// A live node with this glue, whose timer belongs to `shared`.
+    pub(super) unsafe fn is_running(&self, shared: &Shared, node: NonNull<()>) -> bool {
+        // SAFETY: as promised.
+        unsafe { (self.is_running)(shared, node) }
+    }
+
+    /// Drops a node's closure.
+    ///
+    /// # Safety
+    /// A live node with this glue, whose closure is used by nobody now or later.
+    pub(super) unsafe fn drop_callback(&self, node: NonNull<()>) {
+        // SAFETY: as promised.
+        unsafe { (self.drop_callback)(node) }
+    }
 }
 
 /// The allocation behind a timer.
@@ -62,7 +88,7 @@ unsafe impl<L: Family> Sync for Owned<L> {}
 
 impl<L: Family> fmt::Debug for Owned<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Owned").field("active", &self.shared.bases.is_active(self.timer())).finish()
+        f.debug_struct("Owned").field("active", &self.is_active()).finish()
     }
 }
 
@@ -82,8 +108,39 @@ impl<L: Family> Owned<L> {
         &self.shared
     }
 
+    /// Arms the timer, or arms it anew.
+    #[inline]
+    pub(crate) fn start(
+        &self,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
+        if self.shared.is_left_behind() {
+            return Err(StartError::Shut);
+        }
+        self.shared.bases.start(self.timer(), window, now, options)
+    }
+
+    /// Cancels the timer without waiting for its callback.
+    #[inline]
+    pub(crate) fn cancel(&self) -> Cancel {
+        if self.shared.is_left_behind() {
+            return Cancel::Idle;
+        }
+        self.shared.bases.cancel(self.timer())
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.shared.is_left_behind() && self.shared.bases.is_pending(self.timer())
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        !self.shared.is_left_behind() && self.shared.bases.is_active(self.timer())
+    }
+
     /// The timer, for the bases of [`shared`](Owned::shared) and no others.
-    pub(crate) fn timer(&self) -> TimerRef<Host, L> {
+    fn timer(&self) -> TimerRef<Host, L> {
         // SAFETY: the node stays where it is until `drop`, which shuts the timer down first;
         // this reference is only used with the bases that `shared` holds.
         unsafe { TimerRef::new(self.node.cast()) }
@@ -92,21 +149,36 @@ impl<L: Family> Owned<L> {
 
 impl<L: Family> Drop for Owned<L> {
     fn drop(&mut self) {
-        if frame::leave_to_callback(self.node) {
-            self.shared.bases.shutdown(self.timer());
+        if self.shared.is_left_behind() {
+            // The driver that may have been running it, or have held its lock, is not here to
+            // end that: the node is left to the end of the process.
             return;
         }
-        self.shared.bases.shutdown_and_wait(self.timer());
+        let (bases, timer) = (&self.shared.bases, self.timer());
+        if frame::leave_to_callback(self.node) {
+            bases.shutdown(timer);
+            return;
+        }
+        if frame::is_in_callback() {
+            bases.shutdown(timer);
+            if bases.is_running(timer) {
+                // SAFETY: this was the node's one owner, and its timer has just been shut down.
+                unsafe { self.shared.orphans.adopt(&self.shared, self.node, self.glue) }
+                return;
+            }
+        } else {
+            bases.shutdown_and_wait(timer);
+        }
         let _memory = FreeMemory { node: self.node, glue: self.glue };
         // SAFETY: the timer is shut down and runs nowhere, and this was the node's one owner.
-        unsafe { (self.glue.drop_callback)(self.node) }
+        unsafe { self.glue.drop_callback(self.node) }
     }
 }
 
 /// Gives a node's memory back when dropped, even if its closure panics in its own drop.
-struct FreeMemory {
-    node: NonNull<()>,
-    glue: Task,
+pub(super) struct FreeMemory {
+    pub(super) node: NonNull<()>,
+    pub(super) glue: Task,
 }
 
 impl Drop for FreeMemory {
@@ -116,9 +188,10 @@ impl Drop for FreeMemory {
     }
 }
 
-impl<L, F: FnMut(&mut Fired<'_>)> Node<L, F> {
+impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     const GLUE: Task = &Glue {
         call: Self::call,
+        is_running: Self::is_running,
         drop_callback: Self::drop_callback,
         free_memory: Self::free_memory,
     };
@@ -129,6 +202,13 @@ impl<L, F: FnMut(&mut Fired<'_>)> Node<L, F> {
         // SAFETY: as promised; the core never runs a timer twice at once (X2).
         let callback = unsafe { &mut *(*node.cast::<Self>().as_ptr()).callback.get() };
         callback(fired);
+    }
+
+    /// # Safety
+    /// `node` is a live `Node<L, F>` whose timer belongs to `shared`.
+    unsafe fn is_running(shared: &Shared, node: NonNull<()>) -> bool {
+        // SAFETY: as promised; the reference does not outlive this.
+        shared.bases.is_running(unsafe { TimerRef::<Host, L>::new(node.cast()) })
     }
 
     /// # Safety
@@ -149,26 +229,30 @@ impl<L, F: FnMut(&mut Fired<'_>)> Node<L, F> {
 /// Runs a timer's callback: what a driver does with everything that its base hands it.
 ///
 /// A panic ends the callback, not the driver; it is counted and handed to the reporter (H3).
+#[inline]
 pub(crate) fn run(shared: &Shared, firing: &Firing<Host>) -> Verdict {
     let (node, glue) = (firing.timer, firing.task);
-    let (verdict, _memory) = Frame::around(Some(node), shared, |frame| {
-        let mut fired = Fired::new(shared, firing);
+    let mut fired = Fired::new(shared, firing);
+    let is_dropped = Frame::around(Some(node), shared, |frame| {
         // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a
         // live node with its own glue; `Owned::drop` waits, or leaves the node to us.
         let called = catch_unwind(AssertUnwindSafe(|| unsafe { (glue.call)(node, &mut fired) }));
-        let verdict = if called.is_ok() { fired.verdict() } else { Verdict::Done };
         if let Err(payload) = called {
+            fired.stop();
             shared.callback_panicked(payload);
         }
-        if !frame.is_dropped() {
-            return (verdict, None);
+        if frame.is_dropped() {
+            // SAFETY: its owner is gone, and the callback that was left to finish has returned.
+            let end = || unsafe { glue.drop_callback(node) };
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
+                shared.callback_panicked(payload);
+            }
         }
-        // SAFETY: its owner is gone, and the callback that was left to finish has returned.
-        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (glue.drop_callback)(node) }));
-        if let Err(payload) = dropped {
-            shared.callback_panicked(payload);
-        }
-        (Verdict::Done, Some(FreeMemory { node, glue }))
+        frame.is_dropped()
     });
-    verdict
+    if is_dropped {
+        drop(FreeMemory { node, glue });
+        return Verdict::Done;
+    }
+    fired.verdict()
 }
