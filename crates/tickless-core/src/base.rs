@@ -15,7 +15,8 @@
 
 use crate::link::{Link, QueueLink, QueueRef, Timer, TimerRef, WheelLink, WheelRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::queue::{Queue, Window};
+use crate::queue::Window;
+use crate::ranged::Ranged;
 use crate::rearm::{Device, DeviceCounts, Limits, Place, Policy, Rearm};
 use crate::state::Life;
 use crate::tick::Tick;
@@ -86,7 +87,7 @@ pub(crate) struct BaseState {
 /// The two families of timers of one base.
 pub struct Queues {
     pub(crate) wheel: Wheel,
-    pub(crate) queue: Queue,
+    pub(crate) ranged: Ranged,
     events: WheelEvents,
 }
 
@@ -194,12 +195,24 @@ impl core::fmt::Display for StartError {
 
 impl core::error::Error for StartError {}
 
+/// When a timer is to fire, as its family has to know it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arming {
+    /// When it may fire and when it must.
+    pub window: Window,
+    /// The present, or a little before.
+    pub now: Ns,
+    /// Does it keep a CPU awake?
+    pub wakes: Wakes,
+}
+
 /// What the families of timers differ in, towards a base.
 pub trait Family: Link {
-    /// Puts a node in, or moves it. Returns when the device must come for it.
-    fn enqueue(queues: &mut Queues, node: Self::Ref, window: Window, now: Ns, wakes: Wakes) -> Ns;
+    /// Puts a node in, or moves it if `life` says that it is pending. Returns when the device
+    /// must come for it, and its life from now on.
+    fn enqueue(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> (Ns, Life);
     /// Takes a pending node out. Returns when the device would have had to come for it.
-    fn dequeue(queues: &mut Queues, node: Self::Ref) -> Ns;
+    fn dequeue(queues: &mut Queues, node: Self::Ref, life: Life) -> Ns;
     /// When the device must come for a pending node.
     fn expiry(queues: &Queues, node: Self::Ref) -> Ns;
     /// Would this window make a pending node's deadline earlier?
@@ -207,12 +220,13 @@ pub trait Family: Link {
 }
 
 impl Family for WheelLink {
-    fn enqueue(queues: &mut Queues, node: WheelRef, window: Window, now: Ns, wakes: Wakes) -> Ns {
+    fn enqueue(queues: &mut Queues, node: WheelRef, life: Life, arming: Arming) -> (Ns, Life) {
+        let Arming { window, now, wakes } = arming;
         let due = queues.wheel.arm(node, window.soft, now, wakes);
-        queues.device_expiry(due)
+        (queues.device_expiry(due), life.armed())
     }
 
-    fn dequeue(queues: &mut Queues, node: WheelRef) -> Ns {
+    fn dequeue(queues: &mut Queues, node: WheelRef, _: Life) -> Ns {
         let due = queues.wheel.due_at(node);
         queues.wheel.cancel(node);
         queues.device_expiry(due)
@@ -228,15 +242,17 @@ impl Family for WheelLink {
 }
 
 impl Family for QueueLink {
-    fn enqueue(queues: &mut Queues, node: QueueRef, window: Window, _: Ns, _: Wakes) -> Ns {
-        queues.queue.insert(node, window);
-        window.hard
+    fn enqueue(queues: &mut Queues, node: QueueRef, life: Life, arming: Arming) -> (Ns, Life) {
+        if life.is_pending() {
+            queues.ranged.remove(node, life.lane());
+        }
+        let lane = queues.ranged.insert(node, arming.window);
+        (node.window().hard, life.armed().on(lane))
     }
 
-    fn dequeue(queues: &mut Queues, node: QueueRef) -> Ns {
-        let expiry = node.window().hard;
-        queues.queue.remove(node);
-        expiry
+    fn dequeue(queues: &mut Queues, node: QueueRef, life: Life) -> Ns {
+        queues.ranged.remove(node, life.lane());
+        node.window().hard
     }
 
     fn expiry(_: &Queues, node: QueueRef) -> Ns {
@@ -251,7 +267,7 @@ impl Family for QueueLink {
 impl Queues {
     /// When the next timer is due, as far as the event device is concerned.
     pub(crate) fn earliest(&self) -> Ns {
-        let ranged = self.queue.first().map_or(Ns::NEVER, |window| window.hard);
+        let ranged = self.ranged.first().map_or(Ns::NEVER, |window| window.hard);
         match self.events {
             WheelEvents::Device => ranged.min(self.wheel.next_event()),
             WheelEvents::Tick => ranged,
@@ -277,7 +293,7 @@ impl<P: Platform> Bases<P> {
             state: P::Lock::new(BaseState {
                 queues: Queues {
                     wheel: Wheel::new(settings.tick, settings.push_out, now),
-                    queue: Queue::new(),
+                    ranged: Ranged::new(),
                     events: settings.wheel,
                 },
                 device: Device::new(settings.policy, settings.limits),
@@ -326,8 +342,7 @@ impl<P: Platform> Bases<P> {
             return Ok(Started::Kept);
         }
         if cpu != target && self.base(cpu).running.load(Ordering::Relaxed) != timer.address() {
-            let left =
-                if was_pending { self.take_out(cpu, &mut state, timer, here) } else { Rearm::Keep };
+            let left = self.take_out(cpu, &mut state, timer, life, here);
             life = life.migrating_to(target);
             // Release: the node's fields, written under the old lock, are read under the new.
             timer.word().store(life.word(), Ordering::Release);
@@ -337,18 +352,17 @@ impl<P: Platform> Bases<P> {
             state.counts.migrated += 1;
         }
         let place = if cpu == here { Place::Here } else { Place::Elsewhere };
-        let node = timer.node();
-        let rearm = if was_pending && !life.is_migrating() {
-            state.counts.rearmed += 1;
-            self.restart::<L>(cpu, &mut state, node, window, now, options.wakes, place)
+        state.counts.armed += u64::from(!was_pending);
+        state.counts.rearmed += u64::from(was_pending);
+        let arming = Arming { window, now, wakes: options.wakes };
+        let (rearm, life) = if life.is_pending() {
+            self.restart::<L>(cpu, &mut state, timer.node(), life, arming, place)
         } else {
-            state.counts.armed += u64::from(!was_pending);
-            state.counts.rearmed += u64::from(was_pending);
-            let expiry = L::enqueue(&mut state.queues, node, window, now, options.wakes);
-            state.device.started(expiry, now)
+            let (expiry, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
+            (state.device.started(expiry, now), life)
         };
         // Release: pairs with the Acquire of whoever looks at the word without the lock.
-        timer.word().store(life.idle().armed().word(), Ordering::Release);
+        timer.word().store(life.word(), Ordering::Release);
         let left = self.carry_out(cpu, rearm);
         drop(state);
         self.finish(left);
@@ -360,7 +374,7 @@ impl<P: Platform> Bases<P> {
         let state = self.bases.get(cpu.index())?.state.lock();
         Some(BaseView {
             coarse: state.queues.wheel.len(),
-            ranged: state.queues.queue.len(),
+            ranged: state.queues.ranged.len(),
             earliest: state.queues.earliest(),
             armed: state.device.armed(),
             counts: state.counts,
@@ -398,16 +412,20 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Takes a pending timer off the base it is on. Another CPU's device is left alone (R3);
-    /// it comes early, for nothing.
+    /// Takes a timer off the base it is on, if it is pending. Another CPU's device is left
+    /// alone (R3); it comes early, for nothing.
     pub(crate) fn take_out<L: Family>(
         &self,
         cpu: CpuId,
         state: &mut BaseState,
         timer: TimerRef<P, L>,
+        life: Life,
         here: CpuId,
     ) -> Rearm {
-        let expiry = L::dequeue(&mut state.queues, timer.node());
+        if !life.is_pending() {
+            return Rearm::Keep;
+        }
+        let expiry = L::dequeue(&mut state.queues, timer.node(), life);
         let place = if cpu == here { Place::Here } else { Place::Elsewhere };
         let earliest = || state.queues.earliest();
         let rearm = state.device.removed(expiry, place, earliest, || self.platform.now());
@@ -464,32 +482,31 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Arms a pending timer anew on the base it is on.
-    #[expect(clippy::too_many_arguments, reason = "one call site; a struct would only rename them")]
     fn restart<L: Family>(
         &self,
         cpu: CpuId,
         state: &mut BaseState,
         node: L::Ref,
-        window: Window,
-        now: Ns,
-        wakes: Wakes,
+        life: Life,
+        arming: Arming,
         place: Place,
-    ) -> Rearm {
+    ) -> (Rearm, Life) {
         let BaseState { queues, device, .. } = state;
+        let now = arming.now;
         if device.policy() == Policy::Eager {
             // The removal programs by itself, for nothing if the start programs again.
-            let old = L::dequeue(queues, node);
+            let old = L::dequeue(queues, node, life);
             let rearm = device.removed(old, place, || queues.earliest(), || now);
             let left = self.carry_out(cpu, rearm);
-            let new = L::enqueue(queues, node, window, now, wakes);
+            let (new, life) = L::enqueue(queues, node, life.idle(), arming);
             return match device.started(new, now) {
-                Rearm::Keep => left,
-                rearm => rearm,
+                Rearm::Keep => (left, life),
+                rearm => (rearm, life),
             };
         }
         let old = L::expiry(queues, node);
-        let new = L::enqueue(queues, node, window, now, wakes);
-        device.restarted(old, new, place, || queues.earliest(), now)
+        let (new, life) = L::enqueue(queues, node, life, arming);
+        (device.restarted(old, new, place, || queues.earliest(), now), life)
     }
 }
 

@@ -10,10 +10,11 @@
 //! - After a callback has started, the core touches no field of its timer, unless the callback
 //!   itself asks for a restart and thereby says that the timer is still there (X4).
 
-use crate::base::{Base, BaseState, Bases, Family};
+use crate::base::{Arming, Base, BaseState, Bases, Family};
 use crate::link::{Link, QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queue::Window;
+use crate::ranged::Lane;
 use crate::state::Life;
 use crate::time::{CpuId, Ns};
 use crate::wheel::Wakes;
@@ -88,7 +89,7 @@ impl<P: Platform> Bases<P> {
         }
         state.device.enter(now);
         let rearm = loop {
-            state.queues.wheel.advance(now);
+            Self::begin_pass(&mut state, now);
             while let Some((due, firing)) = Self::take_due(&mut state, now, cpu) {
                 fired += 1;
                 state.counts.fired += 1;
@@ -122,9 +123,21 @@ impl<P: Platform> Bases<P> {
         Expired { fired, next }
     }
 
+    /// What is due by now becomes this pass's, what is armed for the past from here on the next
+    /// one's: a callback that keeps doing that cannot hold the handler up (R7).
+    fn begin_pass(state: &mut BaseState, now: Ns) {
+        state.queues.wheel.advance(now);
+        state.queues.ranged.begin_pass(now, |node| {
+            let timer = TimerRef::<P, QueueLink>::around(node);
+            let life = Life::from_word(timer.word().load(Ordering::Relaxed));
+            // Release: as wherever a pending timer's word is written.
+            timer.word().store(life.on(Lane::Queued).word(), Ordering::Release);
+        });
+    }
+
     /// The next timer that is due: first the ranged ones, whose users asked for precision.
     fn take_due(state: &mut BaseState, now: Ns, cpu: CpuId) -> Option<(Due<P>, Firing<P>)> {
-        if let Some(node) = state.queues.queue.pop_expired(now) {
+        if let Some(node) = state.queues.ranged.pop() {
             let timer = TimerRef::around(node);
             let firing = Firing::of(timer, node.window(), Wakes::Yes, now, cpu);
             return Some((Due::Ranged(timer), firing));
@@ -209,7 +222,8 @@ fn restart<P: Platform, L: Family>(
     if life.is_pending() || life.is_shut() {
         return;
     }
-    L::enqueue(&mut state.queues, timer.node(), window, now, wakes);
+    let arming = Arming { window, now, wakes };
+    let (_, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
     state.counts.armed += 1;
-    timer.word().store(life.armed().word(), Ordering::Release);
+    timer.word().store(life.word(), Ordering::Release);
 }

@@ -22,6 +22,8 @@ pub mod platform;
 #[forbid(unsafe_code)]
 pub mod queue;
 #[forbid(unsafe_code)]
+mod ranged;
+#[forbid(unsafe_code)]
 pub mod rearm;
 #[forbid(unsafe_code)]
 pub mod state;
