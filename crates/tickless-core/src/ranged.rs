@@ -9,7 +9,7 @@
 //! word. Whatever is said about a timer's lane in here is said to the owner at once.
 
 use crate::link::QueueRef;
-use crate::queue::{Queue, Window};
+use crate::queue::{Queue, QueueFault, Window};
 use crate::time::Ns;
 
 /// Where a pending ranged timer is.
@@ -88,5 +88,17 @@ impl Ranged {
     fn is_due(&self) -> bool {
         let first = self.queue.first();
         self.pass.is_some_and(|now| first.is_some_and(|window| window.soft <= now))
+    }
+
+    /// Shows every timer and its lane. O(n).
+    pub(crate) fn for_each(&self, mut f: impl FnMut(QueueRef, Lane)) {
+        self.queue.for_each(|node| f(node, Lane::Queued));
+        self.late.for_each(|node| f(node, Lane::Late));
+    }
+
+    /// See [`Queue::check`].
+    pub(crate) fn check(&self) -> Result<(), QueueFault> {
+        self.queue.check()?;
+        self.late.check()
     }
 }
