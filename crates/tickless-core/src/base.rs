@@ -331,6 +331,7 @@ impl<P: Platform> Bases<P> {
         {
             return Err(StartError::NoSuchBase(cpu));
         }
+        let window = Window::new(window.soft, window.hard);
         let here = self.here();
         let target = options.pinned.unwrap_or(here);
         let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target)?;

@@ -12,6 +12,8 @@ pub mod base;
 #[forbid(unsafe_code)]
 pub mod cancel;
 #[forbid(unsafe_code)]
+pub mod check;
+#[forbid(unsafe_code)]
 pub mod expiry;
 #[forbid(unsafe_code)]
 pub mod local;

@@ -17,8 +17,8 @@
 //! is no "running" here: once a callback has started the timer may be gone, so the *base* says
 //! which timer it runs, by an address that is compared and never followed.
 //!
-//! A pending ranged timer may be late: armed for the past during a pass over its base, it waits
-//! for the next one (`ranged`).
+//! A pending ranged timer may be late: armed for what the last pass over its base had already
+//! seen, it waits beside the queue for the next one (`ranged`).
 //!
 //! The generation counts armings and tells two of them apart for whoever looks without the
 //! lock.
