@@ -154,7 +154,7 @@ impl Builder {
         let timers = Timers::without_drivers(host, &self, Some(Process::this()));
         for base in 0..timers.shared.bases.count() {
             let base = CpuId(base as u16);
-            let shared = Arc::clone(&timers.shared);
+            let shared = timers.shared.for_driver();
             let cpu = match self.pinning {
                 Pinning::Free => None,
                 Pinning::OnItsCpu => shared.bases.platform().cpus.cpu_of(base),
@@ -169,7 +169,7 @@ impl Builder {
                     shared.drive(base);
                 })
                 .map_err(|error| StartTimersError::Thread { base, error })?;
-            timers.add_driver(thread);
+            timers.shared.add_driver(thread);
         }
         Ok(timers)
     }

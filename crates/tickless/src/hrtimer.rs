@@ -3,8 +3,6 @@
 use crate::Timers;
 use crate::fired::Fired;
 use crate::host::owned::Owned;
-use crate::timers::Drivers;
-use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::base::{Options, StartError, Started};
 use tickless_core::cancel::Cancel;
@@ -26,8 +24,6 @@ use tickless_core::time::{CpuId, Ns};
 pub struct HrTimer {
     timer: Owned<QueueLink>,
     pinned: Option<CpuId>,
-    /// Keeps the drivers running for as long as there are timers.
-    _drivers: Arc<Drivers>,
 }
 
 impl HrTimer {
@@ -35,8 +31,8 @@ impl HrTimer {
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
-        let timer = Owned::new(Arc::clone(&timers.shared), callback);
-        HrTimer { timer, pinned: None, _drivers: Arc::clone(timers.drivers()) }
+        let timer = Owned::new(timers.shared.clone(), callback);
+        HrTimer { timer, pinned: None }
     }
 
     /// Pins it to one base, whichever CPU arms it. Arming fails if there is no such base.

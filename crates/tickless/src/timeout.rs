@@ -3,8 +3,6 @@
 use crate::Timers;
 use crate::fired::Fired;
 use crate::host::owned::Owned;
-use crate::timers::Drivers;
-use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::base::{IfPending, Options, StartError, Started};
 use tickless_core::cancel::Cancel;
@@ -28,8 +26,6 @@ pub struct Timeout {
     timer: Owned<WheelLink>,
     wakes: Wakes,
     pinned: Option<CpuId>,
-    /// Keeps the drivers running for as long as there are timers.
-    _drivers: Arc<Drivers>,
 }
 
 impl Timeout {
@@ -37,9 +33,8 @@ impl Timeout {
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
-        let timer = Owned::new(Arc::clone(&timers.shared), callback);
-        let drivers = Arc::clone(timers.drivers());
-        Timeout { timer, wakes: Wakes::Yes, pinned: None, _drivers: drivers }
+        let timer = Owned::new(timers.shared.clone(), callback);
+        Timeout { timer, wakes: Wakes::Yes, pinned: None }
     }
 
     /// Makes it deferrable: it fires with the first event of its base after its deadline, and

@@ -2,6 +2,7 @@
 
 use crate::builder::Builder;
 use crate::fired::Fired;
+use crate::host::arena::Arena;
 use crate::host::fork::Process;
 use crate::host::orphans::Orphans;
 use crate::host::{Host, frame, owned};
@@ -9,9 +10,10 @@ use crate::stats::Stats;
 use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout};
 use std::any::Any;
 use std::fmt;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tickless_core::base::Bases;
 use tickless_core::expiry::Expired;
@@ -32,8 +34,7 @@ use tickless_core::time::{CpuId, Ns};
 /// not return in the child: exec, or exit.
 #[derive(Clone, Debug)]
 pub struct Timers {
-    pub(crate) shared: Arc<Shared>,
-    drivers: Arc<Drivers>,
+    pub(crate) shared: Handle,
 }
 
 /// What drivers and timers have in common.
@@ -41,6 +42,11 @@ pub(crate) struct Shared {
     pub(crate) bases: Bases<Host>,
     pub(crate) panics: AtomicU64,
     pub(crate) orphans: Orphans,
+    /// The memory of the timers.
+    pub(crate) arena: Arena,
+    /// How many [`Handle`]s there are.
+    handles: AtomicUsize,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     stop: AtomicBool,
     /// Where its drivers run; `None` if it has none and can do without.
     process: Option<Process>,
@@ -50,12 +56,9 @@ pub(crate) struct Shared {
 /// Is handed what a callback panicked with.
 pub(crate) type PanicReporter = dyn Fn(&(dyn Any + Send)) + Send + Sync;
 
-/// The threads behind the bases. Stops them when dropped.
+/// Keeps the drivers running; the last one to go stops them. Drivers themselves have none.
 #[derive(Debug)]
-pub(crate) struct Drivers {
-    shared: Arc<Shared>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
-}
+pub(crate) struct Handle(Arc<Shared>);
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,20 +89,14 @@ impl Timers {
             bases: Bases::new(host, count, settings.core),
             panics: AtomicU64::new(0),
             orphans: Orphans::default(),
+            arena: Arena::default(),
+            handles: AtomicUsize::new(1),
+            threads: Mutex::default(),
             stop: AtomicBool::new(false),
             process,
             on_panic: settings.on_panic.clone(),
         });
-        let drivers = Arc::new(Drivers { shared: Arc::clone(&shared), threads: Mutex::default() });
-        Timers { shared, drivers }
-    }
-
-    pub(crate) fn add_driver(&self, thread: JoinHandle<()>) {
-        self.drivers.threads().push(thread);
-    }
-
-    pub(crate) fn drivers(&self) -> &Arc<Drivers> {
-        &self.drivers
+        Timers { shared: Handle(shared) }
     }
 
     /// A coarse timer, not armed. Allocates once: 64 bytes if the closure captures up to 16.
@@ -184,7 +181,7 @@ impl Shared {
     pub(crate) fn drive(&self, base: CpuId) {
         let host = self.bases.platform();
         let bell = &host.doorbells[base.index()];
-        // Acquire: pairs with the Release in `Drivers::drop`.
+        // Acquire: pairs with the Release in `end_drivers`.
         while !self.stop.load(Ordering::Acquire) {
             bell.quiet();
             self.expire(base);
@@ -200,24 +197,61 @@ fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
-impl Drivers {
-    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+impl Handle {
+    /// For a driver, which must not keep itself running.
+    pub(crate) fn for_driver(&self) -> Arc<Shared> {
+        Arc::clone(&self.0)
+    }
+
+    pub(crate) fn add_driver(&self, thread: JoinHandle<()>) {
+        self.threads().push(thread);
     }
 }
 
-impl Drop for Drivers {
+impl Deref for Handle {
+    type Target = Shared;
+
+    #[inline]
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Handle {
+        // Relaxed: who clones a handle has one, so the count does not come from zero.
+        self.handles.fetch_add(1, Ordering::Relaxed);
+        Handle(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for Handle {
     fn drop(&mut self) {
-        if self.shared.is_left_behind() {
-            // These threads are not here, and to the C library not even to be let go of.
-            if let Ok(threads) = self.threads.get_mut() {
-                std::mem::forget(std::mem::take(threads));
+        // AcqRel: the last one sees what was done with the others.
+        if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.end_drivers();
+        }
+    }
+}
+
+impl Shared {
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cold]
+    fn end_drivers(&self) {
+        if self.is_left_behind() {
+            // These threads are not here, and to the C library not even to be let go of. A lock
+            // that nobody holds but in passing may have been held when the process forked.
+            if let Ok(mut threads) = self.threads.try_lock() {
+                std::mem::forget(std::mem::take(&mut *threads));
             }
             return;
         }
         // Release: pairs with the Acquire in `drive`.
-        self.shared.stop.store(true, Ordering::Release);
-        for bell in &self.shared.bases.platform().doorbells {
+        self.stop.store(true, Ordering::Release);
+        for bell in &self.bases.platform().doorbells {
             bell.set(Ns::ZERO);
             bell.ring();
         }
@@ -225,7 +259,8 @@ impl Drop for Drivers {
         // driver, and must not for another that may be waiting for it. Each driver ends by
         // itself as soon as the callback that it is in has returned.
         let can_wait = !frame::is_in_callback();
-        for thread in self.threads().drain(..) {
+        let threads = std::mem::take(&mut *self.threads());
+        for thread in threads {
             if can_wait {
                 let _ = thread.join();
             }

@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `arena` | the memory that timers live in |
 //! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
@@ -13,6 +14,7 @@
 //! | `orphans` | timers that were dropped while their callback ran |
 //! | `owned` | a timer with its callback in one allocation |
 
+pub(crate) mod arena;
 pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;

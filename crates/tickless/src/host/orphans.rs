@@ -76,7 +76,7 @@ impl Orphans {
 
 impl Orphan {
     fn free(self, shared: &Shared) {
-        let _memory = FreeMemory { node: self.node, glue: self.glue };
+        let _memory = FreeMemory { node: self.node, glue: self.glue, arena: &shared.arena };
         // SAFETY: `adopt` was promised the one owner's node, and the callback is over.
         let end = || unsafe { self.glue.drop_callback(self.node) };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {

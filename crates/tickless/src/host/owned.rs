@@ -16,16 +16,18 @@
 //! base still names as running.
 
 use super::Host;
+use super::arena::Arena;
 use super::frame::{self, Frame};
 use crate::fired::Fired;
-use crate::timers::Shared;
+use crate::timers::{Handle, Shared};
+use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
+use std::alloc::handle_alloc_error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use tickless_core::base::{Family, Options, StartError, Started};
 use tickless_core::cancel::Cancel;
 use tickless_core::expiry::{Firing, Verdict};
@@ -42,7 +44,7 @@ pub struct Glue {
     call: unsafe fn(NonNull<()>, &mut Fired<'_>),
     is_running: unsafe fn(&Shared, NonNull<()>) -> bool,
     drop_callback: unsafe fn(NonNull<()>),
-    free_memory: unsafe fn(NonNull<()>),
+    layout: Layout,
 }
 
 impl Glue {
@@ -75,8 +77,7 @@ struct Node<L, F> {
 /// The one owner of a node.
 pub(crate) struct Owned<L: Family> {
     node: NonNull<()>,
-    glue: Task,
-    shared: Arc<Shared>,
+    shared: Handle,
     family: PhantomData<fn(L)>,
 }
 
@@ -93,19 +94,28 @@ impl<L: Family> fmt::Debug for Owned<L> {
 }
 
 impl<L: Family> Owned<L> {
-    pub(crate) fn new<F>(shared: Arc<Shared>, callback: F) -> Owned<L>
+    pub(crate) fn new<F>(shared: Handle, callback: F) -> Owned<L>
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
         let glue = Node::<L, F>::GLUE;
         let callback = UnsafeCell::new(ManuallyDrop::new(callback));
-        let node = Box::new(Node::<L, F> { timer: Timer::new(glue), callback });
-        let node = NonNull::from(Box::leak(node)).cast();
-        Owned { node, glue, shared, family: PhantomData }
+        let Some(memory) = shared.arena.take(glue.layout) else {
+            handle_alloc_error(glue.layout);
+        };
+        // SAFETY: the memory has this node's layout, and is nobody else's.
+        unsafe { memory.cast().write(Node::<L, F> { timer: Timer::new(glue), callback }) };
+        Owned { node: memory.cast(), shared, family: PhantomData }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    #[inline]
+    pub(crate) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    fn glue(&self) -> Task {
+        // SAFETY: a node starts with its timer, and lives until `drop` at least.
+        unsafe { self.node.cast::<Timer<Host, L>>().as_ref() }.task()
     }
 
     /// Arms the timer, or arms it anew.
@@ -154,7 +164,7 @@ impl<L: Family> Drop for Owned<L> {
             // end that: the node is left to the end of the process.
             return;
         }
-        let (bases, timer) = (&self.shared.bases, self.timer());
+        let (bases, timer, glue) = (&self.shared.bases, self.timer(), self.glue());
         if frame::leave_to_callback(self.node) {
             bases.shutdown(timer);
             return;
@@ -163,28 +173,31 @@ impl<L: Family> Drop for Owned<L> {
             bases.shutdown(timer);
             if bases.is_running(timer) {
                 // SAFETY: this was the node's one owner, and its timer has just been shut down.
-                unsafe { self.shared.orphans.adopt(&self.shared, self.node, self.glue) }
+                unsafe { self.shared.orphans.adopt(&self.shared, self.node, glue) }
                 return;
             }
         } else {
             bases.shutdown_and_wait(timer);
         }
-        let _memory = FreeMemory { node: self.node, glue: self.glue };
+        let _memory = FreeMemory { node: self.node, glue, arena: &self.shared.arena };
         // SAFETY: the timer is shut down and runs nowhere, and this was the node's one owner.
-        unsafe { self.glue.drop_callback(self.node) }
+        unsafe { glue.drop_callback(self.node) }
     }
 }
 
 /// Gives a node's memory back when dropped, even if its closure panics in its own drop.
-pub(super) struct FreeMemory {
+pub(super) struct FreeMemory<'a> {
     pub(super) node: NonNull<()>,
     pub(super) glue: Task,
+    /// Where the node came from.
+    pub(super) arena: &'a Arena,
 }
 
-impl Drop for FreeMemory {
+impl Drop for FreeMemory<'_> {
     fn drop(&mut self) {
-        // SAFETY: whoever makes this owns the node, and nobody uses it any more.
-        unsafe { (self.glue.free_memory)(self.node) }
+        // SAFETY: whoever makes this owns the node, and nobody uses it any more; `Owned::new`
+        // took its memory from the arena of its timers with this layout.
+        unsafe { self.arena.give_back(self.node.cast(), self.glue.layout) }
     }
 }
 
@@ -193,7 +206,7 @@ impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
         call: Self::call,
         is_running: Self::is_running,
         drop_callback: Self::drop_callback,
-        free_memory: Self::free_memory,
+        layout: Layout::new::<Self>(),
     };
 
     /// # Safety
@@ -216,13 +229,6 @@ impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     unsafe fn drop_callback(node: NonNull<()>) {
         // SAFETY: as promised.
         unsafe { ManuallyDrop::drop(&mut *(*node.cast::<Self>().as_ptr()).callback.get()) }
-    }
-
-    /// # Safety
-    /// `node` came out of `Owned::new` with this type, and nobody uses it any more.
-    unsafe fn free_memory(node: NonNull<()>) {
-        // SAFETY: as promised. The closure is not dropped by this.
-        drop(unsafe { Box::from_raw(node.cast::<Self>().as_ptr()) });
     }
 }
 
@@ -251,7 +257,7 @@ pub(crate) fn run(shared: &Shared, firing: &Firing<Host>) -> Verdict {
         frame.is_dropped()
     });
     if is_dropped {
-        drop(FreeMemory { node, glue });
+        drop(FreeMemory { node, glue, arena: &shared.arena });
         return Verdict::Done;
     }
     fired.verdict()
