@@ -217,6 +217,10 @@ pub trait Family: Link {
     fn expiry(queues: &Queues, node: Self::Ref) -> Ns;
     /// Would this window make a pending node's deadline earlier?
     fn is_earlier(node: Self::Ref, window: Window) -> bool;
+    /// Arms a pending node anew, if that leaves it due exactly when it was due.
+    fn stays(_: &mut Queues, _: Self::Ref, _: Arming) -> bool {
+        false
+    }
 }
 
 impl Family for WheelLink {
@@ -238,6 +242,12 @@ impl Family for WheelLink {
 
     fn is_earlier(node: WheelRef, window: Window) -> bool {
         window.soft < node.deadline()
+    }
+
+    #[inline]
+    fn stays(queues: &mut Queues, node: WheelRef, arming: Arming) -> bool {
+        let Arming { window, now, wakes } = arming;
+        queues.wheel.stay(node, window.soft, now, wakes).is_some()
     }
 }
 
@@ -341,6 +351,19 @@ impl<P: Platform> Bases<P> {
         let was_pending = life.is_pending();
         if was_pending && Self::keeps(timer, window, options.pending) {
             return Ok(Started::Kept);
+        }
+        if was_pending
+            && cpu == target
+            && state.device.policy() != Policy::Eager
+            && L::stays(
+                &mut state.queues,
+                timer.node(),
+                Arming { window, now, wakes: options.wakes },
+            )
+        {
+            // Due when it was due, so neither the device nor the timer's word has news.
+            state.counts.rearmed += 1;
+            return Ok(Started::Pending);
         }
         if cpu != target && self.base(cpu).running.load(Ordering::Relaxed) != timer.address() {
             let left = self.take_out(cpu, &mut state, timer, life, here);

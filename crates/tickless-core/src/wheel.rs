@@ -242,8 +242,7 @@ impl Wheel {
     /// comes due with the next [`advance`](Wheel::advance).
     #[inline]
     pub fn arm(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
-        if self.push_out == PushOut::Lazy
-            && node.is_linked()
+        if node.is_linked()
             && let Some(due) = self.stay(node, deadline, now, wakes)
         {
             return due;
@@ -252,16 +251,18 @@ impl Wheel {
     }
 
     /// Pushes a pending timer out within its bucket, if it is still fine enough there: late by
-    /// no more than an eighth of its distance (W1). For most push-outs that is all there is to
-    /// do, and being short is worth a lot: of a dozen instructions around a cache miss, the CPU
-    /// overlaps many.
+    /// no more than an eighth of its distance (W1). Returns when it will be due, as before.
+    ///
+    /// For most push-outs that is all there is to do, and being short is worth a lot: of a
+    /// dozen instructions around a cache miss, the CPU overlaps many.
     #[inline]
-    fn stay(&self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Option<Ns> {
+    pub(crate) fn stay(&self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Option<Ns> {
         let place = Place::of(node);
         let due = self.tick.start(place.expiry());
         // The clock may be ahead of `now`, so that the distance is not overestimated.
         let distance = deadline.since(now.max(self.clk_until));
-        let stays = place.expiry() > self.clk
+        let stays = self.push_out == PushOut::Lazy
+            && place.expiry() > self.clk
             && deadline >= node.deadline()
             && deadline <= due
             && due.since(deadline).0 <= distance.0 / 8
