@@ -5,9 +5,11 @@
 //! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
+//! | `discipline` | how fast the counter runs by the system's clock |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
 //! | `fork` | telling the child of a fork from its parent |
 //! | `frame` | which callbacks the calling thread is in |
+//! | `line` | the line from counter readings to nanoseconds |
 //! | `lock` | the lock around a base |
 //! | `orphans` | timers that were dropped while their callback ran |
 //! | `owned` | a timer with its callback in one allocation |
@@ -15,9 +17,11 @@
 pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;
+mod discipline;
 pub(crate) mod driver;
 pub(crate) mod fork;
 pub(crate) mod frame;
+mod line;
 mod lock;
 pub(crate) mod orphans;
 pub(crate) mod owned;
