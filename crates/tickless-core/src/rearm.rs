@@ -91,7 +91,7 @@ impl Limits {
 enum Phase {
     /// The device waits for `armed`.
     Waiting,
-    /// The same, but it cannot come as early as was asked for (R8, R11).
+    /// The same, but it could not come as early as was asked for (R8, R11).
     Forced,
     /// `armed` is the end of a back-off (R7).
     BackingOff,
@@ -291,7 +291,6 @@ impl Device {
 
     fn program(&mut self, expiry: Ns, now: Ns) -> Rearm {
         self.armed = self.limits.reach(expiry, now);
-        self.phase = Phase::Waiting;
         if self.armed > expiry {
             self.phase = Phase::Forced;
             self.counts.forced += 1;
