@@ -98,7 +98,8 @@ impl<L: Link, T> Slab<L, T> {
     /// The node that belongs to a key.
     #[inline]
     pub(crate) fn node(&mut self, key: SlotKey) -> Option<L::Ref> {
-        self.own(key)?.value.as_ref()?;
+        // A key that is in use has the slot's generation; removing a value ends it.
+        self.own(key)?;
         let slot = self.slot(key.index)?;
         // SAFETY: the slot stays where it is as long as the table; the table's one user takes
         // nodes off their lists first; and `&mut self` serialises the uses.
