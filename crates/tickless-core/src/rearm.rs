@@ -269,9 +269,10 @@ impl Device {
         matches!(self.phase, Phase::Handling | Phase::BackingOff)
     }
 
-    /// Is the device armed for this expiry, and ours to program?
+    /// Is the device armed for this expiry, and ours to program? One that is to come as soon as
+    /// it can is left to come: alternating starts and removals must not push it ahead (R8).
     fn stands_on(&self, expiry: Ns, place: Place) -> bool {
-        place == Place::Here && !self.is_settled() && expiry == self.armed
+        place == Place::Here && self.phase == Phase::Waiting && expiry == self.armed
     }
 
     fn move_to(&mut self, expiry: Ns, now: Ns) -> Rearm {
