@@ -15,7 +15,8 @@
 
 use crate::link::{Link, QueueLink, QueueRef, Timer, TimerRef, WheelLink, WheelRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::queue::{Queue, Window};
+use crate::queue::Window;
+use crate::ranged::Ranged;
 use crate::rearm::{Device, DeviceCounts, Limits, Place, Policy, Rearm};
 use crate::state::Life;
 use crate::tick::Tick;
@@ -86,7 +87,7 @@ pub(crate) struct BaseState {
 /// The two families of timers of one base.
 pub struct Queues {
     pub(crate) wheel: Wheel,
-    pub(crate) queue: Queue,
+    pub(crate) ranged: Ranged,
     events: WheelEvents,
 }
 
@@ -194,25 +195,42 @@ impl core::fmt::Display for StartError {
 
 impl core::error::Error for StartError {}
 
+/// When a timer is to fire, as its family has to know it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arming {
+    /// When it may fire and when it must.
+    pub window: Window,
+    /// The present, or a little before.
+    pub now: Ns,
+    /// Does it keep a CPU awake?
+    pub wakes: Wakes,
+}
+
 /// What the families of timers differ in, towards a base.
 pub trait Family: Link {
-    /// Puts a node in, or moves it. Returns when the device must come for it.
-    fn enqueue(queues: &mut Queues, node: Self::Ref, window: Window, now: Ns, wakes: Wakes) -> Ns;
+    /// Puts a node in, or moves it if `life` says that it is pending. Returns when the device
+    /// must come for it, and its life from now on.
+    fn enqueue(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> (Ns, Life);
     /// Takes a pending node out. Returns when the device would have had to come for it.
-    fn dequeue(queues: &mut Queues, node: Self::Ref) -> Ns;
+    fn dequeue(queues: &mut Queues, node: Self::Ref, life: Life) -> Ns;
     /// When the device must come for a pending node.
     fn expiry(queues: &Queues, node: Self::Ref) -> Ns;
-    /// The deadline that a pending node was armed with: what makes it "earlier".
-    fn deadline(node: Self::Ref) -> Ns;
+    /// Would this window make a pending node's deadline earlier?
+    fn is_earlier(node: Self::Ref, window: Window) -> bool;
+    /// Arms a pending node anew, if that leaves it due exactly when it was due.
+    fn stays(_: &mut Queues, _: Self::Ref, _: Arming) -> bool {
+        false
+    }
 }
 
 impl Family for WheelLink {
-    fn enqueue(queues: &mut Queues, node: WheelRef, window: Window, now: Ns, wakes: Wakes) -> Ns {
+    fn enqueue(queues: &mut Queues, node: WheelRef, life: Life, arming: Arming) -> (Ns, Life) {
+        let Arming { window, now, wakes } = arming;
         let due = queues.wheel.arm(node, window.soft, now, wakes);
-        queues.device_expiry(due)
+        (queues.device_expiry(due), life.armed())
     }
 
-    fn dequeue(queues: &mut Queues, node: WheelRef) -> Ns {
+    fn dequeue(queues: &mut Queues, node: WheelRef, _: Life) -> Ns {
         let due = queues.wheel.due_at(node);
         queues.wheel.cancel(node);
         queues.device_expiry(due)
@@ -222,36 +240,44 @@ impl Family for WheelLink {
         queues.device_expiry(queues.wheel.due_at(node))
     }
 
-    fn deadline(node: WheelRef) -> Ns {
-        node.deadline()
+    fn is_earlier(node: WheelRef, window: Window) -> bool {
+        window.soft < node.deadline()
+    }
+
+    #[inline]
+    fn stays(queues: &mut Queues, node: WheelRef, arming: Arming) -> bool {
+        let Arming { window, now, wakes } = arming;
+        queues.wheel.stay(node, window.soft, now, wakes).is_some()
     }
 }
 
 impl Family for QueueLink {
-    fn enqueue(queues: &mut Queues, node: QueueRef, window: Window, _: Ns, _: Wakes) -> Ns {
-        queues.queue.insert(node, window);
-        window.hard
+    fn enqueue(queues: &mut Queues, node: QueueRef, life: Life, arming: Arming) -> (Ns, Life) {
+        if life.is_pending() {
+            queues.ranged.remove(node, life.lane());
+        }
+        let lane = queues.ranged.insert(node, arming.window);
+        (node.window().hard, life.armed().on(lane))
     }
 
-    fn dequeue(queues: &mut Queues, node: QueueRef) -> Ns {
-        let expiry = node.window().hard;
-        queues.queue.remove(node);
-        expiry
+    fn dequeue(queues: &mut Queues, node: QueueRef, life: Life) -> Ns {
+        queues.ranged.remove(node, life.lane());
+        node.window().hard
     }
 
     fn expiry(_: &Queues, node: QueueRef) -> Ns {
         node.window().hard
     }
 
-    fn deadline(node: QueueRef) -> Ns {
-        node.window().hard
+    fn is_earlier(node: QueueRef, window: Window) -> bool {
+        window.hard < node.window().hard
     }
 }
 
 impl Queues {
     /// When the next timer is due, as far as the event device is concerned.
     pub(crate) fn earliest(&self) -> Ns {
-        let ranged = self.queue.first().map_or(Ns::NEVER, |window| window.hard);
+        let ranged = self.ranged.first().map_or(Ns::NEVER, |window| window.hard);
         match self.events {
             WheelEvents::Device => ranged.min(self.wheel.next_event()),
             WheelEvents::Tick => ranged,
@@ -277,7 +303,7 @@ impl<P: Platform> Bases<P> {
             state: P::Lock::new(BaseState {
                 queues: Queues {
                     wheel: Wheel::new(settings.tick, settings.push_out, now),
-                    queue: Queue::new(),
+                    ranged: Ranged::new(),
                     events: settings.wheel,
                 },
                 device: Device::new(settings.policy, settings.limits),
@@ -315,9 +341,10 @@ impl<P: Platform> Bases<P> {
         {
             return Err(StartError::NoSuchBase(cpu));
         }
+        let window = Window::new(window.soft, window.hard);
         let here = self.here();
         let target = options.pinned.unwrap_or(here);
-        let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target);
+        let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target)?;
         if life.is_shut() {
             return Err(StartError::Shut);
         }
@@ -325,31 +352,41 @@ impl<P: Platform> Bases<P> {
         if was_pending && Self::keeps(timer, window, options.pending) {
             return Ok(Started::Kept);
         }
+        if was_pending
+            && cpu == target
+            && state.device.policy() != Policy::Eager
+            && L::stays(
+                &mut state.queues,
+                timer.node(),
+                Arming { window, now, wakes: options.wakes },
+            )
+        {
+            // Due when it was due, so neither the device nor the timer's word has news.
+            state.counts.rearmed += 1;
+            return Ok(Started::Pending);
+        }
         if cpu != target && self.base(cpu).running.load(Ordering::Relaxed) != timer.address() {
-            if was_pending {
-                // Another CPU's device is left alone (R3); it comes early, for nothing.
-                L::dequeue(&mut state.queues, timer.node());
-            }
+            let left = self.take_out(cpu, &mut state, timer, life, here);
             life = life.migrating_to(target);
             // Release: the node's fields, written under the old lock, are read under the new.
             timer.word().store(life.word(), Ordering::Release);
             drop(state);
+            self.finish(left);
             (cpu, state) = (target, self.base(target).state.lock());
             state.counts.migrated += 1;
         }
         let place = if cpu == here { Place::Here } else { Place::Elsewhere };
-        let node = timer.node();
-        let rearm = if was_pending && !life.is_migrating() {
-            state.counts.rearmed += 1;
-            self.restart::<L>(cpu, &mut state, node, window, now, options.wakes, place)
+        state.counts.armed += u64::from(!was_pending);
+        state.counts.rearmed += u64::from(was_pending);
+        let arming = Arming { window, now, wakes: options.wakes };
+        let (rearm, life) = if life.is_pending() {
+            self.restart::<L>(cpu, &mut state, timer.node(), life, arming, place)
         } else {
-            state.counts.armed += u64::from(!was_pending);
-            state.counts.rearmed += u64::from(was_pending);
-            let expiry = L::enqueue(&mut state.queues, node, window, now, options.wakes);
-            state.device.started(expiry, now)
+            let (expiry, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
+            (state.device.started(expiry, now), life)
         };
         // Release: pairs with the Acquire of whoever looks at the word without the lock.
-        timer.word().store(life.idle().armed().word(), Ordering::Release);
+        timer.word().store(life.word(), Ordering::Release);
         let left = self.carry_out(cpu, rearm);
         drop(state);
         self.finish(left);
@@ -361,7 +398,7 @@ impl<P: Platform> Bases<P> {
         let state = self.bases.get(cpu.index())?.state.lock();
         Some(BaseView {
             coarse: state.queues.wheel.len(),
-            ranged: state.queues.queue.len(),
+            ranged: state.queues.ranged.len(),
             earliest: state.queues.earliest(),
             armed: state.device.armed(),
             counts: state.counts,
@@ -399,6 +436,26 @@ impl<P: Platform> Bases<P> {
         }
     }
 
+    /// Takes a timer off the base it is on, if it is pending. Another CPU's device is left
+    /// alone (R3); it comes early, for nothing.
+    pub(crate) fn take_out<L: Family>(
+        &self,
+        cpu: CpuId,
+        state: &mut BaseState,
+        timer: TimerRef<P, L>,
+        life: Life,
+        here: CpuId,
+    ) -> Rearm {
+        if !life.is_pending() {
+            return Rearm::Keep;
+        }
+        let expiry = L::dequeue(&mut state.queues, timer.node(), life);
+        let place = if cpu == here { Place::Here } else { Place::Elsewhere };
+        let earliest = || state.queues.earliest();
+        let rearm = state.device.removed(expiry, place, earliest, || self.platform.now());
+        self.carry_out(cpu, rearm)
+    }
+
     /// Carries out, under the base's lock, what its device must be told.
     pub(crate) fn carry_out(&self, cpu: CpuId, rearm: Rearm) -> Rearm {
         match rearm {
@@ -414,31 +471,28 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// As [`lock_timer`](Self::lock_timer), but gives a timer without a base to `target`.
-    fn lock_or_claim<L: Link>(&self, timer: TimerRef<P, L>, target: CpuId) -> Locked<'_, P> {
+    /// As [`lock_timer`](Self::lock_timer), but takes a timer without a base to `target`'s. Such
+    /// a timer is migrating until it is armed, so that nobody sees it idle in between (R10).
+    fn lock_or_claim<L: Link>(
+        &self,
+        timer: TimerRef<P, L>,
+        target: CpuId,
+    ) -> Result<Locked<'_, P>, StartError> {
         loop {
             if let Some(locked) = self.lock_timer(timer) {
-                return locked;
+                return Ok(locked);
             }
             let fresh = Life::from_word(timer.word().load(Ordering::Relaxed));
-            let claimed = fresh.migrating_to(target);
+            if fresh.is_shut() {
+                return Err(StartError::Shut);
+            }
+            let claimed = Life::FRESH.migrating_to(target);
             // Acquire and Release: two first starts may race, and the loser goes by the
             // winner's word like everybody else.
-            if fresh.base().is_none()
-                && timer
-                    .word()
-                    .compare_exchange(
-                        fresh.word(),
-                        claimed.word(),
-                        Ordering::AcqRel,
-                        Ordering::Relaxed,
-                    )
-                    .is_ok()
-            {
-                let state = self.base(target).state.lock();
-                let life = claimed.idle();
-                timer.word().store(life.word(), Ordering::Release);
-                return (target, state, life);
+            let (current, new) = (Life::FRESH.word(), claimed.word());
+            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+            if timer.word().compare_exchange(current, new, success, failure).is_ok() {
+                return Ok((target, self.base(target).state.lock(), claimed));
             }
         }
     }
@@ -446,38 +500,37 @@ impl<P: Platform> Bases<P> {
     fn keeps<L: Family>(timer: TimerRef<P, L>, window: Window, pending: IfPending) -> bool {
         match pending {
             IfPending::Rearm => false,
-            IfPending::Reduce => L::deadline(timer.node()) <= window.hard,
+            IfPending::Reduce => !L::is_earlier(timer.node(), window),
             IfPending::Leave => true,
         }
     }
 
     /// Arms a pending timer anew on the base it is on.
-    #[expect(clippy::too_many_arguments, reason = "one call site; a struct would only rename them")]
     fn restart<L: Family>(
         &self,
         cpu: CpuId,
         state: &mut BaseState,
         node: L::Ref,
-        window: Window,
-        now: Ns,
-        wakes: Wakes,
+        life: Life,
+        arming: Arming,
         place: Place,
-    ) -> Rearm {
+    ) -> (Rearm, Life) {
         let BaseState { queues, device, .. } = state;
+        let now = arming.now;
         if device.policy() == Policy::Eager {
             // The removal programs by itself, for nothing if the start programs again.
-            let old = L::dequeue(queues, node);
-            let rearm = device.removed(old, place, || queues.earliest(), now);
+            let old = L::dequeue(queues, node, life);
+            let rearm = device.removed(old, place, || queues.earliest(), || now);
             let left = self.carry_out(cpu, rearm);
-            let new = L::enqueue(queues, node, window, now, wakes);
+            let (new, life) = L::enqueue(queues, node, life.idle(), arming);
             return match device.started(new, now) {
-                Rearm::Keep => left,
-                rearm => rearm,
+                Rearm::Keep => (left, life),
+                rearm => (rearm, life),
             };
         }
         let old = L::expiry(queues, node);
-        let new = L::enqueue(queues, node, window, now, wakes);
-        device.restarted(old, new, place, || queues.earliest(), now)
+        let (new, life) = L::enqueue(queues, node, life, arming);
+        (device.restarted(old, new, place, || queues.earliest(), now), life)
     }
 }
 

@@ -10,7 +10,6 @@
 use crate::base::{Bases, Family};
 use crate::link::TimerRef;
 use crate::platform::{Ordering, Platform, Word};
-use crate::rearm::Place;
 use crate::state::Life;
 
 /// What a cancel found.
@@ -120,16 +119,8 @@ impl<P: Platform> Bases<P> {
         becomes: impl FnOnce(Life) -> Life,
     ) -> Cancel {
         let Some((cpu, mut state, life)) = self.lock_timer(timer) else { return Cancel::Idle };
-        let mut left = crate::rearm::Rearm::Keep;
-        if life.is_pending() {
-            let place = if cpu == self.here() { Place::Here } else { Place::Elsewhere };
-            let expiry = L::dequeue(&mut state.queues, timer.node());
-            state.counts.cancelled += 1;
-            let state = &mut *state;
-            let earliest = || state.queues.earliest();
-            let rearm = state.device.removed(expiry, place, earliest, self.platform().now());
-            left = self.carry_out(cpu, rearm);
-        }
+        let left = self.take_out(cpu, &mut state, timer, life, self.here());
+        state.counts.cancelled += u64::from(life.is_pending());
         timer.word().store(becomes(life.idle()).word(), Ordering::Release);
         let running = self.base(cpu).running.load(Ordering::Relaxed) == timer.address();
         drop(state);

@@ -12,6 +12,8 @@ pub mod base;
 #[forbid(unsafe_code)]
 pub mod cancel;
 #[forbid(unsafe_code)]
+pub mod check;
+#[forbid(unsafe_code)]
 pub mod expiry;
 #[forbid(unsafe_code)]
 pub mod local;
@@ -21,6 +23,8 @@ pub mod periodic;
 pub mod platform;
 #[forbid(unsafe_code)]
 pub mod queue;
+#[forbid(unsafe_code)]
+mod ranged;
 #[forbid(unsafe_code)]
 pub mod rearm;
 #[forbid(unsafe_code)]

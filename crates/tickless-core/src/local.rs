@@ -27,7 +27,8 @@
 //! for long advances first.
 
 use crate::link::{QueueLink, Slab, SlotKey, WheelLink};
-use crate::queue::{Queue, Window};
+use crate::queue::Window;
+use crate::ranged::{Lane, Ranged};
 use crate::tick::Tick;
 use crate::time::Ns;
 use crate::wheel::{PushOut, Wakes, Wheel};
@@ -78,10 +79,17 @@ impl core::error::Error for LocalError {}
 /// Timers for one thread, each with a value of type `T`.
 pub struct LocalTimers<T> {
     wheel: Wheel,
-    queue: Queue,
+    ranged: Ranged,
     coarse: Slab<WheelLink, T>,
-    precise: Slab<QueueLink, T>,
+    precise: Slab<QueueLink, Precise<T>>,
     now: Ns,
+}
+
+/// What belongs to a high-resolution timer.
+struct Precise<T> {
+    value: T,
+    /// Where it is while it is pending.
+    lane: Lane,
 }
 
 impl<T> fmt::Debug for LocalTimers<T> {
@@ -103,7 +111,7 @@ impl<T> LocalTimers<T> {
     pub fn with(now: Ns, tick: Tick, push_out: PushOut) -> LocalTimers<T> {
         LocalTimers {
             wheel: Wheel::new(tick, push_out, now),
-            queue: Queue::new(),
+            ranged: Ranged::new(),
             coarse: Slab::new(),
             precise: Slab::new(),
             now,
@@ -119,6 +127,7 @@ impl<T> LocalTimers<T> {
 
     /// Makes room for a high-resolution timer, not armed. Arming costs O(log n).
     pub fn insert_precise(&mut self, value: T) -> Result<Key, LocalError> {
+        let value = Precise { value, lane: Lane::Queued };
         let slot = self.precise.insert(value).ok_or(LocalError::Full)?;
         Ok(Key { slot, family: Family::Precise })
     }
@@ -128,7 +137,7 @@ impl<T> LocalTimers<T> {
         self.cancel(key).ok()?;
         match key.family {
             Family::Coarse => self.coarse.remove(key.slot),
-            Family::Precise => self.precise.remove(key.slot),
+            Family::Precise => self.precise.remove(key.slot).map(|precise| precise.value),
         }
     }
 
@@ -136,7 +145,7 @@ impl<T> LocalTimers<T> {
     pub fn value(&mut self, key: Key) -> Option<&mut T> {
         match key.family {
             Family::Coarse => self.coarse.value(key.slot),
-            Family::Precise => self.precise.value(key.slot),
+            Family::Precise => self.precise.value(key.slot).map(|precise| &mut precise.value),
         }
     }
 
@@ -152,7 +161,7 @@ impl<T> LocalTimers<T> {
 
     /// How many timers are pending.
     pub fn pending(&self) -> usize {
-        self.wheel.len() + self.queue.len()
+        self.wheel.len() + self.ranged.len()
     }
 
     /// What the last advance said.
@@ -181,8 +190,12 @@ impl<T> LocalTimers<T> {
                 self.wheel.arm(node, window.soft, self.now, Wakes::Yes);
             }
             Family::Precise => {
-                let node = self.precise.node(key.slot).ok_or(LocalError::NoSuchTimer(key))?;
-                self.queue.insert(node, window);
+                let both = self.precise.both(key.slot);
+                let (node, precise) = both.ok_or(LocalError::NoSuchTimer(key))?;
+                if node.is_linked() {
+                    self.ranged.remove(node, precise.lane);
+                }
+                precise.lane = self.ranged.insert(node, window);
             }
         }
         Ok(())
@@ -201,9 +214,12 @@ impl<T> LocalTimers<T> {
                 pending
             }
             Family::Precise => {
-                let node = self.precise.node(key.slot).ok_or(LocalError::NoSuchTimer(key))?;
+                let both = self.precise.both(key.slot);
+                let (node, precise) = both.ok_or(LocalError::NoSuchTimer(key))?;
                 let pending = node.is_linked();
-                self.queue.remove(node);
+                if pending {
+                    self.ranged.remove(node, precise.lane);
+                }
                 pending
             }
         };
@@ -220,7 +236,7 @@ impl<T> LocalTimers<T> {
 
     /// When to advance next; [`Ns::NEVER`] if nothing is pending. May have passed.
     pub fn next_event(&self) -> Ns {
-        self.wheel.next_event().min(self.queue.first().map_or(Ns::NEVER, |window| window.hard))
+        self.wheel.next_event().min(self.ranged.first().map_or(Ns::NEVER, |window| window.hard))
     }
 
     /// Tells the timers the time and calls `fire` for each one that is due. Returns how many
@@ -241,13 +257,16 @@ impl<T> LocalTimers<T> {
     ) -> usize {
         self.now = self.now.max(now);
         let mut fired = 0;
-        // Precise timers that a callback arms for the past could go on forever; only those
-        // that are pending now are this advance's.
-        let mut precise = self.queue.len().min(budget);
-        while precise > 0
-            && let Some(node) = self.queue.pop_expired(self.now)
+        let slots = &mut self.precise;
+        self.ranged.begin_pass(self.now, |node| {
+            let slot = slots.key_of(node);
+            if let Some(precise) = slots.value(slot) {
+                precise.lane = Lane::Queued;
+            }
+        });
+        while budget > 0
+            && let Some(node) = self.ranged.pop()
         {
-            precise -= 1;
             budget -= 1;
             fired += 1;
             let key = Key { slot: self.precise.key_of(node), family: Family::Precise };

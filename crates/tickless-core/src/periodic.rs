@@ -15,7 +15,7 @@ pub fn forward(window: Window, now: Ns, period: Ns) -> (Window, u64) {
     }
     let period = period.0.max(1);
     // At least one: the beginning of the window has passed.
-    let periods = (now.0 - window.soft.0) / period + 1;
+    let periods = ((now.0 - window.soft.0) / period).saturating_add(1);
     let by = Ns(periods.saturating_mul(period));
     (Window::new(window.soft.after(by), window.hard.after(by)), periods)
 }
@@ -42,5 +42,6 @@ mod tests {
         assert_eq!(forward(at(100), Ns(100), Ns(0)), (at(101), 1));
         let (window, _) = forward(at(100), Ns(u64::MAX - 1), Ns(u64::MAX / 2));
         assert_eq!(window.soft, Ns::NEVER);
+        assert_eq!(forward(at(0), Ns::NEVER, Ns(1)).1, u64::MAX);
     }
 }

@@ -13,7 +13,9 @@
 //! - R4 A restart of the first timer writes at most once (not under [`Policy::Eager`]), and not
 //!   at all if the earliest expiry is where the device stands.
 //! - R5 In the handler nothing is written; one write at the end.
-//! - R7, R8, R11: hang back-off, forced minimum delta, clamping to the device's limits.
+//! - R7 A handler that cannot catch up backs off, for a bounded time.
+//! - R8 Nothing pushes an event ahead that could not have come any earlier.
+//! - R11 A deadline outside of the device's limits is clamped, never lost.
 //!
 //! Who looks at `armed`: whoever holds the base's lock. It is kept apart from the queue's
 //! minimum on purpose; early is free, late is a bug.
@@ -72,6 +74,16 @@ impl Limits {
         passes: 3,
         backoff_max: Ns::from_ms(100),
     };
+
+    /// What a device is programmed for when it is to come at `expiry` (R11). Stopping it is
+    /// always possible.
+    fn reach(&self, expiry: Ns, now: Ns) -> Ns {
+        if expiry == Ns::NEVER {
+            return Ns::NEVER;
+        }
+        let farthest = now.after(self.max_delta);
+        expiry.clamp(now.after(self.min_delta).min(farthest), farthest)
+    }
 }
 
 /// Where the handler stands.
@@ -79,7 +91,7 @@ impl Limits {
 enum Phase {
     /// The device waits for `armed`.
     Waiting,
-    /// `armed` is a minimum-delta event for a deadline that had passed (R8).
+    /// The same, but it cannot come as early as was asked for (R8, R11).
     Forced,
     /// `armed` is the end of a back-off (R7).
     BackingOff,
@@ -107,7 +119,7 @@ pub struct DeviceCounts {
     pub events: u64,
     /// Events that found nothing to do.
     pub spurious: u64,
-    /// Deadlines that had passed and were programmed a minimum delta ahead.
+    /// Deadlines that were too near or had passed, and were programmed a minimum delta ahead.
     pub forced: u64,
     /// Handlers that could not catch up.
     pub hangs: u64,
@@ -167,6 +179,11 @@ impl Device {
         self.phase == Phase::Waiting
     }
 
+    /// Is its handler running?
+    pub fn is_handling(&self) -> bool {
+        self.phase == Phase::Handling
+    }
+
     /// What it was put through.
     pub fn counts(&self) -> DeviceCounts {
         self.counts
@@ -177,23 +194,23 @@ impl Device {
         if self.is_settled() || expiry >= self.armed {
             Rearm::Keep
         } else {
-            self.program(expiry, now)
+            self.move_to(expiry, now)
         }
     }
 
-    /// A pending timer that would have expired at `expiry` was taken off. `earliest` is asked
-    /// only when the policy wants to know.
+    /// A pending timer that would have expired at `expiry` was taken off. `earliest` and `now`
+    /// are asked only when the policy wants to know: neither is free.
     pub fn removed(
         &mut self,
         expiry: Ns,
         place: Place,
         earliest: impl FnOnce() -> Ns,
-        now: Ns,
+        now: impl FnOnce() -> Ns,
     ) -> Rearm {
         if self.policy == Policy::Lazy || !self.stands_on(expiry, place) {
             return Rearm::Keep;
         }
-        self.move_to(earliest(), now)
+        self.move_to(earliest(), now())
     }
 
     /// A pending timer was armed anew, from `old` to `new`; the policy judges the whole.
@@ -229,7 +246,7 @@ impl Device {
         if expired == 0 {
             self.counts.spurious += 1;
         }
-        if earliest == Ns::NEVER { Rearm::Keep } else { self.program(earliest, now) }
+        self.move_to(earliest, now)
     }
 
     /// May a handler that has made `passes` passes make another?
@@ -249,7 +266,7 @@ impl Device {
 
     /// Must the device be left alone, whatever is asked?
     fn is_settled(&self) -> bool {
-        matches!(self.phase, Phase::Handling | Phase::BackingOff | Phase::Forced)
+        matches!(self.phase, Phase::Handling | Phase::BackingOff)
     }
 
     /// Is the device armed for this expiry, and ours to program?
@@ -257,22 +274,27 @@ impl Device {
         place == Place::Here && !self.is_settled() && expiry == self.armed
     }
 
-    fn move_to(&mut self, earliest: Ns, now: Ns) -> Rearm {
-        if earliest == self.armed { Rearm::Keep } else { self.program(earliest, now) }
+    fn move_to(&mut self, expiry: Ns, now: Ns) -> Rearm {
+        if expiry == self.armed {
+            return Rearm::Keep;
+        }
+        let nearest = self.limits.reach(expiry, now);
+        // An event that could not be had any earlier is left to come. A loop that keeps arming
+        // deadlines within the minimum delta would else push it ahead of itself (R8), and
+        // whoever waits for that very event would be late.
+        if expiry < self.armed && self.armed <= nearest {
+            self.phase = Phase::Forced;
+            return Rearm::Keep;
+        }
+        self.program(expiry, now)
     }
 
     fn program(&mut self, expiry: Ns, now: Ns) -> Rearm {
-        let nearest = now.after(self.limits.min_delta);
-        let farthest = now.after(self.limits.max_delta);
-        self.armed = expiry.clamp(nearest.min(farthest), farthest);
-        // A deadline that has passed is delivered a minimum delta from now, and until then a
-        // loop that keeps arming passed deadlines must not push that event ahead of itself.
-        if expiry <= now && self.limits.min_delta > Ns::ZERO {
+        self.armed = self.limits.reach(expiry, now);
+        self.phase = Phase::Waiting;
+        if self.armed > expiry {
             self.phase = Phase::Forced;
             self.counts.forced += 1;
-        }
-        if expiry == Ns::NEVER {
-            self.armed = Ns::NEVER;
         }
         self.counts.writes += 1;
         Rearm::Arm(self.armed)

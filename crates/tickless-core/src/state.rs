@@ -4,11 +4,12 @@
 //! |---|---|---|---|
 //! | fresh | migrating | first start | compare-and-swap |
 //! | idle | pending | start | lock of its base |
-//! | pending | pending | re-arm, reduce | lock of its base |
+//! | pending | pending | re-arm, reduce; the next pass begins (from late) | lock of its base |
 //! | pending | idle | cancel | lock of its base |
 //! | pending | idle | fire, after the base's `running` names the timer | lock of its base |
 //! | idle, pending | migrating | start that takes it to another base | lock of the old base |
-//! | migrating | pending, idle | the same start | lock of the new base |
+//! | migrating | pending | the same start | lock of the new base |
+//! | fresh | shut | shut-down | compare-and-swap |
 //! | any but migrating | shut | shut-down; never armed again (X5) | lock of its base |
 //!
 //! "Base" in the word is the base whose lock guards the timer. Who has taken that lock reads
@@ -16,9 +17,13 @@
 //! is no "running" here: once a callback has started the timer may be gone, so the *base* says
 //! which timer it runs, by an address that is compared and never followed.
 //!
+//! A pending ranged timer may be late: armed for what the last pass over its base had already
+//! seen, it waits beside the queue for the next one (`ranged`).
+//!
 //! The generation counts armings and tells two of them apart for whoever looks without the
 //! lock.
 
+use crate::ranged::Lane;
 use crate::time::CpuId;
 
 /// The decoded word. The atomic itself belongs to the platform.
@@ -30,6 +35,7 @@ const IDLE: u64 = 0;
 const PENDING: u64 = 1;
 const MIGRATING: u64 = 2;
 const SHUT: u64 = 1 << 2;
+const LATE: u64 = 1 << 3;
 const BASE_AT: u32 = 16;
 const BASE: u64 = 0xffff << BASE_AT;
 const GENERATION_AT: u32 = 32;
@@ -73,19 +79,33 @@ impl Life {
     #[must_use]
     pub fn armed(self) -> Life {
         let generation = (self.0 >> GENERATION_AT).wrapping_add(1) << GENERATION_AT;
-        Life(self.0 & !STATE & u64::from(u32::MAX) | PENDING | generation)
+        Life(self.0 & !(STATE | LATE) & u64::from(u32::MAX) | PENDING | generation)
+    }
+
+    /// The same timer, pending on this lane.
+    #[must_use]
+    pub(crate) fn on(self, lane: Lane) -> Life {
+        match lane {
+            Lane::Queued => Life(self.0 & !LATE),
+            Lane::Late => Life(self.0 | LATE),
+        }
+    }
+
+    /// Where it is, if it is pending and ranged.
+    pub(crate) fn lane(self) -> Lane {
+        if self.0 & LATE != 0 { Lane::Late } else { Lane::Queued }
     }
 
     /// The same timer, not armed.
     #[must_use]
     pub fn idle(self) -> Life {
-        Life(self.0 & !STATE)
+        Life(self.0 & !(STATE | LATE))
     }
 
     /// The same timer, on its way to another base.
     #[must_use]
     pub fn migrating_to(self, base: CpuId) -> Life {
-        Life(self.0 & !STATE & !BASE | MIGRATING | u64::from(base.0) << BASE_AT)
+        Life(self.0 & !(STATE | LATE | BASE) | MIGRATING | u64::from(base.0) << BASE_AT)
     }
 
     /// The same timer, never to be armed again.

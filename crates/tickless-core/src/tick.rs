@@ -108,10 +108,8 @@ mod tests {
             let top = u64::MAX / ns;
             for q in [0, 1, 2, 63, 64, 65, 1 << 20, (1 << 36) + 1, top / 2, top - 1, top] {
                 for off in [0, 1, ns / 2, ns - 1] {
-                    let Some(time) = u64::checked_mul(q, ns).and_then(|t| t.checked_add(off))
-                    else {
-                        continue;
-                    };
+                    let time = u64::checked_mul(q, ns).and_then(|start| start.checked_add(off));
+                    let Some(time) = time else { continue };
                     assert_eq!(tick.floor(Ns(time)), time / ns, "{time} / {ns}");
                     assert_eq!(tick.ceil(Ns(time)), time.div_ceil(ns), "{time} / {ns}");
                 }

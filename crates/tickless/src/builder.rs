@@ -3,6 +3,7 @@
 use crate::Timers;
 use crate::host::clock::HostClock;
 use crate::host::cpu::CpuMap;
+use crate::host::fork::Process;
 use crate::host::{Host, driver};
 use crate::timers::PanicReporter;
 use std::any::Any;
@@ -133,7 +134,8 @@ impl Builder {
     }
 
     /// Is called, on the driver thread, with what a callback panicked with. The panic itself
-    /// has been printed by the program's panic hook already.
+    /// has been printed by the program's panic hook already. The reporter may drop the timer
+    /// that panicked; if it panics itself, that is ignored.
     pub fn on_panic(
         mut self,
         reporter: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static,
@@ -148,10 +150,11 @@ impl Builder {
             Clock::Best => HostClock::new(),
             Clock::System => HostClock::system(),
         };
-        let timers = Timers::without_drivers(Host::new(clock, self.cpu_map()), &self);
+        let host = Host::new(clock, self.cpu_map());
+        let timers = Timers::without_drivers(host, &self, Some(Process::this()));
         for base in 0..timers.shared.bases.count() {
             let base = CpuId(base as u16);
-            let shared = Arc::clone(&timers.shared);
+            let shared = timers.shared.for_driver();
             let cpu = match self.pinning {
                 Pinning::Free => None,
                 Pinning::OnItsCpu => shared.bases.platform().cpus.cpu_of(base),
@@ -166,14 +169,14 @@ impl Builder {
                     shared.drive(base);
                 })
                 .map_err(|error| StartTimersError::Thread { base, error })?;
-            timers.add_driver(thread);
+            timers.shared.add_driver(thread);
         }
         Ok(timers)
     }
 
     /// Timers that nobody drives, on a clock that stands at `now`.
     pub(crate) fn start_virtual(self, now: Ns) -> Timers {
-        Timers::without_drivers(Host::new(HostClock::manual(now), self.cpu_map()), &self)
+        Timers::without_drivers(Host::new(HostClock::manual(now), self.cpu_map()), &self, None)
     }
 
     fn cpu_map(&self) -> CpuMap {

@@ -85,6 +85,11 @@ impl<'a> Fired<'a> {
         self.restart = None;
     }
 
+    /// What it is to be armed for again.
+    pub(crate) fn asked(&self) -> Option<Window> {
+        self.restart
+    }
+
     pub(crate) fn verdict(&self) -> Verdict {
         match self.restart {
             Some(window) => Verdict::Restart(window),

@@ -3,8 +3,6 @@
 use crate::Timers;
 use crate::fired::Fired;
 use crate::host::owned::Owned;
-use crate::timers::Drivers;
-use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::base::{Options, StartError, Started};
 use tickless_core::cancel::Cancel;
@@ -17,14 +15,15 @@ use tickless_core::time::{CpuId, Ns};
 /// Never early; late by what waking a thread takes on this system, a few microseconds when it
 /// is not busy. Arming and cancelling cost O(log n), take one uncontended lock, allocate
 /// nothing, and make no system call unless the new deadline comes before everything that the
-/// base's sleeping driver waits for. Dropping it cancels it and waits for a running callback to
-/// end, unless it is that callback which drops it.
+/// base's sleeping driver waits for.
+///
+/// Dropping it cancels it and waits for a running callback to end. A callback that drops a timer,
+/// its own or another, does not wait: if that one's callback is running it ends by itself, and
+/// is dropped then.
 #[derive(Debug)]
 pub struct HrTimer {
     timer: Owned<QueueLink>,
     pinned: Option<CpuId>,
-    /// Keeps the drivers running for as long as there are timers.
-    _drivers: Arc<Drivers>,
 }
 
 impl HrTimer {
@@ -32,8 +31,8 @@ impl HrTimer {
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
-        let timer = Owned::new(Arc::clone(&timers.shared), callback);
-        HrTimer { timer, pinned: None, _drivers: Arc::clone(timers.drivers()) }
+        let timer = Owned::new(timers.shared.clone(), callback);
+        HrTimer { timer, pinned: None }
     }
 
     /// Pins it to one base, whichever CPU arms it. Arming fails if there is no such base.
@@ -70,23 +69,27 @@ impl HrTimer {
     }
 
     /// Cancels it without waiting for its callback. No lock if it is idle.
+    ///
+    /// [`Cancel::Running`] says that the callback may still be at work, and may still have the
+    /// timer armed again, through [`Fired::restart`] and its like: a callback that does so has
+    /// to be told otherwise. (A [`Periodic`](crate::Periodic) is.)
     pub fn cancel(&self) -> Cancel {
-        self.timer.shared().bases.cancel(self.timer.timer())
+        self.timer.cancel()
     }
 
     /// Is it armed? May be out of date as soon as it is known.
     pub fn is_pending(&self) -> bool {
-        self.timer.shared().bases.is_pending(self.timer.timer())
+        self.timer.is_pending()
     }
 
     /// Is it armed, or its callback running?
     pub fn is_active(&self) -> bool {
-        self.timer.shared().bases.is_active(self.timer.timer())
+        self.timer.is_active()
     }
 
     fn arm(&self, window: Window, now: Ns) -> Result<Started, StartError> {
         let options = Options { pinned: self.pinned, ..Options::default() };
-        self.timer.shared().bases.start(self.timer.timer(), window, now, options)
+        self.timer.start(window, now, options)
     }
 
     pub(crate) fn now(&self) -> Ns {

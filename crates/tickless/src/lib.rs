@@ -25,7 +25,8 @@
 //!
 //! Callbacks run on driver threads, one at a time per base, and should be short: a callback
 //! that blocks delays the timers of its own base and no others. One that panics is caught and
-//! counted. Dropping a timer cancels it and waits for its callback, except from within.
+//! counted. Dropping a timer cancels it and waits until its callback is over, so do not drop one
+//! while you hold something that its callback wants. Within callbacks nothing waits.
 
 mod builder;
 mod fired;

@@ -1,12 +1,25 @@
 //! Periodic timers: expiry = first + N x period, for as long as they run (P1).
+//!
+//! A callback asks for its next period when it begins, so whoever stops or restarts the timer
+//! meanwhile has to be stronger. The base's lock decides between two armings, and the later one
+//! stands (R9); but it does not know that a cancel was meant for an arming which the callback
+//! is only about to ask for:
+//!
+//! | driver | another thread |
+//! |---|---|
+//! | expiry: the callback begins, asks for the next period | |
+//! | | `cancel`: not pending, running |
+//! | the callback ends; the timer is armed as it asked | |
+//!
+//! So handle and callback share a [`Run`]: what the timer is expected to do next. A callback
+//! whose window is not the expected one is left over, and runs nothing.
 
 use crate::fired::Fired;
 use crate::hrtimer::HrTimer;
 use crate::{StartError, Timers};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless_core::cancel::Cancel;
 use tickless_core::queue::Window;
@@ -32,7 +45,17 @@ pub enum Missed {
 #[derive(Debug)]
 pub struct Periodic {
     timer: HrTimer,
-    period: Arc<AtomicU64>,
+    run: Arc<Mutex<Run>>,
+}
+
+/// What a periodic timer is doing. Its lock is taken before a base's, never under one.
+#[derive(Debug, Default)]
+struct Run {
+    period: Ns,
+    /// The window of its next expiry; `None` if it was stopped.
+    expected: Option<Window>,
+    /// Counts starts and stops.
+    turn: u64,
 }
 
 /// One expiry of a periodic timer, as its callback sees it. Everything that a [`Fired`] tells
@@ -82,14 +105,15 @@ impl Periodic {
     where
         F: FnMut(&mut Period<'_, '_>) + Send + 'static,
     {
-        let period = Arc::new(AtomicU64::new(1));
-        let of_timer = Arc::clone(&period);
+        let run = Arc::new(Mutex::new(Run::default()));
+        let of_timer = Arc::clone(&run);
         let timer = timers.hrtimer(move |fired| {
-            let period = Ns(of_timer.load(Ordering::Relaxed));
+            let Some((turn, period)) = lock(&of_timer).begin(fired) else { return };
             let overruns = fired.next_period(period, missed);
-            callback(&mut Period { fired, overruns });
+            callback(&mut Period { fired: &mut *fired, overruns });
+            lock(&of_timer).end(turn, fired);
         });
-        Periodic { timer, period }
+        Periodic { timer, run }
     }
 
     /// Starts it, or starts it anew: first a period from now, then every period.
@@ -112,26 +136,71 @@ impl Periodic {
         if period.is_zero() {
             return Err(PeriodError::Zero);
         }
-        // A callback of the old period that is running now restarts nothing: the arming below
-        // stands, whichever of the two comes first.
-        self.period.store(Ns::from_duration(period).0, Ordering::Relaxed);
-        self.timer.start_range(first, first + slack)?;
+        let mut run = lock(&self.run);
+        let window = Window::new(first, first + slack);
+        run.turn += 1;
+        run.period = Ns::from_duration(period);
+        run.expected = None;
+        // Under the lock of the run, so that a callback sees both or neither.
+        self.timer.start_range(window.soft, window.hard)?;
+        run.expected = Some(window);
         Ok(())
     }
 
-    /// Stops it without waiting for its callback.
+    /// Stops it without waiting for its callback: one that is running now is the last.
     pub fn cancel(&self) -> Cancel {
-        self.timer.cancel()
+        let mut run = lock(&self.run);
+        run.turn += 1;
+        let was_stopped = run.expected.take().is_none();
+        match self.timer.cancel() {
+            // Left over from a callback that the last stop found running.
+            Cancel::Pending if was_stopped => Cancel::Idle,
+            found => found,
+        }
     }
 
     /// Is it running its periods?
     pub fn is_active(&self) -> bool {
-        self.timer.is_active()
+        lock(&self.run).expected.is_some() && self.timer.is_active()
     }
 }
 
+impl Run {
+    /// An expiry's turn and period; `None` if it is not the one that is expected.
+    fn begin(&self, fired: &mut Fired<'_>) -> Option<(u64, Ns)> {
+        if self.expected == Some(fired.window()) {
+            return Some((self.turn, self.period));
+        }
+        self.overrule(fired);
+        None
+    }
+
+    /// The callback is over: what it asked for comes next, unless the timer was stopped or
+    /// started since it began.
+    fn end(&mut self, turn: u64, fired: &mut Fired<'_>) {
+        if self.turn == turn {
+            self.expected = fired.asked();
+        } else {
+            self.overrule(fired);
+        }
+    }
+
+    fn overrule(&self, fired: &mut Fired<'_>) {
+        match self.expected {
+            // It is armed for that already, so this is not heard (R9).
+            Some(Window { soft, hard }) => fired.restart_range(soft, hard),
+            None => fired.stop(),
+        }
+    }
+}
+
+fn lock(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
+    run.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Period<'_, '_> {
-    /// Expiries that were missed since the last callback: 0 if all is well.
+    /// Expiries that have been missed by now: 0 if all is well. With [`Missed::Burst`] those
+    /// that are still to be made up for.
     pub fn overruns(&self) -> u64 {
         self.overruns
     }
@@ -154,18 +223,18 @@ impl DerefMut for Period<'_, '_> {
 impl Fired<'_> {
     /// Asks for the next period, and says how many were missed.
     fn next_period(&mut self, period: Ns, missed: Missed) -> u64 {
+        let Window { soft, hard } = self.window();
         match missed {
             Missed::Skip => self.forward(period.to_duration()).saturating_sub(1),
             Missed::Burst => {
-                let Window { soft, hard } = self.window();
                 self.restart_range(soft.after(period), hard.after(period));
-                self.late_by().as_nanos() as u64 / period.0.max(1)
+                self.now().since(soft).0 / period.0.max(1)
             }
             Missed::Delay => {
-                let Window { soft, hard } = self.window();
-                let next = self.now().after(period);
+                let now = self.now();
+                let next = now.after(period);
                 self.restart_range(next, next.after(hard.since(soft)));
-                self.late_by().as_nanos() as u64 / period.0.max(1)
+                now.since(soft).0 / period.0.max(1)
             }
         }
     }

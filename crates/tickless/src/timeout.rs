@@ -3,8 +3,6 @@
 use crate::Timers;
 use crate::fired::Fired;
 use crate::host::owned::Owned;
-use crate::timers::Drivers;
-use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::base::{IfPending, Options, StartError, Started};
 use tickless_core::cancel::Cancel;
@@ -18,15 +16,16 @@ use tickless_core::wheel::Wakes;
 /// Fires never early, and late by at most an eighth of its distance plus a tick (1 ms unless
 /// set otherwise). All operations take one uncontended lock, allocate nothing, and make no
 /// system call unless the new deadline comes before everything that the base's sleeping driver
-/// waits for. Dropping it cancels it and waits for a running callback to end, unless it is that
-/// callback which drops it.
+/// waits for.
+///
+/// Dropping it cancels it and waits for a running callback to end. A callback that drops a timer,
+/// its own or another, does not wait: if that one's callback is running it ends by itself, and
+/// is dropped then.
 #[derive(Debug)]
 pub struct Timeout {
     timer: Owned<WheelLink>,
     wakes: Wakes,
     pinned: Option<CpuId>,
-    /// Keeps the drivers running for as long as there are timers.
-    _drivers: Arc<Drivers>,
 }
 
 impl Timeout {
@@ -34,9 +33,8 @@ impl Timeout {
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
-        let timer = Owned::new(Arc::clone(&timers.shared), callback);
-        let drivers = Arc::clone(timers.drivers());
-        Timeout { timer, wakes: Wakes::Yes, pinned: None, _drivers: drivers }
+        let timer = Owned::new(timers.shared.clone(), callback);
+        Timeout { timer, wakes: Wakes::Yes, pinned: None }
     }
 
     /// Makes it deferrable: it fires with the first event of its base after its deadline, and
@@ -81,25 +79,29 @@ impl Timeout {
     }
 
     /// Cancels it without waiting for its callback. No lock if it is idle.
+    ///
+    /// [`Cancel::Running`] says that the callback may still be at work, and may still have the
+    /// timer armed again, through [`Fired::restart`] and its like: a callback that does so has
+    /// to be told otherwise. (A [`Periodic`](crate::Periodic) is.)
     #[inline]
     pub fn cancel(&self) -> Cancel {
-        self.timer.shared().bases.cancel(self.timer.timer())
+        self.timer.cancel()
     }
 
     /// Is it armed? May be out of date as soon as it is known.
     pub fn is_pending(&self) -> bool {
-        self.timer.shared().bases.is_pending(self.timer.timer())
+        self.timer.is_pending()
     }
 
     /// Is it armed, or its callback running?
     pub fn is_active(&self) -> bool {
-        self.timer.shared().bases.is_active(self.timer.timer())
+        self.timer.is_active()
     }
 
     #[inline]
     fn arm(&self, deadline: Ns, now: Ns, pending: IfPending) -> Result<Started, StartError> {
         let window = Window::new(deadline, deadline);
         let options = Options { wakes: self.wakes, pinned: self.pinned, pending };
-        self.timer.shared().bases.start(self.timer.timer(), window, now, options)
+        self.timer.start(window, now, options)
     }
 }

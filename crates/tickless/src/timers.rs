@@ -2,42 +2,63 @@
 
 use crate::builder::Builder;
 use crate::fired::Fired;
-use crate::host::{Host, owned};
+use crate::host::arena::Arena;
+use crate::host::fork::Process;
+use crate::host::orphans::Orphans;
+use crate::host::{Host, frame, owned};
 use crate::stats::Stats;
 use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout};
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tickless_core::base::Bases;
+use tickless_core::expiry::Expired;
 use tickless_core::time::{CpuId, Ns};
 
-/// All timers of a program, or as many separate sets as it likes. Cheap to clone; drivers stop
-/// when the last clone and the last timer are gone.
+/// All timers of a program, or as many separate sets as it likes. Cheap to clone.
+///
+/// The drivers stop when the last clone and the last timer are gone. Who drops that waits until
+/// they have ended, and with them a callback that is still running; inside a callback nothing
+/// waits, and the drivers end by themselves.
+///
+/// # Fork
+///
+/// Drivers stay with the process that started them. In a child all of its parent's timers count
+/// as shut down: nothing fires, arming is an error, a cancel finds nothing, and dropping waits
+/// for nothing and leaves the memory, and what the callback owns, to the end of the process. The
+/// parent's go on undisturbed. A child may start timers of its own. A callback that forks must
+/// not return in the child: exec, or exit.
 #[derive(Clone, Debug)]
 pub struct Timers {
-    pub(crate) shared: Arc<Shared>,
-    drivers: Arc<Drivers>,
+    pub(crate) shared: Handle,
 }
 
 /// What drivers and timers have in common.
 pub(crate) struct Shared {
     pub(crate) bases: Bases<Host>,
     pub(crate) panics: AtomicU64,
+    pub(crate) orphans: Orphans,
+    /// The memory of the timers.
+    pub(crate) arena: Arena,
+    /// How many [`Handle`]s there are.
+    handles: AtomicUsize,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     stop: AtomicBool,
+    /// Where its drivers run; `None` if it has none and can do without.
+    process: Option<Process>,
     on_panic: Option<Arc<PanicReporter>>,
 }
 
 /// Is handed what a callback panicked with.
 pub(crate) type PanicReporter = dyn Fn(&(dyn Any + Send)) + Send + Sync;
 
-/// The threads behind the bases. Stops them when dropped.
+/// Keeps the drivers running; the last one to go stops them. Drivers themselves have none.
 #[derive(Debug)]
-pub(crate) struct Drivers {
-    shared: Arc<Shared>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
-}
+pub(crate) struct Handle(Arc<Shared>);
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,24 +79,24 @@ impl Timers {
         Builder::new()
     }
 
-    pub(crate) fn without_drivers(host: Host, settings: &Builder) -> Timers {
+    pub(crate) fn without_drivers(
+        host: Host,
+        settings: &Builder,
+        process: Option<Process>,
+    ) -> Timers {
         let count = host.cpus.bases();
         let shared = Arc::new(Shared {
             bases: Bases::new(host, count, settings.core),
             panics: AtomicU64::new(0),
+            orphans: Orphans::default(),
+            arena: Arena::default(),
+            handles: AtomicUsize::new(1),
+            threads: Mutex::default(),
             stop: AtomicBool::new(false),
+            process,
             on_panic: settings.on_panic.clone(),
         });
-        let drivers = Arc::new(Drivers { shared: Arc::clone(&shared), threads: Mutex::default() });
-        Timers { shared, drivers }
-    }
-
-    pub(crate) fn add_driver(&self, thread: JoinHandle<()>) {
-        self.drivers.threads().push(thread);
-    }
-
-    pub(crate) fn drivers(&self) -> &Arc<Drivers> {
-        &self.drivers
+        Timers { shared: Handle(shared) }
     }
 
     /// A coarse timer, not armed. Allocates once: 64 bytes if the closure captures up to 16.
@@ -116,37 +137,51 @@ impl Timers {
         self.shared.bases.platform().clock.source()
     }
 
-    /// What has happened so far. Takes each base's lock once.
+    /// What has happened so far. Takes each base's lock once. No bases in a child.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }
 }
 
 impl Shared {
+    /// Is this a child that a fork has left without the drivers, and with whatever locks they
+    /// held?
+    #[inline]
+    pub(crate) fn is_left_behind(&self) -> bool {
+        self.process.is_some_and(|process| !process.is_this())
+    }
+
     #[inline]
     pub(crate) fn now(&self) -> Ns {
         self.bases.platform().clock.now()
     }
 
+    /// Counts and reports a panic. Called within the callback's frame: reporter and payload
+    /// may drop the timer.
+    #[cold]
     pub(crate) fn callback_panicked(&self, payload: Box<dyn Any + Send>) {
         self.panics.fetch_add(1, Ordering::Relaxed);
         if let Some(report) = &self.on_panic {
-            report(payload.as_ref());
+            // The reporter is user code as well, and the driver must outlive it.
+            if let Err(own) = catch_unwind(AssertUnwindSafe(|| report(payload.as_ref()))) {
+                discard(own);
+            }
         }
-        // A payload may panic when it is dropped; leaking it is the lesser evil.
-        std::mem::forget(payload);
+        discard(payload);
     }
 
-    /// Runs everything that is due on one base. Returns when the next timer is due.
-    pub(crate) fn expire(&self, base: CpuId) -> Ns {
-        self.bases.expire(base, |firing| owned::run(self, firing)).next
+    /// Runs everything that is due on one base.
+    pub(crate) fn expire(&self, base: CpuId) -> Expired {
+        let expired = self.bases.expire(base, |firing| owned::run(self, firing));
+        self.orphans.free_ended(self);
+        expired
     }
 
     /// What a base's driver thread does.
     pub(crate) fn drive(&self, base: CpuId) {
         let host = self.bases.platform();
         let bell = &host.doorbells[base.index()];
-        // Acquire: pairs with the Release in `Drivers::drop`.
+        // Acquire: pairs with the Release in `end_drivers`.
         while !self.stop.load(Ordering::Acquire) {
             bell.quiet();
             self.expire(base);
@@ -155,25 +190,78 @@ impl Shared {
     }
 }
 
-impl Drivers {
-    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+/// Drops what somebody panicked with. That may panic in turn; what it does that with is leaked.
+fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(another);
     }
 }
 
-impl Drop for Drivers {
+impl Handle {
+    /// For a driver, which must not keep itself running.
+    pub(crate) fn for_driver(&self) -> Arc<Shared> {
+        Arc::clone(&self.0)
+    }
+
+    pub(crate) fn add_driver(&self, thread: JoinHandle<()>) {
+        self.threads().push(thread);
+    }
+}
+
+impl Deref for Handle {
+    type Target = Shared;
+
+    #[inline]
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Handle {
+        // Relaxed: who clones a handle has one, so the count does not come from zero.
+        self.handles.fetch_add(1, Ordering::Relaxed);
+        Handle(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for Handle {
     fn drop(&mut self) {
+        // AcqRel: the last one sees what was done with the others.
+        if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.end_drivers();
+        }
+    }
+}
+
+impl Shared {
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cold]
+    fn end_drivers(&self) {
+        if self.is_left_behind() {
+            // These threads are not here, and to the C library not even to be let go of. A lock
+            // that nobody holds but in passing may have been held when the process forked.
+            if let Ok(mut threads) = self.threads.try_lock() {
+                std::mem::forget(std::mem::take(&mut *threads));
+            }
+            return;
+        }
         // Release: pairs with the Acquire in `drive`.
-        self.shared.stop.store(true, Ordering::Release);
-        for bell in &self.shared.bases.platform().doorbells {
+        self.stop.store(true, Ordering::Release);
+        for bell in &self.bases.platform().doorbells {
             bell.set(Ns::ZERO);
             bell.ring();
         }
-        let me = std::thread::current().id();
-        for thread in self.threads().drain(..) {
-            // The last handle may have been dropped by a callback: a driver cannot wait for
-            // itself, but it ends as soon as that callback has returned.
-            if thread.thread().id() != me {
+        // The last handle may have been dropped by a callback, which cannot wait for its own
+        // driver, and must not for another that may be waiting for it. Each driver ends by
+        // itself as soon as the callback that it is in has returned.
+        let can_wait = !frame::is_in_callback();
+        let threads = std::mem::take(&mut *self.threads());
+        for thread in threads {
+            if can_wait {
                 let _ = thread.join();
             }
         }

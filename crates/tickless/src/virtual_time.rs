@@ -23,17 +23,48 @@
 
 use crate::Timers;
 use crate::builder::Builder;
+use crate::host::frame;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless_core::time::{CpuId, Ns};
 use tickless_core::wheel::PushOut;
 
+/// Where the clock stops: [`Ns::NEVER`] does not come.
+const END: Ns = Ns(Ns::NEVER.0 - 1);
+
 /// Timers on a clock that is moved by hand. Callbacks run on the thread that moves it, in order
 /// of expiry, each at exactly the time at which its timer comes due.
 ///
-/// The core, its bases and its rounding are those of real timers.
+/// The core, its bases and its rounding are those of real timers. The clock stops one
+/// nanosecond short of [`Ns::NEVER`], so that what is armed for never never fires.
+///
+/// # Order
+///
+/// By the time of expiry, on all bases together. What expires at one instant runs base by base,
+/// high-resolution timers before timeouts, and within a family those of one deadline as they
+/// were armed. What a callback arms for the very instant runs at that instant. (A callback that
+/// does so without end keeps the clock from moving on, for ever: time must pass somewhere.)
+///
+/// # Callbacks that take time
+///
+/// While a callback runs the clock stands still, however long it really takes, and nothing else
+/// fires. To have it take time, let it move the clock itself: within a callback of these timers
+/// all ways to advance only move the clock. What came due meanwhile runs, late, once the
+/// callback has returned.
+///
+/// One thread moves the clock at a time; others that want to wait for it. So a callback must
+/// not wait for another thread that moves the clock.
+///
+/// # Panics
+///
+/// A callback that panics is caught and counted, as by real timers: a failed assertion in a
+/// callback fails no test by itself. Look at [`Stats::panics`](crate::Stats::panics) at the end,
+/// or hand results out of the callback.
 #[derive(Debug)]
 pub struct VirtualTime {
     timers: Timers,
+    /// Held by who moves the clock and runs callbacks: a base has one handler at a time.
+    hand: Mutex<()>,
 }
 
 impl VirtualTime {
@@ -46,7 +77,8 @@ impl VirtualTime {
     /// Another set-up, on a clock that stands at `now`. Pushing out is always
     /// [`PushOut::Eager`], which makes the order of equal deadlines exactly that of arming.
     pub fn with(builder: Builder, now: Ns) -> VirtualTime {
-        VirtualTime { timers: builder.push_out(PushOut::Eager).start_virtual(now) }
+        let timers = builder.push_out(PushOut::Eager).start_virtual(now.min(END));
+        VirtualTime { timers, hand: Mutex::default() }
     }
 
     /// The timers, to be handed to the code under test.
@@ -59,7 +91,9 @@ impl VirtualTime {
         self.timers.now()
     }
 
-    /// When the next timer comes due; `None` if nothing that would wake anybody is pending.
+    /// When the next timer comes due; `None` if nothing that would wake anybody is pending. A
+    /// timeout farther away than the wheel reaches (12 days with a tick of 1 ms) has earlier
+    /// events as well, at which it is put where it belongs by then.
     pub fn next_event(&self) -> Option<Ns> {
         let bases = &self.timers.shared.bases;
         let earliest = (0..bases.count())
@@ -71,11 +105,39 @@ impl VirtualTime {
 
     /// Moves the clock on, from one expiry to the next, and runs what comes due.
     pub fn advance(&self, by: Duration) {
-        self.advance_to(self.now() + by);
+        let hand = self.hand();
+        self.move_to(self.now() + by, hand);
     }
 
     /// The same up to a point in time. A point that has passed runs only what is overdue.
     pub fn advance_to(&self, to: Ns) {
+        self.move_to(to, self.hand());
+    }
+
+    /// Moves the clock to the next expiry and runs it. `false` if nothing is pending that would
+    /// ever fire by itself.
+    pub fn advance_to_next(&self) -> bool {
+        let hand = self.hand();
+        while let Some(next) = self.next_event() {
+            self.set(next);
+            // The event of a timer beyond the wheel's reach only puts it where it belongs now.
+            if hand.is_none() || self.expire() > 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The right to run callbacks. `None` in one of them, which is run by who has it.
+    fn hand(&self) -> Option<MutexGuard<'_, ()>> {
+        let is_nested = frame::is_in_callback_of(&*self.timers.shared);
+        (!is_nested).then(|| self.hand.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn move_to(&self, to: Ns, hand: Option<MutexGuard<'_, ()>>) {
+        if hand.is_none() {
+            return self.set(to);
+        }
         self.expire();
         while let Some(next) = self.next_event()
             && next <= to
@@ -88,22 +150,14 @@ impl VirtualTime {
         self.expire();
     }
 
-    /// Moves the clock to the next expiry and runs it. `false` if nothing is pending.
-    pub fn advance_to_next(&self) -> bool {
-        let Some(next) = self.next_event() else { return false };
-        self.set(next);
-        self.expire();
-        true
-    }
-
     fn set(&self, now: Ns) {
-        self.timers.shared.bases.platform().clock.set_manual(now);
+        self.timers.shared.bases.platform().clock.set_manual(now.min(END));
     }
 
-    fn expire(&self) {
-        for base in 0..self.timers.shared.bases.count() {
-            self.timers.shared.expire(CpuId(base as u16));
-        }
+    /// Runs what is due on all bases. Returns how many timers fired.
+    fn expire(&self) -> u64 {
+        let shared = &self.timers.shared;
+        (0..shared.bases.count()).map(|base| shared.expire(CpuId(base as u16)).fired).sum()
     }
 }
 

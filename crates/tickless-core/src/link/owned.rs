@@ -48,6 +48,26 @@ impl<P: Platform, L: Family> OwnedTimer<P, L> {
         self.bases.cancel(self.timer())
     }
 
+    /// See [`Bases::shutdown`].
+    pub fn shutdown(&self) -> Cancel {
+        self.bases.shutdown(self.timer())
+    }
+
+    /// See [`Bases::shutdown_and_wait`].
+    pub fn shutdown_and_wait(&self) -> Cancel {
+        self.bases.shutdown_and_wait(self.timer())
+    }
+
+    /// See [`Bases::is_active`].
+    pub fn is_active(&self) -> bool {
+        self.bases.is_active(self.timer())
+    }
+
+    /// See [`Bases::is_running`].
+    pub fn is_running(&self) -> bool {
+        self.bases.is_running(self.timer())
+    }
+
     /// See [`Bases::is_pending`].
     pub fn is_pending(&self) -> bool {
         self.bases.is_pending(self.timer())

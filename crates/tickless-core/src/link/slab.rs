@@ -89,6 +89,12 @@ impl<L: Link, T> Slab<L, T> {
         self.own(key)?.value.as_mut()
     }
 
+    /// The node and the value that belong to a key.
+    #[inline]
+    pub(crate) fn both(&mut self, key: SlotKey) -> Option<(L::Ref, &mut T)> {
+        Some((self.node(key)?, self.value(key)?))
+    }
+
     /// The node that belongs to a key.
     #[inline]
     pub(crate) fn node(&mut self, key: SlotKey) -> Option<L::Ref> {

@@ -78,6 +78,11 @@ impl<P: Platform, L: Link> Timer<P, L> {
     pub fn new(task: P::Task) -> Timer<P, L> {
         Timer { link: L::unlinked(), word: P::Word::new(Life::FRESH.word()), task }
     }
+
+    /// What it hands back when it fires. Never changes.
+    pub fn task(&self) -> P::Task {
+        self.task
+    }
 }
 
 impl<P: Platform, L> fmt::Debug for Timer<P, L> {

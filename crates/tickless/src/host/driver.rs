@@ -13,6 +13,9 @@ use rustix::thread::futex;
 use rustix::time::Timespec;
 use tickless_core::time::Ns;
 
+/// Not zero, whatever has been heard.
+const ASLEEP: u64 = 1 << 32;
+
 /// Where a driver sleeps and how it is woken.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -22,8 +25,9 @@ pub struct Doorbell {
     /// What the device is armed for, in nanoseconds of the host's clock. Written under the
     /// base's lock, so that the last decision stands.
     deadline: AtomicU64,
-    /// Not zero while the driver is in, or about to enter, its system call.
-    asleep: AtomicU32,
+    /// Which sleep the driver is in, or about to begin: [`ASLEEP`] and the rings it had heard.
+    /// Zero while it is awake, and once somebody has called it.
+    asleep: AtomicU64,
     /// System calls made to wake the driver.
     wakes: AtomicU64,
     /// Times the driver went to sleep.
@@ -36,7 +40,9 @@ impl Doorbell {
         self.deadline.store(deadline.0, Ordering::Relaxed);
         // SeqCst: pairs with `asleep` in `sleep`. Of a ringer that sets and then looks whether
         // the driver sleeps, and a driver that lies down and then looks whether it rang, at
-        // least one sees the other. Being a release, it publishes the deadline as well.
+        // least one sees the other: a ringer that reads the zero of an earlier sleep comes
+        // before the next one is announced, and that sleep then hears its ring. Being a
+        // release, it publishes the deadline as well.
         self.rings.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -45,13 +51,22 @@ impl Doorbell {
         self.deadline.store(Ns::NEVER.0, Ordering::Relaxed);
     }
 
-    /// Wakes the driver if it sleeps: one system call then, none otherwise.
+    /// Wakes the driver if it sleeps and nobody has called it: one system call then, none
+    /// otherwise.
     pub fn ring(&self) {
-        if self.asleep.load(Ordering::SeqCst) != 0 {
-            self.wakes.fetch_add(1, Ordering::Relaxed);
-            // Nobody to wake is not a failure: it has just woken by itself.
-            let _ = futex::wake(&self.rings, futex::Flags::PRIVATE, 1);
+        let sleep = self.asleep.load(Ordering::SeqCst);
+        if sleep == 0 {
+            return;
         }
+        self.wakes.fetch_add(1, Ordering::Relaxed);
+        // Nobody to wake is not a failure: it has just woken by itself.
+        let _ = futex::wake(&self.rings, futex::Flags::PRIVATE, 1);
+        // After the call, so that nobody relies on a caller that has lost its CPU before it.
+        // From this sleep the driver gets up, even if it has yet to lie down, and then looks
+        // at everything; so until its next one nobody needs to call. If that has begun by now
+        // it has another number, and this changes nothing.
+        let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.asleep.compare_exchange(sleep, 0, set, failed);
     }
 
     /// System calls made to wake the driver, and times it went to sleep.
@@ -70,7 +85,7 @@ impl Doorbell {
             tv_sec: (until.0 / 1_000_000_000) as i64,
             tv_nsec: (until.0 % 1_000_000_000) as _,
         });
-        self.asleep.store(1, Ordering::SeqCst);
+        self.asleep.store(ASLEEP | u64::from(heard), Ordering::SeqCst);
         if self.rings.load(Ordering::SeqCst) == heard && !stop.load(Ordering::SeqCst) {
             self.sleeps.fetch_add(1, Ordering::Relaxed);
             // Woken, timed out, interrupted, changed in between: each means look again.

@@ -2,18 +2,28 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `arena` | the memory that timers live in |
 //! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
-//! | `lock` | the lock around a base |
+//! | `fork` | telling the child of a fork from its parent |
+//! | `frame` | which callbacks the calling thread is in |
+//! | `lock` | the lock around a base, biased towards its usual user |
+//! | `membarrier` | a barrier on every running thread |
+//! | `orphans` | timers that were dropped while their callback ran |
 //! | `owned` | a timer with its callback in one allocation |
 
+pub(crate) mod arena;
 pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;
 pub(crate) mod driver;
+pub(crate) mod fork;
+pub(crate) mod frame;
 mod lock;
+mod membarrier;
+pub(crate) mod orphans;
 pub(crate) mod owned;
 
 use clock::HostClock;
@@ -43,7 +53,7 @@ impl Host {
 
 impl Platform for Host {
     type Word = HostWord;
-    type Lock<T: Send> = lock::SpinLock<T>;
+    type Lock<T: Send> = lock::BiasedLock<T>;
     type Task = owned::Task;
 
     #[inline]

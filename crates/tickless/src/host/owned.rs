@@ -6,51 +6,78 @@
 //!
 //! # Lifetime
 //!
-//! A node is freed when its [`Owned`] is dropped and the callback is running nowhere. A closure
-//! may own the very timer that it belongs to and drop it while it runs (X4): then the node is
-//! marked and freed by the driver once the closure has returned.
+//! A node is freed when its [`Owned`] is dropped and the callback is running nowhere: dropping
+//! waits for that, except inside a callback, which leaves the node to [`super::orphans`].
+//!
+//! A callback may drop the very timer that it belongs to (X4): then the node is marked, and
+//! freed by [`run`] once all that the user is called with for this expiry has returned: the
+//! closure, the panic reporter, the drop of a panic's payload, the closure's own drop. Memory
+//! is given back last, so that no timer which any of these makes can have the address that the
+//! base still names as running.
 
 use super::Host;
+use super::arena::Arena;
+use super::frame::{self, Frame};
 use crate::fired::Fired;
-use crate::timers::Shared;
-use core::cell::{Cell, UnsafeCell};
+use crate::timers::{Handle, Shared};
+use core::alloc::Layout;
+use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
+use std::alloc::handle_alloc_error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use tickless_core::base::Family;
+use tickless_core::base::{Family, Options, StartError, Started};
 use tickless_core::cancel::Cancel;
 use tickless_core::expiry::{Firing, Verdict};
 use tickless_core::link::{Timer, TimerRef};
+use tickless_core::queue::Window;
+use tickless_core::time::Ns;
 
 /// What the core hands back when a timer fires: how to treat the node.
 pub type Task = &'static Glue;
 
-/// The two things that depend on the closure's type.
+/// What depends on the closure's type.
 #[derive(Debug)]
 pub struct Glue {
     call: unsafe fn(NonNull<()>, &mut Fired<'_>),
-    free: unsafe fn(NonNull<()>),
+    is_running: unsafe fn(&Shared, NonNull<()>) -> bool,
+    drop_callback: unsafe fn(NonNull<()>),
+    layout: Layout,
+}
+
+impl Glue {
+    /// Does some base run this node's callback?
+    ///
+    /// # Safety
+    /// A live node with this glue, whose timer belongs to `shared`.
+    pub(super) unsafe fn is_running(&self, shared: &Shared, node: NonNull<()>) -> bool {
+        // SAFETY: as promised.
+        unsafe { (self.is_running)(shared, node) }
+    }
+
+    /// Drops a node's closure.
+    ///
+    /// # Safety
+    /// A live node with this glue, whose closure is used by nobody now or later.
+    pub(super) unsafe fn drop_callback(&self, node: NonNull<()>) {
+        // SAFETY: as promised.
+        unsafe { (self.drop_callback)(node) }
+    }
 }
 
 /// The allocation behind a timer.
 #[repr(C, align(64))]
 struct Node<L, F> {
     timer: Timer<Host, L>,
-    callback: UnsafeCell<F>,
-}
-
-thread_local! {
-    /// The node whose callback this thread is running, and whether it is to be freed then.
-    static RUNNING: Cell<(*const (), bool)> = const { Cell::new((core::ptr::null(), false)) };
+    callback: UnsafeCell<ManuallyDrop<F>>,
 }
 
 /// The one owner of a node.
 pub(crate) struct Owned<L: Family> {
     node: NonNull<()>,
-    glue: Task,
-    shared: Arc<Shared>,
+    shared: Handle,
     family: PhantomData<fn(L)>,
 }
 
@@ -62,28 +89,68 @@ unsafe impl<L: Family> Sync for Owned<L> {}
 
 impl<L: Family> fmt::Debug for Owned<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Owned").field("active", &self.shared.bases.is_active(self.timer())).finish()
+        f.debug_struct("Owned").field("active", &self.is_active()).finish()
     }
 }
 
 impl<L: Family> Owned<L> {
-    pub(crate) fn new<F>(shared: Arc<Shared>, callback: F) -> Owned<L>
+    pub(crate) fn new<F>(shared: Handle, callback: F) -> Owned<L>
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
         let glue = Node::<L, F>::GLUE;
-        let node =
-            Box::new(Node::<L, F> { timer: Timer::new(glue), callback: UnsafeCell::new(callback) });
-        let node = NonNull::from(Box::leak(node)).cast();
-        Owned { node, glue, shared, family: PhantomData }
+        let callback = UnsafeCell::new(ManuallyDrop::new(callback));
+        let Some(memory) = shared.arena.take(glue.layout) else {
+            handle_alloc_error(glue.layout);
+        };
+        // SAFETY: the memory has this node's layout, and is nobody else's.
+        unsafe { memory.cast().write(Node::<L, F> { timer: Timer::new(glue), callback }) };
+        Owned { node: memory.cast(), shared, family: PhantomData }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    #[inline]
+    pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }
 
+    fn glue(&self) -> Task {
+        // SAFETY: a node starts with its timer, and lives until `drop` at least.
+        unsafe { self.node.cast::<Timer<Host, L>>().as_ref() }.task()
+    }
+
+    /// Arms the timer, or arms it anew.
+    #[inline]
+    pub(crate) fn start(
+        &self,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
+        if self.shared.is_left_behind() {
+            return Err(StartError::Shut);
+        }
+        self.shared.bases.start(self.timer(), window, now, options)
+    }
+
+    /// Cancels the timer without waiting for its callback.
+    #[inline]
+    pub(crate) fn cancel(&self) -> Cancel {
+        if self.shared.is_left_behind() {
+            return Cancel::Idle;
+        }
+        self.shared.bases.cancel(self.timer())
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.shared.is_left_behind() && self.shared.bases.is_pending(self.timer())
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        !self.shared.is_left_behind() && self.shared.bases.is_active(self.timer())
+    }
+
     /// The timer, for the bases of [`shared`](Owned::shared) and no others.
-    pub(crate) fn timer(&self) -> TimerRef<Host, L> {
+    fn timer(&self) -> TimerRef<Host, L> {
         // SAFETY: the node stays where it is until `drop`, which shuts the timer down first;
         // this reference is only used with the bases that `shared` holds.
         unsafe { TimerRef::new(self.node.cast()) }
@@ -92,21 +159,55 @@ impl<L: Family> Owned<L> {
 
 impl<L: Family> Drop for Owned<L> {
     fn drop(&mut self) {
-        let (running, _) = RUNNING.get();
-        if core::ptr::eq(running, self.node.as_ptr()) {
-            self.shared.bases.shutdown(self.timer());
-            RUNNING.set((running, true));
+        if self.shared.is_left_behind() {
+            // The driver that may have been running it, or have held its lock, is not here to
+            // end that: the node is left to the end of the process.
             return;
         }
-        let found = self.shared.bases.shutdown_and_wait(self.timer());
-        debug_assert!(found != Cancel::Running || !self.shared.bases.is_running(self.timer()));
+        let (bases, timer, glue) = (&self.shared.bases, self.timer(), self.glue());
+        if frame::leave_to_callback(self.node) {
+            bases.shutdown(timer);
+            return;
+        }
+        if frame::is_in_callback() {
+            bases.shutdown(timer);
+            if bases.is_running(timer) {
+                // SAFETY: this was the node's one owner, and its timer has just been shut down.
+                unsafe { self.shared.orphans.adopt(&self.shared, self.node, glue) }
+                return;
+            }
+        } else {
+            bases.shutdown_and_wait(timer);
+        }
+        let _memory = FreeMemory { node: self.node, glue, arena: &self.shared.arena };
         // SAFETY: the timer is shut down and runs nowhere, and this was the node's one owner.
-        unsafe { (self.glue.free)(self.node) }
+        unsafe { glue.drop_callback(self.node) }
     }
 }
 
-impl<L, F: FnMut(&mut Fired<'_>)> Node<L, F> {
-    const GLUE: Task = &Glue { call: Self::call, free: Self::free };
+/// Gives a node's memory back when dropped, even if its closure panics in its own drop.
+pub(super) struct FreeMemory<'a> {
+    pub(super) node: NonNull<()>,
+    pub(super) glue: Task,
+    /// Where the node came from.
+    pub(super) arena: &'a Arena,
+}
+
+impl Drop for FreeMemory<'_> {
+    fn drop(&mut self) {
+        // SAFETY: whoever makes this owns the node, and nobody uses it any more; `Owned::new`
+        // took its memory from the arena of its timers with this layout.
+        unsafe { self.arena.give_back(self.node.cast(), self.glue.layout) }
+    }
+}
+
+impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
+    const GLUE: Task = &Glue {
+        call: Self::call,
+        is_running: Self::is_running,
+        drop_callback: Self::drop_callback,
+        layout: Layout::new::<Self>(),
+    };
 
     /// # Safety
     /// `node` is a live `Node<L, F>`, and nobody else calls its closure meanwhile.
@@ -117,35 +218,47 @@ impl<L, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     }
 
     /// # Safety
-    /// `node` came out of `Owned::new` with this type, and nobody uses it any more.
-    unsafe fn free(node: NonNull<()>) {
+    /// `node` is a live `Node<L, F>` whose timer belongs to `shared`.
+    unsafe fn is_running(shared: &Shared, node: NonNull<()>) -> bool {
+        // SAFETY: as promised; the reference does not outlive this.
+        shared.bases.is_running(unsafe { TimerRef::<Host, L>::new(node.cast()) })
+    }
+
+    /// # Safety
+    /// `node` is a live `Node<L, F>` whose closure is used by nobody now or later.
+    unsafe fn drop_callback(node: NonNull<()>) {
         // SAFETY: as promised.
-        drop(unsafe { Box::from_raw(node.cast::<Self>().as_ptr()) });
+        unsafe { ManuallyDrop::drop(&mut *(*node.cast::<Self>().as_ptr()).callback.get()) }
     }
 }
 
 /// Runs a timer's callback: what a driver does with everything that its base hands it.
 ///
 /// A panic ends the callback, not the driver; it is counted and handed to the reporter (H3).
+#[inline]
 pub(crate) fn run(shared: &Shared, firing: &Firing<Host>) -> Verdict {
-    let node = firing.timer;
+    let (node, glue) = (firing.timer, firing.task);
     let mut fired = Fired::new(shared, firing);
-    let outer = RUNNING.replace((node.as_ptr(), false));
-    // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a live
-    // node with its own glue; `Owned::drop` waits, or leaves the node to us.
-    let ended = catch_unwind(AssertUnwindSafe(|| unsafe { (firing.task.call)(node, &mut fired) }));
-    let (_, dropped) = RUNNING.replace(outer);
-    let verdict = if ended.is_ok() { fired.verdict() } else { Verdict::Done };
-    if let Err(payload) = ended {
-        shared.callback_panicked(payload);
-    }
-    if dropped {
-        // SAFETY: its owner is gone, and the callback that was left to finish has returned.
-        let freed = catch_unwind(AssertUnwindSafe(|| unsafe { (firing.task.free)(node) }));
-        if let Err(payload) = freed {
+    let is_dropped = Frame::around(Some(node), shared, |frame| {
+        // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a
+        // live node with its own glue; `Owned::drop` waits, or leaves the node to us.
+        let called = catch_unwind(AssertUnwindSafe(|| unsafe { (glue.call)(node, &mut fired) }));
+        if let Err(payload) = called {
+            fired.stop();
             shared.callback_panicked(payload);
         }
+        if frame.is_dropped() {
+            // SAFETY: its owner is gone, and the callback that was left to finish has returned.
+            let end = || unsafe { glue.drop_callback(node) };
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
+                shared.callback_panicked(payload);
+            }
+        }
+        frame.is_dropped()
+    });
+    if is_dropped {
+        drop(FreeMemory { node, glue, arena: &shared.arena });
         return Verdict::Done;
     }
-    verdict
+    fired.verdict()
 }

@@ -1,0 +1,86 @@
+//! Timers that were dropped while their callback ran, by somebody who could not wait for it.
+//!
+//! Dropping a timer waits until its callback is over, but a callback must not do that:
+//!
+//! | driver of base 0 | driver of base 1 |
+//! |---|---|
+//! | callback of a: drops b | callback of b: drops a |
+//! | waits for b's callback | waits for a's callback |
+//!
+//! So what a callback drops while it runs elsewhere is left here, shut down, and is freed by
+//! the driver that runs it when it has dealt with its batch.
+
+use super::frame::Frame;
+use super::owned::{FreeMemory, Task};
+use crate::timers::Shared;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, Ordering, fence};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+
+/// What waits to be freed, of one set of timers.
+#[derive(Debug, Default)]
+pub(crate) struct Orphans {
+    /// Is there anything? Written under the lock.
+    any: AtomicBool,
+    nodes: Mutex<Vec<Orphan>>,
+}
+
+/// A node that is shut down and belongs to nobody else.
+#[derive(Debug)]
+struct Orphan {
+    node: NonNull<()>,
+    glue: Task,
+}
+
+// SAFETY: it owns its node, whose closure is `Send`.
+unsafe impl Send for Orphan {}
+
+impl Orphans {
+    /// Takes a node over whose callback may be running.
+    ///
+    /// # Safety
+    /// The node is live and has this glue, its timer belongs to `shared` and is shut down, and
+    /// the caller gives up owning it.
+    pub(super) unsafe fn adopt(&self, shared: &Shared, node: NonNull<()>, glue: Task) {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        nodes.push(Orphan { node, glue });
+        self.any.store(true, Ordering::Relaxed);
+        drop(nodes);
+        // The callback may have ended, and its driver have been here, a moment ago.
+        self.free_ended(shared);
+    }
+
+    /// Frees what does not run any more. A driver comes here after each batch.
+    pub(crate) fn free_ended(&self, shared: &Shared) {
+        // SeqCst: of one who adopts and then looks whether the callback runs, and a driver that
+        // ends the callback and then looks here, at least one sees the other.
+        fence(Ordering::SeqCst);
+        if self.any.load(Ordering::Relaxed) {
+            self.free_found(shared);
+        }
+    }
+
+    #[cold]
+    fn free_found(&self, shared: &Shared) {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: `adopt` was promised live nodes of `shared`, and what is here is not freed.
+        let is_over = |orphan: &mut Orphan| unsafe { !orphan.glue.is_running(shared, orphan.node) };
+        let ended: Vec<Orphan> = nodes.extract_if(.., is_over).collect();
+        self.any.store(!nodes.is_empty(), Ordering::Relaxed);
+        drop(nodes);
+        // Counts as a callback: what is dropped here must not wait either.
+        Frame::around(None, shared, |_| ended.into_iter().for_each(|orphan| orphan.free(shared)));
+    }
+}
+
+impl Orphan {
+    fn free(self, shared: &Shared) {
+        let _memory = FreeMemory { node: self.node, glue: self.glue, arena: &shared.arena };
+        // SAFETY: `adopt` was promised the one owner's node, and the callback is over.
+        let end = || unsafe { self.glue.drop_callback(self.node) };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
+            shared.callback_panicked(payload);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! H4: what a fork leaves of timers in the child, and in the parent.
+
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use support::{PATIENCE, wait_until};
+use tickless::{Cancel, StartError, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Runs `body` in a child of this process, which must be done with it in time.
+fn in_child(body: impl FnOnce()) {
+    // SAFETY: the child only runs `body`, which prints nothing, and ends without running
+    // anything that belongs to the test harness.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let ended = catch_unwind(AssertUnwindSafe(body));
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(if ended.is_ok() { 0 } else { 1 }) }
+    }
+    assert!(pid > 0, "a child can be made");
+    let begun = Instant::now();
+    let mut status = 0;
+    // SAFETY: a child of ours and a place for its status.
+    while unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } == 0 {
+        if begun.elapsed() > PATIENCE {
+            // SAFETY: it is still our child, as nobody has waited for it.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+            panic!("the child hangs");
+        }
+        std::thread::sleep(MS);
+    }
+    assert_eq!(status, 0, "the child failed");
+}
+
+fn beating(timers: &Timers) -> (tickless::Periodic, Arc<AtomicU64>) {
+    let beats = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&beats);
+    let heart = timers.periodic(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    heart.start(MS).unwrap();
+    (heart, beats)
+}
+
+fn assert_beats(beats: &AtomicU64) {
+    let before = beats.load(Ordering::Relaxed);
+    wait_until("it goes on", || beats.load(Ordering::Relaxed) > before + 2);
+}
+
+/// Goal: in a child everything counts as shut down, nothing fires, and dropping it all returns;
+/// the parent's timers go on.
+#[test]
+fn a_child_has_no_timers() {
+    let timers = Timers::builder().bases(2).start().unwrap();
+    let (heart, beats) = beating(&timers);
+    let (timeout, idle) = (timers.timeout(|_| {}), timers.hrtimer(|_| {}));
+    timeout.start(Duration::from_secs(60)).unwrap();
+    let mut all = Some((heart, timeout, idle, timers));
+    in_child(|| {
+        let (heart, timeout, idle, timers) = all.take().expect("the child has a copy");
+        let before = timers.now();
+        let beaten = beats.load(Ordering::Relaxed);
+        assert!(!timeout.is_pending() && !timeout.is_active() && !heart.is_active());
+        assert_eq!(
+            (timeout.cancel(), idle.cancel(), heart.cancel()),
+            (Cancel::Idle, Cancel::Idle, Cancel::Idle)
+        );
+        assert_eq!(timeout.start(MS), Err(StartError::Shut));
+        assert_eq!(idle.start(MS), Err(StartError::Shut));
+        assert!(heart.start(MS).is_err());
+        let fresh = timers.timeout(|_| {});
+        assert_eq!(fresh.reduce(MS), Err(StartError::Shut));
+        assert!(timers.stats().bases.is_empty());
+        std::thread::sleep(MS * 5);
+        assert!(timers.now() - before >= MS * 5, "the clock goes on");
+        assert_eq!(beats.load(Ordering::Relaxed), beaten);
+        drop((heart, fresh, timers, timeout, idle));
+    });
+    assert_beats(&beats);
+    let (heart, timeout, ..) = all.as_ref().expect("the parent has kept them");
+    assert!(heart.is_active());
+    assert_eq!(timeout.cancel(), Cancel::Pending);
+}
+
+/// Goal: dropping returns in a child that was forked while a callback ran.
+#[test]
+fn a_child_does_not_wait_for_callbacks() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let (begun, over) = <[Arc<AtomicBool>; 2]>::default().into();
+    let (announce, held) = (Arc::clone(&begun), Arc::clone(&over));
+    let timer = timers.hrtimer(move |_| {
+        announce.store(true, Ordering::Relaxed);
+        while !held.load(Ordering::Relaxed) {
+            std::thread::sleep(MS);
+        }
+    });
+    timer.start(Duration::ZERO).unwrap();
+    wait_until("the callback runs", || begun.load(Ordering::Relaxed));
+    let mut both = Some((timer, timers));
+    in_child(|| drop(both.take()));
+    over.store(true, Ordering::Relaxed);
+}
+
+/// Goal: dropping returns in a child that was forked while other threads, drivers among them,
+/// held locks.
+#[test]
+fn a_child_does_not_wait_for_locks() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let (_heart, beats) = beating(&timers);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let pool: Vec<_> = (0..100).map(|_| timers.timeout(|_| {})).collect();
+            while !done.load(Ordering::Relaxed) {
+                for timer in &pool {
+                    timer.start(MS * 10).unwrap();
+                }
+                pool.iter().for_each(|timer| assert_ne!(timer.cancel(), Cancel::Running));
+            }
+        });
+        for _ in 0..50 {
+            let mut mine = Some((timers.timeout(|_| {}), timers.clone()));
+            mine.as_ref().map(|(timer, _)| timer.start(Duration::from_secs(1)));
+            in_child(|| {
+                let (timer, timers) = mine.take().expect("the child has a copy");
+                assert_eq!(timer.cancel(), Cancel::Idle);
+                assert!(timers.now() > tickless::Ns::ZERO && timers.stats().bases.is_empty());
+            });
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_beats(&beats);
+}
+
+/// Goal: a child may have timers of its own, and so may its child.
+#[test]
+fn a_child_starts_its_own() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    in_child(|| {
+        let own = Timers::builder().bases(2).start().unwrap();
+        let (heart, beats) = beating(&own);
+        assert_beats(&beats);
+        in_child(|| {
+            assert_eq!(heart.cancel(), Cancel::Idle);
+            let own = Timers::builder().bases(1).start().unwrap();
+            assert_beats(&beating(&own).1);
+        });
+        assert_beats(&beats);
+        assert_eq!(timers.timeout(|_| {}).start(MS), Err(StartError::Shut));
+    });
+}
+
+/// Goal: virtual time needs no driver, and goes on in a child.
+#[test]
+fn virtual_time_goes_on_in_a_child() {
+    let time = VirtualTime::new();
+    let timer = time.timers().timeout(|f| f.restart(Duration::from_secs(1)));
+    timer.start(Duration::from_secs(1)).unwrap();
+    in_child(|| {
+        time.advance(Duration::from_secs(10));
+        assert!(time.timers().stats().total().fired >= 8);
+        assert_eq!(timer.cancel(), Cancel::Pending);
+    });
+    assert_eq!(time.timers().stats().total().fired, 0);
+}
