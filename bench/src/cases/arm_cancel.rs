@@ -1,0 +1,52 @@
+//! W1: arm a timer and cancel it, while many others are pending.
+//!
+//! What a server does with most of its timeouts: the answer comes in time. Deadlines, of those
+//! that are pending and of those that come and go, are 60 to 120 s away, at random.
+
+use super::{Choice, contender, short};
+use crate::effort::Effort;
+use crate::peers::{AnyTable, tables, throwaway_tables};
+use crate::random::Random;
+use crate::report::{Cell, Table};
+use crate::sample::{Stopwatch, interleave};
+use std::time::Duration;
+
+pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
+    let about = "One operation is the pair. Deadlines 60 to 120 s away, at random.";
+    let mut table = Table::new("W1", "arm + cancel, with so many others pending", about);
+    for &pending in effort.pending {
+        let column = table.column(&short(pending));
+        for (name, figure) in with_pending(pending, effort, choice) {
+            table.put(name, column, figure.map(Cell::ns));
+        }
+    }
+    vec![table]
+}
+
+fn with_pending(
+    pending: usize,
+    effort: &Effort,
+    choice: &Choice,
+) -> Vec<(&'static str, Option<crate::sample::Figure>)> {
+    let mut random = Random::new();
+    let others = random.many(pending, 60, 120);
+    let pairs = random.many(effort.operations, 60, 120);
+    let peers = tables().into_iter().chain(throwaway_tables());
+    let contenders = peers.filter(|peer| choice.wants(peer.name)).map(|peer| {
+        let mut table = (peer.new)();
+        table.add_all(&others);
+        contender(peer.name, {
+            let pairs = &pairs;
+            move || sample(table.as_mut(), pairs, pending)
+        })
+    });
+    interleave(contenders.collect(), effort.repetitions)
+}
+
+fn sample(table: &mut dyn AnyTable, pairs: &[Duration], pending: usize) -> f64 {
+    let watch = Stopwatch::start();
+    table.pairs(pairs);
+    let ns = watch.ns_per(pairs.len());
+    assert_eq!(table.pending(), pending, "a pair leaves nothing behind, and nothing fired");
+    ns
+}

@@ -1,0 +1,38 @@
+//! W3: a great many timers expire, spread at random over one second; the callback adds one.
+//!
+//! Peers differ in how time can be made to pass, so each row says how. In steps: the present is
+//! moved by hand, 1 ms at a time, and only the calls are measured. Caught up: all are due when
+//! the driver first looks. Real time: the timers fire as the second passes, and the CPU time of
+//! the whole process counts, sleeping and waking included.
+
+use super::{Choice, contender, short};
+use crate::effort::Effort;
+use crate::peers::expirations;
+use crate::random::Random;
+use crate::report::{Cell, Table};
+use crate::sample::interleave;
+use std::time::Duration;
+
+pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
+    let about = "Per timer, callback included.";
+    let title = format!("bulk expiry of {} timers spread over 1 s", short(effort.bulk));
+    let mut table = Table::new("W3", &title, about);
+    let column = table.column("ns per timer");
+    let mut random = Random::new();
+    let deadlines: Vec<Duration> =
+        (0..effort.bulk).map(|_| Duration::from_nanos(random.below(1_000_000_000))).collect();
+    let mut contenders = Vec::new();
+    for peer in expirations().into_iter().filter(|peer| choice.wants(peer.name)) {
+        table.note(peer.name, peer.how);
+        let deadlines = &deadlines;
+        contenders.push(contender(peer.name, move || {
+            let (fired, took) = (peer.run)(deadlines);
+            assert_eq!(fired, deadlines.len() as u64, "{}: each fires once", peer.name);
+            took.as_nanos() as f64 / deadlines.len() as f64
+        }));
+    }
+    for (name, figure) in interleave(contenders, effort.repetitions) {
+        table.put(name, column, figure.map(Cell::ns));
+    }
+    vec![table]
+}

@@ -1,0 +1,34 @@
+//! W6: bytes per pending timer, counted at the allocator.
+
+use super::{Choice, short};
+use crate::effort::Effort;
+use crate::memory::bytes_in_use;
+use crate::peers::tables;
+use crate::random::Random;
+use crate::report::{Cell, Table};
+use crate::sample::Figure;
+
+pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
+    let about = "On the heap: what the program holds more with the timers than without, a vector \
+                 of handles taken off. Handle: what the user keeps of each timer.";
+    let title = format!("bytes per pending timer, of {}", short(effort.bulk));
+    let mut table = Table::new("W6", &title, about);
+    let (heap, handle) = (table.column("heap"), table.column("handle"));
+    let after = Random::new().many(effort.bulk, 60, 120);
+    for peer in tables().into_iter().filter(|peer| choice.wants(peer.name)) {
+        let mut timers = (peer.new)();
+        let before = bytes_in_use();
+        timers.add_all(&after);
+        let grown = bytes_in_use() - before;
+        assert_eq!(timers.pending(), after.len());
+        let handles = peer.handle_bytes * after.len().next_power_of_two();
+        let each = (grown - handles as f64) / after.len() as f64;
+        table.put(peer.name, heap, bytes(each));
+        table.put(peer.name, handle, bytes(peer.handle_bytes as f64));
+    }
+    vec![table]
+}
+
+fn bytes(count: f64) -> Option<Cell> {
+    Figure::of(vec![count]).map(|figure| Cell { figure, unit: "B" })
+}

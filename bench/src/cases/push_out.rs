@@ -1,0 +1,124 @@
+//! W2: push the deadline of a random pending timer out.
+//!
+//! What a server does with an idle timeout on every request. Each push adds up to 10 s to the
+//! timer's own deadline. Beside it stands what nobody can beat: a bare read and write of a
+//! random 64-byte node.
+
+use super::{Choice, contender, short};
+use crate::effort::Effort;
+use crate::peers::{AnyTable, tables};
+use crate::random::Random;
+use crate::report::{Cell, Table};
+use crate::sample::{Figure, Stopwatch, interleave};
+use std::cell::RefCell;
+use std::time::Duration;
+
+pub const TOUCH: &str = "(bare touch of a random 64 B node)";
+
+pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
+    let about = "Deadlines 60 to 120 s away at first; each push adds up to 10 s. Timers are \
+                 reached through a vector of handles.";
+    let mut table = Table::new("W2", "push out a random pending deadline, of so many", about);
+    for &pending in effort.pending {
+        let column = table.column(&short(pending));
+        for (name, figure) in of_pending(pending, effort, choice) {
+            table.put(name, column, figure.map(Cell::ns));
+        }
+    }
+    vec![table]
+}
+
+fn of_pending(
+    pending: usize,
+    effort: &Effort,
+    choice: &Choice,
+) -> Vec<(&'static str, Option<Figure>)> {
+    let plans = RefCell::new(Plans::new(pending, effort));
+    let first = plans.borrow().deadlines.clone();
+    let plans = &plans;
+    let mut contenders = Vec::new();
+    for peer in tables().into_iter().filter(|peer| choice.wants(peer.name)) {
+        let mut table = (peer.new)();
+        table.add_all(&first);
+        let mut round = 0;
+        contenders.push(contender(peer.name, move || {
+            round += 1;
+            plans.borrow_mut().go_to(round);
+            sample(table.as_mut(), &plans.borrow().plan, pending)
+        }));
+    }
+    let mut nodes = vec![Node([0; 8]); pending];
+    let mut round = 0;
+    contenders.push(contender(TOUCH, move || {
+        round += 1;
+        plans.borrow_mut().go_to(round);
+        touch(&mut nodes, &plans.borrow().plan)
+    }));
+    interleave(contenders, effort.repetitions)
+}
+
+/// What is pushed out to when: the same for all contenders in each round.
+struct Plans {
+    round: usize,
+    random: Random,
+    deadlines: Vec<Duration>,
+    plan: Vec<(u32, Duration)>,
+    operations: usize,
+}
+
+impl Plans {
+    fn new(pending: usize, effort: &Effort) -> Plans {
+        let mut random = Random::new();
+        let deadlines = random.many(pending, 60, 120);
+        Plans { round: 0, random, deadlines, plan: Vec::new(), operations: effort.operations }
+    }
+
+    /// Makes the plan of a round, if that is not the one that is here.
+    fn go_to(&mut self, round: usize) {
+        if self.round == round {
+            return;
+        }
+        self.round = round;
+        self.plan.clear();
+        for _ in 0..2 * self.operations {
+            let timer = self.random.below(self.deadlines.len() as u64) as usize;
+            self.deadlines[timer] += self.random.seconds(0, 10);
+            self.plan.push((timer as u32, self.deadlines[timer]));
+        }
+    }
+}
+
+fn sample(table: &mut dyn AnyTable, plan: &[(u32, Duration)], pending: usize) -> f64 {
+    // The other contenders have had the caches since: the first half gets them back.
+    let (before, plan) = plan.split_at(plan.len() / 2);
+    table.push_all_out(before);
+    let watch = Stopwatch::start();
+    table.push_all_out(plan);
+    let ns = watch.ns_per(plan.len());
+    assert_eq!(table.pending(), pending, "all are still pending");
+    ns
+}
+
+/// As large as a timer.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Node([u64; 8]);
+
+fn touch(nodes: &mut [Node], plan: &[(u32, Duration)]) -> f64 {
+    let (before, plan) = plan.split_at(plan.len() / 2);
+    let counts = nodes.iter().map(|node| node.0[2]).sum::<u64>();
+    touch_all(nodes, before);
+    let watch = Stopwatch::start();
+    touch_all(nodes, plan);
+    let ns = watch.ns_per(plan.len());
+    let touched = nodes.iter().map(|node| node.0[2]).sum::<u64>() - counts;
+    assert_eq!(touched, (before.len() + plan.len()) as u64);
+    ns
+}
+
+fn touch_all(nodes: &mut [Node], plan: &[(u32, Duration)]) {
+    for &(node, after) in plan {
+        nodes[node as usize].0[0] = u64::from(after.subsec_nanos());
+        nodes[node as usize].0[2] += 1;
+    }
+}

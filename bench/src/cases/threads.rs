@@ -1,0 +1,217 @@
+//! W4: two threads, each arms and cancels its own timers. W4x: one cancels what the other armed.
+//!
+//! Each thread stays on a CPU of its own. Wall time over all pairs of both threads: perfect
+//! scaling halves W1. In W4x timers travel through a ring of one producer and one consumer, and
+//! back through another one.
+
+use super::{Choice, contender};
+use crate::affinity;
+use crate::effort::Effort;
+use crate::peers::{
+    Shared, Table as _, async_io_timer, heap::LazyHeap, local, timeout, tokio_sleep, tree,
+};
+use crate::random::Random;
+use crate::report::{Cell, Table};
+use crate::sample::{Contender, interleave};
+use rtrb::RingBuffer;
+use std::sync::{Barrier, Mutex};
+use std::time::{Duration, Instant};
+
+/// How many timers are on their way at most.
+const RING: usize = 1024;
+
+pub fn run_own(effort: &Effort, choice: &Choice) -> Vec<Table> {
+    let about = "Each thread on a CPU of its own; wall time over all pairs of both.";
+    let mut table = Table::new("W4", "two threads arm + cancel their own timers", about);
+    if affinity::remember() < 2 {
+        table.skip("this program may use one CPU only");
+        return vec![table];
+    }
+    let column = table.column("ns per pair");
+    let after = Random::new().many(effort.operations, 60, 120);
+    let contenders = vec![
+        contender(local::NAME_EACH, || local_each(&after)),
+        own::<timeout::Anywhere>(&after),
+        own::<tokio_sleep::TwoWorkers>(&after),
+        own::<async_io_timer::Anywhere>(&after),
+        own::<Mutex<LazyHeap>>(&after),
+        own::<tree::LockedTree>(&after),
+    ];
+    measure(&mut table, column, contenders, effort, choice);
+    vec![table]
+}
+
+pub fn run_crossed(effort: &Effort, choice: &Choice) -> Vec<Table> {
+    let about = "Each thread on a CPU of its own; wall time per pair, hand-over included.";
+    let mut table = Table::new("W4x", "one thread cancels what the other armed", about);
+    if affinity::remember() < 2 {
+        table.skip("this program may use one CPU only");
+        return vec![table];
+    }
+    let column = table.column("ns per pair");
+    let after = Random::new().many(effort.operations, 60, 120);
+    let contenders = vec![
+        contender("(the hand-over alone)", || crossed(&Nothing, &after)),
+        crossing::<timeout::Anywhere>(&after),
+        crossing::<tokio_sleep::TwoWorkers>(&after),
+        crossing::<async_io_timer::Anywhere>(&after),
+        crossing::<Mutex<LazyHeap>>(&after),
+        crossing::<tree::LockedTree>(&after),
+    ];
+    measure(&mut table, column, contenders, effort, choice);
+    vec![table]
+}
+
+fn measure(
+    table: &mut Table,
+    column: usize,
+    mut contenders: Vec<Contender<'_>>,
+    effort: &Effort,
+    choice: &Choice,
+) {
+    contenders.retain(|contender| choice.wants(contender.name));
+    affinity::unpin();
+    for (name, figure) in interleave(contenders, effort.repetitions) {
+        table.put(name, column, figure.map(Cell::ns));
+    }
+    affinity::pin(0);
+}
+
+fn own<S: Shared>(after: &[Duration]) -> Contender<'_> {
+    let timers = S::new();
+    contender(S::NAME, move || {
+        let work = |lap: &Lap| {
+            timers.around(|| {
+                let mut timer = timers.timer();
+                lap.time(|| {
+                    for &after in after {
+                        timers.arm(&mut timer, after);
+                        timers.cancel(&mut timer);
+                    }
+                })
+            })
+        };
+        both(&work, &work) / (2 * after.len()) as f64
+    })
+}
+
+/// Nothing is shared, so nothing can be in the way.
+fn local_each(after: &[Duration]) -> f64 {
+    let work = |lap: &Lap| {
+        let mut table = local::Local::new();
+        let lap = lap.time(|| after.iter().for_each(|&after| table.pair(after)));
+        assert_eq!(table.pending(), 0);
+        lap
+    };
+    both(&work, &work) / (2 * after.len()) as f64
+}
+
+/// Where two threads meet, so that both are measured while both run.
+struct Lap(Barrier);
+
+impl Lap {
+    fn time(&self, work: impl FnOnce()) -> (Instant, Instant) {
+        self.0.wait();
+        let began = Instant::now();
+        work();
+        (began, Instant::now())
+    }
+}
+
+type Work<'a> = &'a (dyn Fn(&Lap) -> (Instant, Instant) + Sync);
+
+/// Runs two threads at once. Wall time from when the first began to when the last ended, in ns.
+fn both(one: Work<'_>, other: Work<'_>) -> f64 {
+    let lap = Lap(Barrier::new(2));
+    let (one, other) = std::thread::scope(|scope| {
+        let lap = &lap;
+        let threads = [one, other].into_iter().enumerate().map(|(nth, work)| {
+            scope.spawn(move || {
+                affinity::pin(nth);
+                work(lap)
+            })
+        });
+        let mut laps = threads
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|thread| thread.join().expect("its assertions hold"));
+        (laps.next().expect("two of them"), laps.next().expect("two of them"))
+    });
+    one.1.max(other.1).duration_since(one.0.min(other.0)).as_nanos() as f64
+}
+
+fn crossing<S: Shared>(after: &[Duration]) -> Contender<'_> {
+    let timers = S::new();
+    contender(S::NAME, move || crossed(&timers, after))
+}
+
+fn crossed<S: Shared>(timers: &S, after: &[Duration]) -> f64 {
+    let (armed_in, armed_out) = RingBuffer::new(RING);
+    let (mut spare_in, spare_out) = RingBuffer::new(RING);
+    for _ in 0..RING {
+        spare_in.push(timers.timer()).unwrap_or_else(|_| unreachable!("the ring has room"));
+    }
+    let (spares, armed) = (Mutex::new((spare_out, armed_in)), Mutex::new((armed_out, spare_in)));
+    let arm = |lap: &Lap| {
+        let (spares, armed) = &mut *spares.lock().expect("its one user");
+        timers.around(|| {
+            lap.time(|| {
+                for &after in after {
+                    let mut timer = wait_for(|| spares.pop().ok());
+                    timers.arm(&mut timer, after);
+                    // There is as much room as there are timers.
+                    let _ = armed.push(timer);
+                }
+            })
+        })
+    };
+    let cancel = |lap: &Lap| {
+        let (armed, spares) = &mut *armed.lock().expect("its one user");
+        timers.around(|| {
+            lap.time(|| {
+                for _ in after {
+                    let mut timer = wait_for(|| armed.pop().ok());
+                    timers.cancel(&mut timer);
+                    let _ = spares.push(timer);
+                }
+            })
+        })
+    };
+    both(&arm, &cancel) / after.len() as f64
+}
+
+fn wait_for<T>(mut next: impl FnMut() -> Option<T>) -> T {
+    let mut rounds = 0;
+    loop {
+        if let Some(next) = next() {
+            return next;
+        }
+        rounds += 1;
+        // On a shared machine the other thread may not be running.
+        if rounds % 1000 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+    }
+}
+
+/// What handing a word over and back costs by itself.
+struct Nothing;
+
+impl Shared for Nothing {
+    const NAME: &'static str = "nothing";
+    type Timer = Box<u64>;
+
+    fn new() -> Nothing {
+        Nothing
+    }
+
+    fn timer(&self) -> Box<u64> {
+        Box::new(0)
+    }
+
+    fn arm(&self, timer: &mut Box<u64>, after: Duration) {
+        **timer = u64::from(after.subsec_nanos());
+    }
+
+    fn cancel(&self, timer: &mut Box<u64>) {
+        **timer = 0;
+    }
+}

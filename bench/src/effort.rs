@@ -1,0 +1,48 @@
+//! How much is measured.
+
+use std::time::Duration;
+
+/// Everything that decides how long a run takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Samples of each figure.
+    pub repetitions: usize,
+    /// Operations a sample.
+    pub operations: usize,
+    /// How many timers are pending in W1 and W2.
+    pub pending: &'static [usize],
+    /// How many timers expire in W3 and are weighed in W6.
+    pub bulk: usize,
+    /// How many timers run in W5, for how long, and how often.
+    pub lateness: (usize, Duration, usize),
+}
+
+impl Effort {
+    /// A few minutes.
+    pub const FULL: Effort = Effort {
+        repetitions: 9,
+        operations: 200_000,
+        pending: &[1_000, 100_000, 1_000_000],
+        bulk: 1_000_000,
+        lateness: (1_000, Duration::from_secs(3), 3),
+    };
+
+    /// Under a minute. Still the median of seven, of fewer operations each.
+    pub const QUICK: Effort = Effort {
+        repetitions: 7,
+        operations: 40_000,
+        pending: &[1_000, 100_000],
+        bulk: 100_000,
+        lateness: (1_000, Duration::from_secs(1), 1),
+    };
+
+    /// A moment: for tests, which keep the benches from rotting.
+    #[cfg(test)]
+    pub const TINY: Effort = Effort {
+        repetitions: 2,
+        operations: 50,
+        pending: &[20],
+        bulk: 200,
+        lateness: (20, Duration::from_millis(100), 1),
+    };
+}

@@ -1,0 +1,97 @@
+//! What W5 notes: how late timers were, and what being on time cost.
+
+use crate::random::Random;
+use crate::sample::process_time;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What came of one run.
+#[derive(Clone, Copy, Debug)]
+pub struct Latencies {
+    pub p50_us: f64,
+    pub p99_us: f64,
+    pub max_us: f64,
+    pub early: u64,
+    pub fired_per_s: f64,
+    pub wakeups_per_s: f64,
+    pub cpu_percent: f64,
+    pub fired: u64,
+}
+
+/// Collects latenesses, in ns.
+#[derive(Default)]
+pub struct Recorder {
+    late: Vec<u64>,
+    early: u64,
+}
+
+impl Recorder {
+    pub fn shared() -> Arc<Mutex<Recorder>> {
+        Arc::new(Mutex::new(Recorder { late: Vec::with_capacity(1 << 20), early: 0 }))
+    }
+
+    /// A timer that was due then has fired now.
+    pub fn note(&mut self, due: Instant, now: Instant) {
+        // A microsecond is what two clocks may differ by; peers' early ones are off by 0.5 ms.
+        self.early += u64::from(due.saturating_duration_since(now) > Duration::from_micros(1));
+        self.late.push(now.saturating_duration_since(due).as_nanos() as u64);
+    }
+}
+
+/// Wall time, CPU time and wakeups of a stretch of a run.
+pub struct Watch {
+    wall: Instant,
+    cpu: Duration,
+    wakeups: u64,
+}
+
+impl Watch {
+    /// Lets things settle, throws away what was recorded, and begins.
+    pub fn warmed_up(recorder: &Arc<Mutex<Recorder>>) -> Watch {
+        std::thread::sleep(Duration::from_millis(50));
+        let mut recorder = recorder.lock().expect("nothing panics under this lock");
+        recorder.late.clear();
+        recorder.early = 0;
+        Watch { wall: Instant::now(), cpu: process_time(), wakeups: wakeups() }
+    }
+
+    pub fn finish(self, recorder: &Arc<Mutex<Recorder>>) -> Latencies {
+        let wall = self.wall.elapsed().as_secs_f64();
+        let cpu = process_time().saturating_sub(self.cpu).as_secs_f64();
+        let wakeups = wakeups().saturating_sub(self.wakeups);
+        let mut recorder = recorder.lock().expect("nothing panics under this lock");
+        let early = recorder.early;
+        let late = &mut recorder.late;
+        late.sort_unstable();
+        let at = |part: f64| {
+            let place = ((late.len() as f64 - 1.0) * part).max(0.0) as usize;
+            late.get(place).map_or(f64::NAN, |&ns| ns as f64 / 1e3)
+        };
+        Latencies {
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            max_us: at(1.0),
+            early,
+            fired_per_s: late.len() as f64 / wall,
+            wakeups_per_s: wakeups as f64 / wall,
+            cpu_percent: 100.0 * cpu / wall,
+            fired: late.len() as u64,
+        }
+    }
+}
+
+/// 1 to 10 ms.
+pub fn next_delay(random: &mut Random) -> Duration {
+    Duration::from_nanos(1_000_000 + random.below(9_000_000))
+}
+
+/// How often a thread of this process went to sleep by itself, and so was woken.
+fn wakeups() -> u64 {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
+    let of_task = |task: std::fs::DirEntry| {
+        let status = std::fs::read_to_string(task.path().join("status")).ok()?;
+        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"))?;
+        line.split_whitespace().last()?.parse::<u64>().ok()
+    };
+    tasks.flatten().filter_map(of_task).sum()
+}

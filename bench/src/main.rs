@@ -1,0 +1,140 @@
+//! Tickless and its peers, side by side.
+//!
+//! All contenders of a case are measured in one run, in turn, and each figure is the median of
+//! several samples with their spread, and a multiple of an uncontended atomic add in the same
+//! run: figures in ns are worth little elsewhere, ratios a little more. What the operations
+//! come to is asserted; how long they take is reported.
+
+mod affinity;
+mod cases;
+mod effort;
+mod latency;
+mod machine;
+mod memory;
+mod peers;
+mod random;
+mod report;
+mod sample;
+mod targets;
+
+use cases::{CASES, Choice};
+use clap::Parser;
+use effort::Effort;
+use machine::Machine;
+use report::Report;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Measures Tickless and its peers side by side.
+#[derive(Parser)]
+struct Options {
+    /// Under a minute: fewer timers, fewer operations.
+    #[arg(long)]
+    quick: bool,
+    /// Only these cases: W1, W2, W3, W4, W4x, W5, W6, clocks, syscalls.
+    #[arg(long, value_name = "CASE", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only contenders with this in their name.
+    #[arg(long, value_name = "TEXT")]
+    peer: Option<String>,
+    /// Writes everything to this file as JSON too.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Puts the tables into this file, between its two `<!-- bench: ... -->` lines.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let unknown = options.only.iter().find(|only| !CASES.iter().any(|case| is(case.id, only)));
+    if let Some(unknown) = unknown {
+        let known: Vec<&str> = CASES.iter().map(|case| case.id).collect();
+        eprintln!("there is no case {unknown}; the cases are {}", known.join(", "));
+        return ExitCode::FAILURE;
+    }
+    let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
+    let report = run(&effort, &options.only, &Choice { peer: options.peer.clone() });
+    print!("{}", report.markdown());
+    match write(&report, options.json.as_deref(), options.markdown.as_deref()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is(id: &str, only: &str) -> bool {
+    id.eq_ignore_ascii_case(only)
+}
+
+fn run(effort: &Effort, only: &[String], choice: &Choice) -> Report {
+    let machine = Machine::here();
+    // What starts threads does so before this thread stays on one CPU, so that they do not.
+    peers::async_io_timer::warm_up();
+    peers::timeout::TIMERS.now();
+    affinity::pin(0);
+    let mut tables = Vec::new();
+    for case in CASES.iter().filter(|case| only.is_empty() || only.iter().any(|o| is(case.id, o))) {
+        for table in (case.run)(effort, choice) {
+            eprintln!("{}", table.markdown(sample::unit()));
+            tables.push(table);
+        }
+    }
+    let unit_ns = sample::unit();
+    let targets = targets::judge(&tables, unit_ns);
+    Report { machine, unit_ns, tables, targets }
+}
+
+fn write(report: &Report, json: Option<&Path>, markdown: Option<&Path>) -> Result<(), String> {
+    if let Some(path) = json {
+        let text = serde_json::to_string_pretty(report).map_err(|e| e.to_string())?;
+        std::fs::write(path, text + "\n").map_err(|e| cannot("write", path, &e))?;
+    }
+    if let Some(path) = markdown {
+        let text = std::fs::read_to_string(path).map_err(|e| cannot("read", path, &e))?;
+        let text = between_marks(&text, &report.markdown())
+            .ok_or_else(|| format!("{} has no lines {BEGIN} and {END}", path.display()))?;
+        std::fs::write(path, text).map_err(|e| cannot("write", path, &e))?;
+    }
+    Ok(())
+}
+
+const BEGIN: &str = "<!-- bench: begin -->\n";
+const END: &str = "<!-- bench: end -->\n";
+
+fn between_marks(text: &str, tables: &str) -> Option<String> {
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n{tables}\n{END}{after}"))
+}
+
+fn cannot(what: &str, path: &Path, error: &std::io::Error) -> String {
+    format!("cannot {what} {}: {error}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the benches do not rot. Method: everything, tiny; their own assertions decide.
+    #[test]
+    fn every_case_runs() {
+        let report = run(&Effort::TINY, &[], &Choice::default());
+        assert_eq!(report.tables.len(), CASES.len());
+        let text = report.markdown();
+        for case in CASES {
+            assert!(text.contains(&format!("### {}: ", case.id)), "{} is shown", case.id);
+        }
+        serde_json::to_string(&report).expect("a report has a JSON form");
+    }
+
+    #[test]
+    fn only_what_is_between_the_marks_is_replaced() {
+        let text = format!("a\n{BEGIN}old\n{END}b\n");
+        let replaced = between_marks(&text, "new").expect("both marks are there");
+        assert_eq!(replaced, format!("a\n{BEGIN}\nnew\n{END}b\n"));
+        assert_eq!(between_marks("a\n", "new"), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! tokio's `Sleep`: a wheel behind one mutex per runtime, and wakers instead of callbacks.
+//!
+//! The runtimes here have time but no I/O, so that waking a driver is no system call: the
+//! cheapest form.
+
+use super::{Expire, Shared, Sleeper, Table};
+use crate::latency::{Latencies, Recorder, Watch, next_delay};
+use crate::random::Random;
+use crate::sample::Stopwatch;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+/// A current-thread runtime that nobody blocks in while it is measured.
+pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    Builder::new_current_thread().enable_time().build().expect("a runtime without I/O")
+});
+
+pub struct Sleeps {
+    now: Instant,
+    sleeps: Vec<Pin<Box<Sleep>>>,
+}
+
+fn register(sleep: Pin<&mut Sleep>) {
+    let polled = sleep.poll(&mut Context::from_waker(Waker::noop()));
+    debug_assert!(polled.is_pending());
+}
+
+impl Table for Sleeps {
+    const NAME: &'static str = "tokio `Sleep`, current thread";
+
+    fn new() -> Sleeps {
+        Sleeps { now: Instant::now(), sleeps: Vec::new() }
+    }
+
+    fn around<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        let _entered = RUNTIME.enter();
+        f(self)
+    }
+
+    fn settle(&mut self) {
+        // Lets the driver see what is pending, as it would between two tasks.
+        RUNTIME.block_on(async { sleep(Duration::from_millis(1)).await });
+    }
+
+    fn add(&mut self, after: Duration) {
+        let mut sleep = Box::pin(sleep_until(self.now + after));
+        register(sleep.as_mut());
+        self.sleeps.push(sleep);
+    }
+
+    fn pair(&mut self, after: Duration) {
+        let sleep = std::pin::pin!(sleep_until(self.now + after));
+        register(sleep);
+    }
+
+    fn push_out(&mut self, timer: usize, after: Duration) {
+        let sleep = &mut self.sleeps[timer];
+        sleep.as_mut().reset(self.now + after);
+        register(sleep.as_mut());
+    }
+
+    fn pending(&mut self) -> usize {
+        self.sleeps.iter().filter(|sleep| !sleep.is_elapsed()).count()
+    }
+
+    fn handle_bytes() -> usize {
+        // The 112 bytes of a `Sleep` itself lie on the heap here.
+        size_of::<Pin<Box<Sleep>>>()
+    }
+}
+
+/// For two threads: a multi-thread runtime with as many workers.
+pub struct TwoWorkers {
+    runtime: Runtime,
+    now: Instant,
+}
+
+impl Shared for TwoWorkers {
+    const NAME: &'static str = "tokio `Sleep`, 2 workers";
+    type Timer = Pin<Box<Option<Sleep>>>;
+
+    fn new() -> TwoWorkers {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build();
+        TwoWorkers { runtime: runtime.expect("two threads"), now: Instant::now() }
+    }
+
+    fn around<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _entered = self.runtime.enter();
+        f()
+    }
+
+    fn timer(&self) -> Self::Timer {
+        Box::pin(None)
+    }
+
+    fn arm(&self, timer: &mut Self::Timer, after: Duration) {
+        timer.set(Some(sleep_until(self.now + after)));
+        if let Some(sleep) = timer.as_mut().as_pin_mut() {
+            register(sleep);
+        }
+    }
+
+    fn cancel(&self, timer: &mut Self::Timer) {
+        timer.set(None);
+    }
+}
+
+pub const CAUGHT_UP: &str = "all due when the driver looks, one thread";
+pub const EXPIRE: Expire = Expire { name: Sleeps::NAME, how: CAUGHT_UP, run: expire };
+
+/// A waker that counts: the callback.
+#[derive(Default)]
+pub struct Count(pub AtomicU64);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
+
+fn expire(after: &[Duration]) -> (u64, Duration) {
+    let entered = RUNTIME.enter();
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&count));
+    let base = Instant::now() + Duration::from_millis(2);
+    let arm = |&after| {
+        let mut sleep = Box::pin(sleep_until(base + after));
+        assert_eq!(sleep.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending);
+        sleep
+    };
+    let sleeps: Vec<Pin<Box<Sleep>>> = after.iter().map(arm).collect();
+    std::thread::sleep(
+        (base + Duration::from_millis(1010)).saturating_duration_since(Instant::now()),
+    );
+    drop(entered);
+    let watch = Stopwatch::start();
+    RUNTIME.block_on(async { sleep(Duration::from_millis(1)).await });
+    let took = watch.elapsed();
+    drop(sleeps);
+    (count.0.load(Ordering::Relaxed), took)
+}
+
+pub const SLEEPER: Sleeper = Sleeper { name: "tokio `sleep_until`, 1 worker", run: run_sleepers };
+
+fn run_sleepers(count: usize, run: Duration) -> Latencies {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_time().build();
+    let runtime = runtime.expect("one thread");
+    let recorder = Recorder::shared();
+    for nth in 0..count {
+        let recorder = Arc::clone(&recorder);
+        let mut random = Random::seeded(nth as u64);
+        runtime.spawn(async move {
+            loop {
+                let due = std::time::Instant::now() + next_delay(&mut random);
+                sleep_until(due.into()).await;
+                let now = std::time::Instant::now();
+                recorder.lock().expect("no task panics").note(due, now);
+            }
+        });
+    }
+    let watch = Watch::warmed_up(&recorder);
+    std::thread::sleep(run);
+    let latencies = watch.finish(&recorder);
+    runtime.shutdown_background();
+    latencies
+}

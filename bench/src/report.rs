@@ -1,0 +1,164 @@
+//! What was measured, as Markdown for people and as JSON for programs.
+
+use crate::machine::Machine;
+use crate::sample::Figure;
+use crate::targets::Verdict;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Everything that one run found out.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub machine: Machine,
+    /// An uncontended atomic add in the same run, ns.
+    pub unit_ns: Figure,
+    pub tables: Vec<Table>,
+    pub targets: Vec<Verdict>,
+}
+
+/// One case: a row for each contender.
+#[derive(Debug, Serialize)]
+pub struct Table {
+    pub case: &'static str,
+    pub title: String,
+    pub about: &'static str,
+    /// Why there is nothing in it.
+    pub skipped: Option<&'static str>,
+    pub columns: Vec<String>,
+    pub rows: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub name: &'static str,
+    /// How it was measured, where that differs from row to row.
+    pub note: Option<&'static str>,
+    pub cells: Vec<Option<Cell>>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Cell {
+    pub figure: Figure,
+    pub unit: &'static str,
+}
+
+impl Cell {
+    pub fn ns(figure: Figure) -> Cell {
+        Cell { figure, unit: "ns" }
+    }
+}
+
+impl Table {
+    pub fn new(case: &'static str, title: &str, about: &'static str) -> Table {
+        let (columns, rows) = (Vec::new(), Vec::new());
+        Table { case, title: title.to_string(), about, skipped: None, columns, rows }
+    }
+
+    /// Adds a column. Returns its place.
+    pub fn column(&mut self, name: &str) -> usize {
+        self.columns.push(name.to_string());
+        self.columns.len() - 1
+    }
+
+    pub fn put(&mut self, row: &'static str, column: usize, cell: Option<Cell>) {
+        let width = self.columns.len();
+        let cells = &mut self.row(row).cells;
+        cells.resize(cells.len().max(width), None);
+        cells[column] = cell;
+    }
+
+    pub fn note(&mut self, row: &'static str, note: &'static str) {
+        self.row(row).note = Some(note);
+    }
+
+    pub fn skip(&mut self, why: &'static str) {
+        self.skipped = Some(why);
+    }
+
+    /// What stands in a cell.
+    pub fn cell(&self, row: &str, column: &str) -> Option<Cell> {
+        let row = self.rows.iter().find(|r| r.name == row)?;
+        let column = self.columns.iter().position(|c| c == column)?;
+        *row.cells.get(column)?
+    }
+
+    fn row(&mut self, name: &'static str) -> &mut Row {
+        let place = self.rows.iter().position(|row| row.name == name).unwrap_or_else(|| {
+            self.rows.push(Row { name, note: None, cells: Vec::new() });
+            self.rows.len() - 1
+        });
+        &mut self.rows[place]
+    }
+
+    pub fn markdown(&self, unit: Figure) -> String {
+        let mut text = format!("### {}: {}\n\n", self.case, self.title);
+        if let Some(why) = self.skipped {
+            return text + &format!("Skipped: {why}.\n");
+        }
+        let noted = self.rows.iter().any(|row| row.note.is_some());
+        let notes = if noted { " how |" } else { "" };
+        let line = if noted { "---|" } else { "" };
+        let _ = writeln!(text, "{}\n", self.about);
+        let _ = writeln!(text, "| |{notes} {} |", self.columns.join(" | "));
+        let _ = writeln!(text, "|---|{line}{}", "--:|".repeat(self.columns.len()));
+        for row in &self.rows {
+            let _ = write!(text, "| {} |", row.name);
+            if noted {
+                let _ = write!(text, " {} |", row.note.unwrap_or_default());
+            }
+            for cell in &row.cells {
+                let _ = write!(text, " {} |", cell.map_or("-".into(), |cell| cell.text(unit)));
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+impl Cell {
+    fn text(self, unit: Figure) -> String {
+        let Cell { figure: Figure { median, least, most, samples }, unit: name } = self;
+        let value = if name == "ns" { number(median) } else { with_unit(median, name) };
+        if samples < 2 {
+            return value;
+        }
+        let spread = format!("{value} ({}..{})", number(least), number(most));
+        if name == "ns" { format!("{spread} {:.1}x", median / unit.median) } else { spread }
+    }
+}
+
+/// As many digits as mean something.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        v if v < 0.01 => format!("{value:.1e}"),
+        v if v < 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+fn with_unit(value: f64, unit: &str) -> String {
+    match unit {
+        "%" | "/s" => format!("{}{unit}", number(value)),
+        "" => number(value),
+        _ => format!("{} {unit}", number(value)),
+    }
+}
+
+impl Report {
+    pub fn markdown(&self) -> String {
+        let Figure { median, least, most, .. } = self.unit_ns;
+        let mut text = format!("{}\n", self.machine.markdown());
+        let _ = writeln!(
+            text,
+            "A cell is the median of the samples, in ns unless it says otherwise, their least and \
+             most, and the median as a multiple of an uncontended atomic add, which took \
+             {median:.2} ns ({least:.2}..{most:.2}) in this run.\n"
+        );
+        text.push_str(&Verdict::markdown(&self.targets, self.unit_ns));
+        for table in &self.tables {
+            let _ = write!(text, "\n{}", table.markdown(self.unit_ns));
+        }
+        text
+    }
+}

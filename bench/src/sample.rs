@@ -1,0 +1,104 @@
+//! Samples of one figure, and how they are taken: in turn, so that a disturbance of the machine
+//! hits all contenders alike.
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The median of some samples and their spread.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Figure {
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
+    pub samples: usize,
+}
+
+impl Figure {
+    /// `None` of no samples.
+    pub fn of(mut samples: Vec<f64>) -> Option<Figure> {
+        samples.sort_by(f64::total_cmp);
+        let (&least, &most) = (samples.first()?, samples.last()?);
+        Some(Figure { median: samples[samples.len() / 2], least, most, samples: samples.len() })
+    }
+}
+
+/// Something that is measured again and again; each call gives one sample.
+pub struct Contender<'a> {
+    pub name: &'static str,
+    pub sample: Box<dyn FnMut() -> f64 + 'a>,
+}
+
+/// All samples of the unit that were taken in this run.
+static UNITS: Mutex<Vec<f64>> = Mutex::new(Vec::new());
+
+/// Takes a sample of each contender in turn, and one of the unit, `repetitions` times.
+pub fn interleave(
+    mut contenders: Vec<Contender<'_>>,
+    repetitions: usize,
+) -> Vec<(&'static str, Option<Figure>)> {
+    let mut samples: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
+    for _ in 0..repetitions {
+        unit_sample();
+        for (contender, samples) in contenders.iter_mut().zip(&mut samples) {
+            samples.push((contender.sample)());
+        }
+    }
+    let names = contenders.iter().map(|contender| contender.name);
+    names.zip(samples.into_iter().map(Figure::of)).collect()
+}
+
+/// The unit of this run: an uncontended atomic add, in ns.
+pub fn unit() -> Figure {
+    if units().is_empty() {
+        unit_sample();
+    }
+    Figure::of(units().clone()).unwrap_or_else(|| unreachable!("a sample was just taken"))
+}
+
+fn unit_sample() {
+    const ADDS: u64 = 100_000;
+    let word = AtomicU64::new(0);
+    let watch = Stopwatch::start();
+    for _ in 0..ADDS {
+        black_box(&word).fetch_add(1, Ordering::SeqCst);
+    }
+    let ns = watch.ns_per(ADDS as usize);
+    assert_eq!(word.into_inner(), ADDS);
+    units().push(ns);
+}
+
+fn units() -> std::sync::MutexGuard<'static, Vec<f64>> {
+    UNITS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// CPU time of the calling thread: what other processes do to a shared machine counts only as
+/// far as it disturbs caches and clock rates.
+pub struct Stopwatch(Duration);
+
+impl Stopwatch {
+    pub fn start() -> Stopwatch {
+        Stopwatch(cpu_time(ClockId::ThreadCPUTime))
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        cpu_time(ClockId::ThreadCPUTime).saturating_sub(self.0)
+    }
+
+    pub fn ns_per(&self, operations: usize) -> f64 {
+        self.elapsed().as_nanos() as f64 / operations as f64
+    }
+}
+
+/// CPU time of all threads of this process.
+pub fn process_time() -> Duration {
+    cpu_time(ClockId::ProcessCPUTime)
+}
+
+fn cpu_time(clock: ClockId) -> Duration {
+    let now = clock_gettime(clock);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}

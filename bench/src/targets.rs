@@ -1,0 +1,130 @@
+//! What was to be reached, beside what was.
+//!
+//! The limits were set on a machine where an uncontended atomic add takes 3.6 ns. So each limit
+//! in ns is judged twice: as it stands, and as a multiple of that add, measured in the same run.
+
+use crate::report::{Table, number};
+use crate::sample::Figure;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// An atomic add on the machine that the limits were set on, ns.
+const UNIT_NS: f64 = 3.6;
+
+struct Target {
+    what: &'static str,
+    case: &'static str,
+    row: &'static str,
+    column: &'static str,
+    limit: f64,
+}
+
+const LOCAL: &str = "**LocalTimers**";
+const SHARED: &str = "**Timeout**, `start_from(now, d)`";
+const PRECISE: &str = "**HrTimer**, no slack";
+const SLACK: &str = "**HrTimer**, 1 ms slack";
+
+const fn target(
+    what: &'static str,
+    case: &'static str,
+    row: &'static str,
+    column: &'static str,
+    limit: f64,
+) -> Target {
+    Target { what, case, row, column, limit }
+}
+
+const TARGETS: &[Target] = &[
+    target("arm + cancel, 1k pending", "W1", LOCAL, "1k", 9.0),
+    target("arm + cancel, 100k pending", "W1", LOCAL, "100k", 9.0),
+    target("arm + cancel, 1M pending", "W1", LOCAL, "1M", 9.0),
+    target("arm + cancel, 1k pending", "W1", SHARED, "1k", 20.0),
+    target("arm + cancel, 100k pending", "W1", SHARED, "100k", 20.0),
+    target("arm + cancel, 1M pending", "W1", SHARED, "1M", 20.0),
+    target("the same, 2 threads", "W4", SHARED, "ns per pair", 11.0),
+    target("push out, 100k pending", "W2", LOCAL, "100k", 18.0),
+    target("push out, 100k pending", "W2", SHARED, "100k", 30.0),
+    target("push out, 1M pending", "W2", LOCAL, "1M", 30.0),
+    target("push out, 1M pending", "W2", SHARED, "1M", 45.0),
+    target("bulk expiry", "W3", LOCAL, "ns per timer", 20.0),
+    target("bulk expiry", "W3", "**Timeout**, by hand", "ns per timer", 35.0),
+    target("bulk expiry", "W3", "**Timeout**, by its driver", "ns per timer", 35.0),
+    target("lateness, p50", "W5", PRECISE, "p50", 5.0),
+    target("lateness, p99", "W5", PRECISE, "p99", 15.0),
+    target("CPU of the same", "W5", PRECISE, "CPU", 28.0),
+    target("CPU with slack", "W5", SLACK, "CPU", 5.0),
+    target("memory", "W6", LOCAL, "heap", 64.0),
+    target("memory", "W6", SHARED, "heap", 64.0),
+    target("system calls per arming", "syscalls", "**Timeout**", "calls per arming", 0.001),
+];
+
+/// A target and what was measured.
+#[derive(Debug, Serialize)]
+pub struct Verdict {
+    what: &'static str,
+    row: &'static str,
+    limit: f64,
+    measured: f64,
+    unit: &'static str,
+    met: bool,
+    /// Judged by multiples of an atomic add; `None` where that makes no sense.
+    met_as_ratio: Option<bool>,
+}
+
+/// Judges every target whose case was run.
+pub fn judge(tables: &[Table], unit: Figure) -> Vec<Verdict> {
+    let judged = TARGETS.iter().filter_map(|target| {
+        let table = tables.iter().find(|table| table.case == target.case)?;
+        let cell = table.cell(target.row, target.column)?;
+        let measured = cell.figure.median;
+        let ratio = (cell.unit == "ns").then(|| measured / unit.median <= target.limit / UNIT_NS);
+        Some(Verdict {
+            what: target.what,
+            row: target.row,
+            limit: target.limit,
+            measured,
+            unit: cell.unit,
+            met: measured <= target.limit,
+            met_as_ratio: ratio,
+        })
+    });
+    judged.collect()
+}
+
+impl Verdict {
+    /// A table of them; empty if there are none.
+    pub fn markdown(verdicts: &[Verdict], unit: Figure) -> String {
+        if verdicts.is_empty() {
+            return String::new();
+        }
+        let mut text = String::from(
+            "### What was to be reached\n\n\
+             | | | limit | measured | met | as a ratio: limit | measured | met |\n\
+             |---|---|--:|--:|---|--:|--:|---|\n",
+        );
+        for verdict in verdicts {
+            let Verdict { what, row, limit, measured, unit: name, met, met_as_ratio } = verdict;
+            let met = yes_no(*met);
+            let (limit_text, measured_text) = (number(*limit), number(*measured));
+            let _ = write!(
+                text,
+                "| {what} | {row} | {limit_text} {name} | {measured_text} {name} | {met} |"
+            );
+            let _ = match met_as_ratio {
+                Some(met) => writeln!(
+                    text,
+                    " {:.1}x | {:.1}x | {} |",
+                    limit / UNIT_NS,
+                    measured / unit.median,
+                    yes_no(*met)
+                ),
+                None => writeln!(text, " | | |"),
+            };
+        }
+        text
+    }
+}
+
+fn yes_no(met: bool) -> &'static str {
+    if met { "yes" } else { "**no**" }
+}

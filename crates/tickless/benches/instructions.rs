@@ -1,0 +1,189 @@
+//! How many instructions the hot operations take: exact where wall time is noise.
+//!
+//! `cargo bench -p tickless --bench instructions`, or `ci/benches.sh`. Needs valgrind and nothing
+//! else; where that is missing it says so and passes. (gungraun does the same with 24 crates and
+//! a runner of its own, whose build takes minutes.) Without `--bench` every operation runs once,
+//! so that this cannot rot.
+//!
+//! The thread-safe types have one base here: under valgrind there are no restartable sequences
+//! to ask for the CPU.
+
+use std::hint::black_box;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+use tickless::{Key, LocalTimers, Ns, Timeout, Timers};
+
+/// Operations a figure is the mean of.
+const OPERATIONS: u64 = 1_000;
+/// How far a deadline is pushed out.
+const PUSH: Duration = Duration::from_secs(10);
+const START: Ns = Ns::from_secs(1);
+
+/// What is counted: a function's name, and how it is called once everything is set up.
+const COUNTED: &[(&str, fn())] = &[
+    ("local_pair", || local_pair(&mut Local::with_pending(OPERATIONS))),
+    ("local_push_out", || local_push_out(&mut Local::with_pending(OPERATIONS))),
+    ("local_next_event", || local_next_event(&mut Local::with_pending(OPERATIONS))),
+    ("local_empty_advance", || local_empty_advance(&mut Local::with_pending(OPERATIONS))),
+    ("local_expiry", || local_expiry(&mut Local::with_pending(OPERATIONS))),
+    ("timeout_pair", || timeout_pair(&mut Shared::with_pending(OPERATIONS))),
+    ("timeout_push_out", || timeout_push_out(&mut Shared::with_pending(OPERATIONS))),
+];
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    match (args.next().as_deref(), args.next()) {
+        (Some("--run"), Some(name)) => {
+            COUNTED.iter().filter(|counted| counted.0 == name).for_each(|counted| counted.1());
+        }
+        (Some("--bench"), _) => return count(),
+        _ => COUNTED.iter().for_each(|counted| counted.1()),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Runs each function in a valgrind of its own and shows what it took.
+fn count() -> ExitCode {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("SKIPPED: instruction counts: valgrind is not installed");
+        return ExitCode::SUCCESS;
+    }
+    for (name, _) in COUNTED {
+        match instructions(name) {
+            Ok(total) => println!("{name:24} {:8.1} instructions", total / OPERATIONS as f64),
+            Err(why) => {
+                eprintln!("{name}: {why}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Instructions inside one function, and whatever it calls.
+fn instructions(name: &str) -> Result<f64, String> {
+    let this = std::env::current_exe().map_err(|e| e.to_string())?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
+        .arg(format!("--toggle-collect=instructions::{name}"))
+        .arg(this)
+        .args(["--run", name])
+        .output()
+        .map_err(|e| e.to_string())?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let total = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
+    match total {
+        Some(total) if total > 0.0 => Ok(total),
+        _ => Err(format!("valgrind counted nothing:\n{text}")),
+    }
+}
+
+/// Local timers, so many of them pending, and one that is not.
+struct Local {
+    /// One for each operation, so that making them up is not counted.
+    after: Vec<Duration>,
+    timers: LocalTimers<u64>,
+    keys: Vec<Key>,
+    spare: Key,
+}
+
+impl Local {
+    fn with_pending(pending: u64) -> Local {
+        let mut timers = LocalTimers::new(START);
+        let spare = timers.insert(0).expect("room for one");
+        let keys = (0..pending).map(|nth| {
+            let key = timers.insert(nth).expect("room for one more");
+            timers.start(key, after(nth)).expect("just inserted");
+            key
+        });
+        let keys = keys.collect();
+        Local { after: deadlines(), timers, keys, spare }
+    }
+}
+
+/// Thread-safe timers on one base, likewise.
+struct Shared {
+    after: Vec<Duration>,
+    now: Ns,
+    timeouts: Vec<Timeout>,
+    spare: Timeout,
+}
+
+impl Shared {
+    fn with_pending(pending: u64) -> Shared {
+        let timers = Timers::builder().bases(1).start().expect("one driver can be started");
+        let now = timers.now();
+        let timeouts = (0..pending).map(|nth| {
+            let timeout = timers.timeout(|_| ());
+            timeout.start_from(now, after(nth)).expect("not shut down");
+            timeout
+        });
+        let timeouts = timeouts.collect();
+        Shared { after: deadlines(), now, timeouts, spare: timers.timeout(|_| ()) }
+    }
+}
+
+fn deadlines() -> Vec<Duration> {
+    (0..OPERATIONS).map(after).collect()
+}
+
+/// 60 to 70 s, not in order.
+fn after(nth: u64) -> Duration {
+    Duration::from_millis(60_000 + nth * 7_919 % 10_000)
+}
+
+#[inline(never)]
+fn local_pair(local: &mut Local) {
+    for &after in &local.after {
+        black_box(local.timers.start(local.spare, after)).expect("a key of its own");
+        black_box(local.timers.cancel(local.spare)).expect("a key of its own");
+    }
+}
+
+#[inline(never)]
+fn local_push_out(local: &mut Local) {
+    for (&key, &after) in local.keys.iter().zip(&local.after) {
+        black_box(local.timers.start(key, after + PUSH)).expect("its own key");
+    }
+}
+
+#[inline(never)]
+fn local_next_event(local: &mut Local) {
+    for _ in 0..OPERATIONS {
+        black_box(black_box(&local.timers).next_event());
+    }
+}
+
+#[inline(never)]
+fn local_empty_advance(local: &mut Local) {
+    for nth in 0..OPERATIONS {
+        let now = START + Duration::from_micros(nth * 1_000);
+        black_box(local.timers.advance(now, |_, _| ()));
+    }
+}
+
+#[inline(never)]
+fn local_expiry(local: &mut Local) {
+    let mut fired = 0;
+    let all_due = START + Duration::from_secs(120);
+    local.timers.advance(all_due, |timers, key| {
+        fired += 1;
+        *timers.value(key).expect("it fired") += 1;
+    });
+    assert_eq!(fired, OPERATIONS);
+}
+
+#[inline(never)]
+fn timeout_pair(shared: &mut Shared) {
+    for &after in &shared.after {
+        black_box(shared.spare.start_from(shared.now, after)).expect("not shut down");
+        black_box(shared.spare.cancel());
+    }
+}
+
+#[inline(never)]
+fn timeout_push_out(shared: &mut Shared) {
+    for (timeout, &after) in shared.timeouts.iter().zip(&shared.after) {
+        black_box(timeout.start_from(shared.now, after + PUSH)).expect("not shut down");
+    }
+}
