@@ -258,6 +258,8 @@ impl<T> LocalTimers<T> {
     ) -> usize {
         self.now = self.now.max(now);
         let mut fired = 0;
+        // Both passes begin here: what one family's callbacks arm of the other waits as well.
+        self.wheel.advance(self.now);
         let slots = &mut self.precise;
         self.ranged.begin_pass(self.now, |node| {
             let slot = slots.key_of(node);
@@ -273,7 +275,6 @@ impl<T> LocalTimers<T> {
             let key = Key { slot: self.precise.key_of(node), family: Family::Precise };
             fire(self, key);
         }
-        self.wheel.advance(self.now);
         while let Some(node) = self.wheel.pop(&mut budget) {
             fired += 1;
             let key = Key { slot: self.coarse.key_of(node), family: Family::Coarse };
