@@ -7,7 +7,7 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use std::path::Path;
-use tickless_cli::replay::summarise;
+use tickless_cli::replay::{Inference, summarise};
 use tickless_cli::trace::Trace;
 use tickless_core::rearm::Policy;
 
@@ -30,11 +30,11 @@ fn read(name: &str) -> Trace {
 
 fn replay(bencher: Bencher, name: &str, policy: Policy) {
     let trace = read(name);
-    let summary = summarise(&trace, &[policy]);
+    let summary = summarise(&trace, &[policy], Inference::On);
     let operations = &summary.operations;
     let count = operations.start + operations.cancel + operations.expire;
     bencher.counter(ItemsCount::new(count)).bench_local(|| {
-        let summary = summarise(&trace, &[policy]);
+        let summary = summarise(&trace, &[policy], Inference::On);
         let early: u64 = summary.policies.iter().map(|outcome| outcome.early).sum();
         assert_eq!(early, 0, "nothing fires early");
     });

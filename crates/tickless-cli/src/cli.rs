@@ -1,8 +1,12 @@
 //! The command line.
+//!
+//! Results go to standard output, everything else to standard error. Neither being closed is a
+//! reason to panic: who reads our output may have seen enough.
 
-use crate::replay::{self, Format};
+use crate::replay::{self, Format, Inference, Summary};
 use crate::trace::{Trace, TraceError};
 use clap::{Parser, Subcommand, ValueEnum};
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,6 +15,9 @@ use tickless_core::rearm::Policy;
 /// Measures, explains and predicts what timers cost.
 #[derive(Debug, Parser)]
 #[command(name = "tickless", version, arg_required_else_help = true)]
+#[command(after_help = "Examples:\n  \
+    tickless replay traces/nginx.txt.gz\n  \
+    tickless help replay")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -26,9 +33,11 @@ enum Command {
     /// print.
     #[command(after_help = "Examples:\n  \
         tickless replay traces/nginx.txt.gz\n  \
-        tickless replay trace.txt --policy lazy --format json\n\n\
-        Exit status: 0 if replayed, 1 if a trace cannot be used, 2 for a wrong command line, \n\
-        3 with --strict if the replay is more than 5 % off the recorded device writes.")]
+        tickless replay trace.txt --policy lazy --format json\n  \
+        trace-cmd report > trace.txt && tickless replay trace.txt --strict\n\n\
+        Exit status: 0 if replayed, 1 if a trace cannot be used or the results not written,\n\
+        2 for a wrong command line, 3 with --strict if the replay does not come within 5 % of\n\
+        the recorded device writes or none were recorded.")]
     Replay(ReplayArgs),
 }
 
@@ -42,18 +51,24 @@ struct ReplayArgs {
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Fail if the replay does not come within 5 % of the recorded device writes
+    /// Replay what is recorded and nothing else
+    ///
+    /// Otherwise an operation without a record is inferred where the record contradicts itself
+    /// without it, and counted.
+    #[arg(long)]
+    no_inference: bool,
+    /// Fail unless the replay comes within 5 % of the recorded device writes
     #[arg(long)]
     strict: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PolicyArg {
-    /// Every removal of the first timer programs the device
+    /// Every removal of the first timer programs the device: Linux 2.6.34 to 5.14
     Eager,
     /// No removal does
     Lazy,
-    /// A cancel does, a restart is judged as a whole: what the kernel does today
+    /// A cancel does, a restart is judged as a whole: Linux since 5.15
     RestartAware,
 }
 
@@ -74,6 +89,8 @@ enum Failure {
     Output(io::Error),
 }
 
+const NOT_IN_AGREEMENT: u8 = 3;
+
 /// The whole program.
 pub fn main() -> ExitCode {
     let Command::Replay(args) = Cli::parse().command;
@@ -83,29 +100,50 @@ pub fn main() -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
-        Err(Failure::Output(error)) => fail(&format!("cannot write the results: {error}")),
-        Err(Failure::Trace(error)) => fail(&error.to_string()),
+        Err(Failure::Output(error)) => {
+            complain(format_args!("cannot write the results: {error}"));
+            ExitCode::FAILURE
+        }
+        Err(Failure::Trace(error)) => {
+            complain(error);
+            ExitCode::FAILURE
+        }
     }
 }
 
 fn run_replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let trace = Trace::read(&args.trace).map_err(Failure::Trace)?;
-    for message in trace.messages() {
-        eprintln!("tickless: {message}");
-    }
+    trace.messages().for_each(complain);
     let policies: Vec<Policy> = match args.policy.as_slice() {
         [] => Policy::ALL.to_vec(),
         some => some.iter().map(|&policy| policy.into()).collect(),
     };
-    let summary = replay::summarise(&trace, &policies);
-    let mut out = io::stdout().lock();
+    let inference = if args.no_inference { Inference::Off } else { Inference::On };
+    let summary = replay::summarise(&trace, &policies, inference);
+    let mut out = io::BufWriter::new(io::stdout().lock());
     replay::show(&summary, args.format, &mut out).map_err(Failure::Output)?;
     out.flush().map_err(Failure::Output)?;
-    let off = summary.agreement.as_ref().is_some_and(|agreement| !agreement.inside);
-    Ok(if args.strict && off { ExitCode::from(3) } else { ExitCode::SUCCESS })
+    Ok(if args.strict { judge(&summary) } else { ExitCode::SUCCESS })
 }
 
-fn fail(message: &str) -> ExitCode {
-    eprintln!("tickless: {message}");
-    ExitCode::FAILURE
+/// The verdict of `--strict`.
+fn judge(summary: &Summary) -> ExitCode {
+    let file = &summary.trace.file;
+    match &summary.agreement {
+        Some(agreement) if agreement.inside => return ExitCode::SUCCESS,
+        Some(agreement) => complain(format_args!(
+            "{file}: {} device writes replayed, {} recorded: {:+.1} %, more than 5 % off",
+            agreement.replayed, agreement.recorded, agreement.off_percent
+        )),
+        None => complain(format_args!(
+            "{file}: --strict compares with recorded device writes, and there are none. \
+             Record msr:write_msr with the filter 'msr == 0x6e0'"
+        )),
+    }
+    ExitCode::from(NOT_IN_AGREEMENT)
+}
+
+/// Says something on standard error, if anybody listens.
+fn complain(message: impl Display) {
+    let _ = writeln!(io::stderr(), "tickless: {message}");
 }

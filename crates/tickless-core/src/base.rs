@@ -224,12 +224,14 @@ pub trait Family: Link {
 }
 
 impl Family for WheelLink {
+    #[inline]
     fn enqueue(queues: &mut Queues, node: WheelRef, life: Life, arming: Arming) -> (Ns, Life) {
         let Arming { window, now, wakes } = arming;
         let due = queues.wheel.arm(node, window.soft, now, wakes);
         (queues.device_expiry(due), life.armed())
     }
 
+    #[inline]
     fn dequeue(queues: &mut Queues, node: WheelRef, _: Life) -> Ns {
         let due = queues.wheel.due_at(node);
         queues.wheel.cancel(node);
@@ -366,7 +368,7 @@ impl<P: Platform> Bases<P> {
             return Ok(Started::Pending);
         }
         if cpu != target && self.base(cpu).running.load(Ordering::Relaxed) != timer.address() {
-            let left = self.take_out(cpu, &mut state, timer, life, here);
+            let left = self.take_out(cpu, &mut state, timer, life, || here);
             life = life.migrating_to(target);
             // Release: the node's fields, written under the old lock, are read under the new.
             timer.word().store(life.word(), Ordering::Release);
@@ -408,55 +410,85 @@ impl<P: Platform> Bases<P> {
     }
 
     /// The base of the CPU that the caller runs on.
+    #[inline]
     pub(crate) fn here(&self) -> CpuId {
         let cpu = self.platform.here();
         if cpu.index() < self.bases.len() { cpu } else { CpuId(cpu.0 % self.bases.len() as u16) }
     }
 
+    #[inline]
     pub(crate) fn base(&self, cpu: CpuId) -> &Base<P> {
         &self.bases[cpu.index()]
     }
 
     /// Takes the lock that guards a timer. `None` if it has never been armed.
+    #[inline(always)]
     pub(crate) fn lock_timer<L: Link>(&self, timer: TimerRef<P, L>) -> Option<Locked<'_, P>> {
+        match self.try_lock_timer(timer) {
+            Ok(locked) => locked,
+            Err(Moved) => self.wait_for_timer(timer),
+        }
+    }
+
+    /// Inlined: the tuple is too big to be returned in registers.
+    #[inline(always)]
+    fn try_lock_timer<L: Link>(
+        &self,
+        timer: TimerRef<P, L>,
+    ) -> Result<Option<Locked<'_, P>>, Moved> {
+        // Acquire: pairs with the Release of whoever moved the timer here.
+        let life = Life::from_word(timer.word().load(Ordering::Acquire));
+        if life.is_migrating() {
+            return Err(Moved);
+        }
+        let Some(cpu) = life.base() else { return Ok(None) };
+        let state = self.base(cpu).state.lock();
+        // Under the lock that the word names, the word does not change any more.
+        if timer.word().load(Ordering::Relaxed) == life.word() {
+            Ok(Some((cpu, state, life)))
+        } else {
+            Err(Moved)
+        }
+    }
+
+    #[cold]
+    fn wait_for_timer<L: Link>(&self, timer: TimerRef<P, L>) -> Option<Locked<'_, P>> {
         let mut round = 0;
         loop {
-            // Acquire: pairs with the Release of whoever moved the timer here.
-            let life = Life::from_word(timer.word().load(Ordering::Acquire));
-            if !life.is_migrating() {
-                let cpu = life.base()?;
-                let state = self.base(cpu).state.lock();
-                // Under the lock that the word names, the word does not change any more.
-                if timer.word().load(Ordering::Relaxed) == life.word() {
-                    return Some((cpu, state, life));
-                }
-            }
             self.platform.relax(round);
             round = round.saturating_add(1);
+            if let Ok(locked) = self.try_lock_timer(timer) {
+                return locked;
+            }
         }
     }
 
     /// Takes a timer off the base it is on, if it is pending. Another CPU's device is left
     /// alone (R3); it comes early, for nothing.
+    #[inline]
     pub(crate) fn take_out<L: Family>(
         &self,
         cpu: CpuId,
         state: &mut BaseState,
         timer: TimerRef<P, L>,
         life: Life,
-        here: CpuId,
+        here: impl FnOnce() -> CpuId,
     ) -> Rearm {
         if !life.is_pending() {
             return Rearm::Keep;
         }
         let expiry = L::dequeue(&mut state.queues, timer.node(), life);
-        let place = if cpu == here { Place::Here } else { Place::Elsewhere };
+        if state.device.policy() == Policy::Lazy {
+            return Rearm::Keep;
+        }
+        let place = if cpu == here() { Place::Here } else { Place::Elsewhere };
         let earliest = || state.queues.earliest();
         let rearm = state.device.removed(expiry, place, earliest, || self.platform.now());
         self.carry_out(cpu, rearm)
     }
 
     /// Carries out, under the base's lock, what its device must be told.
+    #[inline]
     pub(crate) fn carry_out(&self, cpu: CpuId, rearm: Rearm) -> Rearm {
         match rearm {
             Rearm::Arm(at) => self.platform.program(cpu, at),
@@ -465,6 +497,7 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Carries out, without the lock, what was left to be done.
+    #[inline]
     pub(crate) fn finish(&self, left: Rearm) {
         if let Rearm::Kick(cpu) = left {
             self.platform.kick(cpu);
@@ -473,15 +506,25 @@ impl<P: Platform> Bases<P> {
 
     /// As [`lock_timer`](Self::lock_timer), but takes a timer without a base to `target`'s. Such
     /// a timer is migrating until it is armed, so that nobody sees it idle in between (R10).
+    #[inline(always)]
     fn lock_or_claim<L: Link>(
         &self,
         timer: TimerRef<P, L>,
         target: CpuId,
     ) -> Result<Locked<'_, P>, StartError> {
+        match self.lock_timer(timer) {
+            Some(locked) => Ok(locked),
+            None => self.claim(timer, target),
+        }
+    }
+
+    #[cold]
+    fn claim<L: Link>(
+        &self,
+        timer: TimerRef<P, L>,
+        target: CpuId,
+    ) -> Result<Locked<'_, P>, StartError> {
         loop {
-            if let Some(locked) = self.lock_timer(timer) {
-                return Ok(locked);
-            }
             let fresh = Life::from_word(timer.word().load(Ordering::Relaxed));
             if fresh.is_shut() {
                 return Err(StartError::Shut);
@@ -493,6 +536,9 @@ impl<P: Platform> Bases<P> {
             let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
             if timer.word().compare_exchange(current, new, success, failure).is_ok() {
                 return Ok((target, self.base(target).state.lock(), claimed));
+            }
+            if let Some(locked) = self.lock_timer(timer) {
+                return Ok(locked);
             }
         }
     }
@@ -533,6 +579,9 @@ impl<P: Platform> Bases<P> {
         (device.restarted(old, new, place, || queues.earliest(), now), life)
     }
 }
+
+/// A timer was taken to another base, or armed anew, while its lock was being taken.
+struct Moved;
 
 /// A timer's base, its state under the lock, and what the timer's word says.
 pub(crate) type Locked<'a, P> =

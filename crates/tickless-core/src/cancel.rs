@@ -29,6 +29,7 @@ impl<P: Platform> Bases<P> {
     ///
     /// Takes the lock of one base, none if the timer is idle and not running. No system call,
     /// no allocation; cost independent of the number of bases.
+    #[inline]
     pub fn cancel<L: Family>(&self, timer: TimerRef<P, L>) -> Cancel {
         if let Some(found) = self.look(timer) {
             return found;
@@ -105,6 +106,7 @@ impl<P: Platform> Bases<P> {
     }
 
     /// The answer, if no lock is needed for it.
+    #[inline]
     fn look<L: Family>(&self, timer: TimerRef<P, L>) -> Option<Cancel> {
         let life = Life::from_word(timer.word().load(Ordering::Acquire));
         if life.is_pending() || life.is_migrating() {
@@ -113,13 +115,14 @@ impl<P: Platform> Bases<P> {
         if self.is_active(timer) { None } else { Some(Cancel::Idle) }
     }
 
+    #[inline]
     fn deactivate<L: Family>(
         &self,
         timer: TimerRef<P, L>,
         becomes: impl FnOnce(Life) -> Life,
     ) -> Cancel {
         let Some((cpu, mut state, life)) = self.lock_timer(timer) else { return Cancel::Idle };
-        let left = self.take_out(cpu, &mut state, timer, life, self.here());
+        let left = self.take_out(cpu, &mut state, timer, life, || self.here());
         state.counts.cancelled += u64::from(life.is_pending());
         timer.word().store(becomes(life.idle()).word(), Ordering::Release);
         let running = self.base(cpu).running.load(Ordering::Relaxed) == timer.address();

@@ -183,6 +183,7 @@ impl<T> LocalTimers<T> {
 
     /// Arms a timer to fire anywhere between `soft` and `hard`: a high-resolution timer causes
     /// no wakeup of its own before `hard`. A coarse one takes `soft` as its deadline.
+    #[inline]
     pub fn start_range(&mut self, key: Key, window: Window) -> Result<(), LocalError> {
         match key.family {
             Family::Coarse => {

@@ -91,7 +91,7 @@ impl Limits {
 enum Phase {
     /// The device waits for `armed`.
     Waiting,
-    /// The same, but it cannot come as early as was asked for (R8, R11).
+    /// The same, but it could not come as early as was asked for (R8, R11).
     Forced,
     /// `armed` is the end of a back-off (R7).
     BackingOff,
@@ -269,9 +269,10 @@ impl Device {
         matches!(self.phase, Phase::Handling | Phase::BackingOff)
     }
 
-    /// Is the device armed for this expiry, and ours to program?
+    /// Is the device armed for this expiry, and ours to program? One that is to come as soon as
+    /// it can is left to come: alternating starts and removals must not push it ahead (R8).
     fn stands_on(&self, expiry: Ns, place: Place) -> bool {
-        place == Place::Here && !self.is_settled() && expiry == self.armed
+        place == Place::Here && self.phase == Phase::Waiting && expiry == self.armed
     }
 
     fn move_to(&mut self, expiry: Ns, now: Ns) -> Rearm {
@@ -291,7 +292,6 @@ impl Device {
 
     fn program(&mut self, expiry: Ns, now: Ns) -> Rearm {
         self.armed = self.limits.reach(expiry, now);
-        self.phase = Phase::Waiting;
         if self.armed > expiry {
             self.phase = Phase::Forced;
             self.counts.forced += 1;

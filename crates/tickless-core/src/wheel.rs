@@ -299,6 +299,7 @@ impl Wheel {
     }
 
     /// Takes a pending timer off. O(1).
+    #[inline]
     pub fn cancel(&mut self, node: WheelRef) {
         self.unlink(node);
     }
@@ -349,6 +350,7 @@ impl Wheel {
     }
 
     /// When a timer that is pending comes due; [`Ns::NEVER`] if it is deferrable.
+    #[inline]
     pub fn due_at(&self, node: WheelRef) -> Ns {
         self.wakes_at(Place::of(node))
     }
@@ -489,6 +491,7 @@ impl Wheel {
     }
 
     /// Where a timer with this deadline belongs, seen from the present.
+    #[inline]
     fn placement(&self, deadline: Ns, notes: u64) -> Place {
         let tick = self.tick.ceil(deadline);
         if tick <= self.clk {
@@ -503,6 +506,7 @@ impl Wheel {
         Place::new(round_up(tick, level), level, notes)
     }
 
+    #[inline]
     fn enqueue(&mut self, node: WheelRef, place: Place) {
         node.set_place(place.0);
         if place.expiry() <= self.clk {
@@ -514,12 +518,14 @@ impl Wheel {
         self.count(place);
     }
 
+    #[inline]
     fn unlink(&mut self, node: WheelRef) {
         self.uncount(Place::of(node));
         self.take_off_list(node);
         self.len -= 1;
     }
 
+    #[inline]
     fn take_off_list(&mut self, node: WheelRef) {
         if let Some(list) = self.lists.unlink(node)
             && list < BUCKETS
@@ -528,6 +534,7 @@ impl Wheel {
         }
     }
 
+    #[inline]
     fn count(&mut self, place: Place) {
         if place.expiry() > self.clk {
             self.next_mark = self.next_mark.min(place.expiry());
@@ -543,6 +550,7 @@ impl Wheel {
         }
     }
 
+    #[inline]
     fn uncount(&mut self, place: Place) {
         if place.has(DEFERRABLE) {
             return;
@@ -623,6 +631,7 @@ impl Wheel {
 ///
 /// Level n holds what lies at most 64 granules after the granule that the clock is in; a
 /// distance of 63 granules always does. Adding a 32nd lets a power of two stand for that.
+#[inline]
 fn level_of(delta: u64) -> usize {
     let padded = (delta - 1) + ((delta - 1) >> 5);
     let bits = u64::BITS - padded.leading_zeros();

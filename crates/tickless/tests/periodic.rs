@@ -161,6 +161,7 @@ fn another_period() {
     time.advance(MS * 300);
     assert_eq!(log.take(), [10, 20, 32, 39, 46, 146, 246]);
     assert_eq!(time.timers().stats().panics, 0);
+    drop(place.take());
 }
 
 /// Goal: a cancel in its own callback stops it, whatever else the callback asks for; it can be
@@ -182,6 +183,7 @@ fn cancelled_in_its_callback() {
         assert_eq!(log.take(), [(Cancel::Running, false)]);
         assert_eq!(place.with(Periodic::cancel), Cancel::Idle);
     }
+    drop(place.take());
 }
 
 /// Goal: a callback may choose its own next deadline, or end the whole.

@@ -1,14 +1,26 @@
 //! Performs a script on the real core, under one policy.
+//!
+//! Ground rules:
+//! - Time never goes back. Items come in order of time, and before each the events that
+//!   devices are due to deliver by then; what is due in the past is delivered now.
+//! - An interrupt that the trace recorded is delivered when it was, whatever the device here is
+//!   armed for: the kernel had it. What a device here is due to deliver is that interrupt, or
+//!   an event of its own that the kernel did not have; see [`Engine::is_recorded`].
+//! - Within an interrupt the core calls back for each timer that is due, and the callback does
+//!   what the kernel's callback of that timer did there. What the core did not find due, but
+//!   the kernel did, is done after that.
+//! - An event of its own restarts nothing, so the core is through with it in one pass.
 
-use super::script::{Family, Item, Op, Script, Start};
+use super::lateness::Lateness;
+use super::script::{Family, Item, ItemKind, Op, Script, Start};
 use super::world::World;
-use hdrhistogram::Histogram;
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
-use tickless_core::base::{Bases, Options, Settings, WheelEvents};
+use tickless_core::base::{Bases, Options, Settings};
 use tickless_core::expiry::{Firing, Verdict};
 use tickless_core::link::{OwnedTimer, QueueLink, WheelLink};
-use tickless_core::queue::Window;
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 use tickless_core::tick::Tick;
 use tickless_core::time::{CpuId, Ns};
@@ -24,13 +36,12 @@ pub(super) struct Outcome {
     pub(super) expirations: u64,
     /// Timers that fired before the beginning of their window. Must stay 0.
     pub(super) early: u64,
-    pub(super) late_wheel: Histogram<u64>,
-    pub(super) late_queue: Histogram<u64>,
+    pub(super) late: Lateness,
 }
 
-/// A recorded interrupt this soon after a device was due is that device's event, whatever it
-/// expired: interrupts take some microseconds to begin, and longer where a virtual CPU was not
-/// running.
+/// A recorded interrupt this soon after a device was due is that device's event, if it is not
+/// known what the interrupt was for: interrupts take some microseconds to begin, and longer
+/// where a virtual CPU was not running.
 const DELIVERY_MAX: Ns = Ns::from_ms(1);
 
 /// Replays a script. O(n log n); a few microseconds per recorded event.
@@ -40,18 +51,21 @@ pub(super) fn run(script: &Script, cpus: u16, tick: Tick, policy: Policy) -> Out
         push_out: PushOut::Eager,
         policy,
         limits: Limits { passes: u32::MAX, ..Limits::NONE },
-        wheel: WheelEvents::Tick,
+        wheel: script.wheel,
     };
     let world = World::new(cpus, script.begins);
     let bases = Arc::new(Bases::new(world, cpus, settings));
     let mut engine = Engine::new(script, bases, cpus);
     for start in &script.pending_at_start {
-        engine.start(start, start.base, script.begins);
+        engine.start(start, start.base);
+        engine.seen.borrow_mut().guessed[start.timer as usize] = true;
     }
     let before = engine.devices();
-    for place in 0..script.items.len() {
-        engine.perform(place);
+    for &item in &script.items {
+        engine.deliver_due(item.at);
+        engine.perform(item);
     }
+    engine.deliver_due(script.ends);
     engine.outcome(policy, &before)
 }
 
@@ -60,7 +74,7 @@ struct Engine<'s> {
     bases: Arc<Bases<World>>,
     timers: Vec<Timer>,
     /// For each CPU, the recorded interrupts still ahead, the next one last.
-    interrupts: Vec<Vec<u32>>,
+    interrupts: Vec<Vec<Item>>,
     seen: RefCell<Seen>,
     cpus: u16,
 }
@@ -73,61 +87,54 @@ enum Timer {
 /// What callbacks note down.
 struct Seen {
     early: u64,
-    late_wheel: Histogram<u64>,
-    late_queue: Histogram<u64>,
-    /// By timer: armed before the recording began, for a moment that was guessed, so that its
-    /// first lateness says nothing.
+    late: Lateness,
+    /// By timer: armed for a moment that was guessed, so that its lateness says nothing.
     guessed: Vec<bool>,
     /// By CPU: what its device was put through without a record.
     unseen: Vec<DeviceCounts>,
 }
 
+/// What the kernel's callbacks did in one interrupt: by timer, for each time it expired, the
+/// range of operations, the first last.
+type Callbacks = HashMap<u32, Vec<Range<usize>>>;
+
 impl<'s> Engine<'s> {
     fn new(script: &'s Script, bases: Arc<Bases<World>>, cpus: u16) -> Engine<'s> {
-        let timer = |(number, info): (usize, &super::script::TimerInfo)| match info.family {
+        let timer = |(number, family): (usize, &Family)| match family {
             Family::Wheel => Timer::Wheel(OwnedTimer::new(&bases, number as u32)),
             Family::Queue => Timer::Queue(OwnedTimer::new(&bases, number as u32)),
         };
-        let timers = script.timers.iter().enumerate().map(timer).collect();
+        let timers: Vec<Timer> = script.families.iter().enumerate().map(timer).collect();
         let mut interrupts = vec![Vec::new(); usize::from(cpus)];
-        for (place, item) in script.items.iter().enumerate().rev() {
-            if item.interrupt {
-                interrupts[item.cpu.index()].push(place as u32);
-            }
+        for item in script.items.iter().rev().filter(|item| item.is_interrupt()) {
+            interrupts[item.cpu.index()].push(*item);
         }
-        let mut guessed = vec![false; script.timers.len()];
-        for start in &script.pending_at_start {
-            guessed[start.timer as usize] = true;
-        }
-        let (late_wheel, late_queue) = (histogram(), histogram());
+        let guessed = vec![false; timers.len()];
         let unseen = vec![DeviceCounts::default(); usize::from(cpus)];
-        let seen = RefCell::new(Seen { early: 0, late_wheel, late_queue, guessed, unseen });
+        let seen = RefCell::new(Seen { early: 0, late: Lateness::new(), guessed, unseen });
         Engine { script, bases, timers, interrupts, seen, cpus }
     }
 
-    fn perform(&mut self, place: usize) {
-        let item = self.script.items[place];
-        self.deliver_due(item.at);
+    fn perform(&mut self, item: Item) {
         self.bases.platform().go(item.at, item.cpu);
-        if item.interrupt {
+        if let ItemKind::Interrupt { now, .. } = item.kind {
             self.interrupts[item.cpu.index()].pop();
+            self.bases.platform().go(now, item.cpu);
             self.handle(item);
         } else {
-            self.ops(item.ops, item.cpu, item.at);
+            for op in self.ops(item) {
+                self.op(*op, item.cpu);
+            }
         }
     }
 
     /// Delivers the events that are due before `until` and that no recorded interrupt is.
     fn deliver_due(&self, until: Ns) {
-        let devices = (0..self.cpus).map(CpuId);
-        let next = || {
-            devices
-                .clone()
-                .map(|cpu| (self.bases.platform().armed(cpu), cpu))
-                .filter(|&(due, cpu)| due < until && !self.is_recorded(due, cpu))
-                .min()
-        };
-        while let Some((due, cpu)) = next() {
+        while let Some((due, cpu)) = self.bases.platform().next_event(until) {
+            // It is the same interrupt for as long as the device is not told anything else.
+            if self.is_recorded(due, cpu) {
+                continue;
+            }
             self.bases.platform().go(due, cpu);
             self.bases.platform().deliver(cpu);
             self.bases.expire(cpu, |firing| {
@@ -138,74 +145,71 @@ impl<'s> Engine<'s> {
     }
 
     /// Is the event that is due here the next interrupt which the trace recorded there?
+    ///
+    /// The kernel had that interrupt for what it expired, and it was late by so much. Had its
+    /// device been due here, that would have been late by as much: one interrupt, if that is
+    /// past the expiry.
     fn is_recorded(&self, due: Ns, cpu: CpuId) -> bool {
-        self.interrupts[cpu.index()].last().is_some_and(|&place| {
-            let item = self.script.items[place as usize];
-            item.at <= due.after(DELIVERY_MAX) || item.due <= due
+        self.interrupts[cpu.index()].last().is_some_and(|item| match item.kind {
+            ItemKind::Interrupt { due: Ns::NEVER, .. } => item.at <= due.after(DELIVERY_MAX),
+            ItemKind::Interrupt { due: expiry, .. } => expiry <= due.after(item.at.since(expiry)),
+            ItemKind::Operation => false,
         })
     }
 
     /// A recorded interrupt: the core fires what is due, and each callback does what the
     /// kernel's callback of that timer did in that interrupt.
     fn handle(&self, item: Item) {
-        let (from, to) = item.ops;
-        let mut ops = self.script.ops[from as usize..to as usize].to_vec();
+        let mut ops: Vec<Option<Op>> = self.ops(item).iter().copied().map(Some).collect();
+        let mut callbacks = callbacks(self.ops(item));
         self.bases.platform().deliver(item.cpu);
         self.bases.expire(item.cpu, |firing| {
             self.note(firing);
-            let Some(part) = part_of(&ops, firing.task) else { return Verdict::Done };
+            let part = callbacks.get_mut(&firing.task).and_then(Vec::pop).unwrap_or_default();
             let mut verdict = Verdict::Done;
-            for op in &mut ops[part.0..part.1] {
-                match core::mem::replace(op, Op::Nothing) {
+            for op in &mut ops[part] {
+                match op.take() {
                     // The handler itself restarts what asks for it when its callback returns.
-                    Op::Start(start) if start.timer == firing.task => {
-                        verdict = Verdict::Restart(start.window);
+                    Some(Op::Start(place)) if self.timer(place) == firing.task => {
+                        verdict = Verdict::Restart(self.script.starts[place as usize].window);
                     }
-                    op => self.op(&op, item.cpu, item.at),
+                    Some(Op::Cancel(timer)) if timer == firing.task => verdict = Verdict::Done,
+                    Some(op) => self.op(op, item.cpu),
+                    None => {}
                 }
             }
             verdict
         });
-        for op in ops {
-            self.op(&op, item.cpu, item.at);
+        for op in ops.into_iter().flatten() {
+            self.op(op, item.cpu);
         }
     }
 
-    fn ops(&self, (from, to): (u32, u32), cpu: CpuId, now: Ns) {
-        for op in &self.script.ops[from as usize..to as usize] {
-            self.op(op, cpu, now);
-        }
-    }
-
-    fn op(&self, op: &Op, cpu: CpuId, now: Ns) {
+    fn op(&self, op: Op, cpu: CpuId) {
         match op {
-            Op::Start(start) => self.start(start, cpu, now),
-            Op::Cancel(timer) => {
-                match &self.timers[*timer as usize] {
-                    Timer::Wheel(timer) => timer.cancel(),
-                    Timer::Queue(timer) => timer.cancel(),
-                };
+            Op::Start(place) => {
+                let start = &self.script.starts[place as usize];
+                self.start(start, cpu);
+                self.seen.borrow_mut().guessed[start.timer as usize] = false;
             }
-            Op::Moved(start) => {
-                let before = self.devices();
-                self.start(start, cpu, now);
-                let mut seen = self.seen.borrow_mut();
-                seen.guessed[start.timer as usize] = true;
-                for (unseen, (after, before)) in
-                    seen.unseen.iter_mut().zip(self.devices().iter().zip(&before))
-                {
-                    *unseen = unseen.plus(after.since(*before));
-                }
+            Op::Cancel(timer) => self.cancel(timer),
+            Op::Moved(place) => {
+                let start = &self.script.starts[place as usize];
+                self.unseen(start.base, || self.start(start, start.base));
+                self.seen.borrow_mut().guessed[start.timer as usize] = true;
             }
+            Op::Gone(timer) => self.unseen(cpu, || self.cancel(timer)),
             // Expiry is the core's own business.
-            Op::Expire(_) | Op::Nothing => {}
+            Op::Expire(_) => {}
         }
     }
 
-    fn start(&self, start: &Start, cpu: CpuId, now: Ns) {
-        self.bases.platform().go(now, cpu);
+    fn start(&self, start: &Start, cpu: CpuId) {
+        let world = self.bases.platform();
+        world.go(Ns::ZERO, cpu);
         let options =
             Options { pinned: Some(start.base), wakes: start.wakes, ..Options::default() };
+        let now = tickless_core::platform::Platform::now(world);
         let started = match &self.timers[start.timer as usize] {
             Timer::Wheel(timer) => timer.start(start.window, now, options),
             Timer::Queue(timer) => timer.start(start.window, now, options),
@@ -213,24 +217,46 @@ impl<'s> Engine<'s> {
         debug_assert!(started.is_ok(), "every base of the trace exists");
     }
 
+    fn cancel(&self, timer: u32) {
+        match &self.timers[timer as usize] {
+            Timer::Wheel(timer) => timer.cancel(),
+            Timer::Queue(timer) => timer.cancel(),
+        };
+    }
+
+    /// Does something that the trace has no record of: what it writes to the device of its CPU
+    /// is not counted, since the trace does not count it either.
+    fn unseen(&self, cpu: CpuId, change: impl FnOnce()) {
+        let before = self.device(cpu);
+        change();
+        let unseen = &mut self.seen.borrow_mut().unseen[cpu.index()];
+        *unseen = unseen.plus(self.device(cpu).since(before));
+    }
+
     fn note(&self, firing: &Firing<World>) {
         let mut seen = self.seen.borrow_mut();
         let number = firing.task as usize;
-        let Window { soft, hard } = firing.window;
-        seen.early += u64::from(firing.now < soft);
-        if std::mem::take(&mut seen.guessed[number]) {
-            return;
-        }
-        let late = firing.now.since(hard).0;
-        match self.script.timers[number].family {
-            Family::Wheel => seen.late_wheel.saturating_record(late),
-            Family::Queue => seen.late_queue.saturating_record(late),
+        seen.early += u64::from(firing.now < firing.window.soft);
+        if !std::mem::take(&mut seen.guessed[number]) {
+            seen.late.record(self.script.families[number], firing.now.since(firing.window.hard));
         }
     }
 
+    fn ops(&self, item: Item) -> &'s [Op] {
+        let (from, to) = item.ops;
+        &self.script.ops[from as usize..to as usize]
+    }
+
+    fn timer(&self, start: u32) -> u32 {
+        self.script.starts[start as usize].timer
+    }
+
+    fn device(&self, cpu: CpuId) -> DeviceCounts {
+        self.bases.view(cpu).map(|view| view.device).unwrap_or_default()
+    }
+
     fn devices(&self) -> Vec<DeviceCounts> {
-        let view = |cpu| self.bases.view(CpuId(cpu)).map(|view| view.device);
-        (0..self.cpus).filter_map(view).collect()
+        (0..self.cpus).map(|cpu| self.device(CpuId(cpu))).collect()
     }
 
     fn outcome(self, policy: Policy, before: &[DeviceCounts]) -> Outcome {
@@ -242,28 +268,20 @@ impl<'s> Engine<'s> {
             .map(|((after, before), unseen)| after.since(*before).since(*unseen))
             .collect();
         let device = per_cpu.iter().fold(DeviceCounts::default(), |sum, cpu| sum.plus(*cpu));
-        Outcome {
-            policy,
-            device,
-            per_cpu,
-            expirations,
-            early: seen.early,
-            late_wheel: seen.late_wheel,
-            late_queue: seen.late_queue,
-        }
+        Outcome { policy, device, per_cpu, expirations, early: seen.early, late: seen.late }
     }
 }
 
-/// Which operations the kernel performed for a timer's expiry: from its callback's beginning to
-/// the next callback.
-fn part_of(ops: &[Op], timer: u32) -> Option<(usize, usize)> {
-    let from = ops.iter().position(|op| matches!(op, Op::Expire(t) if *t == timer))?;
-    let next = ops[from + 1..].iter().position(|op| matches!(op, Op::Expire(_)));
-    Some((from, next.map_or(ops.len(), |next| from + 1 + next)))
-}
-
-/// From 1 ns to 18 minutes, to three digits.
-fn histogram() -> Histogram<u64> {
-    const HIGHEST: u64 = 1 << 40;
-    Histogram::new_with_max(HIGHEST, 3).unwrap_or_else(|_| unreachable!("valid bounds"))
+/// Which operations the kernel performed for each expiry: from the callback's beginning to the
+/// next callback.
+fn callbacks(ops: &[Op]) -> Callbacks {
+    let mut callbacks = Callbacks::new();
+    let mut to = ops.len();
+    for (place, op) in ops.iter().enumerate().rev() {
+        if let Op::Expire(timer) = op {
+            callbacks.entry(*timer).or_default().push(place..to);
+            to = place;
+        }
+    }
+    callbacks
 }

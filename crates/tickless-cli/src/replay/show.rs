@@ -1,25 +1,30 @@
 //! A replay's results for people and for programs.
+//!
+//! Tables fit 80 columns whatever the terminal is, and what matters most stands last, where a
+//! terminal of 24 lines still shows it. No colours: nothing to turn off.
 
-use super::summary::{Agreement, PolicyResult, Quantiles, Summary};
+use super::agreement::Agreement;
+use super::lateness::Quantiles;
+use super::summary::{FamilyCounts, OperationCounts, Summary};
 use comfy_table::{CellAlignment, Table, TableStyle};
 use std::io::{self, Write};
 
 /// How results are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Format {
-    /// Tables for people.
+    /// Tables for people
     #[default]
     Table,
-    /// One JSON object.
+    /// One JSON object
     Json,
-    /// One line for each policy.
+    /// One line for each policy, and one for what was recorded
     Csv,
 }
 
 /// Prints a summary.
 pub fn show(summary: &Summary, format: Format, out: &mut dyn Write) -> io::Result<()> {
     match format {
-        Format::Table => table(summary, out),
+        Format::Table => tables(summary, out),
         Format::Json => {
             serde_json::to_writer_pretty(&mut *out, summary)?;
             writeln!(out)
@@ -28,63 +33,92 @@ pub fn show(summary: &Summary, format: Format, out: &mut dyn Write) -> io::Resul
     }
 }
 
-fn table(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+const WIDTH: usize = 80;
+
+fn tables(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let trace = &summary.trace;
-    let hz = trace.hz.map_or_else(|| "unknown HZ".to_string(), |hz| format!("HZ {hz}"));
-    writeln!(out, "{}: {} CPUs, {:.3} s, {hz}", trace.file, trace.cpus, trace.seconds)?;
-    operations(summary, out)?;
-    writeln!(out, "\nReplayed under each policy, beside what the trace recorded:")?;
-    policies(summary, out)?;
-    if let Some(agreement) = &summary.agreement {
-        agreement_line(agreement, out)?;
-    }
+    let hz = trace.hz.map_or_else(|| "unknown".to_string(), |hz| hz.to_string());
+    let cpus = if trace.cpus == 1 { "CPU" } else { "CPUs" };
+    writeln!(out, "{}: {} {cpus}, {:.3} s, HZ {hz}", trace.file, trace.cpus, trace.seconds)?;
+    writeln!(out, "\nWhat the kernel did with its timers:")?;
+    operations(&summary.operations, summary.cancelled_percent, out)?;
     if !summary.top_functions.is_empty() {
         writeln!(out, "\nArmed most:")?;
-        let mut table = bare(&["function", "family", "starts"], 2);
-        for top in &summary.top_functions {
-            table.add_row([&top.function, top.family, &top.starts.to_string()]);
-        }
-        writeln!(out, "{table}")?;
+        top_functions(summary, out)?;
     }
-    Ok(())
+    writeln!(out, "\nWhat the core does with the same operations, under each policy:")?;
+    policies(summary, out)?;
+    writeln!(out, "\nHow late timers fired, against the end of their window:")?;
+    lateness(summary, out)?;
+    paragraph(out, "", RECORDED)?;
+    if summary.policies.iter().any(|result| Some(result.policy) != of_kernel(summary)) {
+        paragraph(out, "", OWN_EVENTS)?;
+    }
+    writeln!(out)?;
+    match &summary.agreement {
+        Some(agreement) => agreement_lines(agreement, out)?,
+        None => no_agreement(summary, out)?,
+    }
+    summary.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))
 }
 
-fn operations(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = bare(&["", "starts", "of pending", "cancels", "expiries", "share"], 1);
-    let all = summary.operations.start.max(1) as f64;
-    for (name, counts) in [("wheel", summary.operations.wheel), ("queue", summary.operations.queue)]
-    {
+const NOT_TO_FIRE: &str = "\"re-armed\" is the part of \"armed\" that found the timer pending; \
+    \"not to fire\" is the share that was cancelled or re-armed before it fired.";
+
+const RECORDED: &str = "\"recorded\" is what the trace itself says the kernel did. Spurious \
+    wakeups found nothing to do.";
+
+const OWN_EVENTS: &str = "Wakeups that the kernel did not have are delivered exactly when due, so \
+    lateness is that of the recorded interrupts.";
+
+fn of_kernel(summary: &Summary) -> Option<&'static str> {
+    summary.agreement.as_ref().map(|agreement| agreement.policy)
+}
+
+fn operations(
+    operations: &OperationCounts,
+    cancelled_percent: f64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let header = ["", "armed", "share", "re-armed", "cancelled", "expired", "not to fire"];
+    let mut table = bare(&header, 1);
+    let share = |starts: u64| percent(100.0 * starts as f64 / operations.start.max(1) as f64);
+    let OperationCounts { start, cancel, expire, wheel, queue } = *operations;
+    let all = FamilyCounts { start, cancel, expire, restart: wheel.restart + queue.restart };
+    let rows = [
+        ("wheel", wheel, wheel.cancelled_percent()),
+        ("queue", queue, queue.cancelled_percent()),
+        ("all", all, cancelled_percent),
+    ];
+    for (name, counts, undone) in rows {
         table.add_row([
             name.to_string(),
             counts.start.to_string(),
+            share(counts.start),
             counts.restart.to_string(),
             counts.cancel.to_string(),
             counts.expire.to_string(),
-            format!("{:.1} %", 100.0 * counts.start as f64 / all),
+            percent(undone),
         ]);
     }
-    writeln!(out, "{table}")?;
-    writeln!(
-        out,
-        "{:.1} % of all armings were cancelled or moved before they fired.",
-        summary.cancelled_percent
-    )
+    print(&table, out)?;
+    paragraph(out, "", NOT_TO_FIRE)
+}
+
+fn top_functions(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    const SHOWN: usize = 5;
+    const NAME_LEN_MAX: usize = 50;
+    let mut table = bare(&["function", "family", "times"], 2);
+    for top in summary.top_functions.iter().take(SHOWN) {
+        let name: String = top.function.chars().take(NAME_LEN_MAX).collect();
+        table.add_row([&name, top.family, &top.starts.to_string()]);
+    }
+    print(&table, out)
 }
 
 fn policies(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = bare(
-        &[
-            "",
-            "device writes",
-            "wakeups",
-            "spurious",
-            "fired",
-            "early",
-            "late p50/p99/max us: queue",
-            "wheel",
-        ],
-        1,
-    );
+    let header = ["", "device writes", "wakeups", "spurious", "fired", "early"];
+    let mut table = bare(&header, 1);
     for result in &summary.policies {
         table.add_row([
             result.policy.to_string(),
@@ -93,38 +127,61 @@ fn policies(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
             result.spurious_wakeups.to_string(),
             result.expirations.to_string(),
             result.early.to_string(),
-            micros(result.queue_lateness_ns),
-            micros(result.wheel_lateness_ns),
         ]);
     }
-    let number = |value: Option<u64>| value.map_or("-".to_string(), |value| value.to_string());
-    let recorded = summary.trace.recorded;
+    let recorded = &summary.trace.recorded;
     table.add_row([
         "recorded".to_string(),
-        number(recorded.device_writes),
-        number(recorded.timer_interrupts),
+        known(recorded.device_writes),
+        known(recorded.timer_interrupts),
         "-".to_string(),
-        summary.operations.expire.to_string(),
-        "-".to_string(),
-        "-".to_string(),
+        recorded.expirations.to_string(),
         "-".to_string(),
     ]);
-    writeln!(out, "{table}")
+    print(&table, out)
 }
 
-fn agreement_line(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(
+fn lateness(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    let header = ["", "queue p50", "p99", "max", "wheel p50", "p99", "max"];
+    let mut table = bare(&header, 1);
+    let mut row = |name: &str, queue: Option<Quantiles>, wheel: Option<Quantiles>| {
+        let cells = [queue, wheel].into_iter().flat_map(|quantiles| match quantiles {
+            Some(Quantiles { p50, p99, max }) => [time(p50), time(p99), time(max)],
+            None => ["-".to_string(), "-".to_string(), "-".to_string()],
+        });
+        table.add_row(std::iter::once(name.to_string()).chain(cells));
+    };
+    for result in &summary.policies {
+        row(result.policy, result.queue_lateness_ns, result.wheel_lateness_ns);
+    }
+    let recorded = &summary.trace.recorded;
+    row("recorded", recorded.queue_lateness_ns, recorded.wheel_lateness_ns);
+    print(&table, out)
+}
+
+fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()> {
+    let verdict = if agreement.inside { "" } else { ", which is more than a replay should be off" };
+    let text = format!(
+        "Agreement: the kernel that recorded this is {}, and wrote its event devices {} times; \
+         the replay does {} times, {:+.1} %{verdict}.",
+        agreement.policy, agreement.recorded, agreement.replayed, agreement.off_percent,
+    );
+    paragraph(out, "", &text)?;
+    agreement.why.iter().try_for_each(|reason| paragraph(out, "  - ", reason))
+}
+
+fn no_agreement(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    paragraph(
         out,
-        "The kernel that recorded this is {}: {} device writes replayed against {} recorded, \
-         {:+.1} %{}.",
-        agreement.policy,
-        agreement.replayed,
-        agreement.recorded,
-        agreement.off_percent,
-        if agreement.inside { "" } else { ", which is more than this replay should be off" }
+        "",
+        "Agreement: unknown, since the trace has no device writes (msr:write_msr of register 6e0).",
     )?;
-    for reason in &agreement.why {
-        writeln!(out, "  - {reason}")?;
+    if summary.inferred_operations > 0 {
+        let text = format!(
+            "{} operations have no record and are inferred; --no-inference leaves them out",
+            summary.inferred_operations
+        );
+        paragraph(out, "  - ", &text)?;
     }
     Ok(())
 }
@@ -133,25 +190,80 @@ fn csv(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "policy,device_writes,wakeups,expirations,spurious_wakeups,early,\
-         lateness_p50_ns,lateness_p99_ns,lateness_max_ns"
+         lateness_p50_ns,lateness_p99_ns,lateness_max_ns,\
+         wheel_lateness_p50_ns,wheel_lateness_p99_ns,wheel_lateness_max_ns,\
+         queue_lateness_p50_ns,queue_lateness_p99_ns,queue_lateness_max_ns"
     )?;
     for result in &summary.policies {
-        let PolicyResult { policy, device_writes, wakeups, expirations, .. } = result;
-        let PolicyResult { spurious_wakeups, early, lateness_ns: late, .. } = result;
         writeln!(
             out,
-            "{policy},{device_writes},{wakeups},{expirations},{spurious_wakeups},{early},{},{},{}",
-            late.p50, late.p99, late.max
+            "{},{},{},{},{},{},{},{},{}",
+            result.policy,
+            result.device_writes,
+            result.wakeups,
+            result.expirations,
+            result.spurious_wakeups,
+            result.early,
+            fields(Some(result.lateness_ns)),
+            fields(result.wheel_lateness_ns),
+            fields(result.queue_lateness_ns),
         )?;
     }
-    Ok(())
+    let recorded = &summary.trace.recorded;
+    let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+    writeln!(
+        out,
+        "recorded,{},{},{},,,,,,{},{}",
+        number(recorded.device_writes),
+        number(recorded.timer_interrupts),
+        recorded.expirations,
+        fields(recorded.wheel_lateness_ns),
+        fields(recorded.queue_lateness_ns),
+    )
 }
 
-fn micros(quantiles: Quantiles) -> String {
-    let us = |ns: u64| {
-        if ns < 100_000 { format!("{:.1}", ns as f64 / 1e3) } else { (ns / 1000).to_string() }
+fn fields(quantiles: Option<Quantiles>) -> String {
+    quantiles.map_or(",,".to_string(), |Quantiles { p50, p99, max }| format!("{p50},{p99},{max}"))
+}
+
+fn known(value: Option<u64>) -> String {
+    value.map_or("-".to_string(), |value| value.to_string())
+}
+
+fn percent(value: f64) -> String {
+    format!("{value:.1} %")
+}
+
+/// A time with its unit, to three digits or so.
+fn time(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000_000 => (ns as f64 / 1e3, "us"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
     };
-    format!("{} / {} / {}", us(quantiles.p50), us(quantiles.p99), us(quantiles.max))
+    let decimals = usize::from(value < 99.95);
+    format!("{value:.decimals$} {unit}")
+}
+
+/// Prints a table without the spaces that fill up its lines.
+fn print(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
+}
+
+/// Prints text in lines of at most [`WIDTH`], those after the first indented to match.
+fn paragraph(out: &mut dyn Write, bullet: &str, text: &str) -> io::Result<()> {
+    let mut line = bullet.to_string();
+    for word in text.split(' ') {
+        if line.chars().count() + word.chars().count() + 1 > WIDTH && line.len() > bullet.len() {
+            writeln!(out, "{line}")?;
+            line = " ".repeat(bullet.len());
+        }
+        if line.len() > bullet.len() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(out, "{line}")
 }
 
 /// A table without lines; columns from `numbers_from` on are numbers.
@@ -162,4 +274,39 @@ fn bare(header: &[&str], numbers_from: usize) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_their_unit() {
+        for (ns, want) in [
+            (0, "0.0 us"),
+            (8_103, "8.1 us"),
+            (99_949, "99.9 us"),
+            (118_271, "118 us"),
+            (999_499, "999 us"),
+            (4_042_751, "4.0 ms"),
+            (742_916_095, "743 ms"),
+            (1_500_000_000, "1.5 s"),
+        ] {
+            assert_eq!(time(ns), want);
+        }
+    }
+
+    #[test]
+    fn paragraphs_are_wrapped_and_indented() {
+        let mut out = Vec::new();
+        let text = vec!["word"; 40].join(" ");
+        paragraph(&mut out, "  - ", &text).unwrap();
+        paragraph(&mut out, "", &"x".repeat(100)).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines[0].starts_with("  - word") && lines[1].starts_with("    word"));
+        assert!(lines[..3].iter().all(|line| line.len() <= WIDTH && !line.ends_with(' ')));
+        assert_eq!(lines.concat().matches("word").count(), 40);
+    }
 }

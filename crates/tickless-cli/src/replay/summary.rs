@@ -1,11 +1,13 @@
 //! What came of a replay, beside what the trace recorded.
 
+use super::agreement::Agreement;
 use super::engine::{self, Outcome};
-use super::script::{self, Counts, Family, Script};
+use super::lateness::Quantiles;
+use super::script::{self, Counts, Family, Inference, Interrupts, Script};
 use crate::trace::{EventKind, Trace};
-use hdrhistogram::Histogram;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::thread;
+use tickless_core::base::WheelEvents;
 use tickless_core::rearm::Policy;
 use tickless_core::tick::Tick;
 
@@ -32,6 +34,14 @@ pub struct Summary {
     pub pending_at_start: usize,
     /// Cancels of timers that were armed before the recording began.
     pub unknown_cancels: u64,
+    /// Operations that have no record and must have happened; 0 without inference.
+    pub inferred_operations: u64,
+    /// Armings that could not be placed in time and were not performed.
+    pub unplaced_starts: u64,
+    /// Were operations without a record inferred?
+    pub inference: bool,
+    /// What was replayed in another way than it was recorded.
+    pub notes: Vec<String>,
 }
 
 /// What the trace says about itself.
@@ -39,6 +49,8 @@ pub struct Summary {
 pub struct TraceFacts {
     /// Its file.
     pub file: String,
+    /// The kernel that recorded it; null if the trace does not tell.
+    pub kernel: Option<String>,
     /// How many CPUs it has.
     pub cpus: u16,
     /// How long it is.
@@ -49,13 +61,19 @@ pub struct TraceFacts {
     pub recorded: Recorded,
 }
 
-/// What a trace recorded of the event devices. Role: published.
+/// What a trace recorded of its event devices and its expiries. Role: live, at the time.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Recorded {
     /// Writes to the deadline register; null if they were not recorded.
     pub device_writes: Option<u64>,
     /// Timer interrupts; null if they were not recorded.
     pub timer_interrupts: Option<u64>,
+    /// Timers that expired.
+    pub expirations: u64,
+    /// Lateness of wheel timers that were armed within the recording; null if none expired.
+    pub wheel_lateness_ns: Option<Quantiles>,
+    /// The same of high-resolution timers, by the time that the kernel's handler went by.
+    pub queue_lateness_ns: Option<Quantiles>,
 }
 
 /// What came of the trace under one policy.
@@ -73,23 +91,12 @@ pub struct PolicyResult {
     pub spurious_wakeups: u64,
     /// Timers that fired early: 0.
     pub early: u64,
-    /// Lateness of everything that fired, against its hard expiry.
+    /// Lateness of everything that fired, against its hard expiry; zeros if nothing did.
     pub lateness_ns: Quantiles,
-    /// The same of wheel timers, which includes the wheel's granularity.
-    pub wheel_lateness_ns: Quantiles,
-    /// The same of high-resolution timers.
-    pub queue_lateness_ns: Quantiles,
-}
-
-/// Some quantiles, in nanoseconds.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Quantiles {
-    /// The median.
-    pub p50: u64,
-    /// One in a hundred is later.
-    pub p99: u64,
-    /// The latest.
-    pub max: u64,
+    /// The same of wheel timers, which includes the wheel's granularity; null if none fired.
+    pub wheel_lateness_ns: Option<Quantiles>,
+    /// The same of high-resolution timers; null if none fired.
+    pub queue_lateness_ns: Option<Quantiles>,
 }
 
 /// How often the trace did what.
@@ -131,26 +138,6 @@ pub struct FunctionStarts {
     pub starts: u64,
 }
 
-/// The policy that the kernel has, against what the kernel did.
-#[derive(Debug, Serialize)]
-pub struct Agreement {
-    /// Which policy that is.
-    pub policy: &'static str,
-    /// Recorded writes.
-    pub recorded: u64,
-    /// Writes of the replay.
-    pub replayed: u64,
-    /// By how much they differ, in percent of the recorded.
-    pub off_percent: f64,
-    /// Within 5 %?
-    pub inside: bool,
-    /// What the difference may come from.
-    pub why: Vec<String>,
-}
-
-/// How far the replay may be off, in percent of what was recorded.
-pub const AGREEMENT_PERCENT: f64 = 5.0;
-
 impl From<Counts> for FamilyCounts {
     fn from(counts: Counts) -> FamilyCounts {
         FamilyCounts {
@@ -162,16 +149,23 @@ impl From<Counts> for FamilyCounts {
     }
 }
 
-/// Replays a trace under each of these policies.
-pub fn summarise(trace: &Trace, policies: &[Policy]) -> Summary {
-    let script = script::write(trace);
-    let tick = trace.hz.and_then(|hz| Tick::new(hz.tick()).ok()).unwrap_or_default();
-    let run = |policy: &Policy| engine::run(&script, trace.cpus, tick, *policy);
-    let outcomes: Vec<Outcome> = policies.iter().map(run).collect();
-    let recorded = recorded(trace);
-    let operations = &script.operations;
-    let (wheel, queue) =
-        (FamilyCounts::from(operations.wheel), FamilyCounts::from(operations.queue));
+impl FamilyCounts {
+    /// Of all armings, how many were cancelled or moved before they fired, in percent.
+    pub fn cancelled_percent(&self) -> f64 {
+        100.0 * (self.cancel + self.restart) as f64 / self.start.max(1) as f64
+    }
+}
+
+/// Replays a trace under each of these policies, each on a thread of its own.
+pub fn summarise(trace: &Trace, policies: &[Policy], inference: Inference) -> Summary {
+    let script = script::write(trace, inference);
+    let recorded = recorded(trace, &script);
+    let compared = Agreement::policy_of(trace);
+    let outcomes = replay(trace, &script, policies, recorded.device_writes.and(Some(compared)));
+    let of_kernel = outcomes.iter().find(|outcome| outcome.policy == compared);
+    let wheel = FamilyCounts::from(script.operations.wheel);
+    let queue = FamilyCounts::from(script.operations.queue);
+    let asked = outcomes.iter().filter(|outcome| policies.contains(&outcome.policy));
     let operations = OperationCounts {
         start: wheel.start + queue.start,
         cancel: wheel.cancel + queue.cancel,
@@ -183,13 +177,17 @@ pub fn summarise(trace: &Trace, policies: &[Policy]) -> Summary {
     Summary {
         trace: TraceFacts {
             file: trace.path.clone(),
+            kernel: trace.header.kernel.clone(),
             cpus: trace.cpus,
             seconds: trace.span().0 as f64 / 1e9,
             hz: trace.hz.map(|hz| hz.value),
             recorded,
         },
-        agreement: agreement(trace, &script, recorded, &outcomes),
-        policies: outcomes.iter().map(result).collect(),
+        agreement: recorded
+            .device_writes
+            .zip(of_kernel)
+            .map(|(writes, outcome)| Agreement::new(trace, &script, writes, outcome)),
+        policies: asked.map(result).collect(),
         cancelled_percent: 100.0 * undone as f64 / operations.start.max(1) as f64,
         operations,
         top_functions: top_functions(trace, &script),
@@ -197,6 +195,10 @@ pub fn summarise(trace: &Trace, policies: &[Policy]) -> Summary {
         dropped_events: trace.dropped_events,
         pending_at_start: script.pending_at_start.len(),
         unknown_cancels: script.unknown_cancels,
+        inferred_operations: script.inferred,
+        unplaced_starts: script.unplaced,
+        inference: inference == Inference::On,
+        notes: notes(&script),
     }
 }
 
@@ -209,10 +211,29 @@ pub fn policy_name(policy: Policy) -> &'static str {
     }
 }
 
+/// Replays under the policies that were asked for, and under the one to compare with.
+fn replay(
+    trace: &Trace,
+    script: &Script,
+    policies: &[Policy],
+    compared: Option<Policy>,
+) -> Vec<Outcome> {
+    let tick = trace.hz.and_then(|hz| Tick::new(hz.tick()).ok()).unwrap_or_default();
+    let wanted = |policy: &&Policy| policies.contains(policy) || compared == Some(**policy);
+    thread::scope(|scope| {
+        let start = |policy: &Policy| {
+            let policy = *policy;
+            scope.spawn(move || engine::run(script, trace.cpus, tick, policy))
+        };
+        let threads: Vec<_> = Policy::ALL.iter().filter(wanted).map(start).collect();
+        let outcome = |thread: thread::ScopedJoinHandle<'_, Outcome>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().map(outcome).collect()
+    })
+}
+
 fn result(outcome: &Outcome) -> PolicyResult {
-    let mut all = outcome.late_wheel.clone();
-    // Both have the same bounds, so this cannot fail.
-    let _ = all.add(&outcome.late_queue);
     PolicyResult {
         policy: policy_name(outcome.policy),
         device_writes: outcome.device.writes,
@@ -220,110 +241,59 @@ fn result(outcome: &Outcome) -> PolicyResult {
         expirations: outcome.expirations,
         spurious_wakeups: outcome.device.spurious,
         early: outcome.early,
-        lateness_ns: quantiles(&all),
-        wheel_lateness_ns: quantiles(&outcome.late_wheel),
-        queue_lateness_ns: quantiles(&outcome.late_queue),
+        lateness_ns: outcome.late.of_all().unwrap_or_default(),
+        wheel_lateness_ns: outcome.late.of(Family::Wheel),
+        queue_lateness_ns: outcome.late.of(Family::Queue),
     }
 }
 
-fn quantiles(histogram: &Histogram<u64>) -> Quantiles {
-    Quantiles {
-        p50: histogram.value_at_quantile(0.5),
-        p99: histogram.value_at_quantile(0.99),
-        max: histogram.max(),
-    }
-}
-
-fn recorded(trace: &Trace) -> Recorded {
+fn recorded(trace: &Trace, script: &Script) -> Recorded {
     let writes = trace.records.iter().filter(|record| record.event.is_device_write()).count();
     let interrupts = trace.count(EventKind::LocalTimerEntry);
     Recorded {
         device_writes: (writes > 0).then_some(writes as u64),
         timer_interrupts: (interrupts > 0).then_some(interrupts as u64),
+        expirations: script.operations.wheel.expiries + script.operations.queue.expiries,
+        wheel_lateness_ns: script.late.of(Family::Wheel),
+        queue_lateness_ns: script.late.of(Family::Queue),
     }
 }
 
-fn agreement(
-    trace: &Trace,
-    script: &Script,
-    recorded: Recorded,
-    outcomes: &[Outcome],
-) -> Option<Agreement> {
-    let recorded_writes = recorded.device_writes?;
-    let outcome = outcomes.iter().find(|outcome| outcome.policy == Policy::RestartAware)?;
-    let replayed = outcome.device.writes;
-    let off = (replayed as f64 - recorded_writes as f64) / recorded_writes as f64 * 100.0;
-    let mut why = Vec::new();
-    let mut because = |holds: bool, reason: String| {
+fn notes(script: &Script) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut note = |holds: bool, text: String| {
         if holds {
-            why.push(reason);
+            notes.push(text);
         }
     };
-    because(
-        script.unknown_cancels > 0,
+    note(
+        script.interrupts == Interrupts::Implied,
+        "timer interrupts were not recorded (irq_vectors:local_timer_*): each is taken to begin \
+         with its first expiry, and those that expired nothing are missing"
+            .to_string(),
+    );
+    note(
+        script.wheel == WheelEvents::Device,
+        "there is no hrtimer event in the trace, so nothing is known of the tick: the wheel is \
+         given an event device of its own"
+            .to_string(),
+    );
+    note(
+        script.unplaced > 0,
         format!(
-            "{} cancels of timers armed before the recording began: what their removal wrote is \
-             not known",
-            script.unknown_cancels
+            "{} armings are left out: nothing in the trace tells where their clock is",
+            script.unplaced
         ),
     );
-    because(
-        !script.pending_at_start.is_empty(),
-        format!(
-            "{} timers were pending when the recording began and are taken to have been armed \
-             for the moment at which they expired",
-            script.pending_at_start.len()
-        ),
-    );
-    because(
-        script.unseen_moves > 0,
-        format!(
-            "{} timers were moved without a record, as happens to the tick of a CPU that goes \
-             idle out of tracing's sight; neither side counts what that wrote",
-            script.unseen_moves
-        ),
-    );
-    because(
-        trace.dropped_events > 0,
-        format!("{} events were lost while recording", trace.dropped_events),
-    );
-    because(
-        recorded.timer_interrupts.is_none(),
-        "interrupts were not recorded, so restarts from callbacks count as starts".to_string(),
-    );
-    for (cpu, device) in outcome.per_cpu.iter().enumerate() {
-        let of_cpu = trace
-            .records
-            .iter()
-            .filter(|record| record.cpu.index() == cpu && record.event.is_device_write());
-        let of_cpu = of_cpu.count() as u64;
-        because(
-            of_cpu != device.writes,
-            format!("CPU {cpu}: {of_cpu} writes recorded, {} replayed", device.writes),
-        );
-    }
-    Some(Agreement {
-        policy: policy_name(Policy::RestartAware),
-        recorded: recorded_writes,
-        replayed,
-        off_percent: off,
-        inside: off.abs() <= AGREEMENT_PERCENT,
-        why,
-    })
+    notes
 }
 
 fn top_functions(trace: &Trace, script: &Script) -> Vec<FunctionStarts> {
     const SHOWN: usize = 10;
-    let mut by_function = HashMap::new();
-    for timer in &script.timers {
-        if let Some(function) = timer.function {
-            *by_function.entry((function, timer.family)).or_insert(0) += timer.starts;
-        }
-    }
-    let mut top: Vec<FunctionStarts> = by_function
-        .into_iter()
-        .filter(|&(_, starts)| starts > 0)
-        .map(|((function, family), starts)| FunctionStarts {
+    let mut top: Vec<FunctionStarts> = script
+        .starts_by_function
+        .iter()
+        .map(|(&(function, family), &starts)| FunctionStarts {
             function: trace.names.name(function).to_string(),
             family: match family {
                 Family::Wheel => "wheel",
@@ -332,7 +302,9 @@ fn top_functions(trace: &Trace, script: &Script) -> Vec<FunctionStarts> {
             starts,
         })
         .collect();
-    top.sort_by(|a, b| b.starts.cmp(&a.starts).then_with(|| a.function.cmp(&b.function)));
+    top.sort_by(|a, b| {
+        b.starts.cmp(&a.starts).then_with(|| (&a.function, a.family).cmp(&(&b.function, b.family)))
+    });
     top.truncate(SHOWN);
     top
 }

@@ -1,5 +1,7 @@
 //! The world of a replay: a clock, a place and event devices, all moved by the engine.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tickless_core::platform::{Lock, Platform, Word};
@@ -13,12 +15,15 @@ pub(super) struct World {
     here: AtomicU16,
     /// What each CPU's device is armed for.
     devices: Box<[AtomicU64]>,
+    /// The same, earliest first, and what they were armed for before.
+    events: Mutex<BinaryHeap<Reverse<(Ns, CpuId)>>>,
 }
 
 impl World {
     pub(super) fn new(cpus: u16, now: Ns) -> World {
         let devices = (0..cpus).map(|_| AtomicU64::new(Ns::NEVER.0)).collect();
-        World { now: AtomicU64::new(now.0), here: AtomicU16::new(0), devices }
+        let (now, here) = (AtomicU64::new(now.0), AtomicU16::new(0));
+        World { now, here, devices, events: Mutex::default() }
     }
 
     /// Moves the clock, never back, and goes to a CPU.
@@ -27,9 +32,19 @@ impl World {
         self.here.store(cpu.0, Ordering::Relaxed);
     }
 
-    /// When a CPU's device will deliver; [`Ns::NEVER`] if it will not.
-    pub(super) fn armed(&self, cpu: CpuId) -> Ns {
-        Ns(self.devices[cpu.index()].load(Ordering::Relaxed))
+    /// The earliest event that a device is armed for and that is due before `until`. It is
+    /// handed out once; the device stays armed. O(log n) for each arming.
+    pub(super) fn next_event(&self, until: Ns) -> Option<(Ns, CpuId)> {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(&Reverse((due, cpu))) = events.peek()
+            && due < until
+        {
+            events.pop();
+            if self.devices[cpu.index()].load(Ordering::Relaxed) == due.0 {
+                return Some((due, cpu));
+            }
+        }
+        None
     }
 
     /// A CPU's device delivers its event.
@@ -54,6 +69,10 @@ impl Platform for World {
 
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         self.devices[cpu.index()].store(at.0, Ordering::Relaxed);
+        if at != Ns::NEVER {
+            let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+            events.push(Reverse((at, cpu)));
+        }
         Rearm::Keep
     }
 

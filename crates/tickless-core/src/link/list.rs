@@ -77,11 +77,13 @@ impl WheelRef {
     }
 
     /// Is the node on a list?
+    #[inline]
     pub fn is_linked(self) -> bool {
         !self.link().ends.next.get().is_null()
     }
 
     /// The deadline its owner asked for.
+    #[inline]
     pub fn deadline(self) -> Ns {
         self.link().deadline.get()
     }
@@ -135,6 +137,7 @@ impl Lists {
     }
 
     /// Puts an unlinked node at the end of a list. O(1).
+    #[inline]
     pub fn push_back(&mut self, list: usize, node: WheelRef) {
         debug_assert!(!node.is_linked());
         let head = self.head(list);
@@ -147,6 +150,7 @@ impl Lists {
 
     /// Takes a node off whatever list of these it is on. O(1). Returns that list's number if
     /// the node was its last one.
+    #[inline]
     pub fn unlink(&mut self, node: WheelRef) -> Option<usize> {
         debug_assert!(node.is_linked());
         let ends = at(node.ends());
@@ -195,6 +199,7 @@ impl Lists {
         at(head).prev.set(head);
     }
 
+    #[inline]
     fn head(&self, list: usize) -> *const Ends {
         assert!(list < self.count, "there is no list {list}");
         // SAFETY: `list` is within the allocation of `count` heads.
@@ -206,6 +211,7 @@ impl Lists {
     }
 
     /// A head's number; at least `count` for what is no head.
+    #[inline]
     fn number_of(&self, ends: *const Ends) -> usize {
         let bytes = (ends as usize).wrapping_sub(self.heads.as_ptr() as usize);
         bytes / size_of::<Ends>()
@@ -220,6 +226,7 @@ impl Drop for Lists {
     }
 }
 
+#[inline]
 fn at<'a>(ends: *const Ends) -> &'a Ends {
     // SAFETY: `ends` came from a head, which lives as long as its `Lists`, or from a linked
     // node, which `WheelRef::new` promised stays valid while it is linked. The reference does

@@ -10,6 +10,8 @@ use tickless_core::time::CpuId;
 /// The CPUs that the process may run on, and their bases: dense, in order of CPU number.
 #[derive(Debug, Clone)]
 pub struct CpuMap {
+    /// Where each thread finds its CPU's number, seen from the thread pointer; 0 if nowhere.
+    rseq_offset: isize,
     base_of: Box<[u16]>,
     cpus: Vec<u32>,
     bases: u16,
@@ -42,7 +44,7 @@ impl CpuMap {
         for (place, &cpu) in cpus.iter().enumerate() {
             base_of[cpu as usize] = (place % usize::from(bases)) as u16;
         }
-        CpuMap { base_of, cpus, bases }
+        CpuMap { rseq_offset: rseq_offset().unwrap_or(0), base_of, cpus, bases }
     }
 
     /// How many bases there are.
@@ -59,7 +61,7 @@ impl CpuMap {
     /// use when the map was made shares another's base.
     #[inline]
     pub fn here(&self) -> CpuId {
-        let cpu = current();
+        let cpu = current(self.rseq_offset);
         match self.base_of.get(cpu) {
             Some(&base) => CpuId(base),
             None => CpuId((cpu % usize::from(self.bases)) as u16),
@@ -69,9 +71,10 @@ impl CpuMap {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
-fn current() -> usize {
-    match rseq_offset() {
-        Some(offset) => {
+fn current(rseq_offset: isize) -> usize {
+    match rseq_offset {
+        0 => ask(),
+        offset => {
             let cpu: u32;
             // SAFETY: glibc says that this thread's rseq area lies at this offset from the
             // thread pointer; its `cpu_id` field is the second 32-bit word.
@@ -86,13 +89,17 @@ fn current() -> usize {
             // A thread for which registration failed reads a negative number.
             if cpu < 1 << 30 { cpu as usize } else { ask() }
         }
-        None => ask(),
     }
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn current() -> usize {
+fn current(_: isize) -> usize {
     ask()
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn rseq_offset() -> Option<isize> {
+    None
 }
 
 fn ask() -> usize {
@@ -125,7 +132,7 @@ mod tests {
     #[test]
     fn both_ways_agree() {
         // The thread may move between the two questions, but not every time.
-        assert!((0..100).any(|_| current() == ask()));
+        assert!((0..100).any(|_| current(rseq_offset().unwrap_or(0)) == ask()));
     }
 
     #[test]

@@ -6,9 +6,11 @@
 //! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
+//! | `discipline` | how fast the counter runs by the system's clock |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
 //! | `fork` | telling the child of a fork from its parent |
 //! | `frame` | which callbacks the calling thread is in |
+//! | `line` | the line from counter readings to nanoseconds |
 //! | `lock` | the lock around a base, biased towards its usual user |
 //! | `membarrier` | a barrier on every running thread |
 //! | `orphans` | timers that were dropped while their callback ran |
@@ -18,9 +20,11 @@ pub(crate) mod arena;
 pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;
+mod discipline;
 pub(crate) mod driver;
 pub(crate) mod fork;
 pub(crate) mod frame;
+mod line;
 mod lock;
 mod membarrier;
 pub(crate) mod orphans;

@@ -1,0 +1,127 @@
+//! R12: what each rearm policy writes to the event device, to the last write.
+
+use std::time::Duration;
+use tickless::{HrTimer, Ns, Policy, Timeout, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn with(policy: Policy) -> VirtualTime {
+    VirtualTime::with(Timers::builder().bases(1).policy(policy), Ns::from_secs(1))
+}
+
+/// Device writes that `work` makes, on a base where something far away is pending.
+fn writes(policy: Policy, work: impl FnOnce(&VirtualTime)) -> u64 {
+    let time = with(policy);
+    let anchor = time.timers().hrtimer(|_| {});
+    anchor.start(MS * 3_600_000).unwrap();
+    let before = time.timers().stats().bases[0].device.writes;
+    work(&time);
+    time.timers().stats().bases[0].device.writes - before
+}
+
+fn each(work: impl Fn(&VirtualTime)) -> [u64; 3] {
+    Policy::ALL.map(|policy| writes(policy, &work))
+}
+
+/// Goal: a cancel of the first timer writes under `Eager` and `RestartAware`, not under `Lazy`:
+/// there the next start of the same finds the device where it is to be.
+#[test]
+fn a_thousand_timers_that_are_cancelled() {
+    let start_and_cancel = |time: &VirtualTime| {
+        let timer = time.timers().hrtimer(|_| {});
+        for _ in 0..1000 {
+            timer.start(MS * 5).unwrap();
+            timer.cancel();
+        }
+    };
+    assert_eq!(Policy::ALL, [Policy::Eager, Policy::Lazy, Policy::RestartAware]);
+    assert_eq!(each(start_and_cancel), [2000, 1, 2000]);
+    let timeouts = |time: &VirtualTime| {
+        let timer = time.timers().timeout(|_| {});
+        for _ in 0..1000 {
+            timer.start(MS * 5).unwrap();
+            timer.cancel();
+        }
+    };
+    assert_eq!(each(timeouts), [2000, 1, 2000]);
+}
+
+/// Goal: R4: pushing the first timer out writes twice under `Eager`, once under `RestartAware`,
+/// never under `Lazy`; to where it stands, and of any other timer, nothing does.
+#[test]
+fn a_thousand_timers_that_are_pushed_out() {
+    let first = |time: &VirtualTime| {
+        let timer = time.timers().hrtimer(|_| {});
+        for later in 0..1000 {
+            timer.start(MS * (5 + later)).unwrap();
+        }
+        timer.cancel();
+    };
+    assert_eq!(each(first), [1 + 2 * 999 + 1, 1, 1 + 999 + 1]);
+    let to_the_same = |time: &VirtualTime| {
+        let timer = time.timers().hrtimer(|_| {});
+        (0..1000).for_each(|_| assert!(timer.start(MS * 5).is_ok()));
+        timer.cancel();
+    };
+    assert_eq!(each(to_the_same), [1 + 2 * 999 + 1, 1, 1 + 1]);
+    let others = |time: &VirtualTime| {
+        let (first, other) = (time.timers().hrtimer(|_| {}), time.timers().timeout(|_| {}));
+        first.start(MS).unwrap();
+        for later in 0..1000 {
+            other.start(MS * (100 + later)).unwrap();
+            other.start(MS * (1100 - later)).unwrap();
+        }
+        other.cancel();
+        first.cancel();
+    };
+    assert_eq!(each(others), [1 + 1, 1, 1 + 1]);
+}
+
+/// Goal: R1, R2: whatever the policy does not write, nothing fires late.
+#[test]
+fn laziness_is_never_late() {
+    for policy in Policy::ALL {
+        let time = with(policy);
+        let begin = time.now();
+        let hrtimers: Vec<HrTimer> = (0..50).map(|_| time.timers().hrtimer(|_| {})).collect();
+        let timeouts: Vec<Timeout> = (0..50).map(|_| time.timers().timeout(|_| {})).collect();
+        for at in 0..50u32 {
+            hrtimers[at as usize].start(MS * (at + 1)).unwrap();
+            timeouts[at as usize].start(MS * (at + 1)).unwrap();
+        }
+        for at in 0..50 {
+            if at % 10 != 9 {
+                hrtimers[at].cancel();
+                timeouts[at].cancel();
+            }
+        }
+        time.advance(MS * 10);
+        assert_eq!(time.timers().stats().total().fired, 2, "{policy:?}");
+        while time.advance_to_next() {}
+        let stats = time.timers().stats();
+        assert_eq!((stats.total().fired, stats.pending()), (10, 0));
+        assert_eq!(time.now(), begin + MS * 50, "the last one is on time");
+    }
+}
+
+/// Goal: with a driver, the lazy policy lets it wake once, early, for what was cancelled, and
+/// not again.
+#[test]
+fn a_lazy_driver_wakes_once_for_what_was_cancelled() {
+    let device = |policy: Policy| {
+        let timers = Timers::builder().bases(1).policy(policy).start().unwrap();
+        let anchor = timers.hrtimer(|_| {});
+        anchor.start(MS * 3_600_000).unwrap();
+        let timer = timers.hrtimer(|_| {});
+        timer.start(MS * 20).unwrap();
+        timer.cancel();
+        std::thread::sleep(MS * 80);
+        timers.stats().bases[0]
+    };
+    let (lazy, eager) = (device(Policy::Lazy), device(Policy::Eager));
+    // Before the first sleep, after each wake call, and when 20 ms are over (and again, if its
+    // clock says that a nanosecond is missing).
+    assert!(lazy.device.spurious <= 1 + lazy.wake_calls + 3, "{lazy:?}");
+    assert!(eager.device.spurious <= 1 + eager.wake_calls, "{eager:?}");
+    assert_eq!((lazy.counts.fired, eager.counts.fired), (0, 0));
+}
