@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn every_case_runs() {
         let report = run(&Effort::TINY, &[], &Choice::default());
-        assert_eq!(report.tables.len(), CASES.len());
+        assert!(report.tables.len() >= CASES.len());
         let text = report.markdown();
         for case in CASES {
             assert!(text.contains(&format!("### {}: ", case.id)), "{} is shown", case.id);

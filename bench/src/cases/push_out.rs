@@ -1,8 +1,9 @@
 //! W2: push the deadline of a random pending timer out.
 //!
-//! What a server does with an idle timeout on every request. Each push adds up to 10 s to the
-//! timer's own deadline. Beside it stands what nobody can beat: a bare read and write of a
-//! random 64-byte node.
+//! What a server does with an idle timeout on every request. Two ways: each push adds up to 10 s
+//! to the timer's own deadline (W2), which a wheel's branches cannot predict; or all timeouts
+//! are equally long, so that each push goes behind all others (W2i). Beside them stands what
+//! nobody can beat: a bare read and write of a random 64-byte node.
 
 use super::{Choice, contender, short};
 use crate::effort::Effort;
@@ -18,22 +19,39 @@ pub const TOUCH: &str = "(bare touch of a random 64 B node)";
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "Deadlines 60 to 120 s away at first; each push adds up to 10 s. Timers are \
                  reached through a vector of handles.";
-    let mut table = Table::new("W2", "push out a random pending deadline, of so many", about);
+    let mut random = Table::new("W2", "push out a random pending deadline, of so many", about);
+    let about = "The same with equal timeouts: each push goes behind all others.";
+    let mut equal = Table::new("W2i", "push out an idle timeout, of so many", about);
     for &pending in effort.pending {
-        let column = table.column(&short(pending));
-        for (name, figure) in of_pending(pending, effort, choice) {
-            table.put(name, column, figure.map(Cell::ns));
+        for (table, later) in [(&mut random, Later::Random), (&mut equal, Later::ThanAll)] {
+            let column = table.column(&short(pending));
+            for (name, figure) in of_pending(pending, later, effort, choice) {
+                table.put(name, column, figure.map(Cell::ns));
+            }
         }
     }
-    vec![table]
+    vec![random, equal]
 }
+
+/// What a deadline is pushed out to.
+#[derive(Clone, Copy)]
+enum Later {
+    /// Its own, and up to 10 s.
+    Random,
+    /// A little later than the last push.
+    ThanAll,
+}
+
+/// From push to push: all of a run fit into a minute.
+const STEP: Duration = Duration::from_micros(15);
 
 fn of_pending(
     pending: usize,
+    later: Later,
     effort: &Effort,
     choice: &Choice,
 ) -> Vec<(&'static str, Option<Figure>)> {
-    let plans = RefCell::new(Plans::new(pending, effort));
+    let plans = RefCell::new(Plans::new(pending, later, effort));
     let first = plans.borrow().deadlines.clone();
     let plans = &plans;
     let mut contenders = Vec::new();
@@ -60,6 +78,9 @@ fn of_pending(
 /// What is pushed out to when: the same for all contenders in each round.
 struct Plans {
     round: usize,
+    later: Later,
+    /// The deadline of the last push.
+    last: Duration,
     random: Random,
     deadlines: Vec<Duration>,
     plan: Vec<(u32, Duration)>,
@@ -67,10 +88,12 @@ struct Plans {
 }
 
 impl Plans {
-    fn new(pending: usize, effort: &Effort) -> Plans {
+    fn new(pending: usize, later: Later, effort: &Effort) -> Plans {
         let mut random = Random::new();
         let deadlines = random.many(pending, 60, 120);
-        Plans { round: 0, random, deadlines, plan: Vec::new(), operations: effort.operations }
+        let last = Duration::from_secs(120);
+        let operations = effort.operations;
+        Plans { round: 0, later, last, random, deadlines, plan: Vec::new(), operations }
     }
 
     /// Makes the plan of a round, if that is not the one that is here.
@@ -82,7 +105,11 @@ impl Plans {
         self.plan.clear();
         for _ in 0..2 * self.operations {
             let timer = self.random.below(self.deadlines.len() as u64) as usize;
-            self.deadlines[timer] += self.random.seconds(0, 10);
+            self.last += STEP;
+            match self.later {
+                Later::Random => self.deadlines[timer] += self.random.seconds(0, 10),
+                Later::ThanAll => self.deadlines[timer] = self.last,
+            }
             self.plan.push((timer as u32, self.deadlines[timer]));
         }
     }

@@ -6,15 +6,26 @@
 //!
 //! Only [`LocalTimers`](crate::local::LocalTimers) uses it, and takes a node off its wheel or
 //! queue before the slot is given away: references to nodes never leave the crate.
+//!
+//! # Layout
+//!
+//! A slot begins at a cache line and fills whole ones, so that touching a timer at random is one
+//! miss: a single line for a coarse timer with a value of up to 24 bytes. Chunks grow to the size
+//! of a huge page, so that few pointers lead to all of a million timers.
 
 use super::Link;
-use alloc::boxed::Box;
+use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-/// Slots a chunk.
-const CHUNK: usize = 256;
+/// Slots of the first chunk; each has twice as many as the one before...
+const FIRST_CHUNK: u32 = 64;
+/// ...up to this many, a power of two: 2 MiB of cache lines.
+const LAST_CHUNK: u32 = 1 << CHUNK_BITS;
+/// A slot's number is its chunk's, and in that many low bits its place there.
+const CHUNK_BITS: u32 = 15;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
@@ -22,28 +33,40 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub(crate) struct SlotKey {
     pub(crate) index: u32,
+    /// Odd.
     pub(crate) generation: u32,
 }
 
 /// A table of timers with values of type `T`.
 pub(crate) struct Slab<L, T> {
-    chunks: Vec<NonNull<Slot<L, T>>>,
+    chunks: Vec<Chunk<L, T>>,
+    /// The slot that was emptied last, or `NONE`.
     free: u32,
     len: usize,
 }
 
+struct Chunk<L, T> {
+    slots: NonNull<Slot<L, T>>,
+    /// How many slots have been used so far: the rest is not initialised.
+    used: u32,
+    size: u32,
+}
+
 /// A node and what belongs to it. The link comes first: a node's address is its slot's.
-#[repr(C)]
+#[repr(C, align(64))]
 struct Slot<L, T> {
     link: L,
     own: UnsafeCell<Own<T>>,
 }
 
+#[repr(C)]
 struct Own<T> {
-    /// This slot's key; the generation goes up when the timer is removed.
-    key: SlotKey,
-    next_free: u32,
-    value: Option<T>,
+    /// This slot's number; of an empty slot, the next empty one's.
+    index: u32,
+    /// Odd while there is a timer, so that no key ever names an empty slot.
+    generation: u32,
+    /// Initialised while there is a timer.
+    value: MaybeUninit<T>,
 }
 
 // SAFETY: the slots belong to the table alone; its nodes are only used by who holds it.
@@ -61,32 +84,30 @@ impl<L: Link, T> Slab<L, T> {
     /// Puts a value into a slot. Allocates a chunk when no slot is free; `None` when there
     /// could be no number for another one.
     pub(crate) fn insert(&mut self, value: T) -> Option<SlotKey> {
-        if self.free == NONE {
-            self.grow()?;
-        }
-        let own = self.own_at(self.free)?;
-        own.value = Some(value);
-        let (key, next_free) = (own.key, own.next_free);
-        self.free = next_free;
+        let key = if self.free == NONE { self.insert_new(value)? } else { self.reuse(value)? };
         self.len += 1;
         Some(key)
     }
 
     /// Empties a slot whose node is on no list.
     pub(crate) fn remove(&mut self, key: SlotKey) -> Option<T> {
-        let free = self.free;
+        let next_free = self.free;
         let own = self.own(key)?;
-        let value = own.value.take()?;
-        own.key.generation = own.key.generation.wrapping_add(1);
-        own.next_free = free;
+        own.index = next_free;
+        own.generation = own.generation.wrapping_add(1);
+        // SAFETY: the key's generation was the slot's, so there was a timer, and now that the
+        // generation is even nobody takes its value again.
+        let value = unsafe { own.value.assume_init_read() };
         self.free = key.index;
         self.len -= 1;
         Some(value)
     }
 
     /// The value that belongs to a key.
+    #[inline]
     pub(crate) fn value(&mut self, key: SlotKey) -> Option<&mut T> {
-        self.own(key)?.value.as_mut()
+        // SAFETY: the key's generation is the slot's, so there is a timer.
+        self.own(key).map(|own| unsafe { own.value.assume_init_mut() })
     }
 
     /// The node and the value that belong to a key.
@@ -98,12 +119,12 @@ impl<L: Link, T> Slab<L, T> {
     /// The node that belongs to a key.
     #[inline]
     pub(crate) fn node(&mut self, key: SlotKey) -> Option<L::Ref> {
-        // A key that is in use has the slot's generation; removing a value ends it.
-        self.own(key)?;
         let slot = self.slot(key.index)?;
+        // SAFETY: a slot of this table, and no reference to its `own` part is alive.
+        let generation = unsafe { (*(*slot.as_ptr()).own.get()).generation };
         // SAFETY: the slot stays where it is as long as the table; the table's one user takes
         // nodes off their lists first; and `&mut self` serialises the uses.
-        Some(unsafe { L::node(slot.cast()) })
+        (generation == key.generation).then(|| unsafe { L::node(slot.cast()) })
     }
 
     /// The key of a node of this table.
@@ -112,12 +133,13 @@ impl<L: Link, T> Slab<L, T> {
         let slot = L::address(node).cast::<Slot<L, T>>();
         // SAFETY: a node of this table is the first field of one of its slots, which is
         // `repr(C)`; no reference to its `own` part is alive while the table is borrowed.
-        unsafe { (*(*slot.as_ptr()).own.get()).key }
+        let own = unsafe { &*(*slot.as_ptr()).own.get() };
+        SlotKey { index: own.index, generation: own.generation }
     }
 
     #[inline]
     fn own(&mut self, key: SlotKey) -> Option<&mut Own<T>> {
-        self.own_at(key.index).filter(|own| own.key.generation == key.generation)
+        self.own_at(key.index).filter(|own| own.generation == key.generation)
     }
 
     #[inline]
@@ -129,36 +151,139 @@ impl<L: Link, T> Slab<L, T> {
 
     #[inline]
     fn slot(&self, index: u32) -> Option<NonNull<Slot<L, T>>> {
-        let chunk = self.chunks.get(index as usize / CHUNK)?;
-        // SAFETY: each chunk has `CHUNK` slots.
-        Some(unsafe { chunk.add(index as usize % CHUNK) })
+        let chunk = self.chunks.get((index >> CHUNK_BITS) as usize)?;
+        let place = index & (LAST_CHUNK - 1);
+        // SAFETY: the chunk has that many slots.
+        (place < chunk.used).then(|| unsafe { chunk.slots.add(place as usize) })
+    }
+
+    /// Puts a value into the slot that was emptied last.
+    fn reuse(&mut self, value: T) -> Option<SlotKey> {
+        let index = self.free;
+        let own = self.own_at(index)?;
+        let next_free = core::mem::replace(&mut own.index, index);
+        own.generation = own.generation.wrapping_add(1);
+        own.value.write(value);
+        let generation = own.generation;
+        self.free = next_free;
+        Some(SlotKey { index, generation })
+    }
+
+    /// Puts a value into a slot that was never used.
+    fn insert_new(&mut self, value: T) -> Option<SlotKey> {
+        if self.chunks.last().is_none_or(|chunk| chunk.used == chunk.size) {
+            self.grow()?;
+        }
+        let number = self.chunks.len() as u32 - 1;
+        let chunk = self.chunks.last_mut()?;
+        let index = number << CHUNK_BITS | chunk.used;
+        let key = SlotKey { index, generation: 1 };
+        let own = Own { index, generation: key.generation, value: MaybeUninit::new(value) };
+        // SAFETY: the chunk has more slots than are used, so this one is within it, and nobody
+        // has a reference to it yet.
+        unsafe {
+            let slot = chunk.slots.add(chunk.used as usize);
+            slot.write(Slot { link: L::unlinked(), own: UnsafeCell::new(own) });
+        }
+        chunk.used += 1;
+        Some(key)
     }
 
     #[cold]
     fn grow(&mut self) -> Option<()> {
-        let first = u32::try_from(self.chunks.len() * CHUNK).ok()?;
-        let last = first.checked_add(CHUNK as u32)?;
-        let slot = |index: u32| Slot {
-            link: L::unlinked(),
-            own: UnsafeCell::new(Own {
-                key: SlotKey { index, generation: 0 },
-                next_free: if index + 1 == last { self.free } else { index + 1 },
-                value: None,
-            }),
+        // The very last number means "none", so the chunk that would hold it is never made.
+        if self.chunks.len() as u32 >= NONE >> CHUNK_BITS {
+            return None;
+        }
+        let size = self.chunks.last().map_or(FIRST_CHUNK, |chunk| (2 * chunk.size).min(LAST_CHUNK));
+        let layout = Self::layout(size)?;
+        // SAFETY: the layout is not empty: there is a link in each slot.
+        let Some(slots) = NonNull::new(unsafe { alloc(layout) }) else {
+            handle_alloc_error(layout)
         };
-        let chunk: Box<[Slot<L, T>]> = (first..last).map(slot).collect();
-        self.chunks.push(NonNull::from(Box::leak(chunk)).cast());
-        self.free = first;
+        self.chunks.push(Chunk { slots: slots.cast(), used: 0, size });
         Some(())
+    }
+}
+
+impl<L, T> Slab<L, T> {
+    fn layout(size: u32) -> Option<Layout> {
+        Layout::array::<Slot<L, T>>(size as usize).ok()
     }
 }
 
 impl<L, T> Drop for Slab<L, T> {
     fn drop(&mut self) {
         for chunk in &self.chunks {
-            let slots = core::ptr::slice_from_raw_parts_mut(chunk.as_ptr(), CHUNK);
-            // SAFETY: `grow` leaked exactly this slice.
-            drop(unsafe { Box::from_raw(slots) });
+            for place in 0..chunk.used {
+                // SAFETY: that many slots are initialised, an odd one with a value, and nobody
+                // uses them any more.
+                unsafe {
+                    let own = &mut *(*chunk.slots.add(place as usize).as_ptr()).own.get();
+                    if core::mem::needs_drop::<T>() && own.generation % 2 == 1 {
+                        own.value.assume_init_drop();
+                    }
+                }
+            }
+            if let Some(layout) = Self::layout(chunk.size) {
+                // SAFETY: `grow` allocated it with this layout; links need no drop.
+                unsafe { dealloc(chunk.slots.as_ptr().cast(), layout) };
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::WheelLink;
+    use alloc::rc::Rc;
+
+    const _: () = assert!(size_of::<Slot<WheelLink, [u64; 3]>>() == 64);
+
+    #[test]
+    fn keys_find_their_own_timer_only() {
+        let mut slab: Slab<WheelLink, u32> = Slab::new();
+        let count = if cfg!(miri) { 300 } else { 200_000 };
+        let keys: Vec<SlotKey> = (0..count).map(|value| slab.insert(value).unwrap()).collect();
+        for (value, &key) in (0..count).zip(&keys) {
+            assert_eq!(slab.value(key), Some(&mut { value }));
+            let node = slab.node(key).unwrap();
+            assert_eq!(node.as_ptr().addr().get() % 64, 0, "a slot is a line");
+            assert_eq!(slab.key_of(node), key);
+        }
+        assert_eq!(slab.remove(keys[7]), Some(7));
+        assert_eq!((slab.remove(keys[7]), slab.value(keys[7])), (None, None));
+        let again = slab.insert(70).unwrap();
+        assert_eq!(again.index, keys[7].index, "emptied slots are used again");
+        assert_eq!(slab.value(keys[7]), None, "an old key");
+        assert_eq!(slab.node(keys[7]), None, "an old key");
+        assert_eq!(slab.value(again), Some(&mut 70));
+        assert_eq!(slab.len(), count as usize);
+    }
+
+    /// Goal: a key of another table finds nothing where this one has nothing.
+    #[test]
+    fn empty_slots_have_no_key() {
+        let mut other: Slab<WheelLink, ()> = Slab::new();
+        let mut slab: Slab<WheelLink, ()> = Slab::new();
+        let key = slab.insert(()).unwrap();
+        assert_eq!(other.node(key), None, "never used");
+        let first = other.insert(()).unwrap();
+        other.remove(first);
+        for generation in [1, 3, u32::MAX] {
+            assert_eq!(other.node(SlotKey { generation, ..key }), None, "empty");
+        }
+    }
+
+    #[test]
+    fn values_are_dropped_once() {
+        let value = Rc::new(());
+        let mut slab: Slab<WheelLink, Rc<()>> = Slab::new();
+        let keys: Vec<SlotKey> = (0..100).map(|_| slab.insert(value.clone()).unwrap()).collect();
+        drop(slab.remove(keys[3]));
+        assert_eq!(Rc::strong_count(&value), 100);
+        drop(slab);
+        assert_eq!(Rc::strong_count(&value), 1);
     }
 }
