@@ -36,11 +36,16 @@ use core::fmt;
 use core::time::Duration;
 
 /// Names a timer of one [`LocalTimers`]. Once the timer has been removed the key finds nothing.
+/// One word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
-    slot: SlotKey,
-    family: Family,
+    /// The number of its slot, and [`PRECISE`] for a high-resolution timer.
+    index: u32,
+    generation: u32,
 }
+
+/// Slots have numbers below this.
+const PRECISE: u32 = Slab::<WheelLink, ()>::SLOTS_MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Family {
@@ -48,9 +53,31 @@ enum Family {
     Precise,
 }
 
+impl Key {
+    #[inline]
+    fn new(slot: SlotKey, family: Family) -> Key {
+        let SlotKey { index, generation } = slot;
+        match family {
+            Family::Coarse => Key { index, generation },
+            Family::Precise => Key { index: index | PRECISE, generation },
+        }
+    }
+
+    #[inline]
+    fn family(self) -> Family {
+        if self.index & PRECISE == 0 { Family::Coarse } else { Family::Precise }
+    }
+
+    #[inline]
+    fn slot(self) -> SlotKey {
+        SlotKey { index: self.index & !PRECISE, generation: self.generation }
+    }
+}
+
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}#{}.{}", self.family, self.slot.index, self.slot.generation)
+        let SlotKey { index, generation } = self.slot();
+        write!(f, "{:?}#{index}.{generation}", self.family())
     }
 }
 
@@ -59,7 +86,7 @@ impl fmt::Debug for Key {
 pub enum LocalError {
     /// The key's timer has been removed, or the key is another table's.
     NoSuchTimer(Key),
-    /// There are 2^32 timers already.
+    /// There are 2^31 timers of its kind already.
     Full,
 }
 
@@ -122,30 +149,30 @@ impl<T> LocalTimers<T> {
     /// Fires never early, and late by at most an eighth of its distance plus a tick.
     pub fn insert(&mut self, value: T) -> Result<Key, LocalError> {
         let slot = self.coarse.insert(value).ok_or(LocalError::Full)?;
-        Ok(Key { slot, family: Family::Coarse })
+        Ok(Key::new(slot, Family::Coarse))
     }
 
     /// Makes room for a high-resolution timer, not armed. Arming costs O(log n).
     pub fn insert_precise(&mut self, value: T) -> Result<Key, LocalError> {
         let value = Precise { value, lane: Lane::Queued };
         let slot = self.precise.insert(value).ok_or(LocalError::Full)?;
-        Ok(Key { slot, family: Family::Precise })
+        Ok(Key::new(slot, Family::Precise))
     }
 
     /// Cancels a timer and gives its value back.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         self.cancel(key).ok()?;
-        match key.family {
-            Family::Coarse => self.coarse.remove(key.slot),
-            Family::Precise => self.precise.remove(key.slot).map(|precise| precise.value),
+        match key.family() {
+            Family::Coarse => self.coarse.remove(key.slot()),
+            Family::Precise => self.precise.remove(key.slot()).map(|precise| precise.value),
         }
     }
 
     /// A timer's value.
     pub fn value(&mut self, key: Key) -> Option<&mut T> {
-        match key.family {
-            Family::Coarse => self.coarse.value(key.slot),
-            Family::Precise => self.precise.value(key.slot).map(|precise| &mut precise.value),
+        match key.family() {
+            Family::Coarse => self.coarse.value(key.slot()),
+            Family::Precise => self.precise.value(key.slot()).map(|precise| &mut precise.value),
         }
     }
 
@@ -185,53 +212,56 @@ impl<T> LocalTimers<T> {
     /// no wakeup of its own before `hard`. A coarse one takes `soft` as its deadline.
     #[inline]
     pub fn start_range(&mut self, key: Key, window: Window) -> Result<(), LocalError> {
-        match key.family {
-            Family::Coarse => {
-                let node = self.coarse.node(key.slot).ok_or(LocalError::NoSuchTimer(key))?;
-                self.wheel.arm(node, window.soft, self.now, Wakes::Yes);
-            }
-            Family::Precise => {
-                let both = self.precise.both(key.slot);
-                let (node, precise) = both.ok_or(LocalError::NoSuchTimer(key))?;
-                if node.is_linked() {
-                    self.ranged.remove(node, precise.lane);
-                }
-                precise.lane = self.ranged.insert(node, window);
-            }
+        if key.family() == Family::Precise {
+            return self.start_precise(key, window);
         }
+        let node = self.coarse.node(key.slot()).ok_or(LocalError::NoSuchTimer(key))?;
+        self.wheel.arm(node, window.soft, self.now, Wakes::Yes);
+        Ok(())
+    }
+
+    /// Apart, so that the coarse path, which goes into its caller, is short.
+    #[inline(never)]
+    fn start_precise(&mut self, key: Key, window: Window) -> Result<(), LocalError> {
+        let both = self.precise.both(key.slot());
+        let (node, precise) = both.ok_or(LocalError::NoSuchTimer(key))?;
+        if node.is_linked() {
+            self.ranged.remove(node, precise.lane);
+        }
+        precise.lane = self.ranged.insert(node, window);
         Ok(())
     }
 
     /// Cancels a timer. Says whether it was pending.
     #[inline]
     pub fn cancel(&mut self, key: Key) -> Result<bool, LocalError> {
-        let pending = match key.family {
-            Family::Coarse => {
-                let node = self.coarse.node(key.slot).ok_or(LocalError::NoSuchTimer(key))?;
-                let pending = node.is_linked();
-                if pending {
-                    self.wheel.cancel(node);
-                }
-                pending
-            }
-            Family::Precise => {
-                let both = self.precise.both(key.slot);
-                let (node, precise) = both.ok_or(LocalError::NoSuchTimer(key))?;
-                let pending = node.is_linked();
-                if pending {
-                    self.ranged.remove(node, precise.lane);
-                }
-                pending
-            }
-        };
+        if key.family() == Family::Precise {
+            return self.cancel_precise(key);
+        }
+        let node = self.coarse.node(key.slot()).ok_or(LocalError::NoSuchTimer(key))?;
+        let pending = node.is_linked();
+        if pending {
+            self.wheel.cancel(node);
+        }
+        Ok(pending)
+    }
+
+    #[inline(never)]
+    fn cancel_precise(&mut self, key: Key) -> Result<bool, LocalError> {
+        let both = self.precise.both(key.slot());
+        let (node, precise) = both.ok_or(LocalError::NoSuchTimer(key))?;
+        let pending = node.is_linked();
+        if pending {
+            self.ranged.remove(node, precise.lane);
+        }
         Ok(pending)
     }
 
     /// Is the timer pending?
     pub fn is_pending(&mut self, key: Key) -> bool {
-        match key.family {
-            Family::Coarse => self.coarse.node(key.slot).is_some_and(|node| node.is_linked()),
-            Family::Precise => self.precise.node(key.slot).is_some_and(|node| node.is_linked()),
+        match key.family() {
+            Family::Coarse => self.coarse.node(key.slot()).is_some_and(|node| node.is_linked()),
+            Family::Precise => self.precise.node(key.slot()).is_some_and(|node| node.is_linked()),
         }
     }
 
@@ -272,12 +302,12 @@ impl<T> LocalTimers<T> {
         {
             budget -= 1;
             fired += 1;
-            let key = Key { slot: self.precise.key_of(node), family: Family::Precise };
+            let key = Key::new(self.precise.key_of(node), Family::Precise);
             fire(self, key);
         }
         while let Some(node) = self.wheel.pop(&mut budget) {
             fired += 1;
-            let key = Key { slot: self.coarse.key_of(node), family: Family::Coarse };
+            let key = Key::new(self.coarse.key_of(node), Family::Coarse);
             fire(self, key);
         }
         fired

@@ -34,23 +34,30 @@ impl Ns {
     }
 
     /// A `Duration`, saturating at [`Ns::NEVER`].
+    #[inline]
     pub const fn from_duration(duration: core::time::Duration) -> Ns {
-        let ns = duration.as_nanos();
-        if ns > u64::MAX as u128 { Ns::NEVER } else { Ns(ns as u64) }
+        // In 64 bits: most of it is a multiplication, which is on the way of every arming.
+        match duration.as_secs().checked_mul(1_000_000_000) {
+            Some(secs) => Ns(secs.saturating_add(duration.subsec_nanos() as u64)),
+            None => Ns::NEVER,
+        }
     }
 
     /// This many nanoseconds as a `Duration`.
+    #[inline]
     pub const fn to_duration(self) -> core::time::Duration {
         core::time::Duration::from_nanos(self.0)
     }
 
     /// `self + delta`, or [`Ns::NEVER`] where that does not fit.
+    #[inline]
     #[must_use]
     pub const fn after(self, delta: Ns) -> Ns {
         Ns(self.0.saturating_add(delta.0))
     }
 
     /// How far `self` lies after `earlier`; zero when it does not.
+    #[inline]
     #[must_use]
     pub const fn since(self, earlier: Ns) -> Ns {
         Ns(self.0.saturating_sub(earlier.0))
@@ -60,6 +67,7 @@ impl Ns {
 impl core::ops::Add<core::time::Duration> for Ns {
     type Output = Ns;
 
+    #[inline]
     fn add(self, duration: core::time::Duration) -> Ns {
         self.after(Ns::from_duration(duration))
     }
@@ -86,6 +94,7 @@ pub struct CpuId(pub u16);
 
 impl CpuId {
     /// This CPU's place in a slice of bases.
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -73,6 +73,9 @@ struct Own<T> {
 unsafe impl<L, T: Send> Send for Slab<L, T> {}
 
 impl<L: Link, T> Slab<L, T> {
+    /// Every slot's number is below this power of two.
+    pub(crate) const SLOTS_MAX: u32 = 1 << 31;
+
     pub(crate) const fn new() -> Self {
         Slab { chunks: Vec::new(), free: NONE, len: 0 }
     }
@@ -191,8 +194,7 @@ impl<L: Link, T> Slab<L, T> {
 
     #[cold]
     fn grow(&mut self) -> Option<()> {
-        // The very last number means "none", so the chunk that would hold it is never made.
-        if self.chunks.len() as u32 >= NONE >> CHUNK_BITS {
+        if self.chunks.len() as u32 >= Self::SLOTS_MAX >> CHUNK_BITS {
             return None;
         }
         let size = self.chunks.last().map_or(FIRST_CHUNK, |chunk| (2 * chunk.size).min(LAST_CHUNK));
