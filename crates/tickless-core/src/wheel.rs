@@ -49,11 +49,14 @@ pub const LEVELS: usize = 9;
 /// Buckets a level: one word of bitmap.
 pub const SLOTS: usize = 64;
 const BUCKETS: usize = LEVELS * SLOTS;
+/// Lists a bucket: one for each eighth of its granule. They are fired in order, so that a
+/// bucket comes nearly sorted, and they can be walked side by side (see [`RunAhead`]).
+const LANES: usize = 8;
 /// What has come due and waits to be popped.
-const DUE: usize = BUCKETS;
+const DUE: usize = BUCKETS * LANES;
 /// What has come due since the last advance, or was armed for the past: popped from the next
 /// advance on, so that a callback which re-arms itself for the past cannot hold one up forever.
-const OVERDUE: usize = BUCKETS + 1;
+const OVERDUE: usize = DUE + 1;
 /// The farthest distance in ticks that the top level can hold at any alignment.
 pub const REACH: u64 = 62 << (3 * (LEVELS - 1));
 
@@ -91,8 +94,10 @@ pub struct Wheel {
     /// At or before the earliest bucket that is occupied or live.
     next_mark: u64,
     lists: Lists,
-    /// Buckets whose list is not empty.
+    /// Buckets that have a list which is not empty.
     occupied: [u64; LEVELS],
+    /// By bucket: which of its lists are not empty.
+    lanes: Box<[u8; BUCKETS]>,
     /// Buckets that hold a count.
     live: [u64; LEVELS],
     /// How many non-deferrable timers expire with each bucket, wherever their list is.
@@ -101,6 +106,46 @@ pub struct Wheel {
     due_live: usize,
     len: usize,
     relocated: u64,
+    run_ahead: RunAhead,
+}
+
+/// Looks at timers that are soon to be popped, in several places of the due list at once.
+///
+/// Expiring a million timers is waiting for memory: each has to be read to find the next. A
+/// bucket has several lists, and while the first of them is popped, the others are walked, one
+/// step each for every pop: their cache misses overlap, and what has been walked is in the
+/// cache when its turn comes. Every step keeps the distance to what is popped, so no walker
+/// ever stands on a timer that is gone; anything else that takes a timer off a list stops them.
+#[derive(Debug, Default)]
+struct RunAhead {
+    walkers: [Option<WheelRef>; LANES],
+    count: usize,
+}
+
+impl RunAhead {
+    /// Buckets with fewer timers than this are in the cache before walking them has begun.
+    const WORTHWHILE: u32 = 256;
+
+    /// A list is about to go to the end of the due list. Walks it, if something lies before it.
+    fn add(&mut self, first: Option<WheelRef>, is_behind: bool) {
+        if is_behind && self.count < LANES {
+            self.walkers[self.count] = first;
+            self.count += 1;
+        }
+    }
+
+    /// One timer is about to be popped.
+    #[inline]
+    fn step(&mut self, lists: &Lists) {
+        for walker in &mut self.walkers[..self.count] {
+            *walker = walker.and_then(|node| lists.after(node));
+        }
+    }
+
+    #[inline]
+    fn stop(&mut self) {
+        self.count = 0;
+    }
 }
 
 /// What [`Wheel::check`] found broken.
@@ -194,7 +239,7 @@ impl Place {
 }
 
 impl Wheel {
-    /// An empty wheel whose clock stands at `now`. Allocates its buckets, 12 KiB, once.
+    /// An empty wheel whose clock stands at `now`. Allocates its buckets, 75 KiB, once.
     pub fn new(tick: Tick, push_out: PushOut, now: Ns) -> Wheel {
         let clk = tick.floor(now);
         Wheel {
@@ -204,13 +249,15 @@ impl Wheel {
             clk_until: tick.start(clk + 1),
             target: clk,
             next_mark: u64::MAX,
-            lists: Lists::new(BUCKETS + 2),
+            lists: Lists::new(OVERDUE + 1),
             occupied: [0; LEVELS],
+            lanes: Box::new([0; BUCKETS]),
             live: [0; LEVELS],
             counts: Box::new([0; BUCKETS]),
             due_live: 0,
             len: 0,
             relocated: 0,
+            run_ahead: RunAhead::default(),
         }
     }
 
@@ -328,11 +375,14 @@ impl Wheel {
                 return None;
             }
             *budget -= 1;
+            self.run_ahead.step(&self.lists);
             let place = Place::of(node);
             if place.has(MOVED | CLAMPED) && self.relocate(node, place) {
                 continue;
             }
-            self.unlink(node);
+            self.uncount(place);
+            self.take_off_list(node);
+            self.len -= 1;
             return Some(node);
         }
     }
@@ -357,7 +407,7 @@ impl Wheel {
 
     /// Visits every pending timer, in no particular order.
     pub fn for_each(&self, mut visit: impl FnMut(WheelRef)) {
-        for list in 0..BUCKETS + 2 {
+        for list in 0..=OVERDUE {
             let mut at = self.lists.front(list);
             while let Some(node) = at {
                 at = self.lists.after(node);
@@ -372,12 +422,15 @@ impl Wheel {
         let mut counts = [0u32; BUCKETS];
         let (mut due_live, mut len) = (0, 0);
         let mut fault = None;
-        for list in 0..BUCKETS + 2 {
+        for list in 0..=OVERDUE {
             let mut at = self.lists.front(list);
-            if list < BUCKETS
-                && at.is_some() != (self.occupied[list / SLOTS] >> (list % SLOTS) & 1 == 1)
-            {
-                return Err(WheelFault::Occupied { bucket: list });
+            if list < DUE {
+                let bucket = list / LANES;
+                let lanes = self.lanes[bucket];
+                let occupied = self.occupied[bucket / SLOTS] >> (bucket % SLOTS) & 1 == 1;
+                if at.is_some() != (lanes >> (list % LANES) & 1 == 1) || occupied != (lanes != 0) {
+                    return Err(WheelFault::Occupied { bucket });
+                }
             }
             while let Some(node) = at {
                 at = self.lists.after(node);
@@ -388,7 +441,7 @@ impl Wheel {
                 {
                     fault = Some(WheelFault::Early { deadline: node.deadline() });
                 }
-                let at_home = if due { list >= BUCKETS } else { list == place.bucket() };
+                let at_home = if due { list >= DUE } else { list / LANES == place.bucket() };
                 if !at_home && !place.has(MOVED) {
                     fault = Some(WheelFault::Misplaced { list, deadline: node.deadline() });
                 }
@@ -448,6 +501,7 @@ impl Wheel {
 
     /// Goes on to the next bucket that has come due by the target, if there is one.
     fn step(&mut self) -> bool {
+        self.run_ahead.stop();
         if self.next_mark <= self.target {
             let next = self.next_marked();
             if next <= self.target {
@@ -481,7 +535,14 @@ impl Wheel {
             let bit = 1 << (bucket % SLOTS);
             if self.occupied[level] & bit != 0 {
                 self.occupied[level] &= !bit;
-                self.lists.splice(bucket, onto);
+                let lanes = core::mem::take(&mut self.lanes[bucket]);
+                for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+                    let list = bucket * LANES + lane;
+                    if onto == DUE && self.counts[bucket] >= RunAhead::WORTHWHILE {
+                        self.run_ahead.add(self.lists.front(list), !self.lists.is_empty(DUE));
+                    }
+                    self.lists.splice(list, onto);
+                }
             }
             if self.live[level] & bit != 0 {
                 self.live[level] &= !bit;
@@ -506,20 +567,36 @@ impl Wheel {
         Place::new(round_up(tick, level), level, notes)
     }
 
+    /// Puts a timer, whose deadline is set, onto the list where it belongs.
     #[inline]
     fn enqueue(&mut self, node: WheelRef, place: Place) {
         node.set_place(place.0);
         if place.expiry() <= self.clk {
             self.lists.push_back(OVERDUE, node);
         } else {
-            self.lists.push_back(place.bucket(), node);
+            let (bucket, lane) = (place.bucket(), self.lane(node, place));
+            self.lists.push_back(bucket * LANES + lane, node);
+            self.lanes[bucket] |= 1 << lane;
             self.occupied[place.level()] |= 1 << place.slot();
         }
         self.count(place);
     }
 
+    /// Which eighth of its granule a deadline lies in. Equal deadlines are in one (W4).
+    #[inline]
+    fn lane(&self, node: WheelRef, place: Place) -> usize {
+        let finer = 3 * place.level() as u32;
+        if finer == 0 {
+            return 0;
+        }
+        // The granule ends with its expiry: it is from the tick before that that eighths count.
+        let last = self.tick.ceil(node.deadline()) - 1;
+        (last >> (finer - 3)) as usize % LANES
+    }
+
     #[inline]
     fn unlink(&mut self, node: WheelRef) {
+        self.run_ahead.stop();
         self.uncount(Place::of(node));
         self.take_off_list(node);
         self.len -= 1;
@@ -528,9 +605,13 @@ impl Wheel {
     #[inline]
     fn take_off_list(&mut self, node: WheelRef) {
         if let Some(list) = self.lists.unlink(node)
-            && list < BUCKETS
+            && list < DUE
         {
-            self.occupied[list / SLOTS] &= !(1 << (list % SLOTS));
+            let bucket = list / LANES;
+            self.lanes[bucket] &= !(1 << (list % LANES));
+            if self.lanes[bucket] == 0 {
+                self.occupied[bucket / SLOTS] &= !(1 << (bucket % SLOTS));
+            }
         }
     }
 
