@@ -33,16 +33,25 @@
 //!
 //! Re-arming a pending timer to a later time is what servers do most, and with a million
 //! timers each list neighbour touched is a cache miss. [`PushOut::Lazy`] therefore touches the
-//! timer alone: it is *counted* in the bucket where it belongs and stays on the list where it
+//! timer alone: within its bucket only the deadline changes, as long as that leaves it late by no
+//! more than an eighth of its distance; otherwise it is *counted* in the bucket where it belongs and stays on the list where it
 //! is until that list comes due; then it is moved, once, to where it is counted. Everything
 //! that is asked of the wheel (next event, expiry) goes by the counts, so it wakes nobody
 //! early. The price: a timer that was pushed out lines up among those of its instant when it
 //! is moved, not when it was pushed out. [`PushOut::Eager`] is the textbook way.
 
+mod check;
+mod place;
+mod run_ahead;
+
+pub use check::WheelFault;
+
 use crate::link::{Lists, WheelRef};
 use crate::tick::Tick;
 use crate::time::Ns;
 use alloc::boxed::Box;
+use place::{CLAMPED, DEFERRABLE, MOVED, Place};
+use run_ahead::RunAhead;
 
 /// Number of levels.
 pub const LEVELS: usize = 9;
@@ -107,135 +116,6 @@ pub struct Wheel {
     len: usize,
     relocated: u64,
     run_ahead: RunAhead,
-}
-
-/// Looks at timers that are soon to be popped, in several places of the due list at once.
-///
-/// Expiring a million timers is waiting for memory: each has to be read to find the next. A
-/// bucket has several lists, and while the first of them is popped, the others are walked, one
-/// step each for every pop: their cache misses overlap, and what has been walked is in the
-/// cache when its turn comes. Every step keeps the distance to what is popped, so no walker
-/// ever stands on a timer that is gone; anything else that takes a timer off a list stops them.
-#[derive(Debug, Default)]
-struct RunAhead {
-    walkers: [Option<WheelRef>; LANES],
-    count: usize,
-}
-
-impl RunAhead {
-    /// Buckets with fewer timers than this are in the cache before walking them has begun.
-    const WORTHWHILE: u32 = 256;
-
-    /// A list is about to go to the end of the due list. Walks it, if something lies before it.
-    fn add(&mut self, first: Option<WheelRef>, is_behind: bool) {
-        if is_behind && self.count < LANES {
-            self.walkers[self.count] = first;
-            self.count += 1;
-        }
-    }
-
-    /// One timer is about to be popped.
-    #[inline]
-    fn step(&mut self, lists: &Lists) {
-        for walker in &mut self.walkers[..self.count] {
-            *walker = walker.and_then(|node| lists.after(node));
-        }
-    }
-
-    #[inline]
-    fn stop(&mut self) {
-        self.count = 0;
-    }
-}
-
-/// What [`Wheel::check`] found broken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WheelFault {
-    /// A bucket's bit does not say whether its list is empty.
-    Occupied {
-        /// The bucket.
-        bucket: usize,
-    },
-    /// A timer would fire before its deadline (W1).
-    Early {
-        /// The deadline.
-        deadline: Ns,
-    },
-    /// A timer is neither on its own list nor known to be on another (D2).
-    Misplaced {
-        /// The list it was found on.
-        list: usize,
-        /// Its deadline.
-        deadline: Ns,
-    },
-    /// A bucket's count is not the number of timers that expire with it (W3).
-    Count {
-        /// The bucket.
-        bucket: usize,
-        /// What the wheel believes.
-        counted: u32,
-        /// What is there.
-        found: u32,
-    },
-    /// The number of pending timers is wrong.
-    Length {
-        /// What the wheel believes.
-        believed: usize,
-        /// What is there.
-        found: usize,
-    },
-    /// The bound on the next bucket lies after it (D4).
-    LateMark {
-        /// The bound, in ticks.
-        believed: u64,
-        /// The earliest bucket, in ticks.
-        found: u64,
-    },
-}
-
-/// Where a timer belongs: its effective expiry in ticks, its level, and notes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Place(u64);
-
-const DEFERRABLE: u64 = 1;
-/// On an earlier list than the one it is counted in.
-const MOVED: u64 = 2;
-/// The deadline lies beyond what the effective expiry says.
-const CLAMPED: u64 = 4;
-
-impl Place {
-    fn new(expiry: u64, level: usize, notes: u64) -> Place {
-        Place(expiry << 7 | (level as u64) << 3 | notes)
-    }
-
-    fn of(node: WheelRef) -> Place {
-        Place(node.place())
-    }
-
-    fn expiry(self) -> u64 {
-        self.0 >> 7
-    }
-
-    fn level(self) -> usize {
-        (self.0 >> 3 & 15) as usize
-    }
-
-    fn has(self, notes: u64) -> bool {
-        self.0 & notes != 0
-    }
-
-    fn slot(self) -> u64 {
-        self.expiry() >> (3 * self.level()) & (SLOTS as u64 - 1)
-    }
-
-    fn bucket(self) -> usize {
-        self.level() * SLOTS + self.slot() as usize
-    }
-
-    /// Equal but for the notes.
-    fn same_bucket(self, other: Place) -> bool {
-        self.0 >> 3 == other.0 >> 3
-    }
 }
 
 impl Wheel {
@@ -414,65 +294,6 @@ impl Wheel {
                 visit(node);
             }
         }
-    }
-
-    /// Walks everything and compares it with what the wheel believes. O(n); for tests and for
-    /// the doubtful.
-    pub fn check(&self) -> Result<(), WheelFault> {
-        let mut counts = [0u32; BUCKETS];
-        let (mut due_live, mut len) = (0, 0);
-        let mut fault = None;
-        for list in 0..=OVERDUE {
-            let mut at = self.lists.front(list);
-            if list < DUE {
-                let bucket = list / LANES;
-                let lanes = self.lanes[bucket];
-                let occupied = self.occupied[bucket / SLOTS] >> (bucket % SLOTS) & 1 == 1;
-                if at.is_some() != (lanes >> (list % LANES) & 1 == 1) || occupied != (lanes != 0) {
-                    return Err(WheelFault::Occupied { bucket });
-                }
-            }
-            while let Some(node) = at {
-                at = self.lists.after(node);
-                len += 1;
-                let place = Place::of(node);
-                let due = place.expiry() <= self.clk;
-                if self.tick.start(place.expiry()) < node.deadline() && !place.has(CLAMPED) && !due
-                {
-                    fault = Some(WheelFault::Early { deadline: node.deadline() });
-                }
-                let at_home = if due { list >= DUE } else { list / LANES == place.bucket() };
-                if !at_home && !place.has(MOVED) {
-                    fault = Some(WheelFault::Misplaced { list, deadline: node.deadline() });
-                }
-                match (place.has(DEFERRABLE), due) {
-                    (true, _) => {}
-                    (false, true) => due_live += 1,
-                    (false, false) => counts[place.bucket()] += 1,
-                }
-            }
-        }
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
-        for (bucket, &count) in counts.iter().enumerate() {
-            let live = self.live[bucket / SLOTS] >> (bucket % SLOTS) & 1 == 1;
-            if count != self.counts[bucket] || live != (count > 0) {
-                return Err(WheelFault::Count {
-                    bucket,
-                    counted: self.counts[bucket],
-                    found: count,
-                });
-            }
-        }
-        if len != self.len || due_live != self.due_live {
-            return Err(WheelFault::Length { believed: self.len, found: len });
-        }
-        let marked = self.earliest(&self.occupied).min(self.earliest(&self.live));
-        if self.next_mark > marked {
-            return Err(WheelFault::LateMark { believed: self.next_mark, found: marked });
-        }
-        Ok(())
     }
 
     fn wakes_at(&self, place: Place) -> Ns {
