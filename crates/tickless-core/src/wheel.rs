@@ -31,14 +31,21 @@
 //!
 //! # Pushing out
 //!
-//! Re-arming a pending timer to a later time is what servers do most, and with a million
-//! timers each list neighbour touched is a cache miss. [`PushOut::Lazy`] therefore touches the
-//! timer alone: within its bucket only the deadline changes, as long as that leaves it late by no
-//! more than an eighth of its distance; otherwise it is *counted* in the bucket where it belongs and stays on the list where it
-//! is until that list comes due; then it is moved, once, to where it is counted. Everything
-//! that is asked of the wheel (next event, expiry) goes by the counts, so it wakes nobody
-//! early. The price: a timer that was pushed out lines up among those of its instant when it
-//! is moved, not when it was pushed out. [`PushOut::Eager`] is the textbook way.
+//! Re-arming a pending timer to a later time is what servers do most, and with a million timers
+//! each list neighbour touched is a cache miss. [`PushOut::Lazy`] therefore touches the timer
+//! alone. Within its bucket only the deadline changes, as long as that leaves it late by no more
+//! than an eighth of its distance. Otherwise it is *counted* in the bucket where it belongs and
+//! stays on the list where it is until that list comes due; then it is moved, once, to where it is
+//! counted. Everything that is asked of the wheel (next event, expiry) goes by the counts, so it
+//! wakes nobody early. The price: a timer that was pushed out lines up among those of its instant
+//! when it is moved, not when it was pushed out. [`PushOut::Eager`] is the textbook way.
+//!
+//! # Expiring many
+//!
+//! Each bucket has a list for each eighth of its granule. Eighths fire in order, so that even a
+//! coarse bucket comes nearly sorted; equal deadlines are always in one eighth, first in first out.
+//! Because the eighths are separate chains, they can be walked side by side while the first is
+//! fired: see `run_ahead`.
 
 mod check;
 mod place;
