@@ -346,26 +346,61 @@ impl<P: Platform> Bases<P> {
         let window = Window::new(window.soft, window.hard);
         let here = self.here();
         let target = options.pinned.unwrap_or(here);
+        let arming = Arming { window, now, wakes: options.wakes };
+        // Acquire: as in `try_lock_timer`.
+        let life = Life::from_word(timer.word().load(Ordering::Acquire));
+        if life.is_migrating() || life.base() != Some(target) {
+            return self.start_elsewhere(timer, arming, options.pending, here, target);
+        }
+        // The usual case by itself, with a guard that stays where it is: one that is moved goes
+        // through memory in pieces, and reading it back as a whole stalls for longer than the
+        // rest of a start takes.
+        let mut state = self.base(target).state.lock();
+        // Under the lock that the word names, the word does not change any more.
+        if timer.word().load(Ordering::Relaxed) != life.word() {
+            drop(state);
+            return self.start_elsewhere(timer, arming, options.pending, here, target);
+        }
+        if life.is_shut() {
+            return Err(StartError::Shut);
+        }
+        if life.is_pending() {
+            if Self::keeps(timer, window, options.pending) {
+                return Ok(Started::Kept);
+            }
+            if state.device.policy() != Policy::Eager
+                && L::stays(&mut state.queues, timer.node(), arming)
+            {
+                // Due when it was due, so neither the device nor the timer's word has news.
+                state.counts.rearmed += 1;
+                return Ok(Started::Pending);
+            }
+        }
+        let place = if target == here { Place::Here } else { Place::Elsewhere };
+        let started = if life.is_pending() { Started::Pending } else { Started::Idle };
+        let left = self.arm::<L>(target, &mut state, timer, life, arming, place, started);
+        drop(state);
+        self.finish(left);
+        Ok(started)
+    }
+
+    /// Starts a timer that is not on the base where it is to be, or was not just now.
+    #[inline(never)]
+    fn start_elsewhere<L: Family>(
+        &self,
+        timer: TimerRef<P, L>,
+        arming: Arming,
+        pending: IfPending,
+        here: CpuId,
+        target: CpuId,
+    ) -> Result<Started, StartError> {
         let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target)?;
         if life.is_shut() {
             return Err(StartError::Shut);
         }
-        let was_pending = life.is_pending();
-        if was_pending && Self::keeps(timer, window, options.pending) {
+        let started = if life.is_pending() { Started::Pending } else { Started::Idle };
+        if life.is_pending() && Self::keeps(timer, arming.window, pending) {
             return Ok(Started::Kept);
-        }
-        if was_pending
-            && cpu == target
-            && state.device.policy() != Policy::Eager
-            && L::stays(
-                &mut state.queues,
-                timer.node(),
-                Arming { window, now, wakes: options.wakes },
-            )
-        {
-            // Due when it was due, so neither the device nor the timer's word has news.
-            state.counts.rearmed += 1;
-            return Ok(Started::Pending);
         }
         if cpu != target && self.base(cpu).running.load(Ordering::Relaxed) != timer.address() {
             let left = self.take_out(cpu, &mut state, timer, life, || here);
@@ -378,21 +413,36 @@ impl<P: Platform> Bases<P> {
             state.counts.migrated += 1;
         }
         let place = if cpu == here { Place::Here } else { Place::Elsewhere };
-        state.counts.armed += u64::from(!was_pending);
-        state.counts.rearmed += u64::from(was_pending);
-        let arming = Arming { window, now, wakes: options.wakes };
+        let left = self.arm::<L>(cpu, &mut state, timer, life, arming, place, started);
+        drop(state);
+        self.finish(left);
+        Ok(started)
+    }
+
+    /// Arms a timer on a base whose lock is held, and which the timer is on or on its way to.
+    #[expect(clippy::too_many_arguments, reason = "a struct would only rename them")]
+    #[inline(always)]
+    fn arm<L: Family>(
+        &self,
+        cpu: CpuId,
+        state: &mut BaseState,
+        timer: TimerRef<P, L>,
+        life: Life,
+        arming: Arming,
+        place: Place,
+        started: Started,
+    ) -> Rearm {
+        state.counts.armed += u64::from(started == Started::Idle);
+        state.counts.rearmed += u64::from(started == Started::Pending);
         let (rearm, life) = if life.is_pending() {
-            self.restart::<L>(cpu, &mut state, timer.node(), life, arming, place)
+            self.restart::<L>(cpu, state, timer.node(), life, arming, place)
         } else {
             let (expiry, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
-            (state.device.started(expiry, now), life)
+            (state.device.started(expiry, arming.now), life)
         };
         // Release: pairs with the Acquire of whoever looks at the word without the lock.
         timer.word().store(life.word(), Ordering::Release);
-        let left = self.carry_out(cpu, rearm);
-        drop(state);
-        self.finish(left);
-        Ok(if was_pending { Started::Pending } else { Started::Idle })
+        self.carry_out(cpu, rearm)
     }
 
     /// A look at one base.
