@@ -31,29 +31,48 @@
 //!
 //! # Pushing out
 //!
-//! Re-arming a pending timer to a later time is what servers do most, and with a million
-//! timers each list neighbour touched is a cache miss. [`PushOut::Lazy`] therefore touches the
-//! timer alone: it is *counted* in the bucket where it belongs and stays on the list where it
-//! is until that list comes due; then it is moved, once, to where it is counted. Everything
-//! that is asked of the wheel (next event, expiry) goes by the counts, so it wakes nobody
-//! early. The price: a timer that was pushed out lines up among those of its instant when it
-//! is moved, not when it was pushed out. [`PushOut::Eager`] is the textbook way.
+//! Re-arming a pending timer to a later time is what servers do most, and with a million timers
+//! each list neighbour touched is a cache miss. [`PushOut::Lazy`] therefore touches the timer
+//! alone. Within its bucket only the deadline changes, as long as that leaves it late by no more
+//! than an eighth of its distance. Otherwise it is *counted* in the bucket where it belongs and
+//! stays on the list where it is until that list comes due; then it is moved, once, to where it is
+//! counted. Everything that is asked of the wheel (next event, expiry) goes by the counts, so it
+//! wakes nobody early. The price: a timer that was pushed out lines up among those of its instant
+//! when it is moved, not when it was pushed out. [`PushOut::Eager`] is the textbook way.
+//!
+//! # Expiring many
+//!
+//! Each bucket has a list for each eighth of its granule. Eighths fire in order, so that even a
+//! coarse bucket comes nearly sorted; equal deadlines are always in one eighth, first in first out.
+//! Because the eighths are separate chains, they can be walked side by side while the first is
+//! fired: see `run_ahead`.
+
+mod check;
+mod place;
+mod run_ahead;
+
+pub use check::WheelFault;
 
 use crate::link::{Lists, WheelRef};
 use crate::tick::Tick;
 use crate::time::Ns;
 use alloc::boxed::Box;
+use place::{CLAMPED, DEFERRABLE, MOVED, Place};
+use run_ahead::RunAhead;
 
 /// Number of levels.
 pub const LEVELS: usize = 9;
 /// Buckets a level: one word of bitmap.
 pub const SLOTS: usize = 64;
 const BUCKETS: usize = LEVELS * SLOTS;
+/// Lists a bucket: one for each eighth of its granule. They are fired in order, so that a
+/// bucket comes nearly sorted, and they can be walked side by side (see [`RunAhead`]).
+const LANES: usize = 8;
 /// What has come due and waits to be popped.
-const DUE: usize = BUCKETS;
+const DUE: usize = BUCKETS * LANES;
 /// What has come due since the last advance, or was armed for the past: popped from the next
 /// advance on, so that a callback which re-arms itself for the past cannot hold one up forever.
-const OVERDUE: usize = BUCKETS + 1;
+const OVERDUE: usize = DUE + 1;
 /// The farthest distance in ticks that the top level can hold at any alignment.
 pub const REACH: u64 = 62 << (3 * (LEVELS - 1));
 
@@ -91,8 +110,10 @@ pub struct Wheel {
     /// At or before the earliest bucket that is occupied or live.
     next_mark: u64,
     lists: Lists,
-    /// Buckets whose list is not empty.
+    /// Buckets that have a list which is not empty.
     occupied: [u64; LEVELS],
+    /// By bucket: which of its lists are not empty.
+    lanes: Box<[u8; BUCKETS]>,
     /// Buckets that hold a count.
     live: [u64; LEVELS],
     /// How many non-deferrable timers expire with each bucket, wherever their list is.
@@ -101,100 +122,11 @@ pub struct Wheel {
     due_live: usize,
     len: usize,
     relocated: u64,
-}
-
-/// What [`Wheel::check`] found broken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WheelFault {
-    /// A bucket's bit does not say whether its list is empty.
-    Occupied {
-        /// The bucket.
-        bucket: usize,
-    },
-    /// A timer would fire before its deadline (W1).
-    Early {
-        /// The deadline.
-        deadline: Ns,
-    },
-    /// A timer is neither on its own list nor known to be on another (D2).
-    Misplaced {
-        /// The list it was found on.
-        list: usize,
-        /// Its deadline.
-        deadline: Ns,
-    },
-    /// A bucket's count is not the number of timers that expire with it (W3).
-    Count {
-        /// The bucket.
-        bucket: usize,
-        /// What the wheel believes.
-        counted: u32,
-        /// What is there.
-        found: u32,
-    },
-    /// The number of pending timers is wrong.
-    Length {
-        /// What the wheel believes.
-        believed: usize,
-        /// What is there.
-        found: usize,
-    },
-    /// The bound on the next bucket lies after it (D4).
-    LateMark {
-        /// The bound, in ticks.
-        believed: u64,
-        /// The earliest bucket, in ticks.
-        found: u64,
-    },
-}
-
-/// Where a timer belongs: its effective expiry in ticks, its level, and notes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Place(u64);
-
-const DEFERRABLE: u64 = 1;
-/// On an earlier list than the one it is counted in.
-const MOVED: u64 = 2;
-/// The deadline lies beyond what the effective expiry says.
-const CLAMPED: u64 = 4;
-
-impl Place {
-    fn new(expiry: u64, level: usize, notes: u64) -> Place {
-        Place(expiry << 7 | (level as u64) << 3 | notes)
-    }
-
-    fn of(node: WheelRef) -> Place {
-        Place(node.place())
-    }
-
-    fn expiry(self) -> u64 {
-        self.0 >> 7
-    }
-
-    fn level(self) -> usize {
-        (self.0 >> 3 & 15) as usize
-    }
-
-    fn has(self, notes: u64) -> bool {
-        self.0 & notes != 0
-    }
-
-    fn slot(self) -> u64 {
-        self.expiry() >> (3 * self.level()) & (SLOTS as u64 - 1)
-    }
-
-    fn bucket(self) -> usize {
-        self.level() * SLOTS + self.slot() as usize
-    }
-
-    /// Equal but for the notes.
-    fn same_bucket(self, other: Place) -> bool {
-        self.0 >> 3 == other.0 >> 3
-    }
+    run_ahead: RunAhead,
 }
 
 impl Wheel {
-    /// An empty wheel whose clock stands at `now`. Allocates its buckets, 12 KiB, once.
+    /// An empty wheel whose clock stands at `now`. Allocates its buckets, 75 KiB, once.
     pub fn new(tick: Tick, push_out: PushOut, now: Ns) -> Wheel {
         let clk = tick.floor(now);
         Wheel {
@@ -204,13 +136,15 @@ impl Wheel {
             clk_until: tick.start(clk + 1),
             target: clk,
             next_mark: u64::MAX,
-            lists: Lists::new(BUCKETS + 2),
+            lists: Lists::new(OVERDUE + 1),
             occupied: [0; LEVELS],
+            lanes: Box::new([0; BUCKETS]),
             live: [0; LEVELS],
             counts: Box::new([0; BUCKETS]),
             due_live: 0,
             len: 0,
             relocated: 0,
+            run_ahead: RunAhead::default(),
         }
     }
 
@@ -328,11 +262,14 @@ impl Wheel {
                 return None;
             }
             *budget -= 1;
+            self.run_ahead.step(&self.lists);
             let place = Place::of(node);
             if place.has(MOVED | CLAMPED) && self.relocate(node, place) {
                 continue;
             }
-            self.unlink(node);
+            self.uncount(place);
+            self.take_off_list(node);
+            self.len -= 1;
             return Some(node);
         }
     }
@@ -357,69 +294,13 @@ impl Wheel {
 
     /// Visits every pending timer, in no particular order.
     pub fn for_each(&self, mut visit: impl FnMut(WheelRef)) {
-        for list in 0..BUCKETS + 2 {
+        for list in 0..=OVERDUE {
             let mut at = self.lists.front(list);
             while let Some(node) = at {
                 at = self.lists.after(node);
                 visit(node);
             }
         }
-    }
-
-    /// Walks everything and compares it with what the wheel believes. O(n); for tests and for
-    /// the doubtful.
-    pub fn check(&self) -> Result<(), WheelFault> {
-        let mut counts = [0u32; BUCKETS];
-        let (mut due_live, mut len) = (0, 0);
-        let mut fault = None;
-        for list in 0..BUCKETS + 2 {
-            let mut at = self.lists.front(list);
-            if list < BUCKETS
-                && at.is_some() != (self.occupied[list / SLOTS] >> (list % SLOTS) & 1 == 1)
-            {
-                return Err(WheelFault::Occupied { bucket: list });
-            }
-            while let Some(node) = at {
-                at = self.lists.after(node);
-                len += 1;
-                let place = Place::of(node);
-                let due = place.expiry() <= self.clk;
-                if self.tick.start(place.expiry()) < node.deadline() && !place.has(CLAMPED) && !due
-                {
-                    fault = Some(WheelFault::Early { deadline: node.deadline() });
-                }
-                let at_home = if due { list >= BUCKETS } else { list == place.bucket() };
-                if !at_home && !place.has(MOVED) {
-                    fault = Some(WheelFault::Misplaced { list, deadline: node.deadline() });
-                }
-                match (place.has(DEFERRABLE), due) {
-                    (true, _) => {}
-                    (false, true) => due_live += 1,
-                    (false, false) => counts[place.bucket()] += 1,
-                }
-            }
-        }
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
-        for (bucket, &count) in counts.iter().enumerate() {
-            let live = self.live[bucket / SLOTS] >> (bucket % SLOTS) & 1 == 1;
-            if count != self.counts[bucket] || live != (count > 0) {
-                return Err(WheelFault::Count {
-                    bucket,
-                    counted: self.counts[bucket],
-                    found: count,
-                });
-            }
-        }
-        if len != self.len || due_live != self.due_live {
-            return Err(WheelFault::Length { believed: self.len, found: len });
-        }
-        let marked = self.earliest(&self.occupied).min(self.earliest(&self.live));
-        if self.next_mark > marked {
-            return Err(WheelFault::LateMark { believed: self.next_mark, found: marked });
-        }
-        Ok(())
     }
 
     fn wakes_at(&self, place: Place) -> Ns {
@@ -448,6 +329,7 @@ impl Wheel {
 
     /// Goes on to the next bucket that has come due by the target, if there is one.
     fn step(&mut self) -> bool {
+        self.run_ahead.stop();
         if self.next_mark <= self.target {
             let next = self.next_marked();
             if next <= self.target {
@@ -481,7 +363,14 @@ impl Wheel {
             let bit = 1 << (bucket % SLOTS);
             if self.occupied[level] & bit != 0 {
                 self.occupied[level] &= !bit;
-                self.lists.splice(bucket, onto);
+                let lanes = core::mem::take(&mut self.lanes[bucket]);
+                for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+                    let list = bucket * LANES + lane;
+                    if onto == DUE && self.counts[bucket] >= RunAhead::WORTHWHILE {
+                        self.run_ahead.add(self.lists.front(list), !self.lists.is_empty(DUE));
+                    }
+                    self.lists.splice(list, onto);
+                }
             }
             if self.live[level] & bit != 0 {
                 self.live[level] &= !bit;
@@ -506,20 +395,36 @@ impl Wheel {
         Place::new(round_up(tick, level), level, notes)
     }
 
+    /// Puts a timer, whose deadline is set, onto the list where it belongs.
     #[inline]
     fn enqueue(&mut self, node: WheelRef, place: Place) {
         node.set_place(place.0);
         if place.expiry() <= self.clk {
             self.lists.push_back(OVERDUE, node);
         } else {
-            self.lists.push_back(place.bucket(), node);
+            let (bucket, lane) = (place.bucket(), self.lane(node, place));
+            self.lists.push_back(bucket * LANES + lane, node);
+            self.lanes[bucket] |= 1 << lane;
             self.occupied[place.level()] |= 1 << place.slot();
         }
         self.count(place);
     }
 
+    /// Which eighth of its granule a deadline lies in. Equal deadlines are in one (W4).
+    #[inline]
+    fn lane(&self, node: WheelRef, place: Place) -> usize {
+        let finer = 3 * place.level() as u32;
+        if finer == 0 {
+            return 0;
+        }
+        // The granule ends with its expiry: it is from the tick before that that eighths count.
+        let last = self.tick.ceil(node.deadline()) - 1;
+        (last >> (finer - 3)) as usize % LANES
+    }
+
     #[inline]
     fn unlink(&mut self, node: WheelRef) {
+        self.run_ahead.stop();
         self.uncount(Place::of(node));
         self.take_off_list(node);
         self.len -= 1;
@@ -528,9 +433,13 @@ impl Wheel {
     #[inline]
     fn take_off_list(&mut self, node: WheelRef) {
         if let Some(list) = self.lists.unlink(node)
-            && list < BUCKETS
+            && list < DUE
         {
-            self.occupied[list / SLOTS] &= !(1 << (list % SLOTS));
+            let bucket = list / LANES;
+            self.lanes[bucket] &= !(1 << (list % LANES));
+            if self.lanes[bucket] == 0 {
+                self.occupied[bucket / SLOTS] &= !(1 << (bucket % SLOTS));
+            }
         }
     }
 

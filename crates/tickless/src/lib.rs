@@ -26,7 +26,8 @@
 //! Callbacks run on driver threads, one at a time per base, and should be short: a callback
 //! that blocks delays the timers of its own base and no others. One that panics is caught and
 //! counted. Dropping a timer cancels it and waits until its callback is over, so do not drop one
-//! while you hold something that its callback wants. Within callbacks nothing waits.
+//! while you hold something that its callback wants. Within callbacks nothing waits. A callback
+//! that owns its own timer keeps itself alive until it drops it.
 
 mod builder;
 mod fired;
@@ -44,7 +45,7 @@ pub use host::clock::ClockSource;
 pub use hrtimer::HrTimer;
 pub use periodic::{Missed, Period, PeriodError, Periodic};
 pub use stats::{BaseStats, Stats};
-pub use tickless_core::base::{StartError, Started};
+pub use tickless_core::base::{BaseCounts, StartError, Started};
 pub use tickless_core::cancel::Cancel;
 pub use tickless_core::local::{Key, LocalError, LocalTimers};
 pub use tickless_core::queue::Window;

@@ -109,7 +109,8 @@ impl Timers {
         Timeout::new(self, callback)
     }
 
-    /// A high-resolution timer, not armed. Allocates once.
+    /// A high-resolution timer, not armed. Allocates once: 64 bytes if the closure captures up
+    /// to 8.
     ///
     /// The callback runs on a driver thread.
     pub fn hrtimer<F>(&self, callback: F) -> HrTimer

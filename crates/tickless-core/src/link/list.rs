@@ -57,6 +57,9 @@ impl Default for WheelLink {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WheelRef(NonNull<WheelLink>);
 
+// SAFETY: `new` promised that uses are serialised, by whichever thread they are made.
+unsafe impl Send for WheelRef {}
+
 impl WheelRef {
     /// Hands a node to the wheel's world.
     ///

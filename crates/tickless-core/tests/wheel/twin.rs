@@ -21,6 +21,8 @@ pub(crate) struct Entry {
     /// When it falls due, in ticks.
     pub(crate) expiry: u64,
     level: usize,
+    /// Which eighth of its granule the deadline lies in.
+    eighth: u64,
     seq: u64,
     /// The deadline lies farther than the wheel reaches: due only to be armed again.
     clamped: bool,
@@ -29,8 +31,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    fn key(&self) -> (u64, Reverse<usize>, u64) {
-        (self.expiry, Reverse(self.level), self.seq)
+    fn key(&self) -> (u64, Reverse<usize>, u64, u64) {
+        (self.expiry, Reverse(self.level), self.eighth, self.seq)
     }
 }
 
@@ -307,10 +309,11 @@ impl Twin {
             // W1, as the documentation words it.
             assert!(expiry >= tick && (expiry - tick) * 77 < distance * 10);
         }
+        let eighth = if level == 0 { 0 } else { (tick - 1) / (granule / 8) % 8 };
         self.seq += 1;
         let expiry = if distance == 0 { self.clk } else { expiry };
         let seq = self.seq;
-        Entry { id, deadline, deferrable, expiry, level, seq, clamped, unordered: false }
+        Entry { id, deadline, deferrable, expiry, level, eighth, seq, clamped, unordered: false }
     }
 
     fn wakes_at(&self, entry: &Entry) -> Ns {

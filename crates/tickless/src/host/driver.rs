@@ -26,7 +26,7 @@ pub struct Doorbell {
     /// base's lock, so that the last decision stands.
     deadline: AtomicU64,
     /// Which sleep the driver is in, or about to begin: [`ASLEEP`] and the rings it had heard.
-    /// Zero while it is awake, and once somebody has called it.
+    /// Zero while it is awake, and once it has been called out of that sleep.
     asleep: AtomicU64,
     /// System calls made to wake the driver.
     wakes: AtomicU64,
@@ -51,20 +51,21 @@ impl Doorbell {
         self.deadline.store(Ns::NEVER.0, Ordering::Relaxed);
     }
 
-    /// Wakes the driver if it sleeps and nobody has called it: one system call then, none
-    /// otherwise.
+    /// Wakes the driver if it sleeps, has not heard the last ring, and nobody has called it:
+    /// one system call then, none otherwise.
     pub fn ring(&self) {
         let sleep = self.asleep.load(Ordering::SeqCst);
-        if sleep == 0 {
+        let all_heard = ASLEEP | u64::from(self.rings.load(Ordering::SeqCst));
+        if sleep == 0 || sleep == all_heard {
             return;
         }
         self.wakes.fetch_add(1, Ordering::Relaxed);
         // Nobody to wake is not a failure: it has just woken by itself.
         let _ = futex::wake(&self.rings, futex::Flags::PRIVATE, 1);
-        // After the call, so that nobody relies on a caller that has lost its CPU before it.
-        // From this sleep the driver gets up, even if it has yet to lie down, and then looks
-        // at everything; so until its next one nobody needs to call. If that has begun by now
-        // it has another number, and this changes nothing.
+        // From a sleep that has not heard every ring the driver gets up, even if it has yet to
+        // lie down, and then looks at everything; until its next sleep nobody else needs to
+        // call. That one has heard more, so it has another number and this leaves it alone.
+        // And only now, so that nobody relies on a caller that loses its CPU before the call.
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         let _ = self.asleep.compare_exchange(sleep, 0, set, failed);
     }
@@ -113,4 +114,60 @@ pub fn stay_on(cpu: u32) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu as usize);
     let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::clock::HostClock;
+    use crate::host::cpu::CpuMap;
+    use std::time::{Duration, Instant};
+
+    /// Goal: no ring is lost, however ringers and the driver's lying down interleave.
+    /// Method: two ringers that ask for something at once and wait until the driver has seen
+    /// it, and a driver that does nothing but look and sleep, without a deadline of its own.
+    #[test]
+    fn no_ring_is_lost() {
+        let rounds = if cfg!(miri) { 20 } else { 15_000 };
+        let host = Host::new(HostClock::system(), CpuMap::of_this_process().with_bases(1));
+        let (bell, stop) = (&host.doorbells[0], AtomicBool::new(false));
+        let (asked, heard) = ([const { AtomicU64::new(0) }; 2], [const { AtomicU64::new(0) }; 2]);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                while !stop.load(Ordering::Acquire) {
+                    bell.quiet();
+                    for (asked, heard) in asked.iter().zip(&heard) {
+                        heard.store(asked.load(Ordering::SeqCst), Ordering::SeqCst);
+                    }
+                    bell.sleep(&host, &stop);
+                }
+            });
+            let ringers = [0usize, 1].map(|me| {
+                let (asked, heard, bell) = (&asked[me], &heard[me], &bell);
+                s.spawn(move || {
+                    for round in 1..=rounds {
+                        asked.store(round, Ordering::SeqCst);
+                        bell.set(Ns(1));
+                        (0..round % 53 * me as u64).for_each(|_| core::hint::spin_loop());
+                        bell.ring();
+                        let begun = Instant::now();
+                        while heard.load(Ordering::SeqCst) < round {
+                            if begun.elapsed() > Duration::from_secs(10) {
+                                return false;
+                            }
+                            core::hint::spin_loop();
+                        }
+                    }
+                    true
+                })
+            });
+            let all = ringers.map(|ringer| ringer.join().is_ok_and(|heard| heard));
+            stop.store(true, Ordering::Release);
+            bell.set(Ns::ZERO);
+            // Louder than `ring`, should that be what fails.
+            let _ = futex::wake(&bell.rings, futex::Flags::PRIVATE, 1);
+            assert_eq!(all, [true, true], "a ring was lost, {:?}", bell.counts());
+        });
+        println!("wake calls and sleeps: {:?}", bell.counts());
+    }
 }

@@ -262,3 +262,30 @@ pub(crate) fn run(shared: &Shared, firing: &Firing<Host>) -> Verdict {
     }
     fired.verdict()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickless_core::link::{QueueLink, WheelLink};
+
+    /// Goal: the memory per timer that the documentation promises.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn a_timer_is_as_small_as_promised() {
+        fn node_of<L: Family, F: FnMut(&mut Fired<'_>)>(_: F) -> usize {
+            size_of::<Node<L, F>>()
+        }
+        let (one, two, three) = ([1u64; 1], [2u64; 2], [3u64; 3]);
+        let see = |_: &[u64]| ();
+        assert_eq!(node_of::<WheelLink, _>(|_| ()), 64);
+        assert_eq!(node_of::<WheelLink, _>(move |_| see(&two)), 64);
+        assert_eq!(node_of::<WheelLink, _>(move |_| see(&three)), 128);
+        assert_eq!(node_of::<QueueLink, _>(move |_| see(&one)), 64);
+        assert_eq!(node_of::<QueueLink, _>(move |_| see(&two)), 128);
+        assert_eq!(align_of::<Node<WheelLink, fn(&mut Fired<'_>)>>(), 64);
+        assert_eq!(size_of::<Owned<WheelLink>>(), 24);
+        assert_eq!(size_of::<crate::Timeout>(), 40);
+        assert_eq!(size_of::<crate::HrTimer>(), 40);
+        assert_eq!(size_of::<crate::Periodic>(), 48);
+    }
+}

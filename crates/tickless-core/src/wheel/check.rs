@@ -1,0 +1,111 @@
+//! The slow full check of a wheel's invariants, callable in release builds.
+
+use super::place::{CLAMPED, DEFERRABLE, MOVED, Place};
+use super::{BUCKETS, DUE, LANES, OVERDUE, SLOTS, Wheel};
+use crate::time::Ns;
+
+/// What [`Wheel::check`] found broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WheelFault {
+    /// A bucket's bit does not say whether its list is empty.
+    Occupied {
+        /// The bucket.
+        bucket: usize,
+    },
+    /// A timer would fire before its deadline (W1).
+    Early {
+        /// The deadline.
+        deadline: Ns,
+    },
+    /// A timer is neither on its own list nor known to be on another (D2).
+    Misplaced {
+        /// The list it was found on.
+        list: usize,
+        /// Its deadline.
+        deadline: Ns,
+    },
+    /// A bucket's count is not the number of timers that expire with it (W3).
+    Count {
+        /// The bucket.
+        bucket: usize,
+        /// What the wheel believes.
+        counted: u32,
+        /// What is there.
+        found: u32,
+    },
+    /// The number of pending timers is wrong.
+    Length {
+        /// What the wheel believes.
+        believed: usize,
+        /// What is there.
+        found: usize,
+    },
+    /// The bound on the next bucket lies after it (D4).
+    LateMark {
+        /// The bound, in ticks.
+        believed: u64,
+        /// The earliest bucket, in ticks.
+        found: u64,
+    },
+}
+
+impl Wheel {
+    /// Walks everything and compares it with what the wheel believes. O(n); for tests and for
+    /// the doubtful.
+    pub fn check(&self) -> Result<(), WheelFault> {
+        let mut counts = [0u32; BUCKETS];
+        let (mut due_live, mut len) = (0, 0);
+        let mut fault = None;
+        for list in 0..=OVERDUE {
+            let mut at = self.lists.front(list);
+            if list < DUE {
+                let bucket = list / LANES;
+                let lanes = self.lanes[bucket];
+                let occupied = self.occupied[bucket / SLOTS] >> (bucket % SLOTS) & 1 == 1;
+                if at.is_some() != (lanes >> (list % LANES) & 1 == 1) || occupied != (lanes != 0) {
+                    return Err(WheelFault::Occupied { bucket });
+                }
+            }
+            while let Some(node) = at {
+                at = self.lists.after(node);
+                len += 1;
+                let place = Place::of(node);
+                let due = place.expiry() <= self.clk;
+                if self.tick.start(place.expiry()) < node.deadline() && !place.has(CLAMPED) && !due
+                {
+                    fault = Some(WheelFault::Early { deadline: node.deadline() });
+                }
+                let at_home = if due { list >= DUE } else { list / LANES == place.bucket() };
+                if !at_home && !place.has(MOVED) {
+                    fault = Some(WheelFault::Misplaced { list, deadline: node.deadline() });
+                }
+                match (place.has(DEFERRABLE), due) {
+                    (true, _) => {}
+                    (false, true) => due_live += 1,
+                    (false, false) => counts[place.bucket()] += 1,
+                }
+            }
+        }
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        for (bucket, &count) in counts.iter().enumerate() {
+            let live = self.live[bucket / SLOTS] >> (bucket % SLOTS) & 1 == 1;
+            if count != self.counts[bucket] || live != (count > 0) {
+                return Err(WheelFault::Count {
+                    bucket,
+                    counted: self.counts[bucket],
+                    found: count,
+                });
+            }
+        }
+        if len != self.len || due_live != self.due_live {
+            return Err(WheelFault::Length { believed: self.len, found: len });
+        }
+        let marked = self.earliest(&self.occupied).min(self.earliest(&self.live));
+        if self.next_mark > marked {
+            return Err(WheelFault::LateMark { believed: self.next_mark, found: marked });
+        }
+        Ok(())
+    }
+}
