@@ -434,14 +434,29 @@ impl<P: Platform> Bases<P> {
     ) -> Rearm {
         state.counts.armed += u64::from(started == Started::Idle);
         state.counts.rearmed += u64::from(started == Started::Pending);
-        let (rearm, life) = if life.is_pending() {
-            self.restart::<L>(cpu, state, timer.node(), life, arming, place)
+        let BaseState { queues, device, .. } = state;
+        let (node, now) = (timer.node(), arming.now);
+        // Each arm of this says by itself what comes of it: a value that is joined from several
+        // would go through memory (see `start`).
+        if life.is_pending() && device.policy() == Policy::Eager {
+            let left = self.take_out_eagerly::<L>(cpu, state, node, life, now, place);
+            let (new, life) = L::enqueue(&mut state.queues, node, life.idle(), arming);
+            // Release: pairs with the Acquire of whoever looks at the word without the lock.
+            timer.word().store(life.word(), Ordering::Release);
+            return match state.device.started(new, now) {
+                Rearm::Keep => left,
+                rearm => self.carry_out(cpu, rearm),
+            };
+        }
+        let old = if life.is_pending() { L::expiry(queues, node) } else { Ns::NEVER };
+        let (new, armed) = L::enqueue(queues, node, life, arming);
+        // Release: as above.
+        timer.word().store(armed.word(), Ordering::Release);
+        let rearm = if life.is_pending() {
+            device.restarted(old, new, place, || queues.earliest(), now)
         } else {
-            let (expiry, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
-            (state.device.started(expiry, arming.now), life)
+            device.started(new, now)
         };
-        // Release: pairs with the Acquire of whoever looks at the word without the lock.
-        timer.word().store(life.word(), Ordering::Release);
         self.carry_out(cpu, rearm)
     }
 
@@ -601,32 +616,22 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Arms a pending timer anew on the base it is on.
-    fn restart<L: Family>(
+    /// The removal in a restart under [`Policy::Eager`], which programs by itself, for nothing
+    /// if the start that follows programs again.
+    #[inline(never)]
+    fn take_out_eagerly<L: Family>(
         &self,
         cpu: CpuId,
         state: &mut BaseState,
         node: L::Ref,
         life: Life,
-        arming: Arming,
+        now: Ns,
         place: Place,
-    ) -> (Rearm, Life) {
+    ) -> Rearm {
         let BaseState { queues, device, .. } = state;
-        let now = arming.now;
-        if device.policy() == Policy::Eager {
-            // The removal programs by itself, for nothing if the start programs again.
-            let old = L::dequeue(queues, node, life);
-            let rearm = device.removed(old, place, || queues.earliest(), || now);
-            let left = self.carry_out(cpu, rearm);
-            let (new, life) = L::enqueue(queues, node, life.idle(), arming);
-            return match device.started(new, now) {
-                Rearm::Keep => (left, life),
-                rearm => (rearm, life),
-            };
-        }
-        let old = L::expiry(queues, node);
-        let (new, life) = L::enqueue(queues, node, life, arming);
-        (device.restarted(old, new, place, || queues.earliest(), now), life)
+        let old = L::dequeue(queues, node, life);
+        let rearm = device.removed(old, place, || queues.earliest(), || now);
+        self.carry_out(cpu, rearm)
     }
 }
 

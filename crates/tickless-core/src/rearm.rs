@@ -165,6 +165,7 @@ impl Device {
     }
 
     /// Its policy.
+    #[inline]
     pub fn policy(&self) -> Policy {
         self.policy
     }
@@ -190,8 +191,9 @@ impl Device {
     }
 
     /// An idle timer was armed to expire at `expiry`.
+    #[inline]
     pub fn started(&mut self, expiry: Ns, now: Ns) -> Rearm {
-        if self.is_settled() || expiry >= self.armed {
+        if expiry >= self.armed || self.is_settled() {
             Rearm::Keep
         } else {
             self.move_to(expiry, now)
@@ -200,6 +202,7 @@ impl Device {
 
     /// A pending timer that would have expired at `expiry` was taken off. `earliest` and `now`
     /// are asked only when the policy wants to know: neither is free.
+    #[inline]
     pub fn removed(
         &mut self,
         expiry: Ns,
@@ -216,6 +219,7 @@ impl Device {
     /// A pending timer was armed anew, from `old` to `new`; the policy judges the whole.
     ///
     /// Under [`Policy::Eager`] a restart is a removal and a start: use those.
+    #[inline]
     pub fn restarted(
         &mut self,
         old: Ns,
@@ -265,16 +269,20 @@ impl Device {
     }
 
     /// Must the device be left alone, whatever is asked?
+    #[inline]
     fn is_settled(&self) -> bool {
         matches!(self.phase, Phase::Handling | Phase::BackingOff)
     }
 
     /// Is the device armed for this expiry, and ours to program? One that is to come as soon as
     /// it can is left to come: alternating starts and removals must not push it ahead (R8).
+    #[inline]
     fn stands_on(&self, expiry: Ns, place: Place) -> bool {
         place == Place::Here && self.phase == Phase::Waiting && expiry == self.armed
     }
 
+    /// Apart: most operations end before they come here, and are short without it.
+    #[inline(never)]
     fn move_to(&mut self, expiry: Ns, now: Ns) -> Rearm {
         if expiry == self.armed {
             return Rearm::Keep;
