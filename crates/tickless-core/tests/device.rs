@@ -81,7 +81,8 @@ const MIN_100_US: Limits = Limits { min_delta: Ns::from_us(100), ..Limits::NONE 
 #[test]
 fn policies() {
     let common = [(0, Start(500), Arm(500)), (0, Start(800), Keep), (1, Start(500), Keep)];
-    let rows: [(Policy, [(u64, Move, Told); 5]); 3] = [
+    type Row = (u64, Move, Told);
+    let rows: [(Policy, [Row; 5]); 3] = [
         (
             Policy::Lazy,
             [

@@ -42,10 +42,12 @@ struct EventDevice {
     owed: AtomicBool,
 }
 
+type Watcher = Rc<dyn Fn(Moment)>;
+
 thread_local! {
     static HERE: Cell<u16> = const { Cell::new(0) };
     static HELD: Cell<u32> = const { Cell::new(0) };
-    static WATCHER: RefCell<Option<Rc<dyn Fn(Moment)>>> = const { RefCell::new(None) };
+    static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
 }
 
 /// What a watcher is called at.
