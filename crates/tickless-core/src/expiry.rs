@@ -82,11 +82,13 @@ impl<P: Platform> Bases<P> {
         let base = self.base(cpu);
         let mut fired = 0;
         let mut passes = 0;
-        let mut now = self.platform().now();
         let mut state = base.state.lock();
         if state.device.is_handling() {
             return Expired { fired: 0, next: state.device.armed() };
         }
+        // Read under the lock: who had it before may have brought the wheel up to a time that
+        // was still to come when this handler began to wait.
+        let mut now = self.platform().now();
         state.device.enter(now);
         let rearm = loop {
             Self::begin_pass(&mut state, now);

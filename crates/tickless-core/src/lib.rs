@@ -16,6 +16,8 @@ pub mod check;
 #[forbid(unsafe_code)]
 pub mod expiry;
 #[forbid(unsafe_code)]
+mod family;
+#[forbid(unsafe_code)]
 pub mod local;
 #[forbid(unsafe_code)]
 pub mod periodic;

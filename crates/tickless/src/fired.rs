@@ -25,9 +25,7 @@ pub struct Fired<'a> {
 impl<'a> Fired<'a> {
     pub(crate) fn new(shared: &'a Shared, firing: &Firing<Host>) -> Fired<'a> {
         let Firing { window, now, cpu, .. } = *firing;
-        // A handler reads the clock and then waits for its base's lock; who had that meanwhile
-        // may have read a later time, and have brought the wheel there.
-        Fired { shared, window, found: now.max(window.soft), cpu, restart: None }
+        Fired { shared, window, found: now, cpu, restart: None }
     }
 
     /// The deadline it was armed with: the earliest moment at which it might fire.

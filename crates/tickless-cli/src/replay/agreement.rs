@@ -77,11 +77,6 @@ fn reasons(trace: &Trace, script: &Script) -> Vec<String> {
             "timers were pending when the recording began, and are taken to have been armed for \
              the moment at which they expired",
         ),
-        (
-            script.inferred,
-            "operations have no record and are inferred, as of a CPU that goes idle out of \
-             tracing's sight; neither side counts what those wrote",
-        ),
         (trace.dropped_events, "events were lost while recording"),
         (implied, "kind of event is missing: the timer interrupts"),
     ];

@@ -33,6 +33,8 @@ pub(super) struct Outcome {
     /// Summed over all devices, from the first recorded event on.
     pub(super) device: DeviceCounts,
     pub(super) per_cpu: Vec<DeviceCounts>,
+    /// Writes that are in neither: of operations without a record.
+    pub(super) inferred_writes: u64,
     pub(super) expirations: u64,
     /// Timers that fired before the beginning of their window. Must stay 0.
     pub(super) early: u64,
@@ -147,8 +149,8 @@ impl<'s> Engine<'s> {
     /// Is the event that is due here the next interrupt which the trace recorded there?
     ///
     /// The kernel had that interrupt for what it expired, and it was late by so much. Had its
-    /// device been due here, that would have been late by as much: one interrupt, if that is
-    /// past the expiry.
+    /// device been due here, that would have been late by as much, or as late as interrupts
+    /// are: one interrupt, if that is past the expiry.
     fn is_recorded(&self, due: Ns, cpu: CpuId) -> bool {
         self.interrupts[cpu.index()].last().is_some_and(|item| match item.kind {
             ItemKind::Interrupt { due: Ns::NEVER, .. } => item.at <= due.after(DELIVERY_MAX),
@@ -268,7 +270,9 @@ impl<'s> Engine<'s> {
             .map(|((after, before), unseen)| after.since(*before).since(*unseen))
             .collect();
         let device = per_cpu.iter().fold(DeviceCounts::default(), |sum, cpu| sum.plus(*cpu));
-        Outcome { policy, device, per_cpu, expirations, early: seen.early, late: seen.late }
+        let inferred_writes = seen.unseen.iter().map(|unseen| unseen.writes).sum();
+        let Seen { early, late, .. } = seen;
+        Outcome { policy, device, per_cpu, inferred_writes, expirations, early, late }
     }
 }
 

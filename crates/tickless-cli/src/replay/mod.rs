@@ -37,4 +37,7 @@ pub use agreement::{AGREEMENT_PERCENT, Agreement};
 pub use lateness::Quantiles;
 pub use script::Inference;
 pub use show::{Format, show};
-pub use summary::{Summary, policy_name, summarise};
+pub use summary::{
+    FamilyCounts, FunctionStarts, OperationCounts, PolicyResult, Recorded, Summary, TraceFacts,
+    policy_name, summarise,
+};

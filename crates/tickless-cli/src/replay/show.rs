@@ -57,7 +57,7 @@ fn tables(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)?;
     match &summary.agreement {
         Some(agreement) => agreement_lines(agreement, out)?,
-        None => no_agreement(summary, out)?,
+        None => paragraph(out, "", NO_AGREEMENT)?,
     }
     summary.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))
 }
@@ -70,6 +70,9 @@ const RECORDED: &str = "\"recorded\" is what the trace itself says the kernel di
 
 const OWN_EVENTS: &str = "Wakeups that the kernel did not have are delivered exactly when due, so \
     lateness is that of the recorded interrupts.";
+
+const NO_AGREEMENT: &str = "Agreement: unknown, since the trace has no device writes \
+    (msr:write_msr of register 6e0).";
 
 fn of_kernel(summary: &Summary) -> Option<&'static str> {
     summary.agreement.as_ref().map(|agreement| agreement.policy)
@@ -168,22 +171,6 @@ fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()>
     );
     paragraph(out, "", &text)?;
     agreement.why.iter().try_for_each(|reason| paragraph(out, "  - ", reason))
-}
-
-fn no_agreement(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    paragraph(
-        out,
-        "",
-        "Agreement: unknown, since the trace has no device writes (msr:write_msr of register 6e0).",
-    )?;
-    if summary.inferred_operations > 0 {
-        let text = format!(
-            "{} operations have no record and are inferred; --no-inference leaves them out",
-            summary.inferred_operations
-        );
-        paragraph(out, "  - ", &text)?;
-    }
-    Ok(())
 }
 
 fn csv(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {

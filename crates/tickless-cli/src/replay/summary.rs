@@ -83,6 +83,8 @@ pub struct PolicyResult {
     pub policy: &'static str,
     /// How often an event device was programmed.
     pub device_writes: u64,
+    /// How often more by operations that are inferred: those writes are not in the trace either.
+    pub inferred_writes: u64,
     /// How many events the devices delivered.
     pub wakeups: u64,
     /// How many timers fired.
@@ -198,7 +200,7 @@ pub fn summarise(trace: &Trace, policies: &[Policy], inference: Inference) -> Su
         inferred_operations: script.inferred,
         unplaced_starts: script.unplaced,
         inference: inference == Inference::On,
-        notes: notes(&script),
+        notes: notes(&script, &outcomes),
     }
 }
 
@@ -237,6 +239,7 @@ fn result(outcome: &Outcome) -> PolicyResult {
     PolicyResult {
         policy: policy_name(outcome.policy),
         device_writes: outcome.device.writes,
+        inferred_writes: outcome.inferred_writes,
         wakeups: outcome.device.events,
         expirations: outcome.expirations,
         spurious_wakeups: outcome.device.spurious,
@@ -259,13 +262,23 @@ fn recorded(trace: &Trace, script: &Script) -> Recorded {
     }
 }
 
-fn notes(script: &Script) -> Vec<String> {
+fn notes(script: &Script, outcomes: &[Outcome]) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |holds: bool, text: String| {
         if holds {
             notes.push(text);
         }
     };
+    note(
+        script.inferred > 0,
+        format!(
+            "{} operations have no record and are inferred, as of a CPU that goes idle out of \
+             tracing's sight (--no-inference replays without them). What they write is not \
+             counted: {}",
+            script.inferred,
+            inferred_writes(outcomes)
+        ),
+    );
     note(
         script.interrupts == Interrupts::Implied,
         "timer interrupts were not recorded (irq_vectors:local_timer_*): each is taken to begin \
@@ -286,6 +299,13 @@ fn notes(script: &Script) -> Vec<String> {
         ),
     );
     notes
+}
+
+fn inferred_writes(outcomes: &[Outcome]) -> String {
+    let of_policy = |outcome: &Outcome| {
+        format!("{} under {}", outcome.inferred_writes, policy_name(outcome.policy))
+    };
+    outcomes.iter().map(of_policy).collect::<Vec<_>>().join(", ")
 }
 
 fn top_functions(trace: &Trace, script: &Script) -> Vec<FunctionStarts> {

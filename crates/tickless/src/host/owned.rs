@@ -283,9 +283,9 @@ mod tests {
         assert_eq!(node_of::<QueueLink, _>(move |_| see(&one)), 64);
         assert_eq!(node_of::<QueueLink, _>(move |_| see(&two)), 128);
         assert_eq!(align_of::<Node<WheelLink, fn(&mut Fired<'_>)>>(), 64);
-        assert_eq!(size_of::<Owned<WheelLink>>(), 24);
-        assert_eq!(size_of::<crate::Timeout>(), 40);
-        assert_eq!(size_of::<crate::HrTimer>(), 40);
-        assert_eq!(size_of::<crate::Periodic>(), 48);
+        assert_eq!(size_of::<Owned<WheelLink>>(), 16);
+        assert_eq!(size_of::<crate::Timeout>(), 24);
+        assert_eq!(size_of::<crate::HrTimer>(), 24);
+        assert_eq!(size_of::<crate::Periodic>(), 32);
     }
 }

@@ -22,6 +22,7 @@
 //! what re-arms itself without a record is periodic; the other extreme, just before the
 //! expiry, would be 0.6 % more writes on `traces/idle` and none on the other samples.
 
+use super::interrupt::Interrupt;
 use super::writer::{Armed, Known, Writer};
 use super::{Family, ItemKind, Op, Start};
 use tickless_core::queue::Window;
@@ -54,7 +55,8 @@ impl Writer {
         // Before it was armed no interrupt could have fired it.
         let due = window.hard.max(armed.at);
         let passed_over = !state.is_soft && due < self.cpus[base.index()].last_interrupt;
-        if passed_over || state.is_tick && seen.since(window.hard) > TICK_LATE_MAX {
+        let is_late = armed.at < seen && seen.since(window.hard) > TICK_LATE_MAX;
+        if passed_over || state.is_tick && is_late {
             self.move_unseen(due, Start::guessed(timer, seen, base));
         }
     }
@@ -74,17 +76,19 @@ impl Writer {
         self.move_unseen(idle_since.after(Ns(1)).min(before), guess);
     }
 
-    /// A pending timer turns out to be idle at `at`.
-    pub(super) fn notice_cancel(&mut self, timer: u32, at: Ns) {
+    /// A pending timer turns out to be idle at `at` on `cpu`.
+    pub(super) fn notice_cancel(&mut self, timer: u32, cpu: CpuId, at: Ns) {
         let state = self.states[timer as usize];
         if self.inference == Inference::Off || state.known != Known::Pending {
             return;
         }
         if let Some(armed) = state.armed {
             let Start { window, base, .. } = self.script.starts[armed.start as usize];
+            let interrupt = self.cpus[cpu.index()].interrupt.as_ref();
+            let (at, place) = interrupt.map_or((at, self.place), Interrupt::moment);
             // No expiry of it was recorded, so it was gone before that.
             let at = window.hard.max(armed.at).min(at);
-            self.script.push(at, base, ItemKind::Operation, &[Op::Gone(timer)]);
+            self.script.push((at, place), base, ItemKind::Operation, &[Op::Gone(timer)]);
             self.script.inferred += 1;
         }
     }
@@ -96,7 +100,7 @@ impl Writer {
         let start = self.script.starts.len() as u32;
         self.script.starts.push(moved);
         self.states[moved.timer as usize].armed = Some(Armed { start, at, is_guess: true });
-        self.script.push(at, moved.base, ItemKind::Operation, &[Op::Moved(start)]);
+        self.script.push((at, self.place), moved.base, ItemKind::Operation, &[Op::Moved(start)]);
         self.script.inferred += 1;
     }
 }

@@ -10,12 +10,16 @@
 //! them: the kernel reads it once and prints it with each. A start that follows a callback is
 //! the restart that the callback asked for if it is of the same timer.
 
-use super::{Item, ItemKind, Op, Script};
+use super::{Item, ItemKind, Moment, Op, Script};
 use crate::trace::{Event, EventKind, Record, TimerAddr, Trace};
 use tickless_core::time::{CpuId, Ns};
 
 /// Presents that differ by no more than this are one: clocks are compared to some microseconds.
 const SAME_PRESENT: Ns = Ns::from_us(20);
+
+/// The restart that a callback asked for follows its return within this; if no returns were
+/// recorded, its beginning.
+const RESTART_MAX: Ns = Ns::from_us(100);
 
 /// No handler without a recorded end lasts longer.
 const LASTS_MAX: Ns = Ns::from_ms(1);
@@ -24,6 +28,7 @@ const LASTS_MAX: Ns = Ns::from_ms(1);
 #[derive(Debug)]
 pub(super) struct Interrupt {
     pub(super) began: Ns,
+    record: u32,
     /// The latest present that the handler is known to have gone by.
     pub(super) now: Ns,
     /// The earliest expiry of what it expired.
@@ -67,13 +72,13 @@ impl Ends {
 enum Callback {
     NoneYet,
     Runs,
-    Returned(TimerAddr),
+    Returned(TimerAddr, Ns),
 }
 
 impl Interrupt {
-    pub(super) fn new(began: Ns, ends: Ends) -> Interrupt {
+    pub(super) fn new((began, record): Moment, ends: Ends) -> Interrupt {
         let (due, ops, callback) = (Ns::NEVER, Vec::new(), Callback::NoneYet);
-        Interrupt { began, now: began, due, ops, ends, callback }
+        Interrupt { began, record, now: began, due, ops, ends, callback }
     }
 
     /// Does this record of the same CPU still belong to the interrupt? `now` is the present
@@ -99,9 +104,13 @@ impl Interrupt {
                 now.since(self.now) <= SAME_PRESENT && self.now.since(now) <= SAME_PRESENT
             }),
             (_, Callback::Runs) => true,
-            (Event::HrtimerStart { timer, .. }, Callback::Returned(last)) if timer == last => true,
+            (Event::HrtimerStart { timer, .. }, Callback::Returned(last, since))
+                if timer == last && at.since(since) <= RESTART_MAX =>
+            {
+                true
+            }
             // It may not have returned, if that is not recorded.
-            (_, Callback::Returned(_)) => {
+            (_, Callback::Returned(..)) => {
                 self.ends.callback == End::Implied && record.context.in_hard_irq() == Some(true)
             }
             (_, Callback::NoneYet) => false,
@@ -114,21 +123,25 @@ impl Interrupt {
             Event::HrtimerExpireEntry { timer, .. } => {
                 self.callback = match self.ends.callback {
                     End::Recorded => Callback::Runs,
-                    End::Implied => Callback::Returned(timer),
+                    End::Implied => Callback::Returned(timer, at),
                 };
                 // The present was read before it was printed, and printed times are cut.
                 let printed_max = at.after(Ns::from_us(1));
                 self.now = self.now.max(now.unwrap_or(Ns::ZERO).min(printed_max));
             }
-            Event::HrtimerExpireExit { timer } => self.callback = Callback::Returned(timer),
+            Event::HrtimerExpireExit { timer } => self.callback = Callback::Returned(timer, at),
             _ => {}
         }
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        (self.began, self.record)
     }
 
     /// What the interrupt was becomes an item.
     pub(super) fn finish(self, cpu: CpuId, script: &mut Script) {
         let kind = ItemKind::Interrupt { now: self.now, due: self.due };
-        script.push(self.began, cpu, kind, &self.ops);
+        script.push(self.moment(), cpu, kind, &self.ops);
     }
 }
 

@@ -63,6 +63,8 @@ pub(super) struct Script {
     /// Starts that cannot be placed in time, and are not performed.
     pub(super) unplaced: u64,
     pub(super) interrupts: Interrupts,
+    /// How late half of the interrupts were, or later.
+    pub(super) delivery: Ns,
     /// Who advances the wheel.
     pub(super) wheel: WheelEvents,
     pub(super) begins: Ns,
@@ -78,10 +80,15 @@ pub(super) enum Interrupts {
     Implied,
 }
 
+/// When something was, and with which record.
+type Moment = (Ns, u32);
+
 /// A moment of the trace on one CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub(super) at: Ns,
+    /// Which record it began with: the order within one instant.
+    record: u32,
     pub(super) cpu: CpuId,
     pub(super) kind: ItemKind,
     /// From and to where in [`Script::ops`].
@@ -172,6 +179,7 @@ impl Script {
             inferred: 0,
             unplaced: 0,
             interrupts: if has_interrupts { Interrupts::Recorded } else { Interrupts::Implied },
+            delivery: Ns::ZERO,
             // With neither the tick nor its interrupt in the trace, nothing would ever look at
             // the wheel.
             wheel: if has_interrupts || has_queue {
@@ -191,10 +199,26 @@ impl Script {
         }
     }
 
+    /// Puts items in order, once all are there.
+    fn finish(&mut self) {
+        // An interrupt stands where it ended; it belongs where it began. Stable, since an
+        // inferred operation shares its record with what it was inferred from.
+        self.items.sort_by_key(|item| (item.at, item.record));
+        let late = |item: &Item| match item.kind {
+            ItemKind::Interrupt { due, .. } if due != Ns::NEVER => Some(item.at.since(due)),
+            _ => None,
+        };
+        let mut late: Vec<Ns> = self.items.iter().filter_map(late).collect();
+        let middle = late.len() / 2;
+        if middle < late.len() {
+            self.delivery = *late.select_nth_unstable(middle).1;
+        }
+    }
+
     /// Adds operations that a CPU performed at one moment.
-    fn push(&mut self, at: Ns, cpu: CpuId, kind: ItemKind, ops: &[Op]) {
+    fn push(&mut self, (at, record): Moment, cpu: CpuId, kind: ItemKind, ops: &[Op]) {
         let from = self.ops.len() as u32;
         self.ops.extend_from_slice(ops);
-        self.items.push(Item { at, cpu, kind, ops: (from, self.ops.len() as u32) });
+        self.items.push(Item { at, record, cpu, kind, ops: (from, self.ops.len() as u32) });
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Writer {
     ticks: Vec<NameId>,
     ends: Ends,
     numbers: HashMap<(Family, TimerAddr), u32>,
+    /// Of the record that is read just now.
+    pub(super) place: u32,
     /// By timer.
     pub(super) states: Vec<State>,
     pub(super) cpus: Vec<Cpu>,
@@ -72,6 +74,7 @@ impl Writer {
             ticks: TICK_FUNCTIONS.iter().filter_map(|name| trace.names.find(name)).collect(),
             ends: Ends::of(trace),
             numbers: HashMap::new(),
+            place: 0,
             states: Vec::new(),
             cpus: (0..trace.cpus).map(|_| Cpu::default()).collect(),
             script: Script::new(trace, &clocks),
@@ -81,7 +84,8 @@ impl Writer {
 
     pub(super) fn write(mut self, trace: &Trace) -> Script {
         let halves = halves::find(trace);
-        for (record, is_half) in trace.records.iter().zip(halves) {
+        for (place, (record, is_half)) in trace.records.iter().zip(halves).enumerate() {
+            self.place = place as u32;
             if record.cpu.index() >= self.cpus.len() {
                 continue;
             }
@@ -94,9 +98,7 @@ impl Writer {
         for cpu in 0..self.cpus.len() {
             self.leave(CpuId(cpu as u16));
         }
-        // An interrupt stands where it ended; it belongs where it began. Stable, so what one
-        // CPU did in one instant stays in order.
-        self.script.items.sort_by_key(|item| item.at);
+        self.script.finish();
         self.script
     }
 
@@ -115,9 +117,9 @@ impl Writer {
         match record.event {
             Event::LocalTimerEntry => self.enter(record.cpu, at, self.ends),
             Event::LocalTimerExit => self.leave(record.cpu),
-            Event::TimerInit { timer } => self.set_up(Family::Wheel, timer, None, at),
+            Event::TimerInit { timer } => self.set_up(record, timer, None, at),
             Event::HrtimerSetup { timer, clock, mode } => {
-                self.set_up(Family::Queue, timer, Some(effective(clock, mode)), at);
+                self.set_up(record, timer, Some(effective(clock, mode)), at);
                 let timer = self.number(Family::Queue, timer) as usize;
                 self.states[timer].is_soft = mode.is_soft();
             }
@@ -164,7 +166,7 @@ impl Writer {
         state.is_tick = self.ticks.contains(&function);
         if was_armed == Some(false) {
             // Unless an interrupt has shown already that it is not where it was.
-            self.notice_cancel(timer, at);
+            self.notice_cancel(timer, record.cpu, at);
             self.states[timer as usize].known = Known::Idle;
         } else if was_armed == Some(true) {
             self.states[timer as usize].is_half_way = true;
@@ -270,9 +272,9 @@ impl Writer {
         }
     }
 
-    fn set_up(&mut self, family: Family, timer: TimerAddr, clock: Option<ClockId>, at: Ns) {
-        let timer = self.number(family, timer);
-        self.notice_cancel(timer, at);
+    fn set_up(&mut self, record: &Record, timer: TimerAddr, clock: Option<ClockId>, at: Ns) {
+        let (timer, cpu) = (self.number(family(record), timer), record.cpu);
+        self.notice_cancel(timer, cpu, at);
         self.rest(timer, at);
         self.states[timer as usize].clock = clock;
     }
@@ -303,7 +305,7 @@ impl Writer {
     fn push(&mut self, cpu: CpuId, at: Ns, op: Op) {
         match &mut self.cpus[cpu.index()].interrupt {
             Some(interrupt) => interrupt.ops.push(op),
-            None => self.script.push(at, cpu, ItemKind::Operation, &[op]),
+            None => self.script.push((at, self.place), cpu, ItemKind::Operation, &[op]),
         }
     }
 
@@ -342,7 +344,7 @@ impl Writer {
 
     fn enter(&mut self, cpu: CpuId, at: Ns, ends: Ends) {
         self.leave(cpu);
-        self.cpus[cpu.index()].interrupt = Some(Interrupt::new(at, ends));
+        self.cpus[cpu.index()].interrupt = Some(Interrupt::new((at, self.place), ends));
     }
 
     /// The CPU's interrupt ends, if it is in one.

@@ -1,0 +1,267 @@
+//! A small deterministic world for bases: a clock moved by hand, CPUs to stand on, and a
+//! one-shot event device for each of them.
+//!
+//! It checks by itself what every platform relies on: one base's lock at a time, devices
+//! programmed under it and nothing kicked under it, and every kick that was asked for made.
+//! A test can have itself called before every lock and after every write of a word, which is
+//! where another CPU might come in between.
+#![allow(dead_code, reason = "each test binary uses the part that it needs")]
+
+pub mod history;
+pub mod random;
+pub mod rules;
+pub mod scene;
+pub mod timers;
+pub mod twin;
+
+use std::cell::{Cell, RefCell};
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tickless_core::platform::{Lock, Ordering, Platform, Word};
+use tickless_core::rearm::Rearm;
+use tickless_core::time::{CpuId, Ns};
+
+/// Relaxed: the world's own bookkeeping orders nothing for the code under test.
+const RELAXED: Ordering = Ordering::Relaxed;
+
+/// The world.
+pub struct World {
+    clock: AtomicU64,
+    reads: AtomicU64,
+    devices: Box<[EventDevice]>,
+}
+
+/// One CPU's event device.
+struct EventDevice {
+    armed: AtomicU64,
+    written_at: AtomicU64,
+    writes: AtomicU64,
+    /// A kick was asked for and not yet made.
+    owed: AtomicBool,
+}
+
+type Watcher = Rc<dyn Fn(Moment)>;
+
+thread_local! {
+    static HERE: Cell<u16> = const { Cell::new(0) };
+    static HELD: Cell<u32> = const { Cell::new(0) };
+    static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
+}
+
+/// What a watcher is called at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    /// A lock is about to be taken.
+    Locking,
+    /// A word has just been written.
+    Wrote(u64),
+}
+
+/// Calls a function at every moment of this thread until dropped.
+pub struct Watch(());
+
+impl Watch {
+    pub fn with(watcher: Rc<dyn Fn(Moment)>) -> Watch {
+        WATCHER.set(Some(watcher));
+        Watch(())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        WATCHER.set(None);
+    }
+}
+
+fn moment(moment: Moment) {
+    let watcher = WATCHER.with(|watcher| watcher.borrow().clone());
+    if let Some(watcher) = watcher {
+        watcher(moment);
+    }
+}
+
+/// Does something on a CPU.
+pub fn on<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
+    let before = HERE.replace(cpu.0);
+    let result = f();
+    HERE.set(before);
+    result
+}
+
+/// Fails if the caller holds a base's lock.
+pub fn assert_unlocked() {
+    assert_eq!(HELD.get(), 0, "called under a base's lock");
+}
+
+impl World {
+    pub fn new(cpus: u16, now: Ns) -> World {
+        let device = |_| EventDevice {
+            armed: AtomicU64::new(Ns::NEVER.0),
+            written_at: AtomicU64::new(now.0),
+            writes: AtomicU64::new(0),
+            owed: AtomicBool::new(false),
+        };
+        let devices = (0..cpus).map(device).collect();
+        World { clock: AtomicU64::new(now.0), reads: AtomicU64::new(0), devices }
+    }
+
+    /// What the clock shows, without counting as a reading.
+    pub fn time(&self) -> Ns {
+        Ns(self.clock.load(RELAXED))
+    }
+
+    /// How often the code under test has read the clock.
+    pub fn reads(&self) -> u64 {
+        self.reads.load(RELAXED)
+    }
+
+    /// Moves the clock, never back.
+    pub fn set_time(&self, to: Ns) {
+        self.clock.fetch_max(to.0, RELAXED);
+    }
+
+    /// When a CPU's device will deliver; [`Ns::NEVER`] if it will not.
+    pub fn armed(&self, cpu: CpuId) -> Ns {
+        Ns(self.device(cpu).armed.load(RELAXED))
+    }
+
+    /// How often a CPU's device has been written.
+    pub fn writes(&self, cpu: CpuId) -> u64 {
+        self.device(cpu).writes.load(RELAXED)
+    }
+
+    /// When a CPU's device was last written.
+    pub fn written_at(&self, cpu: CpuId) -> Ns {
+        Ns(self.device(cpu).written_at.load(RELAXED))
+    }
+
+    /// A CPU's device delivers its event, or is silenced before its handler is called.
+    pub fn deliver(&self, cpu: CpuId) {
+        self.device(cpu).armed.store(Ns::NEVER.0, RELAXED);
+    }
+
+    /// Fails if a kick was asked for and not made.
+    pub fn assert_all_kicked(&self) {
+        let owed = self.devices.iter().position(|device| device.owed.load(RELAXED));
+        assert_eq!(owed, None, "this CPU was to be kicked and was not");
+    }
+
+    fn device(&self, cpu: CpuId) -> &EventDevice {
+        &self.devices[cpu.index()]
+    }
+}
+
+impl Platform for World {
+    type Word = WatchedWord;
+    type Lock<T: Send> = WatchedLock<T>;
+    /// The timer's number in its test.
+    type Task = usize;
+
+    fn now(&self) -> Ns {
+        self.reads.fetch_add(1, RELAXED);
+        self.time()
+    }
+
+    fn here(&self) -> CpuId {
+        CpuId(HERE.get())
+    }
+
+    fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
+        assert_eq!(HELD.get(), 1, "a device is programmed under its base's lock");
+        let device = self.device(cpu);
+        device.armed.store(at.0, RELAXED);
+        device.written_at.store(self.clock.load(RELAXED), RELAXED);
+        device.writes.fetch_add(1, RELAXED);
+        device.owed.store(true, RELAXED);
+        Rearm::Kick(cpu)
+    }
+
+    fn kick(&self, cpu: CpuId) {
+        assert_unlocked();
+        self.device(cpu).owed.store(false, RELAXED);
+    }
+
+    fn relax(&self, round: u32) {
+        assert!(round < 1_000_000, "waits for something that does not come");
+        std::thread::yield_now();
+    }
+}
+
+/// A word of real memory that reports when it is written.
+pub struct WatchedWord(AtomicU64);
+
+impl Word for WatchedWord {
+    fn new(value: u64) -> Self {
+        WatchedWord(AtomicU64::new(value))
+    }
+
+    fn load(&self, order: Ordering) -> u64 {
+        self.0.load(order)
+    }
+
+    fn store(&self, value: u64, order: Ordering) {
+        self.0.store(value, order);
+        moment(Moment::Wrote(value));
+    }
+
+    fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        let result = self.0.compare_exchange(current, new, success, failure);
+        if result.is_ok() {
+            moment(Moment::Wrote(new));
+        }
+        result
+    }
+}
+
+/// A mutex that reports when it is about to be taken, and is the only one that its thread holds.
+pub struct WatchedLock<T>(Mutex<T>);
+
+/// The right to use what a [`WatchedLock`] guards.
+pub struct WatchedGuard<'a, T>(MutexGuard<'a, T>);
+
+impl<T: Send> Lock<T> for WatchedLock<T> {
+    type Guard<'a>
+        = WatchedGuard<'a, T>
+    where
+        T: 'a;
+
+    fn new(value: T) -> Self {
+        WatchedLock(Mutex::new(value))
+    }
+
+    fn lock(&self) -> WatchedGuard<'_, T> {
+        assert_eq!(HELD.get(), 0, "a second base's lock, or the same one again");
+        moment(Moment::Locking);
+        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        HELD.set(1);
+        WatchedGuard(guard)
+    }
+}
+
+impl<T> Drop for WatchedGuard<'_, T> {
+    fn drop(&mut self) {
+        HELD.set(0);
+    }
+}
+
+impl<T> Deref for WatchedGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for WatchedGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}

@@ -1,0 +1,77 @@
+//! A server's idle timeouts: one a connection, pushed out by every request, seldom fired.
+//!
+//! A thousand simulated connections. Each is closed by its own timeout once nothing has been
+//! heard of it for a while. Traffic comes for a quarter of a second; the program ends when all
+//! connections are closed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+use tickless::{Ns, Timeout, Timers};
+
+const CONNECTIONS: u64 = 1000;
+const IDLE: Duration = Duration::from_millis(50);
+
+struct Connection {
+    idle: Timeout,
+    last_request: AtomicU64,
+}
+
+impl Connection {
+    fn open(timers: &Timers, number: u64, closed: &Sender<(u64, Ns)>) -> Connection {
+        let closed = closed.clone();
+        // What a callback needs it owns. This one captures two words, so timer, callback and
+        // all are 64 bytes.
+        let idle = timers.timeout(move |fired| closed.send((number, fired.now())).unwrap_or(()));
+        Connection { idle, last_request: AtomicU64::new(0) }
+    }
+
+    /// Something was heard of it. `now` is read once for many of these.
+    fn request(&self, now: Ns) {
+        self.last_request.store(now.0, Ordering::Relaxed);
+        // Arms it at first, pushes it out later: a few nanoseconds and no system call.
+        self.idle.start_from(now, IDLE).expect("nobody shuts it down");
+    }
+}
+
+fn main() {
+    let timers = Timers::start().expect("a few threads can be started");
+    let (closed, closings) = channel();
+    let connections: Vec<Connection> =
+        (0..CONNECTIONS).map(|number| Connection::open(&timers, number, &closed)).collect();
+
+    // Each round, a request on one connection of three. Some have been closed by then, if this
+    // thread had to wait for its CPU: a request opens them again.
+    let begin = timers.now();
+    let (mut requests, mut round) = (0u64, 0);
+    while timers.now() - begin < Duration::from_millis(250) {
+        let now = timers.now();
+        for connection in connections.iter().skip(round % 3).step_by(3) {
+            connection.request(now);
+            requests += 1;
+        }
+        round += 1;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+
+    // Silence. Every connection closes by itself.
+    let mut closed_at = vec![Ns::ZERO; connections.len()];
+    while connections.iter().any(|connection| connection.idle.is_active()) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for (number, at) in closings.try_iter() {
+        closed_at[number as usize] = at;
+    }
+    for (connection, &at) in connections.iter().zip(&closed_at) {
+        let silent_since = Ns(connection.last_request.load(Ordering::Relaxed));
+        assert!(at >= silent_since + IDLE, "closed while it might still have said something");
+    }
+
+    let total = timers.stats().total();
+    assert_eq!(total.armed + total.rearmed, requests);
+    assert_eq!(total.fired, total.armed, "each was closed as often as it was opened");
+    println!(
+        "{requests} requests on {CONNECTIONS} connections, {} pushed a timeout out, {} fired",
+        total.rearmed, total.fired
+    );
+}
