@@ -20,8 +20,8 @@ pub struct Effort {
 impl Effort {
     /// A few minutes.
     pub const FULL: Effort = Effort {
-        repetitions: 9,
-        operations: 200_000,
+        repetitions: 7,
+        operations: 100_000,
         pending: &[1_000, 100_000, 1_000_000],
         bulk: 1_000_000,
         lateness: (1_000, Duration::from_secs(3), 3),

@@ -17,7 +17,7 @@ mod report;
 mod sample;
 mod targets;
 
-use cases::{CASES, Choice};
+use cases::{CASES, Case, Choice};
 use clap::Parser;
 use effort::Effort;
 use machine::Machine;
@@ -76,12 +76,16 @@ fn run(effort: &Effort, only: &[String], choice: &Choice) -> Report {
     peers::timeout::TIMERS.now();
     affinity::pin(0);
     let mut tables = Vec::new();
-    for case in CASES.iter().filter(|case| only.is_empty() || only.iter().any(|o| is(case.id, o))) {
+    let wanted = |case: &&Case| only.is_empty() || only.iter().any(|only| is(case.id, only));
+    let (first, rest): (Vec<&Case>, Vec<&Case>) =
+        CASES.iter().filter(wanted).partition(|case| case.id == cases::FIRST);
+    for case in first.into_iter().chain(rest) {
         for table in (case.run)(effort, choice) {
             eprintln!("{}", table.markdown(sample::unit()));
             tables.push(table);
         }
     }
+    tables.sort_by_key(|table| CASES.iter().rposition(|case| table.case.starts_with(case.id)));
     let unit_ns = sample::unit();
     let targets = targets::judge(&tables, unit_ns);
     Report { machine, unit_ns, tables, targets }

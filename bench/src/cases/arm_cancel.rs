@@ -1,7 +1,7 @@
 //! W1: arm a timer and cancel it, while many others are pending.
 //!
 //! What a server does with most of its timeouts: the answer comes in time. Deadlines, of those
-//! that are pending and of those that come and go, are 60 to 120 s away, at random.
+//! that are pending and of those that come and go, are 10 to 20 minutes away, at random.
 
 use super::{Choice, contender, short};
 use crate::effort::Effort;
@@ -12,7 +12,7 @@ use crate::sample::{Stopwatch, interleave};
 use std::time::Duration;
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
-    let about = "One operation is the pair. Deadlines 60 to 120 s away, at random.";
+    let about = "One operation is the pair. Deadlines 10 to 20 minutes away, at random.";
     let mut table = Table::new("W1", "arm + cancel, with so many others pending", about);
     for &pending in effort.pending {
         let column = table.column(&short(pending));
@@ -29,8 +29,8 @@ fn with_pending(
     choice: &Choice,
 ) -> Vec<(&'static str, Option<crate::sample::Figure>)> {
     let mut random = Random::new();
-    let others = random.many(pending, 60, 120);
-    let pairs = random.many(effort.operations, 60, 120);
+    let others = random.many(pending, 600, 1200);
+    let pairs = random.many(effort.operations, 600, 1200);
     let peers = tables().into_iter().chain(throwaway_tables());
     let contenders = peers.filter(|peer| choice.wants(peer.name)).map(|peer| {
         let mut table = (peer.new)();

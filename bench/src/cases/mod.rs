@@ -31,6 +31,10 @@ pub const CASES: &[Case] = &[
     Case { id: "syscalls", run: syscalls::run },
 ];
 
+/// The case that must run before all others: memory that a program has given back may stay with
+/// a library, and would then not be seen when it is used again.
+pub const FIRST: &str = "W6";
+
 /// Which peers are wanted.
 #[derive(Debug, Default)]
 pub struct Choice {

@@ -1,6 +1,6 @@
 //! W2: push the deadline of a random pending timer out.
 //!
-//! What a server does with an idle timeout on every request. Two ways: each push adds up to 10 s
+//! What a server does with an idle timeout on every request. Two ways: each push adds up to 100 s
 //! to the timer's own deadline (W2), which a wheel's branches cannot predict; or all timeouts
 //! are equally long, so that each push goes behind all others (W2i). Beside them stands what
 //! nobody can beat: a bare read and write of a random 64-byte node.
@@ -17,7 +17,7 @@ use std::time::Duration;
 pub const TOUCH: &str = "(bare touch of a random 64 B node)";
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
-    let about = "Deadlines 60 to 120 s away at first; each push adds up to 10 s. Timers are \
+    let about = "Deadlines 10 to 20 minutes away at first; each push adds up to 100 s. Timers are \
                  reached through a vector of handles.";
     let mut random = Table::new("W2", "push out a random pending deadline, of so many", about);
     let about = "The same with equal timeouts: each push goes behind all others.";
@@ -36,14 +36,14 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
 /// What a deadline is pushed out to.
 #[derive(Clone, Copy)]
 enum Later {
-    /// Its own, and up to 10 s.
+    /// Its own, and up to 100 s.
     Random,
     /// A little later than the last push.
     ThanAll,
 }
 
-/// From push to push: all of a run fit into a minute.
-const STEP: Duration = Duration::from_micros(15);
+/// From push to push: all of a run fit into a few minutes.
+const STEP: Duration = Duration::from_micros(100);
 
 fn of_pending(
     pending: usize,
@@ -90,8 +90,8 @@ struct Plans {
 impl Plans {
     fn new(pending: usize, later: Later, effort: &Effort) -> Plans {
         let mut random = Random::new();
-        let deadlines = random.many(pending, 60, 120);
-        let last = Duration::from_secs(120);
+        let deadlines = random.many(pending, 600, 1200);
+        let last = Duration::from_secs(1200);
         let operations = effort.operations;
         Plans { round: 0, later, last, random, deadlines, plan: Vec::new(), operations }
     }
@@ -107,7 +107,7 @@ impl Plans {
             let timer = self.random.below(self.deadlines.len() as u64) as usize;
             self.last += STEP;
             match self.later {
-                Later::Random => self.deadlines[timer] += self.random.seconds(0, 10),
+                Later::Random => self.deadlines[timer] += self.random.seconds(0, 100),
                 Later::ThanAll => self.deadlines[timer] = self.last,
             }
             self.plan.push((timer as u32, self.deadlines[timer]));

@@ -19,11 +19,11 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     }
     let mut random = Random::new();
     let mut timeouts = timeout::FromNow::new();
-    random.many(1000, 60, 120).into_iter().for_each(|after| timeouts.add(after));
+    random.many(1000, 600, 1200).into_iter().for_each(|after| timeouts.add(after));
     let before = counts();
     for round in 0..effort.operations {
-        timeouts.pair(random.seconds(60, 120));
-        timeouts.push_out(round % 1000, random.seconds(120, 180));
+        timeouts.pair(random.seconds(600, 1200));
+        timeouts.push_out(round % 1000, random.seconds(1200, 1800));
     }
     let (calls, arms) = counts();
     let (calls, arms) = (calls - before.0, arms - before.1);

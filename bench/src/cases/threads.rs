@@ -28,7 +28,7 @@ pub fn run_own(effort: &Effort, choice: &Choice) -> Vec<Table> {
         return vec![table];
     }
     let column = table.column("ns per pair");
-    let after = Random::new().many(effort.operations, 60, 120);
+    let after = Random::new().many(effort.operations, 600, 1200);
     let contenders = vec![
         contender(local::NAME_EACH, || local_each(&after)),
         own::<timeout::Anywhere>(&after),
@@ -49,7 +49,7 @@ pub fn run_crossed(effort: &Effort, choice: &Choice) -> Vec<Table> {
         return vec![table];
     }
     let column = table.column("ns per pair");
-    let after = Random::new().many(effort.operations, 60, 120);
+    let after = Random::new().many(effort.operations, 600, 1200);
     let contenders = vec![
         contender("(the hand-over alone)", || crossed(&Nothing, &after)),
         crossing::<timeout::Anywhere>(&after),

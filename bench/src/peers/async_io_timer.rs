@@ -1,7 +1,7 @@
 //! async-io's `Timer`: a B-tree behind a mutex, a queue of operations before it, and a thread
 //! that drives them when nobody else does.
 
-use super::{Expire, LIVE, Shared, Sleeper, Table};
+use super::{Expire, LIVE, Shared, Sleeper, Table, wait_for};
 use crate::latency::{Latencies, Recorder, Watch, next_delay};
 use crate::peers::tokio_sleep::Count;
 use crate::random::Random;
@@ -94,7 +94,7 @@ fn expire(after: &[Duration]) -> (u64, Duration) {
     timers.iter_mut().for_each(|timer| register(timer, &waker));
     std::thread::sleep(base.saturating_duration_since(Instant::now()));
     let cpu = process_time();
-    std::thread::sleep(Duration::from_millis(1100));
+    wait_for(after.len() as u64, || count.0.load(Ordering::Relaxed));
     let took = process_time().saturating_sub(cpu);
     drop(timers);
     (count.0.load(Ordering::Relaxed), took)

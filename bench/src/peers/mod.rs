@@ -21,7 +21,7 @@ pub mod tokio_sleep;
 pub mod tree;
 
 use crate::latency::Latencies;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Timers as one thread uses them, with some pending all the time.
 pub trait Table: Sized + 'static {
@@ -147,6 +147,14 @@ pub const STEPS: &str = "steps of 1 ms, one thread";
 /// A wheel may be late by an eighth of the distance.
 pub const STEPS_MS: u64 = 1_150;
 pub const LIVE: &str = "real time, all threads' CPU time";
+
+/// Waits until so many timers have fired, and gives up when nothing can be coming any more.
+pub fn wait_for(count: u64, fired: impl Fn() -> u64) {
+    let began = Instant::now();
+    while fired() < count && began.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
 
 /// Every bulk expiry, ours first.
 pub fn expirations() -> Vec<Expire> {

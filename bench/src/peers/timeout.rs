@@ -1,6 +1,6 @@
 //! `tickless::Timeout` and `tickless::HrTimer`: any thread, a base and a driver per CPU.
 
-use super::{Expire, LIVE, Shared, Sleeper, Table};
+use super::{Expire, LIVE, Shared, Sleeper, Table, wait_for};
 use crate::latency::{Latencies, Recorder, Watch, next_delay};
 use crate::random::Random;
 use crate::sample::{Stopwatch, process_time};
@@ -192,8 +192,8 @@ fn expire_live(after: &[Duration]) -> (u64, Duration) {
     }
     let before = FIRED.load(Ordering::Relaxed);
     let cpu = process_time();
-    // An eighth of the distance is how late a coarse timer may be.
-    std::thread::sleep((base - timers.now()) + Duration::from_millis(1150));
+    std::thread::sleep(base - timers.now());
+    wait_for(after.len() as u64, || FIRED.load(Ordering::Relaxed) - before);
     let took = process_time().saturating_sub(cpu);
     (FIRED.load(Ordering::Relaxed) - before, took)
 }
