@@ -64,7 +64,7 @@ struct ReplayArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PolicyArg {
-    /// Every removal of the first timer programs the device: Linux 2.6.34 to 5.14
+    /// Every removal of the first timer programs the device: Linux until 5.14
     Eager,
     /// No removal does
     Lazy,

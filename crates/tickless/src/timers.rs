@@ -157,7 +157,7 @@ impl Shared {
         self.bases.platform().clock.now()
     }
 
-    /// Counts and reports a panic. Called within the callback's frame: reporter and payload
+    /// Counts and reports a panic. Called within the callback's frame, as reporter and payload
     /// may drop the timer.
     #[cold]
     pub(crate) fn callback_panicked(&self, payload: Box<dyn Any + Send>) {

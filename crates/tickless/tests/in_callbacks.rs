@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
-use support::{Log, PATIENCE, Place, wait_until};
+use support::{Log, PATIENCE, Place, rounds, wait_until};
 use tickless::{Cancel, CpuId, Fired, HrTimer, Ns, Started, Timeout, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
@@ -173,7 +173,7 @@ fn siblings_of_the_batch_are_dropped() {
 #[test]
 fn a_timer_is_dropped_in_its_own_callback() {
     let timers = bases(2);
-    for round in 0..200 {
+    for round in 0..rounds(200) {
         let (place, owned) = (Place::<HrTimer>::empty(), Arc::new(AtomicU64::new(0)));
         let (own, captured) = (place.clone(), Arc::clone(&owned));
         place.put(timers.hrtimer(move |f| {
@@ -199,7 +199,7 @@ fn a_timer_is_dropped_in_its_own_callback() {
 #[test]
 fn a_drop_from_outside_waits_for_the_callback() {
     let timers = bases(1);
-    for round in 1..100u64 {
+    for round in 1..=rounds(100) {
         let shared = Arc::new(AtomicU64::new(0));
         let (begun, value) = (Arc::new(AtomicBool::new(false)), Arc::clone(&shared));
         let announce = Arc::clone(&begun);
@@ -224,7 +224,7 @@ fn a_drop_from_outside_waits_for_the_callback() {
 #[test]
 fn two_callbacks_drop_each_other() {
     let timers = bases(2);
-    for _ in 0..50 {
+    for _ in 0..rounds(50) {
         let places = [Place::<HrTimer>::empty(), Place::empty()];
         let (both, owned) = (Arc::new(Barrier::new(2)), Arc::new(()));
         for (at, place) in places.iter().enumerate() {

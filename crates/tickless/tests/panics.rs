@@ -220,8 +220,8 @@ fn a_closure_that_panics_when_dropped_in_its_callback() {
                 panic!("the callback");
             }
         }));
-        place.with(|timer| timer.start(Duration::from_millis(1))).unwrap();
         let before = timers.stats().panics;
+        place.with(|timer| timer.start(Duration::from_millis(1))).unwrap();
         wait_until("both are counted", || timers.stats().panics == before + panics);
     }
     assert_lives(&timers);

@@ -65,23 +65,27 @@ impl Agreement {
 }
 
 fn reasons(trace: &Trace, script: &Script) -> Vec<String> {
-    let pending = script.pending_at_start.len() as u64;
-    let implied = u64::from(script.interrupts == Interrupts::Implied);
-    let reasons = [
-        (
-            script.unknown_cancels,
-            "cancels of timers armed before the recording began: what those wrote is not known",
-        ),
-        (
-            pending,
-            "timers were pending when the recording began, and are taken to have been armed for \
-             the moment at which they expired",
-        ),
-        (trace.dropped_events, "events were lost while recording"),
-        (implied, "kind of event is missing: the timer interrupts"),
-    ];
-    let told = reasons.iter().filter(|(count, _)| *count > 0);
-    told.map(|(count, reason)| format!("{count} {reason}")).collect()
+    let mut reasons = Vec::new();
+    let mut reason = |what: &str, count: u64, so: &str| {
+        if count > 0 {
+            reasons.push(format!("{what}: {count}{so}"));
+        }
+    };
+    reason(
+        "cancels of timers armed before the recording began",
+        script.unknown_cancels,
+        "; what those wrote is not known",
+    );
+    reason(
+        "timers pending when the recording began",
+        script.pending_at_start.len() as u64,
+        "; each is taken to have been armed for the moment at which it expired",
+    );
+    reason("events lost while recording", trace.dropped_events, "");
+    if script.interrupts == Interrupts::Implied {
+        reasons.push("timer interrupts were not recorded".to_string());
+    }
+    reasons
 }
 
 fn differing_cpus(trace: &Trace, outcome: &Outcome) -> Vec<String> {

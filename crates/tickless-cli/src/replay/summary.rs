@@ -272,9 +272,8 @@ fn notes(script: &Script, outcomes: &[Outcome]) -> Vec<String> {
     note(
         script.inferred > 0,
         format!(
-            "{} operations have no record and are inferred, as of a CPU that goes idle out of \
-             tracing's sight (--no-inference replays without them). What they write is not \
-             counted: {}",
+            "operations without a record, inferred where the record contradicts itself without \
+             them: {} (--no-inference replays without). What they write is not counted: {}",
             script.inferred,
             inferred_writes(outcomes)
         ),
@@ -294,7 +293,7 @@ fn notes(script: &Script, outcomes: &[Outcome]) -> Vec<String> {
     note(
         script.unplaced > 0,
         format!(
-            "{} armings are left out: nothing in the trace tells where their clock is",
+            "armings left out, since nothing in the trace tells where their clock is: {}",
             script.unplaced
         ),
     );
@@ -313,13 +312,11 @@ fn top_functions(trace: &Trace, script: &Script) -> Vec<FunctionStarts> {
     let mut top: Vec<FunctionStarts> = script
         .starts_by_function
         .iter()
-        .map(|(&(function, family), &starts)| FunctionStarts {
-            function: trace.names.name(function).to_string(),
-            family: match family {
-                Family::Wheel => "wheel",
-                Family::Queue => "queue",
-            },
-            starts,
+        .flat_map(|&(name, [wheel, queue])| [(name, "wheel", wheel), (name, "queue", queue)])
+        .filter(|(.., starts)| *starts > 0)
+        .map(|(name, family, starts)| {
+            let function = trace.names.name(name).to_string();
+            FunctionStarts { function, family, starts }
         })
         .collect();
     top.sort_by(|a, b| {

@@ -4,6 +4,7 @@
 //! (rseq, Linux 4.18; registered by glibc since 2.35), where it is one load away. Without it,
 //! `getcpu` through the vDSO answers, which costs about ten times as much.
 
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::sync::OnceLock;
 use tickless_core::time::CpuId;
 

@@ -7,11 +7,12 @@
 //! | callback of a: drops b | callback of b: drops a |
 //! | waits for b's callback | waits for a's callback |
 //!
-//! So what a callback drops while it runs elsewhere is left here, shut down, and is freed by
-//! the driver that runs it when it has dealt with its batch.
+//! And if a is b, it would wait for itself. So what is dropped inside a callback while its own
+//! callback runs, there or elsewhere, is left here, shut down, and is freed by the driver that
+//! runs it when it has dealt with its batch, or by whoever comes here before.
 
-use super::frame::Frame;
-use super::owned::{FreeMemory, Task};
+use super::frame;
+use super::owned::Task;
 use crate::timers::Shared;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering, fence};
@@ -70,16 +71,15 @@ impl Orphans {
         self.any.store(!nodes.is_empty(), Ordering::Relaxed);
         drop(nodes);
         // Counts as a callback: what is dropped here must not wait either.
-        Frame::around(None, shared, |_| ended.into_iter().for_each(|orphan| orphan.free(shared)));
+        frame::within(shared, || ended.into_iter().for_each(|orphan| orphan.free(shared)));
     }
 }
 
 impl Orphan {
     fn free(self, shared: &Shared) {
-        let _memory = FreeMemory { node: self.node, glue: self.glue, arena: &shared.arena };
         // SAFETY: `adopt` was promised the one owner's node, and the callback is over.
-        let end = || unsafe { self.glue.drop_callback(self.node) };
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
+        let free = || unsafe { self.glue.free(self.node, &shared.arena) };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(free)) {
             shared.callback_panicked(payload);
         }
     }

@@ -6,25 +6,19 @@
 //!
 //! # Lifetime
 //!
-//! A node is freed when its [`Owned`] is dropped and the callback is running nowhere: dropping
-//! waits for that, except inside a callback, which leaves the node to [`super::orphans`].
-//!
-//! A callback may drop the very timer that it belongs to (X4): then the node is marked, and
-//! freed by [`run`] once all that the user is called with for this expiry has returned: the
-//! closure, the panic reporter, the drop of a panic's payload, the closure's own drop. Memory
-//! is given back last, so that no timer which any of these makes can have the address that the
-//! base still names as running.
+//! A node is freed when its [`Owned`] is gone and its callback is running nowhere: dropping
+//! waits for that. Inside a callback nothing waits: there a node whose callback is running,
+//! which may be the very callback that drops it (X4), is left to [`super::orphans`].
 
 use super::Host;
 use super::arena::Arena;
-use super::frame::{self, Frame};
+use super::frame;
 use crate::fired::Fired;
 use crate::timers::{Handle, Shared};
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use std::alloc::handle_alloc_error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,7 +37,7 @@ pub type Task = &'static Glue;
 pub struct Glue {
     call: unsafe fn(NonNull<()>, &mut Fired<'_>),
     is_running: unsafe fn(&Shared, NonNull<()>) -> bool,
-    drop_callback: unsafe fn(NonNull<()>),
+    free: unsafe fn(NonNull<()>, &Arena),
     layout: Layout,
 }
 
@@ -57,13 +51,13 @@ impl Glue {
         unsafe { (self.is_running)(shared, node) }
     }
 
-    /// Drops a node's closure.
+    /// Drops a node's closure and gives its memory back, even if the closure panics.
     ///
     /// # Safety
-    /// A live node with this glue, whose closure is used by nobody now or later.
-    pub(super) unsafe fn drop_callback(&self, node: NonNull<()>) {
+    /// A live node with this glue, from this arena, which nobody uses now or later.
+    pub(super) unsafe fn free(&self, node: NonNull<()>, arena: &Arena) {
         // SAFETY: as promised.
-        unsafe { (self.drop_callback)(node) }
+        unsafe { (self.free)(node, arena) }
     }
 }
 
@@ -71,7 +65,7 @@ impl Glue {
 #[repr(C, align(64))]
 struct Node<L, F> {
     timer: Timer<Host, L>,
-    callback: UnsafeCell<ManuallyDrop<F>>,
+    callback: UnsafeCell<F>,
 }
 
 /// The one owner of a node.
@@ -99,7 +93,7 @@ impl<L: Family> Owned<L> {
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
         let glue = Node::<L, F>::GLUE;
-        let callback = UnsafeCell::new(ManuallyDrop::new(callback));
+        let callback = UnsafeCell::new(callback);
         let Some(memory) = shared.arena.take(glue.layout) else {
             handle_alloc_error(glue.layout);
         };
@@ -165,10 +159,6 @@ impl<L: Family> Drop for Owned<L> {
             return;
         }
         let (bases, timer, glue) = (&self.shared.bases, self.timer(), self.glue());
-        if frame::leave_to_callback(self.node) {
-            bases.shutdown(timer);
-            return;
-        }
         if frame::is_in_callback() {
             bases.shutdown(timer);
             if bases.is_running(timer) {
@@ -179,25 +169,24 @@ impl<L: Family> Drop for Owned<L> {
         } else {
             bases.shutdown_and_wait(timer);
         }
-        let _memory = FreeMemory { node: self.node, glue, arena: &self.shared.arena };
         // SAFETY: the timer is shut down and runs nowhere, and this was the node's one owner.
-        unsafe { glue.drop_callback(self.node) }
+        unsafe { glue.free(self.node, &self.shared.arena) }
     }
 }
 
 /// Gives a node's memory back when dropped, even if its closure panics in its own drop.
-pub(super) struct FreeMemory<'a> {
-    pub(super) node: NonNull<()>,
-    pub(super) glue: Task,
+struct FreeMemory<'a> {
+    node: NonNull<()>,
+    layout: Layout,
     /// Where the node came from.
-    pub(super) arena: &'a Arena,
+    arena: &'a Arena,
 }
 
 impl Drop for FreeMemory<'_> {
     fn drop(&mut self) {
         // SAFETY: whoever makes this owns the node, and nobody uses it any more; `Owned::new`
         // took its memory from the arena of its timers with this layout.
-        unsafe { self.arena.give_back(self.node.cast(), self.glue.layout) }
+        unsafe { self.arena.give_back(self.node.cast(), self.layout) }
     }
 }
 
@@ -205,7 +194,7 @@ impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     const GLUE: Task = &Glue {
         call: Self::call,
         is_running: Self::is_running,
-        drop_callback: Self::drop_callback,
+        free: Self::free,
         layout: Layout::new::<Self>(),
     };
 
@@ -225,10 +214,12 @@ impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     }
 
     /// # Safety
-    /// `node` is a live `Node<L, F>` whose closure is used by nobody now or later.
-    unsafe fn drop_callback(node: NonNull<()>) {
-        // SAFETY: as promised.
-        unsafe { ManuallyDrop::drop(&mut *(*node.cast::<Self>().as_ptr()).callback.get()) }
+    /// `node` came out of `Owned::new` with this type, from this arena, and nobody uses it any
+    /// more.
+    unsafe fn free(node: NonNull<()>, arena: &Arena) {
+        let _memory = FreeMemory { node, layout: Layout::new::<Self>(), arena };
+        // SAFETY: as promised; the memory goes after it.
+        unsafe { node.cast::<Self>().drop_in_place() };
     }
 }
 
@@ -237,29 +228,17 @@ impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
 /// A panic ends the callback, not the driver; it is counted and handed to the reporter (H3).
 #[inline]
 pub(crate) fn run(shared: &Shared, firing: &Firing<Host>) -> Verdict {
-    let (node, glue) = (firing.timer, firing.task);
     let mut fired = Fired::new(shared, firing);
-    let is_dropped = Frame::around(Some(node), shared, |frame| {
+    frame::within(shared, || {
         // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a
-        // live node with its own glue; `Owned::drop` waits, or leaves the node to us.
-        let called = catch_unwind(AssertUnwindSafe(|| unsafe { (glue.call)(node, &mut fired) }));
-        if let Err(payload) = called {
+        // live node with its own glue. It lives until the base names it no more, which is after
+        // this has returned: who drops it waits for that, or leaves it to the orphans.
+        let call = || unsafe { (firing.task.call)(firing.timer, &mut fired) };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
             fired.stop();
             shared.callback_panicked(payload);
         }
-        if frame.is_dropped() {
-            // SAFETY: its owner is gone, and the callback that was left to finish has returned.
-            let end = || unsafe { glue.drop_callback(node) };
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
-                shared.callback_panicked(payload);
-            }
-        }
-        frame.is_dropped()
     });
-    if is_dropped {
-        drop(FreeMemory { node, glue, arena: &shared.arena });
-        return Verdict::Done;
-    }
     fired.verdict()
 }
 

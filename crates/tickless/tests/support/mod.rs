@@ -8,6 +8,11 @@ use std::time::{Duration, Instant};
 /// No test waits longer than this for something that must happen.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// So many rounds, or a few under Miri, which is a thousand times slower and sees more.
+pub fn rounds(count: u64) -> u64 {
+    if cfg!(miri) { 3 } else { count }
+}
+
 /// Waits until `done` says so. Says what did not come about otherwise.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();

@@ -9,8 +9,8 @@
 //! set-up was not recorded the timer is on CLOCK_MONOTONIC, unless that would be decades away:
 //! then it is on CLOCK_REALTIME.
 
-use crate::trace::{ClockId, Event, HrtimerMode, Jiffy, JiffyClock, TimerAddr, Trace};
-use std::collections::HashMap;
+use super::numbers::Numbers;
+use crate::trace::{ClockId, Event, HrtimerMode, Jiffy, JiffyClock, Trace};
 use tickless_core::time::Ns;
 
 /// Nothing is armed for longer than this, and no machine runs for longer; CLOCK_REALTIME has
@@ -33,20 +33,20 @@ const CLOCKS: usize = 5;
 
 impl Clocks {
     /// Measures the clocks of a trace. O(n).
-    pub(super) fn measure(trace: &Trace) -> Clocks {
+    pub(super) fn measure(trace: &Trace, numbers: &Numbers) -> Clocks {
         let monotonic = trace.monotonic.map_or(0, |offset| offset.ns);
         let jiffies = trace.jiffies.map(with_interrupt);
         let mut clocks = Clocks { shift: shift(jiffies), jiffies, ahead: [None; CLOCKS] };
         clocks.ahead[place(ClockId::Monotonic)] = Some(monotonic);
-        let mut set_up: HashMap<TimerAddr, ClockId> = HashMap::new();
-        for record in &trace.records {
+        let mut set_up = vec![None; numbers.families.len()];
+        for (place, record) in trace.records.iter().enumerate() {
+            let Some(timer) = numbers.of(place) else { continue };
             match record.event {
-                Event::HrtimerSetup { timer, clock, mode } => {
-                    set_up.insert(timer, effective(clock, mode));
+                Event::HrtimerSetup { clock, mode, .. } => {
+                    set_up[timer as usize] = Some(effective(clock, mode));
                 }
-                Event::HrtimerExpireEntry { timer, now, .. } => {
-                    let clock = set_up.get(&timer).copied();
-                    let clock = clocks.clock_of(clock, now, record.time);
+                Event::HrtimerExpireEntry { now, .. } => {
+                    let clock = clocks.clock_of(set_up[timer as usize], now, record.time);
                     if clock != ClockId::Monotonic {
                         clocks.sample(clock, record.time, now);
                     }

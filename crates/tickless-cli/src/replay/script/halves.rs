@@ -15,29 +15,28 @@
 //! the lock is free before the callback is announced, and an interrupt may come in between. No
 //! timer of the wheel expires without its cancel, though.
 //!
-//! The two are microseconds apart. A caller that cancels a timer and starts it again at once,
-//! with nothing in between, looks the same as one that starts a pending timer, unless the
-//! kernel prints `was_armed`. For the event device that is at most one write less.
+//! The two are microseconds apart. A caller that cancels a timer and starts it again at once, with nothing in between, looks
+//! the same as one that starts a pending timer, unless the kernel prints `was_armed`. For the
+//! event device that is at most one write less.
 
-use super::Family;
-use crate::trace::{Event, Record, TimerAddr, Trace};
-use std::collections::HashMap;
+use super::numbers::Numbers;
+use crate::trace::{Event, Record, Trace};
 use tickless_core::time::Ns;
 
 /// Nothing holds that lock for longer, but a virtual CPU that is not running.
 const APART_MAX: Ns = Ns::from_us(100);
 
 /// By record: is it a cancel that is half of something else? O(n).
-pub(super) fn find(trace: &Trace) -> Vec<bool> {
+pub(super) fn find(trace: &Trace, numbers: &Numbers) -> Vec<bool> {
     let mut halves = vec![false; trace.records.len()];
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
     // Where each timer was cancelled, if nothing was heard of it since, on whatever CPU.
-    let mut cancels: HashMap<Timer, usize> = HashMap::new();
+    let mut cancels: Vec<Option<usize>> = vec![None; numbers.families.len()];
     for (place, record) in trace.records.iter().enumerate() {
         let Some(cpu) = cpus.get_mut(record.cpu.index()) else { continue };
         let just_before = cpu.arrive(record);
-        let Some(timer) = timer_of(record) else { continue };
-        let cancel = cancels.remove(&timer);
+        let Some(timer) = numbers.of(place) else { continue };
+        let cancel = cancels[timer as usize].take();
         let adjacent = cancel.filter(|cancel| {
             let apart = record.time.since(trace.records[*cancel].time);
             just_before == Some(*cancel) && apart <= APART_MAX
@@ -56,26 +55,10 @@ pub(super) fn find(trace: &Trace) -> Vec<bool> {
         }
         if matches!(record.event, Event::TimerCancel { .. } | Event::HrtimerCancel { .. }) {
             cpu.cancel[cpu.level(record)] = Some(place);
-            cancels.insert(timer, place);
+            cancels[timer as usize] = Some(place);
         }
     }
     halves
-}
-
-type Timer = (Family, TimerAddr);
-
-fn timer_of(record: &Record) -> Option<Timer> {
-    match record.event {
-        Event::TimerInit { timer }
-        | Event::TimerStart { timer, .. }
-        | Event::TimerCancel { timer }
-        | Event::TimerExpireEntry { timer, .. } => Some((Family::Wheel, timer)),
-        Event::HrtimerSetup { timer, .. }
-        | Event::HrtimerStart { timer, .. }
-        | Event::HrtimerCancel { timer }
-        | Event::HrtimerExpireEntry { timer, .. } => Some((Family::Queue, timer)),
-        _ => None,
-    }
 }
 
 #[derive(Clone, Default)]

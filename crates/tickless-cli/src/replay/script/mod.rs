@@ -18,6 +18,7 @@
 //! | file | what |
 //! |---|---|
 //! | `writer` | from records to operations |
+//! | `numbers` | which timer each record is about |
 //! | `halves` | which cancels are parts of other operations |
 //! | `interrupt` | where interrupts begin and end, recorded or not |
 //! | `inference` | what must have happened without a record |
@@ -27,11 +28,11 @@ mod clocks;
 mod halves;
 mod inference;
 mod interrupt;
+mod numbers;
 mod writer;
 
 use super::lateness::Lateness;
 use crate::trace::{NameId, Trace};
-use std::collections::HashMap;
 use tickless_core::base::WheelEvents;
 use tickless_core::queue::Window;
 use tickless_core::time::{CpuId, Ns};
@@ -53,7 +54,8 @@ pub(super) struct Script {
     /// Timers that were pending when the recording began.
     pub(super) pending_at_start: Vec<Start>,
     pub(super) operations: Operations,
-    pub(super) starts_by_function: HashMap<(NameId, Family), u64>,
+    /// By function: how often wheel timers with it were started, and hrtimers.
+    pub(super) starts_by_function: Vec<(NameId, [u64; 2])>,
     /// How late the kernel expired what was armed within the recording.
     pub(super) late: Lateness,
     /// Cancels of timers whose start lies before the recording.
@@ -159,7 +161,7 @@ pub(super) fn write(trace: &Trace, inference: Inference) -> Script {
 }
 
 impl Script {
-    fn new(trace: &Trace, clocks: &clocks::Clocks) -> Script {
+    fn new(trace: &Trace, clocks: &clocks::Clocks, families: Vec<Family>) -> Script {
         let has_interrupts =
             trace.records.iter().any(|record| record.event == crate::trace::Event::LocalTimerEntry);
         let has_queue = trace.records.iter().any(|record| record.event.kind().is_queue());
@@ -170,10 +172,10 @@ impl Script {
             items: Vec::new(),
             ops: Vec::new(),
             starts: Vec::new(),
-            families: Vec::new(),
+            families,
             pending_at_start: Vec::new(),
             operations: Operations::default(),
-            starts_by_function: HashMap::new(),
+            starts_by_function: vec![(NameId::UNKNOWN, [0; 2]); trace.names.len()],
             late: Lateness::new(),
             unknown_cancels: 0,
             inferred: 0,
@@ -192,8 +194,8 @@ impl Script {
         }
     }
 
-    fn counts(&mut self, family: Family) -> &mut Counts {
-        match family {
+    fn counts(&mut self, timer: u32) -> &mut Counts {
+        match self.families[timer as usize] {
             Family::Wheel => &mut self.operations.wheel,
             Family::Queue => &mut self.operations.queue,
         }

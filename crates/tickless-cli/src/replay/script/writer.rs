@@ -3,14 +3,14 @@
 use super::clocks::{Clocks, effective};
 use super::inference::Inference;
 use super::interrupt::{Ends, Interrupt};
-use super::{Family, Interrupts, ItemKind, Op, Script, Start, halves};
-use crate::trace::{ClockId, Context, Event, EventKind, Jiffy, NameId, Record, TimerAddr, Trace};
-use std::collections::HashMap;
+use super::numbers::Numbers;
+use super::{Interrupts, ItemKind, Op, Script, Start, halves};
+use crate::trace::{ClockId, Context, Event, EventKind, Jiffy, NameId, Record, Trace};
 use tickless_core::queue::Window;
 use tickless_core::time::{CpuId, Ns};
 use tickless_core::wheel::Wakes;
 
-/// What the kernel calls the callback of the periodic tick, and has called it before 6.8.
+/// What the kernel calls the callback of the periodic tick, and what older ones call it.
 const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 
 pub(super) struct Writer {
@@ -19,7 +19,7 @@ pub(super) struct Writer {
     /// The names of the periodic tick's callback.
     ticks: Vec<NameId>,
     ends: Ends,
-    numbers: HashMap<(Family, TimerAddr), u32>,
+    numbers: Numbers,
     /// Of the record that is read just now.
     pub(super) place: u32,
     /// By timer.
@@ -66,33 +66,61 @@ pub(super) struct Cpu {
     pub(super) last_interrupt: Ns,
 }
 
+/// A record of a timer.
+#[derive(Clone, Copy)]
+struct Seen<'t> {
+    record: &'t Record,
+    timer: u32,
+    at: Ns,
+}
+
+/// What an expiry says of when it was.
+#[derive(Clone, Copy)]
+enum Expiry {
+    /// Which of the wheel's jiffies was expired.
+    Wheel(Jiffy),
+    /// The present, on the timer's own clock.
+    Queue(Ns),
+}
+
 impl Writer {
     pub(super) fn new(trace: &Trace, inference: Inference) -> Writer {
-        let clocks = Clocks::measure(trace);
+        let numbers = Numbers::assign(trace);
+        let clocks = Clocks::measure(trace, &numbers);
+        let unknown = State {
+            known: Known::Nothing,
+            armed: None,
+            idle_since: Ns::ZERO,
+            clock: None,
+            is_soft: false,
+            is_tick: false,
+            is_half_way: false,
+        };
         Writer {
             inference,
             ticks: TICK_FUNCTIONS.iter().filter_map(|name| trace.names.find(name)).collect(),
             ends: Ends::of(trace),
-            numbers: HashMap::new(),
             place: 0,
-            states: Vec::new(),
+            states: vec![unknown; numbers.families.len()],
             cpus: (0..trace.cpus).map(|_| Cpu::default()).collect(),
-            script: Script::new(trace, &clocks),
+            script: Script::new(trace, &clocks, numbers.families.clone()),
             clocks,
+            numbers,
         }
     }
 
     pub(super) fn write(mut self, trace: &Trace) -> Script {
-        let halves = halves::find(trace);
+        let halves = halves::find(trace, &self.numbers);
         for (place, (record, is_half)) in trace.records.iter().zip(halves).enumerate() {
             self.place = place as u32;
             if record.cpu.index() >= self.cpus.len() {
                 continue;
             }
-            if is_half {
-                self.half(record);
-            } else {
-                self.record(record);
+            let at = self.clocks.present(record.time);
+            match self.numbers.of(place) {
+                Some(timer) if is_half => self.states[timer as usize].is_half_way = true,
+                Some(timer) => self.timer(Seen { record, timer, at }),
+                None => self.other(record, at),
             }
         }
         for cpu in 0..self.cpus.len() {
@@ -102,118 +130,117 @@ impl Writer {
         self.script
     }
 
-    fn half(&mut self, record: &Record) {
-        let (Event::TimerCancel { timer } | Event::HrtimerCancel { timer }) = record.event else {
-            return;
-        };
-        let family = family(record);
-        let timer = self.number(family, timer) as usize;
-        self.states[timer].is_half_way = true;
-    }
-
-    fn record(&mut self, record: &Record) {
-        let at = self.clocks.present(record.time);
-        self.follow_interrupt(record, at);
+    fn other(&mut self, record: &Record, at: Ns) {
+        self.follow_interrupt(record, at, None);
         match record.event {
             Event::LocalTimerEntry => self.enter(record.cpu, at, self.ends),
             Event::LocalTimerExit => self.leave(record.cpu),
-            Event::TimerInit { timer } => self.set_up(record, timer, None, at),
-            Event::HrtimerSetup { timer, clock, mode } => {
-                self.set_up(record, timer, Some(effective(clock, mode)), at);
-                let timer = self.number(Family::Queue, timer) as usize;
-                self.states[timer].is_soft = mode.is_soft();
+            _ => {}
+        }
+    }
+
+    fn timer(&mut self, seen: Seen<'_>) {
+        let Seen { record, timer, at } = seen;
+        let now = match record.event {
+            Event::HrtimerExpireEntry { now, .. } => self.present_of(timer, now, record.time),
+            _ => None,
+        };
+        self.follow_interrupt(record, at, now);
+        match record.event {
+            Event::TimerInit { .. } => self.set_up(seen),
+            Event::HrtimerSetup { clock, mode, .. } => {
+                self.set_up(seen);
+                let state = &mut self.states[timer as usize];
+                (state.clock, state.is_soft) = (Some(effective(clock, mode)), mode.is_soft());
             }
-            Event::TimerStart { .. } => self.start_wheel(record, at),
-            Event::HrtimerStart { .. } => self.start_queue(record, at),
-            Event::TimerCancel { timer } | Event::HrtimerCancel { timer } => {
-                let timer = self.number(family(record), timer);
-                self.cancel(record, timer, at);
+            Event::TimerStart { .. } => self.start_wheel(seen),
+            Event::HrtimerStart { .. } => self.start_queue(seen),
+            Event::TimerCancel { .. } | Event::HrtimerCancel { .. } => self.cancel(seen),
+            Event::TimerExpireEntry { base_clock, .. } => {
+                self.expire(seen, Expiry::Wheel(base_clock));
             }
-            Event::TimerExpireEntry { timer, base_clock, .. } => {
-                let timer = self.number(Family::Wheel, timer);
-                self.expire(record, timer, at, Expiry::Wheel(base_clock));
-            }
-            Event::HrtimerExpireEntry { timer, now, .. } => {
-                let timer = self.number(Family::Queue, timer);
+            Event::HrtimerExpireEntry { now, .. } => {
                 self.states[timer as usize].is_soft |= record.context == Context::SoftIrq;
-                self.expire(record, timer, at, Expiry::Queue(now));
+                self.expire(seen, Expiry::Queue(now));
             }
             _ => {}
         }
     }
 
-    fn start_wheel(&mut self, record: &Record, at: Ns) {
-        let Event::TimerStart { timer, expires, now, function, base, flags, .. } = record.event
-        else {
+    fn start_wheel(&mut self, seen: Seen<'_>) {
+        let Seen { record, timer, at } = seen;
+        let Event::TimerStart { expires, now, function, base, flags, .. } = record.event else {
             return;
         };
-        let timer = self.number(Family::Wheel, timer);
         let base = CpuId(base.0.min(self.cpus.len() as u16 - 1));
         let wakes = if flags.is_deferrable() { Wakes::No } else { Wakes::Yes };
         let due = self.clocks.deadline(at, now, expires);
         let start = due.map(|due| Start { timer, window: Window::new(due, due), base, wakes });
-        self.start(record, timer, function, at, start);
+        self.start(seen, function, start);
     }
 
-    fn start_queue(&mut self, record: &Record, at: Ns) {
-        let Event::HrtimerStart { timer, expires, soft_expires, function, was_armed, .. } =
-            record.event
+    fn start_queue(&mut self, seen: Seen<'_>) {
+        let Seen { record, timer, at } = seen;
+        let Event::HrtimerStart { expires, soft_expires, function, was_armed, .. } = record.event
         else {
             return;
         };
-        let timer = self.number(Family::Queue, timer);
-        let state = &mut self.states[timer as usize];
-        state.is_tick = self.ticks.contains(&function);
         if was_armed == Some(false) {
-            // Unless an interrupt has shown already that it is not where it was.
             self.notice_cancel(timer, record.cpu, at);
             self.states[timer as usize].known = Known::Idle;
-        } else if was_armed == Some(true) {
-            self.states[timer as usize].is_half_way = true;
         }
-        let clock = self.clocks.clock_of(self.states[timer as usize].clock, expires, record.time);
-        let (soft, hard) =
-            (self.clocks.place(clock, soft_expires), self.clocks.place(clock, expires));
-        let start = soft.zip(hard).map(|(soft, hard)| Start {
-            timer,
-            window: Window::new(soft, hard),
-            base: record.cpu,
-            wakes: Wakes::Yes,
+        let state = &mut self.states[timer as usize];
+        state.is_half_way |= was_armed == Some(true);
+        state.is_tick = self.ticks.contains(&function);
+        let clock = self.clocks.clock_of(state.clock, expires, record.time);
+        let soft = self.clocks.place(clock, soft_expires);
+        let start = soft.zip(self.clocks.place(clock, expires)).map(|(soft, hard)| {
+            let window = Window::new(soft, hard);
+            Start { timer, window, base: record.cpu, wakes: Wakes::Yes }
         });
-        self.start(record, timer, function, at, start);
+        self.start(seen, function, start);
     }
 
     fn start(
         &mut self,
-        record: &Record,
-        timer: u32,
+        Seen { record, timer, at }: Seen<'_>,
         function: NameId,
-        at: Ns,
         start: Option<Start>,
     ) {
-        let family = self.script.families[timer as usize];
+        self.notice_move(timer, at);
         let state = &mut self.states[timer as usize];
         let is_restart = std::mem::take(&mut state.is_half_way) || state.known == Known::Pending;
-        self.notice_move(timer, at);
-        let counts = self.script.counts(family);
+        let was_placed = state.known == Known::Pending && state.armed.is_some();
+        state.known = Known::Pending;
+        state.armed = start.map(|_| {
+            let start = self.script.starts.len() as u32;
+            Armed { start, at, is_guess: false }
+        });
+        let family = self.script.families[timer as usize];
+        let by_function = &mut self.script.starts_by_function[function.index()];
+        by_function.0 = function;
+        by_function.1[family as usize] += 1;
+        let counts = self.script.counts(timer);
         counts.starts += 1;
         counts.restarts += u64::from(is_restart);
-        *self.script.starts_by_function.entry((function, family)).or_default() += 1;
-        self.states[timer as usize].known = Known::Pending;
-        self.states[timer as usize].armed = start.map(|start| {
-            let place = self.script.starts.len() as u32;
-            self.script.starts.push(start);
-            Armed { start: place, at, is_guess: false }
-        });
-        match self.states[timer as usize].armed {
-            Some(armed) => self.push(record.cpu, at, Op::Start(armed.start)),
-            None => self.script.unplaced += 1,
+        match start {
+            Some(start) => {
+                self.script.starts.push(start);
+                let place = self.script.starts.len() as u32 - 1;
+                self.push(record.cpu, at, Op::Start(place));
+            }
+            None => {
+                self.script.unplaced += 1;
+                // At least it is not where it was.
+                if was_placed {
+                    self.push(record.cpu, at, Op::Cancel(timer));
+                }
+            }
         }
     }
 
-    fn cancel(&mut self, record: &Record, timer: u32, at: Ns) {
-        let family = self.script.families[timer as usize];
-        self.script.counts(family).cancels += 1;
+    fn cancel(&mut self, Seen { record, timer, at }: Seen<'_>) {
+        self.script.counts(timer).cancels += 1;
         if self.states[timer as usize].known == Known::Nothing {
             self.script.unknown_cancels += 1;
         }
@@ -222,83 +249,63 @@ impl Writer {
         self.push(record.cpu, at, Op::Cancel(timer));
     }
 
-    fn expire(&mut self, record: &Record, timer: u32, at: Ns, expiry: Expiry) {
-        let family = self.script.families[timer as usize];
-        self.script.counts(family).expiries += 1;
+    fn expire(&mut self, seen: Seen<'_>, expiry: Expiry) {
+        let Seen { record, timer, at } = seen;
+        self.script.counts(timer).expiries += 1;
         let state = self.states[timer as usize];
-        let cpu = record.cpu;
         match (state.known, state.armed) {
             (Known::Nothing, _) => {
-                let guess = self.guess(timer, cpu, at, expiry);
+                let guess = self.guess(seen, expiry);
                 self.script.pending_at_start.push(guess);
             }
-            (Known::Idle, _) => {
-                let guess = self.guess(timer, cpu, at, expiry);
-                self.notice_start(guess, at);
-            }
+            (Known::Idle, _) => self.notice_start(self.guess(seen, expiry), at),
             (Known::Pending, Some(armed)) => {
-                self.script.starts[armed.start as usize].base = cpu;
+                self.script.starts[armed.start as usize].base = record.cpu;
                 self.notice_move(timer, at);
+                self.note_lateness(seen, expiry);
             }
             (Known::Pending, None) => {}
         }
-        if let (Known::Pending, Some(armed)) = (state.known, self.states[timer as usize].armed)
-            && !armed.is_guess
+        self.rest(timer, at);
+        self.push(record.cpu, at, Op::Expire(timer));
+    }
+
+    /// How late the kernel was with a timer, unless it was moved to an unknown expiry.
+    fn note_lateness(&mut self, Seen { record, timer, at }: Seen<'_>, expiry: Expiry) {
+        let Some(Armed { start, is_guess: false, .. }) = self.states[timer as usize].armed else {
+            return;
+        };
+        let hard = self.script.starts[start as usize].window.hard;
+        let now = match expiry {
+            Expiry::Wheel(_) => at,
+            Expiry::Queue(now) => self.present_of(timer, now, record.time).unwrap_or(at),
+        };
+        self.script.late.record(self.script.families[timer as usize], now.since(hard));
+        if let (Expiry::Queue(_), Some(interrupt)) =
+            (expiry, &mut self.cpus[record.cpu.index()].interrupt)
         {
-            let hard = self.script.starts[armed.start as usize].window.hard;
-            let now = match expiry {
-                Expiry::Wheel(_) => at,
-                Expiry::Queue(now) => self.present_of(timer, now, record.time).unwrap_or(at),
-            };
-            self.script.late.record(family, now.since(hard));
-            if let (Family::Queue, Some(interrupt)) =
-                (family, &mut self.cpus[cpu.index()].interrupt)
-            {
-                interrupt.due = interrupt.due.min(hard);
-            }
-        }
-        self.rest(timer, at);
-        self.push(cpu, at, Op::Expire(timer));
-    }
-
-    /// What a timer may have been armed for that expires at `at`.
-    fn guess(&self, timer: u32, cpu: CpuId, at: Ns, expiry: Expiry) -> Start {
-        let at = self.began(cpu, at);
-        match expiry {
-            Expiry::Queue(_) => Start::guessed(timer, at, cpu),
-            Expiry::Wheel(bucket) => {
-                Start::guessed(timer, self.clocks.bucket(bucket).unwrap_or(at), cpu)
-            }
+            interrupt.due = interrupt.due.min(hard);
         }
     }
 
-    fn set_up(&mut self, record: &Record, timer: TimerAddr, clock: Option<ClockId>, at: Ns) {
-        let (timer, cpu) = (self.number(family(record), timer), record.cpu);
-        self.notice_cancel(timer, cpu, at);
+    /// What a timer may have been armed for that expires now.
+    fn guess(&self, Seen { record, timer, at }: Seen<'_>, expiry: Expiry) -> Start {
+        let seen = self.began(record.cpu, at);
+        let due = match expiry {
+            Expiry::Queue(_) => None,
+            Expiry::Wheel(bucket) => self.clocks.bucket(bucket),
+        };
+        Start::guessed(timer, due.unwrap_or(seen), record.cpu)
+    }
+
+    fn set_up(&mut self, Seen { record, timer, at }: Seen<'_>) {
+        self.notice_cancel(timer, record.cpu, at);
         self.rest(timer, at);
-        self.states[timer as usize].clock = clock;
     }
 
     fn rest(&mut self, timer: u32, at: Ns) {
         let state = &mut self.states[timer as usize];
         (state.known, state.idle_since, state.is_half_way) = (Known::Idle, at, false);
-    }
-
-    fn number(&mut self, family: Family, timer: TimerAddr) -> u32 {
-        let script = &mut self.script;
-        *self.numbers.entry((family, timer)).or_insert_with(|| {
-            script.families.push(family);
-            self.states.push(State {
-                known: Known::Nothing,
-                armed: None,
-                idle_since: Ns::ZERO,
-                clock: None,
-                is_soft: false,
-                is_tick: false,
-                is_half_way: false,
-            });
-            script.families.len() as u32 - 1
-        })
     }
 
     /// Adds an operation to its CPU's interrupt, or as an item of its own.
@@ -310,15 +317,8 @@ impl Writer {
     }
 
     /// Ends the CPU's interrupt where the record is not part of it, and begins one that has no
-    /// record of its own.
-    fn follow_interrupt(&mut self, record: &Record, at: Ns) {
-        let now = match record.event {
-            Event::HrtimerExpireEntry { timer, now, .. } => {
-                let timer = self.number(Family::Queue, timer);
-                self.present_of(timer, now, record.time)
-            }
-            _ => None,
-        };
+    /// record of its own. `now` is the present that an expiry went by.
+    fn follow_interrupt(&mut self, record: &Record, at: Ns, now: Option<Ns>) {
         let interrupt = self.cpus[record.cpu.index()].interrupt.as_ref();
         if interrupt.is_some_and(|interrupt| !interrupt.holds(record, at, now)) {
             self.leave(record.cpu);
@@ -359,17 +359,4 @@ impl Writer {
     pub(super) fn began(&self, cpu: CpuId, at: Ns) -> Ns {
         self.cpus[cpu.index()].interrupt.as_ref().map_or(at, |interrupt| interrupt.began)
     }
-}
-
-/// What an expiry says of when it was.
-#[derive(Clone, Copy)]
-enum Expiry {
-    /// Which of the wheel's jiffies was expired.
-    Wheel(Jiffy),
-    /// The present, on the timer's own clock.
-    Queue(Ns),
-}
-
-fn family(record: &Record) -> Family {
-    if record.event.kind().is_wheel() { Family::Wheel } else { Family::Queue }
 }
