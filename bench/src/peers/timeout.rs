@@ -186,11 +186,11 @@ fn expire_live(after: &[Duration]) -> (u64, Duration) {
     let timers = Timers::builder().bases(1).start().expect("one driver can be started");
     let timeouts: Vec<Timeout> = after.iter().map(|_| timers.timeout(count)).collect();
     // Far enough for all to be armed before the first is due, even on a slow machine.
-    let base = timers.now() + Duration::from_micros(500) * (1 + after.len() as u32 / 1000);
+    let base = timers.now() + Duration::from_millis(2) * (1 + after.len() as u32 / 1000);
+    let before = FIRED.load(Ordering::Relaxed);
     for (timeout, &after) in timeouts.iter().zip(after) {
         timeout.start_at(base + after).expect("not shut down");
     }
-    let before = FIRED.load(Ordering::Relaxed);
     let cpu = process_time();
     std::thread::sleep(base - timers.now());
     wait_for(after.len() as u64, || FIRED.load(Ordering::Relaxed) - before);

@@ -124,7 +124,7 @@ impl Wake for Count {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -11,7 +11,8 @@
 //!
 //! A slot begins at a cache line and fills whole ones, so that touching a timer at random is one
 //! miss: a single line for a coarse timer with a value of up to 24 bytes. Chunks grow to the size
-//! of a huge page, so that few pointers lead to all of a million timers.
+//! of a huge page, so that few pointers lead to all of a million timers; each is an eighth of
+//! what there was before it, so that at most so much is room that nobody uses.
 
 use super::Link;
 use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -20,9 +21,9 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-/// Slots of the first chunk; each has twice as many as the one before...
+/// Slots of the first chunk...
 const FIRST_CHUNK: u32 = 64;
-/// ...up to this many, a power of two: 2 MiB of cache lines.
+/// ...and of the largest, a power of two: 2 MiB of cache lines.
 const LAST_CHUNK: u32 = 1 << CHUNK_BITS;
 /// A slot's number is its chunk's, and in that many low bits its place there.
 const CHUNK_BITS: u32 = 15;
@@ -40,6 +41,8 @@ pub(crate) struct SlotKey {
 /// A table of timers with values of type `T`.
 pub(crate) struct Slab<L, T> {
     chunks: Vec<Chunk<L, T>>,
+    /// Slots in all chunks.
+    capacity: usize,
     /// The slot that was emptied last, or `NONE`.
     free: u32,
     len: usize,
@@ -77,7 +80,7 @@ impl<L: Link, T> Slab<L, T> {
     pub(crate) const SLOTS_MAX: u32 = 1 << 31;
 
     pub(crate) const fn new() -> Self {
-        Slab { chunks: Vec::new(), free: NONE, len: 0 }
+        Slab { chunks: Vec::new(), capacity: 0, free: NONE, len: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -197,13 +200,14 @@ impl<L: Link, T> Slab<L, T> {
         if self.chunks.len() as u32 >= Self::SLOTS_MAX >> CHUNK_BITS {
             return None;
         }
-        let size = self.chunks.last().map_or(FIRST_CHUNK, |chunk| (2 * chunk.size).min(LAST_CHUNK));
+        let size = (self.capacity / 8).clamp(FIRST_CHUNK as usize, LAST_CHUNK as usize) as u32;
         let layout = Self::layout(size)?;
         // SAFETY: the layout is not empty: there is a link in each slot.
         let Some(slots) = NonNull::new(unsafe { alloc(layout) }) else {
             handle_alloc_error(layout)
         };
         self.chunks.push(Chunk { slots: slots.cast(), used: 0, size });
+        self.capacity += size as usize;
         Some(())
     }
 }
