@@ -15,9 +15,9 @@
 //! the lock is free before the callback is announced, and an interrupt may come in between. No
 //! timer of the wheel expires without its cancel, though.
 //!
-//! The two are microseconds apart. A caller that cancels a timer and starts it again at once, with nothing in between, looks
-//! the same as one that starts a pending timer, unless the kernel prints `was_armed`. For the
-//! event device that is at most one write less.
+//! The two are microseconds apart. A caller that cancels a timer and starts it again at once,
+//! with nothing in between, looks the same as one that starts a pending timer, unless the
+//! kernel prints `was_armed`. For the event device that is at most one write less.
 
 use super::numbers::Numbers;
 use crate::trace::{Event, Record, Trace};
