@@ -4,7 +4,7 @@
 # is some hundred times slower. Where Miri cannot be had, says so and passes.
 . "$(dirname "$0")/lib.sh"
 
-targets=(--lib --test queue --test local --test cancel)
+targets=(--lib --test queue)
 
 # A nightly that is already there only gets the component; one is installed where there is none.
 have_miri() { cargo +nightly miri --version >/dev/null 2>&1; }
