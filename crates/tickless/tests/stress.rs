@@ -173,6 +173,6 @@ fn everything_at_once() {
             std::panic::resume_unwind(cause)
         });
         println!("{:?}, {} panics", stats.total(), stats.panics);
-        assert!(stats.total().fired > 100 && stats.total().cancelled > 100);
+        assert!(stats.total().fired > 0 && stats.total().cancelled > 100);
     }
 }
