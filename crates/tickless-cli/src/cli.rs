@@ -3,7 +3,10 @@
 //! Results go to standard output, everything else to standard error. Neither being closed is a
 //! reason to panic: who reads our output may have seen enough.
 
-use crate::replay::{self, Format, Inference, Summary};
+use crate::output::Format;
+use crate::replay::{self, Inference, Summary};
+use crate::study::args::StudyArgs;
+use crate::study::{self, StudyError};
 use crate::trace::{Trace, TraceError};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::fmt::Display;
@@ -17,7 +20,8 @@ use tickless_core::rearm::Policy;
 #[command(name = "tickless", version, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \
     tickless replay traces/nginx.txt.gz\n  \
-    tickless help replay")]
+    tickless study rearm --live\n  \
+    tickless help study")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -39,6 +43,18 @@ enum Command {
         2 for a wrong command line, 3 with --strict if the replay does not come within 5 % of\n\
         the recorded device writes or none were recorded.")]
     Replay(ReplayArgs),
+    /// Measure a mechanism beside the behaviour that it replaced
+    ///
+    /// Each study is named after the mechanism. Every figure is labelled: published (in the
+    /// thread, on its machine), calibrated, predicted, or live (measured now: the median of the
+    /// repetitions, with the least and the greatest).
+    #[command(after_help = "Examples:\n  \
+        tickless study rearm --live\n  \
+        tickless study rearm --live --quick --format json\n\n\
+        Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
+        2 for a wrong command line, 3 with --strict if a figure is not in its band,\n\
+        130 if interrupted.")]
+    Study(StudyArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -86,15 +102,20 @@ impl From<PolicyArg> for Policy {
 #[derive(Debug)]
 enum Failure {
     Trace(TraceError),
+    Study(StudyError),
     Output(io::Error),
 }
 
+const WRONG_COMMAND_LINE: u8 = 2;
 const NOT_IN_AGREEMENT: u8 = 3;
 
 /// The whole program.
 pub fn main() -> ExitCode {
-    let Command::Replay(args) = Cli::parse().command;
-    match run_replay(&args) {
+    let done = match Cli::parse().command {
+        Command::Replay(args) => run_replay(&args),
+        Command::Study(args) => run_study(&args),
+    };
+    match done {
         Ok(code) => code,
         // Whoever read our output has seen enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -108,6 +129,10 @@ pub fn main() -> ExitCode {
             complain(error);
             ExitCode::FAILURE
         }
+        Err(Failure::Study(error)) => {
+            complain(&error);
+            if error.is_usage() { ExitCode::from(WRONG_COMMAND_LINE) } else { ExitCode::FAILURE }
+        }
     }
 }
 
@@ -120,13 +145,31 @@ fn run_replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     };
     let inference = if args.no_inference { Inference::Off } else { Inference::On };
     let summary = replay::summarise(&trace, &policies, inference);
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    replay::show(&summary, args.format, &mut out).map_err(Failure::Output)?;
-    out.flush().map_err(Failure::Output)?;
+    print(|out| replay::show(&summary, args.format, out))?;
     Ok(if args.strict { judge(&summary) } else { ExitCode::SUCCESS })
 }
 
-/// The verdict of `--strict`.
+fn run_study(args: &StudyArgs) -> Result<ExitCode, Failure> {
+    let study = args.run().map_err(Failure::Study)?;
+    print(|out| study::show(&study, args.format, out))?;
+    if !args.strict {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut code = ExitCode::SUCCESS;
+    for cell in study.outside() {
+        complain(format_args!("{} is {} {}, outside its band", cell.id, cell.value, cell.unit));
+        code = ExitCode::from(NOT_IN_AGREEMENT);
+    }
+    Ok(code)
+}
+
+/// Writes results to standard output.
+fn print(show: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    show(&mut out).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// The verdict of `--strict` on a replay.
 fn judge(summary: &Summary) -> ExitCode {
     let file = &summary.trace.file;
     match &summary.agreement {
