@@ -3,6 +3,8 @@
 //! Results go to standard output, everything else to standard error. Neither being closed is a
 //! reason to panic: who reads our output may have seen enough.
 
+use crate::latency::args::LatencyArgs;
+use crate::measure::MeasureError;
 use crate::output::Format;
 use crate::replay::{self, Inference, Summary};
 use crate::study::args::StudyArgs;
@@ -21,6 +23,7 @@ use tickless_core::rearm::Policy;
 #[command(after_help = "Examples:\n  \
     tickless replay traces/nginx.txt.gz\n  \
     tickless study rearm --live\n  \
+    tickless latency -S -D 5\n  \
     tickless help study")]
 struct Cli {
     #[command(subcommand)]
@@ -55,6 +58,19 @@ enum Command {
         2 for a wrong command line, 3 with --strict if a figure is not in its band,\n\
         130 if interrupted.")]
     Study(StudyArgs),
+    /// How late threads wake: our timers beside the kernel's own sleeps
+    ///
+    /// Like cyclictest: a thread sleeps until a point in time, looks at the clock when it wakes,
+    /// and sleeps until an interval later. The sleepers are measured in turn, so that what
+    /// disturbs one disturbs all. Ctrl-C ends it early, with what there is.
+    #[command(after_help = "Examples:\n  \
+        tickless latency\n  \
+        tickless latency -S -p 90 -i 500 -D 1m -h 100\n  \
+        tickless latency --sleeper hrtimer,timeout -l 1000 --json\n  \
+        tickless latency -q -D 5 --limit p99=200us --limit hrtimer.max=5ms\n\n\
+        Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
+        2 for a wrong command line, 3 if a limit is exceeded.")]
+    Latency(LatencyArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -103,17 +119,20 @@ impl From<PolicyArg> for Policy {
 enum Failure {
     Trace(TraceError),
     Study(StudyError),
+    Latency(MeasureError),
     Output(io::Error),
 }
 
 const WRONG_COMMAND_LINE: u8 = 2;
-const NOT_IN_AGREEMENT: u8 = 3;
+/// What was measured is not what it should be.
+const NOT_AS_WANTED: u8 = 3;
 
 /// The whole program.
 pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Replay(args) => run_replay(&args),
         Command::Study(args) => run_study(&args),
+        Command::Latency(args) => run_latency(&args),
     };
     match done {
         Ok(code) => code,
@@ -123,6 +142,10 @@ pub fn main() -> ExitCode {
         }
         Err(Failure::Output(error)) => {
             complain(format_args!("cannot write the results: {error}"));
+            ExitCode::FAILURE
+        }
+        Err(Failure::Latency(error)) => {
+            complain(error);
             ExitCode::FAILURE
         }
         Err(Failure::Trace(error)) => {
@@ -158,9 +181,17 @@ fn run_study(args: &StudyArgs) -> Result<ExitCode, Failure> {
     let mut code = ExitCode::SUCCESS;
     for cell in study.outside() {
         complain(format_args!("{} is {} {}, outside its band", cell.id, cell.value, cell.unit));
-        code = ExitCode::from(NOT_IN_AGREEMENT);
+        code = ExitCode::from(NOT_AS_WANTED);
     }
     Ok(code)
+}
+
+fn run_latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
+    let latency = args.run().map_err(Failure::Latency)?;
+    print(|out| latency.show(out))?;
+    let exceeded = latency.exceeded();
+    exceeded.iter().for_each(complain);
+    Ok(if exceeded.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_AS_WANTED) })
 }
 
 /// Writes results to standard output.
@@ -183,7 +214,7 @@ fn judge(summary: &Summary) -> ExitCode {
              Record msr:write_msr with the filter 'msr == 0x6e0'"
         )),
     }
-    ExitCode::from(NOT_IN_AGREEMENT)
+    ExitCode::from(NOT_AS_WANTED)
 }
 
 /// Says something on standard error, if anybody listens.

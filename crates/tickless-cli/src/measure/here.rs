@@ -1,9 +1,8 @@
 //! The machine at hand: what it is, which CPUs we may use, how busy it is.
 
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use std::fs;
-use std::io;
 
 /// The machine in a line: its processor, how many CPUs this process may use, its system.
 pub fn machine() -> String {
@@ -32,14 +31,6 @@ pub fn cpus() -> Vec<usize> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// Keeps the calling thread on one CPU.
-pub fn stay_on(cpu: usize) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    set.set(cpu)?;
-    sched_setaffinity(Pid::from_raw(0), &set)?;
-    Ok(())
-}
-
 /// What to say about other work on this machine, if there is so much that it disturbs times.
 pub fn disturbance() -> Option<String> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
@@ -62,13 +53,5 @@ mod tests {
         assert!(machine().contains("CPU"), "{}", machine());
         assert_eq!(processor("processor\t: 0\nmodel name\t: A B\n"), Some("A B"));
         assert_eq!(processor("processor\t: 0\n"), None);
-    }
-
-    /// Goal: a thread that is to stay on a CPU may use that one and no other.
-    #[test]
-    fn a_thread_stays_where_it_is_put() {
-        let last = *cpus().last().unwrap();
-        let seen = std::thread::spawn(move || stay_on(last).map(|()| cpus())).join().unwrap();
-        assert_eq!(seen.unwrap(), [last]);
     }
 }

@@ -25,6 +25,18 @@ impl Usage {
         self.voluntary_switches + self.involuntary_switches
     }
 
+    /// The sum of two pieces of work, one after the other.
+    #[must_use]
+    pub fn plus(self, other: Usage) -> Usage {
+        Usage {
+            real_s: self.real_s + other.real_s,
+            user_s: self.user_s + other.user_s,
+            system_s: self.system_s + other.system_s,
+            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+        }
+    }
+
     /// CPU time of both sorts.
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.system_s

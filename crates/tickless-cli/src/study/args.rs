@@ -1,8 +1,8 @@
 //! The command line of `tickless study`.
 
-use super::progress::Progress;
 use super::{Effort, OFFERS, Offer, Request, Study, StudyError, World};
 use crate::output::Format;
+use crate::progress::Progress;
 use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 

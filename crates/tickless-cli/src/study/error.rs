@@ -1,6 +1,7 @@
 //! Why a study could not be run, and what to do about it.
 
 use super::World;
+use crate::measure::MeasureError;
 use std::fmt;
 use std::io;
 use tickless::StartTimersError;
@@ -22,26 +23,14 @@ pub enum StudyError {
         /// What is wrong, and what to ask for instead.
         what: String,
     },
-    /// The timers under study did not start.
-    Timers(StartTimersError),
-    /// The system refused something.
-    System {
-        /// What the study wanted, with what to do if it is refused.
-        what: &'static str,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// A thread of the study died.
-    Thread {
-        /// What it was for.
-        what: &'static str,
-    },
+    /// Something could not be measured.
+    Measure(MeasureError),
 }
 
 impl StudyError {
     /// For `map_err`: what the study wanted of the system, and what to do if it is refused.
     pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> StudyError {
-        move |error| StudyError::System { what, error: error.into() }
+        move |error| MeasureError::system(what)(error).into()
     }
 
     /// Is it the command line that has to be changed?
@@ -60,11 +49,7 @@ impl fmt::Display for StudyError {
                 exists.name()
             ),
             StudyError::Request { what } => f.write_str(what),
-            StudyError::Timers(error) => error.fmt(f),
-            StudyError::System { what, error } => write!(f, "{what}: {error}"),
-            StudyError::Thread { what } => {
-                write!(f, "the thread {what} died; its message is above. Run the study again")
-            }
+            StudyError::Measure(error) => error.fmt(f),
         }
     }
 }
@@ -72,15 +57,20 @@ impl fmt::Display for StudyError {
 impl std::error::Error for StudyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            StudyError::Timers(error) => Some(error),
-            StudyError::System { error, .. } => Some(error),
+            StudyError::Measure(error) => Some(error),
             _ => None,
         }
     }
 }
 
+impl From<MeasureError> for StudyError {
+    fn from(error: MeasureError) -> StudyError {
+        StudyError::Measure(error)
+    }
+}
+
 impl From<StartTimersError> for StudyError {
     fn from(error: StartTimersError) -> StudyError {
-        StudyError::Timers(error)
+        StudyError::Measure(error.into())
     }
 }

@@ -10,7 +10,6 @@
 //! | `cell` | one figure: published, calibrated, predicted or live; and the band it should be in |
 //! | `show` | a study as tables, JSON or CSV |
 //! | `args` | the command line of `tickless study` |
-//! | `progress` | a bar for people who wait, on a terminal alone |
 //! | `error` | why a study could not be run, and what to do |
 //! | `rearm` | seed 0: removing a timer does not program the event device |
 //!
@@ -24,10 +23,10 @@ pub mod args;
 mod cell;
 mod error;
 mod offer;
-pub mod progress;
 mod rearm;
 mod show;
 
+pub use crate::progress;
 pub use cell::{Band, Cell, Role};
 pub use error::StudyError;
 pub use offer::{OFFERS, Offer, Runner};

@@ -1,7 +1,7 @@
 //! Which studies there are, and in which worlds.
 
-use super::progress::Progress;
 use super::{Request, Study, StudyError, World, rearm};
+use crate::progress::Progress;
 
 /// Runs a study in one world.
 pub type Runner = fn(&Request, &Progress) -> Result<Study, StudyError>;

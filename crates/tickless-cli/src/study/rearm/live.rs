@@ -9,7 +9,7 @@
 use super::ping_pong::{Guard, Plan, Taken};
 use crate::measure::{self, Spread, interleave, mean};
 use crate::output::figure;
-use crate::study::progress::Progress;
+use crate::progress::Progress;
 use crate::study::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
 use std::time::Duration;
 use tickless::Policy;

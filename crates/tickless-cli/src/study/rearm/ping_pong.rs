@@ -5,12 +5,11 @@
 //! started again around every idle period; on a present kernel that is no longer on the way of a
 //! pipe, so the guard is ours and explicit.
 
-use crate::measure::{self, Usage};
-use crate::study::StudyError;
+use crate::measure::{self, MeasureError, Usage, joined, stay_on};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 use std::time::Duration;
 use tickless::{DeviceCounts, HrTimer, Policy, Stats, Timers};
 
@@ -56,7 +55,7 @@ struct Player {
 
 impl Plan {
     /// Plays, after a warm-up.
-    pub fn play(&self) -> Result<Taken, StudyError> {
+    pub fn play(&self) -> Result<Taken, MeasureError> {
         let fired = Arc::new(AtomicU64::new(0));
         let timers = match self.guard {
             Some(guard) => Some(Timers::builder().policy(guard.policy).start()?),
@@ -88,8 +87,8 @@ impl Plan {
                 stay_on(ping_cpu)?;
                 serve(ping, timers.as_ref(), self.trips)
             });
-            let taken = joined(ping);
-            joined(pong)?;
+            let taken = joined(ping, PLAYER);
+            joined(pong, PLAYER)?;
             taken
         })?;
         taken.fired = fired.load(Ordering::Relaxed);
@@ -98,7 +97,7 @@ impl Plan {
 }
 
 /// The round trips, seen from the thread that begins them.
-fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, StudyError> {
+fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, MeasureError> {
     let warm_up = (trips / 10).clamp(50, 1_000);
     for _ in 0..warm_up {
         ping.round_trip()?;
@@ -124,23 +123,23 @@ fn wake_calls(stats: &Stats) -> u64 {
 }
 
 impl Player {
-    fn round_trip(&mut self) -> Result<(), StudyError> {
+    fn round_trip(&mut self) -> Result<(), MeasureError> {
         self.hand_over()?;
         self.wait()?;
         Ok(())
     }
 
-    fn hand_over(&mut self) -> Result<(), StudyError> {
-        self.to.write_all(&[1]).map_err(StudyError::system(PIPE))
+    fn hand_over(&mut self) -> Result<(), MeasureError> {
+        self.to.write_all(&[1]).map_err(MeasureError::system(PIPE))
     }
 
     /// Waits, guarded; is there something?
-    fn wait(&mut self) -> Result<bool, StudyError> {
+    fn wait(&mut self) -> Result<bool, MeasureError> {
         if let Some((guard, after)) = &self.guard {
             // It can only be refused after a shut-down, which nobody asks for here.
             let _ = guard.start(*after);
         }
-        let read = self.from.read(&mut [0]).map_err(StudyError::system(PIPE))?;
+        let read = self.from.read(&mut [0]).map_err(MeasureError::system(PIPE))?;
         if let Some((guard, _)) = &self.guard {
             guard.cancel();
         }
@@ -150,18 +149,11 @@ impl Player {
 
 const PIPE: &str = "a pipe between two threads failed; raise the limit on open files (ulimit -n)";
 
-fn pipe() -> Result<(PipeReader, PipeWriter), StudyError> {
-    io::pipe().map_err(StudyError::system(PIPE))
+fn pipe() -> Result<(PipeReader, PipeWriter), MeasureError> {
+    io::pipe().map_err(MeasureError::system(PIPE))
 }
 
-fn stay_on(cpu: usize) -> Result<(), StudyError> {
-    let what = "a thread could not be kept on its CPU; run where affinity may be set";
-    measure::stay_on(cpu).map_err(StudyError::system(what))
-}
-
-fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, StudyError>>) -> Result<T, StudyError> {
-    thread.join().unwrap_or(Err(StudyError::Thread { what: "that plays ping-pong" }))
-}
+const PLAYER: &str = "that plays ping-pong";
 
 #[cfg(test)]
 mod tests {

@@ -4,8 +4,10 @@
 //! bar moving would be in the figures.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How far a study is.
+/// How far a measurement is.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -47,12 +49,25 @@ impl Progress {
     /// Ctrl-C leaves the line as it was found, and ends the program with the status that shells
     /// expect of it. Results are written only when they are whole, so nothing else is left.
     pub fn end_on_interrupt(&self) {
-        const INTERRUPTED: i32 = 128 + 2;
         let bar = self.bar.clone();
         // Where there cannot be a handler the signal ends the program by itself.
+        let _ = ctrlc::set_handler(move || end(&bar));
+    }
+
+    /// The first Ctrl-C only sets `stop`, so that what there is can be shown; another ends the
+    /// program.
+    pub fn stop_on_interrupt(&self, stop: Arc<AtomicBool>) {
+        let bar = self.bar.clone();
         let _ = ctrlc::set_handler(move || {
-            bar.finish_and_clear();
-            std::process::exit(INTERRUPTED);
+            if stop.swap(true, Ordering::Relaxed) {
+                end(&bar);
+            }
         });
     }
+}
+
+fn end(bar: &ProgressBar) {
+    const INTERRUPTED: i32 = 128 + 2;
+    bar.finish_and_clear();
+    std::process::exit(INTERRUPTED);
 }
