@@ -14,24 +14,30 @@
 //! |---|---|
 //! | `interleave` | repetitions of several ways to do a thing, in turn |
 //! | `spread` | median, least, greatest |
+//! | `stopwatch` | short times, in nanoseconds and cycles |
+//! | `cold` | caches that hold nothing of use |
 //! | `usage` | CPU time and context switches |
 //! | `reference` | what an atomic add takes |
 //! | `thread` | where a thread runs, how urgently, how exactly it sleeps |
 //! | `error` | why something could not be measured, and what to do |
 //! | `here` | the machine at hand, its CPUs, how busy it is |
 
+mod cold;
 mod error;
 mod here;
 mod interleave;
 mod reference;
 mod spread;
+mod stopwatch;
 mod thread;
 mod usage;
 
+pub use cold::Evictor;
 pub use error::MeasureError;
 pub use here::{cpus, disturbance, machine};
 pub use interleave::interleave;
 pub use reference::atomic_add_ns;
 pub use spread::{Spread, mean};
+pub use stopwatch::Stopwatch;
 pub use thread::{be_urgent, joined, sleep_with_slack, stay_on};
 pub use usage::{Usage, timed};

@@ -80,6 +80,9 @@ pub struct Cell {
     pub band: Option<Band>,
     /// Does it?
     pub inside: Option<bool>,
+    /// Do people see it in an exhibit, so that tables need not repeat it?
+    #[serde(skip)]
+    pub in_exhibit: bool,
 }
 
 impl Cell {
@@ -96,6 +99,7 @@ impl Cell {
             high,
             band: None,
             inside: None,
+            in_exhibit: false,
         }
     }
 
@@ -108,6 +112,13 @@ impl Cell {
     #[must_use]
     pub fn published(mut self, published: f64) -> Cell {
         self.published = Some(published);
+        self
+    }
+
+    /// People see it in an exhibit: tables do not repeat it, JSON and CSV have it.
+    #[must_use]
+    pub fn in_exhibit(mut self) -> Cell {
+        self.in_exhibit = true;
         self
     }
 

@@ -35,7 +35,8 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     for (role, title) in ROLES {
-        let cells: Vec<&Cell> = study.cells.iter().filter(|cell| cell.role == role).collect();
+        let is_listed = |cell: &&Cell| cell.role == role && !cell.in_exhibit;
+        let cells: Vec<&Cell> = study.cells.iter().filter(is_listed).collect();
         if !cells.is_empty() {
             writeln!(out)?;
             paragraph(out, "", title)?;
