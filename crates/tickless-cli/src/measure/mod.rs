@@ -39,5 +39,5 @@ pub use interleave::interleave;
 pub use reference::atomic_add_ns;
 pub use spread::{Spread, mean};
 pub use stopwatch::Stopwatch;
-pub use thread::{be_urgent, joined, sleep_with_slack, stay_on};
+pub use thread::{be_urgent, joined, sleep_with_slack, stay_on, stay_within};
 pub use usage::{Usage, timed};

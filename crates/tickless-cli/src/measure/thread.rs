@@ -11,10 +11,16 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-/// Keeps the calling thread on one CPU.
+/// Keeps the calling thread on one CPU. Threads that it starts inherit that.
 pub fn stay_on(cpu: usize) -> Result<(), MeasureError> {
+    stay_within(&[cpu])
+}
+
+/// Keeps the calling thread on these CPUs. Threads that it starts inherit that.
+pub fn stay_within(cpus: &[usize]) -> Result<(), MeasureError> {
     let mut set = CpuSet::new();
-    set.set(cpu)
+    cpus.iter()
+        .try_for_each(|&cpu| set.set(cpu))
         .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
         .map_err(MeasureError::system("a thread could not be kept on its CPU; choose others"))
 }

@@ -29,6 +29,13 @@ const EAGER: usize = 1;
 const RESTART_AWARE: usize = 2;
 const UNGUARDED: usize = 3;
 
+/// Where the two threads play.
+struct Place {
+    /// What its cells' names begin with.
+    prefix: &'static str,
+    cpus: [usize; 2],
+}
+
 const WAYS: [Way; 4] = [
     Way {
         name: "lazy",
@@ -64,32 +71,42 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
     }
     let mut study = Study::new("rearm", request, measure::machine());
     study.notes.extend(measure::disturbance());
-    let cpus = players();
+    let places = places();
     let turns = request.effort.pick(3, 8, 8);
     let trips = request.effort.pick(1_000, 20_000, 1_000_000);
-    progress.begin("ping-pong", turns * WAYS.len());
-    let taken = interleave(WAYS.len(), turns, |way| {
-        let guard = WAYS[way].policy.map(|policy| Guard { policy, after: GUARD });
-        let taken = Plan { guard, trips, cpus }.play();
+    progress.begin("ping-pong", turns * WAYS.len() * places.len());
+    let mut taken = interleave(WAYS.len() * places.len(), turns, |way| {
+        let guard = WAYS[way % WAYS.len()].policy.map(|policy| Guard { policy, after: GUARD });
+        let taken = Plan { guard, trips, cpus: places[way / WAYS.len()].cpus }.play();
         progress.step();
         taken
     })?;
-    for (way, taken) in WAYS.iter().zip(&taken) {
-        if way.policy.is_some() {
-            study.exhibits.push(seed_table(way, taken, trips));
+    for place in &places {
+        let taken: Vec<Vec<Taken>> = taken.drain(..WAYS.len()).collect();
+        for (way, taken) in WAYS.iter().zip(&taken) {
+            if place.prefix.is_empty() && way.policy.is_some() {
+                study.exhibits.push(seed_table(way, taken, trips));
+            }
+            cells(&mut study, place, way, taken, trips);
         }
-        cells(&mut study, way, taken, trips);
+        gaps(&mut study, place, &taken);
+        if !place.prefix.is_empty() {
+            study.exhibits.push(short_table(&taken, trips));
+        }
     }
-    gaps(&mut study, &taken);
-    study.notes.push(how(&taken, trips, cpus));
-    density(&mut study, request, progress, cpus)?;
+    study.notes.push(how(&places, trips));
+    density(&mut study, request, progress, places[0].cpus)?;
     Ok(study)
 }
 
-/// Where the two play: each on a CPU of its own if there are two.
-fn players() -> [usize; 2] {
+/// Both on one CPU, where a round trip is two switches and nothing else; and each on its own, if
+/// there are two, where it waits for idle CPUs to wake.
+fn places() -> Vec<Place> {
     let cpus = measure::cpus();
-    [cpus[0], cpus.get(1).copied().unwrap_or(cpus[0])]
+    let last = cpus[cpus.len() - 1];
+    let one = Place { prefix: "", cpus: [last; 2] };
+    let two = Place { prefix: "two_cpus.", cpus: [cpus[0], last] };
+    if cpus[0] == last { vec![one] } else { vec![one, two] }
 }
 
 /// One figure of each turn, for each round trip.
@@ -97,24 +114,51 @@ fn per_trip(taken: &[Taken], trips: u32, value: impl Fn(&Taken) -> f64) -> Vec<f
     taken.iter().map(|taken| value(taken) / f64::from(trips)).collect()
 }
 
-fn cells(study: &mut Study, way: &Way, taken: &[Taken], trips: u32) {
+/// The same with each thread on a CPU of its own, in short.
+fn short_table(taken: &[Vec<Taken>], trips: u32) -> Exhibit {
+    let median = |taken: &[Taken], value: fn(&Taken) -> f64| {
+        figure(Spread::of(per_trip(taken, trips, value)).median)
+    };
+    let row = |(way, taken): (&Way, &Vec<Taken>)| {
+        let real = Spread::of(per_trip(taken, trips, |taken| taken.usage.real_s * 1e6));
+        vec![
+            way.name.to_string(),
+            figure(real.median),
+            format!("{} - {}", figure(real.low), figure(real.high)),
+            median(taken, |taken| taken.usage.cpu_s() * 1e6),
+            median(taken, |taken| taken.usage.switches() as f64),
+            median(taken, |taken| taken.device.writes as f64),
+        ]
+    };
+    let header = ["", "real us", "low - high", "CPU us", "switches", "device writes"];
+    Exhibit {
+        title: "Each thread on a CPU of its own, per round trip".to_string(),
+        form: Form::Table {
+            header: header.map(str::to_string).to_vec(),
+            rows: WAYS.iter().zip(taken).map(row).collect(),
+        },
+    }
+}
+
+fn cells(study: &mut Study, place: &Place, way: &Way, taken: &[Taken], trips: u32) {
+    let in_exhibit = !place.prefix.is_empty();
+    let mut push = |cell: Cell| study.cells.push(Cell { in_exhibit, ..cell });
     let spread = |value: &dyn Fn(&Taken) -> f64| Spread::of(per_trip(taken, trips, value));
-    let id = |what: &str| format!("{}.{what}_per_round_trip", way.name);
-    for (place, (what, value)) in TIMES.into_iter().enumerate() {
+    let id = |what: &str| format!("{}{}.{what}_per_round_trip", place.prefix, way.name);
+    for (at, (what, value)) in TIMES.into_iter().enumerate() {
         let cell = Cell::live(id(&format!("{what}_us")), "us", spread(&|taken| value(taken) * 1e6));
-        study.cells.push(match way.published {
-            Some(published) => cell.published(published[place]),
-            None => cell,
+        push(match way.published {
+            Some(published) if !in_exhibit => cell.published(published[at]),
+            _ => cell,
         });
     }
     let switches = spread(&|taken| taken.usage.switches() as f64);
-    study.cells.push(Cell::live(id("switches"), "switches", switches));
+    push(Cell::live(id("switches"), "switches", switches));
     if way.policy.is_some() {
         let writes = spread(&|taken| taken.device.writes as f64);
-        let writes = Cell::live(id("device_writes"), "writes", writes).within(way.writes);
-        study.cells.push(writes);
+        push(Cell::live(id("device_writes"), "writes", writes).within(way.writes));
         let wakes = spread(&|taken| taken.wake_calls as f64);
-        study.cells.push(Cell::live(id("wake_calls"), "calls", wakes));
+        push(Cell::live(id("wake_calls"), "calls", wakes));
     }
 }
 
@@ -143,7 +187,7 @@ fn seed_table(way: &Way, taken: &[Taken], trips: u32) -> Exhibit {
 }
 
 /// How much slower one way is than another, turn by turn.
-fn gaps(study: &mut Study, taken: &[Vec<Taken>]) {
+fn gaps(study: &mut Study, place: &Place, taken: &[Vec<Taken>]) {
     let real = |way: usize| -> Vec<f64> { taken[way].iter().map(|t| t.usage.real_s).collect() };
     let pairs = [
         ("gap.eager_over_lazy", EAGER, LAZY, Some(7.202 / 5.32425)),
@@ -151,26 +195,28 @@ fn gaps(study: &mut Study, taken: &[Vec<Taken>]) {
         ("gap.lazy_over_unguarded", LAZY, UNGUARDED, None),
     ];
     for (id, above, below, published) in pairs {
+        let id = format!("{}{id}", place.prefix);
         let cell = Cell::live(id, "x", Spread::of_ratios(&real(above), &real(below)));
         study.cells.push(match published {
-            Some(published) => cell.published(published),
-            None => cell,
+            Some(published) if place.prefix.is_empty() => cell.published(published),
+            _ => cell,
         });
     }
 }
 
-fn how(taken: &[Vec<Taken>], trips: u32, cpus: [usize; 2]) -> String {
-    let fired: u64 = taken.iter().flatten().map(|taken| taken.fired).sum();
-    let [one, other] = cpus;
+fn how(places: &[Place], trips: u32) -> String {
+    let [one, other] = places[places.len() - 1].cpus;
     let place = match one == other {
-        true => format!("both on CPU {one}, the only one"),
-        false => format!("on CPUs {one} and {other}"),
+        true => format!("both on CPU {one}, the only one, and the drivers as well"),
+        false => format!(
+            "both on CPU {other}, and the drivers as well; two_cpus: on CPUs {one} and {other}, \
+             where waking an idle CPU takes so long that eager's writes hide behind it"
+        ),
     };
     format!(
-        "two threads, {place}, {trips} round trips a run after a warm-up, the four ways in turn, \
-         forwards and backwards; a guard {} s ahead around every wait ({fired} of them fired). CPU \
-         time and switches are those of the whole process, drivers included. An atomic add takes \
-         {} ns here",
+        "two threads, {place}; {trips} round trips a run after a warm-up, the ways in turn, \
+         forwards and backwards; a guard {} s ahead around every wait. CPU time and switches are \
+         those of the whole process, drivers included. An atomic add takes {} ns here",
         GUARD.as_secs(),
         figure(measure::atomic_add_ns()),
     )
@@ -214,9 +260,9 @@ fn density(
             dearer.push(format!("{guard_us} us"));
         }
         let id = |what: &str| format!("guard_{guard_us}us.{what}");
-        study.cells.push(Cell::live(id("eager_over_lazy"), "x", ratio));
+        study.cells.push(Cell::live(id("eager_over_lazy"), "x", ratio).in_exhibit());
         let cell = Cell::live(id("lazy_events_for_nothing"), "events", spurious);
-        study.cells.push(cell);
+        study.cells.push(cell.in_exhibit());
         let writes = [0, 1].map(|policy| count(policy, |taken| taken.device.writes).median);
         rows.push(
             [guard_us as f64, Spread::of(real(0)).median, Spread::of(real(1)).median]
