@@ -87,7 +87,7 @@ fn hand_over(turn: &AtomicU32, to: u32) {
 
 /// Spins, and gives the CPU away if the other cannot be running.
 fn wait_for(turn: &AtomicU32, me: u32) {
-    const SPINS: u32 = 10_000;
+    const SPINS: u32 = 500;
     let mut spins = 0;
     while turn.load(Ordering::Acquire) != me {
         spins += 1;

@@ -273,8 +273,8 @@ fn across(
         study.notes.push(note.to_string());
         return Ok(());
     }
-    let turns = request.effort.pick(3, 9, 15);
-    let rounds = request.effort.pick(200, 1_000, 5_000);
+    let turns = request.effort.pick(1, 9, 15);
+    let rounds = request.effort.pick(50, 1_000, 5_000);
     progress.begin("another CPU's", turns * WAYS.len());
     let taken = interleave(WAYS.len(), turns, |way| {
         let (_, finds, rhythm) = WAYS[way];
