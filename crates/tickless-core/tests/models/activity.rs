@@ -31,7 +31,7 @@ fn a_restarting_timer_is_active<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
-        stage.fire_with(CPU0, |_| Verdict::Restart(Window::new(LATER, LATER)));
+        stage.expire_with(CPU0, |_| Verdict::Restart(Window::new(LATER, LATER)));
     });
     assert!(stage.is_active(0), "R10");
     C::join(handler);
@@ -45,7 +45,7 @@ fn a_timer_restarted_before_the_next_is_active<C: Checker, L: Family + 'static>(
     stage.arm(0, NOW);
     stage.arm(1, NOW);
     let handler = stage.on(CPU0, |stage| {
-        stage.fire_with(CPU0, |firing| match firing.task {
+        stage.expire_with(CPU0, |firing| match firing.task {
             0 => Verdict::Restart(Window::new(LATER, LATER)),
             _ => Verdict::Done,
         });
@@ -60,7 +60,7 @@ fn a_timer_restarted_before_the_next_is_active<C: Checker, L: Family + 'static>(
 fn a_running_timer_that_is_armed_elsewhere_is_active<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| _ = stage.fire(CPU0));
+    let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
     let starter = stage.on(CPU1, |stage| {
         stage.arm(0, LATER);
         assert!(stage.is_active(0), "R10");

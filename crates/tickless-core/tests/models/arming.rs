@@ -3,7 +3,7 @@
 use super::checker::Checker;
 use super::models;
 use super::stage::{CPU0, CPU1, LATER, NOW, Stage};
-use tickless_core::base::{Family, Options};
+use tickless_core::base::Family;
 use tickless_core::cancel::Cancel;
 use tickless_core::expiry::Verdict;
 use tickless_core::queue::Window;
@@ -38,7 +38,7 @@ fn first_starts_race<C: Checker, L: Family + 'static>() {
 fn shutdown_against_first_start<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(1);
     let starter = stage.on(CPU1, |stage| _ = stage.start(0, LATER));
-    let found = stage.shutdown_and_wait(0);
+    let found = stage.shutdown_sync(0);
     assert!(!stage.is_active(0), "X5: armed after its shut-down");
     assert!(stage.start(0, LATER).is_err(), "X5: armed after its shut-down");
     C::join(starter);
@@ -53,7 +53,7 @@ fn shutdown_against_start<C: Checker, L: Family + 'static>() {
     stage.arm(0, LATER);
     assert_eq!(stage.cancel(0), Cancel::Pending);
     let starter = stage.on(CPU1, |stage| _ = stage.start(0, LATER));
-    stage.shutdown_and_wait(0);
+    stage.shutdown_sync(0);
     assert!(!stage.is_active(0), "X5: armed after its shut-down");
     assert!(stage.start(0, LATER).is_err(), "X5: armed after its shut-down");
     C::join(starter);
@@ -77,7 +77,7 @@ fn moving_against_cancel<C: Checker, L: Family + 'static>() {
 fn moving_against_fire<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| _ = stage.fire(CPU0));
+    let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
     let mover = stage.on(CPU1, |stage| _ = stage.arm(0, LATER));
     C::join(handler);
     C::join(mover);
@@ -104,7 +104,7 @@ fn a_timer_never_overlaps_itself<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let run = |stage: &Stage<C, L>, cpu| {
-        stage.fire_with(cpu, |firing| {
+        stage.expire_with(cpu, |firing| {
             stage.enter(firing.task);
             C::yield_now();
             stage.leave(firing.task);
@@ -115,7 +115,7 @@ fn a_timer_never_overlaps_itself<C: Checker, L: Family + 'static>() {
     let second = stage.on(CPU1, move |stage| {
         stage.arm(0, NOW);
         run(stage, CPU1);
-        stage.shutdown_and_wait(0);
+        stage.shutdown_sync(0);
         assert!(!stage.is_inside(0), "X1: its callback still runs somewhere");
     });
     C::join(first);
@@ -130,7 +130,7 @@ fn a_restart_gives_way_to_a_start<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
-        stage.fire_with(CPU0, |_| Verdict::Restart(Window::new(LATER, LATER)));
+        stage.expire_with(CPU0, |_| Verdict::Restart(Window::new(LATER, LATER)));
     });
     let starter = stage.on(CPU1, |stage| _ = stage.arm(0, LATER));
     C::join(handler);
@@ -145,8 +145,8 @@ fn one_handler_at_a_time<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);
     stage.arm(1, NOW);
-    let other = stage.on(CPU1, |stage| _ = stage.fire(CPU0));
-    stage.fire(CPU0);
+    let other = stage.on(CPU1, |stage| _ = stage.expire(CPU0));
+    stage.expire(CPU0);
     C::join(other);
     assert_eq!(stage.fired(), 2);
     stage.settle();
@@ -156,19 +156,12 @@ fn one_handler_at_a_time<C: Checker, L: Family + 'static>() {
 fn arming_a_busy_handlers_base<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| _ = stage.fire(CPU0));
-    let starter = stage.on(CPU1, |stage| {
-        let (window, options) = (Window::new(LATER, LATER), pinned());
-        let timer = stage.places[1].timer();
-        stage.bases.start(timer, window, NOW, options).expect("a base");
-    });
+    let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
+    let starter = stage.on(CPU1, |stage| _ = stage.arm_on(CPU0, 1, LATER));
     C::join(handler);
     C::join(starter);
-    assert_eq!(stage.bases.platform().device(CPU0), stage.bases.view(CPU0).expect("a base").earliest);
+    let view = stage.bases.view(CPU0).expect("a base");
+    assert_eq!(stage.bases.platform().device(CPU0), view.earliest);
     stage.settle();
     stage.drain();
-}
-
-fn pinned() -> Options {
-    Options { pinned: Some(CPU0), ..Options::default() }
 }

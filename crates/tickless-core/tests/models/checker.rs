@@ -27,6 +27,8 @@ pub trait Checker: Sized + Send + Sync + 'static {
     type Word: Word;
     /// Mutual exclusion that the checker watches.
     type Lock<T: Send>: Lock<T>;
+    /// Where threads sleep.
+    type Parking: Parking;
     /// A thread that has been started.
     type Thread;
 
@@ -42,6 +44,16 @@ pub trait Checker: Sized + Send + Sync + 'static {
     fn here() -> CpuId;
     /// Takes the caller to a CPU.
     fn go_to(cpu: CpuId);
+}
+
+/// Where threads sleep until they are woken, as futex(2) has it.
+pub trait Parking: Send + Sync {
+    /// Nobody sleeps there.
+    fn new() -> Self;
+    /// Sleeps if `still` says so; whoever wakes comes before that is asked or after it sleeps.
+    fn park(&self, still: impl FnOnce() -> bool);
+    /// Wakes everybody who sleeps.
+    fn unpark(&self);
 }
 
 /// How far a model is explored.

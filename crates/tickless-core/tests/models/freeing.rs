@@ -20,7 +20,7 @@ fn memory_is_used_again_at_once<C: Checker, L: Family + 'static>() {
     stage.arm(0, NOW);
     hand_on(&stage, move |stage| {
         stage.arm(0, LATER);
-        assert_ne!(stage.shutdown_and_wait(0), Cancel::Idle, "it was pending");
+        assert_ne!(stage.shutdown_sync(0), Cancel::Idle, "it was pending");
     });
     assert_eq!((stage.fired(), stage.counts().cancelled), (1, 1));
     stage.settle();
@@ -33,8 +33,8 @@ fn memory_is_used_again_elsewhere<C: Checker, L: Family + 'static>() {
     hand_on(&stage, |stage| {
         C::go_to(CPU1);
         stage.arm(0, NOW);
-        stage.fire(CPU1);
-        assert_ne!(stage.shutdown_and_wait(0), Cancel::Pending, "it has fired");
+        stage.expire(CPU1);
+        assert_ne!(stage.shutdown_sync(0), Cancel::Pending, "it has fired");
     });
     assert_eq!((stage.fired(), stage.pending()), (2, 0));
     stage.settle();
@@ -48,7 +48,7 @@ fn hand_on<C: Checker, L: Family + 'static>(
     let handed = std::sync::Arc::new(C::Word::new(0));
     let over = std::sync::Arc::clone(&handed);
     let handler = stage.on(CPU0, move |stage| {
-        stage.fire_with(CPU0, |_| {
+        stage.expire_with(CPU0, |_| {
             stage.places[0].free_and_use_again(1);
             // Release: pairs with the Acquire below; the new owner sees a new timer.
             over.store(1, Ordering::Release);

@@ -10,32 +10,41 @@ mod activity;
 mod arming;
 mod cancelling;
 mod checker;
+mod deferring;
 mod freeing;
+mod offline;
 mod place;
 mod stage;
 mod under_loom;
 mod world;
 
-/// Makes two tests of each body, one for each family of timers.
+/// Makes two tests of each body, one for each family of timers; bodies with three threads are
+/// explored with one preemption less.
 macro_rules! models {
-    ($($body:ident),+ $(,)?) => {$(
+    (shallow $($body:ident),+ $(,)?) => {
+        $crate::models!(@ $crate::checker::Depth::usual().shallower(), $($body),+);
+    };
+    (@ $depth:expr, $($body:ident),+) => {$(
         mod $body {
-            use crate::checker::{Depth, explore};
-            use crate::under_loom::Loom;
+            use $crate::checker::explore;
+            use $crate::under_loom::Loom;
             use tickless_core::link::{QueueLink, WheelLink};
 
             #[test]
             fn ranged() {
                 let name = concat!(stringify!($body), ", ranged");
-                explore::<Loom>(name, Depth::usual(), super::$body::<Loom, QueueLink>);
+                explore::<Loom>(name, $depth, super::$body::<Loom, QueueLink>);
             }
 
             #[test]
             fn coarse() {
                 let name = concat!(stringify!($body), ", coarse");
-                explore::<Loom>(name, Depth::usual(), super::$body::<Loom, WheelLink>);
+                explore::<Loom>(name, $depth, super::$body::<Loom, WheelLink>);
             }
         }
     )+};
+    ($($body:ident),+ $(,)?) => {
+        $crate::models!(@ $crate::checker::Depth::usual(), $($body),+);
+    };
 }
 pub(crate) use models;

@@ -6,32 +6,41 @@ mod activity;
 mod arming;
 mod cancelling;
 mod checker;
+mod deferring;
 mod freeing;
+mod offline;
 mod place;
 mod stage;
 mod under_shuttle;
 mod world;
 
-/// Makes two tests of each body, one for each family of timers.
+/// Makes two tests of each body, one for each family of timers; bodies with three threads are
+/// explored with one preemption less.
 macro_rules! models {
-    ($($body:ident),+ $(,)?) => {$(
+    (shallow $($body:ident),+ $(,)?) => {
+        $crate::models!(@ $crate::checker::Depth::usual().shallower(), $($body),+);
+    };
+    (@ $depth:expr, $($body:ident),+) => {$(
         mod $body {
-            use crate::checker::{Depth, explore};
-            use crate::under_shuttle::Shuttle;
+            use $crate::checker::explore;
+            use $crate::under_shuttle::Shuttle;
             use tickless_core::link::{QueueLink, WheelLink};
 
             #[test]
             fn ranged() {
                 let name = concat!(stringify!($body), ", ranged");
-                explore::<Shuttle>(name, Depth::usual(), super::$body::<Shuttle, QueueLink>);
+                explore::<Shuttle>(name, $depth, super::$body::<Shuttle, QueueLink>);
             }
 
             #[test]
             fn coarse() {
                 let name = concat!(stringify!($body), ", coarse");
-                explore::<Shuttle>(name, Depth::usual(), super::$body::<Shuttle, WheelLink>);
+                explore::<Shuttle>(name, $depth, super::$body::<Shuttle, WheelLink>);
             }
         }
     )+};
+    ($($body:ident),+ $(,)?) => {
+        $crate::models!(@ $crate::checker::Depth::usual(), $($body),+);
+    };
 }
 pub(crate) use models;

@@ -5,11 +5,15 @@ use super::place::Place;
 use super::world::{CPUS, World};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use tickless_core::base::{BaseCounts, Bases, Family, Options, Settings, StartError, Started};
+use tickless_core::base::{
+    BaseCounts, Bases, Deferral, Family, FiresIn, Options, Settings, StartError, Started,
+};
 use tickless_core::cancel::Cancel;
+use tickless_core::deferred::Call;
 use tickless_core::expiry::{Expired, Firing, Verdict};
 use tickless_core::platform::{Lock, Ordering, Word};
 use tickless_core::queue::Window;
+use tickless_core::running::Runner;
 use tickless_core::time::{CpuId, Ns};
 
 /// Where timers are as a rule...
@@ -42,8 +46,18 @@ pub struct Stage<C: Checker, L: Family> {
 impl<C: Checker, L: Family + 'static> Stage<C, L> {
     /// A stage with so many timers, none of them armed.
     pub fn new(timers: usize) -> Arc<Self> {
+        Stage::with(timers, Settings::default())
+    }
+
+    /// The same, with an expiry thread to fire all timers.
+    pub fn deferring(timers: usize) -> Arc<Self> {
+        let settings = Settings { deferral: Deferral::OnExpiry, ..Settings::default() };
+        Stage::with(timers, settings)
+    }
+
+    pub fn with(timers: usize, settings: Settings) -> Arc<Self> {
         Arc::new(Stage {
-            bases: Bases::new(World::new(NOW), CPUS, Settings::default()),
+            bases: Bases::new(World::new(NOW), CPUS, settings),
             places: (0..timers).map(Place::new).collect(),
             wrote: (0..timers).map(|_| C::Word::new(0)).collect(),
             inside: (0..timers).map(|_| C::Lock::new(0)).collect(),
@@ -52,15 +66,33 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
     }
 
     /// Runs a part of the model on a CPU, beside the others.
-    pub fn on(self: &Arc<Self>, cpu: CpuId, part: impl FnOnce(&Self) + Send + 'static) -> C::Thread {
+    pub fn on(
+        self: &Arc<Self>,
+        cpu: CpuId,
+        part: impl FnOnce(&Self) + Send + 'static,
+    ) -> C::Thread {
         let stage = Arc::clone(self);
         C::spawn(cpu, move || part(&stage))
     }
 
     /// Arms a timer on the CPU that the caller is on.
     pub fn start(&self, timer: usize, at: Ns) -> Result<Started, StartError> {
-        let window = Window::new(at, at);
-        self.bases.start(self.places[timer].timer(), window, NOW, Options::default())
+        self.start_with(timer, at, None)
+    }
+
+    fn start_with(
+        &self,
+        timer: usize,
+        at: Ns,
+        pinned: Option<CpuId>,
+    ) -> Result<Started, StartError> {
+        let options = Options { pinned, fires_in: FiresIn::Thread, ..Options::default() };
+        self.bases.start(self.places[timer].timer(), Window::new(at, at), NOW, options)
+    }
+
+    /// Arms a timer that nobody shuts down, on this CPU's base.
+    pub fn arm_on(&self, cpu: CpuId, timer: usize, at: Ns) -> Started {
+        self.start_with(timer, at, Some(cpu)).expect("nobody shuts it down")
     }
 
     /// Arms a timer that nobody shuts down.
@@ -76,8 +108,12 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
         self.bases.shutdown(self.places[timer].timer())
     }
 
-    pub fn shutdown_and_wait(&self, timer: usize) -> Cancel {
-        self.bases.shutdown_and_wait(self.places[timer].timer())
+    pub fn cancel_sync(&self, timer: usize) -> Cancel {
+        self.bases.cancel_sync(self.places[timer].timer())
+    }
+
+    pub fn shutdown_sync(&self, timer: usize) -> Cancel {
+        self.bases.shutdown_sync(self.places[timer].timer())
     }
 
     pub fn is_active(&self, timer: usize) -> bool {
@@ -88,19 +124,42 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
         self.bases.is_running(self.places[timer].timer())
     }
 
+    /// A callback: counts, does what its model says, and leaves something behind at its end.
+    fn call(&self, task: usize, then: impl FnOnce() -> Verdict) -> Verdict {
+        self.fired.fetch_add(1, Ordering::Relaxed);
+        let verdict = then();
+        self.wrote[task].store(WRITTEN, Ordering::Relaxed);
+        verdict
+    }
+
     /// Handles an event of a CPU's device; callbacks say what becomes of their timers.
-    pub fn fire_with(&self, cpu: CpuId, mut then: impl FnMut(&Firing<World<C>>) -> Verdict) -> Expired {
-        self.bases.expire(cpu, |firing| {
-            self.fired.fetch_add(1, Ordering::Relaxed);
-            let verdict = then(firing);
-            self.wrote[firing.task].store(WRITTEN, Ordering::Relaxed);
-            verdict
-        })
+    pub fn expire_with(&self, cpu: CpuId, then: impl Fn(&Firing<World<C>>) -> Verdict) -> Expired {
+        self.bases.expire(cpu, |firing| self.call(firing.task, || then(firing)))
     }
 
     /// Handles an event of a CPU's device.
-    pub fn fire(&self, cpu: CpuId) -> Expired {
-        self.fire_with(cpu, |_| Verdict::Done)
+    pub fn expire(&self, cpu: CpuId) -> Expired {
+        self.expire_with(cpu, |_| Verdict::Done)
+    }
+
+    /// Handles an event of a CPU's device: collects. Who is called is not told yet.
+    pub fn collect(&self, cpu: CpuId) -> Call {
+        self.bases.collect(cpu, |firing| self.call(firing.task, || Verdict::Done)).call
+    }
+
+    /// An expiry thread fires what has been collected.
+    pub fn fire_with(
+        &self,
+        cpu: CpuId,
+        runner: Runner,
+        then: impl Fn(&Firing<World<C>>) -> Verdict,
+    ) -> u64 {
+        self.bases.fire(cpu, runner, |firing| self.call(firing.task, || then(firing)))
+    }
+
+    /// An expiry thread fires what has been collected.
+    pub fn fire(&self, cpu: CpuId, runner: Runner) -> u64 {
+        self.fire_with(cpu, runner, |_| Verdict::Done)
     }
 
     /// What a timer's callback left behind, as far as the caller can see it.
@@ -160,11 +219,20 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
         assert!((0..self.places.len()).all(|timer| !self.is_running(timer)));
     }
 
-    /// Everything that is pending when the threads have ended fires, wherever it is.
+    /// How many timers are pending on a base. Once the threads have ended.
+    pub fn pending_on(&self, cpu: CpuId) -> usize {
+        let view = self.bases.view(cpu).expect("a base");
+        view.coarse + view.ranged
+    }
+
+    /// Everything that is pending when the threads have ended fires when its device comes, wherever
+    /// it is.
     pub fn drain(&self) {
         self.bases.platform().set_time(END);
         for cpu in (0..CPUS).map(CpuId) {
-            self.fire(cpu);
+            let device = self.bases.platform().device(cpu);
+            assert!(self.pending_on(cpu) == 0 || device <= END, "R1: its device does not come");
+            self.expire(cpu);
         }
         self.settle();
         assert_eq!(self.pending(), 0, "D8: a timer is lost");

@@ -1,6 +1,6 @@
 //! Loom: every schedule up to so many preemptions, and every value that a load may return.
 
-use super::checker::{Checker, Depth};
+use super::checker::{Checker, Depth, Parking};
 use loom::sync::atomic::AtomicU64;
 use std::cell::Cell;
 use tickless_core::platform::{Lock, Ordering, Word};
@@ -29,6 +29,7 @@ impl Checker for Loom {
     const NAME: &'static str = "loom";
     type Word = LoomWord;
     type Lock<T: Send> = LoomLock<T>;
+    type Parking = LoomParking;
     type Thread = loom::thread::JoinHandle<()>;
 
     fn explore(depth: Depth, body: impl Fn() + Send + Sync + 'static) {
@@ -116,5 +117,27 @@ impl<T: Send> Lock<T> for LoomLock<T> {
 
     fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
         self.0.lock().expect("loom's mutex is not poisoned")
+    }
+}
+
+/// A mutex and a condition variable under loom.
+pub struct LoomParking(loom::sync::Mutex<()>, loom::sync::Condvar);
+
+impl Parking for LoomParking {
+    fn new() -> Self {
+        LoomParking(loom::sync::Mutex::new(()), loom::sync::Condvar::new())
+    }
+
+    fn park(&self, still: impl FnOnce() -> bool) {
+        let guard = self.0.lock().expect("loom's mutex is not poisoned");
+        if still() {
+            drop(self.1.wait(guard).expect("loom's mutex is not poisoned"));
+        }
+    }
+
+    fn unpark(&self) {
+        let guard = self.0.lock().expect("loom's mutex is not poisoned");
+        self.1.notify_all();
+        drop(guard);
     }
 }

@@ -1,6 +1,6 @@
 //! Shuttle: random schedules of sequentially consistent threads.
 
-use super::checker::{Checker, Depth};
+use super::checker::{Checker, Depth, Parking};
 use std::cell::Cell;
 use std::env;
 use std::sync::Arc;
@@ -31,6 +31,7 @@ impl Checker for Shuttle {
     const NAME: &'static str = "shuttle";
     type Word = ShuttleWord;
     type Lock<T: Send> = ShuttleLock<T>;
+    type Parking = ShuttleParking;
     type Thread = shuttle::thread::JoinHandle<()>;
 
     /// Half of the schedules switch at random, half at a few random points between threads of
@@ -109,5 +110,27 @@ impl<T: Send> Lock<T> for ShuttleLock<T> {
 
     fn lock(&self) -> shuttle::sync::MutexGuard<'_, T> {
         self.0.lock().expect("shuttle's mutex is not poisoned")
+    }
+}
+
+/// A mutex and a condition variable under shuttle.
+pub struct ShuttleParking(shuttle::sync::Mutex<()>, shuttle::sync::Condvar);
+
+impl Parking for ShuttleParking {
+    fn new() -> Self {
+        ShuttleParking(shuttle::sync::Mutex::new(()), shuttle::sync::Condvar::new())
+    }
+
+    fn park(&self, still: impl FnOnce() -> bool) {
+        let guard = self.0.lock().expect("shuttle's mutex is not poisoned");
+        if still() {
+            drop(self.1.wait(guard).expect("shuttle's mutex is not poisoned"));
+        }
+    }
+
+    fn unpark(&self) {
+        let guard = self.0.lock().expect("shuttle's mutex is not poisoned");
+        self.1.notify_all();
+        drop(guard);
     }
 }

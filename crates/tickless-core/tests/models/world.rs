@@ -3,10 +3,9 @@
 //! The clock and the devices are memory that no checker watches. The clock is only moved while
 //! one thread runs; the devices are only written until it does.
 
-use super::checker::Checker;
-use std::marker::PhantomData;
+use super::checker::{Checker, Parking};
 use std::sync::atomic::AtomicU64;
-use tickless_core::platform::{Ordering, Platform};
+use tickless_core::platform::{Ordering, Platform, Word};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
@@ -17,17 +16,17 @@ pub const CPUS: u16 = 2;
 const RELAXED: Ordering = Ordering::Relaxed;
 
 /// The world of one run of a model.
-pub struct World<C> {
+pub struct World<C: Checker> {
     clock: AtomicU64,
     devices: [AtomicU64; CPUS as usize],
-    checker: PhantomData<fn() -> C>,
+    parking: C::Parking,
 }
 
 impl<C: Checker> World<C> {
     /// A world whose clock shows this.
     pub fn new(now: Ns) -> Self {
         let devices = [(); CPUS as usize].map(|()| AtomicU64::new(Ns::NEVER.0));
-        World { clock: AtomicU64::new(now.0), devices, checker: PhantomData }
+        World { clock: AtomicU64::new(now.0), devices, parking: C::Parking::new() }
     }
 
     /// Moves the clock; only while one thread runs.
@@ -47,6 +46,9 @@ impl<C: Checker> Platform for World<C> {
     /// The timer's number in its model.
     type Task = usize;
 
+    /// Nobody spins, so that everybody who waits parks.
+    const SPINS: u32 = 0;
+
     fn now(&self) -> Ns {
         Ns(self.clock.load(RELAXED))
     }
@@ -64,5 +66,13 @@ impl<C: Checker> Platform for World<C> {
 
     fn relax(&self, _: u32) {
         C::yield_now();
+    }
+
+    fn park(&self, word: &C::Word, value: u64) {
+        self.parking.park(|| word.load(RELAXED) == value);
+    }
+
+    fn unpark(&self, _: &C::Word) {
+        self.parking.unpark();
     }
 }
