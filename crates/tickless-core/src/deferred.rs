@@ -252,13 +252,14 @@ impl<P: Platform> Bases<P> {
         let now = self.platform().now();
         // Acquire: pairs with the Release in `expect`; who sees an old value ticks again.
         let next = Ns(base.thread_next.load(Ordering::Acquire));
-        let mut state = match self.every_tick {
-            false if now < next => return Call::Nobody,
-            _ => base.state.lock(),
-        };
+        let every_tick = self.settings().deferral == Deferral::EveryTick;
+        if now < next && !every_tick {
+            return Call::Nobody;
+        }
+        let mut state = base.state.lock();
         if state.deferred.is_active() {
             if now < next { Call::Nobody } else { state.deferred.relieve(now) }
-        } else if self.every_tick || thread_next(&state.queues) <= now {
+        } else if every_tick || thread_next(&state.queues) <= now {
             state.queues.wheel.advance(now);
             state.deferred.call(now)
         } else {
