@@ -23,6 +23,8 @@ use tickless_core::time::CpuId;
 pub trait Checker: Sized + Send + Sync + 'static {
     /// Its name, for what is printed.
     const NAME: &'static str;
+    /// Are its schedules a sample, rather than all there are?
+    const IS_RANDOM: bool;
     /// An atomic word that the checker watches.
     type Word: Word;
     /// Mutual exclusion that the checker watches.
@@ -40,6 +42,8 @@ pub trait Checker: Sized + Send + Sync + 'static {
     fn join(thread: Self::Thread);
     /// Lets others go on: for every round of a loop that waits.
     fn yield_now();
+    /// A sequentially consistent fence.
+    fn fence();
     /// The CPU that the caller is on.
     fn here() -> CpuId;
     /// Takes the caller to a CPU.

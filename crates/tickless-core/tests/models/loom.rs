@@ -8,15 +8,22 @@
 
 mod activity;
 mod arming;
+mod biased_lock;
 mod cancelling;
 mod checker;
 mod deferring;
+mod diagram;
 mod freeing;
+mod last_running;
 mod offline;
 mod place;
 mod stage;
+mod temporary_heads;
 mod under_loom;
 mod world;
+
+/// The checker of this binary.
+pub(crate) type Checked = under_loom::Loom;
 
 /// Makes two tests of each body, one for each family of timers; bodies with three threads are
 /// explored with one preemption less.

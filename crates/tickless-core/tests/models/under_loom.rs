@@ -27,6 +27,7 @@ loom::thread_local! {
 
 impl Checker for Loom {
     const NAME: &'static str = "loom";
+    const IS_RANDOM: bool = false;
     type Word = LoomWord;
     type Lock<T: Send> = LoomLock<T>;
     type Parking = LoomParking;
@@ -52,6 +53,10 @@ impl Checker for Loom {
 
     fn yield_now() {
         loom::thread::yield_now();
+    }
+
+    fn fence() {
+        loom::sync::atomic::fence(Ordering::SeqCst);
     }
 
     fn here() -> CpuId {

@@ -29,6 +29,7 @@ fn seed() -> u64 {
 
 impl Checker for Shuttle {
     const NAME: &'static str = "shuttle";
+    const IS_RANDOM: bool = true;
     type Word = ShuttleWord;
     type Lock<T: Send> = ShuttleLock<T>;
     type Parking = ShuttleParking;
@@ -63,6 +64,10 @@ impl Checker for Shuttle {
 
     fn yield_now() {
         shuttle::thread::yield_now();
+    }
+
+    fn fence() {
+        shuttle::sync::atomic::fence(Ordering::SeqCst);
     }
 
     fn here() -> CpuId {
