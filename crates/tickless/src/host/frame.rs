@@ -20,7 +20,7 @@ pub struct Place {
     pub cpu: CpuId,
     /// Which of its runners.
     pub runner: Runner,
-    /// The timer's address, which is not followed either; 0 if that does not matter.
+    /// The timer's address, which is not followed either; 0 if it is no timer's.
     pub timer: usize,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn is_in_callback_of_timer(timer: usize) -> bool {
 pub(super) fn places() -> Vec<Place> {
     let mut places = Vec::new();
     any(|frame| {
-        places.push(Place { timer: 0, ..frame.place });
+        places.push(frame.place);
         false
     });
     places
@@ -101,7 +101,7 @@ pub(super) fn places() -> Vec<Place> {
 /// Has those who wait for the callbacks that this thread is in think again, if any do.
 pub(super) fn nudge_waiters(is_waited_for: impl Fn(Place) -> bool) {
     any(|frame| {
-        if is_waited_for(Place { timer: 0, ..frame.place }) {
+        if is_waited_for(frame.place) {
             // SAFETY: the set outlives its callback, whose frame this is.
             unsafe { &*frame.set }.nudge(frame.place.cpu);
         }

@@ -185,7 +185,8 @@ impl<L: Family> Owned<L> {
         if wait == Wait::Spinning {
             return Ok(());
         }
-        let place = Place::on(&*self.shared, cpu, runner);
+        let timer = self.node.addr().get();
+        let place = Place { timer, ..Place::on(&*self.shared, cpu, runner) };
         // The last entry goes before the next one comes: they are of one thread.
         drop(waiting.take());
         let (entered, circle) = waits::enter(Goal::Callback(place));
