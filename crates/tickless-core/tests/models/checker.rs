@@ -73,7 +73,7 @@ impl Depth {
     /// For most models: what is usual, or deep, as the environment says.
     pub fn usual() -> Depth {
         match env::var("TICKLESS_MODELS").as_deref() {
-            Ok("deep") => Depth { preemptions: 3, schedules: 20_000 },
+            Ok("deep") => Depth { preemptions: 3, schedules: 4_000 },
             _ => Depth { preemptions: 2, schedules: 500 },
         }
     }
