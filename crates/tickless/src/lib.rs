@@ -30,6 +30,7 @@
 //! that owns its own timer keeps itself alive until it drops it.
 
 mod builder;
+pub mod clock;
 mod fired;
 mod host;
 mod hrtimer;
