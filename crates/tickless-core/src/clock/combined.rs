@@ -162,8 +162,9 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         // Acquire: pairs with the Release in `renew`. Who sees a new value here sees its
         // holder's lock below, so a word published before it is no candidate any more.
         let near = if self.is_wide() { self.near.0.load(Ordering::Acquire) } else { 0 };
-        // Acquire, here and in `wait`: pairs with the Release in `publish`.
-        let arrived = State(self.word.0.load(Ordering::Acquire));
+        // Relaxed: nothing is taken from this word. Whoever takes a value or the lock later
+        // reads the word again, with Acquire.
+        let arrived = State(self.word.0.load(Ordering::Relaxed));
         match self.try_once(arrived) {
             Ok(value) => value,
             Err(seen) => self.wait(near, arrived, seen),
@@ -182,7 +183,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     /// Turns the word from `seen` to `held` and then reads and publishes as its holder.
     #[inline]
     fn try_hold(&self, seen: State, held: State) -> Result<u64, State> {
-        // Acquire: pairs with the Release in `publish`. The device is read after the last
+        // Acquire, both: pairs with the Release in `publish`. The device is read after the last
         // holder has read it, and the failure's word may be one to take.
         let order = (Ordering::Acquire, Ordering::Acquire);
         match self.word.0.compare_exchange(seen.0, held.0, order.0, order.1) {
@@ -235,7 +236,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
                     Ok(value) => return value,
                     Err(newer) => {
                         near = newer;
-                        arrived = State(self.word.0.load(Ordering::Acquire));
+                        arrived = State(self.word.0.load(Ordering::Relaxed));
                         seen = arrived;
                         continue;
                     }
@@ -249,6 +250,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
             } else {
                 self.relax.relax(round);
                 round = round.saturating_add(1);
+                // Acquire: pairs with the Release in `publish`; this is a word to take.
                 Err(State(self.word.0.load(Ordering::Acquire)))
             };
             match tried {
@@ -264,6 +266,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         if !self.is_wide() {
             return Ok(seen.value());
         }
+        // Acquire: pairs with the Release in `renew`, if the reader begins again with this.
         let now = self.near.0.load(Ordering::Acquire);
         if now != near {
             return Err(now);
@@ -365,5 +368,100 @@ impl<W: Word> Drop for UnlockOnPanic<'_, W> {
         let (held, free) = (self.held.0, self.held.0 & !State::LOCKED);
         // It fails if somebody has taken over, and then the lock is theirs.
         let _ = self.word.compare_exchange(held, free, Ordering::Release, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicU64;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// Shows what it is told to, and panics at zero.
+    struct Told {
+        shows: AtomicU64,
+        width: Width,
+        readings: AtomicU64,
+    }
+
+    impl Counter for &Told {
+        fn read(&self) -> u64 {
+            self.readings.fetch_add(1, Ordering::Relaxed);
+            let shows = self.shows.load(Ordering::Relaxed);
+            assert!(shows != 0, "a counter's panic");
+            shows
+        }
+
+        fn width(&self) -> Width {
+            self.width
+        }
+
+        fn frequency(&self) -> Hertz {
+            Hertz::NANOSECONDS
+        }
+
+        fn rating(&self) -> Rating {
+            Rating::SLOW
+        }
+
+        fn name(&self) -> &str {
+            "told"
+        }
+    }
+
+    fn told(width: Width) -> Told {
+        Told { shows: AtomicU64::new(1), width, readings: AtomicU64::new(0) }
+    }
+
+    fn relax(_: u32) {
+        unreachable!("nobody else reads")
+    }
+
+    type Alone<'a> = Combined<AtomicU64, &'a Told, fn(u32)>;
+
+    /// Goal: C1, C4: alone, each read is one device read, whatever the counter does, through
+    /// every sequence number; the last bits of a wide one are kept, and it may be set to and fro.
+    #[test]
+    fn alone_every_read_reads_the_device() {
+        for width in [Width::bits(32), Width::bits(56), Width::bits(57), Width::FULL] {
+            let told = told(width);
+            let counter: Alone<'_> = Combined::new(&told, relax);
+            let mut readings = 1;
+            for value in [7, 7, 8, width.mask(), width.mask() - 1, 3, width.mask() / 2, 1] {
+                told.shows.store(value, Ordering::Relaxed);
+                for _ in 0..40 {
+                    assert_eq!(counter.read(), value);
+                    let state = State(counter.word.0.load(Ordering::Relaxed));
+                    let near = counter.near.0.load(Ordering::Relaxed);
+                    assert_eq!(counter.full(near, state), Ok(value), "{width:?}");
+                    readings += 1;
+                }
+            }
+            assert_eq!(told.readings.load(Ordering::Relaxed), readings);
+        }
+    }
+
+    /// Goal: a counter that panics leaves the lock free and publishes nothing.
+    #[test]
+    fn a_panic_gives_the_lock_back() {
+        let told = told(Width::FULL);
+        let counter: Alone<'_> = Combined::new(&told, relax);
+        let before = State(counter.word.0.load(Ordering::Relaxed));
+        told.shows.store(0, Ordering::Relaxed);
+        assert!(catch_unwind(AssertUnwindSafe(|| counter.read())).is_err());
+        assert_eq!(State(counter.word.0.load(Ordering::Relaxed)), before);
+        told.shows.store(9, Ordering::Relaxed);
+        assert_eq!((counter.read(), counter.read_directly()), (9, 9));
+    }
+
+    #[test]
+    fn direct_reads_leave_the_word_alone() {
+        let told = told(Width::FULL);
+        let counter: Alone<'_> = Combined::new(&told, relax as fn(u32));
+        let counter = counter.with_policy(ReadPolicy::Direct);
+        let before = counter.word.0.load(Ordering::Relaxed);
+        told.shows.store(9, Ordering::Relaxed);
+        assert_eq!((counter.read(), counter.policy()), (9, ReadPolicy::Direct));
+        assert_eq!(counter.word.0.load(Ordering::Relaxed), before);
     }
 }

@@ -8,11 +8,12 @@
 //! - C7 No time is lost as long as [`tick`](Timekeeper::tick) is called at least once in
 //!   [`max_idle`](Timekeeper::max_idle).
 //! - C8 Monotonic time never goes back, for any thread and across threads that are ordered by
-//!   happens-before: not when the source changes, not while the watchdog acts. What it takes
-//!   for granted is that the source in use does not go back behind the last tick; where it
-//!   does, time stands still at that tick.
+//!   happens-before: not when the source changes, not while the watchdog acts. That is as long
+//!   as the source in use does not go back; one that may belongs behind a
+//!   [ratchet](super::ratchet). Without one, time goes back to the last tick at most.
 //! - C9 [`watch`](Timekeeper::watch) compares the sources, and when the one in use is bad goes
-//!   over to the best that remains, and says so.
+//!   over to the best that remains, and says so. What the bad one has lost since it was last
+//!   known to be good is made good by the reference; what it has gained stays, and is told.
 //! - H5 Monotonic time stands still over a suspend, boottime goes on; realtime may be set, and
 //!   who waits for realtime learns of it by [`Face::steps`].
 //!
@@ -20,7 +21,8 @@
 //!
 //! The counters never change. The line is written by the timekeeper, which is not shared. The
 //! two offsets are single words: boottime is monotonic time plus one, realtime plus the other,
-//! so a reader that sees an offset change sees a clock that is as old or as new as the step.
+//! so a reader has a clock from before the step or from after it, and who has seen the number of
+//! steps go up has one from after it.
 
 use super::Relax;
 use super::counter::{Counter, max_idle};
@@ -45,7 +47,7 @@ pub struct Face<W, C, R> {
     slept: W,
     /// Realtime minus monotonic, wrapping.
     wall: W,
-    /// How often realtime was set, and the machine slept.
+    /// How often realtime was set, and the machine slept. Written after the offsets.
     steps: W,
 }
 
@@ -68,20 +70,20 @@ impl<W: Word, C: Counter, R: Relax> Face<W, C, R> {
     #[inline]
     pub fn boottime(&self) -> Ns {
         let monotonic = self.monotonic();
-        // Acquire, here and in `realtime`: pairs with the Release of whoever stepped it.
-        monotonic.after(Ns(self.slept.load(Ordering::Acquire)))
+        monotonic.after(Ns(self.slept.load(Ordering::Relaxed)))
     }
 
     /// The time of day, in nanoseconds since the epoch that was set.
     #[inline]
     pub fn realtime(&self) -> Ns {
         let monotonic = self.monotonic();
-        Ns(monotonic.0.wrapping_add(self.wall.load(Ordering::Acquire)))
+        Ns(monotonic.0.wrapping_add(self.wall.load(Ordering::Relaxed)))
     }
 
     /// Goes up whenever realtime was set or the machine has slept: a timer that waits for
     /// realtime or boottime must then be looked at anew (H5).
     pub fn steps(&self) -> u64 {
+        // Acquire: pairs with the Release in `stepped`.
         self.steps.load(Ordering::Acquire)
     }
 
@@ -115,8 +117,17 @@ pub struct Timekeeper<W, C, R> {
     sources: Sources,
     reference: SourceId,
     looks: Vec<Option<Look>>,
+    /// The last moment at which the counter in use was known to be good.
+    anchor: Option<Anchor>,
     tolerance: Tolerance,
     counts: WatchCounts,
+}
+
+/// What time it was when the reference stood there.
+#[derive(Clone, Copy, Debug)]
+struct Anchor {
+    reference: u64,
+    time: Ns,
 }
 
 /// There is nothing to keep time with: give it a counter, if only a slow one.
@@ -151,8 +162,19 @@ pub struct Report {
     pub bad: SourceId,
     /// What is wrong with it.
     pub fault: Fault,
-    /// What is in use now, if the bad one was.
-    pub now_in_use: Option<SourceId>,
+    /// What became of the time, if the bad one was in use.
+    pub change: Option<Change>,
+}
+
+/// How time went on when the counter in use was found to be bad.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// The counter in use now: the best that remains, or the bad one if there is no other.
+    pub to: SourceId,
+    /// What the bad counter had lost by the reference, up to now; time made a step ahead by it.
+    pub made_good: Ns,
+    /// What it had gained by the reference. Time cannot go back, so it stays ahead by that.
+    pub ahead: Ns,
 }
 
 impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
@@ -174,6 +196,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         Ok(Timekeeper {
             reference: sources.best_besides(best).unwrap_or(best),
             looks: sources.ids().map(|_| None).collect(),
+            anchor: None,
             sources,
             face: Arc::new(face),
             tolerance: Tolerance::USUAL,
@@ -230,8 +253,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     /// Sets realtime. Monotonic time and boottime do not notice.
     pub fn set_realtime(&mut self, realtime: Ns) {
         let wall = realtime.0.wrapping_sub(self.face.monotonic().0);
-        // Release, here and in `resume`: pairs with the Acquire of the readers.
-        self.face.wall.store(wall, Ordering::Release);
+        self.face.wall.store(wall, Ordering::Relaxed);
         self.stepped();
     }
 
@@ -251,10 +273,10 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         });
         let total = self.face.slept.load(Ordering::Relaxed).saturating_add(slept.0);
         let wall = self.face.wall.load(Ordering::Relaxed).wrapping_add(slept.0);
-        self.face.slept.store(total, Ordering::Release);
-        self.face.wall.store(wall, Ordering::Release);
+        self.face.slept.store(total, Ordering::Relaxed);
+        self.face.wall.store(wall, Ordering::Relaxed);
         self.stepped();
-        self.looks.fill(None);
+        self.forget_looks();
     }
 
     fn stepped(&mut self) {
@@ -274,11 +296,14 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
             .into_iter()
             .filter_map(|id| Some((id, self.look_at(id)?)))
             .collect();
+        // If one counter agrees with the reference, nobody has slept.
+        let is_prompt = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Good);
         let mut blamed: Vec<(SourceId, Fault)> = Vec::new();
         match blame_of_reference(&verdicts) {
             Some(fault) => blamed.push((self.reference, fault)),
             None => blamed.extend(verdicts.iter().filter_map(|(id, verdict)| match verdict {
                 Verdict::Bad(fault) => Some((*id, *fault)),
+                Verdict::TooLate(fault) if is_prompt => Some((*id, *fault)),
                 _ => None,
             })),
         }
@@ -290,30 +315,51 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     pub fn blame(&mut self, id: SourceId, fault: Fault) -> Report {
         self.counts.bad += 1;
         self.sources.blame(id, fault);
-        let in_use = self.face.source();
-        let now_in_use = (id == in_use).then(|| self.switch_to_best(in_use));
-        if id == self.reference || now_in_use == Some(self.reference) {
-            let used = self.face.source();
-            self.reference = self.sources.best_besides(used).unwrap_or(used);
-            self.looks.fill(None);
+        if id == self.reference {
+            // What it says of the others is worth nothing.
+            self.anchor = None;
         }
-        Report { bad: id, fault, now_in_use }
+        let change = (id == self.face.source()).then(|| self.switch_to_best(id));
+        let used = self.face.source();
+        if id == self.reference || change.is_some_and(|change| change.to == self.reference) {
+            self.reference = self.sources.best_besides(used).unwrap_or(used);
+            self.forget_looks();
+        }
+        Report { bad: id, fault, change }
+    }
+
+    fn forget_looks(&mut self) {
+        self.looks.fill(None);
+        self.anchor = None;
     }
 
     /// Goes over to the best counter that remains; stays where it is if none does.
-    fn switch_to_best(&mut self, in_use: SourceId) -> SourceId {
-        let Some(best) = self.sources.best() else {
-            return in_use;
+    fn switch_to_best(&mut self, in_use: SourceId) -> Change {
+        let mut change = Change { to: in_use, made_good: Ns::ZERO, ahead: Ns::ZERO };
+        let best = self.sources.best().and_then(|best| Some((best, self.counter(best)?)));
+        let Some((best, counter)) = best else {
+            return change;
         };
-        let Some(counter) = self.counter(best) else {
-            return in_use;
-        };
+        change.to = best;
         self.face.line.redraw(|old| {
             // Readers may have seen all that the old counter shows by now (C8).
-            let start = old.at(self.face.read(old.source));
+            let shown = old.at(self.face.read(old.source));
+            if let Some(right) = self.time_by_reference() {
+                change.made_good = right.since(shown.ns);
+                change.ahead = shown.ns.since(right);
+            }
+            let start = shown.max(Point::at(shown.ns.after(change.made_good)));
             Segment::over(best, counter, counter.read(), start)
         });
-        best
+        self.anchor = None;
+        change
+    }
+
+    /// What time it should be, by the reference alone since the last good look.
+    fn time_by_reference(&self) -> Option<Ns> {
+        let (anchor, reference) = (self.anchor?, self.counter(self.reference)?);
+        let Scale { width, slope } = Scale::of(reference);
+        Some(anchor.time.after(slope.ns(width.elapsed(anchor.reference, reference.read()))))
     }
 
     /// Compares one counter with the reference; `None` while there is nothing to say.
@@ -325,19 +371,26 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         };
         let scales = (Scale::of(counter), Scale::of(reference));
         let last = self.looks.get_mut(id.index())?;
-        let Some(from) = *last else {
-            *last = Some(look);
-            return None;
-        };
-        let verdict = judge(from, look, scales.0, scales.1, &self.tolerance);
+        let verdict = last.map(|from| judge(from, look, scales.0, scales.1, &self.tolerance));
         match verdict {
-            Verdict::TooSoon => return None,
-            Verdict::Good => self.counts.good += 1,
-            Verdict::TooLate => self.counts.late += 1,
-            Verdict::Bad(_) | Verdict::BadReference(_) => {}
+            Some(Verdict::TooSoon) => return None,
+            Some(Verdict::Good) => self.counts.good += 1,
+            Some(Verdict::TooLate(_)) => self.counts.late += 1,
+            None | Some(Verdict::Bad(_) | Verdict::BadReference(_)) => {}
         }
         *last = Some(look);
-        Some(verdict)
+        if matches!(verdict, None | Some(Verdict::Good)) {
+            self.drop_anchor(id, look);
+        }
+        verdict
+    }
+
+    fn drop_anchor(&mut self, id: SourceId, look: Look) {
+        let segment = self.face.line.try_segment().filter(|segment| segment.source == id);
+        if let Some(segment) = segment {
+            let time = segment.at(look.count).ns;
+            self.anchor = Some(Anchor { reference: look.reference, time });
+        }
     }
 
     fn counter(&self, id: SourceId) -> Option<&C> {

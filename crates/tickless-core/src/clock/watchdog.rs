@@ -119,8 +119,9 @@ pub enum Verdict {
     Good,
     /// The looks are too near to each other; keep the earlier one.
     TooSoon,
-    /// The looks are so far apart that nothing can be said; go on from the later one.
-    TooLate,
+    /// The looks seem to be so far apart that nothing can be said; go on from the later one.
+    /// If another counter knows that they are not, the fault stands.
+    TooLate(Fault),
     /// The counter is bad.
     Bad(Fault),
     /// The reference is.
@@ -173,15 +174,14 @@ fn compare(
     if apart <= allowed {
         return Verdict::Good;
     }
+    let fault = if ours > theirs { Fault::Fast(Ns(apart)) } else { Fault::Slow(Ns(apart)) };
     // The shorter of the two may have wrapped: then they are apart by whole wraps.
     let beyond = apart % wrap.max(1);
-    if apart >= wrap / 2 && beyond.min(wrap - beyond) <= allowed {
-        return Verdict::TooLate;
+    let fits_wraps = apart >= wrap / 2 && beyond.min(wrap - beyond) <= allowed;
+    if fits_wraps || allowed >= wrap / 4 {
+        return Verdict::TooLate(fault);
     }
-    if allowed >= wrap / 4 {
-        return Verdict::TooLate;
-    }
-    Verdict::Bad(if ours > theirs { Fault::Fast(Ns(apart)) } else { Fault::Slow(Ns(apart)) })
+    Verdict::Bad(fault)
 }
 
 #[cfg(test)]
@@ -213,7 +213,7 @@ mod tests {
         }
         assert_eq!(verdict(0.01, 0.01), Verdict::TooSoon);
         for seconds in [300.5, 1000.0, 7200.0, 86_400.0, 1e6] {
-            assert_eq!(verdict(seconds, seconds), Verdict::TooLate, "{seconds}");
+            assert!(matches!(verdict(seconds, seconds), Verdict::TooLate(_)), "{seconds}");
         }
     }
 
