@@ -51,7 +51,7 @@ impl Counter for Virtual {
         let mut now = self.truth.fetch_add(self.takes, RELAXED) + self.takes;
         let readings = self.readings.fetch_add(1, RELAXED);
         if let Some((every, length)) = self.disturbed
-            && readings % every == 0
+            && readings.is_multiple_of(every)
         {
             now = self.truth.fetch_add(length, RELAXED) + length;
         }
@@ -88,12 +88,13 @@ const ILL_FROM: u64 = START + 5 * SECOND + 123 * MS;
 /// The one that falls ill is behind a ratchet, since it may go back.
 type Held = Box<dyn Counter>;
 type Keeper = Timekeeper<AtomicU64, Held, fn(u32)>;
+type SharedFace = Arc<Face<AtomicU64, Held, fn(u32)>>;
 
 /// A machine, whoever reads its time, and what its watchdog had to say.
 struct Machine {
     truth: Arc<AtomicU64>,
     keeper: Keeper,
-    face: Arc<Face<AtomicU64, Held, fn(u32)>>,
+    face: SharedFace,
     last: Ns,
     reports: Vec<Report>,
     /// How far time was behind and ahead of the truth at most.

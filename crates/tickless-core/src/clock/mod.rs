@@ -14,10 +14,10 @@
 //! | `timekeeper` | monotonic, boottime and realtime, over the best counter | C7-C9, H5 |
 //! | `skew` | do two CPUs read the same counter alike? | C8 |
 //!
-//! `line`, `combined`, `ratchet`, `timekeeper` and `skew` are generic over [`Word`](crate::platform::Word),
-//! so that the host, the model checkers and a simulated machine run the same code; everything
-//! else knows neither words nor threads. Nothing here reads a clock of its own accord: counters
-//! are passed in.
+//! `line`, `combined`, `ratchet`, `timekeeper` and `skew` are generic over
+//! [`Word`](crate::platform::Word), so that the host, the model checkers and a simulated machine
+//! run the same code; everything else knows neither words nor threads. Nothing here reads a
+//! clock of its own accord: counters are passed in.
 
 pub mod combined;
 pub mod counter;
