@@ -7,6 +7,7 @@
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
+//! | `expirer` | expiry threads, for timers whose expiry is deferred |
 //! | `fork` | telling the child of a fork from its parent |
 //! | `frame` | which callbacks the calling thread is in |
 //! | `hardware` | counters for programs: the TSC, system clocks, PTP clocks |
@@ -14,12 +15,15 @@
 //! | `membarrier` | a barrier on every running thread |
 //! | `orphans` | timers that were dropped while their callback ran |
 //! | `owned` | a timer with its callback in one allocation |
+//! | `parking` | sleeping until a word changes |
+//! | `waits` | who waits for whom, which tells a wait from a deadlock |
 
 pub(crate) mod arena;
 pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;
 pub(crate) mod driver;
+pub(crate) mod expirer;
 pub(crate) mod fork;
 pub(crate) mod frame;
 pub(crate) mod hardware;
@@ -27,6 +31,8 @@ pub(crate) mod lock;
 mod membarrier;
 pub(crate) mod orphans;
 pub(crate) mod owned;
+mod parking;
+pub(crate) mod waits;
 
 use clock::HostClock;
 use core::sync::atomic::AtomicU64;
@@ -79,5 +85,13 @@ impl Platform for Host {
 
     fn relax(&self, round: u32) {
         lock::relax(round);
+    }
+
+    fn park(&self, word: &AtomicU64, value: u64) {
+        parking::park(word, value);
+    }
+
+    fn unpark(&self, word: &AtomicU64) {
+        parking::unpark(word);
     }
 }
