@@ -31,6 +31,7 @@
 
 mod builder;
 mod cancel_error;
+pub mod clock;
 mod fired;
 mod guarded;
 mod host;
