@@ -22,6 +22,8 @@ pub mod local;
 #[forbid(unsafe_code)]
 pub mod periodic;
 #[forbid(unsafe_code)]
+pub mod phase;
+#[forbid(unsafe_code)]
 pub mod platform;
 #[forbid(unsafe_code)]
 pub mod queue;
