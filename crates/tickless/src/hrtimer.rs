@@ -3,6 +3,7 @@
 use crate::Timers;
 use crate::fired::Fired;
 use crate::host::owned::Owned;
+use crate::timers::Shared;
 use std::time::Duration;
 use tickless_core::base::{Options, StartError, Started};
 use tickless_core::cancel::Cancel;
@@ -92,7 +93,7 @@ impl HrTimer {
         self.timer.start(window, now, options)
     }
 
-    pub(crate) fn now(&self) -> Ns {
-        self.timer.shared().now()
+    pub(crate) fn shared(&self) -> &Shared {
+        self.timer.shared()
     }
 }

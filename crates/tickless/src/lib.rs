@@ -48,6 +48,7 @@ pub use stats::{BaseStats, Stats};
 pub use tickless_core::base::{BaseCounts, StartError, Started};
 pub use tickless_core::cancel::Cancel;
 pub use tickless_core::local::{Key, LocalError, LocalTimers};
+pub use tickless_core::phase::{CircleView, Phase, PhaseError};
 pub use tickless_core::queue::Window;
 pub use tickless_core::rearm::{DeviceCounts, Policy};
 pub use tickless_core::tick::{Tick, TickError};

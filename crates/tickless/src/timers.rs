@@ -15,8 +15,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tickless_core::base::Bases;
 use tickless_core::expiry::Expired;
+use tickless_core::phase::{CircleView, Phases};
 use tickless_core::time::{CpuId, Ns};
 
 /// All timers of a program, or as many separate sets as it likes. Cheap to clone.
@@ -48,6 +50,9 @@ pub(crate) struct Shared {
     handles: AtomicUsize,
     threads: Mutex<Vec<JoinHandle<()>>>,
     stop: AtomicBool,
+    /// Who sits where among the periodic timers that have a phase. A lock for starting and
+    /// stopping them; no expiry takes it.
+    phases: Mutex<Phases>,
     /// Where its drivers run; `None` if it has none and can do without.
     process: Option<Process>,
     on_panic: Option<Arc<PanicReporter>>,
@@ -93,6 +98,7 @@ impl Timers {
             handles: AtomicUsize::new(1),
             threads: Mutex::default(),
             stop: AtomicBool::new(false),
+            phases: Mutex::new(Phases::new()),
             process,
             on_panic: settings.on_panic.clone(),
         });
@@ -136,6 +142,13 @@ impl Timers {
     /// Where [`now`](Timers::now) comes from.
     pub fn clock_source(&self) -> ClockSource {
         self.shared.bases.platform().clock.source()
+    }
+
+    /// How the running timers of one period that have a [`Phase`](crate::Phase) are spread;
+    /// `None` if there are none. Takes a lock, O(log n).
+    pub fn phases_of(&self, period: Duration) -> Option<CircleView> {
+        let is_left_behind = self.shared.is_left_behind();
+        (!is_left_behind).then(|| self.shared.phases().view(Ns::from_duration(period)))?
     }
 
     /// What has happened so far. Takes each base's lock once. No bases in a child.
@@ -236,6 +249,12 @@ impl Drop for Handle {
 }
 
 impl Shared {
+    /// Who sits where. Not to be asked for in a child that was left behind: the lock may have
+    /// been held when the process forked.
+    pub(crate) fn phases(&self) -> MutexGuard<'_, Phases> {
+        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
