@@ -8,6 +8,8 @@ extern crate std;
 pub mod link;
 
 #[forbid(unsafe_code)]
+pub mod bandwidth;
+#[forbid(unsafe_code)]
 pub mod base;
 #[forbid(unsafe_code)]
 pub mod cancel;

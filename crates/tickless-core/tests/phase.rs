@@ -267,6 +267,14 @@ fn random_is_reproducible() {
     };
     assert_eq!(phases(1), phases(1));
     assert_ne!(phases(1), phases(2));
+    let mut again = Phases::new();
+    let alone = [(); 2].map(|()| {
+        let seat = again.take(PERIOD, Phase::Random(1)).unwrap();
+        let phase = seat.phase();
+        again.leave(seat);
+        phase
+    });
+    assert_eq!(alone, [phases(1)[0]; 2], "an empty circle is forgotten");
     let mut tenths = BTreeMap::<u64, u32>::new();
     phases(1).iter().for_each(|phase| *tenths.entry(phase.0 / 10_000_000).or_default() += 1);
     assert!(tenths.len() == 10 && tenths.values().all(|&count| count < 25), "{tenths:?}");
