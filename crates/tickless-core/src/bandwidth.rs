@@ -11,7 +11,7 @@
 //! - Every unit is accounted for, always: `refilled = used + expired + held`, where `held` is what
 //!   is in the pool and with the members. Who charges more than it has owes the difference, and
 //!   pays it out of the next slice; who leaves in debt leaves the debt to the pool.
-//! - At most `quota + burst` are held at any time. So in N periods no more is used than
+//! - At most `quota + burst` are held at any time, but for refunds that members keep. So in N periods no more is used than
 //!   `(N + 1) x quota + burst` and what members owe at the end.
 //! - First come, first served: whoever asks while others wait, waits behind them.
 //! - After a refill members are let go in batches ([`Release`]), not as a herd, and only as many
@@ -244,6 +244,16 @@ impl Group {
         self.counts.used += u128::from(used);
     }
 
+    /// A member has not used what it charged after all. What there is no room for any more
+    /// expires when it comes back to the pool.
+    pub fn refund(&mut self, id: MemberId, unused: u64) {
+        let Some(slot) = self.slot(id) else { return };
+        slot.balance += i128::from(unused);
+        self.lent += i128::from(unused);
+        self.counts.used -= u128::from(unused).min(self.counts.used);
+        self.expire_excess();
+    }
+
     /// A member asks for at least `want`, at least 1, and is given a slice if that is more. If
     /// it must wait it lines up; asking again while it waits changes nothing.
     pub fn ask(&mut self, id: MemberId, want: u64, now: Ns) -> Result<Grant, AskError> {
@@ -296,6 +306,7 @@ impl Group {
         slot.balance -= back;
         self.lent -= back;
         self.pool += back;
+        self.expire_excess();
     }
 
     /// A member leaves, waiting or not: what it has goes back to the pool, or what it owes is
@@ -307,9 +318,11 @@ impl Group {
             Slot { generation: slot.generation.wrapping_add(1), balance: 0, state: State::Free };
         self.lent -= balance;
         self.pool += balance;
+        self.expire_excess();
         self.free.push(id.place);
         if matches!(state, State::Waiting { .. }) {
-            self.forget_waiting();
+            self.stale += 1;
+            self.sweep();
         }
     }
 
@@ -343,6 +356,7 @@ impl Group {
         let (id, want, since) = self.first_waiting()?;
         self.lend(id, want)?;
         self.waiting.pop_front();
+        self.sweep();
         if let Some(slot) = self.slot(id) {
             slot.state = State::Running;
         }
@@ -400,11 +414,16 @@ impl Group {
             self.next = Ns(self.next.0 - self.period().0);
             self.kept_in_row = 0;
             self.counts.relaxed += 1;
-            // Half the quota has half the room; members keep what they have.
-            let over = (self.held() - self.capacity()).clamp(0, self.pool.max(0));
-            self.pool -= over;
-            self.counts.expired += over.unsigned_abs();
+            self.expire_excess();
         }
+    }
+
+    /// Takes out of the pool what there is no room for, after a refund, or since half the quota
+    /// has half the room; members keep what they have.
+    fn expire_excess(&mut self) {
+        let over = (self.held() - self.capacity()).clamp(0, self.pool.max(0));
+        self.pool -= over;
+        self.counts.expired += over.unsigned_abs();
     }
 
     /// Gives a member what the pool has, up to a slice or what it wants. What it then has, if
@@ -432,10 +451,10 @@ impl Group {
         }
     }
 
-    /// One of those in line has left. Those that have are swept out when they are the most.
-    fn forget_waiting(&mut self) {
-        self.stale += 1;
-        if self.stale * 2 > self.waiting.len() {
+    /// Sweeps those that have left out of the line when they are the most of it: each of them
+    /// pays for itself and one other.
+    fn sweep(&mut self) {
+        if self.stale > self.waiting() {
             let members = &self.members;
             self.waiting.retain(|id| members[id.place as usize].generation == id.generation);
             self.stale = 0;

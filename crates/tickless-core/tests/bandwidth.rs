@@ -72,7 +72,16 @@ impl Twin {
         true
     }
 
-    /// One unit after the other, unless that takes too long.
+    fn expire_excess(&mut self) {
+        let capacity =
+            (i128::from(self.settings.quota) << self.doubled) + i128::from(self.settings.burst);
+        while self.held() > capacity && self.pool > 0 {
+            self.pool -= 1;
+            self.expired += 1;
+        }
+    }
+
+    /// One unit after the other.
     fn lend(&mut self, who: usize, want: u64) -> bool {
         let fill = i128::from(want.max(self.settings.slice));
         let balance = self.members.get_mut(&who).unwrap();
@@ -159,7 +168,7 @@ fn histories_account_for_every_unit() {
         let pace = settings.period.0 * random.pick(&[1, 1, 9]);
         for _ in 0..if cfg!(miri) { 60 } else { 600 } {
             let of_members = random.below(members.len().max(1) as u64) as usize;
-            match random.below(12) {
+            match random.below(13) {
                 0 if members.len() < 12 => {
                     members.push((group.join(), joined));
                     twin.members.insert(joined, 0);
@@ -170,6 +179,7 @@ fn histories_account_for_every_unit() {
                     group.leave(id);
                     assert_eq!(group.ask(id, 1, Ns(now)), Err(AskError::Left));
                     twin.pool += twin.members.remove(&who).unwrap();
+                    twin.expire_excess();
                     twin.line.retain(|waits| waits.0 != who);
                 }
                 2 if !members.is_empty() => {
@@ -178,6 +188,7 @@ fn histories_account_for_every_unit() {
                     let back = (twin.members[&who] - i128::from(keep)).max(0);
                     *twin.members.get_mut(&who).unwrap() -= back;
                     twin.pool += back;
+                    twin.expire_excess();
                 }
                 3 => {
                     let amount = random.below(quota + 1);
@@ -198,6 +209,17 @@ fn histories_account_for_every_unit() {
                     let want = 1 + random.below(most);
                     let runs = matches!(group.ask(id, want, Ns(now)), Ok(Grant::Run(_)));
                     assert_eq!(runs, twin.ask(who, want));
+                }
+                10 if !members.is_empty() => {
+                    let (id, who) = members[of_members];
+                    let waits = twin.line.iter().any(|waits| waits.0 == who);
+                    let unused = random.below(quota).min(group.counts().used as u64);
+                    // Who waits has used all that it charged.
+                    if !waits {
+                        group.refund(id, unused);
+                        *twin.members.get_mut(&who).unwrap() += i128::from(unused);
+                        twin.expire_excess();
+                    }
                 }
                 _ => {
                     // Now and then the clock steps back, or far ahead.
@@ -371,6 +393,7 @@ fn a_period_that_cannot_be_kept_is_stretched() {
         group.check().unwrap();
     }
     assert_eq!((group.period(), group.counts().relaxed), (Ns(period), 4));
+    assert_eq!(group.held(), 50, "what a longer period had room for has expired");
     assert_eq!((group.next_refill().0 - 100 * MS) % period, 0, "it is on its phase again");
 }
 

@@ -29,6 +29,8 @@ pub enum BandwidthFault {
         /// How many wait.
         found: usize,
     },
+    /// Most of those in line have left.
+    Stale(usize),
     /// Somebody waits who has what it waits for.
     WaitsInVain,
 }
@@ -54,14 +56,17 @@ impl Group {
         if lent != self.lent {
             return Err(BandwidthFault::Lent { said: self.lent, found: lent });
         }
-        // What members had when a stretched period was relaxed stays with them.
-        if self.stretch == 0 && self.counts.relaxed == 0 && self.held() > self.capacity() {
+        // What members were refunded, or had when a stretched period was relaxed, stays with them.
+        if self.pool > 0 && self.held() > self.capacity() {
             return Err(BandwidthFault::Overfull(self.held()));
         }
         let waits = |slot: &&super::Slot| matches!(slot.state, State::Waiting { .. });
         let found = self.members.iter().filter(waits).count();
         if found != self.waiting() {
             return Err(BandwidthFault::Line { said: self.waiting(), found });
+        }
+        if self.stale > self.waiting() {
+            return Err(BandwidthFault::Stale(self.stale));
         }
         let has_enough = |slot: &super::Slot| match slot.state {
             State::Waiting { want, .. } => slot.balance >= i128::from(want),
