@@ -142,111 +142,150 @@ impl Twin {
     }
 }
 
-/// Goal: whatever members do, with whatever clock: refilled = used + expired + held after every
-/// step, the twin agrees about every balance, and who is let go is who waited longest (P6).
-#[test]
-fn histories_account_for_every_unit() {
-    with_seeds(if cfg!(miri) { 4 } else { 400 }, |seed| {
+/// A group and its twin, and what both are put through.
+struct Pair {
+    random: Random,
+    group: Group,
+    twin: Twin,
+    members: Vec<(MemberId, usize)>,
+    joined: usize,
+    now: u64,
+    /// How far the clock goes at a time: a machine that is mostly in time, or mostly late. Only
+    /// then periods are stretched.
+    pace: u64,
+}
+
+impl Pair {
+    fn new(seed: u64) -> Pair {
         let mut random = Random::new(seed);
         let quota = 1 + random.below(300);
-        let release =
-            Release { batch: 1 + random.below(4) as u32, gap: Ns::from_us(random.below(300)) };
+        let batch = 1 + random.below(4) as u32;
         let settings = Settings {
             quota,
             period: Ns::from_us(100 + random.below(900)),
             burst: random.pick(&[0, 0, 1, 200]),
             slice: 1 + random.below(quota),
-            release,
+            release: Release { batch, gap: Ns::from_us(random.below(300)) },
         };
-        let mut now = random.below(1 << 40);
+        let now = random.below(1 << 40);
         let first = now + random.below(settings.period.0);
-        let mut group = Group::new(settings, Ns(first)).unwrap();
-        let mut twin = Twin::new(settings, first);
-        let mut members: Vec<(MemberId, usize)> = Vec::new();
-        let mut joined = 0;
-        // A machine that is mostly in time, or mostly late: only then periods are stretched.
+        let group = Group::new(settings, Ns(first)).unwrap();
+        let twin = Twin::new(settings, first);
         let pace = settings.period.0 * random.pick(&[1, 1, 9]);
+        Pair { random, group, twin, members: Vec::new(), joined: 0, now, pace }
+    }
+
+    fn balance(&mut self, who: usize) -> &mut i128 {
+        self.twin.members.get_mut(&who).unwrap()
+    }
+
+    /// Something that a member does, if there is one.
+    fn member_step(&mut self) {
+        if self.members.is_empty() {
+            return;
+        }
+        let place = self.random.below(self.members.len() as u64) as usize;
+        let (id, who) = self.members[place];
+        let Settings { quota, burst, .. } = *self.group.settings();
+        match self.random.below(9) {
+            0 => {
+                self.members.swap_remove(place);
+                self.group.leave(id);
+                assert_eq!(self.group.ask(id, 1, Ns(self.now)), Err(AskError::Left));
+                self.twin.pool += self.twin.members.remove(&who).unwrap();
+                self.twin.expire_excess();
+                self.twin.line.retain(|waits| waits.0 != who);
+            }
+            1 => {
+                let keep = self.random.below(5);
+                self.group.rest(id, keep);
+                let back = (*self.balance(who) - i128::from(keep)).max(0);
+                *self.balance(who) -= back;
+                self.twin.pool += back;
+                self.twin.expire_excess();
+            }
+            2..5 => {
+                let most = self.random.pick(&[2, 20, 2 * quota]);
+                let used = self.random.below(most);
+                self.group.charge(id, used);
+                *self.balance(who) -= i128::from(used);
+            }
+            5 => {
+                let unused = self.random.below(quota).min(self.group.counts().used as u64);
+                // Who waits has used all that it charged.
+                if !self.twin.line.iter().any(|waits| waits.0 == who) {
+                    self.group.refund(id, unused);
+                    *self.balance(who) += i128::from(unused);
+                    self.twin.expire_excess();
+                }
+            }
+            _ => {
+                let most = self.random.pick(&[1, 1, quota + burst]);
+                let want = 1 + self.random.below(most);
+                let runs = matches!(self.group.ask(id, want, Ns(self.now)), Ok(Grant::Run(_)));
+                assert_eq!(runs, self.twin.ask(who, want));
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        let Settings { quota, period, .. } = *self.group.settings();
+        match self.random.below(13) {
+            0 if self.members.len() < 12 => {
+                self.members.push((self.group.join(), self.joined));
+                self.twin.members.insert(self.joined, 0);
+                self.joined += 1;
+            }
+            1 => {
+                let amount = self.random.below(quota + 1);
+                let takes = self.twin.line.is_empty() && self.twin.pool >= i128::from(amount);
+                assert_eq!(self.group.try_take(amount), Ok(takes));
+                self.twin.pool -= if takes { i128::from(amount) } else { 0 };
+            }
+            2 | 3 => {
+                // Now and then the clock steps back, or far ahead.
+                match self.random.below(40) {
+                    0 => self.now -= self.random.below(self.now.min(1 << 30)),
+                    1 => self.now += self.random.below(100 * period.0),
+                    _ => self.now += self.random.below(self.pace),
+                }
+                self.group.refill(Ns(self.now));
+                self.twin.refill(self.now);
+            }
+            _ => self.member_step(),
+        }
+    }
+
+    /// Lets go who may go, and compares.
+    fn settle(&mut self) {
+        let (group, twin, now) = (&mut self.group, &mut self.twin, self.now);
+        while let Some(id) = group.pop_released(Ns(now)) {
+            let who = self.members.iter().find(|member| member.0 == id).unwrap().1;
+            assert_eq!(twin.release(now), Some(who));
+        }
+        assert_eq!(twin.release(now), None);
+        group.check().unwrap();
+        assert_eq!((group.pool(), group.held()), (twin.pool, twin.held()));
+        assert_eq!(group.waiting(), twin.line.len());
+        assert_eq!(group.next_refill(), Ns(twin.next));
+        let counts = group.counts();
+        assert_eq!(counts.expired as i128, twin.expired);
+        assert!(counts.throttled - counts.released >= group.waiting() as u64);
+        if let Some(at) = group.next_release() {
+            assert!(at > Ns(now), "those that may go have been let go");
+        }
+    }
+}
+
+/// Goal: whatever members do, with whatever clock: refilled = used + expired + held after every
+/// step, the twin agrees about every balance, and who is let go is who waited longest (P6).
+#[test]
+fn histories_account_for_every_unit() {
+    with_seeds(if cfg!(miri) { 4 } else { 400 }, |seed| {
+        let mut pair = Pair::new(seed);
         for _ in 0..if cfg!(miri) { 60 } else { 600 } {
-            let of_members = random.below(members.len().max(1) as u64) as usize;
-            match random.below(13) {
-                0 if members.len() < 12 => {
-                    members.push((group.join(), joined));
-                    twin.members.insert(joined, 0);
-                    joined += 1;
-                }
-                1 if !members.is_empty() => {
-                    let (id, who) = members.swap_remove(of_members);
-                    group.leave(id);
-                    assert_eq!(group.ask(id, 1, Ns(now)), Err(AskError::Left));
-                    twin.pool += twin.members.remove(&who).unwrap();
-                    twin.expire_excess();
-                    twin.line.retain(|waits| waits.0 != who);
-                }
-                2 if !members.is_empty() => {
-                    let ((id, who), keep) = (members[of_members], random.below(5));
-                    group.rest(id, keep);
-                    let back = (twin.members[&who] - i128::from(keep)).max(0);
-                    *twin.members.get_mut(&who).unwrap() -= back;
-                    twin.pool += back;
-                    twin.expire_excess();
-                }
-                3 => {
-                    let amount = random.below(quota + 1);
-                    let takes = twin.line.is_empty() && twin.pool >= i128::from(amount);
-                    assert_eq!(group.try_take(amount), Ok(takes));
-                    twin.pool -= if takes { i128::from(amount) } else { 0 };
-                }
-                4..7 if !members.is_empty() => {
-                    let (id, who) = members[of_members];
-                    let most = random.pick(&[2, 20, 2 * quota]);
-                    let used = random.below(most);
-                    group.charge(id, used);
-                    *twin.members.get_mut(&who).unwrap() -= i128::from(used);
-                }
-                7..10 if !members.is_empty() => {
-                    let (id, who) = members[of_members];
-                    let most = random.pick(&[1, 1, quota + settings.burst]);
-                    let want = 1 + random.below(most);
-                    let runs = matches!(group.ask(id, want, Ns(now)), Ok(Grant::Run(_)));
-                    assert_eq!(runs, twin.ask(who, want));
-                }
-                10 if !members.is_empty() => {
-                    let (id, who) = members[of_members];
-                    let waits = twin.line.iter().any(|waits| waits.0 == who);
-                    let unused = random.below(quota).min(group.counts().used as u64);
-                    // Who waits has used all that it charged.
-                    if !waits {
-                        group.refund(id, unused);
-                        *twin.members.get_mut(&who).unwrap() += i128::from(unused);
-                        twin.expire_excess();
-                    }
-                }
-                _ => {
-                    // Now and then the clock steps back, or far ahead.
-                    match random.below(40) {
-                        0 => now -= random.below(now.min(1 << 30)),
-                        1 => now += random.below(100 * settings.period.0),
-                        _ => now += random.below(pace),
-                    }
-                    group.refill(Ns(now));
-                    twin.refill(now);
-                }
-            }
-            while let Some(id) = group.pop_released(Ns(now)) {
-                let who = members.iter().find(|member| member.0 == id).unwrap().1;
-                assert_eq!(twin.release(now), Some(who));
-            }
-            assert_eq!(twin.release(now), None);
-            group.check().unwrap();
-            assert_eq!((group.pool(), group.held()), (twin.pool, twin.held()));
-            assert_eq!(group.waiting(), twin.line.len());
-            assert_eq!(group.next_refill(), Ns(twin.next));
-            let counts = group.counts();
-            assert_eq!(counts.expired as i128, twin.expired);
-            assert!(counts.throttled - counts.released >= group.waiting() as u64);
-            if let Some(at) = group.next_release() {
-                assert!(at > Ns(now), "those that may go have been let go");
-            }
+            pair.step();
+            pair.settle();
         }
     });
 }

@@ -143,6 +143,9 @@ fn seats_are_kept_and_given_back() {
     timer.cancel();
     assert_eq!((timer.place(), seated(MS)), (None, 0));
     timer.start(MS).unwrap();
+    timer.cancel_sync().unwrap();
+    assert_eq!((timer.place(), seated(MS)), (None, 0));
+    timer.start(MS).unwrap();
     drop(timer);
     assert_eq!(seated(MS), 0);
     let ends = timers.periodic(|p| p.stop()).phase(Phase::Spread);
