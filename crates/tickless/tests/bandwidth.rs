@@ -173,6 +173,21 @@ fn futures_that_vanish_leave_nothing_behind() {
     }
 }
 
+/// Goal: permits that a future had been given and never saw are there again.
+#[test]
+fn permits_that_nobody_saw_go_back() {
+    let time = VirtualTime::new();
+    let limiter = time.timers().limiter(2, MS * 100).start().unwrap();
+    limiter.try_acquire(2).unwrap();
+    let log = Log::new();
+    let mut task = Task::new(&limiter, 2, 0, &log);
+    assert!(task.poll().is_pending());
+    time.advance(MS * 101);
+    assert_eq!((log.take(), limiter.available(), limiter.counts().used), (vec![0], 0, 4));
+    drop(task);
+    assert_eq!((limiter.available(), limiter.counts().used), (2, 2));
+}
+
 /// Goal: a waker that panics keeps nobody else waiting and does not end the refills.
 #[test]
 fn a_waker_that_panics_is_counted() {
@@ -275,17 +290,22 @@ fn absurd_groups_are_refused() {
 }
 
 /// Burns CPU time in small pieces, asking in between, until told to stop. Returns how often it
-/// waited.
-fn burn(throttle: &tickless::Throttle, stop: &AtomicBool) -> u64 {
+/// waited, and what it used of a CPU.
+fn burn(throttle: &tickless::Throttle, stop: &AtomicBool) -> (u64, u128) {
+    let cpu_time = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos()
+    };
     let mut worker = throttle.join().unwrap();
-    let mut waited = 0;
+    let (mut waited, begun) = (0, cpu_time());
     while !stop.load(Ordering::Relaxed) {
         for n in 0..20_000u64 {
             std::hint::black_box(n);
         }
         waited += u64::from(worker.check() == Ok(Checked::Waited));
     }
-    waited
+    drop(worker);
+    (waited, cpu_time() - begun)
 }
 
 /// Goal: two groups of two threads each, a quarter of a CPU each: none uses more than its quota
@@ -299,18 +319,18 @@ fn threads_are_throttled() {
         (0..2).map(|_| timers.throttle(quota, period).slice(MS).start().unwrap()).collect();
     let stop = AtomicBool::new(false);
     let begun = Instant::now();
-    let waited = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for group in groups.iter().flat_map(|group| [group, group]) {
-            let (stop, waited) = (&stop, &waited);
-            scope.spawn(move || _ = waited.fetch_add(burn(group, stop), Ordering::Relaxed));
-        }
+    let burnt: Vec<(u64, u128)> = std::thread::scope(|scope| {
+        let start = |group| scope.spawn(|| burn(group, &stop));
+        let threads: Vec<_> = groups.iter().flat_map(|group| [group, group]).map(start).collect();
         std::thread::park_timeout(MS * 600);
         stop.store(true, Ordering::Relaxed);
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     let periods = begun.elapsed().as_nanos() as f64 / period.as_nanos() as f64;
-    for group in &groups {
+    for (group, threads) in groups.iter().zip(burnt.chunks(2)) {
         let counts = group.counts();
+        let really: u128 = threads.iter().map(|thread| thread.1).sum();
+        assert!(counts.used <= really && really - counts.used < 2_000_000, "{counts:?}, {really}");
         let share = counts.used as f64 / (periods * quota.as_nanos() as f64);
         println!("used {:.1} % of the quota, {counts:?}", share * 100.0);
         // The pool began full, and each thread may owe a little.
@@ -318,7 +338,7 @@ fn threads_are_throttled() {
         assert!((counts.used as f64) < most, "{counts:?} in {periods} periods");
         assert!(counts.throttled > 0 && group.waiting() == 0);
     }
-    assert!(waited.load(Ordering::Relaxed) > 0);
+    assert!(burnt.iter().map(|thread| thread.0).sum::<u64>() > 0);
 }
 
 /// Goal: nobody is parked for ever: not when the driver is held up by somebody's callback, not
@@ -381,5 +401,7 @@ fn who_rests_gives_back() {
         worker.rest().unwrap();
     });
     assert_eq!(*came.lock().unwrap(), Some(Checked::Waited));
+    // The second left with what it had: a third does not wait.
+    assert_eq!(throttle.join().unwrap().check(), Ok(Checked::Went));
     assert_eq!(throttle.counts().refills, 0, "no refill was needed");
 }
