@@ -1,9 +1,9 @@
-//! One CPU's base, all bases together, and how a timer gets onto one.
+//! One CPU's base, and all bases together.
 //!
 //! A base is a lock around a wheel (coarse timers), a queue (ranged, high-resolution timers)
-//! and what is known of the event device; beside the lock stands the address of the timer whose
-//! callback runs. A timer is armed on the base of the CPU that arms it, as the kernel does it:
-//! that base's lock and lines are in the arming CPU's cache, and the lock has no second user.
+//! and what is known of the event device; beside the lock stands which callbacks it runs. A
+//! timer is armed on the base of the CPU that arms it, as the kernel does it: that base's lock
+//! and lines are in the arming CPU's cache, and the lock has no second user.
 //!
 //! # Ground rules
 //!
@@ -13,16 +13,19 @@
 //!   at one base is enough to know whether it runs, and it never overlaps itself.
 //! - Nothing is called, woken or allocated under a lock.
 
-pub use crate::family::{Arming, Family, Queues};
+use crate::deferred::Deferred;
+pub use crate::deferred::{Deferral, DeferredCounts};
+pub use crate::family::{Arming, Family, FiresIn, Queues};
 use crate::link::{Link, QueueLink, Timer, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::queue::Window;
 use crate::ranged::Ranged;
 use crate::rearm::{Device, DeviceCounts, Limits, Place, Policy, Rearm};
+use crate::running::Running;
+pub use crate::start::{IfPending, Options, StartError, Started};
 use crate::state::Life;
 use crate::tick::Tick;
 use crate::time::{CpuId, Ns};
-use crate::wheel::{PushOut, Wakes, Wheel};
+use crate::wheel::{PushOut, Wheel};
 use alloc::boxed::Box;
 
 /// How the bases of one program or machine are set up.
@@ -39,6 +42,24 @@ pub struct Settings {
     /// Do coarse timers program the event device? Not in a kernel, whose wheel rides on a
     /// periodic tick that is itself a high-resolution timer.
     pub wheel: WheelEvents,
+    /// Who fires coarse timers, and the ranged ones that ask for it (seed 3).
+    pub deferral: Deferral,
+    /// How long an expiry thread may be in one callback before another thread takes its other
+    /// timers over (D9); [`Ns::NEVER`] for as long as it likes.
+    pub patience: Ns,
+    /// Where a synchronous cancel looks (seed 2).
+    pub scan: Scan,
+}
+
+/// Which bases a synchronous cancel looks at for a callback of its timer (seed 2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Scan {
+    /// The timer's own: a running timer stays there (X2), so there is no other.
+    #[default]
+    RunningBase,
+    /// Every base, as the kernel did until 2005. The result is the same; the cost grows with the
+    /// number of bases.
+    AllBases,
 }
 
 /// Who makes sure that the wheel is advanced in time.
@@ -59,6 +80,9 @@ impl Default for Settings {
             policy: Policy::default(),
             limits: Limits::NONE,
             wheel: WheelEvents::default(),
+            deferral: Deferral::default(),
+            patience: Ns::NEVER,
+            scan: Scan::default(),
         }
     }
 }
@@ -67,22 +91,36 @@ impl Default for Settings {
 pub struct Bases<P: Platform> {
     platform: P,
     bases: Box<[Base<P>]>,
+    pub(crate) scan: Scan,
+    /// Is expiry deferred?
+    pub(crate) defers: bool,
+    /// Is the expiry thread called by every tick?
+    pub(crate) every_tick: bool,
+    /// How many bases are online.
+    pub(crate) online: P::Word,
 }
 
 /// One CPU's base. On a line of its own: its neighbours belong to other CPUs.
 #[repr(align(128))]
 pub(crate) struct Base<P: Platform> {
     pub(crate) state: P::Lock<BaseState>,
-    /// The address of the timer whose callback runs, or 0. Written under the lock; read
-    /// without it by who cancels.
-    pub(crate) running: P::Word,
+    /// The callbacks that run. Written under the lock; read without it by who cancels.
+    pub(crate) running: Running<P>,
+    /// When the expiry thread is next needed, or earlier, never later (D4). Written under the
+    /// lock; read without it by ticks (D1). Not kept up unless expiry is deferred.
+    pub(crate) thread_next: P::Word,
 }
 
 /// What a base's lock guards.
 pub(crate) struct BaseState {
     pub(crate) queues: Queues,
     pub(crate) device: Device,
+    pub(crate) deferred: Deferred,
     pub(crate) counts: BaseCounts,
+    /// Does anybody wait until a callback of this base is over?
+    pub(crate) has_waiters: bool,
+    /// May timers be armed here? Only those whose callback runs here, if not (X2).
+    pub(crate) is_online: bool,
 }
 
 /// What happened on a base.
@@ -96,7 +134,7 @@ pub struct BaseCounts {
     pub cancelled: u64,
     /// Armings that fired.
     pub fired: u64,
-    /// Timers that were armed here and had been on another base before.
+    /// Timers that came here from another base: armed here, or moved when that went offline.
     pub migrated: u64,
 }
 
@@ -125,69 +163,17 @@ pub struct BaseView {
     pub earliest: Ns,
     /// What the event device is armed for.
     pub armed: Ns,
+    /// May timers be armed on it?
+    pub is_online: bool,
     /// What happened on it.
     pub counts: BaseCounts,
     /// What its event device was put through.
     pub device: DeviceCounts,
+    /// What its expiry thread was put through.
+    pub deferred: DeferredCounts,
     /// Pushed-out timers that were moved when their old bucket came due.
     pub relocated: u64,
 }
-
-/// How a timer is to be armed, beside its window.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Options {
-    /// Does it keep a CPU awake? Coarse timers only.
-    pub wakes: Wakes,
-    /// The base it must be on; otherwise that of the caller's CPU.
-    pub pinned: Option<CpuId>,
-    /// What happens to a timer that is pending already.
-    pub pending: IfPending,
-}
-
-/// What an arming does to a timer that is pending already.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum IfPending {
-    /// It is armed anew, to whatever time.
-    #[default]
-    Rearm,
-    /// Only if that makes it earlier (the kernel's `timer_reduce`).
-    Reduce,
-    /// It is left alone: for a callback's own restart, when somebody was faster (R9).
-    Leave,
-}
-
-/// What an arming found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Started {
-    /// An idle timer, which is pending now.
-    Idle,
-    /// A pending timer, which was armed anew.
-    Pending,
-    /// A pending timer, which stays as it was: [`IfPending`] said so.
-    Kept,
-}
-
-/// Why a timer was not armed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StartError {
-    /// It has been shut down (X5). Make a new one.
-    Shut,
-    /// It was to be pinned to a CPU that has no base here.
-    NoSuchBase(CpuId),
-}
-
-impl core::fmt::Display for StartError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            StartError::Shut => f.write_str("the timer has been shut down; make a new one"),
-            StartError::NoSuchBase(cpu) => {
-                write!(f, "there is no base {}; pin to a CPU below the number of bases", cpu.0)
-            }
-        }
-    }
-}
-
-impl core::error::Error for StartError {}
 
 impl<P: Platform> core::fmt::Debug for Bases<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -204,14 +190,22 @@ impl<P: Platform> Bases<P> {
                 queues: Queues {
                     wheel: Wheel::new(settings.tick, settings.push_out, now),
                     ranged: Ranged::new(),
-                    events: settings.wheel,
+                    deferred: Ranged::new(),
                 },
                 device: Device::new(settings.policy, settings.limits),
+                deferred: Deferred::new(&settings),
                 counts: BaseCounts::default(),
+                has_waiters: false,
+                is_online: true,
             }),
-            running: P::Word::new(0),
+            running: Running::new(),
+            thread_next: P::Word::new(Ns::NEVER.0),
         };
-        Bases { platform, bases: (0..count.max(1)).map(|_| base()).collect() }
+        let bases: Box<[Base<P>]> = (0..count.max(1)).map(|_| base()).collect();
+        let online = P::Word::new(bases.len() as u64);
+        let defers = settings.deferral != Deferral::None;
+        let every_tick = settings.deferral == Deferral::EveryTick;
+        Bases { platform, bases, scan: settings.scan, defers, every_tick, online }
     }
 
     /// The world they live in.
@@ -224,150 +218,18 @@ impl<P: Platform> Bases<P> {
         self.bases.len()
     }
 
-    /// Arms a timer, or arms it anew, to fire within `window`. Coarse timers use the window's
-    /// soft end as their deadline.
-    ///
-    /// Takes one lock, two if the timer was on another CPU's base; waits for nothing else and
-    /// allocates nothing. `now` may be a little old: see [`Wheel::arm`].
-    pub fn start<L: Family>(
-        &self,
-        timer: TimerRef<P, L>,
-        window: Window,
-        now: Ns,
-        options: Options,
-    ) -> Result<Started, StartError> {
-        if let Some(cpu) = options.pinned
-            && cpu.index() >= self.bases.len()
-        {
-            return Err(StartError::NoSuchBase(cpu));
-        }
-        let window = Window::new(window.soft, window.hard);
-        let here = self.here();
-        let target = options.pinned.unwrap_or(here);
-        let arming = Arming { window, now, wakes: options.wakes };
-        // Acquire: as in `try_lock_timer`.
-        let life = Life::from_word(timer.word().load(Ordering::Acquire));
-        if life.is_migrating() || life.base() != Some(target) {
-            return self.start_elsewhere(timer, arming, options.pending, here, target);
-        }
-        // The usual case by itself, with a guard that stays where it is: one that is moved goes
-        // through memory in pieces, and reading it back as a whole stalls for longer than the
-        // rest of a start takes.
-        let mut state = self.base(target).state.lock();
-        // Under the lock that the word names, the word does not change any more.
-        if timer.word().load(Ordering::Relaxed) != life.word() {
-            drop(state);
-            return self.start_elsewhere(timer, arming, options.pending, here, target);
-        }
-        if life.is_shut() {
-            return Err(StartError::Shut);
-        }
-        if life.is_pending() {
-            if Self::keeps(timer, window, options.pending) {
-                return Ok(Started::Kept);
-            }
-            if state.device.policy() != Policy::Eager
-                && L::stays(&mut state.queues, timer.node(), arming)
-            {
-                // Due when it was due, so neither the device nor the timer's word has news.
-                state.counts.rearmed += 1;
-                return Ok(Started::Pending);
-            }
-        }
-        let place = if target == here { Place::Here } else { Place::Elsewhere };
-        let started = if life.is_pending() { Started::Pending } else { Started::Idle };
-        let left = self.arm::<L>(target, &mut state, timer, life, arming, place, started);
-        drop(state);
-        self.finish(left);
-        Ok(started)
-    }
-
-    /// Starts a timer that is not on the base where it is to be, or was not just now.
-    #[inline(never)]
-    fn start_elsewhere<L: Family>(
-        &self,
-        timer: TimerRef<P, L>,
-        arming: Arming,
-        pending: IfPending,
-        here: CpuId,
-        target: CpuId,
-    ) -> Result<Started, StartError> {
-        let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target)?;
-        if life.is_shut() {
-            return Err(StartError::Shut);
-        }
-        let started = if life.is_pending() { Started::Pending } else { Started::Idle };
-        if life.is_pending() && Self::keeps(timer, arming.window, pending) {
-            return Ok(Started::Kept);
-        }
-        if cpu != target && self.base(cpu).running.load(Ordering::Relaxed) != timer.address() {
-            let left = self.take_out(cpu, &mut state, timer, life, || here);
-            life = life.migrating_to(target);
-            // Release: the node's fields, written under the old lock, are read under the new.
-            timer.word().store(life.word(), Ordering::Release);
-            drop(state);
-            self.finish(left);
-            (cpu, state) = (target, self.base(target).state.lock());
-            state.counts.migrated += 1;
-        }
-        let place = if cpu == here { Place::Here } else { Place::Elsewhere };
-        let left = self.arm::<L>(cpu, &mut state, timer, life, arming, place, started);
-        drop(state);
-        self.finish(left);
-        Ok(started)
-    }
-
-    /// Arms a timer on a base whose lock is held, and which the timer is on or on its way to.
-    #[expect(clippy::too_many_arguments, reason = "a struct would only rename them")]
-    #[inline(always)]
-    fn arm<L: Family>(
-        &self,
-        cpu: CpuId,
-        state: &mut BaseState,
-        timer: TimerRef<P, L>,
-        life: Life,
-        arming: Arming,
-        place: Place,
-        started: Started,
-    ) -> Rearm {
-        state.counts.armed += u64::from(started == Started::Idle);
-        state.counts.rearmed += u64::from(started == Started::Pending);
-        let BaseState { queues, device, .. } = state;
-        let (node, now) = (timer.node(), arming.now);
-        // Each arm of this says by itself what comes of it: a value that is joined from several
-        // would go through memory (see `start`).
-        if life.is_pending() && device.policy() == Policy::Eager {
-            let left = self.take_out_eagerly::<L>(cpu, state, node, life, now, place);
-            let (new, life) = L::enqueue(&mut state.queues, node, life.idle(), arming);
-            // Release: pairs with the Acquire of whoever looks at the word without the lock.
-            timer.word().store(life.word(), Ordering::Release);
-            return match state.device.started(new, now) {
-                Rearm::Keep => left,
-                rearm => self.carry_out(cpu, rearm),
-            };
-        }
-        let old = if life.is_pending() { L::expiry(queues, node) } else { Ns::NEVER };
-        let (new, armed) = L::enqueue(queues, node, life, arming);
-        // Release: as above.
-        timer.word().store(armed.word(), Ordering::Release);
-        let rearm = if life.is_pending() {
-            device.restarted(old, new, place, || queues.earliest(), now)
-        } else {
-            device.started(new, now)
-        };
-        self.carry_out(cpu, rearm)
-    }
-
     /// A look at one base.
     pub fn view(&self, cpu: CpuId) -> Option<BaseView> {
         let state = self.bases.get(cpu.index())?.state.lock();
         Some(BaseView {
             coarse: state.queues.wheel.len(),
-            ranged: state.queues.ranged.len(),
-            earliest: state.queues.earliest(),
+            ranged: state.queues.ranged.len() + state.queues.deferred.len(),
+            earliest: state.earliest(),
             armed: state.device.armed(),
+            is_online: state.is_online,
             counts: state.counts,
             device: state.device.counts(),
+            deferred: state.deferred.counts(),
             relocated: state.queues.wheel.relocated(),
         })
     }
@@ -377,6 +239,11 @@ impl<P: Platform> Bases<P> {
     pub(crate) fn here(&self) -> CpuId {
         let cpu = self.platform.here();
         if cpu.index() < self.bases.len() { cpu } else { CpuId(cpu.0 % self.bases.len() as u16) }
+    }
+
+    /// The base that comes after this one, the first after the last.
+    pub(crate) fn after(&self, cpu: CpuId) -> CpuId {
+        CpuId((cpu.index() as u16 + 1) % self.bases.len() as u16)
     }
 
     #[inline]
@@ -441,12 +308,14 @@ impl<P: Platform> Bases<P> {
             return Rearm::Keep;
         }
         let expiry = L::dequeue(&mut state.queues, timer.node(), life);
+        let expiry = state.for_device::<L>(life, expiry);
         if state.device.policy() == Policy::Lazy {
             return Rearm::Keep;
         }
         let place = if cpu == here() { Place::Here } else { Place::Elsewhere };
-        let earliest = || state.queues.earliest();
-        let rearm = state.device.removed(expiry, place, earliest, || self.platform.now());
+        let BaseState { queues, device, deferred, .. } = state;
+        let earliest = || deferred.earliest(queues);
+        let rearm = device.removed(expiry, place, earliest, || self.platform.now());
         self.carry_out(cpu, rearm)
     }
 
@@ -466,70 +335,19 @@ impl<P: Platform> Bases<P> {
             self.platform.kick(cpu);
         }
     }
+}
 
-    /// As [`lock_timer`](Self::lock_timer), but takes a timer without a base to `target`'s. Such
-    /// a timer is migrating until it is armed, so that nobody sees it idle in between (R10).
-    #[inline(always)]
-    fn lock_or_claim<L: Link>(
-        &self,
-        timer: TimerRef<P, L>,
-        target: CpuId,
-    ) -> Result<Locked<'_, P>, StartError> {
-        match self.lock_timer(timer) {
-            Some(locked) => Ok(locked),
-            None => self.claim(timer, target),
-        }
+impl BaseState {
+    /// When the event device must come, for whatever reason.
+    #[inline]
+    pub(crate) fn earliest(&self) -> Ns {
+        self.deferred.earliest(&self.queues)
     }
 
-    #[cold]
-    fn claim<L: Link>(
-        &self,
-        timer: TimerRef<P, L>,
-        target: CpuId,
-    ) -> Result<Locked<'_, P>, StartError> {
-        loop {
-            let fresh = Life::from_word(timer.word().load(Ordering::Relaxed));
-            if fresh.is_shut() {
-                return Err(StartError::Shut);
-            }
-            let claimed = Life::FRESH.migrating_to(target);
-            // Acquire and Release: two first starts may race, and the loser goes by the
-            // winner's word like everybody else.
-            let (current, new) = (Life::FRESH.word(), claimed.word());
-            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-            if timer.word().compare_exchange(current, new, success, failure).is_ok() {
-                return Ok((target, self.base(target).state.lock(), claimed));
-            }
-            if let Some(locked) = self.lock_timer(timer) {
-                return Ok(locked);
-            }
-        }
-    }
-
-    fn keeps<L: Family>(timer: TimerRef<P, L>, window: Window, pending: IfPending) -> bool {
-        match pending {
-            IfPending::Rearm => false,
-            IfPending::Reduce => !L::is_earlier(timer.node(), window),
-            IfPending::Leave => true,
-        }
-    }
-
-    /// The removal in a restart under [`Policy::Eager`], which programs by itself, for nothing
-    /// if the start that follows programs again.
-    #[inline(never)]
-    fn take_out_eagerly<L: Family>(
-        &self,
-        cpu: CpuId,
-        state: &mut BaseState,
-        node: L::Ref,
-        life: Life,
-        now: Ns,
-        place: Place,
-    ) -> Rearm {
-        let BaseState { queues, device, .. } = state;
-        let old = L::dequeue(queues, node, life);
-        let rearm = device.removed(old, place, || queues.earliest(), || now);
-        self.carry_out(cpu, rearm)
+    /// When the event device must come for a timer that is due at `due`.
+    #[inline]
+    pub(crate) fn for_device<L: Family>(&self, life: Life, due: Ns) -> Ns {
+        self.deferred.for_device::<L>(life, due)
     }
 }
 

@@ -1,16 +1,47 @@
 //! Cancelling: taking an arming back, and knowing that a callback is over.
 //!
+//! | | takes the arming back | if the callback runs |
+//! |---|---|---|
+//! | [`try_cancel`](Bases::try_cancel) | unless the callback runs | says so, changes nothing |
+//! | [`cancel`](Bases::cancel) | yes | says so |
+//! | [`cancel_sync`](Bases::cancel_sync) | yes | waits until it is over |
+//! | [`cancel_single_shot`](Bases::cancel_single_shot) | yes | waits; cheaper if it does not run |
+//! | [`shutdown`](Bases::shutdown) | and every later one | says so |
+//! | [`shutdown_sync`](Bases::shutdown_sync) | and every later one | waits until it is over |
+//!
 //! # Guarantees
 //!
-//! - X10 exactly one of "cancelled" and "fired" holds for each arming: both are decided under
+//! - X1 After a synchronous cancel the timer is not pending, its callback runs nowhere, and what
+//!   the callback wrote can be seen.
+//! - X2, X9 One base is looked at, however many there are: a running timer stays on its base.
+//!   ([`Scan::AllBases`] looks at all, for comparison.)
+//! - X3 A callback that arms itself again cannot keep its canceller waiting: while somebody
+//!   waits, such an arming counts as made and cancelled.
+//! - X4 An address is compared and never followed; if another timer has come to live there, the
+//!   wait is longer than it had to be, no more.
+//! - X5 After a shut-down every later arm is refused.
+//! - X7 Who waits spins briefly, then sleeps until the callback is over.
+//! - X8 The single-shot form looks at callbacks only if the timer was not pending, and says so
+//!   if the timer had been armed again after all.
+//! - X10 Exactly one of "cancelled" and "fired" holds for each arming: both are decided under
 //!   the lock of the timer's base.
-//! - X2, X9 one base is looked at, however many there are: a running timer stays on its base.
-//! - X5 after a shut-down every later arm is refused.
+//!
+//! X6, that a wait which could never end is refused, takes knowing who waits; only the caller
+//! does: see [`cancel_sync_unless`](Bases::cancel_sync_unless).
+//!
+//! A canceller's priority is not handed on to the callback that it waits for.
 
-use crate::base::{Bases, Family};
+use crate::base::{Bases, Family, Scan};
 use crate::link::TimerRef;
-use crate::platform::{Ordering, Platform, Word};
+use crate::platform::{Lock, Ordering, Platform, Word};
+use crate::running::Runner;
 use crate::state::Life;
+use crate::time::CpuId;
+use core::convert::Infallible;
+use core::fmt;
+
+/// How often a canceller looks before it sleeps.
+const SPINS: u32 = 100;
 
 /// What a cancel found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +55,31 @@ pub enum Cancel {
     Running,
 }
 
+/// Whose end a synchronous cancel would have to wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Occupied {
+    /// The base that runs the callback.
+    pub cpu: CpuId,
+    /// Its runner that is in it.
+    pub runner: Runner,
+}
+
+/// A timer was cancelled as a single shot and had armed itself again (X8). It has been cancelled
+/// nevertheless; use [`Bases::cancel_sync`] for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotSingleShot;
+
+impl fmt::Display for NotSingleShot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the timer was armed while it was being cancelled, so it is not a single shot; it is \
+             cancelled, but use cancel_sync for it",
+        )
+    }
+}
+
+impl core::error::Error for NotSingleShot {}
+
 impl<P: Platform> Bases<P> {
     /// Cancels a timer without waiting for its callback.
     ///
@@ -34,27 +90,16 @@ impl<P: Platform> Bases<P> {
         if let Some(found) = self.look(timer) {
             return found;
         }
-        self.deactivate(timer, |life| life)
+        self.deactivate(timer, How::Once).cancel
     }
 
     /// Cancels a timer and makes every later arming fail (X5), without waiting for its
     /// callback.
     pub fn shutdown<L: Family>(&self, timer: TimerRef<P, L>) -> Cancel {
-        let fresh = Life::FRESH;
-        // A timer that was never armed has no lock; a racing first start has to win or lose.
-        if timer
-            .word()
-            .compare_exchange(
-                fresh.word(),
-                fresh.shut().word(),
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            )
-            .is_ok()
-        {
+        if self.shut_fresh(timer) {
             return Cancel::Idle;
         }
-        self.deactivate(timer, Life::shut)
+        self.deactivate(timer, How::ForGood).cancel
     }
 
     /// Is the timer pending, or its callback running? Never a false no, even while it changes
@@ -69,7 +114,7 @@ impl<P: Platform> Bases<P> {
             }
             let Some(cpu) = life.base() else { return false };
             // Acquire: who sees another timer there sees what this one's restart wrote.
-            if self.base(cpu).running.load(Ordering::Acquire) == timer.address() {
+            if self.base(cpu).running.has(timer.address(), Ordering::Acquire) {
                 return true;
             }
             if timer.word().load(Ordering::Acquire) == seen {
@@ -88,21 +133,195 @@ impl<P: Platform> Bases<P> {
     pub fn is_running<L: Family>(&self, timer: TimerRef<P, L>) -> bool {
         let life = Life::from_word(timer.word().load(Ordering::Acquire));
         // Acquire: who finds the callback over sees what it wrote (X1).
-        life.base()
-            .is_some_and(|cpu| self.base(cpu).running.load(Ordering::Acquire) == timer.address())
+        let runs = |cpu| self.base(cpu).running.has(timer.address(), Ordering::Acquire);
+        life.base().is_some_and(runs)
+    }
+
+    /// Cancels a timer, unless its callback is running: then it says so and changes nothing,
+    /// even if the timer has been armed again.
+    pub fn try_cancel<L: Family>(&self, timer: TimerRef<P, L>) -> Cancel {
+        match self.look(timer) {
+            Some(found) => found,
+            None => self.deactivate(timer, How::UnlessRunning).cancel,
+        }
+    }
+
+    /// Cancels a timer and waits until its callback runs nowhere (X1). Says what it found when
+    /// it came.
+    ///
+    /// If the callback is not running this costs what [`cancel`](Bases::cancel) does, whatever
+    /// the number of bases. Must not be called from that callback, nor from anything that it
+    /// waits for: [`cancel_sync_unless`](Bases::cancel_sync_unless) is for callers who may be.
+    pub fn cancel_sync<L: Family>(&self, timer: TimerRef<P, L>) -> Cancel {
+        match self.cancel_sync_unless(timer, |_| Ok::<(), Infallible>(())) {
+            Ok(found) => found,
+            Err(never) => match never {},
+        }
+    }
+
+    /// [`cancel_sync`](Bases::cancel_sync) for who may be in a callback. Before each wait
+    /// `refuse` is asked, and may end it: then the timer has been cancelled, but its callback is
+    /// still running. It is asked again whenever a callback ends on that base and after
+    /// [`nudge`](Bases::nudge).
+    pub fn cancel_sync_unless<L: Family, E>(
+        &self,
+        timer: TimerRef<P, L>,
+        refuse: impl FnMut(Occupied) -> Result<(), E>,
+    ) -> Result<Cancel, E> {
+        if let Some(found) = self.look(timer) {
+            self.scan_if_asked(timer);
+            return Ok(found);
+        }
+        self.deactivate_and_wait(timer, How::AndWait, refuse)
+    }
+
+    /// [`cancel_sync`](Bases::cancel_sync) for a timer that nobody arms again while its callback
+    /// runs, the callback included: if it is pending it cannot be running, so nobody looks.
+    pub fn cancel_single_shot<L: Family>(
+        &self,
+        timer: TimerRef<P, L>,
+    ) -> Result<Cancel, NotSingleShot> {
+        match self.single_shot_unless(timer, |_| Ok::<(), Infallible>(())) {
+            Ok(found) => found,
+            Err(never) => match never {},
+        }
+    }
+
+    /// [`cancel_single_shot`](Bases::cancel_single_shot) for who may be in a callback; see
+    /// [`cancel_sync_unless`](Bases::cancel_sync_unless).
+    pub fn single_shot_unless<L: Family, E>(
+        &self,
+        timer: TimerRef<P, L>,
+        refuse: impl FnMut(Occupied) -> Result<(), E>,
+    ) -> Result<Result<Cancel, NotSingleShot>, E> {
+        let (found, pending) = self.deactivate_pending(timer);
+        if pending {
+            return Ok(Ok(Cancel::Pending));
+        }
+        if found.is_some() {
+            return Ok(Ok(Cancel::Idle));
+        }
+        let mut was_armed = false;
+        let found = self.wait_for(timer, How::AndWait, &mut was_armed, refuse)?;
+        Ok(if was_armed { Err(NotSingleShot) } else { Ok(found) })
     }
 
     /// Shuts a timer down and waits until its callback runs nowhere: it may be freed then.
     ///
     /// Must not be called from that callback.
-    pub fn shutdown_and_wait<L: Family>(&self, timer: TimerRef<P, L>) -> Cancel {
-        let found = self.shutdown(timer);
-        let mut round = 0;
-        while self.is_running(timer) {
-            self.platform().relax(round);
-            round = round.saturating_add(1);
+    pub fn shutdown_sync<L: Family>(&self, timer: TimerRef<P, L>) -> Cancel {
+        match self.shutdown_sync_unless(timer, |_| Ok::<(), Infallible>(())) {
+            Ok(found) => found,
+            Err(never) => match never {},
         }
-        found
+    }
+
+    /// [`shutdown_sync`](Bases::shutdown_sync) for who may be in a callback; see
+    /// [`cancel_sync_unless`](Bases::cancel_sync_unless). The timer is shut down in any case.
+    pub fn shutdown_sync_unless<L: Family, E>(
+        &self,
+        timer: TimerRef<P, L>,
+        refuse: impl FnMut(Occupied) -> Result<(), E>,
+    ) -> Result<Cancel, E> {
+        if self.shut_fresh(timer) {
+            return Ok(Cancel::Idle);
+        }
+        self.deactivate_and_wait(timer, How::ForGood, refuse)
+    }
+
+    /// Has whoever waits for a callback of this base ask again whether to.
+    pub fn nudge(&self, cpu: CpuId) {
+        let base = self.base(cpu);
+        let mut state = base.state.lock();
+        let has_waiters = core::mem::take(&mut state.has_waiters);
+        if has_waiters {
+            base.running.end_waits();
+        }
+        drop(state);
+        if has_waiters {
+            self.platform().unpark(base.running.parking());
+        }
+    }
+
+    fn deactivate_and_wait<L: Family, E>(
+        &self,
+        timer: TimerRef<P, L>,
+        how: How,
+        refuse: impl FnMut(Occupied) -> Result<(), E>,
+    ) -> Result<Cancel, E> {
+        let found = self.deactivate(timer, how).cancel;
+        if found == Cancel::Running {
+            return self.wait_for(timer, how, &mut false, refuse);
+        }
+        self.scan_if_asked(timer);
+        Ok(found)
+    }
+
+    /// Waits until the callback is over, taking back whatever arms the timer meanwhile.
+    #[cold]
+    fn wait_for<L: Family, E>(
+        &self,
+        timer: TimerRef<P, L>,
+        how: How,
+        was_armed: &mut bool,
+        mut refuse: impl FnMut(Occupied) -> Result<(), E>,
+    ) -> Result<Cancel, E> {
+        let mut first = None;
+        loop {
+            let Found { cancel, cpu, was_armed: armed } = self.deactivate(timer, how);
+            *was_armed |= armed;
+            let first = *first.get_or_insert(cancel);
+            let (Cancel::Running, Some(cpu)) = (cancel, cpu) else {
+                self.scan_if_asked(timer);
+                return Ok(first);
+            };
+            self.wait_on(cpu, timer.address(), &mut refuse)?;
+        }
+    }
+
+    /// Waits until a base does not run this timer.
+    fn wait_on<E>(
+        &self,
+        cpu: CpuId,
+        address: u64,
+        refuse: &mut impl FnMut(Occupied) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let base = self.base(cpu);
+        for round in 0..SPINS {
+            let Some(runner) = base.running.runner_of(address) else { return Ok(()) };
+            if round == 0 {
+                refuse(Occupied { cpu, runner })?;
+            }
+            self.platform().relax(round);
+        }
+        loop {
+            let mut state = base.state.lock();
+            let Some(runner) = base.running.runner_of(address) else { return Ok(()) };
+            state.has_waiters = true;
+            let ended = base.running.ended();
+            drop(state);
+            refuse(Occupied { cpu, runner })?;
+            while base.running.still_waits(ended) {
+                self.platform().park(base.running.parking(), ended);
+            }
+        }
+    }
+
+    /// Under [`Scan::AllBases`]: looks at every base for a callback of this timer, and waits
+    /// for it. There is none, since a running timer stays on its base; looking is what the
+    /// study measures.
+    #[inline]
+    fn scan_if_asked<L: Family>(&self, timer: TimerRef<P, L>) {
+        if self.scan == Scan::AllBases {
+            self.scan_all(timer.address());
+        }
+    }
+
+    #[inline(never)]
+    fn scan_all(&self, address: u64) {
+        for cpu in 0..self.count() as u16 {
+            let _: Result<(), Infallible> = self.wait_on(CpuId(cpu), address, &mut |_| Ok(()));
+        }
     }
 
     /// The answer, if no lock is needed for it.
@@ -115,23 +334,85 @@ impl<P: Platform> Bases<P> {
         if self.is_active(timer) { None } else { Some(Cancel::Idle) }
     }
 
+    /// Shuts down a timer that was never armed: that one has no lock, and a racing first start
+    /// has to win or lose.
+    fn shut_fresh<L: Family>(&self, timer: TimerRef<P, L>) -> bool {
+        let (fresh, shut) = (Life::FRESH.word(), Life::FRESH.shut().word());
+        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+        timer.word().compare_exchange(fresh, shut, success, failure).is_ok()
+    }
+
+    /// Takes a timer's arming back under its lock.
     #[inline]
-    fn deactivate<L: Family>(
-        &self,
-        timer: TimerRef<P, L>,
-        becomes: impl FnOnce(Life) -> Life,
-    ) -> Cancel {
-        let Some((cpu, mut state, life)) = self.lock_timer(timer) else { return Cancel::Idle };
+    fn deactivate<L: Family>(&self, timer: TimerRef<P, L>, how: How) -> Found {
+        let Some((cpu, mut state, life)) = self.lock_timer(timer) else {
+            return Found { cancel: Cancel::Idle, cpu: None, was_armed: false };
+        };
+        let running = self.base(cpu).running.has(timer.address(), Ordering::Relaxed);
+        if running && how == How::UnlessRunning {
+            return Found { cancel: Cancel::Running, cpu: Some(cpu), was_armed: false };
+        }
         let left = self.take_out(cpu, &mut state, timer, life, || self.here());
         state.counts.cancelled += u64::from(life.is_pending());
-        timer.word().store(becomes(life.idle()).word(), Ordering::Release);
-        let running = self.base(cpu).running.load(Ordering::Relaxed) == timer.address();
+        let becomes = match how {
+            How::ForGood => life.idle().shut(),
+            How::AndWait if running => life.idle().being_cancelled(),
+            _ => life.idle(),
+        };
+        // Release: pairs with the Acquire of whoever looks at the word without the lock.
+        timer.word().store(becomes.word(), Ordering::Release);
         drop(state);
         self.finish(left);
-        match (running, life.is_pending()) {
+        let cancel = match (running, life.is_pending()) {
             (true, _) => Cancel::Running,
             (false, true) => Cancel::Pending,
             (false, false) => Cancel::Idle,
-        }
+        };
+        Found { cancel, cpu: Some(cpu), was_armed: life.is_pending() || life.was_refused() }
     }
+
+    /// The single-shot form's first try. A pending timer is taken off, and nobody looks at what
+    /// runs; of another one it says what it is, if that takes no lock.
+    #[inline]
+    fn deactivate_pending<L: Family>(&self, timer: TimerRef<P, L>) -> (Option<Cancel>, bool) {
+        if let Some(found) = self.look(timer) {
+            self.scan_if_asked(timer);
+            return (Some(found), false);
+        }
+        let Some((cpu, mut state, life)) = self.lock_timer(timer) else {
+            return (Some(Cancel::Idle), false);
+        };
+        if !life.is_pending() {
+            return (None, false);
+        }
+        let left = self.take_out(cpu, &mut state, timer, life, || self.here());
+        state.counts.cancelled += 1;
+        // Release: as in `deactivate`.
+        timer.word().store(life.idle().word(), Ordering::Release);
+        drop(state);
+        self.finish(left);
+        (Some(Cancel::Pending), true)
+    }
+}
+
+/// What a cancel found under the lock.
+struct Found {
+    cancel: Cancel,
+    /// On which base; `None` for a timer that was never armed.
+    cpu: Option<CpuId>,
+    /// Was it armed, or has somebody tried to arm it while it was being cancelled?
+    was_armed: bool,
+}
+
+/// What becomes of a timer whose arming is taken back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum How {
+    /// It may be armed again at once.
+    Once,
+    /// Nothing, if its callback runs.
+    UnlessRunning,
+    /// Not until its callback is over.
+    AndWait,
+    /// Never again.
+    ForGood,
 }

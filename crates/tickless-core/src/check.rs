@@ -3,6 +3,7 @@
 //! For tests after each step, and for the doubtful; allowed in release builds.
 
 use crate::base::Bases;
+use crate::family::FiresIn;
 use crate::link::{QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queue::QueueFault;
@@ -27,6 +28,11 @@ pub enum BaseFault {
         /// When it should come.
         earliest: Ns,
     },
+    /// What ticks read lies after the next timer that the expiry thread fires (D4).
+    LateTick {
+        /// What they read.
+        cached: Ns,
+    },
     /// A timer is in one of the base's structures, and its word says that it is not (D2).
     Word {
         /// What the word says.
@@ -41,6 +47,9 @@ impl fmt::Display for BaseFault {
             BaseFault::Queue(fault) => fault.fmt(f),
             BaseFault::Late { armed, earliest } => {
                 write!(f, "timer base: the device is armed for {armed:?}, due is {earliest:?}")
+            }
+            BaseFault::LateTick { cached } => {
+                write!(f, "timer base: ticks believe in {cached:?}, and something is due before")
             }
             BaseFault::Word { life } => write!(f, "timer base: a pending timer says {life:?}"),
         }
@@ -62,20 +71,29 @@ impl<P: Platform> Bases<P> {
         let (queues, device) = (&state.queues, &state.device);
         queues.wheel.check().map_err(BaseFault::Wheel)?;
         queues.ranged.check().map_err(BaseFault::Queue)?;
+        queues.deferred.check().map_err(BaseFault::Queue)?;
         let mut fault = None;
-        let mut expect = |word: &P::Word, lane| {
+        let mut expect = |word: &P::Word, lane, fires_in| {
             let life = Life::from_word(word.load(Ordering::Relaxed));
-            if !life.is_pending() || life.base() != Some(cpu) || life.lane() != lane {
+            let is_here = life.is_pending() && life.base() == Some(cpu);
+            if !is_here || life.lane() != lane || life.fires_in() != fires_in {
                 fault = Some(BaseFault::Word { life });
             }
         };
         queues.wheel.for_each(|node| {
-            expect(TimerRef::<P, WheelLink>::around(node).word(), Lane::Queued);
+            expect(TimerRef::<P, WheelLink>::around(node).word(), Lane::Queued, FiresIn::Thread);
         });
         queues.ranged.for_each(|node, lane| {
-            expect(TimerRef::<P, QueueLink>::around(node).word(), lane);
+            expect(TimerRef::<P, QueueLink>::around(node).word(), lane, FiresIn::Handler);
         });
-        let (armed, earliest) = (device.armed(), queues.earliest());
+        queues.deferred.for_each(|node, lane| {
+            expect(TimerRef::<P, QueueLink>::around(node).word(), lane, FiresIn::Thread);
+        });
+        let (armed, earliest) = (device.armed(), state.earliest());
+        let next = Ns(self.base(cpu).thread_next.load(Ordering::Relaxed));
+        if !state.deferred.is_early(next, queues) {
+            fault = Some(BaseFault::LateTick { cached: next });
+        }
         if device.promises() && armed > earliest {
             fault = Some(BaseFault::Late { armed, earliest });
         }

@@ -10,11 +10,14 @@
 //! - After a callback has started, the core touches no field of its timer, unless the callback
 //!   itself asks for a restart and thereby says that the timer is still there (X4).
 
-use crate::base::{Arming, Base, BaseState, Bases, Family};
-use crate::link::{Link, QueueLink, TimerRef, WheelLink};
+use crate::base::{Base, BaseState, Bases};
+use crate::deferred::Call;
+use crate::family::{Arming, Family, FiresIn};
+use crate::link::{Link, QueueLink, QueueRef, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queue::Window;
 use crate::ranged::Lane;
+use crate::running::Runner;
 use crate::state::Life;
 use crate::time::{CpuId, Ns};
 use crate::wheel::Wakes;
@@ -31,6 +34,8 @@ pub struct Firing<P: Platform> {
     pub window: Window,
     /// Whether it would have woken a CPU. A restart keeps that.
     pub wakes: Wakes,
+    /// Where it fires, if expiry is deferred. A restart keeps that.
+    pub fires_in: FiresIn,
     /// The time at which it was found to be due.
     pub now: Ns,
     /// On which base.
@@ -56,10 +61,25 @@ pub struct Expired {
     pub next: Ns,
 }
 
+/// Which of the due timers a runner fires.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Share {
+    /// All of them.
+    All,
+    /// Those that fire in the handler.
+    Handler,
+    /// Those that fire in the expiry thread.
+    Thread,
+}
+
+type Guard<'a, P> = <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>;
+
 /// Dropped when a callback panics: the way out of the handler that remains (R6).
 struct Unwinding<'a, P: Platform> {
     bases: &'a Bases<P>,
     cpu: CpuId,
+    runner: Runner,
+    share: Share,
     fired: u64,
 }
 
@@ -71,7 +91,8 @@ enum Due<P: Platform> {
 
 impl<P: Platform> Bases<P> {
     /// Handles an event of `cpu`'s device: runs everything that is due, then arms the device
-    /// for what is left. `run` is called without any lock and may use the bases freely.
+    /// for what is left. `run` is called without any lock and may use the bases freely. On bases
+    /// that defer this does the expiry thread's work as well.
     ///
     /// One handler a base at a time: a second one, from another thread or from inside a
     /// callback, finds nothing to do. The first will see to what is due and arm the device.
@@ -79,79 +100,169 @@ impl<P: Platform> Bases<P> {
     /// Should `run` panic, its timer is idle, the device is armed for what is left, and the
     /// panic goes on to the caller.
     pub fn expire(&self, cpu: CpuId, mut run: impl FnMut(&Firing<P>) -> Verdict) -> Expired {
+        if !self.defers {
+            return self.handle(cpu, Share::All, run).0;
+        }
+        let (mut expired, call) = self.handle(cpu, Share::Handler, &mut run);
+        if call == Call::Thread {
+            expired.fired += self.fire(cpu, Runner::Thread, run);
+            expired.next = self.base(cpu).state.lock().device.armed();
+        }
+        expired
+    }
+
+    /// What a handler does for its share, and whom it wants to be woken for the rest.
+    pub(crate) fn handle(
+        &self,
+        cpu: CpuId,
+        share: Share,
+        mut run: impl FnMut(&Firing<P>) -> Verdict,
+    ) -> (Expired, Call) {
         let base = self.base(cpu);
-        let mut fired = 0;
-        let mut passes = 0;
+        let (mut fired, mut passes, mut call) = (0, 0, Call::Nobody);
         let mut state = base.state.lock();
         if state.device.is_handling() {
-            return Expired { fired: 0, next: state.device.armed() };
+            return (Expired { fired, next: state.device.armed() }, call);
         }
         // Read under the lock: who had it before may have brought the wheel up to a time that
         // was still to come when this handler began to wait.
         let mut now = self.platform().now();
         state.device.enter(now);
         let rearm = loop {
-            Self::begin_pass(&mut state, now);
-            while let Some((due, firing)) = Self::take_due(&mut state, now, cpu) {
-                fired += 1;
-                state.counts.fired += 1;
-                due.begin(self.base(cpu));
-                drop(state);
-                let unwinding = Unwinding { bases: self, cpu, fired };
-                let verdict = run(&firing);
-                core::mem::forget(unwinding);
-                state = base.state.lock();
-                if let Verdict::Restart(window) = verdict {
-                    due.restart(&mut state, window, now, firing.wakes);
-                }
-                // Release: pairs with the Acquire in `is_active` and `is_running`, and publishes
-                // what the callback wrote (X1).
-                base.running.store(0, Ordering::Release);
-            }
+            let in_pass;
+            (state, in_pass) = self.pass(cpu, Runner::Handler, share, state, now, &mut run);
+            fired += in_pass;
             passes += 1;
             now = self.platform().now();
-            let earliest = state.queues.earliest();
+            if share == Share::Handler && call == Call::Nobody {
+                call = self.collect_due(&mut state, now);
+            }
+            let earliest = state.earliest();
             if earliest > now {
-                break state.device.leave(earliest, fired, now);
+                // Whom it calls has something to do, so the event was not for nothing.
+                let done = fired + u64::from(call != Call::Nobody);
+                break state.device.leave(earliest, done, now);
             }
             if !state.device.may_pass(passes) {
                 break state.device.back_off(now);
             }
         };
+        if share == Share::All {
+            state.deferred.forget_call();
+            self.refresh(base, &mut state);
+        }
         let next = state.device.armed();
         let left = self.carry_out(cpu, rearm);
+        let is_online = state.is_online;
         drop(state);
         self.finish(left);
-        Expired { fired, next }
+        if !is_online {
+            self.evacuate(cpu);
+        }
+        (Expired { fired, next }, call)
+    }
+
+    /// Fires what is due at one moment. Takes and returns the lock, which callbacks run without.
+    pub(crate) fn pass<'a>(
+        &'a self,
+        cpu: CpuId,
+        runner: Runner,
+        share: Share,
+        mut state: Guard<'a, P>,
+        now: Ns,
+        run: &mut impl FnMut(&Firing<P>) -> Verdict,
+    ) -> (Guard<'a, P>, u64) {
+        let base = self.base(cpu);
+        let mut fired = 0;
+        Self::begin_pass(&mut state, share, now);
+        while let Some((due, firing)) = Self::take_due(&mut state, share, now, cpu) {
+            if share == Share::Thread {
+                if base.running.has_elsewhere(due.address(), runner) {
+                    due.put_back(&mut state, &firing);
+                    continue;
+                }
+                state.deferred.has_fired();
+            }
+            fired += 1;
+            state.counts.fired += 1;
+            due.begin(base, runner);
+            drop(state);
+            let unwinding = Unwinding { bases: self, cpu, runner, share, fired };
+            let verdict = run(&firing);
+            core::mem::forget(unwinding);
+            state = base.state.lock();
+            if let Verdict::Restart(window) = verdict {
+                due.restart(&mut state, window, &firing);
+            }
+            base.running.end(runner);
+            if state.has_waiters {
+                state = self.end_waits(base, state);
+            }
+        }
+        (state, fired)
+    }
+
+    /// Wakes whoever waits for a callback of this base; they look whether it was theirs.
+    #[cold]
+    fn end_waits<'a>(&'a self, base: &'a Base<P>, mut state: Guard<'a, P>) -> Guard<'a, P> {
+        state.has_waiters = false;
+        base.running.end_waits();
+        drop(state);
+        self.platform().unpark(base.running.parking());
+        base.state.lock()
     }
 
     /// What is due by now becomes this pass's, what is armed for the past from here on the next
     /// one's: a callback that keeps doing that cannot hold the handler up (R7).
-    fn begin_pass(state: &mut BaseState, now: Ns) {
-        state.queues.wheel.advance(now);
-        state.queues.ranged.begin_pass(now, |node| {
+    fn begin_pass(state: &mut BaseState, share: Share, now: Ns) {
+        let queued = |node| {
             let timer = TimerRef::<P, QueueLink>::around(node);
             let life = Life::from_word(timer.word().load(Ordering::Relaxed));
             // Release: as wherever a pending timer's word is written.
             timer.word().store(life.on(Lane::Queued).word(), Ordering::Release);
-        });
+        };
+        if share != Share::Thread {
+            state.queues.ranged.begin_pass(now, queued);
+        }
+        if share != Share::Handler {
+            state.queues.deferred.begin_pass(now, queued);
+            state.queues.wheel.advance(now);
+        }
     }
 
     /// The next timer that is due: first the ranged ones, whose users asked for precision.
-    fn take_due(state: &mut BaseState, now: Ns, cpu: CpuId) -> Option<(Due<P>, Firing<P>)> {
-        if let Some(node) = state.queues.ranged.pop() {
+    fn take_due(
+        state: &mut BaseState,
+        share: Share,
+        now: Ns,
+        cpu: CpuId,
+    ) -> Option<(Due<P>, Firing<P>)> {
+        let queues = &mut state.queues;
+        let of_queue = |node: QueueRef, fires_in| {
             let timer = TimerRef::around(node);
-            let firing = Firing::of(timer, node.window(), Wakes::Yes, now, cpu);
-            return Some((Due::Ranged(timer), firing));
+            let firing = Firing::of(timer, node.window(), Wakes::Yes, fires_in, now, cpu);
+            Some((Due::Ranged(timer), firing))
+        };
+        if share != Share::Thread
+            && let Some(node) = queues.ranged.pop()
+        {
+            return of_queue(node, FiresIn::Handler);
+        }
+        if share == Share::Handler {
+            return None;
+        }
+        if let Some(node) = queues.deferred.pop() {
+            return of_queue(node, FiresIn::Thread);
         }
         let mut budget = usize::MAX;
-        let node = state.queues.wheel.pop(&mut budget)?;
+        let node = queues.wheel.pop(&mut budget)?;
         // What comes due wakes at a time that is not never, unless it defers.
-        let defers = state.queues.wheel.due_at(node) == Ns::NEVER;
+        let defers = queues.wheel.due_at(node) == Ns::NEVER;
         let wakes = if defers { Wakes::No } else { Wakes::Yes };
         let timer = TimerRef::around(node);
         let window = Window::new(node.deadline(), node.deadline());
-        Some((Due::Coarse(timer), Firing::of(timer, window, wakes, now, cpu)))
+        let firing = Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu);
+        Some((Due::Coarse(timer), firing))
     }
 }
 
@@ -160,13 +271,25 @@ impl<P: Platform> Drop for Unwinding<'_, P> {
         let now = self.bases.platform().now();
         let base = self.bases.base(self.cpu);
         let mut state = base.state.lock();
-        // Release: as where a callback returns.
-        base.running.store(0, Ordering::Release);
-        let earliest = state.queues.earliest();
-        let rearm = state.device.leave(earliest, self.fired, now);
-        let left = self.bases.carry_out(self.cpu, rearm);
+        base.running.end(self.runner);
+        if state.has_waiters {
+            state = self.bases.end_waits(base, state);
+        }
+        let left = if self.share == Share::Thread {
+            self.bases.end_batch(self.cpu, &mut state, self.runner, self.fired, now)
+        } else {
+            // Whoever was to be called will not be, so the device comes for that again.
+            state.deferred.forget_call();
+            let earliest = state.earliest();
+            let rearm = state.device.leave(earliest, self.fired, now);
+            self.bases.carry_out(self.cpu, rearm)
+        };
+        let is_online = state.is_online;
         drop(state);
         self.bases.finish(left);
+        if !is_online {
+            self.bases.evacuate(self.cpu);
+        }
     }
 }
 
@@ -175,57 +298,86 @@ impl<P: Platform> Firing<P> {
         timer: TimerRef<P, L>,
         window: Window,
         wakes: Wakes,
+        fires_in: FiresIn,
         now: Ns,
         cpu: CpuId,
     ) -> Firing<P> {
-        Firing { timer: timer.pointer(), task: timer.task(), window, wakes, now, cpu }
+        Firing { timer: timer.pointer(), task: timer.task(), window, wakes, fires_in, now, cpu }
     }
 }
 
 impl<P: Platform> Due<P> {
-    /// The callback is about to start: from here on the timer is idle, and running.
-    fn begin(&self, base: &Base<P>) {
+    fn address(&self) -> u64 {
         match self {
-            Due::Coarse(timer) => begin(*timer, base),
-            Due::Ranged(timer) => begin(*timer, base),
+            Due::Coarse(timer) => timer.address(),
+            Due::Ranged(timer) => timer.address(),
         }
     }
 
-    fn restart(self, state: &mut BaseState, window: Window, now: Ns, wakes: Wakes) {
+    /// The callback is about to start: from here on the timer is idle, and running.
+    fn begin(&self, base: &Base<P>, runner: Runner) {
         match self {
-            Due::Coarse(timer) => restart(timer, state, window, now, wakes),
-            Due::Ranged(timer) => restart(timer, state, window, now, wakes),
+            Due::Coarse(timer) => begin(*timer, base, runner),
+            Due::Ranged(timer) => begin(*timer, base, runner),
+        }
+    }
+
+    fn restart(self, state: &mut BaseState, window: Window, firing: &Firing<P>) {
+        match self {
+            Due::Coarse(timer) => restart(timer, state, window, firing),
+            Due::Ranged(timer) => restart(timer, state, window, firing),
+        }
+    }
+
+    /// Leaves it to the next pass: its last callback is not over yet.
+    fn put_back(self, state: &mut BaseState, firing: &Firing<P>) {
+        match self {
+            Due::Coarse(timer) => enqueue(timer, state, firing.window, firing),
+            Due::Ranged(timer) => enqueue(timer, state, firing.window, firing),
         }
     }
 }
 
-fn begin<P: Platform, L: Family>(timer: TimerRef<P, L>, base: &Base<P>) {
-    // First running, then idle: who looks without the lock sees one of the two (R10).
-    // Release: pairs with the Acquire in `is_active` and `is_running`. Who waits for the last
-    // timer and finds this one, having missed the moment in between, has to see what the last
-    // one's callback wrote (X1) and that it was restarted (R10).
-    base.running.store(timer.address(), Ordering::Release);
+fn begin<P: Platform, L: Family>(timer: TimerRef<P, L>, base: &Base<P>, runner: Runner) {
+    base.running.begin(runner, timer.address());
     let life = Life::from_word(timer.word().load(Ordering::Relaxed));
     // Release: pairs with the Acquire in `is_active`.
     timer.word().store(life.idle().word(), Ordering::Release);
 }
 
-/// Arms a timer again whose callback asked for it. The handler is still under way, so the
-/// device is not touched (R5).
+/// Arms a timer again whose callback asked for it. Its runner is still at work, so the device is
+/// not touched (R5).
 fn restart<P: Platform, L: Family>(
     timer: TimerRef<P, L>,
     state: &mut BaseState,
     window: Window,
-    now: Ns,
-    wakes: Wakes,
+    firing: &Firing<P>,
 ) {
     // The timer is running, so it is still on this base, whoever armed it meanwhile (X2).
     let life = Life::from_word(timer.word().load(Ordering::Acquire));
     if life.is_pending() || life.is_shut() {
         return;
     }
-    let arming = Arming { window, now, wakes };
-    let (_, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
     state.counts.armed += 1;
+    if life.is_being_cancelled() {
+        state.counts.cancelled += 1;
+        // Release: as wherever a timer's word is written.
+        timer.word().store(life.refused().word(), Ordering::Release);
+        return;
+    }
+    enqueue(timer, state, window, firing);
+}
+
+fn enqueue<P: Platform, L: Family>(
+    timer: TimerRef<P, L>,
+    state: &mut BaseState,
+    window: Window,
+    firing: &Firing<P>,
+) {
+    let Firing { now, wakes, fires_in, .. } = *firing;
+    let life = Life::from_word(timer.word().load(Ordering::Relaxed)).idle();
+    let arming = Arming { window, now, wakes, fires_in };
+    let (_, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
+    // Release: as wherever a pending timer's word is written.
     timer.word().store(life.word(), Ordering::Release);
 }

@@ -3,7 +3,6 @@
 //! Coarse timers live in the wheel, ranged ones in the queue; everything else about arming,
 //! cancelling and firing is the same and is written once, in `base`, `cancel` and `expiry`.
 
-use crate::base::WheelEvents;
 use crate::link::{Link, QueueLink, QueueRef, WheelLink, WheelRef};
 use crate::queue::Window;
 use crate::ranged::Ranged;
@@ -11,11 +10,25 @@ use crate::state::Life;
 use crate::time::Ns;
 use crate::wheel::{Wakes, Wheel};
 
-/// The two families of timers of one base.
+/// Where a timer's callback runs, if expiry is deferred (seed 3). Without that, everything runs
+/// in the handler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FiresIn {
+    /// In the event device's handler: at once, and holding up everything behind it. The kernel
+    /// calls such timers hard.
+    #[default]
+    Handler,
+    /// In the expiry thread; coarse timers always do. The kernel calls such timers soft.
+    Thread,
+}
+
+/// The timers of one base.
 pub struct Queues {
     pub(crate) wheel: Wheel,
+    /// Ranged timers that fire in the handler.
     pub(crate) ranged: Ranged,
-    pub(crate) events: WheelEvents,
+    /// Ranged timers that fire in the expiry thread. Empty unless expiry is deferred.
+    pub(crate) deferred: Ranged,
 }
 
 /// When a timer is to fire, as its family has to know it.
@@ -27,16 +40,22 @@ pub struct Arming {
     pub now: Ns,
     /// Does it keep a CPU awake?
     pub wakes: Wakes,
+    /// Who fires it, if it is ranged.
+    pub fires_in: FiresIn,
 }
 
 /// What the families of timers differ in, towards a base.
 pub trait Family: Link {
-    /// Puts a node in, or moves it if `life` says that it is pending. Returns when the device
-    /// must come for it, and its life from now on.
+    /// Is it the wheel's?
+    const COARSE: bool;
+    /// Who fires a timer with this life, if expiry is deferred.
+    fn fires_in(life: Life) -> FiresIn;
+    /// Puts a node in, or moves it if `life` says that it is pending. Returns when it will be
+    /// due, and its life from now on.
     fn enqueue(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> (Ns, Life);
-    /// Takes a pending node out. Returns when the device would have had to come for it.
+    /// Takes a pending node out. Returns when it would have been due.
     fn dequeue(queues: &mut Queues, node: Self::Ref, life: Life) -> Ns;
-    /// When the device must come for a pending node.
+    /// When a pending node is due.
     fn expiry(queues: &Queues, node: Self::Ref) -> Ns;
     /// Would this window make a pending node's deadline earlier?
     fn is_earlier(node: Self::Ref, window: Window) -> bool;
@@ -47,22 +66,27 @@ pub trait Family: Link {
 }
 
 impl Family for WheelLink {
+    const COARSE: bool = true;
+
+    fn fires_in(_: Life) -> FiresIn {
+        FiresIn::Thread
+    }
+
     #[inline]
     fn enqueue(queues: &mut Queues, node: WheelRef, life: Life, arming: Arming) -> (Ns, Life) {
-        let Arming { window, now, wakes } = arming;
-        let due = queues.wheel.arm(node, window.soft, now, wakes);
-        (queues.device_expiry(due), life.armed())
+        let Arming { window, now, wakes, .. } = arming;
+        (queues.wheel.arm(node, window.soft, now, wakes), life.armed())
     }
 
     #[inline]
     fn dequeue(queues: &mut Queues, node: WheelRef, _: Life) -> Ns {
         let due = queues.wheel.due_at(node);
         queues.wheel.cancel(node);
-        queues.device_expiry(due)
+        due
     }
 
     fn expiry(queues: &Queues, node: WheelRef) -> Ns {
-        queues.device_expiry(queues.wheel.due_at(node))
+        queues.wheel.due_at(node)
     }
 
     fn is_earlier(node: WheelRef, window: Window) -> bool {
@@ -71,22 +95,28 @@ impl Family for WheelLink {
 
     #[inline]
     fn stays(queues: &mut Queues, node: WheelRef, arming: Arming) -> bool {
-        let Arming { window, now, wakes } = arming;
+        let Arming { window, now, wakes, .. } = arming;
         queues.wheel.stay(node, window.soft, now, wakes).is_some()
     }
 }
 
 impl Family for QueueLink {
+    const COARSE: bool = false;
+
+    fn fires_in(life: Life) -> FiresIn {
+        life.fires_in()
+    }
+
     fn enqueue(queues: &mut Queues, node: QueueRef, life: Life, arming: Arming) -> (Ns, Life) {
         if life.is_pending() {
-            queues.ranged.remove(node, life.lane());
+            queues.ranged(life.fires_in()).remove(node, life.lane());
         }
-        let lane = queues.ranged.insert(node, arming.window);
-        (node.window().hard, life.armed().on(lane))
+        let lane = queues.ranged(arming.fires_in).insert(node, arming.window);
+        (node.window().hard, life.armed().on(lane).fired_in(arming.fires_in))
     }
 
     fn dequeue(queues: &mut Queues, node: QueueRef, life: Life) -> Ns {
-        queues.ranged.remove(node, life.lane());
+        queues.ranged(life.fires_in()).remove(node, life.lane());
         node.window().hard
     }
 
@@ -100,16 +130,20 @@ impl Family for QueueLink {
 }
 
 impl Queues {
-    /// When the next timer is due, as far as the event device is concerned.
-    pub(crate) fn earliest(&self) -> Ns {
-        let ranged = self.ranged.first().map_or(Ns::NEVER, |window| window.hard);
-        match self.events {
-            WheelEvents::Device => ranged.min(self.wheel.next_event()),
-            WheelEvents::Tick => ranged,
+    fn ranged(&mut self, fires_in: FiresIn) -> &mut Ranged {
+        match fires_in {
+            FiresIn::Handler => &mut self.ranged,
+            FiresIn::Thread => &mut self.deferred,
         }
     }
 
-    fn device_expiry(&self, due: Ns) -> Ns {
-        if self.events == WheelEvents::Tick { Ns::NEVER } else { due }
+    /// When the event device must come for what fires in the handler.
+    pub(crate) fn earliest_in_handler(&self) -> Ns {
+        self.ranged.first().map_or(Ns::NEVER, |window| window.hard)
+    }
+
+    /// When the event device would have to come for the ranged timers that the thread fires.
+    pub(crate) fn earliest_in_thread(&self) -> Ns {
+        self.deferred.first().map_or(Ns::NEVER, |window| window.hard)
     }
 }

@@ -14,11 +14,15 @@ pub mod cancel;
 #[forbid(unsafe_code)]
 pub mod check;
 #[forbid(unsafe_code)]
+pub mod deferred;
+#[forbid(unsafe_code)]
 pub mod expiry;
 #[forbid(unsafe_code)]
 mod family;
 #[forbid(unsafe_code)]
 pub mod local;
+#[forbid(unsafe_code)]
+pub mod migrate;
 #[forbid(unsafe_code)]
 pub mod periodic;
 #[forbid(unsafe_code)]
@@ -29,6 +33,10 @@ pub mod queue;
 mod ranged;
 #[forbid(unsafe_code)]
 pub mod rearm;
+#[forbid(unsafe_code)]
+pub mod running;
+#[forbid(unsafe_code)]
+pub mod start;
 #[forbid(unsafe_code)]
 pub mod state;
 #[forbid(unsafe_code)]

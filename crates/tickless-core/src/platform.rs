@@ -34,6 +34,14 @@ pub trait Platform: Sized + Send + Sync + 'static {
 
     /// Called in a loop that waits for another CPU; `round` counts up from zero.
     fn relax(&self, round: u32);
+
+    /// Sleeps for as long as `word` holds `value`, or shorter: the caller looks again. Called
+    /// without any lock. Words that are parked on are counters; comparing their lower halves
+    /// will do.
+    fn park(&self, word: &Self::Word, value: u64);
+
+    /// Wakes everybody who is parked on `word`, which has just changed. Called without any lock.
+    fn unpark(&self, word: &Self::Word);
 }
 
 /// A 64-bit atomic word.

@@ -84,6 +84,14 @@ impl Ranged {
         if self.over { None } else { self.queue.pop_expired(self.pass?) }
     }
 
+    /// Takes some pending timer off its lane, whether it is due or not. O(log n).
+    pub(crate) fn take_any(&mut self) -> Option<QueueRef> {
+        match self.queue.pop_expired(Ns::NEVER) {
+            Some(node) => Some(node),
+            None => self.late.pop_expired(Ns::NEVER),
+        }
+    }
+
     /// Is there anything left for the last pass?
     fn is_due(&self) -> bool {
         let first = self.queue.first();

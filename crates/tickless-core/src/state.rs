@@ -11,6 +11,7 @@
 //! | migrating | pending | the same start | lock of the new base |
 //! | fresh | shut | shut-down | compare-and-swap |
 //! | any but migrating | shut | shut-down; never armed again (X5) | lock of its base |
+//! | idle, pending | idle, being cancelled | cancel that waits for the callback | lock of its base |
 //!
 //! "Base" in the word is the base whose lock guards the timer. Who has taken that lock reads
 //! the word again: if it has not changed, it cannot change until the lock is given back. There
@@ -20,9 +21,14 @@
 //! A pending ranged timer may be late: armed for what the last pass over its base had already
 //! seen, it waits beside the queue for the next one (`ranged`).
 //!
+//! A timer that is being cancelled is armed by nobody for as long as its callback runs: such an
+//! arming counts as made and cancelled, so that a callback which re-arms itself cannot keep its
+//! canceller waiting (X3). The mark says nothing by itself; the base must also run the timer.
+//!
 //! The generation counts armings and tells two of them apart for whoever looks without the
 //! lock.
 
+use crate::family::FiresIn;
 use crate::ranged::Lane;
 use crate::time::CpuId;
 
@@ -36,6 +42,9 @@ const PENDING: u64 = 1;
 const MIGRATING: u64 = 2;
 const SHUT: u64 = 1 << 2;
 const LATE: u64 = 1 << 3;
+const IN_HANDLER: u64 = 1 << 4;
+const BEING_CANCELLED: u64 = 1 << 5;
+const REFUSED: u64 = 1 << 6;
 const BASE_AT: u32 = 16;
 const BASE: u64 = 0xffff << BASE_AT;
 const GENERATION_AT: u32 = 32;
@@ -79,7 +88,8 @@ impl Life {
     #[must_use]
     pub fn armed(self) -> Life {
         let generation = (self.0 >> GENERATION_AT).wrapping_add(1) << GENERATION_AT;
-        Life(self.0 & !(STATE | LATE) & u64::from(u32::MAX) | PENDING | generation)
+        let rest = !(STATE | LATE | BEING_CANCELLED | REFUSED) & u64::from(u32::MAX);
+        Life(self.0 & rest | PENDING | generation)
     }
 
     /// The same timer, pending on this lane.
@@ -96,6 +106,48 @@ impl Life {
         if self.0 & LATE != 0 { Lane::Late } else { Lane::Queued }
     }
 
+    /// The same timer, if it is ranged, fired by this one.
+    #[must_use]
+    pub(crate) fn fired_in(self, place: FiresIn) -> Life {
+        match place {
+            FiresIn::Handler => Life(self.0 | IN_HANDLER),
+            FiresIn::Thread => Life(self.0 & !IN_HANDLER),
+        }
+    }
+
+    /// Who fires it, if it is ranged and has been armed.
+    pub(crate) fn fires_in(self) -> FiresIn {
+        if self.0 & IN_HANDLER != 0 { FiresIn::Handler } else { FiresIn::Thread }
+    }
+
+    /// The same timer, with somebody who waits for its callback to end.
+    #[must_use]
+    pub(crate) fn being_cancelled(self) -> Life {
+        Life(self.0 | BEING_CANCELLED)
+    }
+
+    /// Was somebody waiting for its callback to end when it was last cancelled?
+    pub(crate) fn is_being_cancelled(self) -> bool {
+        self.0 & BEING_CANCELLED != 0
+    }
+
+    /// The same timer, which somebody tried to arm while it was being cancelled.
+    #[must_use]
+    pub(crate) fn refused(self) -> Life {
+        Life(self.0 | REFUSED)
+    }
+
+    /// Did anybody try to arm it while it was last being cancelled?
+    pub(crate) fn was_refused(self) -> bool {
+        self.0 & REFUSED != 0
+    }
+
+    /// May arming it be refused?
+    #[inline]
+    pub(crate) fn is_special(self) -> bool {
+        self.0 & (SHUT | BEING_CANCELLED) != 0
+    }
+
     /// The same timer, not armed.
     #[must_use]
     pub fn idle(self) -> Life {
@@ -105,7 +157,11 @@ impl Life {
     /// The same timer, on its way to another base.
     #[must_use]
     pub fn migrating_to(self, base: CpuId) -> Life {
-        Life(self.0 & !(STATE | LATE | BASE) | MIGRATING | u64::from(base.0) << BASE_AT)
+        Life(
+            self.0 & !(STATE | LATE | BEING_CANCELLED | REFUSED | BASE)
+                | MIGRATING
+                | u64::from(base.0) << BASE_AT,
+        )
     }
 
     /// The same timer, never to be armed again.

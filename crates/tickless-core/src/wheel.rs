@@ -292,6 +292,15 @@ impl Wheel {
         self.wakes_at(Place::of(node))
     }
 
+    /// Some pending timer that is wanted: of the first list that has one, the first. O(lists),
+    /// and O(1) more for each timer that is not wanted.
+    pub(crate) fn find(&self, mut wanted: impl FnMut(WheelRef) -> bool) -> Option<WheelRef> {
+        [DUE, OVERDUE].into_iter().chain(0..DUE).find_map(|list| {
+            let first = self.lists.front(list);
+            core::iter::successors(first, |node| self.lists.after(*node)).find(|node| wanted(*node))
+        })
+    }
+
     /// Visits every pending timer, in no particular order.
     pub fn for_each(&self, mut visit: impl FnMut(WheelRef)) {
         for list in 0..=OVERDUE {

@@ -162,7 +162,7 @@ fn who_waited_sees_what_the_callback_wrote() {
                 while round % 2 == 0 && timer.is_active() {
                     std::thread::yield_now();
                 }
-                let fired = round % 2 == 0 || timer.shutdown_and_wait() != Cancel::Pending;
+                let fired = round % 2 == 0 || timer.shutdown_sync() != Cancel::Pending;
                 let expected = if fired { 3 } else { 0 };
                 assert_eq!(wrote.load(RELAXED), expected, "X1: what the callback wrote");
                 timer.shutdown();

@@ -101,7 +101,8 @@ impl Timeout {
     #[inline]
     fn arm(&self, deadline: Ns, now: Ns, pending: IfPending) -> Result<Started, StartError> {
         let window = Window::new(deadline, deadline);
-        let options = Options { wakes: self.wakes, pinned: self.pinned, pending };
+        let options =
+            Options { wakes: self.wakes, pinned: self.pinned, pending, ..Options::default() };
         self.timer.start(window, now, options)
     }
 }

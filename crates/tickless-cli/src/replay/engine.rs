@@ -54,6 +54,7 @@ pub(super) fn run(script: &Script, cpus: u16, tick: Tick, policy: Policy) -> Out
         policy,
         limits: Limits { passes: u32::MAX, ..Limits::NONE },
         wheel: script.wheel,
+        ..Settings::default()
     };
     let world = World::new(cpus, script.begins);
     let bases = Arc::new(Bases::new(world, cpus, settings));

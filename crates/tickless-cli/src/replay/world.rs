@@ -81,6 +81,13 @@ impl Platform for World {
     fn relax(&self, _: u32) {
         std::hint::spin_loop();
     }
+
+    fn park(&self, _: &Plain, _: u64) {
+        // One thread plays all CPUs: nobody else could end a wait.
+        std::hint::spin_loop();
+    }
+
+    fn unpark(&self, _: &Plain) {}
 }
 
 /// A word of real memory.

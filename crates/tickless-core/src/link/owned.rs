@@ -3,7 +3,7 @@
 
 use super::{Timer, TimerRef};
 use crate::base::{Bases, Family, Options, StartError, Started};
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, NotSingleShot, Occupied};
 use crate::platform::Platform;
 use crate::queue::Window;
 use crate::time::Ns;
@@ -48,14 +48,37 @@ impl<P: Platform, L: Family> OwnedTimer<P, L> {
         self.bases.cancel(self.timer())
     }
 
+    /// See [`Bases::try_cancel`].
+    pub fn try_cancel(&self) -> Cancel {
+        self.bases.try_cancel(self.timer())
+    }
+
+    /// See [`Bases::cancel_sync`].
+    pub fn cancel_sync(&self) -> Cancel {
+        self.bases.cancel_sync(self.timer())
+    }
+
+    /// See [`Bases::cancel_sync_unless`].
+    pub fn cancel_sync_unless<E>(
+        &self,
+        refuse: impl FnMut(Occupied) -> Result<(), E>,
+    ) -> Result<Cancel, E> {
+        self.bases.cancel_sync_unless(self.timer(), refuse)
+    }
+
+    /// See [`Bases::cancel_single_shot`].
+    pub fn cancel_single_shot(&self) -> Result<Cancel, NotSingleShot> {
+        self.bases.cancel_single_shot(self.timer())
+    }
+
     /// See [`Bases::shutdown`].
     pub fn shutdown(&self) -> Cancel {
         self.bases.shutdown(self.timer())
     }
 
-    /// See [`Bases::shutdown_and_wait`].
-    pub fn shutdown_and_wait(&self) -> Cancel {
-        self.bases.shutdown_and_wait(self.timer())
+    /// See [`Bases::shutdown_sync`].
+    pub fn shutdown_sync(&self) -> Cancel {
+        self.bases.shutdown_sync(self.timer())
     }
 
     /// See [`Bases::is_active`].
@@ -82,7 +105,7 @@ impl<P: Platform, L: Family> OwnedTimer<P, L> {
 
 impl<P: Platform, L: Family> Drop for OwnedTimer<P, L> {
     fn drop(&mut self) {
-        self.bases.shutdown_and_wait(self.timer());
+        self.bases.shutdown_sync(self.timer());
         // SAFETY: `new` leaked this box; the timer is shut down and runs nowhere.
         drop(unsafe { Box::from_raw(self.timer.as_ptr()) });
     }

@@ -198,6 +198,12 @@ mod tests {
         fn relax(&self, _: u32) {
             panic!("nobody to wait for");
         }
+
+        fn park(&self, _: &Plain, _: u64) {
+            panic!("nobody to wait for");
+        }
+
+        fn unpark(&self, _: &Plain) {}
     }
 
     struct Plain(AtomicU64);

@@ -57,6 +57,7 @@ impl Plan {
             policy: random.pick(&Policy::ALL),
             limits,
             wheel: random.pick(&[WheelEvents::Device, WheelEvents::Device, WheelEvents::Tick]),
+            ..Settings::default()
         };
         Plan {
             settings,
@@ -202,7 +203,7 @@ impl History {
             2 => IfPending::Leave,
             _ => IfPending::Rearm,
         };
-        let options = Options { wakes, pinned, pending };
+        let options = Options { wakes, pinned, pending, ..Options::default() };
         self.operation(What::Start(id), id, here, || {
             let found = on(here, || self.timer(id).start(window, now, options));
             let expected = self.twin.borrow_mut().start(id, window, now, here, options);

@@ -187,6 +187,21 @@ impl Platform for World {
         assert!(round < 1_000_000, "waits for something that does not come");
         std::thread::yield_now();
     }
+
+    fn park(&self, word: &WatchedWord, value: u64) {
+        assert_unlocked();
+        for _ in 0..1_000_000 {
+            if word.load(Ordering::Acquire) != value {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        panic!("parked for something that does not come");
+    }
+
+    fn unpark(&self, _: &WatchedWord) {
+        assert_unlocked();
+    }
 }
 
 /// A word of real memory that reports when it is written.

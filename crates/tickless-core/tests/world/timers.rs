@@ -3,7 +3,7 @@
 use super::World;
 use std::sync::Arc;
 use tickless_core::base::{Bases, Options, StartError, Started};
-use tickless_core::cancel::Cancel;
+use tickless_core::cancel::{Cancel, NotSingleShot};
 use tickless_core::link::{OwnedTimer, QueueLink, WheelLink};
 use tickless_core::queue::Window;
 use tickless_core::time::Ns;
@@ -50,12 +50,24 @@ impl AnyTimer {
         of_either!(self, cancel())
     }
 
+    pub fn try_cancel(&self) -> Cancel {
+        of_either!(self, try_cancel())
+    }
+
+    pub fn cancel_sync(&self) -> Cancel {
+        of_either!(self, cancel_sync())
+    }
+
+    pub fn cancel_single_shot(&self) -> Result<Cancel, NotSingleShot> {
+        of_either!(self, cancel_single_shot())
+    }
+
     pub fn shutdown(&self) -> Cancel {
         of_either!(self, shutdown())
     }
 
-    pub fn shutdown_and_wait(&self) -> Cancel {
-        of_either!(self, shutdown_and_wait())
+    pub fn shutdown_sync(&self) -> Cancel {
+        of_either!(self, shutdown_sync())
     }
 
     pub fn is_active(&self) -> bool {

@@ -15,6 +15,7 @@
 //! | `membarrier` | a barrier on every running thread |
 //! | `orphans` | timers that were dropped while their callback ran |
 //! | `owned` | a timer with its callback in one allocation |
+//! | `parking` | sleeping until a word changes |
 
 pub(crate) mod arena;
 pub(crate) mod clock;
@@ -29,6 +30,7 @@ mod lock;
 mod membarrier;
 pub(crate) mod orphans;
 pub(crate) mod owned;
+mod parking;
 
 use clock::HostClock;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -81,6 +83,14 @@ impl Platform for Host {
 
     fn relax(&self, round: u32) {
         lock::relax(round);
+    }
+
+    fn park(&self, word: &HostWord, value: u64) {
+        parking::park(&word.0, value);
+    }
+
+    fn unpark(&self, word: &HostWord) {
+        parking::unpark(&word.0);
     }
 }
 

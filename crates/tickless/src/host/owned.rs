@@ -167,7 +167,7 @@ impl<L: Family> Drop for Owned<L> {
                 return;
             }
         } else {
-            bases.shutdown_and_wait(timer);
+            bases.shutdown_sync(timer);
         }
         // SAFETY: the timer is shut down and runs nowhere, and this was the node's one owner.
         unsafe { glue.free(self.node, &self.shared.arena) }
