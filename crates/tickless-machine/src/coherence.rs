@@ -72,6 +72,10 @@ struct Port {
 struct Line {
     /// The core that may write it.
     owner: u16,
+    /// The socket whose memory it is in: that of the core that touched it first.
+    home: u16,
+    /// How many words are on it.
+    words: u32,
     /// Goes up with each write by another core: old copies end.
     epoch: u32,
     /// Goes up with each write.
@@ -128,6 +132,8 @@ impl Lines {
         self.ports.resize(self.ports.len() + sockets, Port::default());
         self.lines.push(Line {
             owner: NOBODY,
+            home: NOBODY,
+            words: 0,
             epoch: 1,
             version: 0,
             directory: Ps::ZERO,
@@ -139,10 +145,20 @@ impl Lines {
         (self.lines.len() - 1) as LineId
     }
 
-    /// Gives a line back; the next one that is allocated starts in memory like this one.
-    pub(crate) fn release(&mut self, line: LineId) {
-        self.flush(line);
-        self.free.push(line);
+    /// One more word is on this line.
+    pub(crate) fn join(&mut self, line: LineId) {
+        self.lines[line as usize].words += 1;
+    }
+
+    /// One word less. A line without any is given back; the next one that is allocated starts
+    /// in memory like this one.
+    pub(crate) fn leave(&mut self, line: LineId) {
+        self.lines[line as usize].words -= 1;
+        if self.lines[line as usize].words == 0 {
+            self.flush(line);
+            self.lines[line as usize].home = NOBODY;
+            self.free.push(line);
+        }
     }
 
     /// Drops every copy: the line is in memory.
@@ -275,7 +291,7 @@ impl Lines {
                 costs.hop(distance)
             });
             let hop = match (from.min(), owner) {
-                (None, _) => costs.memory,
+                (None, _) => from_memory(costs, &self.topology, line, socket),
                 (Some(hop), NOBODY) => hop,
                 (Some(hop), _) => hop + costs.dirty,
             };
@@ -310,7 +326,10 @@ impl Lines {
             let distance = self.topology.between_sockets(socket, other);
             costs.hop(distance)
         });
-        let hop = hops.max().unwrap_or(costs.memory);
+        let hop = match hops.max() {
+            Some(hop) => hop,
+            None => from_memory(costs, &self.topology, line, socket),
+        };
         let done = start + hop;
         lease(&mut self.leases, line.owner, id, start, hop);
         line.owner = core;
@@ -324,6 +343,15 @@ impl Lines {
         self.ports[at + socket as usize] = fresh;
         done
     }
+}
+
+/// From the home's memory: on top of a transfer within the home's socket, the way there.
+fn from_memory(costs: &LineCosts, topology: &Topology, line: &mut Line, socket: u16) -> Ps {
+    if line.home == NOBODY {
+        line.home = socket;
+    }
+    let way = costs.hop(topology.between_sockets(socket, line.home));
+    costs.memory + way.since(costs.node)
 }
 
 /// The old owner keeps a line until the request that was served at `start` has reached it.

@@ -48,6 +48,8 @@ pub(crate) struct Cpu {
     pub inbox: Inbox,
     /// How often interrupts are disabled.
     pub masked: u32,
+    /// Interrupt handlers under way on its fiber.
+    pub handlers: u32,
     /// Which of its waits this is.
     pub wait: u32,
     /// When its last store is visible.
@@ -102,6 +104,7 @@ impl Cpu {
             mode: Mode::Off,
             inbox: Inbox::default(),
             masked: 0,
+            handlers: 0,
             wait: 0,
             drained: Ps::ZERO,
             watched: Watched::NONE,
@@ -160,13 +163,14 @@ impl Cpu {
     }
 
     /// Goes on with another fiber. Returns what this one's has to find again.
-    pub(crate) fn hand_over(&mut self, fiber: FiberId) -> u32 {
+    pub(crate) fn hand_over(&mut self, fiber: FiberId) -> (u32, u32) {
         self.fiber = fiber;
-        std::mem::take(&mut self.masked)
+        (std::mem::take(&mut self.masked), std::mem::take(&mut self.handlers))
     }
 
-    pub(crate) fn take_over(&mut self, masked: u32) {
+    pub(crate) fn take_over(&mut self, (masked, handlers): (u32, u32)) {
         self.masked = masked;
+        self.handlers = handlers;
     }
 
     pub(crate) fn usage(&self) -> Usage {
@@ -288,9 +292,6 @@ pub fn work(amount: Ps) {
         match act(|_, _| Ps::NEVER, |world, cpu| world.begin_work(cpu, left)) {
             None | Some(true) => return,
             Some(false) => {}
-        }
-        if std::thread::panicking() {
-            return;
         }
         fiber::suspend();
         left = with(|world| world.running.map(|cpu| world.end_work(cpu)))

@@ -34,6 +34,7 @@ use crate::order::{Order, before};
 use crate::ps::Ps;
 use crate::trace::Trace;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
@@ -42,6 +43,10 @@ use tickless_core::time::{CpuId, Ns};
 
 /// How many lines a waiting loop may read and still be parked.
 pub const WATCHED_MAX: usize = 4;
+
+/// A simulated word takes twice the room of a real one; a line has room for eight.
+const WORD_BYTES: usize = 16;
+const LINE_BYTES: usize = 8 * WORD_BYTES;
 
 /// A fiber's number in its machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -68,7 +73,14 @@ pub(crate) struct World {
     pub(crate) faults: Option<Box<dyn Faults>>,
     pub(crate) trace: Option<Trace>,
     nearest: Ps,
+    /// The line of each word by its address.
+    words: HashMap<usize, LineId>,
     stopping: bool,
+    /// Programs that hold a lock or wait for one, and interrupt handlers under way.
+    pub(crate) inside: u32,
+    /// No program may begin anything any more: the machine comes to its end.
+    draining: bool,
+    ending: bool,
     events: u64,
     digest: u64,
     fibers: u32,
@@ -135,7 +147,11 @@ impl Machine {
             faults: None,
             trace: None,
             nearest: costs.line.nearest(),
+            words: HashMap::new(),
             stopping: false,
+            inside: 0,
+            draining: false,
+            ending: false,
             events: 0,
             digest: 0xcbf2_9ce4_8422_2325,
             fibers: 0,
@@ -192,22 +208,30 @@ impl Machine {
     /// stay where they are and go on in the next run; they may hold locks, so look at what they
     /// share before the run or after [`finish`](Self::finish).
     pub fn run(&mut self, until: Ns) -> Ended {
-        let Some(mut world) = self.world.take() else { return Ended::Quiet };
+        match self.try_run(until) {
+            Ok(ended) => ended,
+            Err(panic) => {
+                self.finish();
+                resume_unwind(panic)
+            }
+        }
+    }
+
+    fn try_run(&mut self, until: Ns) -> std::thread::Result<Ended> {
+        let Some(mut world) = self.world.take() else { return Ok(Ended::Quiet) };
         world.stopping = false;
         WORLD.with(|place| *place.borrow_mut() = Some(world));
         let ended = catch_unwind(AssertUnwindSafe(|| self.turn(Ps::from_ns(until))));
         fiber::forget_way_out();
         self.world = WORLD.with(|place| place.borrow_mut().take());
-        match ended {
-            Ok(ended) => ended,
-            Err(panic) => {
-                if let Some(world) = &mut self.world {
-                    world.running = None;
-                }
-                self.fibers.clear();
-                resume_unwind(panic)
-            }
+        if ended.is_err()
+            && let Some(world) = &mut self.world
+            && let Some(cpu) = world.running.take()
+        {
+            world.switch_off(cpu);
+            world.order.set(cpu, Ps::NEVER);
         }
+        ended
     }
 
     fn turn(&mut self, until: Ps) -> Ended {
@@ -237,12 +261,31 @@ impl Machine {
         }
     }
 
-    /// Ends all programs where they stand: their stacks are unwound, which gives locks back.
+    /// Ends all programs that are still under way. Interrupt handlers come to their end, and so
+    /// does who holds a lock or waits for one; then all stacks are unwound. A program that
+    /// should come to an end of its own does so when [`is_ending`] says so, in a run before.
     pub fn finish(&mut self) {
+        if let Some(world) = &mut self.world {
+            world.drain();
+        }
+        while self.inside() > 0 {
+            // A second panic says no more than the first.
+            if let Ok(Ended::Quiet) = self.try_run(Ns::NEVER) {
+                break;
+            }
+        }
+        if self.inside() > 0 {
+            // They wait for each other. Unwinding one would have to take the other's lock.
+            self.fibers.drain(..).for_each(std::mem::forget);
+        }
         self.fibers.clear();
         if let Some(world) = &mut self.world {
             world.spawned.clear();
         }
+    }
+
+    fn inside(&self) -> u32 {
+        self.world.as_ref().map_or(0, |world| world.inside)
     }
 
     /// How many priced events there were.
@@ -270,7 +313,7 @@ impl World {
     /// Chooses who runs next.
     #[inline]
     fn next(&mut self, until: Ps) -> Result<FiberId, Ended> {
-        if self.stopping {
+        if self.stopping || self.draining && self.inside == 0 {
             return Err(Ended::Stopped);
         }
         let (cpu, key) = self.order.first();
@@ -304,6 +347,14 @@ impl World {
             state.mode = Mode::Running;
             self.order.set(cpu.index(), state.key());
             self.busy[self.costs.topology.core(cpu) as usize] += 1;
+        }
+    }
+
+    fn drain(&mut self) {
+        self.draining = true;
+        for cpu in 0..self.cpus.len() {
+            self.cpus[cpu].masked += 1;
+            self.order.set(cpu, self.cpus[cpu].key());
         }
     }
 
@@ -354,7 +405,21 @@ impl World {
         if seen >> 32 == u64::from(self.serial) {
             return seen as LineId;
         }
-        let line = self.lines.allocate();
+        self.new_line(place)
+    }
+
+    /// Words that stand directly one behind the other are on one line, eight to a line, as the
+    /// fields of a structure would be. Words that only happen to be near each other are not:
+    /// where an allocator puts them differs from run to run.
+    #[cold]
+    fn new_line(&mut self, place: &Place) -> LineId {
+        let at = place.address();
+        let near = [at.wrapping_sub(WORD_BYTES), at + WORD_BYTES];
+        let mates = near.into_iter().filter(|mate| mate / LINE_BYTES == at / LINE_BYTES);
+        let line = mates.filter_map(|mate| self.words.get(&mate)).next().copied();
+        let line = line.unwrap_or_else(|| self.lines.allocate());
+        self.lines.join(line);
+        self.words.insert(at, line);
         place.0.store(u64::from(self.serial) << 32 | u64::from(line), Ordering::Relaxed);
         line
     }
@@ -415,11 +480,19 @@ pub(crate) struct Place(AtomicU64);
 impl Drop for Place {
     fn drop(&mut self) {
         let seen = *self.0.get_mut();
+        let at = self.address();
         with(|world| {
             if seen >> 32 == u64::from(world.serial) {
-                world.lines.release(seen as LineId);
+                world.words.remove(&at);
+                world.lines.leave(seen as LineId);
             }
         });
+    }
+}
+
+impl Place {
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 }
 
@@ -446,8 +519,7 @@ pub(crate) fn act<R>(
         let go = with(|world| {
             let cpu = world.running?;
             let slack = ahead(world, cpu);
-            let go = if std::thread::panicking() { Go::Now } else { world.may_act(cpu, slack) };
-            Some(match go {
+            Some(match world.may_act(cpu, slack) {
                 Go::Now => Ok(f.take().map(|f| f(world, cpu))),
                 wait => Err(wait),
             })
@@ -495,6 +567,50 @@ pub(crate) fn relax() {
             }
         });
     }
+}
+
+/// A program is about to take a lock. On a machine that comes to its end it gets no further,
+/// unless it is in an interrupt handler. False outside of any simulated CPU, where nobody waits
+/// for anybody.
+pub(crate) fn begin_locking() -> bool {
+    let may = with(|world| {
+        let cpu = world.running?;
+        let may = !world.draining || world.cpus[cpu].handlers > 0;
+        if may {
+            world.inside += 1;
+        } else {
+            world.switch_off(cpu);
+        }
+        Some(may)
+    });
+    match may.flatten() {
+        Some(true) => true,
+        None => false,
+        Some(false) => {
+            fiber::suspend();
+            false
+        }
+    }
+}
+
+/// It has given the lock back.
+pub(crate) fn end_locking() {
+    with(|world| {
+        if world.running.is_some() {
+            world.inside = world.inside.saturating_sub(1);
+        }
+    });
+}
+
+/// Asks all programs to come to an end; see [`is_ending`].
+pub fn end() {
+    with(|world| world.ending = true);
+}
+
+/// Has [`end`] been called? Programs that would go on for ever ask now and then. True outside
+/// of a machine.
+pub fn is_ending() -> bool {
+    with(|world| world.ending).unwrap_or(true)
 }
 
 /// Takes a line out of all caches, as `clflush` does; free of charge.

@@ -73,11 +73,8 @@ impl Fiber {
 }
 
 /// Suspends the fiber that calls it; comes back when it is resumed. A fiber that is dropped
-/// instead unwinds from here. Outside of any fiber, and while unwinding, nothing happens.
+/// instead unwinds from here. Outside of any fiber, and while one is dropped, nothing happens.
 pub(crate) fn suspend() {
-    if std::thread::panicking() {
-        return;
-    }
     let way_out = WAY_OUT.replace(ptr::null());
     if way_out.is_null() {
         return;

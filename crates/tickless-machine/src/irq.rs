@@ -92,6 +92,8 @@ impl World {
         let (at, vector) = state.inbox.take()?;
         state.clock = state.clock.max(at) + self.costs.irq.entry;
         state.masked += 1;
+        state.handlers += 1;
+        self.inside += 1;
         state.count_interrupt();
         let now = state.clock;
         self.count(cpu);
@@ -111,8 +113,10 @@ impl World {
     fn end_interrupt(&mut self) {
         let Some(cpu) = self.running else { return };
         let exit = self.costs.irq.exit;
+        self.inside = self.inside.saturating_sub(1);
         let state = &mut self.cpus[cpu];
         state.clock += exit;
+        state.handlers = state.handlers.saturating_sub(1);
         state.masked = state.masked.saturating_sub(1);
         let now = state.clock;
         if let Some(trace) = &mut self.trace {
@@ -190,8 +194,6 @@ impl Drop for Masked {
                 cpu.masked = cpu.masked.saturating_sub(1);
             }
         });
-        if !std::thread::panicking() {
-            deliver();
-        }
+        deliver();
     }
 }

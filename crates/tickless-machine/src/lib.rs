@@ -23,6 +23,8 @@ mod order;
 pub mod machines;
 pub mod platform;
 pub mod ps;
+pub mod random;
 pub mod spec;
+pub mod study;
 pub mod topology;
 pub mod trace;

@@ -1,7 +1,7 @@
 //! The seam's third world: words and locks whose price is that of the simulated line they are on.
 //!
-//! The timer core runs here unmodified. Each word and each lock is on a cache line of its own,
-//! and what a lock guards is on another; what a critical section does to private memory is one
+//! The timer core runs here unmodified. Words that are fields of one structure share a cache
+//! line; each lock is on a line of its own, and what it guards is on another; what a critical section does to private memory is one
 //! named charge of the machine's file. Outside of a simulated CPU, when a test sets something up
 //! or looks at the result, everything is free.
 
@@ -50,6 +50,16 @@ impl Platform for Sim {
     fn relax(&self, _: u32) {
         engine::relax();
     }
+
+    /// Whoever waits here has nothing else to do: the CPU is parked on the word's line, which
+    /// costs it nothing but the time.
+    fn park(&self, word: &SimWord, value: u64) {
+        if word.load(Ordering::Acquire) == value {
+            engine::relax();
+        }
+    }
+
+    fn unpark(&self, _: &SimWord) {}
 }
 
 /// The present, read from the CPU's own cycle counter.
@@ -142,6 +152,10 @@ impl<T: Send> Lock<T> for SimLock<T> {
 
     fn lock(&self) -> SimGuard<'_, T> {
         let masked = Masked::new();
+        if !engine::begin_locking() {
+            // Whoever drew a ticket on a machine that has ended will not come back for it.
+            self.next.store(self.serving.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
         access(&self.line, Access::Atomic);
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         while self.serving.load(Ordering::Relaxed) != ticket {
@@ -182,6 +196,7 @@ impl Drop for Unlock<'_> {
     fn drop(&mut self) {
         access(self.line, Access::Store);
         self.serving.fetch_add(1, Ordering::Relaxed);
+        engine::end_locking();
     }
 }
 
