@@ -3,7 +3,12 @@
 //! Results go to standard output, everything else to standard error. Neither being closed is a
 //! reason to panic: who reads our output may have seen enough.
 
-use crate::replay::{self, Format, Inference, Summary};
+use crate::latency::args::LatencyArgs;
+use crate::measure::MeasureError;
+use crate::output::Format;
+use crate::replay::{self, Inference, Summary};
+use crate::study::args::StudyArgs;
+use crate::study::{self, StudyError};
 use crate::trace::{Trace, TraceError};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::fmt::Display;
@@ -17,7 +22,9 @@ use tickless_core::rearm::Policy;
 #[command(name = "tickless", version, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \
     tickless replay traces/nginx.txt.gz\n  \
-    tickless help replay")]
+    tickless study rearm --live\n  \
+    tickless latency -S -D 5\n  \
+    tickless help study")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -39,6 +46,31 @@ enum Command {
         2 for a wrong command line, 3 with --strict if the replay does not come within 5 % of\n\
         the recorded device writes or none were recorded.")]
     Replay(ReplayArgs),
+    /// Measure a mechanism beside the behaviour that it replaced
+    ///
+    /// Each study is named after the mechanism. Every figure is labelled: published (in the
+    /// thread, on its machine), calibrated, predicted, or live (measured now: the median of the
+    /// repetitions, with the least and the greatest).
+    #[command(after_help = "Examples:\n  \
+        tickless study rearm --live\n  \
+        tickless study rearm --live --quick --format json\n\n\
+        Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
+        2 for a wrong command line, 3 with --strict if a figure is not in its band,\n\
+        130 if interrupted.")]
+    Study(StudyArgs),
+    /// How late threads wake: our timers beside the kernel's own sleeps
+    ///
+    /// Like cyclictest: a thread sleeps until a point in time, looks at the clock when it wakes,
+    /// and sleeps until an interval later. The sleepers are measured in turn, so that what
+    /// disturbs one disturbs all. Ctrl-C ends it early, with what there is.
+    #[command(after_help = "Examples:\n  \
+        tickless latency\n  \
+        tickless latency -S -p 90 -i 500 -D 1m -h 100\n  \
+        tickless latency --sleeper hrtimer,timeout -l 1000 --json\n  \
+        tickless latency -q -D 5 --limit p99=200us --limit hrtimer.max=5ms\n\n\
+        Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
+        2 for a wrong command line, 3 if a limit is exceeded.")]
+    Latency(LatencyArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -86,15 +118,23 @@ impl From<PolicyArg> for Policy {
 #[derive(Debug)]
 enum Failure {
     Trace(TraceError),
+    Study(StudyError),
+    Latency(MeasureError),
     Output(io::Error),
 }
 
-const NOT_IN_AGREEMENT: u8 = 3;
+const WRONG_COMMAND_LINE: u8 = 2;
+/// What was measured is not what it should be.
+const NOT_AS_WANTED: u8 = 3;
 
 /// The whole program.
 pub fn main() -> ExitCode {
-    let Command::Replay(args) = Cli::parse().command;
-    match run_replay(&args) {
+    let done = match Cli::parse().command {
+        Command::Replay(args) => run_replay(&args),
+        Command::Study(args) => run_study(&args),
+        Command::Latency(args) => run_latency(&args),
+    };
+    match done {
         Ok(code) => code,
         // Whoever read our output has seen enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -104,9 +144,17 @@ pub fn main() -> ExitCode {
             complain(format_args!("cannot write the results: {error}"));
             ExitCode::FAILURE
         }
+        Err(Failure::Latency(error)) => {
+            complain(error);
+            ExitCode::FAILURE
+        }
         Err(Failure::Trace(error)) => {
             complain(error);
             ExitCode::FAILURE
+        }
+        Err(Failure::Study(error)) => {
+            complain(&error);
+            if error.is_usage() { ExitCode::from(WRONG_COMMAND_LINE) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -120,13 +168,39 @@ fn run_replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     };
     let inference = if args.no_inference { Inference::Off } else { Inference::On };
     let summary = replay::summarise(&trace, &policies, inference);
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    replay::show(&summary, args.format, &mut out).map_err(Failure::Output)?;
-    out.flush().map_err(Failure::Output)?;
+    print(|out| replay::show(&summary, args.format, out))?;
     Ok(if args.strict { judge(&summary) } else { ExitCode::SUCCESS })
 }
 
-/// The verdict of `--strict`.
+fn run_study(args: &StudyArgs) -> Result<ExitCode, Failure> {
+    let study = args.run().map_err(Failure::Study)?;
+    print(|out| study::show(&study, args.format, out))?;
+    if !args.strict {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut code = ExitCode::SUCCESS;
+    for cell in study.outside() {
+        complain(format_args!("{} is {} {}, outside its band", cell.id, cell.value, cell.unit));
+        code = ExitCode::from(NOT_AS_WANTED);
+    }
+    Ok(code)
+}
+
+fn run_latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
+    let latency = args.run().map_err(Failure::Latency)?;
+    print(|out| latency.show(out))?;
+    let exceeded = latency.exceeded();
+    exceeded.iter().for_each(complain);
+    Ok(if exceeded.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_AS_WANTED) })
+}
+
+/// Writes results to standard output.
+fn print(show: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    show(&mut out).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// The verdict of `--strict` on a replay.
 fn judge(summary: &Summary) -> ExitCode {
     let file = &summary.trace.file;
     match &summary.agreement {
@@ -140,7 +214,7 @@ fn judge(summary: &Summary) -> ExitCode {
              Record msr:write_msr with the filter 'msr == 0x6e0'"
         )),
     }
-    ExitCode::from(NOT_IN_AGREEMENT)
+    ExitCode::from(NOT_AS_WANTED)
 }
 
 /// Says something on standard error, if anybody listens.

@@ -1,7 +1,12 @@
 //! What the `tickless` program is made of, as a library so that tests can reach it.
 
 mod cli;
+pub mod latency;
+pub mod measure;
+pub mod output;
+pub mod progress;
 pub mod replay;
+pub mod study;
 pub mod trace;
 
 pub use cli::main;

@@ -91,11 +91,9 @@ impl Default for Settings {
 pub struct Bases<P: Platform> {
     platform: P,
     bases: Box<[Base<P>]>,
-    pub(crate) scan: Scan,
+    settings: Settings,
     /// Is expiry deferred?
     pub(crate) defers: bool,
-    /// Is the expiry thread called by every tick?
-    pub(crate) every_tick: bool,
     /// How many bases are online.
     pub(crate) online: P::Word,
 }
@@ -204,13 +202,17 @@ impl<P: Platform> Bases<P> {
         let bases: Box<[Base<P>]> = (0..count.max(1)).map(|_| base()).collect();
         let online = P::Word::new(bases.len() as u64);
         let defers = settings.deferral != Deferral::None;
-        let every_tick = settings.deferral == Deferral::EveryTick;
-        Bases { platform, bases, scan: settings.scan, defers, every_tick, online }
+        Bases { platform, bases, settings, defers, online }
     }
 
     /// The world they live in.
     pub fn platform(&self) -> &P {
         &self.platform
+    }
+
+    /// How they are set up.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// How many there are.

@@ -62,6 +62,17 @@ pub struct Occupied {
     pub cpu: CpuId,
     /// Its runner that is in it.
     pub runner: Runner,
+    /// What kind of a wait this would be.
+    pub wait: Wait,
+}
+
+/// How a synchronous cancel waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// It looks a hundred times or so: a few microseconds.
+    Spinning,
+    /// It sleeps for as long as it takes.
+    Parked,
 }
 
 /// A timer was cancelled as a single shot and had armed itself again (X8). It has been cancelled
@@ -290,7 +301,7 @@ impl<P: Platform> Bases<P> {
         for round in 0..SPINS {
             let Some(runner) = base.running.runner_of(address) else { return Ok(()) };
             if round == 0 {
-                refuse(Occupied { cpu, runner })?;
+                refuse(Occupied { cpu, runner, wait: Wait::Spinning })?;
             }
             self.platform().relax(round);
         }
@@ -300,7 +311,7 @@ impl<P: Platform> Bases<P> {
             state.has_waiters = true;
             let ended = base.running.ended();
             drop(state);
-            refuse(Occupied { cpu, runner })?;
+            refuse(Occupied { cpu, runner, wait: Wait::Parked })?;
             while base.running.still_waits(ended) {
                 self.platform().park(base.running.parking(), ended);
             }
@@ -312,7 +323,7 @@ impl<P: Platform> Bases<P> {
     /// study measures.
     #[inline]
     fn scan_if_asked<L: Family>(&self, timer: TimerRef<P, L>) {
-        if self.scan == Scan::AllBases {
+        if self.settings().scan == Scan::AllBases {
             self.scan_all(timer.address());
         }
     }

@@ -27,8 +27,9 @@
 //!   something is due. A timer that is due again while its own callback still runs waits for
 //!   that (X2).
 //!
-//! While the thread is at work the event device is not armed for what the thread fires: it will
-//! look by itself before it goes to sleep, and arms the device then.
+//! While the thread is at work the event device does not come for what the thread fires, until
+//! its patience is over: the thread will look by itself before it goes to sleep, and arms the
+//! device then.
 
 use crate::base::{Base, BaseState, Bases, Settings, WheelEvents};
 use crate::expiry::{Expired, Firing, Share, Verdict};
@@ -115,9 +116,9 @@ pub(crate) struct Deferred {
     called: bool,
     /// Who is firing: a bit for each [`Runner`].
     at_work: u8,
-    /// When the handler looks whether the thread is stuck.
+    /// When the handler looks whether the thread is stuck, if something is due by then.
     look_at: Ns,
-    /// What had been fired when it last looked.
+    /// How many callbacks had ended when it last looked.
     fired_then: u64,
     /// What `thread_next` of the base says.
     next: Ns,
@@ -145,17 +146,16 @@ impl Deferred {
         self.counts
     }
 
+    /// A callback that a thread ran is over.
     pub(crate) fn has_fired(&mut self) {
         self.counts.fired += 1;
     }
 
     /// When the event device must come, for whatever reason.
     pub(crate) fn earliest(&self, queues: &Queues) -> Ns {
-        let in_handler = queues.earliest_in_handler();
-        if self.is_active() {
-            return in_handler.min(self.look_at);
-        }
-        in_handler.min(self.thread_is_called_at(queues))
+        let in_thread = self.thread_is_called_at(queues);
+        let in_thread = if self.is_active() { in_thread.max(self.look_at) } else { in_thread };
+        queues.earliest_in_handler().min(in_thread)
     }
 
     /// When the event device must come for a timer that is due at `due`.
@@ -166,7 +166,11 @@ impl Deferred {
         }
         let in_thread = self.deferral != Deferral::None && L::fires_in(life) == FiresIn::Thread;
         let ticks = L::COARSE && self.events == WheelEvents::Tick;
-        if ticks || in_thread && self.is_active() { Ns::NEVER } else { due }
+        match () {
+            () if ticks => Ns::NEVER,
+            () if in_thread && self.is_active() => due.max(self.look_at),
+            () => due,
+        }
     }
 
     /// May ticks believe that nothing is due before `next` (D4)? They need not know while the
@@ -252,13 +256,14 @@ impl<P: Platform> Bases<P> {
         let now = self.platform().now();
         // Acquire: pairs with the Release in `expect`; who sees an old value ticks again.
         let next = Ns(base.thread_next.load(Ordering::Acquire));
-        let mut state = match self.every_tick {
-            false if now < next => return Call::Nobody,
-            _ => base.state.lock(),
-        };
+        let every_tick = self.settings().deferral == Deferral::EveryTick;
+        if now < next && !every_tick {
+            return Call::Nobody;
+        }
+        let mut state = base.state.lock();
         if state.deferred.is_active() {
             if now < next { Call::Nobody } else { state.deferred.relieve(now) }
-        } else if self.every_tick || thread_next(&state.queues) <= now {
+        } else if every_tick || thread_next(&state.queues) <= now {
             state.queues.wheel.advance(now);
             state.deferred.call(now)
         } else {
@@ -310,7 +315,7 @@ impl<P: Platform> Bases<P> {
         fired
     }
 
-    /// A runner is through. The last one arms the device for what is left.
+    /// A runner is through, and arms the device for what is left.
     pub(crate) fn end_batch(
         &self,
         cpu: CpuId,
@@ -327,10 +332,10 @@ impl<P: Platform> Bases<P> {
             deferred.counts.empty_wakes += u64::from(fired == 0);
         }
         deferred.counts.longest_batch = deferred.counts.longest_batch.max(fired);
-        if deferred.is_active() {
-            return Rearm::Keep;
+        if !deferred.is_active() {
+            self.refresh(self.base(cpu), state);
         }
-        self.refresh(self.base(cpu), state);
+        // Callbacks that had their timers armed again have not told the device.
         let earliest = state.earliest();
         let rearm = state.device.started(earliest, now);
         self.carry_out(cpu, rearm)
@@ -340,12 +345,8 @@ impl<P: Platform> Bases<P> {
     pub(crate) fn collect_due(&self, state: &mut BaseState, now: Ns) -> Call {
         let BaseState { queues, deferred, .. } = state;
         if deferred.is_active() {
-            return if thread_next(queues) <= now {
-                deferred.relieve(now)
-            } else {
-                deferred.look_at = deferred.look_at.max(now.after(deferred.patience));
-                Call::Nobody
-            };
+            let is_due = thread_next(queues) <= now;
+            return if is_due { deferred.relieve(now) } else { Call::Nobody };
         }
         if deferred.thread_is_called_at(queues) > now {
             return Call::Nobody;

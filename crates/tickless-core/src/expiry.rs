@@ -176,12 +176,9 @@ impl<P: Platform> Bases<P> {
         let mut fired = 0;
         Self::begin_pass(&mut state, share, now);
         while let Some((due, firing)) = Self::take_due(&mut state, share, now, cpu) {
-            if share == Share::Thread {
-                if base.running.has_elsewhere(due.address(), runner) {
-                    due.put_back(&mut state, &firing);
-                    continue;
-                }
-                state.deferred.has_fired();
+            if share == Share::Thread && base.running.has_elsewhere(due.address(), runner) {
+                due.put_back(&mut state, &firing);
+                continue;
             }
             fired += 1;
             state.counts.fired += 1;
@@ -194,12 +191,25 @@ impl<P: Platform> Bases<P> {
             if let Verdict::Restart(window) = verdict {
                 due.restart(&mut state, window, &firing);
             }
-            base.running.end(runner);
-            if state.has_waiters {
-                state = self.end_waits(base, state);
-            }
+            state = self.end_callback(base, runner, share, state);
         }
         (state, fired)
+    }
+
+    /// A callback is over, whichever way.
+    #[inline]
+    fn end_callback<'a>(
+        &'a self,
+        base: &'a Base<P>,
+        runner: Runner,
+        share: Share,
+        mut state: Guard<'a, P>,
+    ) -> Guard<'a, P> {
+        base.running.end(runner);
+        if share == Share::Thread {
+            state.deferred.has_fired();
+        }
+        if state.has_waiters { self.end_waits(base, state) } else { state }
     }
 
     /// Wakes whoever waits for a callback of this base; they look whether it was theirs.
@@ -270,11 +280,8 @@ impl<P: Platform> Drop for Unwinding<'_, P> {
     fn drop(&mut self) {
         let now = self.bases.platform().now();
         let base = self.bases.base(self.cpu);
-        let mut state = base.state.lock();
-        base.running.end(self.runner);
-        if state.has_waiters {
-            state = self.bases.end_waits(base, state);
-        }
+        let state = base.state.lock();
+        let mut state = self.bases.end_callback(base, self.runner, self.share, state);
         let left = if self.share == Share::Thread {
             self.bases.end_batch(self.cpu, &mut state, self.runner, self.fired, now)
         } else {

@@ -11,7 +11,7 @@
 //! | migrating | pending | the same start | lock of the new base |
 //! | fresh | shut | shut-down | compare-and-swap |
 //! | any but migrating | shut | shut-down; never armed again (X5) | lock of its base |
-//! | idle, pending | idle, being cancelled | cancel that waits for the callback | lock of its base |
+//! | idle, pending | idle, being cancelled | cancel that waits for a callback | lock of its base |
 //!
 //! "Base" in the word is the base whose lock guards the timer. Who has taken that lock reads
 //! the word again: if it has not changed, it cannot change until the lock is given back. There

@@ -9,7 +9,8 @@ use crate::timers::PanicReporter;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use tickless_core::base::Settings;
+use std::time::Duration;
+use tickless_core::base::{Deferral, Scan, Settings, WheelEvents};
 use tickless_core::rearm::{Limits, Policy};
 use tickless_core::tick::Tick;
 use tickless_core::time::{CpuId, Ns};
@@ -22,6 +23,7 @@ pub struct Builder {
     bases: Option<u16>,
     clock: Clock,
     pinning: Pinning,
+    pub(crate) ticks: bool,
     pub(crate) on_panic: Option<Arc<PanicReporter>>,
 }
 
@@ -29,6 +31,14 @@ pub struct Builder {
 enum Clock {
     Best,
     System,
+}
+
+/// What a thread of ours is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Job {
+    Driver,
+    Expirer,
+    Relief,
 }
 
 /// May a driver thread move between CPUs?
@@ -92,8 +102,15 @@ impl Builder {
         // A driver is a thread among others: the system sees to it that it does not starve the
         // rest, so it never backs off.
         let limits = Limits { passes: u32::MAX, ..Limits::NONE };
-        let core = Settings { limits, ..Settings::default() };
-        Builder { core, bases: None, clock: Clock::Best, pinning: Pinning::Free, on_panic: None }
+        let core = Settings { limits, patience: Ns::from_ms(100), ..Settings::default() };
+        Builder {
+            core,
+            bases: None,
+            clock: Clock::Best,
+            pinning: Pinning::Free,
+            ticks: false,
+            on_panic: None,
+        }
     }
 
     /// How many bases, each with its driver thread; at least one. More than CPUs is pointless.
@@ -117,6 +134,41 @@ impl Builder {
     /// How pending timeouts are pushed out.
     pub fn push_out(mut self, push_out: PushOut) -> Builder {
         self.core.push_out = push_out;
+        self
+    }
+
+    /// Where the callbacks of timeouts run, and of high-resolution timers that are
+    /// [`deferred`](crate::HrTimer::deferred) (seed 3). Unless told otherwise: in the driver.
+    ///
+    /// With [`Deferral::OnExpiry`] they run in an expiry thread of their base, so that a callback
+    /// that takes long does not hold up timers that fire in the driver. That costs a wakeup of
+    /// that thread for every batch that expires. [`Deferral::EveryTick`] wakes it for every tick
+    /// of the driver, as the real-time kernel did before the patch of seed 3; it is there to be
+    /// compared with, and implies [`ticking`](Builder::ticking).
+    pub fn deferral(mut self, deferral: Deferral) -> Builder {
+        self.core.deferral = deferral;
+        if deferral == Deferral::EveryTick { self.ticking() } else { self }
+    }
+
+    /// Drivers wake on every tick, like a kernel with a periodic tick, and look whether
+    /// timeouts have expired; high-resolution timers still have wakeups of their own. It is there
+    /// to be compared with: a thousand wakeups a second with a tick of 1 ms.
+    pub fn ticking(mut self) -> Builder {
+        self.core.wheel = WheelEvents::Tick;
+        self.ticks = true;
+        self
+    }
+
+    /// How long an expiry thread may be stuck in a callback before another thread fires its other
+    /// timers (D9); 100 ms unless told otherwise. One thread stands in for all bases.
+    pub fn patience(mut self, patience: Duration) -> Builder {
+        self.core.patience = Ns::from_duration(patience);
+        self
+    }
+
+    /// Which bases a synchronous cancel looks at (seed 2).
+    pub fn scan(mut self, scan: Scan) -> Builder {
+        self.core.scan = scan;
         self
     }
 
@@ -152,26 +204,47 @@ impl Builder {
         };
         let host = Host::new(clock, self.cpu_map());
         let timers = Timers::without_drivers(host, &self, Some(Process::this()));
+        let defers = self.core.deferral != Deferral::None;
         for base in 0..timers.shared.bases.count() {
             let base = CpuId(base as u16);
-            let shared = timers.shared.for_driver();
-            let cpu = match self.pinning {
-                Pinning::Free => None,
-                Pinning::OnItsCpu => shared.bases.platform().cpus.cpu_of(base),
-            };
-            let thread = std::thread::Builder::new()
-                .name(format!("tickless/{}", base.0))
-                .spawn(move || {
-                    driver::sharpen_sleep();
-                    if let Some(cpu) = cpu {
-                        driver::stay_on(cpu);
-                    }
-                    shared.drive(base);
-                })
-                .map_err(|error| StartTimersError::Thread { base, error })?;
-            timers.shared.add_driver(thread);
+            self.add_thread(&timers, base, Job::Driver)?;
+            if defers {
+                self.add_thread(&timers, base, Job::Expirer)?;
+            }
+        }
+        if defers {
+            self.add_thread(&timers, CpuId(0), Job::Relief)?;
         }
         Ok(timers)
+    }
+
+    fn add_thread(&self, timers: &Timers, base: CpuId, job: Job) -> Result<(), StartTimersError> {
+        let shared = timers.shared.for_driver();
+        let cpu = match (self.pinning, job) {
+            (Pinning::Free, _) | (_, Job::Relief) => None,
+            (Pinning::OnItsCpu, _) => shared.bases.platform().cpus.cpu_of(base),
+        };
+        let name = match job {
+            Job::Driver => format!("tickless/{}", base.0),
+            Job::Expirer => format!("tickless-exp/{}", base.0),
+            Job::Relief => "tickless-relief".into(),
+        };
+        let thread = std::thread::Builder::new()
+            .name(name)
+            .spawn(move || {
+                driver::sharpen_sleep();
+                if let Some(cpu) = cpu {
+                    driver::stay_on(cpu);
+                }
+                match job {
+                    Job::Driver => shared.drive(base),
+                    Job::Expirer => shared.serve(base),
+                    Job::Relief => shared.relieve(),
+                }
+            })
+            .map_err(|error| StartTimersError::Thread { base, error })?;
+        timers.shared.add_driver(thread);
+        Ok(())
     }
 
     /// Timers that nobody drives, on a clock that stands at `now`.

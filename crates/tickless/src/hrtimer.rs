@@ -1,10 +1,10 @@
 //! High-resolution timers, exact or with a window.
 
-use crate::Timers;
 use crate::fired::Fired;
 use crate::host::owned::Owned;
+use crate::{CancelError, Timers};
 use std::time::Duration;
-use tickless_core::base::{Options, StartError, Started};
+use tickless_core::base::{FiresIn, Options, StartError, Started};
 use tickless_core::cancel::Cancel;
 use tickless_core::link::QueueLink;
 use tickless_core::queue::Window;
@@ -24,6 +24,7 @@ use tickless_core::time::{CpuId, Ns};
 pub struct HrTimer {
     timer: Owned<QueueLink>,
     pinned: Option<CpuId>,
+    fires_in: FiresIn,
 }
 
 impl HrTimer {
@@ -32,13 +33,21 @@ impl HrTimer {
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
         let timer = Owned::new(timers.shared.clone(), callback);
-        HrTimer { timer, pinned: None }
+        HrTimer { timer, pinned: None, fires_in: FiresIn::Handler }
     }
 
     /// Pins it to one base, whichever CPU arms it. Arming fails if there is no such base.
     #[must_use]
     pub fn pinned(mut self, base: CpuId) -> HrTimer {
         self.pinned = Some(base);
+        self
+    }
+
+    /// Has its callback run in the expiry thread of its base, if there is one (see
+    /// [`Builder::deferral`](crate::Builder::deferral)); otherwise it runs in the driver.
+    #[must_use]
+    pub fn deferred(mut self) -> HrTimer {
+        self.fires_in = FiresIn::Thread;
         self
     }
 
@@ -77,6 +86,40 @@ impl HrTimer {
         self.timer.cancel()
     }
 
+    /// Cancels it, unless its callback is running: then this says so and changes nothing. No lock
+    /// if it is idle.
+    pub fn try_cancel(&self) -> Cancel {
+        self.timer.try_cancel()
+    }
+
+    /// Cancels it and waits until its callback runs nowhere: then what the callback wrote can be
+    /// seen, and what it uses can go. Says what it found when it came.
+    ///
+    /// If the callback is not running this costs what [`cancel`](Self::cancel) does. Otherwise
+    /// it waits, a few microseconds awake and then asleep; an arming that comes meanwhile, the
+    /// callback's own included, is cancelled too. The callback does not inherit the caller's
+    /// priority.
+    ///
+    /// A wait that would never end is an error; see [`CancelError`] for which can be seen.
+    #[inline]
+    pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
+        self.timer.cancel_sync()
+    }
+
+    /// The same, a little cheaper, for a timer that nobody arms again while its callback runs,
+    /// the callback included: if it is pending, nobody looks for the callback. If it was armed
+    /// after all, this says so: [`CancelError::NotSingleShot`].
+    #[inline]
+    pub fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
+        self.timer.cancel_single_shot()
+    }
+
+    /// Cancels it for good and waits like [`cancel_sync`](Self::cancel_sync): every later arming
+    /// is [`StartError::Shut`], whoever tries.
+    pub fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
+        self.timer.shutdown_sync()
+    }
+
     /// Is it armed? May be out of date as soon as it is known.
     pub fn is_pending(&self) -> bool {
         self.timer.is_pending()
@@ -88,7 +131,8 @@ impl HrTimer {
     }
 
     fn arm(&self, window: Window, now: Ns) -> Result<Started, StartError> {
-        let options = Options { pinned: self.pinned, ..Options::default() };
+        let Self { pinned, fires_in, .. } = *self;
+        let options = Options { pinned, fires_in, ..Options::default() };
         self.timer.start(window, now, options)
     }
 

@@ -30,7 +30,9 @@
 //! that owns its own timer keeps itself alive until it drops it.
 
 mod builder;
+mod cancel_error;
 mod fired;
+mod guarded;
 mod host;
 mod hrtimer;
 mod periodic;
@@ -40,14 +42,17 @@ mod timers;
 mod virtual_time;
 
 pub use builder::{Builder, StartTimersError};
+pub use cancel_error::CancelError;
 pub use fired::Fired;
+pub use guarded::{Guarded, GuardedGuard};
 pub use host::clock::ClockSource;
 pub use hrtimer::HrTimer;
 pub use periodic::{Missed, Period, PeriodError, Periodic};
 pub use stats::{BaseStats, Stats};
-pub use tickless_core::base::{BaseCounts, StartError, Started};
+pub use tickless_core::base::{BaseCounts, Deferral, DeferredCounts, Scan, StartError, Started};
 pub use tickless_core::cancel::Cancel;
 pub use tickless_core::local::{Key, LocalError, LocalTimers};
+pub use tickless_core::migrate::OnlineError;
 pub use tickless_core::queue::Window;
 pub use tickless_core::rearm::{DeviceCounts, Policy};
 pub use tickless_core::tick::{Tick, TickError};

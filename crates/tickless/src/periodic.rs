@@ -16,7 +16,7 @@
 
 use crate::fired::Fired;
 use crate::hrtimer::HrTimer;
-use crate::{StartError, Timers};
+use crate::{CancelError, StartError, Timers};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -150,9 +150,21 @@ impl Periodic {
     /// Stops it without waiting for its callback: one that is running now is the last.
     pub fn cancel(&self) -> Cancel {
         let mut run = lock(&self.run);
-        run.turn += 1;
-        let was_stopped = run.expected.take().is_none();
-        match self.timer.cancel() {
+        let was_stopped = run.stop();
+        let found = self.timer.cancel();
+        Self::found(found, was_stopped)
+    }
+
+    /// Stops it and waits until its callback runs nowhere; see
+    /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
+    pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
+        // The callback takes this lock when it ends, so it must be free by the time of waiting.
+        let was_stopped = lock(&self.run).stop();
+        Ok(Self::found(self.timer.cancel_sync()?, was_stopped))
+    }
+
+    fn found(found: Cancel, was_stopped: bool) -> Cancel {
+        match found {
             // Left over from a callback that the last stop found running.
             Cancel::Pending if was_stopped => Cancel::Idle,
             found => found,
@@ -166,6 +178,12 @@ impl Periodic {
 }
 
 impl Run {
+    /// Whatever comes now is not expected any more. Says whether that was so before.
+    fn stop(&mut self) -> bool {
+        self.turn += 1;
+        self.expected.take().is_none()
+    }
+
     /// An expiry's turn and period; `None` if it is not the one that is expected.
     fn begin(&self, fired: &mut Fired<'_>) -> Option<(u64, Ns)> {
         if self.expected == Some(fired.window()) {

@@ -2,7 +2,7 @@
 
 use crate::timers::Shared;
 use std::sync::atomic::Ordering;
-use tickless_core::base::{BaseCounts, BaseView};
+use tickless_core::base::{BaseCounts, BaseView, DeferredCounts};
 use tickless_core::rearm::DeviceCounts;
 use tickless_core::time::{CpuId, Ns};
 
@@ -24,16 +24,24 @@ pub struct BaseStats {
     pub ranged: usize,
     /// When the next one is due.
     pub earliest: Ns,
+    /// Is it in use? See [`Timers::offline`](crate::Timers::offline).
+    pub is_online: bool,
     /// Armings, cancels, expiries.
     pub counts: BaseCounts,
     /// What the event device was told and what it delivered.
     pub device: DeviceCounts,
+    /// What its expiry thread was put through, if it has one.
+    pub deferred: DeferredCounts,
     /// Pushed-out timeouts that were moved when their old bucket came due.
     pub relocated: u64,
     /// System calls that woke the driver for an earlier deadline.
     pub wake_calls: u64,
     /// Times the driver went to sleep: its own system calls.
     pub sleeps: u64,
+    /// Ticks of the driver, if it ticks.
+    pub ticks: u64,
+    /// System calls that woke the expiry thread.
+    pub expirer_calls: u64,
 }
 
 impl Stats {
@@ -43,17 +51,22 @@ impl Stats {
         let bells = if shared.is_left_behind() { &[] } else { bells };
         let base = |(place, bell): (usize, &crate::host::driver::Doorbell)| {
             let view: BaseView = shared.bases.view(CpuId(place as u16))?;
-            let BaseView { coarse, ranged, earliest, counts, device, relocated, .. } = view;
+            let BaseView { coarse, ranged, earliest, counts, device, deferred, relocated, .. } =
+                view;
             let (wake_calls, sleeps) = bell.counts();
             Some(BaseStats {
                 coarse,
                 ranged,
                 earliest,
+                is_online: view.is_online,
                 counts,
                 device,
+                deferred,
                 relocated,
                 wake_calls,
                 sleeps,
+                ticks: bell.ticks(),
+                expirer_calls: shared.expirers.wakes(CpuId(place as u16)),
             })
         };
         let bases = bells.iter().enumerate().filter_map(base).collect();

@@ -1,8 +1,8 @@
 //! Coarse timers: timeouts, which are armed by the million and seldom fire.
 
-use crate::Timers;
 use crate::fired::Fired;
 use crate::host::owned::Owned;
+use crate::{CancelError, Timers};
 use std::time::Duration;
 use tickless_core::base::{IfPending, Options, StartError, Started};
 use tickless_core::cancel::Cancel;
@@ -86,6 +86,40 @@ impl Timeout {
     #[inline]
     pub fn cancel(&self) -> Cancel {
         self.timer.cancel()
+    }
+
+    /// Cancels it, unless its callback is running: then this says so and changes nothing. No lock
+    /// if it is idle.
+    pub fn try_cancel(&self) -> Cancel {
+        self.timer.try_cancel()
+    }
+
+    /// Cancels it and waits until its callback runs nowhere: then what the callback wrote can be
+    /// seen, and what it uses can go. Says what it found when it came.
+    ///
+    /// If the callback is not running this costs what [`cancel`](Self::cancel) does. Otherwise
+    /// it waits, a few microseconds awake and then asleep; an arming that comes meanwhile, the
+    /// callback's own included, is cancelled too. The callback does not inherit the caller's
+    /// priority.
+    ///
+    /// A wait that would never end is an error; see [`CancelError`] for which can be seen.
+    #[inline]
+    pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
+        self.timer.cancel_sync()
+    }
+
+    /// The same, a little cheaper, for a timer that nobody arms again while its callback runs,
+    /// the callback included: if it is pending, nobody looks for the callback. If it was armed
+    /// after all, this says so: [`CancelError::NotSingleShot`].
+    #[inline]
+    pub fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
+        self.timer.cancel_single_shot()
+    }
+
+    /// Cancels it for good and waits like [`cancel_sync`](Self::cancel_sync): every later arming
+    /// is [`StartError::Shut`], whoever tries.
+    pub fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
+        self.timer.shutdown_sync()
     }
 
     /// Is it armed? May be out of date as soon as it is known.

@@ -3,7 +3,9 @@
 use crate::builder::Builder;
 use crate::fired::Fired;
 use crate::host::arena::Arena;
+use crate::host::expirer::Expirers;
 use crate::host::fork::Process;
+use crate::host::frame::Nudge;
 use crate::host::orphans::Orphans;
 use crate::host::{Host, frame, owned};
 use crate::stats::Stats;
@@ -15,8 +17,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use tickless_core::base::Bases;
+use tickless_core::base::{Bases, Deferral};
 use tickless_core::expiry::Expired;
+use tickless_core::migrate::OnlineError;
+use tickless_core::running::Runner;
+use tickless_core::tick::Tick;
 use tickless_core::time::{CpuId, Ns};
 
 /// All timers of a program, or as many separate sets as it likes. Cheap to clone.
@@ -46,6 +51,10 @@ pub(crate) struct Shared {
     pub(crate) arena: Arena,
     /// How many [`Handle`]s there are.
     handles: AtomicUsize,
+    /// How expiry threads are called, if there are any.
+    pub(crate) expirers: Expirers,
+    /// Do drivers wake on every tick?
+    ticks: Option<Tick>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     stop: AtomicBool,
     /// Where its drivers run; `None` if it has none and can do without.
@@ -63,6 +72,12 @@ pub(crate) struct Handle(Arc<Shared>);
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").field("bases", &self.bases).finish_non_exhaustive()
+    }
+}
+
+impl Nudge for Shared {
+    fn nudge(&self, cpu: CpuId) {
+        self.bases.nudge(cpu);
     }
 }
 
@@ -91,6 +106,8 @@ impl Timers {
             orphans: Orphans::default(),
             arena: Arena::default(),
             handles: AtomicUsize::new(1),
+            expirers: Expirers::new(count),
+            ticks: settings.ticks.then_some(settings.core.tick),
             threads: Mutex::default(),
             stop: AtomicBool::new(false),
             process,
@@ -138,6 +155,27 @@ impl Timers {
         self.shared.bases.platform().clock.source()
     }
 
+    /// Takes a base out of use, as the kernel does with the timers of a CPU that goes offline:
+    /// its timers go to the next base that is online, and so does whatever is armed from now on,
+    /// timers pinned to it included. Returns how many timers moved.
+    ///
+    /// Does not wait. A timer whose callback runs on that base stays until that is over. Nothing
+    /// is lost or fired twice; cancels work all the while. Takes two locks for each timer.
+    pub fn offline(&self, base: CpuId) -> Result<u64, OnlineError> {
+        if self.shared.is_left_behind() {
+            return Ok(0);
+        }
+        self.shared.bases.offline(base)
+    }
+
+    /// Takes a base into use again. Timers come to it as they are armed.
+    pub fn online(&self, base: CpuId) -> Result<(), OnlineError> {
+        if self.shared.is_left_behind() {
+            return Ok(());
+        }
+        self.shared.bases.online(base)
+    }
+
     /// What has happened so far. Takes each base's lock once. No bases in a child.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
@@ -173,7 +211,7 @@ impl Shared {
 
     /// Runs everything that is due on one base.
     pub(crate) fn expire(&self, base: CpuId) -> Expired {
-        let expired = self.bases.expire(base, |firing| owned::run(self, firing));
+        let expired = self.bases.expire(base, |firing| owned::run(self, firing, Runner::Handler));
         self.orphans.free_ended(self);
         expired
     }
@@ -182,12 +220,49 @@ impl Shared {
     pub(crate) fn drive(&self, base: CpuId) {
         let host = self.bases.platform();
         let bell = &host.doorbells[base.index()];
+        let mut next_tick = self.next_tick();
         // Acquire: pairs with the Release in `end_drivers`.
         while !self.stop.load(Ordering::Acquire) {
             bell.quiet();
-            self.expire(base);
-            bell.sleep(host, &self.stop);
+            self.handle(base);
+            if next_tick <= self.now() {
+                bell.count_tick();
+                self.expirers.call(base, self.bases.tick(base));
+                next_tick = self.next_tick();
+            }
+            bell.sleep(host, next_tick, &self.stop);
         }
+    }
+
+    /// What a driver does when it wakes.
+    fn handle(&self, base: CpuId) {
+        if self.bases.settings().deferral == Deferral::None {
+            self.expire(base);
+            return;
+        }
+        let run = |firing: &_| owned::run(self, firing, Runner::Handler);
+        let call = self.bases.collect(base, run).call;
+        self.expirers.call(base, call);
+        self.orphans.free_ended(self);
+    }
+
+    /// What an expiry thread does until it is told to stop.
+    pub(crate) fn serve(&self, base: CpuId) {
+        self.expirers.serve(base, &self.stop, || self.fire(base, Runner::Thread));
+    }
+
+    /// What the one that stands in for expiry threads does until it is told to stop.
+    pub(crate) fn relieve(&self) {
+        self.expirers.relieve(&self.stop, |base| self.fire(base, Runner::Relief));
+    }
+
+    fn fire(&self, base: CpuId, runner: Runner) {
+        self.bases.fire(base, runner, |firing| owned::run(self, firing, runner));
+        self.orphans.free_ended(self);
+    }
+
+    fn next_tick(&self) -> Ns {
+        self.ticks.map_or(Ns::NEVER, |tick| tick.start(tick.floor(self.now()) + 1))
     }
 }
 
@@ -256,6 +331,7 @@ impl Shared {
             bell.set(Ns::ZERO);
             bell.ring();
         }
+        self.expirers.call_all();
         // The last handle may have been dropped by a callback, which cannot wait for its own
         // driver, and must not for another that may be waiting for it. Each driver ends by
         // itself as soon as the callback that it is in has returned.

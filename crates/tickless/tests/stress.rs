@@ -1,14 +1,19 @@
 //! Everything at once, by chance, from several threads and from callbacks; in the end each
 //! arming must have fired or been cancelled, exactly once, and each firing been one call.
+//!
+//! `TICKLESS_STRESS_OPERATIONS` sets how many operations threads do in each set-up, callbacks'
+//! own not counted; `ci/soak.sh` does 10^8.
 
 mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::{Rng, seed, wait_until};
-use tickless::{Builder, CpuId, Fired, HrTimer, Policy, PushOut, Stats, Timeout, Timers};
+use tickless::{
+    Builder, CpuId, Deferral, Fired, HrTimer, Policy, PushOut, Scan, Stats, Timeout, Timers,
+};
 
 const SLOTS: usize = 64;
 const BASES: u16 = 3;
@@ -62,11 +67,25 @@ fn act(world: &Arc<World>, rng: &mut Rng) {
         (9, Some(Timer::Coarse(timer))) => drop(timer.start_at(tickless::Ns(at.0 / 2)).unwrap()),
         (2..8, Some(Timer::Ranged(timer))) => drop(timer.start(after).unwrap()),
         (8..10, Some(Timer::Ranged(timer))) => drop(timer.start_range(at, at + after).unwrap()),
-        (10..16, Some(Timer::Coarse(timer))) => drop(timer.cancel()),
-        (10..16, Some(Timer::Ranged(timer))) => drop(timer.cancel()),
-        (16, _) => drop(world.timers.stats()),
+        (10..12, Some(Timer::Coarse(timer))) => drop(timer.cancel()),
+        (10..12, Some(Timer::Ranged(timer))) => drop(timer.cancel()),
+        (12, Some(Timer::Coarse(timer))) => drop(timer.try_cancel()),
+        (12, Some(Timer::Ranged(timer))) => drop(timer.try_cancel()),
+        // In a callback some of these waits would never end, which they say.
+        (13 | 14, Some(Timer::Coarse(timer))) => drop(timer.cancel_sync()),
+        (13 | 14, Some(Timer::Ranged(timer))) => drop(timer.cancel_sync()),
+        (15, Some(Timer::Coarse(timer))) => drop(timer.cancel_single_shot()),
+        (15, Some(Timer::Ranged(timer))) => drop(timer.cancel_single_shot()),
+        (16, _) if rng.below(50) == 0 => drop(world.timers.stats()),
         (17, Some(Timer::Coarse(timer))) => drop(timer.is_active()),
         (18, Some(Timer::Ranged(timer))) => drop(timer.is_active()),
+        (19, _) if rng.below(200) == 0 => {
+            let base = CpuId(rng.below(u64::from(BASES)) as u16);
+            match rng.below(2) {
+                0 => drop(world.timers.offline(base)),
+                _ => world.timers.online(base).unwrap(),
+            }
+        }
         _ => std::hint::spin_loop(),
     }
 }
@@ -97,12 +116,64 @@ fn new_timer(world: &Arc<World>, rng: &mut Rng) -> Timer {
         0 => Timer::Coarse(world.timers.timeout(callback)),
         1 => Timer::Coarse(world.timers.timeout(callback).pinned(base)),
         2 => Timer::Coarse(world.timers.timeout(callback).deferrable()),
-        3 => Timer::Ranged(world.timers.hrtimer(callback)),
+        3 => Timer::Ranged(world.timers.hrtimer(callback).deferred()),
         _ => Timer::Ranged(world.timers.hrtimer(callback).pinned(base)),
     }
 }
 
-fn stress(builder: Builder, seed: u64, time: Duration) -> Stats {
+/// A timer that one thread uses alone, so that it knows when the callback must not run.
+struct Own {
+    timer: Timer,
+    calls: Arc<AtomicU64>,
+    inside: Arc<AtomicBool>,
+    armed: bool,
+    seen: u64,
+}
+
+impl Own {
+    fn new(world: &World, coarse: bool) -> Own {
+        let (calls, inside) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (in_callback, counted) = (Arc::clone(&inside), Arc::clone(&calls));
+        let callback = move |fired: &mut Fired<'_>| {
+            in_callback.store(true, Ordering::Relaxed);
+            // Relaxed, and not atomic as a whole: the cancel has to order it (X1).
+            let count = counted.load(Ordering::Relaxed) + 1;
+            if count % 3 == 0 {
+                fired.restart(Duration::from_micros(count % 50));
+            }
+            counted.store(count, Ordering::Relaxed);
+            in_callback.store(false, Ordering::Relaxed);
+        };
+        let timer = match coarse {
+            true => Timer::Coarse(world.timers.timeout(callback)),
+            false => Timer::Ranged(world.timers.hrtimer(callback)),
+        };
+        Own { timer, calls, inside, armed: false, seen: 0 }
+    }
+
+    /// Arms it, or cancels it for sure and looks whether that held until now.
+    fn act(&mut self, rng: &mut Rng) {
+        if !self.armed {
+            assert_eq!(self.calls.load(Ordering::Relaxed), self.seen, "ran after a cancel (X1)");
+            let after = Duration::from_nanos(rng.of_any_size(18));
+            match &self.timer {
+                Timer::Coarse(timer) => drop(timer.start(after).unwrap()),
+                Timer::Ranged(timer) => drop(timer.start(after).unwrap()),
+            }
+        } else {
+            let found = match &self.timer {
+                Timer::Coarse(timer) => timer.cancel_sync(),
+                Timer::Ranged(timer) => timer.cancel_sync(),
+            };
+            found.unwrap();
+            assert!(!self.inside.load(Ordering::Relaxed), "runs after a cancel (X1)");
+            self.seen = self.calls.load(Ordering::Relaxed);
+        }
+        self.armed = !self.armed;
+    }
+}
+
+fn stress(builder: Builder, seed: u64, operations: u64) -> Stats {
     let world = Arc::new(World {
         timers: builder.bases(BASES).start().unwrap(),
         slots: (0..SLOTS).map(|_| RwLock::new(None)).collect(),
@@ -111,17 +182,25 @@ fn stress(builder: Builder, seed: u64, time: Duration) -> Stats {
         panics: AtomicU64::new(0),
         chance: AtomicU64::new(seed),
     });
-    let until = Instant::now() + time;
+    let threads = 4 * std::thread::available_parallelism().map_or(2, |cpus| cpus.get() as u64);
+    let own_calls = AtomicU64::new(0);
     std::thread::scope(|s| {
-        for _ in 0..3 {
+        for _ in 0..threads {
             s.spawn(|| {
                 let mut rng = world.rng();
-                while Instant::now() < until {
-                    (0..100).for_each(|_| act(&world, &mut rng));
+                let mut own = [Own::new(&world, true), Own::new(&world, false)];
+                for _ in 0..operations / threads / 20 {
+                    (0..18).for_each(|_| act(&world, &mut rng));
+                    own.iter_mut().for_each(|own| own.act(&mut rng));
+                }
+                for Own { timer, calls, .. } in own {
+                    drop(timer);
+                    own_calls.fetch_add(calls.load(Ordering::Relaxed), Ordering::Relaxed);
                 }
             });
         }
     });
+    (0..BASES).for_each(|base| world.timers.online(CpuId(base)).unwrap());
     // Callbacks may still put new timers in, until there is none that fires.
     wait_until("all is quiet", || {
         (0..SLOTS).for_each(|slot| world.replace(slot, None));
@@ -135,7 +214,8 @@ fn stress(builder: Builder, seed: u64, time: Duration) -> Stats {
     let stats = world.timers.stats();
     let total = stats.total();
     assert_eq!(total.armed, total.fired + total.cancelled, "each arming has one end: {total:?}");
-    assert_eq!(total.fired, world.calls.load(Ordering::Relaxed), "each firing is one call");
+    let calls = world.calls.load(Ordering::Relaxed) + own_calls.load(Ordering::Relaxed);
+    assert_eq!(total.fired, calls, "each firing is one call");
     assert_eq!(stats.panics, world.panics.load(Ordering::Relaxed), "only those on purpose");
     assert_eq!(world.early.load(Ordering::Relaxed), 0);
     assert_eq!(Arc::weak_count(&world), 0, "each closure has been dropped");
@@ -157,17 +237,18 @@ fn hush() {
 fn everything_at_once() {
     let seed = seed("stress", "everything_at_once");
     hush();
-    // Any time is good; `TICKLESS_STRESS_MS` for more.
-    let given = std::env::var("TICKLESS_STRESS_MS").ok().and_then(|ms| ms.parse().ok());
-    let time = Duration::from_millis(given.unwrap_or(300) / 3);
+    let given = std::env::var("TICKLESS_STRESS_OPERATIONS").ok();
+    let operations = given.and_then(|count| count.parse().ok()).unwrap_or(400_000);
     let setups = [
         Timers::builder(),
         Timers::builder().policy(Policy::Eager).push_out(PushOut::Eager),
-        Timers::builder().policy(Policy::RestartAware).system_clock(),
+        Timers::builder().policy(Policy::RestartAware).system_clock().scan(Scan::AllBases),
+        Timers::builder().deferral(Deferral::OnExpiry).patience(Duration::from_millis(1)),
+        Timers::builder().deferral(Deferral::EveryTick),
     ];
     for builder in setups {
         let setup = format!("{builder:?}");
-        let ended = catch_unwind(AssertUnwindSafe(|| stress(builder, seed, time)));
+        let ended = catch_unwind(AssertUnwindSafe(|| stress(builder, seed, operations)));
         let stats = ended.unwrap_or_else(|cause| {
             println!("seed {seed}, {setup}");
             std::panic::resume_unwind(cause)

@@ -36,7 +36,7 @@ mod world;
 pub use agreement::{AGREEMENT_PERCENT, Agreement};
 pub use lateness::Quantiles;
 pub use script::Inference;
-pub use show::{Format, show};
+pub use show::show;
 pub use summary::{
     FamilyCounts, FunctionStarts, OperationCounts, PolicyResult, Recorded, Summary, TraceFacts,
     policy_name, summarise,

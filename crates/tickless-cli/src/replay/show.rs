@@ -1,25 +1,10 @@
 //! A replay's results for people and for programs.
-//!
-//! Tables fit 80 columns whatever the terminal is, and what matters most stands last, where a
-//! terminal of 24 lines still shows it. No colours: nothing to turn off.
 
 use super::agreement::Agreement;
 use super::lateness::Quantiles;
 use super::summary::{FamilyCounts, OperationCounts, Summary};
-use comfy_table::{CellAlignment, Table, TableStyle};
+use crate::output::{Format, bare, paragraph, print, time};
 use std::io::{self, Write};
-
-/// How results are printed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
-pub enum Format {
-    /// Tables for people
-    #[default]
-    Table,
-    /// One JSON object
-    Json,
-    /// One line for each policy, and one for what was recorded
-    Csv,
-}
 
 /// Prints a summary.
 pub fn show(summary: &Summary, format: Format, out: &mut dyn Write) -> io::Result<()> {
@@ -32,8 +17,6 @@ pub fn show(summary: &Summary, format: Format, out: &mut dyn Write) -> io::Resul
         Format::Csv => csv(summary, out),
     }
 }
-
-const WIDTH: usize = 80;
 
 fn tables(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let trace = &summary.trace;
@@ -219,81 +202,4 @@ fn known(value: Option<u64>) -> String {
 
 fn percent(value: f64) -> String {
     format!("{value:.1} %")
-}
-
-/// A time with its unit, to three digits or so.
-fn time(ns: u64) -> String {
-    let (value, unit) = match ns {
-        0..1_000_000 => (ns as f64 / 1e3, "us"),
-        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
-        _ => (ns as f64 / 1e9, "s"),
-    };
-    let decimals = usize::from(value < 99.95);
-    format!("{value:.decimals$} {unit}")
-}
-
-/// Prints a table without the spaces that fill up its lines.
-fn print(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
-}
-
-/// Prints text in lines of at most [`WIDTH`], those after the first indented to match.
-fn paragraph(out: &mut dyn Write, bullet: &str, text: &str) -> io::Result<()> {
-    let mut line = bullet.to_string();
-    for word in text.split(' ') {
-        if line.chars().count() + word.chars().count() + 1 > WIDTH && line.len() > bullet.len() {
-            writeln!(out, "{line}")?;
-            line = " ".repeat(bullet.len());
-        }
-        if line.len() > bullet.len() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    writeln!(out, "{line}")
-}
-
-/// A table without lines; columns from `numbers_from` on are numbers.
-fn bare(header: &[&str], numbers_from: usize) -> Table {
-    let mut table = Table::new();
-    table.load_style(TableStyle::new()).set_header(header);
-    for column in table.column_iter_mut().skip(numbers_from) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_their_unit() {
-        for (ns, want) in [
-            (0, "0.0 us"),
-            (8_103, "8.1 us"),
-            (99_949, "99.9 us"),
-            (118_271, "118 us"),
-            (999_499, "999 us"),
-            (4_042_751, "4.0 ms"),
-            (742_916_095, "743 ms"),
-            (1_500_000_000, "1.5 s"),
-        ] {
-            assert_eq!(time(ns), want);
-        }
-    }
-
-    #[test]
-    fn paragraphs_are_wrapped_and_indented() {
-        let mut out = Vec::new();
-        let text = vec!["word"; 40].join(" ");
-        paragraph(&mut out, "  - ", &text).unwrap();
-        paragraph(&mut out, "", &"x".repeat(100)).unwrap();
-        let out = String::from_utf8(out).unwrap();
-        let lines: Vec<&str> = out.lines().collect();
-        assert_eq!(lines.len(), 4);
-        assert!(lines[0].starts_with("  - word") && lines[1].starts_with("    word"));
-        assert!(lines[..3].iter().all(|line| line.len() <= WIDTH && !line.ends_with(' ')));
-        assert_eq!(lines.concat().matches("word").count(), 40);
-    }
 }

@@ -30,6 +30,8 @@ const RELAXED: Ordering = Ordering::Relaxed;
 pub struct World {
     clock: AtomicU64,
     reads: AtomicU64,
+    /// How many threads have gone to sleep until a callback is over.
+    parked: AtomicU64,
     devices: Box<[EventDevice]>,
 }
 
@@ -47,6 +49,7 @@ type Watcher = Rc<dyn Fn(Moment)>;
 thread_local! {
     static HERE: Cell<u16> = const { Cell::new(0) };
     static HELD: Cell<u32> = const { Cell::new(0) };
+    static LOADS: Cell<u64> = const { Cell::new(0) };
     static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
 }
 
@@ -90,6 +93,11 @@ pub fn on<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
     result
 }
 
+/// How many words this thread has read.
+pub fn loads() -> u64 {
+    LOADS.get()
+}
+
 /// Fails if the caller holds a base's lock.
 pub fn assert_unlocked() {
     assert_eq!(HELD.get(), 0, "called under a base's lock");
@@ -104,7 +112,8 @@ impl World {
             owed: AtomicBool::new(false),
         };
         let devices = (0..cpus).map(device).collect();
-        World { clock: AtomicU64::new(now.0), reads: AtomicU64::new(0), devices }
+        let (clock, zero) = (AtomicU64::new(now.0), || AtomicU64::new(0));
+        World { clock, reads: zero(), parked: zero(), devices }
     }
 
     /// What the clock shows, without counting as a reading.
@@ -115,6 +124,11 @@ impl World {
     /// How often the code under test has read the clock.
     pub fn reads(&self) -> u64 {
         self.reads.load(RELAXED)
+    }
+
+    /// How many threads have gone to sleep until a callback is over.
+    pub fn parked(&self) -> u64 {
+        self.parked.load(RELAXED)
     }
 
     /// Moves the clock, never back.
@@ -190,6 +204,7 @@ impl Platform for World {
 
     fn park(&self, word: &WatchedWord, value: u64) {
         assert_unlocked();
+        self.parked.fetch_add(1, RELAXED);
         for _ in 0..1_000_000 {
             if word.load(Ordering::Acquire) != value {
                 return;
@@ -213,6 +228,7 @@ impl Word for WatchedWord {
     }
 
     fn load(&self, order: Ordering) -> u64 {
+        LOADS.set(LOADS.get() + 1);
         self.0.load(order)
     }
 

@@ -32,6 +32,8 @@ pub struct Doorbell {
     wakes: AtomicU64,
     /// Times the driver went to sleep.
     sleeps: AtomicU64,
+    /// Ticks that the driver made.
+    ticks: AtomicU64,
 }
 
 impl Doorbell {
@@ -75,12 +77,23 @@ impl Doorbell {
         (self.wakes.load(Ordering::Relaxed), self.sleeps.load(Ordering::Relaxed))
     }
 
-    /// Sleeps until the deadline, or until there is another one, or until told to stop.
-    pub fn sleep(&self, host: &Host, stop: &AtomicBool) {
+    /// The driver makes a tick.
+    pub fn count_tick(&self) {
+        self.ticks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ticks that the driver made.
+    pub fn ticks(&self) -> u64 {
+        self.ticks.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps until the deadline, or until there is another one, or until told to stop; in any
+    /// case no longer than until `limit`.
+    pub fn sleep(&self, host: &Host, limit: Ns, stop: &AtomicBool) {
         // First the rings, then the deadline: a deadline that is set in between is either
         // read here or rings once more than was heard.
         let heard = self.rings.load(Ordering::SeqCst);
-        let deadline = Ns(self.deadline.load(Ordering::Relaxed));
+        let deadline = Ns(self.deadline.load(Ordering::Relaxed)).min(limit);
         let until = host.clock.to_system(deadline);
         let timeout = (deadline != Ns::NEVER).then_some(Timespec {
             tv_sec: (until.0 / 1_000_000_000) as i64,
@@ -142,7 +155,7 @@ mod tests {
                     for (asked, heard) in asked.iter().zip(&heard) {
                         heard.store(asked.load(Ordering::SeqCst), Ordering::SeqCst);
                     }
-                    bell.sleep(&host, &stop);
+                    bell.sleep(&host, Ns::NEVER, &stop);
                 }
             });
             let ringers = [0usize, 1].map(|me| {

@@ -7,11 +7,44 @@
 //! other?
 
 use core::cell::Cell;
+use tickless_core::expiry::Firing;
+use tickless_core::running::Runner;
+use tickless_core::time::CpuId;
+
+/// Which callback a runner of a base is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The set of timers that it belongs to: an address that is compared and never followed.
+    pub set: usize,
+    /// The base.
+    pub cpu: CpuId,
+    /// Which of its runners.
+    pub runner: Runner,
+    /// The timer's address, which is not followed either; 0 if it is no timer's.
+    pub timer: usize,
+}
+
+impl Place {
+    pub(super) fn of<S>(set: &S, firing: &Firing<super::Host>, runner: Runner) -> Place {
+        Place { timer: firing.timer.addr().get(), ..Place::on(set, firing.cpu, runner) }
+    }
+
+    /// Whatever callback a runner is in.
+    pub(crate) fn on<S>(set: &S, cpu: CpuId, runner: Runner) -> Place {
+        Place { set: core::ptr::from_ref(set).addr(), cpu, runner, timer: 0 }
+    }
+}
+
+/// A set of timers, to which this can be said from inside one of its callbacks.
+pub(crate) trait Nudge {
+    /// Who waits for a callback of this base is to think again about that.
+    fn nudge(&self, cpu: CpuId);
+}
 
 /// One callback on this thread's stack.
 struct Frame {
-    /// The set of timers that it belongs to: an address that is compared and never followed.
-    set: *const (),
+    place: Place,
+    set: *const dyn Nudge,
     outer: *const Frame,
 }
 
@@ -20,10 +53,10 @@ thread_local! {
     static INNERMOST: Cell<*const Frame> = const { Cell::new(core::ptr::null()) };
 }
 
-/// Calls `body` as a callback of this set, or as something that counts as one.
+/// Calls `body` as a callback, or as something that counts as one.
 #[inline]
-pub(super) fn within<S, R>(set: &S, body: impl FnOnce() -> R) -> R {
-    let frame = Frame { set: core::ptr::from_ref(set).cast(), outer: INNERMOST.get() };
+pub(super) fn within<S: Nudge + 'static, R>(set: &S, place: Place, body: impl FnOnce() -> R) -> R {
+    let frame = Frame { place, set: core::ptr::from_ref(set), outer: INNERMOST.get() };
     let _leave = Leave(frame.outer);
     INNERMOST.set(&raw const frame);
     body()
@@ -46,12 +79,42 @@ pub(crate) fn is_in_callback() -> bool {
 
 /// Is this thread in a callback of this set of timers?
 pub(crate) fn is_in_callback_of<S>(set: &S) -> bool {
-    let set = core::ptr::from_ref(set).cast();
+    let set = core::ptr::from_ref(set).addr();
+    any(|frame| frame.place.set == set)
+}
+
+/// Is this thread in this timer's own callback?
+pub(crate) fn is_in_callback_of_timer(timer: usize) -> bool {
+    any(|frame| frame.place.timer == timer)
+}
+
+/// The callbacks that this thread is in, innermost first, whichever timers they are of.
+pub(super) fn places() -> Vec<Place> {
+    let mut places = Vec::new();
+    any(|frame| {
+        places.push(frame.place);
+        false
+    });
+    places
+}
+
+/// Has those who wait for the callbacks that this thread is in think again, if any do.
+pub(super) fn nudge_waiters(is_waited_for: impl Fn(Place) -> bool) {
+    any(|frame| {
+        if is_waited_for(frame.place) {
+            // SAFETY: the set outlives its callback, whose frame this is.
+            unsafe { &*frame.set }.nudge(frame.place.cpu);
+        }
+        false
+    });
+}
+
+fn any(mut is_it: impl FnMut(&Frame) -> bool) -> bool {
     let mut at = INNERMOST.get();
     // SAFETY: a frame on the chain is a local of a `within` that has not returned: it takes the
     // frame off before it does, and other threads have chains of their own.
     while let Some(frame) = unsafe { at.as_ref() } {
-        if core::ptr::eq(frame.set, set) {
+        if is_it(frame) {
             return true;
         }
         at = frame.outer;
@@ -64,16 +127,21 @@ mod tests {
     use super::*;
     use std::panic::catch_unwind;
 
+    impl Nudge for u8 {
+        fn nudge(&self, _: CpuId) {}
+    }
+
     /// Goal: the chain is what the stack is, also after a panic.
     #[test]
     fn frames_nest_and_end() {
         let sets = [1u8, 2];
+        let place = |set| Place::on(set, CpuId(0), Runner::Handler);
         let are_in = || [is_in_callback_of(&sets[0]), is_in_callback_of(&sets[1])];
         assert!(!is_in_callback());
-        within(&sets[0], || {
+        within(&sets[0], place(&sets[0]), || {
             assert_eq!((is_in_callback(), are_in()), (true, [true, false]));
             let panicked = catch_unwind(|| {
-                within(&sets[1], || {
+                within(&sets[1], place(&sets[1]), || {
                     assert_eq!(are_in(), [true, true]);
                     std::panic::panic_any(5u8);
                 })

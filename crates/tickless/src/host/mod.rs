@@ -8,6 +8,7 @@
 //! | `cpu` | which CPU, and so which base, the caller is on |
 //! | `discipline` | how fast the counter runs by the system's clock |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
+//! | `expirer` | expiry threads, for timers whose expiry is deferred |
 //! | `fork` | telling the child of a fork from its parent |
 //! | `frame` | which callbacks the calling thread is in |
 //! | `line` | the line from counter readings to nanoseconds |
@@ -16,6 +17,7 @@
 //! | `orphans` | timers that were dropped while their callback ran |
 //! | `owned` | a timer with its callback in one allocation |
 //! | `parking` | sleeping until a word changes |
+//! | `waits` | who waits for whom, which tells a wait from a deadlock |
 
 pub(crate) mod arena;
 pub(crate) mod clock;
@@ -23,6 +25,7 @@ mod counter;
 pub(crate) mod cpu;
 mod discipline;
 pub(crate) mod driver;
+pub(crate) mod expirer;
 pub(crate) mod fork;
 pub(crate) mod frame;
 mod line;
@@ -31,6 +34,7 @@ mod membarrier;
 pub(crate) mod orphans;
 pub(crate) mod owned;
 mod parking;
+pub(crate) mod waits;
 
 use clock::HostClock;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -11,13 +11,15 @@
 //! callback runs, there or elsewhere, is left here, shut down, and is freed by the driver that
 //! runs it when it has dealt with its batch, or by whoever comes here before.
 
-use super::frame;
+use super::frame::{self, Place};
 use super::owned::Task;
 use crate::timers::Shared;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering, fence};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
+use tickless_core::running::Runner;
+use tickless_core::time::CpuId;
 
 /// What waits to be freed, of one set of timers.
 #[derive(Debug, Default)]
@@ -71,7 +73,8 @@ impl Orphans {
         self.any.store(!nodes.is_empty(), Ordering::Relaxed);
         drop(nodes);
         // Counts as a callback: what is dropped here must not wait either.
-        frame::within(shared, || ended.into_iter().for_each(|orphan| orphan.free(shared)));
+        let place = Place::on(shared, CpuId(u16::MAX), Runner::Handler);
+        frame::within(shared, place, || ended.into_iter().for_each(|orphan| orphan.free(shared)));
     }
 }
 

@@ -12,7 +12,9 @@
 
 use super::Host;
 use super::arena::Arena;
-use super::frame;
+use super::frame::{self, Place};
+use super::waits::{self, Circle, Goal};
+use crate::CancelError;
 use crate::fired::Fired;
 use crate::timers::{Handle, Shared};
 use core::alloc::Layout;
@@ -23,10 +25,11 @@ use core::ptr::NonNull;
 use std::alloc::handle_alloc_error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickless_core::base::{Family, Options, StartError, Started};
-use tickless_core::cancel::Cancel;
+use tickless_core::cancel::{Cancel, NotSingleShot, Occupied, Wait};
 use tickless_core::expiry::{Firing, Verdict};
 use tickless_core::link::{Timer, TimerRef};
 use tickless_core::queue::Window;
+use tickless_core::running::Runner;
 use tickless_core::time::Ns;
 
 /// What the core hands back when a timer fires: how to treat the node.
@@ -124,6 +127,75 @@ impl<L: Family> Owned<L> {
             return Err(StartError::Shut);
         }
         self.shared.bases.start(self.timer(), window, now, options)
+    }
+
+    /// Cancels the timer, unless its callback runs.
+    #[inline]
+    pub(crate) fn try_cancel(&self) -> Cancel {
+        if self.shared.is_left_behind() {
+            return Cancel::Idle;
+        }
+        self.shared.bases.try_cancel(self.timer())
+    }
+
+    /// Cancels the timer and waits for its callback.
+    #[inline]
+    pub(crate) fn cancel_sync(&self) -> Result<Cancel, CancelError> {
+        if self.shared.is_left_behind() {
+            return Ok(Cancel::Idle);
+        }
+        let mut waiting = None;
+        let refuse = |occupied| self.refuse(occupied, &mut waiting);
+        self.shared.bases.cancel_sync_unless(self.timer(), refuse)
+    }
+
+    /// The same for a timer that nobody arms while its callback runs.
+    #[inline]
+    pub(crate) fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
+        if self.shared.is_left_behind() {
+            return Ok(Cancel::Idle);
+        }
+        let mut waiting = None;
+        let refuse = |occupied| self.refuse(occupied, &mut waiting);
+        let found = self.shared.bases.single_shot_unless(self.timer(), refuse)?;
+        found.map_err(|NotSingleShot| CancelError::NotSingleShot)
+    }
+
+    /// Cancels the timer for good and waits for its callback.
+    pub(crate) fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
+        if self.shared.is_left_behind() {
+            return Ok(Cancel::Idle);
+        }
+        let mut waiting = None;
+        let refuse = |occupied| self.refuse(occupied, &mut waiting);
+        self.shared.bases.shutdown_sync_unless(self.timer(), refuse)
+    }
+
+    /// Would waiting for this timer's callback never end (X6)?
+    #[cold]
+    fn refuse(
+        &self,
+        occupied: Occupied,
+        waiting: &mut Option<waits::Entered>,
+    ) -> Result<(), CancelError> {
+        if frame::is_in_callback_of_timer(self.node.addr().get()) {
+            return Err(CancelError::OwnCallback);
+        }
+        let Occupied { cpu, runner, wait } = occupied;
+        if wait == Wait::Spinning {
+            return Ok(());
+        }
+        let timer = self.node.addr().get();
+        let place = Place { timer, ..Place::on(&*self.shared, cpu, runner) };
+        // The last entry goes before the next one comes: they are of one thread.
+        drop(waiting.take());
+        let (entered, circle) = waits::enter(Goal::Callback(place));
+        *waiting = Some(entered);
+        match circle {
+            None => Ok(()),
+            Some(Circle::Callbacks) => Err(CancelError::EachOther),
+            Some(Circle::Lock) => Err(CancelError::Lock),
+        }
     }
 
     /// Cancels the timer without waiting for its callback.
@@ -227,9 +299,9 @@ impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
 ///
 /// A panic ends the callback, not the driver; it is counted and handed to the reporter (H3).
 #[inline]
-pub(crate) fn run(shared: &Shared, firing: &Firing<Host>) -> Verdict {
+pub(crate) fn run(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict {
     let mut fired = Fired::new(shared, firing);
-    frame::within(shared, || {
+    frame::within(shared, Place::of(shared, firing, runner), || {
         // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a
         // live node with its own glue. It lives until the base names it no more, which is after
         // this has returned: who drops it waits for that, or leaves it to the orphans.

@@ -1,19 +1,15 @@
 //! Sleeping until a word changes: where a synchronous cancel waits for a callback (X7).
 //!
 //! A futex of the word's lower half, which changes whenever the word does: words that are parked
-//! on count up. Private to the process; woken by nobody else. A wait ends after a second at the
-//! latest, so that a child of a fork, to which the thread that would have woken it did not come
-//! along, does not hang without ever looking.
+//! on count up. Private to the process.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use rustix::thread::futex;
-use rustix::time::Timespec;
 
 /// Sleeps while the word holds this value, or shorter.
 pub fn park(word: &AtomicU64, value: u64) {
-    let limit = Timespec { tv_sec: 1, tv_nsec: 0 };
-    // Woken, timed out, interrupted, changed in between: each means look again.
-    let _ = futex::wait(lower_half(word), futex::Flags::PRIVATE, value as u32, Some(&limit));
+    // Woken, interrupted, changed in between: each means look again.
+    let _ = futex::wait(lower_half(word), futex::Flags::PRIVATE, value as u32, None);
 }
 
 /// Wakes everybody who sleeps on the word.

@@ -1,0 +1,107 @@
+//! The kernel's own sleeps: a thread each, in `clock_nanosleep` or reading a timerfd.
+
+use super::{Plan, Slice, Tally};
+use crate::measure::{MeasureError, joined, timed};
+use nix::errno::Errno;
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{
+    ClockId as TimerClock, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags,
+};
+use nix::time::{ClockId, ClockNanosleepFlags};
+use std::sync::Barrier;
+use std::thread;
+use tickless::Ns;
+
+/// Threads in `clock_nanosleep`, until a point in time on `CLOCK_MONOTONIC`.
+pub fn clock_nanosleep(plan: &Plan) -> Result<Slice, MeasureError> {
+    sleepers(plan, || {
+        Ok(|deadline| {
+            loop {
+                let flags = ClockNanosleepFlags::TIMER_ABSTIME;
+                match nix::time::clock_nanosleep(CLOCK, flags, &spec(deadline)) {
+                    Err(Errno::EINTR) => {}
+                    done => return done.map(|_| ()),
+                }
+            }
+        })
+    })
+}
+
+/// Threads that read a timerfd, set to a point in time on `CLOCK_MONOTONIC` before each read.
+pub fn timerfd(plan: &Plan) -> Result<Slice, MeasureError> {
+    sleepers(plan, || {
+        let timer = TimerFd::new(TimerClock::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
+        Ok(move |deadline| {
+            let expiration = Expiration::OneShot(spec(deadline));
+            timer.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
+            timer.wait()
+        })
+    })
+}
+
+const CLOCK: ClockId = ClockId::CLOCK_MONOTONIC;
+
+/// A thread for each that the plan asks for, each with a way to sleep of its own.
+fn sleepers<S: FnMut(Ns) -> nix::Result<()>>(
+    plan: &Plan,
+    sleep: impl Fn() -> nix::Result<S> + Sync,
+) -> Result<Slice, MeasureError> {
+    const SLEEP: &str = "the kernel refused to put a thread to sleep; leave that sleeper out";
+    let ready = Barrier::new(plan.threads.len() + 1);
+    thread::scope(|scope| {
+        let (ready, sleep) = (&ready, &sleep);
+        let one = |cpu: Option<usize>| {
+            move || {
+                let prepared = plan.prepare(cpu).and_then(|()| {
+                    let sleep = sleep().map_err(MeasureError::system(SLEEP))?;
+                    Ok((sleep, now().map_err(MeasureError::system(SLEEP))?))
+                });
+                // Whatever came of that: the others must not wait for ever.
+                ready.wait();
+                let (sleep, start) = prepared?;
+                cycle(plan, start, sleep).map_err(MeasureError::system(SLEEP))
+            }
+        };
+        let threads: Vec<_> = plan.threads.iter().map(|&cpu| scope.spawn(one(cpu))).collect();
+        ready.wait();
+        let (tallies, usage) = timed(|| {
+            let tallies = threads.into_iter().map(|thread| joined(thread, "that sleeps"));
+            tallies.collect::<Result<Vec<Tally>, MeasureError>>()
+        });
+        let mut tally = Tally::default();
+        tallies?.iter().for_each(|one| tally.add(one));
+        Ok(Slice { tally, usage })
+    })
+}
+
+/// One thread's wakeups.
+fn cycle(
+    plan: &Plan,
+    start: Ns,
+    mut sleep: impl FnMut(Ns) -> nix::Result<()>,
+) -> nix::Result<Tally> {
+    let end = plan.end(start);
+    let mut tally = Tally::default();
+    let mut next = start + plan.interval;
+    while !plan.is_over(tally.lateness.len(), next, end) {
+        sleep(next)?;
+        let now = now()?;
+        tally.record(now, next);
+        next = next + plan.interval;
+        if next < now {
+            let behind = now.since(next).0.div_ceil((plan.interval.as_nanos() as u64).max(1));
+            tally.missed += behind;
+            next = next + plan.interval.saturating_mul(behind.min(u64::from(u32::MAX)) as u32);
+        }
+    }
+    Ok(tally)
+}
+
+fn now() -> nix::Result<Ns> {
+    let now = CLOCK.now()?;
+    Ok(Ns(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64))
+}
+
+fn spec(at: Ns) -> TimeSpec {
+    TimeSpec::from_duration(at.to_duration())
+}

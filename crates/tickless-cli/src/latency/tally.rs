@@ -1,0 +1,94 @@
+//! How late each wakeup was.
+
+use crate::measure::Usage;
+use hdrhistogram::Histogram;
+use tickless::Ns;
+
+/// How late wakeups were, in nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// From 1 ns to 18 minutes, to three digits.
+    pub lateness: Histogram<u64>,
+    /// Wakeups before their deadline; they count as not late.
+    pub early: u64,
+    /// Intervals that passed without a wakeup of their own, since the one before came too late.
+    pub missed: u64,
+    sum_ns: u128,
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        // Not one that grows: that would be in what is measured.
+        const HIGHEST_NS: u64 = 1 << 40;
+        let lateness =
+            Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"));
+        Tally { lateness, early: 0, missed: 0, sum_ns: 0 }
+    }
+}
+
+impl Tally {
+    /// A wakeup that was to come at `deadline` came at `now`.
+    pub fn record(&mut self, now: Ns, deadline: Ns) {
+        self.early += u64::from(now < deadline);
+        let late = now.since(deadline).0;
+        self.lateness.saturating_record(late);
+        self.sum_ns += u128::from(late);
+    }
+
+    /// Those of another thread or turn.
+    pub fn add(&mut self, other: &Tally) {
+        // Both have the same bounds, so this cannot fail.
+        let _ = self.lateness.add(&other.lateness);
+        self.early += other.early;
+        self.missed += other.missed;
+        self.sum_ns += other.sum_ns;
+    }
+
+    /// The exact average; 0 if there was no wakeup.
+    pub fn average_ns(&self) -> f64 {
+        if self.lateness.is_empty() { 0.0 } else { self.sum_ns as f64 / self.lateness.len() as f64 }
+    }
+}
+
+/// What one measurement of one sleeper came to.
+#[derive(Clone, Debug, Default)]
+pub struct Slice {
+    /// How late its wakeups were.
+    pub tally: Tally,
+    /// What the process used meanwhile.
+    pub usage: Usage,
+}
+
+impl Slice {
+    /// All of them as one.
+    pub fn sum(slices: Vec<Slice>) -> Slice {
+        let mut sum = Slice::default();
+        for slice in slices {
+            sum.tally.add(&slice.tally);
+            sum.usage = sum.usage.plus(slice.usage);
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: late, early and sums are what was recorded, over several tallies.
+    #[test]
+    fn a_tally_adds_up() {
+        let mut one = Tally::default();
+        one.record(Ns(150), Ns(100));
+        one.record(Ns(90), Ns(100));
+        let mut other = Tally::default();
+        other.record(Ns(3_000_000_000), Ns(0));
+        other.missed = 2;
+        one.add(&other);
+        assert_eq!((one.lateness.len(), one.early, one.missed), (3, 1, 2));
+        assert_eq!(one.lateness.value_at_quantile(0.5), 50);
+        assert!(one.lateness.max() >= 3_000_000_000 && one.lateness.min() == 0);
+        assert_eq!(one.average_ns(), (50.0 + 3e9) / 3.0);
+        assert_eq!(Tally::default().average_ns(), 0.0);
+    }
+}

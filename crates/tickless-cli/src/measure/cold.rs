@@ -1,0 +1,86 @@
+//! Cold caches: everything that was in them is driven out.
+//!
+//! By reading and writing more memory than the last cache holds, rather than by flushing lines:
+//! whoever measures does not know where another crate keeps its data.
+
+use std::fs;
+use std::hint::black_box;
+
+/// Drives everything out of the caches.
+#[derive(Debug)]
+pub struct Evictor {
+    memory: Vec<u8>,
+}
+
+const LINE: usize = 64;
+
+impl Evictor {
+    /// One that has twice as much memory as the largest cache, at most 256 MB.
+    pub fn new() -> Evictor {
+        const UNKNOWN: usize = 32 << 20;
+        const MOST: usize = 256 << 20;
+        let largest = largest_cache().unwrap_or(UNKNOWN);
+        Evictor { memory: vec![1; (2 * largest).clamp(1 << 20, MOST)] }
+    }
+
+    /// Walks through it all. Some milliseconds.
+    pub fn evict(&mut self) {
+        for line in self.memory.iter_mut().step_by(LINE) {
+            *line = line.wrapping_add(1);
+        }
+        black_box(&self.memory);
+    }
+
+    /// How much memory it walks through.
+    pub fn bytes(&self) -> usize {
+        self.memory.len()
+    }
+}
+
+impl Default for Evictor {
+    fn default() -> Self {
+        Evictor::new()
+    }
+}
+
+fn largest_cache() -> Option<usize> {
+    let caches = fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
+    let size = |entry: fs::DirEntry| size(&fs::read_to_string(entry.path().join("size")).ok()?);
+    caches.flatten().filter_map(size).max()
+}
+
+fn size(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let unit = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit);
+    let shift = match unit {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        _ => return None,
+    };
+    number.parse::<usize>().ok()?.checked_shl(shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("48K\n"), Some(48 << 10));
+        assert_eq!(size("32M"), Some(32 << 20));
+        assert_eq!((size("64"), size(""), size("1Q")), (Some(64), None, None));
+    }
+
+    /// Goal: every line is touched, the last one included, each time.
+    #[test]
+    fn every_line_is_touched() {
+        let mut evictor = Evictor { memory: vec![1; 4 * LINE] };
+        evictor.evict();
+        evictor.evict();
+        let touched = evictor.memory.iter().step_by(LINE).all(|&byte| byte == 3);
+        assert!(touched, "{:?}", evictor.memory);
+        assert!(Evictor::new().bytes() >= 1 << 20);
+    }
+}

@@ -1,0 +1,43 @@
+//! Measuring on the machine at hand: what every live study needs.
+//!
+//! # Ground rules
+//!
+//! - Before and after are measured in turn, in both orders ([`interleave`]): what disturbs the
+//!   machine for a while then disturbs both, and a drift cancels out.
+//! - A figure is the median of its repetitions, with the least and the greatest beside it.
+//! - Where a count can say it (device writes, switches, system calls), a count says it: counts
+//!   are the same on a busy machine.
+//! - Times stand beside what an uncontended atomic add takes in the same run ([`atomic_add_ns`]),
+//!   so that a slow machine is told from slow code.
+//!
+//! | file | what |
+//! |---|---|
+//! | `interleave` | repetitions of several ways to do a thing, in turn |
+//! | `spread` | median, least, greatest |
+//! | `stopwatch` | short times, in nanoseconds and cycles |
+//! | `cold` | caches that hold nothing of use |
+//! | `usage` | CPU time and context switches |
+//! | `reference` | what an atomic add takes |
+//! | `thread` | where a thread runs, how urgently, how exactly it sleeps |
+//! | `error` | why something could not be measured, and what to do |
+//! | `here` | the machine at hand, its CPUs, how busy it is |
+
+mod cold;
+mod error;
+mod here;
+mod interleave;
+mod reference;
+mod spread;
+mod stopwatch;
+mod thread;
+mod usage;
+
+pub use cold::Evictor;
+pub use error::MeasureError;
+pub use here::{cpus, disturbance, machine};
+pub use interleave::interleave;
+pub use reference::atomic_add_ns;
+pub use spread::{Spread, mean};
+pub use stopwatch::Stopwatch;
+pub use thread::{be_urgent, joined, sleep_with_slack, stay_on, stay_within};
+pub use usage::{Usage, timed};

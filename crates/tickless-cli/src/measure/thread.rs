@@ -1,0 +1,86 @@
+//! How a measuring thread runs: where, how urgently, how exactly it sleeps.
+
+use super::MeasureError;
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::prctl;
+use nix::unistd::Pid;
+use std::io;
+use std::thread::ScopedJoinHandle;
+use thread_priority::{
+    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
+
+/// Keeps the calling thread on one CPU. Threads that it starts inherit that.
+pub fn stay_on(cpu: usize) -> Result<(), MeasureError> {
+    stay_within(&[cpu])
+}
+
+/// Keeps the calling thread on these CPUs. Threads that it starts inherit that.
+pub fn stay_within(cpus: &[usize]) -> Result<(), MeasureError> {
+    let mut set = CpuSet::new();
+    cpus.iter()
+        .try_for_each(|&cpu| set.set(cpu))
+        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+        .map_err(MeasureError::system("a thread could not be kept on its CPU; choose others"))
+}
+
+/// Lets the calling thread run before all others, as `SCHED_FIFO` has it: priority 1 to 99.
+/// Threads that it starts inherit that.
+pub fn be_urgent(priority: u8) -> Result<(), MeasureError> {
+    const REFUSED: &str = "real-time priority was refused; run as root, raise the limit \
+                           (ulimit -r), or leave the priority out";
+    let refused = |error| match error {
+        thread_priority::Error::OS(number) => io::Error::from_raw_os_error(number),
+        other => io::Error::other(other.to_string()),
+    };
+    let value = ThreadPriorityValue::try_from(priority)
+        .map_err(io::Error::other)
+        .map_err(MeasureError::system("a real-time priority is from 1 to 99"))?;
+    set_thread_priority_and_policy(
+        thread_native_id(),
+        ThreadPriority::Crossplatform(value),
+        ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo),
+    )
+    .map_err(refused)
+    .map_err(MeasureError::system(REFUSED))
+}
+
+/// How much later than asked the kernel may wake the calling thread, so that wakeups come
+/// together. Does not hold for real-time threads, which are always exact, nor for timerfd.
+pub fn sleep_with_slack(slack_ns: u64) -> Result<(), MeasureError> {
+    prctl::set_timerslack(slack_ns)
+        .map_err(MeasureError::system("the timer slack could not be set; leave it out"))
+}
+
+/// What a thread that is `for` something came to.
+pub fn joined<T>(
+    thread: ScopedJoinHandle<'_, Result<T, MeasureError>>,
+    what: &'static str,
+) -> Result<T, MeasureError> {
+    thread.join().unwrap_or(Err(MeasureError::Thread { what }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::cpus;
+
+    /// Goal: a thread that is to stay on a CPU may use that one and no other.
+    #[test]
+    fn a_thread_stays_where_it_is_put() {
+        let last = *cpus().last().unwrap();
+        let seen = std::thread::spawn(move || stay_on(last).map(|()| cpus())).join().unwrap();
+        assert_eq!(seen.unwrap(), [last]);
+    }
+
+    /// Goal: a CPU that is not there and a priority that does not exist are errors that say what
+    /// to do.
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let nowhere = std::thread::spawn(|| stay_on(1_000_000)).join().unwrap().unwrap_err();
+        assert!(nowhere.to_string().contains("choose others"), "{nowhere}");
+        let beyond = std::thread::spawn(|| be_urgent(100)).join().unwrap().unwrap_err();
+        assert!(beyond.to_string().contains("1 to 99"), "{beyond}");
+    }
+}

@@ -1,0 +1,116 @@
+//! What a piece of work took: real, user and system time, context switches.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use std::time::Instant;
+
+/// What this process, all its threads, used.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Usage {
+    /// Seconds that passed.
+    pub real_s: f64,
+    /// Seconds of CPU time outside the kernel.
+    pub user_s: f64,
+    /// Seconds of CPU time in the kernel.
+    pub system_s: f64,
+    /// Times a thread gave its CPU up to wait.
+    pub voluntary_switches: u64,
+    /// Times a thread lost its CPU.
+    pub involuntary_switches: u64,
+}
+
+impl Usage {
+    /// Switches of both sorts.
+    pub fn switches(&self) -> u64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
+
+    /// The sum of two pieces of work, one after the other.
+    #[must_use]
+    pub fn plus(self, other: Usage) -> Usage {
+        Usage {
+            real_s: self.real_s + other.real_s,
+            user_s: self.user_s + other.user_s,
+            system_s: self.system_s + other.system_s,
+            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+        }
+    }
+
+    /// CPU time of both sorts.
+    pub fn cpu_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+}
+
+/// Does a piece of work and says what the process used meanwhile.
+///
+/// The kernel counts switches exactly, and CPU time by ticks where it was configured so: a piece
+/// of work should take some tens of milliseconds.
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Usage) {
+    let before = of_process();
+    let begun = Instant::now();
+    let result = work();
+    let real_s = begun.elapsed().as_secs_f64();
+    let after = of_process();
+    let used = Usage {
+        real_s,
+        user_s: after.user_s - before.user_s,
+        system_s: after.system_s - before.system_s,
+        voluntary_switches: after.voluntary_switches - before.voluntary_switches,
+        involuntary_switches: after.involuntary_switches - before.involuntary_switches,
+    };
+    (result, used)
+}
+
+/// Since the process began; real time is not known.
+fn of_process() -> Usage {
+    // It cannot fail for the process itself; if it did, everything would count as nothing.
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+        return Usage::default();
+    };
+    Usage {
+        real_s: 0.0,
+        user_s: seconds(usage.user_time()),
+        system_s: seconds(usage.system_time()),
+        voluntary_switches: usage.voluntary_context_switches() as u64,
+        involuntary_switches: usage.involuntary_context_switches() as u64,
+    }
+}
+
+fn seconds(time: TimeVal) -> f64 {
+    time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// Goal: waiting counts as switches and real time, computing as user time, whichever thread
+    /// does it.
+    #[test]
+    fn waiting_and_computing_are_told_apart() {
+        let ((), waiting) = timed(|| {
+            let (ask, asked) = mpsc::sync_channel(0);
+            let (tell, told) = mpsc::sync_channel(0);
+            std::thread::scope(|scope| {
+                scope.spawn(move || while asked.recv().is_ok() && tell.send(()).is_ok() {});
+                (0..500).for_each(|_| {
+                    ask.send(()).unwrap();
+                    told.recv().unwrap();
+                });
+                drop(ask);
+            });
+        });
+        assert!(waiting.voluntary_switches >= 400, "{waiting:?}");
+        let ((), computing) = timed(|| {
+            let begun = Instant::now();
+            while begun.elapsed().as_millis() < 60 {
+                std::hint::spin_loop();
+            }
+        });
+        assert!(computing.real_s >= 0.06, "{computing:?}");
+        assert!(computing.cpu_s() > 0.0 && computing.cpu_s() < 10.0, "{computing:?}");
+    }
+}

@@ -1,0 +1,19 @@
+//! Seed 0: removing a timer does not program the event device.
+//!
+//! | file | what |
+//! |---|---|
+//! | `ping_pong` | two threads that wake each other, each wait guarded by a timer |
+//! | `live` | the study on the machine at hand: eager against lazy |
+
+mod live;
+mod ping_pong;
+
+use super::Offer;
+
+/// The study as it is offered.
+pub const OFFER: Offer = Offer {
+    name: "rearm",
+    about: "Taking off the first timer: program the event device, or leave it alone (seed 0)",
+    live: Some(live::run),
+    sim: None,
+};

@@ -1,0 +1,203 @@
+//! Two threads that wake each other through pipes, each wait guarded by a timer.
+//!
+//! The guard is what a server does around every wait: armed before it, cancelled after it, and
+//! hardly ever fired. In the thread of seed 0 the guard was the kernel's own tick, stopped and
+//! started again around every idle period; on a present kernel that is no longer on the way of a
+//! pipe, so the guard is ours and explicit.
+
+use crate::measure::{self, MeasureError, Usage, joined, stay_on, stay_within};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+use tickless::{DeviceCounts, HrTimer, Policy, Stats, Timers};
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// How the waits are guarded, if they are.
+    pub guard: Option<Guard>,
+    /// Round trips that count.
+    pub trips: u32,
+    /// Where the two threads stay, and within which the drivers do.
+    pub cpus: [usize; 2],
+}
+
+/// How a wait is guarded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Guard {
+    /// Does a cancel program the event device?
+    pub policy: Policy,
+    /// How far ahead the guard is armed.
+    pub after: Duration,
+}
+
+/// What the round trips of a plan took.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Taken {
+    /// Time and switches of the whole process.
+    pub usage: Usage,
+    /// What the event devices of all bases were put through.
+    pub device: DeviceCounts,
+    /// System calls that woke a driver.
+    pub wake_calls: u64,
+    /// Guards that fired: waits that took longer than their guard.
+    pub fired: u64,
+}
+
+/// One thread's end of both pipes, and its guard.
+struct Player {
+    from: PipeReader,
+    to: PipeWriter,
+    guard: Option<(HrTimer, Duration)>,
+}
+
+impl Plan {
+    /// Plays, after a warm-up.
+    pub fn play(&self) -> Result<Taken, MeasureError> {
+        thread::scope(|scope| {
+            // Drivers inherit the CPUs of the thread that starts them, and bases are its CPUs.
+            let starter = scope.spawn(|| {
+                stay_within(&self.cpus)?;
+                self.play_here()
+            });
+            joined(starter, PLAYER)
+        })
+    }
+
+    fn play_here(&self) -> Result<Taken, MeasureError> {
+        let fired = Arc::new(AtomicU64::new(0));
+        let timers = match self.guard {
+            Some(guard) => Some(Timers::builder().policy(guard.policy).start()?),
+            None => None,
+        };
+        let guard = || {
+            let (timers, guard) = (timers.as_ref()?, self.guard?);
+            let fired = Arc::clone(&fired);
+            let count = move |_: &mut tickless::Fired<'_>| {
+                fired.fetch_add(1, Ordering::Relaxed);
+            };
+            Some((timers.hrtimer(count), guard.after))
+        };
+        let (there, back) = (pipe()?, pipe()?);
+        let ping = Player { from: back.0, to: there.1, guard: guard() };
+        let pong = Player { from: there.0, to: back.1, guard: guard() };
+        let [ping_cpu, pong_cpu] = self.cpus;
+        let mut taken = thread::scope(|scope| {
+            let pong = scope.spawn(move || {
+                stay_on(pong_cpu)?;
+                // It ends when the other end of the pipe is gone.
+                let mut pong = pong;
+                while pong.wait()? {
+                    pong.hand_over()?;
+                }
+                Ok(())
+            });
+            let ping = scope.spawn(|| {
+                stay_on(ping_cpu)?;
+                serve(ping, timers.as_ref(), self.trips)
+            });
+            let taken = joined(ping, PLAYER);
+            joined(pong, PLAYER)?;
+            taken
+        })?;
+        taken.fired = fired.load(Ordering::Relaxed);
+        Ok(taken)
+    }
+}
+
+/// The round trips, seen from the thread that begins them.
+fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, MeasureError> {
+    // Long enough for a driver that was called for the first deadline to have looked and gone to
+    // sleep again.
+    const WARM_UP: u32 = 1_000;
+    for _ in 0..WARM_UP {
+        ping.round_trip()?;
+    }
+    let before = timers.map(Timers::stats);
+    let (done, usage) = measure::timed(|| (0..trips).try_for_each(|_| ping.round_trip()));
+    done?;
+    let mut taken = Taken { usage, ..Taken::default() };
+    if let (Some(timers), Some(before)) = (timers, before) {
+        let after = timers.stats();
+        taken.device = device(&after).since(device(&before));
+        taken.wake_calls = wake_calls(&after) - wake_calls(&before);
+    }
+    Ok(taken)
+}
+
+fn device(stats: &Stats) -> DeviceCounts {
+    stats.bases.iter().fold(DeviceCounts::default(), |sum, base| sum.plus(base.device))
+}
+
+fn wake_calls(stats: &Stats) -> u64 {
+    stats.bases.iter().map(|base| base.wake_calls).sum()
+}
+
+impl Player {
+    fn round_trip(&mut self) -> Result<(), MeasureError> {
+        self.hand_over()?;
+        self.wait()?;
+        Ok(())
+    }
+
+    fn hand_over(&mut self) -> Result<(), MeasureError> {
+        self.to.write_all(&[1]).map_err(MeasureError::system(PIPE))
+    }
+
+    /// Waits, guarded; is there something?
+    fn wait(&mut self) -> Result<bool, MeasureError> {
+        if let Some((guard, after)) = &self.guard {
+            // It can only be refused after a shut-down, which nobody asks for here.
+            let _ = guard.start(*after);
+        }
+        let read = self.from.read(&mut [0]).map_err(MeasureError::system(PIPE))?;
+        if let Some((guard, _)) = &self.guard {
+            guard.cancel();
+        }
+        Ok(read > 0)
+    }
+}
+
+const PIPE: &str = "a pipe between two threads failed; raise the limit on open files (ulimit -n)";
+
+fn pipe() -> Result<(PipeReader, PipeWriter), MeasureError> {
+    io::pipe().map_err(MeasureError::system(PIPE))
+}
+
+const PLAYER: &str = "that plays ping-pong";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(policy: Policy) -> Taken {
+        let cpus = measure::cpus();
+        let guard = Some(Guard { policy, after: Duration::from_secs(60) });
+        Plan { guard, trips: 300, cpus: [cpus[0], *cpus.last().unwrap()] }.play().unwrap()
+    }
+
+    /// Goal: what the study must show, as counts: a cancelled guard leaves the device alone under
+    /// the lazy policy, and programs it under the eager one, on each of two waits (R2, R12).
+    #[test]
+    fn lazy_leaves_the_device_alone_and_eager_does_not() {
+        let lazy = play(Policy::Lazy);
+        // Not quite 0: on a busy machine the driver's first look may come late, and find nothing.
+        assert!(lazy.device.writes < 30, "{lazy:?}");
+        assert_eq!(lazy.fired, 0);
+        let eager = play(Policy::Eager);
+        assert!(eager.device.writes >= 2 * 300, "{eager:?}");
+        assert_eq!(eager.fired, 0);
+        assert!(lazy.usage.switches() >= 300 && lazy.usage.real_s > 0.0, "{lazy:?}");
+    }
+
+    /// Goal: a guard that is shorter than the wait fires, and is counted.
+    #[test]
+    fn a_guard_that_is_too_short_fires() {
+        let cpus = measure::cpus();
+        let guard = Some(Guard { policy: Policy::Lazy, after: Duration::ZERO });
+        let taken = Plan { guard, trips: 100, cpus: [cpus[0]; 2] }.play().unwrap();
+        assert!(taken.fired > 0, "{taken:?}");
+    }
+}

@@ -1,0 +1,147 @@
+//! A study's results for people and for programs.
+
+use super::{Band, Cell, Exhibit, Form, Role, Study};
+use crate::output::{Format, bare, figure, paragraph, print};
+use std::io::{self, Write};
+
+/// Prints a study.
+pub fn show(study: &Study, format: Format, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        Format::Table => tables(study, out),
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *out, study)?;
+            writeln!(out)
+        }
+        Format::Csv => csv(study, out),
+    }
+}
+
+fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
+    let Study { study: name, world, machine, seed, .. } = study;
+    let title = format!("Study {name}, {}: {machine}, random seed {seed}", world.name());
+    paragraph(out, "", &title)?;
+    for Exhibit { title, form } in &study.exhibits {
+        writeln!(out)?;
+        paragraph(out, "", &format!("{title}:"))?;
+        match form {
+            Form::Table { header, rows } => {
+                let mut table = bare(header, 1);
+                rows.iter().for_each(|row| {
+                    table.add_row(row);
+                });
+                print(&table, out)?;
+            }
+            Form::Lines(lines) => lines.iter().try_for_each(|line| writeln!(out, "{line}"))?,
+        }
+    }
+    for (role, title) in ROLES {
+        let is_listed = |cell: &&Cell| cell.role == role && !cell.in_exhibit;
+        let cells: Vec<&Cell> = study.cells.iter().filter(is_listed).collect();
+        if !cells.is_empty() {
+            writeln!(out)?;
+            paragraph(out, "", title)?;
+            cell_table(&cells, out)?;
+        }
+    }
+    if !study.notes.is_empty() {
+        writeln!(out)?;
+        study.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))?;
+    }
+    for answer in &study.answers {
+        writeln!(out)?;
+        paragraph(out, "", &answer.question)?;
+        paragraph(out, "  -> ", &answer.answer)?;
+    }
+    Ok(())
+}
+
+const ROLES: [(Role, &str); 3] = [
+    (
+        Role::Calibrated,
+        "Calibrated (a parameter of the machine was set from these; they prove nothing):",
+    ),
+    (Role::Predicted, "Predicted (nothing was set for these):"),
+    (Role::Live, "Live (measured now; \"published\" is the thread's figure, on another machine):"),
+];
+
+/// Cells whose names begin alike stand below that beginning. Columns that no cell has are left
+/// out.
+fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
+    let has_published = cells.iter().any(|cell| cell.published.is_some());
+    let has_bands = cells.iter().any(|cell| cell.band.is_some());
+    let columns = |[name, value, range, published, wanted]: [String; 5]| {
+        let published = has_published.then_some(published);
+        let wanted = has_bands.then_some(wanted);
+        [name, value, range].into_iter().chain(published).chain(wanted).collect::<Vec<_>>()
+    };
+    let header = ["", "value", "low - high", "published", "wanted"].map(str::to_string);
+    let mut table = bare(&columns(header), 1);
+    let mut above = "";
+    for cell in cells {
+        let (group, name) = cell.id.split_once('.').unwrap_or(("", &cell.id));
+        if group != above && !group.is_empty() {
+            table.add_row([group]);
+        }
+        above = group;
+        let indent = if group.is_empty() { "" } else { "  " };
+        table.add_row(columns([
+            format!("{indent}{name}"),
+            format!("{} {}", figure(cell.value), unit(cell)).trim_end().to_string(),
+            format!("{} - {}", figure(cell.low), figure(cell.high)),
+            cell.published.map_or_else(|| "-".to_string(), figure),
+            wanted(cell),
+        ]));
+    }
+    print(&table, out)
+}
+
+/// The cell's unit, if its name does not say it already.
+fn unit(cell: &Cell) -> &str {
+    let is_named = cell.id.split(['.', '_']).any(|word| word == cell.unit);
+    if is_named { "" } else { cell.unit }
+}
+
+fn wanted(cell: &Cell) -> String {
+    let Some(limits) = cell.band else { return String::new() };
+    let verdict = if cell.inside == Some(false) { "NO" } else { "ok" };
+    format!("{} {verdict}", band(limits))
+}
+
+fn band(band: Band) -> String {
+    match (band.low, band.high) {
+        (Some(low), Some(high)) if low == high => low.to_string(),
+        (Some(low), Some(high)) => format!("{} to {}", figure(low), figure(high)),
+        (Some(low), None) => format!(">= {low}"),
+        (None, Some(high)) => format!("<= {high}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn csv(study: &Study, out: &mut dyn Write) -> io::Result<()> {
+    let mut csv = csv::Writer::from_writer(out);
+    csv.write_record([
+        "study",
+        "world",
+        "machine",
+        "seed",
+        "id",
+        "unit",
+        "published",
+        "role",
+        "value",
+        "low",
+        "high",
+        "band_low",
+        "band_high",
+        "inside",
+    ])?;
+    for cell in &study.cells {
+        let [low, high] = cell.band.map_or([None, None], <[Option<f64>; 2]>::from);
+        csv.serialize((
+            (study.study, study.world, &study.machine, study.seed),
+            (&cell.id, cell.unit, cell.published, cell.role),
+            (cell.value, cell.low, cell.high, low, high, cell.inside),
+        ))?;
+    }
+    csv.flush()
+}

@@ -1,0 +1,121 @@
+//! A mutex that synchronous cancels know of.
+
+use crate::host::waits;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// A mutex for what callbacks share with the rest of a program. Waiting for a callback while
+/// holding a lock that it wants is the classic deadlock of synchronous cancels: with this lock
+/// it is an error, [`CancelError::Lock`](crate::CancelError::Lock).
+///
+/// ```
+/// # use std::{sync::Arc, time::Duration};
+/// use tickless::{CancelError, Guarded, Timers};
+///
+/// let timers = Timers::start()?;
+/// let state = Arc::new(Guarded::new(0));
+/// let in_callback = Arc::clone(&state);
+/// let timer = timers.timeout(move |_| *in_callback.lock() += 1);
+///
+/// let mine = state.lock();
+/// timer.start(Duration::ZERO)?;
+/// std::thread::sleep(Duration::from_millis(20)); // by now the callback waits for the lock
+/// assert_eq!(timer.cancel_sync(), Err(CancelError::Lock));
+/// drop(mine);
+/// timer.cancel_sync()?; // now it waits, and the callback runs nowhere any more
+/// assert_eq!(*state.lock(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Uncontended it costs what a `std::sync::Mutex` does and two plain stores. It is not poisoned
+/// by a panic: a callback's panic is caught and reported, and what the lock guards is handed to
+/// the next one as it is.
+pub struct Guarded<T: ?Sized> {
+    /// The thread that has the lock, or 0.
+    holder: AtomicU64,
+    mutex: Mutex<T>,
+}
+
+/// The right to use what a [`Guarded`] holds; gives it back when dropped.
+pub struct GuardedGuard<'a, T: ?Sized> {
+    holder: &'a AtomicU64,
+    guard: MutexGuard<'a, T>,
+}
+
+impl<T> Guarded<T> {
+    /// An unlocked lock.
+    pub const fn new(value: T) -> Guarded<T> {
+        Guarded { holder: AtomicU64::new(0), mutex: Mutex::new(value) }
+    }
+
+    /// The value, which nobody else can reach any more.
+    pub fn into_inner(self) -> T {
+        self.mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: ?Sized> Guarded<T> {
+    /// Waits until the lock is free and takes it. Not recursive: a thread that has it waits for
+    /// ever.
+    pub fn lock(&self) -> GuardedGuard<'_, T> {
+        let guard = match self.mutex.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => self.wait(),
+        };
+        // Relaxed: read by who waits for the lock, under the mutex of the table of waits; a
+        // holder that is not known yet is found when that one looks again.
+        self.holder.store(waits::this_thread(), Ordering::Relaxed);
+        GuardedGuard { holder: &self.holder, guard }
+    }
+
+    #[cold]
+    fn wait(&self) -> MutexGuard<'_, T> {
+        // Whoever has the lock might wait for the callback that this thread is in: that one is
+        // told so, for a lock cannot be refused.
+        let entered = waits::enter_lock(&self.holder);
+        let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(entered);
+        guard
+    }
+}
+
+impl<T: ?Sized> Drop for GuardedGuard<'_, T> {
+    fn drop(&mut self) {
+        self.holder.store(0, Ordering::Relaxed);
+    }
+}
+
+impl<T: ?Sized> Deref for GuardedGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T: ?Sized> DerefMut for GuardedGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+impl<T: Default> Default for Guarded<T> {
+    fn default() -> Self {
+        Guarded::new(T::default())
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Guarded<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded").field("mutex", &&self.mutex).finish_non_exhaustive()
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for GuardedGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.guard.fmt(f)
+    }
+}
