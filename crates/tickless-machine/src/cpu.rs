@@ -15,6 +15,8 @@ pub(crate) enum Mode {
     Running,
     /// Its fiber computes.
     Working(Segment),
+    /// Its fiber waits for a time.
+    Waiting(Ps),
     /// It waits for an interrupt.
     Halted {
         /// Since when.
@@ -122,6 +124,7 @@ impl Cpu {
         match self.mode {
             Mode::Running => self.clock,
             Mode::Working(segment) => self.clock.max(segment.end.min(interrupt)),
+            Mode::Waiting(until) => self.clock.max(until.min(interrupt)),
             // Halting and unmasking are one instruction.
             Mode::Halted { .. } => self.clock.max(self.inbox.next()),
             Mode::Spinning => self.clock.max(interrupt),
@@ -316,14 +319,30 @@ pub fn halt() {
     });
 }
 
-/// Waits in virtual time, at full speed, whatever the siblings do. Interrupts are handled.
+/// Waits for a time, busy as far as its siblings can tell. Interrupts are handled meanwhile.
+/// Nothing outside of a simulated CPU.
 pub fn wait_until(at: Ps) {
     loop {
-        let now = crate::engine::clock();
-        if now >= at || crate::engine::current().is_none() {
+        let waits = act(
+            |_, _| Ps::NEVER,
+            |world, cpu| {
+                world.count(cpu);
+                let state = &mut world.cpus[cpu];
+                if state.clock >= at {
+                    return false;
+                }
+                state.mode = Mode::Waiting(at);
+                true
+            },
+        );
+        if waits != Some(true) {
             return;
         }
-        let rate = with(|world| world.running.map(|cpu| world.rate(cpu))).flatten();
-        work((at - now).scaled(rate.unwrap_or(1.0)).max(Ps(1)));
+        fiber::suspend();
+        with(|world| {
+            if let Some(cpu) = world.cpu() {
+                cpu.mode = Mode::Running;
+            }
+        });
     }
 }

@@ -36,3 +36,19 @@ fn cancel_cells() {
         }
     }
 }
+
+#[test]
+#[ignore = "shows figures"]
+fn clock_cells() {
+    for name in ["haswell-ex-4s", "ivybridge-ex-16s"] {
+        let began = std::time::Instant::now();
+        let cells = tickless_machine::study::clock::cells(&spec(name)).unwrap();
+        println!("{:?}", began.elapsed());
+        if std::env::var("ALL").is_ok() {
+            show(&cells);
+        } else {
+            let calibrated = |cell: &&Cell| cell.role == tickless_machine::study::Role::Calibrated;
+            show(&cells.iter().filter(calibrated).cloned().collect::<Vec<_>>());
+        }
+    }
+}

@@ -5,6 +5,7 @@
 //! "after" comes out of the same code as "before", with one switch changed.
 
 pub mod cancel;
+pub mod clock;
 mod cell;
 mod sweep;
 
