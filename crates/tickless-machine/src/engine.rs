@@ -54,6 +54,8 @@ pub struct FiberId(pub(crate) u32);
 
 /// What an interrupt handler looks like.
 pub(crate) type Handler = Rc<dyn Fn(Vector)>;
+/// What runs when a CPU goes back from interrupts to its program.
+pub(crate) type OnReturn = Rc<dyn Fn()>;
 
 /// Everything that the machine knows, but for the fibers' stacks.
 pub(crate) struct World {
@@ -70,6 +72,7 @@ pub(crate) struct World {
     /// Until when, exclusively, that CPU comes before all others.
     pub(crate) horizon: Ps,
     pub(crate) handler: Option<Handler>,
+    pub(crate) on_return: Option<OnReturn>,
     pub(crate) faults: Option<Box<dyn Faults>>,
     pub(crate) trace: Option<Trace>,
     nearest: Ps,
@@ -144,6 +147,7 @@ impl Machine {
             running: None,
             horizon: Ps::ZERO,
             handler: None,
+            on_return: None,
             faults: None,
             trace: None,
             nearest: costs.line.nearest(),
@@ -166,6 +170,14 @@ impl Machine {
     pub fn on_interrupt(&mut self, handler: impl Fn(Vector) + 'static) {
         if let Some(world) = &mut self.world {
             world.handler = Some(Rc::new(handler));
+        }
+    }
+
+    /// What a CPU does when it is through with interrupts and goes back to its program, with
+    /// interrupts enabled: a kernel looks there whether another task should run.
+    pub fn on_return(&mut self, hook: impl Fn() + 'static) {
+        if let Some(world) = &mut self.world {
+            world.on_return = Some(Rc::new(hook));
         }
     }
 
@@ -192,12 +204,20 @@ impl Machine {
     ///
     /// Fails when there is no memory for a stack. A CPU that does not exist stays away.
     pub fn start(&mut self, cpu: CpuId, body: impl FnOnce() + 'static) -> io::Result<FiberId> {
-        let fiber = Fiber::new(body)?;
-        let id = FiberId(self.fibers.len() as u32);
-        self.fibers.push(Some(fiber));
+        let id = self.add(body)?;
+        if let Some(world) = &mut self.world {
+            world.switch_on(cpu, id);
+        }
+        Ok(id)
+    }
+
+    /// A fiber that will run `body` when a CPU switches to it. Fails when there is no memory for
+    /// a stack.
+    pub fn add(&mut self, body: impl FnOnce() + 'static) -> io::Result<FiberId> {
+        self.fibers.push(Some(Fiber::new(body)?));
+        let id = FiberId(self.fibers.len() as u32 - 1);
         if let Some(world) = &mut self.world {
             world.fibers = self.fibers.len() as u32;
-            world.switch_on(cpu, id);
         }
         Ok(id)
     }

@@ -147,16 +147,21 @@ impl World {
     }
 }
 
-/// Delivers every interrupt that is due on the CPU that runs.
+/// Delivers every interrupt that is due on the CPU that runs, and goes back to its program.
 pub(crate) fn deliver() {
+    let mut delivered = false;
     loop {
         let due = with(|world| {
             let cpu = world.running?;
             if world.cpus[cpu].is_interrupted() { world.begin_interrupt() } else { None }
         });
-        let Some((vector, handler)) = due.flatten() else { return };
+        let Some((vector, handler)) = due.flatten() else { break };
         handler(vector);
         with(World::end_interrupt);
+        delivered = true;
+    }
+    if delivered && let Some(hook) = with(|world| world.on_return.clone()).flatten() {
+        hook();
     }
 }
 
@@ -196,4 +201,16 @@ impl Drop for Masked {
         });
         deliver();
     }
+}
+
+/// Enables interrupts for as long as it takes to deliver those that are due; for who has
+/// disabled them once.
+pub(crate) fn enable_briefly() {
+    let masked = with(|world| world.cpu().map(|cpu| std::mem::take(&mut cpu.masked))).flatten();
+    deliver();
+    with(|world| {
+        if let (Some(cpu), Some(masked)) = (world.cpu(), masked) {
+            cpu.masked = masked;
+        }
+    });
 }

@@ -20,6 +20,7 @@ mod fiber;
 pub mod irq;
 mod keys;
 mod order;
+pub mod os;
 pub mod machines;
 pub mod platform;
 pub mod ps;

@@ -52,3 +52,25 @@ fn clock_cells() {
         }
     }
 }
+
+#[test]
+#[ignore = "shows figures"]
+fn rearm_cells() {
+    let began = std::time::Instant::now();
+    let cells = tickless_machine::study::rearm::cells(&spec("x5675-2s")).unwrap();
+    println!("{:?}", began.elapsed());
+    let all = std::env::var("ALL").is_ok();
+    let shown = |cell: &&Cell| all || cell.role == tickless_machine::study::Role::Calibrated;
+    show(&cells.iter().filter(shown).cloned().collect::<Vec<_>>());
+}
+
+#[test]
+#[ignore = "shows figures"]
+fn rearm_fit() {
+    use tickless_core::rearm::Policy;
+    use tickless_machine::study::rearm::{self, Others};
+    for pipe in [0.0, 100.0, 200.0, 400.0, 800.0] {
+        let spec = spec("x5675-2s").with("workload.pipe_ns", pipe);
+        println!("{pipe} {}", rearm::run(&spec, Policy::Lazy, Others::None, 2_000).unwrap().us);
+    }
+}

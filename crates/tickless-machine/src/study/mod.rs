@@ -7,6 +7,7 @@
 pub mod cancel;
 pub mod clock;
 mod cell;
+pub mod rearm;
 mod sweep;
 
 pub use cell::{Band, Cell, Figure, Role};
