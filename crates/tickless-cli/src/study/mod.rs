@@ -12,6 +12,7 @@
 //! | `args` | the command line of `tickless study` |
 //! | `error` | why a study could not be run, and what to do |
 //! | `rearm` | seed 0: removing a timer does not program the event device |
+//! | `phase` | seed 4: refills of bandwidth groups, together or apart |
 //!
 //! # To add a study
 //!
@@ -23,6 +24,7 @@ pub mod args;
 mod cell;
 mod error;
 mod offer;
+mod phase;
 mod rearm;
 mod show;
 
