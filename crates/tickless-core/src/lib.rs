@@ -16,6 +16,8 @@ pub mod cancel;
 #[forbid(unsafe_code)]
 pub mod check;
 #[forbid(unsafe_code)]
+pub mod clock;
+#[forbid(unsafe_code)]
 pub mod deferred;
 #[forbid(unsafe_code)]
 pub mod expiry;

@@ -32,6 +32,7 @@
 mod bandwidth;
 mod builder;
 mod cancel_error;
+pub mod clock;
 mod fired;
 mod guarded;
 mod host;

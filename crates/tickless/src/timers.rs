@@ -1,6 +1,7 @@
 //! All timers of a program: one base per CPU, and who drives them.
 
 use crate::builder::Builder;
+use crate::clock::Fallback;
 use crate::fired::Fired;
 use crate::host::arena::Arena;
 use crate::host::expirer::Expirers;
@@ -159,6 +160,13 @@ impl Timers {
     /// Where [`now`](Timers::now) comes from.
     pub fn clock_source(&self) -> ClockSource {
         self.shared.bases.platform().clock.source()
+    }
+
+    /// Why that is not the CPU's counter, if nobody asked for another clock: there is none, it
+    /// is not to be trusted, or it turned out to be unsteady while timers ran on it. Timers are
+    /// kept, and run on the system's clock.
+    pub fn clock_fallback(&self) -> Option<Fallback> {
+        self.shared.bases.platform().clock.fallback()
     }
 
     /// How the running timers of one period that have a [`Phase`](crate::Phase) are spread;
