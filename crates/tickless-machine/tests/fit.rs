@@ -1,8 +1,8 @@
 //! Prints the studies' cells. Run by hand: `cargo test --release --test fit -- --ignored --nocapture`.
 
+use tickless_machine::machines;
 use tickless_machine::spec::Spec;
 use tickless_machine::study::{Cell, cancel};
-use tickless_machine::machines;
 
 fn spec(name: &str) -> Spec {
     machines::named(name).unwrap().unwrap()
@@ -12,7 +12,14 @@ fn show(cells: &[Cell]) {
     for cell in cells {
         println!(
             "{:32} {:>14.3} [{:.3}, {:.3}] {:12} published {:?} {:?} inside {:?}",
-            cell.id, cell.value, cell.low, cell.high, cell.unit, cell.published, cell.role, cell.inside
+            cell.id,
+            cell.value,
+            cell.low,
+            cell.high,
+            cell.unit,
+            cell.published,
+            cell.role,
+            cell.inside
         );
     }
 }

@@ -1,11 +1,11 @@
 //! The studies' cells: what comes out, and that it comes out again.
 
+use tickless_core::base::Scan;
 use tickless_machine::machines;
 use tickless_machine::spec::Spec;
 use tickless_machine::study::cancel::{self, Case};
 use tickless_machine::study::clock::{self, Source, Ticks};
 use tickless_machine::study::{Cell, Role, sensitivity};
-use tickless_core::base::Scan;
 
 fn spec(name: &str) -> Spec {
     machines::named(name).unwrap().unwrap()

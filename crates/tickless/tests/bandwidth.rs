@@ -320,7 +320,8 @@ fn threads_are_throttled() {
     let stop = AtomicBool::new(false);
     let begun = Instant::now();
     let burnt: Vec<(u64, u128)> = std::thread::scope(|scope| {
-        let start = |group| scope.spawn(|| burn(group, &stop));
+        let stop = &stop;
+        let start = |group| scope.spawn(move || burn(group, stop));
         let threads: Vec<_> = groups.iter().flat_map(|group| [group, group]).map(start).collect();
         std::thread::park_timeout(MS * 600);
         stop.store(true, Ordering::Relaxed);

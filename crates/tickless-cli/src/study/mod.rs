@@ -13,6 +13,7 @@
 //! | `error` | why a study could not be run, and what to do |
 //! | `rearm` | seed 0: removing a timer does not program the event device |
 //! | `cancel` | seed 2: a cancel that waits looks at one base |
+//! | `phase` | seed 4: refills of bandwidth groups, together or apart |
 //!
 //! # To add a study
 //!
@@ -25,6 +26,7 @@ mod cancel;
 mod cell;
 mod error;
 mod offer;
+mod phase;
 mod rearm;
 mod show;
 
