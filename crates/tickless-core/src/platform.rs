@@ -7,6 +7,7 @@
 use crate::rearm::Rearm;
 use crate::time::{CpuId, Ns};
 use core::ops::DerefMut;
+use core::sync::atomic::AtomicU64;
 pub use core::sync::atomic::Ordering;
 
 /// The world that bases live in.
@@ -17,6 +18,9 @@ pub trait Platform: Sized + Send + Sync + 'static {
     type Lock<T: Send>: Lock<T>;
     /// What a timer carries and a base hands back when the timer fires.
     type Task: Copy + Send;
+
+    /// How often a canceller looks for the end of a callback before it parks.
+    const SPINS: u32 = 100;
 
     /// The present, on the clock that deadlines are given in.
     fn now(&self) -> Ns;
@@ -60,6 +64,35 @@ pub trait Word: Send + Sync {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u64, u64>;
+}
+
+/// A word of real memory, for every world that neither counts nor checks accesses.
+impl Word for AtomicU64 {
+    #[inline]
+    fn new(value: u64) -> Self {
+        AtomicU64::new(value)
+    }
+
+    #[inline]
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
+    }
+
+    #[inline]
+    fn store(&self, value: u64, order: Ordering) {
+        self.store(value, order);
+    }
+
+    #[inline]
+    fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        self.compare_exchange(current, new, success, failure)
+    }
 }
 
 /// Mutual exclusion around a value.

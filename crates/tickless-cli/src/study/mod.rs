@@ -14,6 +14,7 @@
 //! | `rearm` | seed 0: removing a timer does not program the event device |
 //! | `cancel` | seed 2: a cancel that waits looks at one base |
 //! | `deferred` | seed 3: the expiry thread is woken when something expired |
+//! | `phase` | seed 4: refills of bandwidth groups, together or apart |
 //!
 //! # To add a study
 //!
@@ -27,6 +28,7 @@ mod cell;
 mod deferred;
 mod error;
 mod offer;
+mod phase;
 mod rearm;
 mod show;
 
