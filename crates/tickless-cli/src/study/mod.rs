@@ -13,6 +13,7 @@
 //! | `error` | why a study could not be run, and what to do |
 //! | `rearm` | seed 0: removing a timer does not program the event device |
 //! | `cancel` | seed 2: a cancel that waits looks at one base |
+//! | `deferred` | seed 3: the expiry thread is woken when something expired |
 //! | `phase` | seed 4: refills of bandwidth groups, together or apart |
 //!
 //! # To add a study
@@ -24,6 +25,7 @@
 pub mod args;
 mod cancel;
 mod cell;
+mod deferred;
 mod error;
 mod offer;
 mod phase;
