@@ -11,6 +11,7 @@
 //! | `show` | a study as tables, JSON or CSV |
 //! | `args` | the command line of `tickless study` |
 //! | `error` | why a study could not be run, and what to do |
+//! | `clock` | seed 1: one reads a slow shared counter for all |
 //! | `rearm` | seed 0: removing a timer does not program the event device |
 //!
 //! # To add a study
@@ -21,6 +22,7 @@
 
 pub mod args;
 mod cell;
+mod clock;
 mod error;
 mod offer;
 mod rearm;

@@ -55,6 +55,11 @@ pub fn relax(round: u32) {
     thread::yield_now();
 }
 
+/// The same for two threads, where whoever waits for ever is stuck, and loom says so.
+pub fn relax_for_ever(_round: u32) {
+    thread::yield_now();
+}
+
 /// Explores a body with so many preemptions per schedule.
 pub fn explore(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
@@ -145,6 +150,25 @@ pub type Shared = Arc<Combined<Watched, Device, Yield>>;
 
 pub fn shared(device: Device, patience: Patience) -> Shared {
     Arc::new(Combined::new(device, relax as Yield).with_patience(patience))
+}
+
+/// The same for two readers, of whom one may wait for the other as long as it takes.
+pub fn shared_by_two(device: Device) -> Shared {
+    Arc::new(Combined::new(device, relax_for_ever as Yield))
+}
+
+/// Does it happen under some schedule?
+#[derive(Clone, Default)]
+pub struct Sometimes(Arc<std::sync::atomic::AtomicBool>);
+
+impl Sometimes {
+    pub fn saw(&self, it_is_so: bool) {
+        self.0.fetch_or(it_is_so, Ordering::Relaxed);
+    }
+
+    pub fn happened(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// One thread that reads so many times, and checks each value by itself and against the last.
