@@ -13,6 +13,8 @@
 //! | `error` | why a study could not be run, and what to do |
 //! | `clock` | seed 1: one reads a slow shared counter for all |
 //! | `rearm` | seed 0: removing a timer does not program the event device |
+//! | `cancel` | seed 2: a cancel that waits looks at one base |
+//! | `phase` | seed 4: refills of bandwidth groups, together or apart |
 //!
 //! # To add a study
 //!
@@ -21,10 +23,12 @@
 //! and after. What does not exist is not offered.
 
 pub mod args;
+mod cancel;
 mod cell;
 mod clock;
 mod error;
 mod offer;
+mod phase;
 mod rearm;
 mod show;
 

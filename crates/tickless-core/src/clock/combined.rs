@@ -370,7 +370,7 @@ struct UnlockOnPanic<'a, W: Word> {
 impl<W: Word> Drop for UnlockOnPanic<'_, W> {
     fn drop(&mut self) {
         let (held, free) = (self.held.0, self.held.0 & !State::LOCKED);
-        // It fails if somebody has taken over, and then the lock is theirs.
+        // Release: as in `publish`. It fails if somebody has taken over: the lock is theirs then.
         let _ = self.word.compare_exchange(held, free, Ordering::Release, Ordering::Relaxed);
     }
 }

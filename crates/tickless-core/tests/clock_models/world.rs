@@ -60,8 +60,11 @@ pub fn relax_for_ever(_round: u32) {
     thread::yield_now();
 }
 
-/// Explores a body with so many preemptions per schedule.
+/// Explores a body with so many preemptions per schedule, if the models are to be deep
+/// (`TICKLESS_MODELS=deep`), and with two at most if not.
 pub fn explore(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let is_deep = std::env::var("TICKLESS_MODELS").is_ok_and(|depth| depth == "deep");
+    let preemptions = if is_deep { preemptions } else { preemptions.min(2) };
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(preemptions));
     model.check(body);
