@@ -4,5 +4,6 @@
 # Fails as well if that takes longer than it may, which is how a model that has grown too big shows.
 . "$(dirname "$0")/lib.sh"
 export TICKLESS_MODELS=deep
-cargo test --locked --release -p tickless-core --test models_loom --test models_shuttle --no-run
-timeout 300 cargo test --locked --release -p tickless-core --test models_loom --test models_shuttle
+models=(--test models_loom --test models_shuttle --test clock_models)
+cargo test --locked --release -p tickless-core "${models[@]}" --no-run
+timeout 300 cargo test --locked --release -p tickless-core "${models[@]}"
