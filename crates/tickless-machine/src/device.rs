@@ -64,15 +64,18 @@ pub fn freeze_counter(counter: CounterId) {
 
 /// Programs the event device of the CPU that runs; [`Ns::NEVER`] stops it.
 pub fn program(at: Ns) {
-    act(|_, _| Ps::NEVER, |world, cpu| {
-        world.count(cpu);
-        let cost = world.costs.program;
-        let late = match &mut world.faults {
-            Some(faults) => faults.device(tickless_core::time::CpuId(cpu as u16), at),
-            None => Ns::ZERO,
-        };
-        let state = &mut world.cpus[cpu];
-        state.clock += cost;
-        state.inbox.program(Ps::from_ns(at.after(late)));
-    });
+    act(
+        |_, _| Ps::NEVER,
+        |world, cpu| {
+            world.count(cpu);
+            let cost = world.costs.program;
+            let late = match &mut world.faults {
+                Some(faults) => faults.device(tickless_core::time::CpuId(cpu as u16), at),
+                None => Ns::ZERO,
+            };
+            let state = &mut world.cpus[cpu];
+            state.clock += cost;
+            state.inbox.program(Ps::from_ns(at.after(late)));
+        },
+    );
 }

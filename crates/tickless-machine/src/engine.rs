@@ -575,10 +575,13 @@ pub(crate) fn access(place: &Place, access: Access) {
 /// One turn of a waiting loop: parks until what the loop has read is written, or an interrupt
 /// comes.
 pub(crate) fn relax() {
-    let parked = act(|_, _| Ps::ZERO, |world, cpu| {
-        world.count(cpu);
-        world.park()
-    });
+    let parked = act(
+        |_, _| Ps::ZERO,
+        |world, cpu| {
+            world.count(cpu);
+            world.park()
+        },
+    );
     if parked == Some(true) {
         fiber::suspend();
         with(|world| {

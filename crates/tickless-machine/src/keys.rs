@@ -1,6 +1,6 @@
 //! The keys of a machine's file, and the prices that are made of them.
 
-use crate::cost::{CounterCosts, Costs, IdleState, IrqCosts, LineCosts, OsCosts};
+use crate::cost::{Costs, CounterCosts, IdleState, IrqCosts, LineCosts, OsCosts};
 use crate::spec::Spec;
 use crate::topology::Topology;
 
@@ -61,7 +61,7 @@ const WORKLOAD: &[(&str, Kind)] = &[
     ("workload.pipe_ns", Kind::Amount),
     ("workload.stall_ns", Kind::Amount),
     ("workload.timer_work_ns", Kind::Amount),
-    ("workload.burst_ms", Kind::Positive),
+    ("workload.work_s", Kind::Positive),
 ];
 
 /// What each idle state has.
@@ -77,7 +77,10 @@ pub(crate) fn kind(key: &str) -> Option<Kind> {
         return Some(*kind);
     }
     if let Some(busy) = key.strip_prefix("smt.rate_") {
-        return busy.parse().is_ok_and(|busy: u16| (2..=64).contains(&busy)).then_some(Kind::Positive);
+        return busy
+            .parse()
+            .is_ok_and(|busy: u16| (2..=64).contains(&busy))
+            .then_some(Kind::Positive);
     }
     let (_, part) = key.strip_prefix("idle.")?.split_once('.')?;
     IDLE.contains(&part).then_some(Kind::Amount)
@@ -148,7 +151,8 @@ impl Spec {
 
     fn idle_states(&self) -> Vec<IdleState> {
         let state = |name: String| {
-            let time = |part| crate::ps::Ps::from_ns_f64(1e3 * self.value(&format!("idle.{name}.{part}")));
+            let time =
+                |part| crate::ps::Ps::from_ns_f64(1e3 * self.value(&format!("idle.{name}.{part}")));
             let (exit, residency) = (time("exit_us"), time("residency_us"));
             let watts = self.value(&format!("idle.{name}.watts"));
             IdleState { name, exit, residency, watts }

@@ -6,9 +6,9 @@
 //! or looks at the result, everything is free.
 
 use crate::coherence::Access;
+use crate::device;
 use crate::engine::{self, Place, access};
 use crate::irq::{self, Masked, Vector};
-use crate::device;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};

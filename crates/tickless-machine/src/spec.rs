@@ -259,12 +259,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn parameter(
-        &self,
-        at: usize,
-        key: &str,
-        table: &DeTable<'_>,
-    ) -> Result<Parameter, SpecError> {
+    fn parameter(&self, at: usize, key: &str, table: &DeTable<'_>) -> Result<Parameter, SpecError> {
         let mut value = None;
         let mut origins = Vec::new();
         let mut because = String::new();

@@ -1,8 +1,8 @@
 //! Prints the studies' cells. Run by hand: `cargo test --release --test fit -- --ignored --nocapture`.
 
+use tickless_machine::machines;
 use tickless_machine::spec::Spec;
 use tickless_machine::study::{Cell, cancel};
-use tickless_machine::machines;
 
 fn spec(name: &str) -> Spec {
     machines::named(name).unwrap().unwrap()
@@ -12,7 +12,14 @@ fn show(cells: &[Cell]) {
     for cell in cells {
         println!(
             "{:32} {:>14.3} [{:.3}, {:.3}] {:12} published {:?} {:?} inside {:?}",
-            cell.id, cell.value, cell.low, cell.high, cell.unit, cell.published, cell.role, cell.inside
+            cell.id,
+            cell.value,
+            cell.low,
+            cell.high,
+            cell.unit,
+            cell.published,
+            cell.role,
+            cell.inside
         );
     }
 }
@@ -73,4 +80,28 @@ fn rearm_fit() {
         let spec = spec("x5675-2s").with("workload.pipe_ns", pipe);
         println!("{pipe} {}", rearm::run(&spec, Policy::Lazy, Others::None, 2_000).unwrap().us);
     }
+}
+
+#[test]
+#[ignore = "shows figures"]
+fn phase_cells() {
+    use tickless_core::phase::Phase;
+    use tickless_machine::study::phase::{self, GroupPlan};
+    let spec = spec("power10-core");
+    let began = std::time::Instant::now();
+    println!("{:?}", phase::run(&spec, &[GroupPlan::published(Phase::Aligned)]).unwrap());
+    println!("{:?}", phase::run(&spec, &phase::pair(Phase::Aligned)).unwrap());
+    println!("{:?}", began.elapsed());
+    if std::env::var("ALL").is_ok() {
+        show(&phase::cells(&spec).unwrap());
+        println!("{:?}", began.elapsed());
+    }
+}
+
+#[test]
+#[ignore = "shows figures"]
+fn deferred_cells() {
+    let began = std::time::Instant::now();
+    show(&tickless_machine::study::deferred::cells(&spec("atom-e3825")).unwrap());
+    println!("{:?}", began.elapsed());
 }

@@ -48,6 +48,7 @@ fn every_number_has_an_origin() {
         "480.tsc.jobs_per_min",
         "72.hpet.read_percent",
         "lazy.us_per_round_trip",
+        "alone.seconds",
         "together.aligned.seconds",
     ];
     for (name, _) in FILES {
@@ -69,14 +70,15 @@ fn every_number_has_an_origin() {
 #[test]
 fn mistakes_are_found_where_they_are() {
     let text = small();
-    let line_of = |text: &str, key: &str| {
-        1 + text.lines().position(|line| line.starts_with(key)).unwrap()
-    };
+    let line_of =
+        |text: &str, key: &str| 1 + text.lines().position(|line| line.starts_with(key)).unwrap();
     let node = text.lines().find(|line| line.starts_with("node_ns")).unwrap();
     let cases = [
         ("node_ns = { value = -1, source = \"none\" }", SpecFault::Range("greater than zero")),
-        ("node_ns = { value = 1, assumed = [2, 3] }",
-            SpecFault::Range("within the range that is assumed for it")),
+        (
+            "node_ns = { value = 1, assumed = [2, 3] }",
+            SpecFault::Range("within the range that is assumed for it"),
+        ),
         ("node_ns = 120", SpecFault::Shape),
         ("node_ns = { value = \"120\", source = \"none\" }", SpecFault::Shape),
         ("node_ns = { value = nan, source = \"none\" }", SpecFault::Shape),
@@ -92,7 +94,8 @@ fn mistakes_are_found_where_they_are() {
         assert_eq!(error.line, line_of(&broken, "node_ns"), "{instead}");
         assert!(error.to_string().starts_with("machines/x.toml:"), "{error}");
     }
-    let unknown = text.replace(node, &format!("{node}\nnodes_ns = {{ value = 1, source = \"a\" }}"));
+    let unknown =
+        text.replace(node, &format!("{node}\nnodes_ns = {{ value = 1, source = \"a\" }}"));
     let error = Spec::parse("a", &unknown).unwrap_err();
     assert_eq!((error.key.as_str(), error.fault), ("line.nodes_ns", SpecFault::Unknown));
     assert_eq!(error.line, line_of(&unknown, "nodes_ns"));

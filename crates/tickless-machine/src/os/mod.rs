@@ -52,6 +52,8 @@ pub struct Config {
     pub timers: Settings,
     /// From tick to tick.
     pub tick: Ns,
+    /// How far each CPU's tick is behind that of the CPU before it; zero for all at once.
+    pub skew: Ns,
     /// Does an idle CPU stop its tick?
     pub idle: IdleTick,
 }
@@ -249,7 +251,9 @@ impl Kernel {
     fn start_tick(&self, cpu: CpuId) {
         let now = platform::now();
         let period = self.config.tick;
-        let next = Ns(now.0 - now.0 % period.0).after(period);
+        let offset = Ns(self.config.skew.0 * u64::from(cpu.0) % period.0);
+        let past = now.since(offset);
+        let next = Ns(past.0 - past.0 % period.0).after(period).after(offset);
         self.with_tick(cpu, |tick| {
             if !tick.is_pending() {
                 let _ = tick.start(Window::new(next, next), now, Options::default());

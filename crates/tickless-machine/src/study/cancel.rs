@@ -161,12 +161,7 @@ pub fn cycles(spec: &Spec, case: Case, seed: u64) -> io::Result<f64> {
     Ok(total.get().as_ns_f64() * spec.value("cpu.ghz") / f64::from(case.calls.max(1)))
 }
 
-fn expire_in_interrupts(
-    machine: &mut Machine,
-    bases: &Arc<Bases<Sim>>,
-    spec: &Spec,
-    period: Ns,
-) {
+fn expire_in_interrupts(machine: &mut Machine, bases: &Arc<Bases<Sim>>, spec: &Spec, period: Ns) {
     let bases = Arc::clone(bases);
     let callback = spec.time("workload.timer_work_ns");
     machine.on_interrupt(move |_: Vector| {

@@ -67,11 +67,7 @@ impl Figure {
     pub fn of(mut values: Vec<f64>) -> Figure {
         values.sort_by(f64::total_cmp);
         let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
-        Figure {
-            value: at(values.len() / 2),
-            low: at(0),
-            high: at(values.len().saturating_sub(1)),
-        }
+        Figure { value: at(values.len() / 2), low: at(0), high: at(values.len().saturating_sub(1)) }
     }
 }
 

@@ -146,9 +146,8 @@ pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
         }
         for (name, source) in [("hpet", Source::Direct), ("combined", Source::Combined)] {
             let outcome = run(&smaller, source, Ticks::Aligned)?;
-            let cell = |name: String, unit, value| {
-                Cell::predicted(name, unit, Figure::of(vec![value]))
-            };
+            let cell =
+                |name: String, unit, value| Cell::predicted(name, unit, Figure::of(vec![value]));
             let percent = outcome.read_percent;
             cells.push(cell(format!("{count}.{name}.read_percent"), PERCENT, percent));
             cells.push(cell(format!("{count}.{name}.jobs_per_min"), JOBS, outcome.jobs_per_min));

@@ -5,8 +5,10 @@
 //! "after" comes out of the same code as "before", with one switch changed.
 
 pub mod cancel;
-pub mod clock;
 mod cell;
+pub mod clock;
+pub mod deferred;
+pub mod phase;
 pub mod rearm;
 mod sweep;
 

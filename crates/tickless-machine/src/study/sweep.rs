@@ -22,7 +22,8 @@ pub struct Sensitivity {
 impl Sensitivity {
     /// By how much of the cell it moves, at most; 0.1 is 10 %.
     pub fn moves(&self) -> f64 {
-        let off = |value: f64| ((value - self.value) / self.value.abs().max(f64::MIN_POSITIVE)).abs();
+        let off =
+            |value: f64| ((value - self.value) / self.value.abs().max(f64::MIN_POSITIVE)).abs();
         off(self.at_low).max(off(self.at_high))
     }
 }
