@@ -11,8 +11,8 @@
 //! - Every unit is accounted for, always: `refilled = used + expired + held`, where `held` is what
 //!   is in the pool and with the members. Who charges more than it has owes the difference, and
 //!   pays it out of the next slice; who leaves in debt leaves the debt to the pool.
-//! - At most `quota + burst` are held at any time, but for refunds that members keep. So in N periods no more is used than
-//!   `(N + 1) x quota + burst` and what members owe at the end.
+//! - At most `quota + burst` are held at any time, but for refunds that members keep. So in N
+//!   periods no more is used than `(N + 1) x quota + burst` and what members owe at the end.
 //! - First come, first served: whoever asks while others wait, waits behind them.
 //! - After a refill members are let go in batches ([`Release`]), not as a herd, and only as many
 //!   as there is quota for.

@@ -40,9 +40,6 @@ use crate::time::CpuId;
 use core::convert::Infallible;
 use core::fmt;
 
-/// How often a canceller looks before it sleeps.
-const SPINS: u32 = 100;
-
 /// What a cancel found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cancel {
@@ -213,7 +210,7 @@ impl<P: Platform> Bases<P> {
             return Ok(Ok(Cancel::Idle));
         }
         let mut was_armed = false;
-        let found = self.wait_for(timer, How::AndWait, &mut was_armed, refuse)?;
+        let found = self.wait_for(timer, How::AndWait, None, &mut was_armed, refuse)?;
         Ok(if was_armed { Err(NotSingleShot) } else { Ok(found) })
     }
 
@@ -262,22 +259,23 @@ impl<P: Platform> Bases<P> {
     ) -> Result<Cancel, E> {
         let found = self.deactivate(timer, how).cancel;
         if found == Cancel::Running {
-            return self.wait_for(timer, how, &mut false, refuse);
+            return self.wait_for(timer, how, Some(found), &mut false, refuse);
         }
         self.scan_if_asked(timer);
         Ok(found)
     }
 
-    /// Waits until the callback is over, taking back whatever arms the timer meanwhile.
+    /// Waits until the callback is over, taking back whatever arms the timer meanwhile. Returns
+    /// what the caller has found already, or else what this finds first.
     #[cold]
     fn wait_for<L: Family, E>(
         &self,
         timer: TimerRef<P, L>,
         how: How,
+        mut first: Option<Cancel>,
         was_armed: &mut bool,
         mut refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Cancel, E> {
-        let mut first = None;
         loop {
             let Found { cancel, cpu, was_armed: armed } = self.deactivate(timer, how);
             *was_armed |= armed;
@@ -298,7 +296,7 @@ impl<P: Platform> Bases<P> {
         refuse: &mut impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<(), E> {
         let base = self.base(cpu);
-        for round in 0..SPINS {
+        for round in 0..P::SPINS {
             let Some(runner) = base.running.runner_of(address) else { return Ok(()) };
             if round == 0 {
                 refuse(Occupied { cpu, runner, wait: Wait::Spinning })?;

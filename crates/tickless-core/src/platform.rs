@@ -19,6 +19,9 @@ pub trait Platform: Sized + Send + Sync + 'static {
     /// What a timer carries and a base hands back when the timer fires.
     type Task: Copy + Send;
 
+    /// How often a canceller looks for the end of a callback before it parks.
+    const SPINS: u32 = 100;
+
     /// The present, on the clock that deadlines are given in.
     fn now(&self) -> Ns;
 

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Explores the core's protocols under the model checkers: loom with every schedule of up to three
+# preemptions (two where three threads meet), shuttle with 4,000 random schedules of each model.
+# Fails as well if that takes longer than it may, which is how a model that has grown too big shows.
+. "$(dirname "$0")/lib.sh"
+export TICKLESS_MODELS=deep
+cargo test --locked --release -p tickless-core --test models_loom --test models_shuttle --no-run
+timeout 300 cargo test --locked --release -p tickless-core --test models_loom --test models_shuttle
