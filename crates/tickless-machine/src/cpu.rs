@@ -2,10 +2,11 @@
 //! beside its siblings.
 
 use crate::coherence::LineId;
-use crate::engine::{FiberId, WATCHED_MAX, World, act, with};
+use crate::engine::{FiberId, WATCHED_MAX};
 use crate::fiber;
 use crate::irq::Inbox;
 use crate::ps::Ps;
+use crate::world::{World, act, with};
 use tickless_core::time::CpuId;
 
 /// What a CPU is at.

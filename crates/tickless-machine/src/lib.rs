@@ -29,3 +29,4 @@ pub mod spec;
 pub mod study;
 pub mod topology;
 pub mod trace;
+mod world;

@@ -3,8 +3,8 @@
 //! Open the file in `ui.perfetto.dev` or `chrome://tracing`. Each CPU is a thread of one
 //! process; time is simulated.
 
-use crate::engine::with;
 use crate::ps::Ps;
+use crate::world::with;
 use std::fmt::Write;
 
 /// What was recorded.

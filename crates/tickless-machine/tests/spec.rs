@@ -16,8 +16,8 @@ fn small() -> &'static str {
 fn parameters_change_with_a_reason() {
     for (name, _) in FILES {
         let spec = machines::named(name).unwrap().unwrap();
-        let mine = CHANGES.lines().filter(|line| line.starts_with(&format!("| {name} |")));
-        let fields: Vec<&str> = mine.last().unwrap_or("").split('|').map(str::trim).collect();
+        let mut mine = CHANGES.lines().filter(|line| line.starts_with(&format!("| {name} |")));
+        let fields: Vec<&str> = mine.next_back().unwrap_or("").split('|').map(str::trim).collect();
         let (recorded, reason) = (fields.get(2).copied(), fields.get(3).copied());
         let fingerprint = format!("{:016x}", spec.fingerprint());
         assert_eq!(recorded, Some(fingerprint.as_str()), "record the reason for {name}");

@@ -70,12 +70,15 @@ pub enum IdleTick {
 /// A ranged timer of the machine's bases.
 pub type Timer = OwnedTimer<Sim, QueueLink>;
 
+/// A callback that somebody outside has given.
+type Callback = Rc<dyn Fn(&Firing<Sim>) -> Verdict>;
+
 /// What a timer's task number stands for.
 #[derive(Clone)]
 enum Action {
     Tick,
     Wake(TaskId),
-    Run(Rc<dyn Fn(&Firing<Sim>) -> Verdict>),
+    Run(Callback),
 }
 
 /// What one CPU has.
