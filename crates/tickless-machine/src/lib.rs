@@ -17,6 +17,7 @@ pub mod device;
 pub mod engine;
 pub mod fault;
 mod fiber;
+pub mod fuzz;
 pub mod irq;
 mod keys;
 pub mod machines;

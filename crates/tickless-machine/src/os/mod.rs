@@ -35,7 +35,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use task::{RunQueue, Task};
-use tickless_core::base::{Bases, Options, Settings};
+use tickless_core::base::{Bases, Deferral, Options, Settings};
 use tickless_core::deferred::Call;
 use tickless_core::expiry::{Firing, Verdict};
 use tickless_core::link::{OwnedTimer, QueueLink};
@@ -207,8 +207,13 @@ impl Kernel {
         match vector {
             Vector::Reschedule => self.cpus[cpu.index()].must_choose.set(true),
             Vector::Timer | Vector::Look => {
-                let collected = self.bases.collect(cpu, |firing| self.run_callback(firing));
-                self.answer(collected.call);
+                let run = |firing: &Firing<Sim>| self.run_callback(firing);
+                if self.config.timers.deferral == Deferral::None {
+                    self.bases.expire(cpu, run);
+                } else {
+                    let collected = self.bases.collect(cpu, run);
+                    self.answer(collected.call);
+                }
             }
         }
     }
