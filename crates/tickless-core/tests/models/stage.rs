@@ -120,6 +120,10 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
         self.bases.is_active(self.places[timer].timer())
     }
 
+    pub fn is_pending(&self, timer: usize) -> bool {
+        self.bases.is_pending(self.places[timer].timer())
+    }
+
     pub fn is_running(&self, timer: usize) -> bool {
         self.bases.is_running(self.places[timer].timer())
     }
