@@ -16,6 +16,7 @@ models! {
     offline_against_cancel_sync,
     offline_against_fire,
     offline_against_restart,
+    offline_against_restart_in_a_thread,
     offline_against_start,
     offline_against_first_start,
     offline_against_collect_and_fire,
@@ -89,6 +90,18 @@ fn offline_against_restart<C: Checker, L: Family + 'static>() {
         NOW => Verdict::Restart(later),
         _ => Verdict::Done,
     });
+    C::join(away);
+    assert_eq!(stage.pending(), 1);
+    nothing_is_left(&stage);
+}
+
+/// Goal: the same for one that an expiry thread fires.
+fn offline_against_restart_in_a_thread<C: Checker, L: Family + 'static>() {
+    let stage = Stage::<C, L>::deferring(1);
+    stage.arm(0, NOW);
+    let away = stage.on(CPU1, go_away);
+    let later = Window::new(LATER, LATER);
+    stage.fire_with(CPU0, Runner::Thread, |_| Verdict::Restart(later));
     C::join(away);
     assert_eq!(stage.pending(), 1);
     nothing_is_left(&stage);
