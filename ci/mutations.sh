@@ -10,8 +10,9 @@
 #     - self.timer(runner).store(0, Ordering::Release);
 #     + self.timer(runner).store(0, Ordering::Relaxed);
 #     ? tickless-core models_loom cancelling::watching_against_fire
-# `?` takes a package, a test binary or `lib`, and a part of the test's name. `=` instead of `?` says
-# why nobody could notice: such an entry is shown and not run.
+# `?` takes a package, a test binary or `lib`, a part of the test's name, and perhaps `deep`, for a
+# model that has to be explored as ci/models.sh does. `=` instead of `?` says why nobody could
+# notice: such an entry is shown and not run.
 . "$(dirname "$0")/lib.sh"
 
 root=$PWD
@@ -49,10 +50,13 @@ mutate() {
 
 # Runs the named test; says what came of it.
 verdict() {
-  local package=$1 target=$2 filter=$3 what=(--test "$2")
-  [ "$target" = lib ] && what=(--lib)
-  cargo test --locked -q -p "$package" "${what[@]}" --no-run >"$log" 2>&1 || { echo "DOES NOT BUILD"; return; }
-  if ! timeout 120 cargo test --locked -q -p "$package" "${what[@]}" -- "$filter" >"$log" 2>&1; then
+  local filter=$3 depth=$4 test=(cargo test --locked -q -p "$1" --test "$2")
+  [ "$2" = lib ] && test=(cargo test --locked -q -p "$1" --lib)
+  # Models are long to compile and short to run.
+  [[ $2 == models_* ]] && test+=(--config profile.dev.opt-level=0 --config profile.dev.debug=0
+    --config 'profile.dev.package."*".opt-level=1')
+  "${test[@]}" --no-run >"$log" 2>&1 || { echo "DOES NOT BUILD"; return; }
+  if ! TICKLESS_MODELS=$depth timeout 120 "${test[@]}" -- "$filter" >"$log" 2>&1; then
     echo caught
   elif grep -q 'test result: ok. [1-9]' "$log"; then
     echo "NOT CAUGHT"
@@ -71,13 +75,13 @@ wanted() {
 
 # One entry, which stands in $entry.
 run_entry() {
-  local title=$1 file=$2 package=$3 target=$4 filter=$5 said
+  local title=$1 file=$2 package=$3 target=$4 filter=$5 depth=$6 said
   if ! mutate "$file" "$entry" >"$mutant"; then
     said="NOT THERE, or more than once"
   else
     cp "$file" "$original"
     cat "$mutant" >"$file"
-    said=$(verdict "$package" "$target" "$filter")
+    said=$(verdict "$package" "$target" "$filter" "$depth")
     cp "$original" "$file"
     touch "$file"
   fi
@@ -102,8 +106,8 @@ for list in "$root"/ci/mutations/*.list; do
         ;;
       '? '*)
         wanted "$(basename "$list") $title" "$@" || continue
-        read -r package target filter <<<"${line#? }"
-        if run_entry "$title" "$file" "$package" "$target" "$filter"; then
+        read -r package target filter depth <<<"${line#? }"
+        if run_entry "$title" "$file" "$package" "$target" "$filter" "$depth"; then
           caught=$((caught + 1))
         else
           missed=$((missed + 1))

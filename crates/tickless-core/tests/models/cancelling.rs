@@ -7,6 +7,7 @@ use tickless_core::base::{Family, Started};
 use tickless_core::cancel::{Cancel, NotSingleShot};
 use tickless_core::expiry::Verdict;
 use tickless_core::queue::Window;
+use tickless_core::time::Ns;
 
 models! {
     cancel_against_fire,
@@ -182,7 +183,8 @@ fn cancel_sync_against_fire<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a callback that always restarts its timer keeps nobody waiting (X3), and is not restarted
-/// once the cancel is over; the next arming is not refused.
+/// once the cancel is over; the next arming is not refused,
+/// nor is what it restarts.
 fn cancel_sync_against_restarts<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
@@ -195,7 +197,8 @@ fn cancel_sync_against_restarts<C: Checker, L: Family + 'static>() {
     C::join(handler);
     assert_eq!(stage.pending(), 1);
     stage.settle();
-    stage.drain();
+    stage.fire_when_due(CPU0, Verdict::Restart(Window::new(Ns::NEVER, Ns::NEVER)));
+    assert_eq!(stage.pending(), 1, "a restart is refused though nobody waits");
 }
 
 /// Goal: the same for a timer that its callback starts by itself.
