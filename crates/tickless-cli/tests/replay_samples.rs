@@ -6,7 +6,8 @@ use support::{
     SAMPLES, all, fired, older_kernel, replay, replay_with, sample_text, text_without, wakeups,
     without_flags,
 };
-use tickless_cli::replay::{Inference, Summary};
+use tickless_cli::output::Format;
+use tickless_cli::replay::{Inference, Summary, show};
 
 /// One policy's counts: device writes, those of inferred operations, wakeups, spurious, fired.
 type Counts = [u64; 5];
@@ -96,6 +97,32 @@ fn what_holds_on_every_sample() {
         let kernel = recorded.queue_lateness_ns.unwrap();
         assert_eq!((aware.p99, aware.max), (kernel.p99, kernel.max), "{name}");
     }
+}
+
+/// Goal: the two groups that were recorded are found, 0.11 ms apart (traces/README.md), expiring
+/// together every time, and half a period apart if they were spread; timers that only look
+/// alike are not.
+#[test]
+fn period_timers_that_expire_together_are_found() {
+    let summary = replay(&sample_text("two-groups-aligned"));
+    let found: Vec<&str> = summary.overlap.iter().map(|group| group.function.as_str()).collect();
+    assert_eq!(found, ["tick_nohz_handler", "sched_cfs_period_timer"]);
+    let groups = &summary.overlap[1];
+    assert_eq!((groups.period_ns, groups.expirations, groups.together), (100_000_000, 62, 62));
+    assert_eq!(groups.recorded.phases_ns, [55_536_148, 55_650_907]);
+    assert_eq!((groups.recorded.gap_min_ns, groups.recorded.together_timers), (114_759, 2));
+    assert_eq!((groups.spread.gap_min_ns, groups.spread.together_timers), (50_000_000, 0));
+    let text = sample_text("two-groups-aligned");
+    let mut shown = Vec::new();
+    show(&replay(&text), Format::Table, &mut shown).unwrap();
+    let shown = String::from_utf8(shown).unwrap();
+    let strip = " recorded |...........................2......................| nearest 115 us";
+    assert!(shown.lines().any(|line| line == strip), "{shown}");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/replay.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(strip), "docs/replay.md shows another strip");
+    // Two CPUs' ticks that were mostly stopped are no periodic timers.
+    assert!(replay(&sample_text("idle")).overlap.is_empty());
 }
 
 #[test]

@@ -3,11 +3,15 @@
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
 fn study(args: &[&str]) -> Output {
+    // One at a time: they measure.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     Command::new(PROGRAM).arg("study").args(args).output().unwrap()
 }
 
@@ -175,4 +179,24 @@ fn an_interrupt_leaves_nothing_behind() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert_eq!((stdout(&output), stderr(&output)), (String::new(), String::new()));
+}
+
+/// Goal: what seed 2 is about: before, a cancel that waits takes longer with every base there
+/// is; after, it does not.
+#[test]
+fn cancel_shows_that_the_number_of_bases_does_not_matter() {
+    let json: Value = serde_json::from_str(&quick("cancel", "--live", "json")).unwrap();
+    let value = |id: &str| {
+        let mut cells = json["cells"].as_array().unwrap().iter();
+        cells.find(|cell| cell["id"] == id).unwrap()["value"].as_f64().unwrap()
+    };
+    let before = value("512.before.idle_ns") / value("2.before.idle_ns");
+    let after = value("512.after.idle_ns") / value("2.after.idle_ns");
+    assert!(before > 8.0 && after < before / 3.0, "grows {before} times, and {after} after");
+    let points = study(&["cancel", "--live", "--quick", "--cpus", "3,9", "--format", "csv"]);
+    let points = stdout(&points);
+    assert!(points.contains(",9.after.cold_ns,") && !points.contains(",512."), "{points}");
+    let many = study(&["cancel", "--live", "--cpus", "3000"]);
+    assert_eq!(many.status.code(), Some(2));
+    assert!(stderr(&many).contains("2048"), "{}", stderr(&many));
 }

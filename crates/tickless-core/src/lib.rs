@@ -8,11 +8,15 @@ extern crate std;
 pub mod link;
 
 #[forbid(unsafe_code)]
+pub mod bandwidth;
+#[forbid(unsafe_code)]
 pub mod base;
 #[forbid(unsafe_code)]
 pub mod cancel;
 #[forbid(unsafe_code)]
 pub mod check;
+#[forbid(unsafe_code)]
+pub mod clock;
 #[forbid(unsafe_code)]
 pub mod deferred;
 #[forbid(unsafe_code)]
@@ -25,6 +29,8 @@ pub mod local;
 pub mod migrate;
 #[forbid(unsafe_code)]
 pub mod periodic;
+#[forbid(unsafe_code)]
+pub mod phase;
 #[forbid(unsafe_code)]
 pub mod platform;
 #[forbid(unsafe_code)]

@@ -38,11 +38,11 @@ use core::time::Duration;
 /// Names a timer of one [`LocalTimers`]. Once the timer has been removed the key finds nothing.
 /// One word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// The number of its slot, and [`PRECISE`] for a high-resolution timer.
-    index: u32,
-    generation: u32,
-}
+pub struct Key(
+    /// The slot's generation, and in the low half its number and, for a high-resolution timer,
+    /// [`PRECISE`]. One number, so that a result with a key in it is returned in registers.
+    u64,
+);
 
 /// Slots have numbers below this.
 const PRECISE: u32 = Slab::<WheelLink, ()>::SLOTS_MAX;
@@ -56,21 +56,21 @@ enum Family {
 impl Key {
     #[inline]
     fn new(slot: SlotKey, family: Family) -> Key {
-        let SlotKey { index, generation } = slot;
-        match family {
-            Family::Coarse => Key { index, generation },
-            Family::Precise => Key { index: index | PRECISE, generation },
-        }
+        let family = match family {
+            Family::Coarse => 0,
+            Family::Precise => PRECISE,
+        };
+        Key(u64::from(slot.generation) << 32 | u64::from(slot.index | family))
     }
 
     #[inline]
     fn family(self) -> Family {
-        if self.index & PRECISE == 0 { Family::Coarse } else { Family::Precise }
+        if self.0 as u32 & PRECISE == 0 { Family::Coarse } else { Family::Precise }
     }
 
     #[inline]
     fn slot(self) -> SlotKey {
-        SlotKey { index: self.index & !PRECISE, generation: self.generation }
+        SlotKey { index: self.0 as u32 & !PRECISE, generation: (self.0 >> 32) as u32 }
     }
 }
 
@@ -205,7 +205,10 @@ impl<T> LocalTimers<T> {
     /// Arms a timer, or arms it anew. A deadline that has passed fires with the next advance.
     #[inline]
     pub fn start_at(&mut self, key: Key, deadline: Ns) -> Result<(), LocalError> {
-        self.start_range(key, Window::new(deadline, deadline))
+        if key.family() == Family::Precise {
+            return self.start_precise(key, Window::new(deadline, deadline));
+        }
+        self.start_coarse(key, deadline)
     }
 
     /// Arms a timer to fire anywhere between `soft` and `hard`: a high-resolution timer causes
@@ -215,8 +218,12 @@ impl<T> LocalTimers<T> {
         if key.family() == Family::Precise {
             return self.start_precise(key, window);
         }
+        self.start_coarse(key, window.soft)
+    }
+
+    fn start_coarse(&mut self, key: Key, deadline: Ns) -> Result<(), LocalError> {
         let node = self.coarse.node(key.slot()).ok_or(LocalError::NoSuchTimer(key))?;
-        self.wheel.arm(node, window.soft, self.now, Wakes::Yes);
+        self.wheel.arm(node, deadline, self.now, Wakes::Yes);
         Ok(())
     }
 

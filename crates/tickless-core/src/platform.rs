@@ -7,6 +7,7 @@
 use crate::rearm::Rearm;
 use crate::time::{CpuId, Ns};
 use core::ops::DerefMut;
+use core::sync::atomic::AtomicU64;
 pub use core::sync::atomic::Ordering;
 
 /// The world that bases live in.
@@ -63,6 +64,35 @@ pub trait Word: Send + Sync {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u64, u64>;
+}
+
+/// A word of real memory, for every world that neither counts nor checks accesses.
+impl Word for AtomicU64 {
+    #[inline]
+    fn new(value: u64) -> Self {
+        AtomicU64::new(value)
+    }
+
+    #[inline]
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
+    }
+
+    #[inline]
+    fn store(&self, value: u64, order: Ordering) {
+        self.store(value, order);
+    }
+
+    #[inline]
+    fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        self.compare_exchange(current, new, success, failure)
+    }
 }
 
 /// Mutual exclusion around a value.

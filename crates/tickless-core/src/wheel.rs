@@ -110,19 +110,32 @@ pub struct Wheel {
     /// At or before the earliest bucket that is occupied or live.
     next_mark: u64,
     lists: Lists,
-    /// Buckets that have a list which is not empty.
-    occupied: [u64; LEVELS],
-    /// By bucket: which of its lists are not empty.
-    lanes: Box<[u8; BUCKETS]>,
-    /// Buckets that hold a count.
-    live: [u64; LEVELS],
-    /// How many non-deferrable timers expire with each bucket, wherever their list is.
-    counts: Box<[u32; BUCKETS]>,
-    /// The same for what has come due.
+    /// By level. A power of two of them, so that a masked index needs no check; likewise below.
+    levels: [Level; LEVELS.next_power_of_two()],
+    buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
+    /// How many non-deferrable timers have come due.
     due_live: usize,
     len: usize,
     relocated: u64,
     run_ahead: RunAhead,
+}
+
+/// What is known of a level: a bit for each bucket.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    /// Has it a list that is not empty?
+    occupied: u64,
+    /// Does it hold a count?
+    live: u64,
+}
+
+/// What is known of a bucket, beside its lists.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bucket {
+    /// How many non-deferrable timers expire with it, wherever their list is.
+    count: u32,
+    /// Which of its lists are not empty.
+    lanes: u8,
 }
 
 impl Wheel {
@@ -137,10 +150,8 @@ impl Wheel {
             target: clk,
             next_mark: u64::MAX,
             lists: Lists::new(OVERDUE + 1),
-            occupied: [0; LEVELS],
-            lanes: Box::new([0; BUCKETS]),
-            live: [0; LEVELS],
-            counts: Box::new([0; BUCKETS]),
+            levels: Default::default(),
+            buckets: Box::new([Bucket::default(); _]),
             due_live: 0,
             len: 0,
             relocated: 0,
@@ -208,10 +219,11 @@ impl Wheel {
     }
 
     /// Puts a timer where it belongs, wherever it is.
+    #[inline]
     fn place(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
         self.forward(now);
         let deferrable = if wakes == Wakes::No { DEFERRABLE } else { 0 };
-        let place = self.placement(deadline, deferrable);
+        let (place, list) = self.placement(deadline, deferrable);
         if node.is_linked() {
             if self.push_out == PushOut::Lazy && self.push_out(node, deadline, place) {
                 return self.wakes_at(place);
@@ -219,7 +231,7 @@ impl Wheel {
             self.unlink(node);
         }
         node.set_deadline(deadline);
-        self.enqueue(node, place);
+        self.enqueue(node, place, list);
         self.len += 1;
         self.wakes_at(place)
     }
@@ -280,7 +292,7 @@ impl Wheel {
         if self.due_live > 0 {
             return self.tick.start(self.clk);
         }
-        match self.earliest(&self.live) {
+        match self.earliest(|level| level.live) {
             u64::MAX => Ns::NEVER,
             tick => self.tick.start(tick),
         }
@@ -370,65 +382,59 @@ impl Wheel {
             }
             let bucket = Place::new(clk, level, 0).bucket();
             let bit = 1 << (bucket % SLOTS);
-            if self.occupied[level] & bit != 0 {
-                self.occupied[level] &= !bit;
-                let lanes = core::mem::take(&mut self.lanes[bucket]);
+            if self.levels[level].occupied & bit != 0 {
+                self.levels[level].occupied &= !bit;
+                let lanes = core::mem::take(&mut self.buckets[bucket].lanes);
                 for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
                     let list = bucket * LANES + lane;
-                    if onto == DUE && self.counts[bucket] >= RunAhead::WORTHWHILE {
+                    if onto == DUE && self.buckets[bucket].count >= RunAhead::WORTHWHILE {
                         self.run_ahead.add(self.lists.front(list), !self.lists.is_empty(DUE));
                     }
                     self.lists.splice(list, onto);
                 }
             }
-            if self.live[level] & bit != 0 {
-                self.live[level] &= !bit;
-                self.due_live += core::mem::take(&mut self.counts[bucket]) as usize;
+            if self.levels[level].live & bit != 0 {
+                self.levels[level].live &= !bit;
+                self.due_live += core::mem::take(&mut self.buckets[bucket].count) as usize;
             }
         }
     }
 
-    /// Where a timer with this deadline belongs, seen from the present.
+    /// Where a timer with this deadline belongs, seen from the present, and on which list.
     #[inline]
-    fn placement(&self, deadline: Ns, notes: u64) -> Place {
+    fn placement(&self, deadline: Ns, notes: u64) -> (Place, usize) {
         let tick = self.tick.ceil(deadline);
         if tick <= self.clk {
-            return Place::new(self.clk, 0, notes);
+            return (Place::new(self.clk, 0, notes), OVERDUE);
         }
-        let delta = tick - self.clk;
-        if delta > REACH {
-            let top = LEVELS - 1;
-            return Place::new(round_up(self.clk + REACH, top), top, notes | CLAMPED);
+        // Counted from the tick before it: a granule ends with the expiry of its bucket.
+        let (last, distance) = (tick - 1, tick - 1 - self.clk);
+        if distance < REACH {
+            return on_level(last, level_of(distance), last, notes);
         }
-        let level = level_of(delta);
-        Place::new(round_up(tick, level), level, notes)
+        on_level(self.clk + REACH - 1, LEVELS - 1, last, notes | CLAMPED)
     }
 
     /// Puts a timer, whose deadline is set, onto the list where it belongs.
     #[inline]
-    fn enqueue(&mut self, node: WheelRef, place: Place) {
+    fn enqueue(&mut self, node: WheelRef, place: Place, list: usize) {
         node.set_place(place.0);
-        if place.expiry() <= self.clk {
-            self.lists.push_back(OVERDUE, node);
-        } else {
-            let (bucket, lane) = (place.bucket(), self.lane(node, place));
-            self.lists.push_back(bucket * LANES + lane, node);
-            self.lanes[bucket] |= 1 << lane;
-            self.occupied[place.level()] |= 1 << place.slot();
+        self.lists.push_back(list, node);
+        if list < DUE {
+            self.bucket(list / LANES).lanes |= 1 << (list % LANES);
+            self.level(place.level()).occupied |= 1 << (list / LANES % SLOTS);
         }
         self.count(place);
     }
 
-    /// Which eighth of its granule a deadline lies in. Equal deadlines are in one (W4).
     #[inline]
-    fn lane(&self, node: WheelRef, place: Place) -> usize {
-        let finer = 3 * place.level() as u32;
-        if finer == 0 {
-            return 0;
-        }
-        // The granule ends with its expiry: it is from the tick before that that eighths count.
-        let last = self.tick.ceil(node.deadline()) - 1;
-        (last >> (finer - 3)) as usize % LANES
+    fn bucket(&mut self, bucket: usize) -> &mut Bucket {
+        &mut self.buckets[bucket % BUCKETS.next_power_of_two()]
+    }
+
+    #[inline]
+    fn level(&mut self, level: usize) -> &mut Level {
+        &mut self.levels[level % LEVELS.next_power_of_two()]
     }
 
     #[inline]
@@ -444,10 +450,11 @@ impl Wheel {
         if let Some(list) = self.lists.unlink(node)
             && list < DUE
         {
-            let bucket = list / LANES;
-            self.lanes[bucket] &= !(1 << (list % LANES));
-            if self.lanes[bucket] == 0 {
-                self.occupied[bucket / SLOTS] &= !(1 << (bucket % SLOTS));
+            let number = list / LANES;
+            let bucket = self.bucket(number);
+            bucket.lanes &= !(1 << (list % LANES));
+            if bucket.lanes == 0 {
+                self.level(number / SLOTS).occupied &= !(1 << (number % SLOTS));
             }
         }
     }
@@ -463,8 +470,8 @@ impl Wheel {
         if place.expiry() <= self.clk {
             self.due_live += 1;
         } else {
-            self.counts[place.bucket()] += 1;
-            self.live[place.level()] |= 1 << place.slot();
+            self.bucket(place.bucket()).count += 1;
+            self.level(place.level()).live |= 1 << place.slot();
         }
     }
 
@@ -477,10 +484,10 @@ impl Wheel {
             self.due_live -= 1;
             return;
         }
-        let count = &mut self.counts[place.bucket()];
-        *count -= 1;
-        if *count == 0 {
-            self.live[place.level()] &= !(1 << place.slot());
+        let bucket = self.bucket(place.bucket());
+        bucket.count -= 1;
+        if bucket.count == 0 {
+            self.level(place.level()).live &= !(1 << place.slot());
         }
     }
 
@@ -502,38 +509,43 @@ impl Wheel {
 
     /// Puts a timer from the due list where it belongs, if that is not the due list.
     fn relocate(&mut self, node: WheelRef, place: Place) -> bool {
-        let belongs = if place.expiry() > self.clk.min(self.target) {
-            Place(place.0 & !MOVED)
+        let (belongs, list) = if place.expiry() > self.clk.min(self.target) {
+            let place = Place(place.0 & !MOVED);
+            (place, self.list(node, place))
         } else if place.has(CLAMPED) {
-            let rest = self.placement(node.deadline(), place.0 & DEFERRABLE);
+            let (rest, list) = self.placement(node.deadline(), place.0 & DEFERRABLE);
             if rest.expiry() <= self.clk {
                 return false;
             }
-            rest
+            (rest, list)
         } else {
             return false;
         };
         self.uncount(place);
         self.take_off_list(node);
-        self.enqueue(node, belongs);
+        self.enqueue(node, belongs, list);
         self.relocated += 1;
         true
     }
 
+    /// The list of a pushed-out timer that goes where it belongs.
+    fn list(&self, node: WheelRef, place: Place) -> usize {
+        if place.expiry() <= self.clk {
+            return OVERDUE;
+        }
+        place.bucket() * LANES + lane(self.tick.ceil(node.deadline()) - 1, place.level())
+    }
+
     /// The earliest bucket that is occupied or live; the bound becomes exact.
     fn next_marked(&mut self) -> u64 {
-        let mut marked = self.occupied;
-        for (marked, live) in marked.iter_mut().zip(self.live) {
-            *marked |= live;
-        }
-        self.next_mark = self.earliest(&marked);
+        self.next_mark = self.earliest(|level| level.occupied | level.live);
         self.next_mark
     }
 
     /// When the earliest of these buckets expires, in ticks; `u64::MAX` if there is none.
-    fn earliest(&self, bitmaps: &[u64; LEVELS]) -> u64 {
+    fn earliest(&self, bitmap_of: impl Fn(&Level) -> u64) -> u64 {
         let mut earliest = u64::MAX;
-        for (level, &bitmap) in bitmaps.iter().enumerate() {
+        for (level, bitmap) in self.levels[..LEVELS].iter().map(bitmap_of).enumerate() {
             if bitmap != 0 {
                 // A level's buckets lie one to 64 granules after the one the clock is in.
                 let first = (self.clk >> (3 * level)) + 1;
@@ -545,18 +557,32 @@ impl Wheel {
     }
 }
 
-/// The finest level that reaches `delta` ticks ahead at any alignment of the clock.
+/// The finest level that reaches a timer at any alignment of the clock, `between` ticks lying
+/// between the clock's and the timer's.
 ///
 /// Level n holds what lies at most 64 granules after the granule that the clock is in; a
 /// distance of 63 granules always does. Adding a 32nd lets a power of two stand for that.
 #[inline]
-fn level_of(delta: u64) -> usize {
-    let padded = (delta - 1) + ((delta - 1) >> 5);
-    let bits = u64::BITS - padded.leading_zeros();
-    bits.saturating_sub(6).div_ceil(3) as usize
+fn level_of(between: u64) -> usize {
+    let padded = (between + (between >> 5)) | 32;
+    // From 5 for level 0, three more for each level; 43 / 128 is a third up to 63.
+    ((padded.ilog2() as usize - 3) * 43) >> 7
 }
 
-fn round_up(tick: u64, level: usize) -> u64 {
-    let granule = 1 << (3 * level);
-    (tick + (granule - 1)) & !(granule - 1)
+/// A place on a level for what is to expire after the tick `last`, and its list there, by the
+/// last tick before its deadline.
+#[inline]
+fn on_level(last: u64, level: usize, last_of_deadline: u64, notes: u64) -> (Place, usize) {
+    let granule = 3 * level as u32;
+    let granules = (last >> granule) + 1;
+    let slot = granules as usize % SLOTS;
+    let list = (level * SLOTS + slot) * LANES + lane(last_of_deadline, level);
+    (Place::new(granules << granule, level, notes), list)
+}
+
+/// Which eighth of its granule a deadline lies in. Equal deadlines are in one (W4); on level 0
+/// there is one only.
+#[inline]
+fn lane(last: u64, level: usize) -> usize {
+    (last << 3 >> (3 * level)) as usize % LANES
 }

@@ -2,6 +2,7 @@
 
 use crate::fired::Fired;
 use crate::host::owned::Owned;
+use crate::timers::Shared;
 use crate::{CancelError, Timers};
 use std::time::Duration;
 use tickless_core::base::{FiresIn, Options, StartError, Started};
@@ -136,7 +137,7 @@ impl HrTimer {
         self.timer.start(window, now, options)
     }
 
-    pub(crate) fn now(&self) -> Ns {
-        self.timer.shared().now()
+    pub(crate) fn shared(&self) -> &Shared {
+        self.timer.shared()
     }
 }

@@ -29,8 +29,10 @@
 //! while you hold something that its callback wants. Within callbacks nothing waits. A callback
 //! that owns its own timer keeps itself alive until it drops it.
 
+mod bandwidth;
 mod builder;
 mod cancel_error;
+pub mod clock;
 mod fired;
 mod guarded;
 mod host;
@@ -41,6 +43,10 @@ mod timeout;
 mod timers;
 mod virtual_time;
 
+pub use bandwidth::{
+    Acquire, AcquireError, BandwidthError, Checked, Limiter, LimiterBuilder, Throttle,
+    ThrottleBuilder, ThrottleError, Worker,
+};
 pub use builder::{Builder, StartTimersError};
 pub use cancel_error::CancelError;
 pub use fired::Fired;
@@ -49,10 +55,12 @@ pub use host::clock::ClockSource;
 pub use hrtimer::HrTimer;
 pub use periodic::{Missed, Period, PeriodError, Periodic};
 pub use stats::{BaseStats, Stats};
+pub use tickless_core::bandwidth::{Counts as BandwidthCounts, Release, SettingsError};
 pub use tickless_core::base::{BaseCounts, Deferral, DeferredCounts, Scan, StartError, Started};
 pub use tickless_core::cancel::Cancel;
 pub use tickless_core::local::{Key, LocalError, LocalTimers};
 pub use tickless_core::migrate::OnlineError;
+pub use tickless_core::phase::{CircleView, Phase, PhaseError};
 pub use tickless_core::queue::Window;
 pub use tickless_core::rearm::{DeviceCounts, Policy};
 pub use tickless_core::tick::{Tick, TickError};

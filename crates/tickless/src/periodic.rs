@@ -13,6 +13,9 @@
 //!
 //! So handle and callback share a [`Run`]: what the timer is expected to do next. A callback
 //! whose window is not the expected one is left over, and runs nothing.
+//!
+//! A phase is chosen when the timer starts, and only then (P2): its first expiry carries it, and
+//! whoever forwards the timer moves both ends of its window by whole periods (P3).
 
 use crate::fired::Fired;
 use crate::hrtimer::HrTimer;
@@ -22,6 +25,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless_core::cancel::Cancel;
+use tickless_core::phase::{Phase, PhaseError, Seat};
 use tickless_core::queue::Window;
 use tickless_core::time::Ns;
 
@@ -42,9 +46,30 @@ pub enum Missed {
 ///
 /// It does not drift: an expiry is computed from the last one's deadline, never from when a
 /// callback happened to run.
+///
+/// # Phases
+///
+/// Without a phase it begins a period from when it is started. With one, its expiries are at
+/// fixed places of its period: see [`Phase`], and `docs/phases.md` for what each costs.
+///
+/// ```
+/// use std::time::Duration;
+/// use tickless::{Phase, VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let refill = || time.timers().periodic(|_| {}).phase(Phase::Spread);
+/// let (one, two) = (refill(), refill());
+/// one.start(Duration::from_millis(100))?;
+/// two.start(Duration::from_millis(100))?;
+/// let (one, two) = (one.place().unwrap(), two.place().unwrap());
+/// assert_eq!(one.max(two) - one.min(two), Duration::from_millis(50));
+/// # Ok::<(), tickless::PeriodError>(())
+/// ```
 #[derive(Debug)]
 pub struct Periodic {
     timer: HrTimer,
+    phase: Option<Phase>,
+    slack: Duration,
     run: Arc<Mutex<Run>>,
 }
 
@@ -56,6 +81,8 @@ struct Run {
     expected: Option<Window>,
     /// Counts starts and stops.
     turn: u64,
+    /// Its place on the circle of its period, and by which policy; `None` without a phase.
+    seat: Option<(Phase, Seat)>,
 }
 
 /// One expiry of a periodic timer, as its callback sees it. Everything that a [`Fired`] tells
@@ -71,6 +98,8 @@ pub struct Period<'a, 'b> {
 pub enum PeriodError {
     /// A period of zero.
     Zero,
+    /// The phase cannot be had with this period.
+    Phase(PhaseError),
     /// The timer could not be armed.
     Start(StartError),
 }
@@ -79,12 +108,22 @@ impl fmt::Display for PeriodError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PeriodError::Zero => f.write_str("a period of zero would never end; use at least 1 ns"),
+            PeriodError::Phase(error) => error.fmt(f),
             PeriodError::Start(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for PeriodError {}
+
+impl From<PhaseError> for PeriodError {
+    fn from(error: PhaseError) -> Self {
+        match error {
+            PhaseError::PeriodZero => PeriodError::Zero,
+            error => PeriodError::Phase(error),
+        }
+    }
+}
 
 impl From<StartError> for PeriodError {
     fn from(error: StartError) -> Self {
@@ -113,17 +152,65 @@ impl Periodic {
             callback(&mut Period { fired: &mut *fired, overruns });
             lock(&of_timer).end(turn, fired);
         });
-        Periodic { timer, run }
+        Periodic { timer, phase: None, slack: Duration::ZERO, run }
     }
 
-    /// Starts it, or starts it anew: first a period from now, then every period.
+    /// Gives it a phase, which [`start`](Periodic::start) then chooses, among all timers of the
+    /// same period that have one, on whichever base. It stays until the timer is cancelled,
+    /// dropped, or started with another period; a timer that stops by itself keeps it. With
+    /// [`Missed::Delay`] it holds until the first expiry is missed.
+    #[must_use]
+    pub fn phase(mut self, phase: Phase) -> Periodic {
+        self.phase = Some(phase);
+        self
+    }
+
+    /// Lets each expiry be late by up to `slack`, to share wakeups.
+    #[must_use]
+    pub fn slack(mut self, slack: Duration) -> Periodic {
+        self.slack = slack;
+        self
+    }
+
+    /// Starts it, or starts it anew: first a period from now, then every period. If it has a
+    /// phase it starts there, at most a period from now; choosing one takes O(log n) among the n
+    /// timers of this period and may allocate.
     pub fn start(&self, period: Duration) -> Result<(), PeriodError> {
-        self.start_range(self.timer.now() + period, period, Duration::ZERO)
+        let shared = self.timer.shared();
+        let Some(phase) = self.phase else {
+            return self.start_range(shared.now() + period, period, self.slack);
+        };
+        if shared.is_left_behind() {
+            return Err(PeriodError::Start(StartError::Shut));
+        }
+        let mut run = lock(&self.run);
+        let length = Ns::from_duration(period);
+        let keeps = |&(by, ref seat): &(Phase, Seat)| by == phase && seat.period() == length;
+        let seat = match run.seat.take() {
+            Some(held) if keeps(&held) => held.1,
+            held => {
+                // Taken before the old one is left: an error leaves a running timer alone.
+                let taken = shared.phases().take(length, phase);
+                match taken {
+                    Ok(seat) => {
+                        self.leave(held);
+                        seat
+                    }
+                    Err(error) => {
+                        run.seat = held;
+                        return Err(error.into());
+                    }
+                }
+            }
+        };
+        let first = seat.first_after(shared.now());
+        run.seat = Some((phase, seat));
+        self.begin(&mut run, first, period, self.slack)
     }
 
-    /// Starts it at a point in time; `first` fixes the phase.
+    /// Starts it at a point in time; `first` fixes the phase, whatever the policy.
     pub fn start_at(&self, first: Ns, period: Duration) -> Result<(), PeriodError> {
-        self.start_range(first, period, Duration::ZERO)
+        self.start_range(first, period, self.slack)
     }
 
     /// Starts it at a point in time, each expiry late by up to `slack` to share wakeups.
@@ -137,20 +224,47 @@ impl Periodic {
             return Err(PeriodError::Zero);
         }
         let mut run = lock(&self.run);
+        self.leave(run.seat.take());
+        self.begin(&mut run, first, period, slack)
+    }
+
+    /// Under the lock of the run, so that a callback sees both or neither.
+    fn begin(
+        &self,
+        run: &mut Run,
+        first: Ns,
+        period: Duration,
+        slack: Duration,
+    ) -> Result<(), PeriodError> {
         let window = Window::new(first, first + slack);
         run.turn += 1;
         run.period = Ns::from_duration(period);
         run.expected = None;
-        // Under the lock of the run, so that a callback sees both or neither.
         self.timer.start_range(window.soft, window.hard)?;
         run.expected = Some(window);
         Ok(())
+    }
+
+    /// How far behind the multiples of its period it expires; `None` unless it was started with
+    /// a phase.
+    pub fn place(&self) -> Option<Ns> {
+        lock(&self.run).seat.as_ref().map(|(_, seat)| seat.phase())
+    }
+
+    fn leave(&self, seat: Option<(Phase, Seat)>) {
+        let shared = self.timer.shared();
+        if let Some((_, seat)) = seat
+            && !shared.is_left_behind()
+        {
+            shared.phases().leave(seat);
+        }
     }
 
     /// Stops it without waiting for its callback: one that is running now is the last.
     pub fn cancel(&self) -> Cancel {
         let mut run = lock(&self.run);
         let was_stopped = run.stop();
+        self.leave(run.seat.take());
         let found = self.timer.cancel();
         Self::found(found, was_stopped)
     }
@@ -159,7 +273,11 @@ impl Periodic {
     /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
         // The callback takes this lock when it ends, so it must be free by the time of waiting.
-        let was_stopped = lock(&self.run).stop();
+        let (was_stopped, seat) = {
+            let mut run = lock(&self.run);
+            (run.stop(), run.seat.take())
+        };
+        self.leave(seat);
         Ok(Self::found(self.timer.cancel_sync()?, was_stopped))
     }
 
@@ -174,6 +292,16 @@ impl Periodic {
     /// Is it running its periods?
     pub fn is_active(&self) -> bool {
         lock(&self.run).expected.is_some() && self.timer.is_active()
+    }
+}
+
+impl Drop for Periodic {
+    fn drop(&mut self) {
+        // In a child that a fork left behind its lock may never be given back.
+        if !self.timer.shared().is_left_behind() {
+            let seat = lock(&self.run).seat.take();
+            self.leave(seat);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! All timers of a program: one base per CPU, and who drives them.
 
 use crate::builder::Builder;
+use crate::clock::Fallback;
 use crate::fired::Fired;
 use crate::host::arena::Arena;
 use crate::host::expirer::Expirers;
@@ -17,9 +18,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tickless_core::base::{Bases, Deferral};
 use tickless_core::expiry::Expired;
 use tickless_core::migrate::OnlineError;
+use tickless_core::phase::{CircleView, Phases};
 use tickless_core::running::Runner;
 use tickless_core::tick::Tick;
 use tickless_core::time::{CpuId, Ns};
@@ -57,6 +60,9 @@ pub(crate) struct Shared {
     ticks: Option<Tick>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     stop: AtomicBool,
+    /// Who sits where among the periodic timers that have a phase. A lock for starting and
+    /// stopping them; no expiry takes it.
+    phases: Mutex<Phases>,
     /// Where its drivers run; `None` if it has none and can do without.
     process: Option<Process>,
     on_panic: Option<Arc<PanicReporter>>,
@@ -110,6 +116,7 @@ impl Timers {
             ticks: settings.ticks.then_some(settings.core.tick),
             threads: Mutex::default(),
             stop: AtomicBool::new(false),
+            phases: Mutex::new(Phases::new()),
             process,
             on_panic: settings.on_panic.clone(),
         });
@@ -153,6 +160,20 @@ impl Timers {
     /// Where [`now`](Timers::now) comes from.
     pub fn clock_source(&self) -> ClockSource {
         self.shared.bases.platform().clock.source()
+    }
+
+    /// Why that is not the CPU's counter, if nobody asked for another clock: there is none, it
+    /// is not to be trusted, or it turned out to be unsteady while timers ran on it. Timers are
+    /// kept, and run on the system's clock.
+    pub fn clock_fallback(&self) -> Option<Fallback> {
+        self.shared.bases.platform().clock.fallback()
+    }
+
+    /// How the running timers of one period that have a [`Phase`](crate::Phase) are spread;
+    /// `None` if there are none. Takes a lock, O(log n).
+    pub fn phases_of(&self, period: Duration) -> Option<CircleView> {
+        let is_left_behind = self.shared.is_left_behind();
+        (!is_left_behind).then(|| self.shared.phases().view(Ns::from_duration(period)))?
     }
 
     /// Takes a base out of use, as the kernel does with the timers of a CPU that goes offline:
@@ -311,6 +332,12 @@ impl Drop for Handle {
 }
 
 impl Shared {
+    /// Who sits where. Not to be asked for in a child that was left behind: the lock may have
+    /// been held when the process forked.
+    pub(crate) fn phases(&self) -> MutexGuard<'_, Phases> {
+        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }

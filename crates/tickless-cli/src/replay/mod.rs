@@ -13,6 +13,7 @@
 //! | `engine` | performs a script under one policy |
 //! | `agreement` | the kernel's policy in the replay against the kernel itself |
 //! | `lateness` | how late timers fired |
+//! | `overlap` | periodic timers that expire together, and what spreading them would change |
 //! | `summary` | what came of it, beside what the trace recorded |
 //! | `show` | the summary as a table, JSON or CSV |
 //!
@@ -28,6 +29,7 @@
 mod agreement;
 mod engine;
 mod lateness;
+mod overlap;
 mod script;
 mod show;
 mod summary;
@@ -35,6 +37,7 @@ mod world;
 
 pub use agreement::{AGREEMENT_PERCENT, Agreement};
 pub use lateness::Quantiles;
+pub use overlap::{Overlap, PhaseSet};
 pub use script::Inference;
 pub use show::show;
 pub use summary::{

@@ -2,6 +2,7 @@
 
 use super::agreement::Agreement;
 use super::lateness::Quantiles;
+use super::overlap::{Overlap, PhaseSet};
 use super::summary::{FamilyCounts, OperationCounts, Summary};
 use crate::output::{Format, bare, paragraph, print, time};
 use std::io::{self, Write};
@@ -29,6 +30,9 @@ fn tables(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\nArmed most:")?;
         top_functions(summary, out)?;
     }
+    for group in summary.overlap.iter().take(OVERLAPS_SHOWN) {
+        overlap(group, out)?;
+    }
     writeln!(out, "\nWhat the core does with the same operations, under each policy:")?;
     policies(summary, out)?;
     writeln!(out, "\nHow late timers fired, against the end of their window:")?;
@@ -44,6 +48,9 @@ fn tables(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     }
     summary.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))
 }
+
+/// How many groups of periodic timers people are shown; JSON has all.
+const OVERLAPS_SHOWN: usize = 3;
 
 const NOT_TO_FIRE: &str = "\"re-armed\" is the part of \"armed\" that found the timer pending; \
     \"not to fire\" is the share that was cancelled or re-armed before it fired.";
@@ -100,6 +107,32 @@ fn top_functions(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         table.add_row([&name, top.family, &top.starts.to_string()]);
     }
     print(&table, out)
+}
+
+/// One group of periodic timers, as it was recorded and as spread would have it.
+fn overlap(group: &Overlap, out: &mut dyn Write) -> io::Result<()> {
+    const STRIP: usize = 50;
+    let Overlap { function, period_ns, expirations, within_ns, together, .. } = group;
+    let count = group.recorded.phases_ns.len();
+    writeln!(out)?;
+    let text = format!(
+        "{count} timers of {function} every {}: {} of {expirations} expiries had another one \
+         within {}.",
+        time(*period_ns),
+        percent(100.0 * *together as f64 / (*expirations).max(1) as f64),
+        time(*within_ns),
+    );
+    paragraph(out, "", &text)?;
+    for (name, set) in [("recorded", &group.recorded), ("spread", &group.spread)] {
+        let PhaseSet { gap_min_ns, together_timers, .. } = *set;
+        let strip = set.strip(*period_ns, STRIP);
+        let nearest = time(gap_min_ns);
+        writeln!(out, " {name:<9}|{strip}| nearest {nearest}")?;
+        if together_timers > 0 && name == "spread" {
+            writeln!(out, " {together_timers} of them would still expire together")?;
+        }
+    }
+    Ok(())
 }
 
 fn policies(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use super::agreement::Agreement;
 use super::engine::{self, Outcome};
 use super::lateness::Quantiles;
+use super::overlap::{self, Overlap};
 use super::script::{self, Counts, Family, Inference, Interrupts, Script};
 use crate::trace::{EventKind, Trace};
 use serde::Serialize;
@@ -24,6 +25,8 @@ pub struct Summary {
     pub cancelled_percent: f64,
     /// The functions that were armed most.
     pub top_functions: Vec<FunctionStarts>,
+    /// Periodic timers of one function and one period, if there are several.
+    pub overlap: Vec<Overlap>,
     /// How near the replay comes to the recorded register writes; null without any.
     pub agreement: Option<Agreement>,
     /// Lines that may have been events and could not be used.
@@ -193,6 +196,7 @@ pub fn summarise(trace: &Trace, policies: &[Policy], inference: Inference) -> Su
         cancelled_percent: 100.0 * undone as f64 / operations.start.max(1) as f64,
         operations,
         top_functions: top_functions(trace, &script),
+        overlap: overlap::find(trace),
         skipped_lines: trace.skipped_lines,
         dropped_events: trace.dropped_events,
         pending_at_start: script.pending_at_start.len(),

@@ -12,6 +12,8 @@
 //! | `args` | the command line of `tickless study` |
 //! | `error` | why a study could not be run, and what to do |
 //! | `rearm` | seed 0: removing a timer does not program the event device |
+//! | `cancel` | seed 2: a cancel that waits looks at one base |
+//! | `phase` | seed 4: refills of bandwidth groups, together or apart |
 //!
 //! # To add a study
 //!
@@ -20,9 +22,11 @@
 //! and after. What does not exist is not offered.
 
 pub mod args;
+mod cancel;
 mod cell;
 mod error;
 mod offer;
+mod phase;
 mod rearm;
 mod show;
 

@@ -1,6 +1,6 @@
 //! Which studies there are, and in which worlds.
 
-use super::{Request, Study, StudyError, World, rearm};
+use super::{Request, Study, StudyError, World, cancel, phase, rearm};
 use crate::progress::Progress;
 
 /// Runs a study in one world.
@@ -20,7 +20,7 @@ pub struct Offer {
 }
 
 /// All studies, in the order of their seeds.
-pub const OFFERS: &[Offer] = &[rearm::OFFER];
+pub const OFFERS: &[Offer] = &[rearm::OFFER, cancel::OFFER, phase::OFFER];
 
 impl Offer {
     /// The study of this name.

@@ -60,8 +60,8 @@ impl Wheel {
             let mut at = self.lists.front(list);
             if list < DUE {
                 let bucket = list / LANES;
-                let lanes = self.lanes[bucket];
-                let occupied = self.occupied[bucket / SLOTS] >> (bucket % SLOTS) & 1 == 1;
+                let lanes = self.buckets[bucket].lanes;
+                let occupied = self.levels[bucket / SLOTS].occupied >> (bucket % SLOTS) & 1 == 1;
                 if at.is_some() != (lanes >> (list % LANES) & 1 == 1) || occupied != (lanes != 0) {
                     return Err(WheelFault::Occupied { bucket });
                 }
@@ -90,11 +90,11 @@ impl Wheel {
             return Err(fault);
         }
         for (bucket, &count) in counts.iter().enumerate() {
-            let live = self.live[bucket / SLOTS] >> (bucket % SLOTS) & 1 == 1;
-            if count != self.counts[bucket] || live != (count > 0) {
+            let live = self.levels[bucket / SLOTS].live >> (bucket % SLOTS) & 1 == 1;
+            if count != self.buckets[bucket].count || live != (count > 0) {
                 return Err(WheelFault::Count {
                     bucket,
-                    counted: self.counts[bucket],
+                    counted: self.buckets[bucket].count,
                     found: count,
                 });
             }
@@ -102,7 +102,7 @@ impl Wheel {
         if len != self.len || due_live != self.due_live {
             return Err(WheelFault::Length { believed: self.len, found: len });
         }
-        let marked = self.earliest(&self.occupied).min(self.earliest(&self.live));
+        let marked = self.earliest(|level| level.occupied).min(self.earliest(|level| level.live));
         if self.next_mark > marked {
             return Err(WheelFault::LateMark { believed: self.next_mark, found: marked });
         }

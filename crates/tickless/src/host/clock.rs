@@ -14,13 +14,23 @@
 //! system's clock itself ([`system_clock`](crate::Builder::system_clock)).
 //!
 //! Where the kernel does not trust the counter (current clock source not `tsc`), or there is
-//! none, every read asks `CLOCK_MONOTONIC`.
+//! none, every read asks `CLOCK_MONOTONIC`. If the kernel ceases to trust it while we run, or
+//! the counter contradicts it time and again, the line goes on over `CLOCK_MONOTONIC` from
+//! where it stands (C8, C9); [`fallback`](HostClock::fallback) says why.
+//!
+//! The line and the discipline are the core's: [`tickless_core::clock`].
 
 use super::counter;
-use super::discipline::{Course, Discipline, EVERY, Moment};
-use super::line::Line;
+use super::fork::Process;
+use super::lock;
+use crate::clock::Fallback;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
+use tickless_core::clock::counter::{Hertz, Width};
+use tickless_core::clock::discipline::{Discipline, EVERY, Moment, Step};
+use tickless_core::clock::line::Line;
+use tickless_core::clock::segment::{Segment, SourceId};
+use tickless_core::clock::slope::{Point, Slope};
 use tickless_core::time::Ns;
 
 /// Where the time comes from.
@@ -37,12 +47,36 @@ pub enum ClockSource {
 /// A monotonic clock in nanoseconds. Reading it takes no lock and no system call.
 #[derive(Debug)]
 pub struct HostClock {
-    source: ClockSource,
-    line: Line,
-    /// Held by who compares the clocks; nobody waits for it.
-    discipline: Mutex<Discipline>,
+    kind: Kind,
+    /// Over [`TSC`], or over [`SYSTEM`] once the counter was given up.
+    line: Line<AtomicU64>,
+    process: Process,
     manual: AtomicU64,
+    /// Held by who compares the clocks; nobody waits for it.
+    judge: Mutex<Judge>,
+    /// Set once, by the judge or at the start.
+    fallback: OnceLock<Fallback>,
 }
+
+/// What a clock reads from its beginning to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Line,
+    System,
+    Manual,
+}
+
+/// What is known of the counter.
+#[derive(Debug)]
+struct Judge {
+    discipline: Discipline,
+    /// Comparisons in a row that did not fit the rate.
+    odd_steps: u32,
+}
+
+/// The line's counters.
+const TSC: SourceId = SourceId(0);
+const SYSTEM: SourceId = SourceId(1);
 
 /// The first measurement of the rate takes this long.
 const CALIBRATION: Ns = Ns::from_ms(1);
@@ -51,56 +85,107 @@ const CALIBRATION: Ns = Ns::from_ms(1);
 const CLOSE: u64 = 3000;
 /// How often that is tried before the nearest is taken.
 const TRIES: u32 = 30;
+/// So many odd steps in a row are no suspends. After two of them the rate has been measured
+/// anew, so it takes a counter that keeps changing its rate to get here.
+const ODD_STEPS_MAX: u32 = 8;
 
 impl HostClock {
     /// The best clock that this machine has. Takes a millisecond for the first calibration.
     pub fn new() -> HostClock {
-        if !counter::is_trusted() {
-            return HostClock::system();
+        if let Err(fallback) = counter::trust() {
+            let clock = HostClock::system();
+            clock.fallback.get_or_init(|| fallback);
+            return clock;
         }
         let from = compare();
         let mut to = compare();
         while to.system.since(from.system) < CALIBRATION {
             to = compare();
         }
-        HostClock::with(ClockSource::Tsc, Discipline::new(from, to), to)
+        HostClock::with(Kind::Line, Discipline::new(from, to), to)
     }
 
     /// `CLOCK_MONOTONIC` itself.
     pub fn system() -> HostClock {
-        HostClock::without_counter(ClockSource::ClockGettime)
+        HostClock::without_counter(Kind::System)
     }
 
     /// A clock that stands still until it is told otherwise.
     pub fn manual(now: Ns) -> HostClock {
-        let clock = HostClock::without_counter(ClockSource::Manual);
+        let clock = HostClock::without_counter(Kind::Manual);
         clock.manual.store(now.0, Ordering::Relaxed);
         clock
     }
 
-    fn without_counter(source: ClockSource) -> HostClock {
+    fn without_counter(kind: Kind) -> HostClock {
         let never = Moment { counter: 0, system: Ns::ZERO, doubt: 0 };
-        HostClock::with(source, Discipline::new(never, never), never)
+        HostClock::with(kind, Discipline::new(never, never), never)
     }
 
-    fn with(source: ClockSource, discipline: Discipline, now: Moment) -> HostClock {
-        let line = Line::new(now.counter, now.system, discipline.mult());
-        HostClock { source, line, discipline: Mutex::new(discipline), manual: AtomicU64::new(0) }
+    fn with(kind: Kind, discipline: Discipline, now: Moment) -> HostClock {
+        let line = Line::new(Segment {
+            source: TSC,
+            width: Width::FULL,
+            count0: now.counter,
+            start: Point::at(now.system),
+            slope: discipline.slope(),
+        });
+        HostClock {
+            kind,
+            line,
+            process: Process::this(),
+            manual: AtomicU64::new(0),
+            judge: Mutex::new(Judge { discipline, odd_steps: 0 }),
+            fallback: OnceLock::new(),
+        }
     }
 
     /// Where the time comes from.
     pub fn source(&self) -> ClockSource {
-        self.source
+        match self.kind {
+            Kind::Manual => ClockSource::Manual,
+            Kind::System => ClockSource::ClockGettime,
+            // While it is being replaced, whatever it was.
+            Kind::Line => match self.line.try_segment().map(|segment| segment.source) {
+                Some(SYSTEM) => ClockSource::ClockGettime,
+                _ => ClockSource::Tsc,
+            },
+        }
+    }
+
+    /// Why the time does not come from the counter, if that was not the program's wish.
+    pub fn fallback(&self) -> Option<Fallback> {
+        self.fallback.get().copied()
     }
 
     /// The present. About 11 ns with a TSC, most of it the instruction itself.
     #[inline]
     pub fn now(&self) -> Ns {
-        match self.source {
-            ClockSource::Tsc => self.line.at(counter::read()),
-            ClockSource::ClockGettime => system_now(),
+        match self.kind {
+            Kind::Line => match self.line.try_at(count) {
+                Some(now) => now,
+                None => self.wait(),
+            },
+            Kind::System => system_now(),
             // Acquire: who sees the new time sees what was done before it was set.
-            ClockSource::Manual => Ns(self.manual.load(Ordering::Acquire)),
+            Kind::Manual => Ns(self.manual.load(Ordering::Acquire)),
+        }
+    }
+
+    /// Until the line has been replaced.
+    #[cold]
+    fn wait(&self) -> Ns {
+        let mut round = 0;
+        loop {
+            lock::relax(round);
+            round = round.saturating_add(1);
+            if let Some(now) = self.line.try_at(count) {
+                return now;
+            }
+            // Who replaces it has not come along into this process.
+            if !self.process.is_this() {
+                return system_now();
+            }
         }
     }
 
@@ -112,28 +197,76 @@ impl HostClock {
     /// This clock's `deadline` on `CLOCK_MONOTONIC`, for the kernel. Compares the two clocks
     /// by the way and corrects this one when that has not been done for a while.
     pub fn to_system(&self, deadline: Ns) -> Ns {
-        if self.source != ClockSource::Tsc || deadline == Ns::NEVER {
+        if self.kind != Kind::Line || deadline == Ns::NEVER {
             return deadline;
         }
         let now = compare();
-        if self.line.is_older_than(EVERY, now.counter) {
+        if self.is_due(now) {
             self.correct(now);
         }
-        now.system.after(deadline.since(self.line.at(now.counter)))
+        now.system.after(deadline.since(self.now_at(now)))
+    }
+
+    /// Was the line drawn so long ago that it wants correcting, or has the counter gone back
+    /// behind it? Never once the counter was given up.
+    fn is_due(&self, now: Moment) -> bool {
+        self.line.try_segment().is_some_and(|segment| {
+            let age = segment.at(now.counter).ns.since(segment.start.ns);
+            segment.source == TSC && (age > EVERY || now.counter < segment.count0)
+        })
+    }
+
+    /// What this clock showed at that moment.
+    fn now_at(&self, moment: Moment) -> Ns {
+        let count = |source| if source == TSC { moment.counter } else { moment.system.0 };
+        self.line.try_at(count).unwrap_or_else(|| self.wait())
     }
 
     fn correct(&self, now: Moment) {
-        let mut discipline = match self.discipline.try_lock() {
-            Ok(discipline) => discipline,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Somebody else is at it.
-            Err(TryLockError::WouldBlock) => return,
+        let Some(mut judge) = self.try_judge() else {
+            return; // Somebody else is at it.
         };
-        let Course { mult, at_least } = discipline.compare(now, self.line.at(now.counter));
+        if self.fallback.get().is_some() {
+            return;
+        }
+        let course = judge.discipline.compare(now, self.now_at(now));
+        judge.odd_steps = match course.step {
+            Step::Steady => 0,
+            Step::Odd | Step::Anew => judge.odd_steps + 1,
+        };
+        if judge.odd_steps > 0 {
+            // The kernel compares the counter with others all the time: ask it, now that there
+            // is a reason to.
+            let unsteady = (judge.odd_steps >= ODD_STEPS_MAX).then_some(Fallback::Unsteady);
+            if let Some(fallback) = counter::trust().err().or(unsteady) {
+                self.give_up_counter();
+                self.fallback.get_or_init(|| fallback);
+                return;
+            }
+        }
         // The joint is where the counter stands when nobody can read the line any more: every
         // reading by the old line came from a lower count and every later one starts from
         // there, so time does not go back however long ago the comparison was (C8).
-        self.line.redraw(counter::read, at_least, mult);
+        self.line.redraw(|old| {
+            old.continued(counter::read_ordered(), course.slope).not_before(course.at_least)
+        });
+    }
+
+    fn try_judge(&self) -> Option<MutexGuard<'_, Judge>> {
+        match self.judge.try_lock() {
+            Ok(judge) => Some(judge),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Goes on over `CLOCK_MONOTONIC`, from where the counter has brought us.
+    fn give_up_counter(&self) {
+        self.line.redraw(|old| {
+            let start = old.at(counter::read_ordered());
+            let slope = Slope::ONE;
+            Segment { source: SYSTEM, count0: system_now().0, start, slope, ..old }
+        });
     }
 }
 
@@ -141,6 +274,12 @@ impl Default for HostClock {
     fn default() -> Self {
         HostClock::new()
     }
+}
+
+/// What the line's counter stands at.
+#[inline]
+fn count(source: SourceId) -> u64 {
+    if source == TSC { counter::read() } else { system_now().0 }
 }
 
 /// The system's clock, and a counter reading that belongs to it: the closest of a few, and of
@@ -159,6 +298,18 @@ fn compare() -> Moment {
         }
     }
     best
+}
+
+/// How fast the counter runs by `CLOCK_MONOTONIC`, from two comparisons so far apart.
+pub fn measure_tsc(apart: Ns) -> Hertz {
+    let from = compare();
+    let mut to = compare();
+    while to.system.since(from.system) < apart {
+        to = compare();
+    }
+    let counts = u128::from(to.counter.saturating_sub(from.counter));
+    let ns = u128::from(to.system.since(from.system).0).max(1);
+    Hertz::new((counts * 1_000_000_000 / ns) as u64)
 }
 
 /// `CLOCK_MONOTONIC`, through the vDSO.
@@ -197,6 +348,36 @@ mod tests {
                 clock.correct(compare());
             }
         }
+    }
+
+    /// Goal: C8, C9: a counter that was given up leaves the clock going, forwards and at the
+    /// system's speed, and deadlines are handed to the kernel as before.
+    #[test]
+    fn goes_on_when_the_counter_is_given_up() {
+        let clock = HostClock::new();
+        if clock.source() != ClockSource::Tsc {
+            assert!(clock.fallback().is_some(), "it says why");
+            return;
+        }
+        assert_eq!(clock.fallback(), None);
+        let before = (clock.now(), system_now());
+        clock.judge.lock().unwrap().odd_steps = ODD_STEPS_MAX - 1;
+        let mut unsteady = compare();
+        unsteady.system = unsteady.system.after(Ns::from_secs(5));
+        clock.correct(unsteady);
+        assert_eq!(clock.source(), ClockSource::ClockGettime);
+        assert_eq!(clock.fallback(), Some(Fallback::Unsteady));
+        let mut last = before.0;
+        for _ in 0..10_000 {
+            let now = clock.now();
+            assert!(now >= last);
+            last = now;
+        }
+        let (ours, system) = (clock.now() - before.0, system_now() - before.1);
+        assert!(ours.abs_diff(system).as_micros() < 1000, "{ours:?} against {system:?}");
+        let ahead = clock.now().after(Ns::from_ms(50));
+        let deadline = clock.to_system(ahead) - system_now();
+        assert!((40..=50).contains(&deadline.as_millis()), "{deadline:?}");
     }
 
     #[test]

@@ -6,12 +6,11 @@
 //! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
-//! | `discipline` | how fast the counter runs by the system's clock |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
 //! | `expirer` | expiry threads, for timers whose expiry is deferred |
 //! | `fork` | telling the child of a fork from its parent |
 //! | `frame` | which callbacks the calling thread is in |
-//! | `line` | the line from counter readings to nanoseconds |
+//! | `hardware` | counters for programs: the TSC, system clocks, PTP clocks |
 //! | `lock` | the lock around a base, biased towards its usual user |
 //! | `membarrier` | a barrier on every running thread |
 //! | `orphans` | timers that were dropped while their callback ran |
@@ -23,13 +22,12 @@ pub(crate) mod arena;
 pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;
-mod discipline;
 pub(crate) mod driver;
 pub(crate) mod expirer;
 pub(crate) mod fork;
 pub(crate) mod frame;
-mod line;
-mod lock;
+pub(crate) mod hardware;
+pub(crate) mod lock;
 mod membarrier;
 pub(crate) mod orphans;
 pub(crate) mod owned;
@@ -37,10 +35,10 @@ mod parking;
 pub(crate) mod waits;
 
 use clock::HostClock;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::AtomicU64;
 use cpu::CpuMap;
 use driver::Doorbell;
-use tickless_core::platform::{Platform, Word};
+use tickless_core::platform::Platform;
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
@@ -62,7 +60,7 @@ impl Host {
 }
 
 impl Platform for Host {
-    type Word = HostWord;
+    type Word = AtomicU64;
     type Lock<T: Send> = lock::BiasedLock<T>;
     type Task = owned::Task;
 
@@ -89,43 +87,11 @@ impl Platform for Host {
         lock::relax(round);
     }
 
-    fn park(&self, word: &HostWord, value: u64) {
-        parking::park(&word.0, value);
+    fn park(&self, word: &AtomicU64, value: u64) {
+        parking::park(word, value);
     }
 
-    fn unpark(&self, word: &HostWord) {
-        parking::unpark(&word.0);
-    }
-}
-
-/// A word of real memory.
-#[derive(Debug)]
-pub struct HostWord(AtomicU64);
-
-impl Word for HostWord {
-    #[inline]
-    fn new(value: u64) -> Self {
-        HostWord(AtomicU64::new(value))
-    }
-
-    #[inline]
-    fn load(&self, order: Ordering) -> u64 {
-        self.0.load(order)
-    }
-
-    #[inline]
-    fn store(&self, value: u64, order: Ordering) {
-        self.0.store(value, order);
-    }
-
-    #[inline]
-    fn compare_exchange(
-        &self,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        self.0.compare_exchange(current, new, success, failure)
+    fn unpark(&self, word: &AtomicU64) {
+        parking::unpark(word);
     }
 }

@@ -13,7 +13,7 @@ use super::Offer;
 /// The study as it is offered.
 pub const OFFER: Offer = Offer {
     name: "rearm",
-    about: "Taking off the first timer: program the event device, or leave it alone (seed 0)",
+    about: "Removing the first timer: program the event device, or not (seed 0)",
     live: Some(live::run),
     sim: None,
 };

@@ -1,4 +1,4 @@
-//! How fast the counter runs, and what to do when it and the system's clock part.
+//! How fast a counter runs by the system's clock, and what to do when the two part.
 //!
 //! The rate is measured from one comparison of the two clocks to another some ten seconds
 //! later, and what the clock has gone astray meanwhile is made good by bending the line a
@@ -11,8 +11,8 @@
 //!
 //! Nothing here reads a clock, so that the tests can suspend a machine.
 
-use super::line::SHIFT;
-use tickless_core::time::Ns;
+use super::slope::{FRACTION_BITS, Slope};
+use crate::time::Ns;
 
 /// How far the rate may be bent to bring the line back to `CLOCK_MONOTONIC`: 500 ppm, the
 /// kernel's own bound for slewing.
@@ -30,7 +30,9 @@ const FAR: f64 = 30e6;
 /// Both clocks at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moment {
+    /// What the counter stands at.
     pub counter: u64,
+    /// What the system's clock shows.
     pub system: Ns,
     /// The counter may be wrong by this many cycles, either way.
     pub doubt: u64,
@@ -39,9 +41,23 @@ pub struct Moment {
 /// How the line goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Course {
-    pub mult: u64,
+    /// How fast.
+    pub slope: Slope,
     /// Not before this time.
     pub at_least: Ns,
+    /// Did the counter run as it was known to?
+    pub step: Step,
+}
+
+/// How a counter ran from one comparison to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// At the rate that was known.
+    Steady,
+    /// At another: a suspend, a disturbed first measurement, or a counter gone bad.
+    Odd,
+    /// Backwards: it has begun anew.
+    Anew,
 }
 
 /// What is known about the two clocks.
@@ -75,8 +91,8 @@ impl Rate {
         (self.ns / other.ns - 1.0).abs() <= TOLERANCE + self.doubt + other.doubt
     }
 
-    fn mult(self, bend: f64) -> u64 {
-        (self.ns * (1.0 + bend) * (1u64 << SHIFT) as f64) as u64
+    fn slope(self, bend: f64) -> Slope {
+        Slope((self.ns * (1.0 + bend) * (1u64 << FRACTION_BITS) as f64) as u64)
     }
 }
 
@@ -88,19 +104,19 @@ impl Discipline {
     }
 
     /// The line's slope by what is known.
-    pub fn mult(&self) -> u64 {
-        self.rate.mult(0.0)
+    pub fn slope(&self) -> Slope {
+        self.rate.slope(0.0)
     }
 
     /// Takes a comparison into account that was made when this clock showed `ours`.
     pub fn compare(&mut self, now: Moment, ours: Ns) -> Course {
-        let last = std::mem::replace(&mut self.last, now);
+        let last = core::mem::replace(&mut self.last, now);
         let behind = now.system.0 as f64 + self.offset - ours.0 as f64;
         if now.counter < last.counter {
             self.bases = [now; 2];
             self.offset -= behind.min(0.0);
             let at_least = Ns((now.system.0 as f64 + self.offset) as u64);
-            return Course { mult: self.mult(), at_least };
+            return Course { slope: self.slope(), at_least, step: Step::Anew };
         }
         let step = Rate::between(last, now);
         if !step.fits(self.rate) {
@@ -111,7 +127,7 @@ impl Discipline {
                 self.rate = step;
             }
             self.is_doubtful = !self.is_doubtful;
-            return Course { mult: self.mult(), at_least: Ns::ZERO };
+            return Course { slope: self.slope(), at_least: Ns::ZERO, step: Step::Odd };
         }
         self.is_doubtful = false;
         self.rate = Rate::between(self.bases[0], now);
@@ -120,24 +136,26 @@ impl Discipline {
         }
         if behind.abs() > FAR {
             self.offset -= behind;
-            return Course { mult: self.mult(), at_least: Ns::ZERO };
+            return Course { slope: self.slope(), at_least: Ns::ZERO, step: Step::Steady };
         }
         let bend = (behind / EVERY.0 as f64).clamp(-SLEW, SLEW);
-        Course { mult: self.rate.mult(bend), at_least: Ns::ZERO }
+        Course { slope: self.rate.slope(bend), at_least: Ns::ZERO, step: Step::Steady }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::Line;
     use super::*;
+    use crate::clock::counter::Width;
+    use crate::clock::segment::{Segment, SourceId};
+    use crate::clock::slope::Point;
 
     /// A machine whose counter and clock can be made to do anything.
     struct Machine {
         counter: f64,
         system: f64,
         cycles_per_ns: f64,
-        line: Line,
+        line: Segment,
         discipline: Discipline,
         /// The latest reading: time must not go back behind it.
         last: Ns,
@@ -154,7 +172,13 @@ mod tests {
             let (counter, system) = (1e12, 5e9);
             let now = (counter + 1e6 * cycles_per_ns, system + 1e6 * (1.0 + wrong));
             let discipline = Discipline::new(moment(counter, system), moment(now.0, now.1));
-            let line = Line::new(now.0 as u64, Ns(now.1 as u64), discipline.mult());
+            let line = Segment {
+                source: SourceId(0),
+                width: Width::FULL,
+                count0: now.0 as u64,
+                start: Point::at(Ns(now.1 as u64)),
+                slope: discipline.slope(),
+            };
             let (counter, system) = now;
             Machine { counter, system, cycles_per_ns, line, discipline, last: Ns::ZERO }
         }
@@ -166,13 +190,14 @@ mod tests {
             let now = self.now();
             let moment =
                 Moment { counter: self.counter as u64, system: Ns(self.system as u64), doubt: 100 };
-            let Course { mult, at_least } = self.discipline.compare(moment, now);
-            self.line.redraw(|| self.counter as u64, at_least, mult);
+            let course = self.discipline.compare(moment, now);
+            let next = self.line.continued(self.counter as u64, course.slope);
+            self.line = next.not_before(course.at_least);
             self.now();
         }
 
         fn now(&mut self) -> Ns {
-            let now = self.line.at(self.counter as u64);
+            let now = self.line.at(self.counter as u64).ns;
             assert!(now >= self.last, "{now:?} after {:?}", self.last);
             self.last = now;
             now

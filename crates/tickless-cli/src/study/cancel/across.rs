@@ -1,0 +1,116 @@
+//! What a call takes on another CPU's base.
+//!
+//! One thread owns the timers: it arms them on its CPU's base. The other, on another CPU, cancels
+//! them. The two take turns, so neither ever waits for the other's lock; what is measured is that
+//! the lines are in another CPU's cache.
+
+use super::calls::{Call, Finds, median};
+use crate::measure::{self, MeasureError, Stopwatch, joined};
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+use tickless::{Timeout, Timers};
+
+/// How calls follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rhythm {
+    /// The owner arms one, the other cancels it: every line comes from the owner's cache.
+    OneByOne,
+    /// The owner arms a batch, the other cancels them all: each timer comes from the owner's
+    /// cache, the base comes once.
+    InBatches,
+}
+
+const OWNER: u32 = 0;
+const OTHER: u32 = 1;
+
+/// The median of so many turns, in counts for each call.
+pub fn cancel_across(
+    watch: &Stopwatch,
+    cpus: [usize; 2],
+    finds: Finds,
+    rhythm: Rhythm,
+    turns: usize,
+) -> Result<f64, MeasureError> {
+    const WHO: &str = "that cancels";
+    let batch = match rhythm {
+        Rhythm::OneByOne => 1,
+        Rhythm::InBatches => 64,
+    };
+    let timers = Timers::start()?;
+    let batch: Vec<Timeout> = (0..batch).map(|_| timers.timeout(|_| ())).collect();
+    let turn = AtomicU32::new(OWNER);
+    let counts = thread::scope(|scope| {
+        let (batch, turn) = (&batch, &turn);
+        let owner = scope.spawn(move || {
+            measure::stay_on(cpus[0])?;
+            for _ in 0..turns {
+                set_up(batch, finds);
+                hand_over(turn, OTHER);
+                wait_for(turn, OWNER);
+            }
+            Ok(())
+        });
+        let other = scope.spawn(move || {
+            let stays = measure::stay_on(cpus[1]);
+            let mut counts = Vec::with_capacity(turns);
+            for _ in 0..turns {
+                wait_for(turn, OTHER);
+                counts.push(watch.counts(|| {
+                    batch.iter().filter(|timer| Call::Sync.make(timer).is_some()).count()
+                }));
+                hand_over(turn, OWNER);
+            }
+            stays.map(|()| counts)
+        });
+        joined(owner, WHO)?;
+        joined(other, WHO)
+    })?;
+    Ok(median(counts) / batch.len() as f64)
+}
+
+fn set_up(batch: &[Timeout], finds: Finds) {
+    for timer in batch {
+        // Refused only after a shut-down.
+        let _ = timer.start(Duration::from_secs(3_600));
+        if finds == Finds::Idle {
+            timer.cancel();
+        }
+    }
+}
+
+fn hand_over(turn: &AtomicU32, to: u32) {
+    // Release: pairs with the Acquire in `wait_for`.
+    turn.store(to, Ordering::Release);
+}
+
+/// Spins, and gives the CPU away if the other cannot be running.
+fn wait_for(turn: &AtomicU32, me: u32) {
+    const SPINS: u32 = 500;
+    let mut spins = 0;
+    while turn.load(Ordering::Acquire) != me {
+        spins += 1;
+        if spins % SPINS == 0 {
+            thread::yield_now();
+        }
+        spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: both rhythms come to an end on whatever CPUs there are, and to more than nothing.
+    #[test]
+    fn turns_are_taken() {
+        let watch = Stopwatch::new();
+        let cpus = measure::cpus();
+        let cpus = [cpus[0], *cpus.last().unwrap()];
+        for rhythm in [Rhythm::OneByOne, Rhythm::InBatches] {
+            let counts = cancel_across(&watch, cpus, Finds::Pending, rhythm, 20).unwrap();
+            assert!(counts > 0.0, "{rhythm:?}");
+        }
+    }
+}

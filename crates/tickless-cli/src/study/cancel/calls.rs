@@ -1,0 +1,139 @@
+//! What one call takes, on the caller's own base.
+
+use crate::measure::{Evictor, MeasureError, Stopwatch};
+use std::thread;
+use std::time::Duration;
+use tickless::{Cancel, Scan, Timeout, Timers};
+
+/// Which call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// Does not wait for the callback.
+    Plain,
+    /// Waits.
+    Sync,
+    /// Waits, for timers that nobody arms again.
+    SingleShot,
+}
+
+impl Call {
+    /// Makes it.
+    #[inline]
+    pub fn make(self, timer: &Timeout) -> Option<Cancel> {
+        match self {
+            Call::Plain => Some(timer.cancel()),
+            // Refused only within callbacks.
+            Call::Sync => timer.cancel_sync().ok(),
+            Call::SingleShot => timer.cancel_single_shot().ok(),
+        }
+    }
+}
+
+/// What the call finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Finds {
+    /// A pending timer, which it takes off.
+    Pending,
+    /// A timer that has been armed and is not any more.
+    Idle,
+}
+
+/// So far ahead that nothing fires.
+const FAR: Duration = Duration::from_secs(3_600);
+/// Calls that are timed together where caches are warm: the stopwatch vanishes among them.
+const BATCH: usize = 64;
+
+/// Timers on so many bases, and a batch of them to call.
+pub struct Subject {
+    /// Kept, so that the drivers are.
+    _timers: Timers,
+    batch: Vec<Timeout>,
+}
+
+impl Subject {
+    /// Waits until all drivers sleep: starting hundreds of threads is no quiet moment.
+    pub fn start(bases: u16, scan: Scan) -> Result<Subject, MeasureError> {
+        let timers = Timers::builder().bases(bases).scan(scan).start()?;
+        let batch: Vec<Timeout> = (0..BATCH).map(|_| timers.timeout(|_| ())).collect();
+        let is_quiet = || timers.stats().bases.iter().all(|base| base.sleeps > 0);
+        while !is_quiet() {
+            thread::park_timeout(Duration::from_millis(1));
+        }
+        let subject = Subject { _timers: timers, batch };
+        // Every timer has been on a base before anything is timed, and its driver has been told.
+        subject.set_up(Finds::Idle);
+        thread::park_timeout(Duration::from_millis(2));
+        Ok(subject)
+    }
+
+    /// The median of so many batches, in counts for each call.
+    pub fn warm(&self, watch: &Stopwatch, call: Call, finds: Finds, batches: usize) -> f64 {
+        let one_batch = |_: usize| {
+            self.set_up(finds);
+            let all = || self.batch.iter().filter(|timer| call.make(timer).is_some()).count();
+            watch.counts(all)
+        };
+        // For the caches and the branch predictor.
+        for at in 0..5 {
+            one_batch(at);
+        }
+        median((0..batches).map(one_batch).collect()) / BATCH as f64
+    }
+
+    /// The median of so many single calls, each with caches that hold nothing of use.
+    pub fn cold(
+        &self,
+        watch: &Stopwatch,
+        evictor: &mut Evictor,
+        call: Call,
+        finds: Finds,
+        calls: usize,
+    ) -> f64 {
+        let one_call = |at: usize| {
+            self.set_up(finds);
+            let timer = &self.batch[at % BATCH];
+            evictor.evict();
+            watch.counts(|| call.make(timer))
+        };
+        median((0..calls).map(one_call).collect())
+    }
+
+    fn set_up(&self, finds: Finds) {
+        for timer in &self.batch {
+            // Refused only after a shut-down.
+            let _ = timer.start(FAR);
+            if finds == Finds::Idle {
+                timer.cancel();
+            }
+        }
+    }
+}
+
+/// The middle one; 0 of none.
+pub fn median(mut counts: Vec<u64>) -> f64 {
+    counts.sort_unstable();
+    counts.get(counts.len() / 2).map_or(0.0, |&count| count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: what is timed is what is meant: each call finds what the set-up left.
+    #[test]
+    fn calls_find_what_was_set_up() {
+        let subject = Subject::start(3, Scan::AllBases).unwrap();
+        for call in [Call::Plain, Call::Sync, Call::SingleShot] {
+            for (finds, want) in [(Finds::Pending, Cancel::Pending), (Finds::Idle, Cancel::Idle)] {
+                subject.set_up(finds);
+                assert!(subject.batch.iter().all(|timer| call.make(timer) == Some(want)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(vec![9, 1, 5]), 5.0);
+        assert_eq!(median(vec![]), 0.0);
+    }
+}

@@ -1,0 +1,114 @@
+//! Groups of the kernel's own controller, picked by their phases.
+//!
+//! The kernel draws a group's phase when the group is made, and keeps it. So some groups are
+//! made, each is watched for when it is let go, and pairs are picked: the nearest and the
+//! farthest. Everything that was made is removed again.
+
+use super::work::now_ns;
+use crate::measure::MeasureError;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where version 1 of the controller usually is.
+const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
+
+/// A group of the kernel's; removed when dropped.
+#[derive(Debug)]
+pub(super) struct Cgroup {
+    path: PathBuf,
+    /// When in its period it is refilled; `None` if it was not seen to be.
+    pub(super) phase_ns: Option<u64>,
+}
+
+/// Makes groups with this quota, and finds their phases.
+pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Vec<Cgroup>, String> {
+    let controller = Path::new(CONTROLLER);
+    if !controller.join("cpu.cfs_quota_us").exists() {
+        return Err(format!("there is no version 1 cpu controller at {CONTROLLER}"));
+    }
+    let make = |number| {
+        let name = format!("tickless-study-{}-{number}", std::process::id());
+        let path = controller.join(name);
+        let refused = |error: io::Error| format!("{} was refused: {error}", path.display());
+        fs::create_dir(&path).map_err(refused)?;
+        let mut group = Cgroup { path: path.clone(), phase_ns: None };
+        group.write("cpu.cfs_period_us", period.as_micros()).map_err(refused)?;
+        // Little, while it is watched: then it is held back in every period, whatever else runs.
+        group.write("cpu.cfs_quota_us", quota.as_micros() / 10).map_err(refused)?;
+        group.phase_ns = group.find_phase(period);
+        group.write("cpu.cfs_quota_us", quota.as_micros()).map_err(refused)?;
+        Ok(group)
+    };
+    (0..count).map(make).collect()
+}
+
+/// How far apart two phases are, around the period.
+pub(super) fn apart(one: u64, other: u64, period: Duration) -> u64 {
+    let (apart, period) = (one.abs_diff(other), period.as_nanos() as u64);
+    apart.min(period - apart)
+}
+
+impl Cgroup {
+    /// Puts the calling thread into it.
+    pub(super) fn enter(&self) -> Result<(), MeasureError> {
+        // Zero is who writes.
+        self.write("tasks", 0).map_err(MeasureError::system("a thread could not enter its cgroup"))
+    }
+
+    fn write(&self, file: &str, value: impl ToString) -> io::Result<()> {
+        fs::write(self.path.join(file), value.to_string())
+    }
+
+    /// Burns CPU time in it for some periods, and looks when it goes on after a pause. Other
+    /// work of the machine makes pauses as well, so several must agree.
+    fn find_phase(&self, period: Duration) -> Option<u64> {
+        let period_ns = period.as_nanos() as u64;
+        let resumed: Vec<u64> = std::thread::scope(|scope| {
+            let burn = scope.spawn(|| {
+                self.enter().ok()?;
+                let mut resumed = Vec::new();
+                let (begun, mut last) = (now_ns(), now_ns());
+                while last - begun < 8 * period_ns {
+                    let now = now_ns();
+                    if now - last > period_ns / 3 {
+                        resumed.push(now % period_ns);
+                    }
+                    last = now;
+                }
+                Some(resumed)
+            });
+            burn.join().ok().flatten()
+        })?;
+        let near = |&&one: &&u64| {
+            resumed.iter().filter(|&&other| apart(one, other, period) < period_ns / 50).count()
+        };
+        // The earliest of those that agree: nobody goes on before its refill.
+        resumed.iter().max_by_key(near).filter(|one| near(one) >= 3).copied()
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // A thread that has just ended may still be in it, for a moment.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.path).is_ok() || !self.path.exists() {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_are_apart_around_the_period() {
+        let period = Duration::from_nanos(100);
+        assert_eq!([apart(10, 20, period), apart(95, 5, period)], [10, 10]);
+        assert_eq!([apart(0, 50, period), apart(7, 7, period)], [50, 0]);
+    }
+}

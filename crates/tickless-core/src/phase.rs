@@ -1,0 +1,301 @@
+//! Phases: where within its period a periodic timer expires (seed 4).
+//!
+//! Timers of one period that begin alike expire together for ever: one wakeup for all of them,
+//! and all of their work at once. Which of the two is wanted only their user knows, so it is a
+//! policy. It is applied once, when a timer starts, by choosing its first expiry; forwarding
+//! ([`periodic::forward`](crate::periodic::forward)) knows nothing of it.
+//!
+//! A phase is counted from the clock's zero: a timer of period P and phase p expires at the
+//! times k x P + p. So *aligned* is phase 0, and two aligned timers of 10 and 20 ms meet at
+//! every expiry of the slower one, whenever each of them was started.
+//!
+//! # Guarantees
+//!
+//! - P2 A phase is chosen once; [`Seat::first_after`] is a member of its series at any time.
+//! - P4 [`Phase::Spread`] puts a timer into the middle of the largest gap on the circle of its
+//!   period. After n arrivals and no departure the largest gap is less than twice the even gap,
+//!   and exactly the even gap if n is a power of two. Whatever has left before, an arrival
+//!   halves the largest gap.
+//! - P5 Each period has a circle of its own, and where the first timer sits on it depends on the
+//!   period: a lone timer of 10 ms and a lone one of 20 ms do not meet at the clock's zero.
+//! - Choosing and leaving cost O(log n) and allocate or free tree nodes; nothing else does.
+//!
+//! # Why halves
+//!
+//! The best that any rule can do without moving who sits is a largest gap of 1.44 times the
+//! even one, for all n at once (de Bruijn and Erdős, "Sequences of points on a circle", 1949).
+//! It cuts each gap a little off its middle, and so two timers come to sit 0.585 of a period
+//! apart instead of half. Few timers are the usual case and the one where a collision costs
+//! most, so gaps are halved: perfect at 2, 4, 8 and below 2 everywhere. Of equal gaps the one is
+//! taken that van der Corput's sequence would take, so that between two powers of two as well
+//! the new ones are spread.
+
+use crate::time::Ns;
+use alloc::collections::{BTreeMap, BTreeSet};
+use core::fmt;
+use core::ops::Bound::{Excluded, Unbounded};
+
+/// How a periodic timer's phase is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Phase {
+    /// Multiples of the period on the clock: all aligned timers of one period share a wakeup.
+    Aligned,
+    /// As far as can be from the other timers of the same period that have a phase policy.
+    Spread,
+    /// By chance. The n-th timer on a circle gets the same phase from the same seed.
+    Random(u64),
+    /// This far behind the multiples of the period; below one period.
+    Fixed(Ns),
+}
+
+/// A phase that cannot be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PhaseError {
+    /// A period of zero has no phases.
+    PeriodZero,
+    /// The period is longer than [`PERIOD_MAX`].
+    PeriodTooLong(Ns),
+    /// A fixed phase that is not below its period.
+    BeyondPeriod {
+        /// The phase that was asked for.
+        phase: Ns,
+        /// The period that it was to lie in.
+        period: Ns,
+    },
+}
+
+/// The longest period that has phases: 292 years. A second expiry then still fits the clock.
+pub const PERIOD_MAX: Ns = Ns(u64::MAX / 2);
+
+impl fmt::Display for PhaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PhaseError::PeriodZero => {
+                f.write_str("a period of zero has no phases; use at least 1 ns")
+            }
+            PhaseError::PeriodTooLong(period) => {
+                write!(f, "a period of {period:?} never comes twice; use at most {PERIOD_MAX:?}")
+            }
+            PhaseError::BeyondPeriod { phase, period } => {
+                write!(f, "a phase of {phase:?} is not below its period of {period:?}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for PhaseError {}
+
+/// A timer's place on the circle of its period. Hand it back to [`Phases::leave`]: a seat that
+/// is dropped stays taken.
+#[derive(PartialEq, Eq, Debug)]
+#[must_use = "a seat that is not handed back stays taken"]
+pub struct Seat {
+    period: Ns,
+    phase: Ns,
+    turn: Turn,
+}
+
+impl Seat {
+    /// The period whose circle it is on.
+    pub fn period(&self) -> Ns {
+        self.period
+    }
+
+    /// How far behind the multiples of the period; below the period.
+    pub fn phase(&self) -> Ns {
+        self.phase
+    }
+
+    /// The first expiry that lies after `now`, at most a period away; [`Ns::NEVER`] at the end
+    /// of the range.
+    pub fn first_after(&self, now: Ns) -> Ns {
+        let multiple = now.0 - now.0 % self.period.0;
+        let this_round = Ns(multiple).after(self.phase);
+        if this_round > now { this_round } else { this_round.after(self.period) }
+    }
+}
+
+/// Who sits where, for all periods. One for all bases: timers of equal periods are seen
+/// together.
+#[derive(Debug, Default)]
+pub struct Phases {
+    circles: BTreeMap<Ns, Circle>,
+}
+
+impl Phases {
+    /// Nobody sits anywhere.
+    pub const fn new() -> Phases {
+        Phases { circles: BTreeMap::new() }
+    }
+
+    /// Takes a seat for a timer that starts. O(log n), may allocate.
+    pub fn take(&mut self, period: Ns, phase: Phase) -> Result<Seat, PhaseError> {
+        if period == Ns::ZERO {
+            return Err(PhaseError::PeriodZero);
+        }
+        if period > PERIOD_MAX {
+            return Err(PhaseError::PeriodTooLong(period));
+        }
+        if let Phase::Fixed(phase) = phase
+            && phase >= period
+        {
+            return Err(PhaseError::BeyondPeriod { phase, period });
+        }
+        let circle = self.circles.entry(period).or_insert_with(|| Circle::new(period));
+        let turn = circle.choose(phase, period);
+        circle.sit(turn);
+        // A turn is finer than a nanosecond, but a fixed phase may lie between two turns.
+        let phase = if let Phase::Fixed(phase) = phase { phase } else { turn.of_period(period) };
+        Ok(Seat { period, phase, turn })
+    }
+
+    /// Gives a seat back, when its timer has stopped for good. O(log n), may free memory.
+    pub fn leave(&mut self, seat: Seat) {
+        let Some(circle) = self.circles.get_mut(&seat.period) else { return };
+        circle.rise(seat.turn);
+        if circle.is_empty() {
+            self.circles.remove(&seat.period);
+        }
+    }
+
+    /// How the timers of one period sit; `None` if there are none. O(1) beside the look-up.
+    pub fn view(&self, period: Ns) -> Option<CircleView> {
+        let circle = self.circles.get(&period)?;
+        let (span, _) = *circle.gaps.last()?;
+        let gap = Ns(((u128::from(span) + 1) * u128::from(period.0)).div_ceil(1 << 64) as u64);
+        Some(CircleView { timers: circle.timers, gap_max: gap })
+    }
+}
+
+/// How the timers of one period sit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CircleView {
+    /// How many there are.
+    pub timers: usize,
+    /// The longest time without an expiry, to the nanosecond above.
+    pub gap_max: Ns,
+}
+
+/// A fraction of a full turn, in units of 2^-64: halves stay exact 64 times over, where
+/// nanoseconds would be uneven after the first odd one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Turn(u64);
+
+impl Turn {
+    fn from_phase(phase: Ns, period: Ns) -> Turn {
+        Turn(((u128::from(phase.0) << 64) / u128::from(period.0)) as u64)
+    }
+
+    fn of_period(self, period: Ns) -> Ns {
+        Ns(((u128::from(self.0) * u128::from(period.0)) >> 64) as u64)
+    }
+}
+
+/// The timers of one period, around the circle.
+#[derive(Debug)]
+struct Circle {
+    /// Where the first timer to be spread sits.
+    origin: Turn,
+    /// Who sits where, and how many there.
+    taken: BTreeMap<Turn, usize>,
+    /// Between neighbours: the gap less one (so that a full turn fits), and its rank among
+    /// equals, which tells where it begins. The last is the one to be split.
+    gaps: BTreeSet<(u64, u64)>,
+    timers: usize,
+    /// How many have ever sat down: what makes two random phases of one seed differ.
+    arrivals: u64,
+}
+
+impl Circle {
+    fn new(period: Ns) -> Circle {
+        // Multiples of the golden ratio: the origins of 10, 20 and 40 ms are as unrelated as
+        // those of 97 and 103.
+        let origin = Turn(period.0.wrapping_mul(GOLDEN));
+        let (taken, gaps) = (BTreeMap::new(), BTreeSet::new());
+        Circle { origin, taken, gaps, timers: 0, arrivals: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.timers == 0
+    }
+
+    fn choose(&self, phase: Phase, period: Ns) -> Turn {
+        match phase {
+            Phase::Aligned => Turn(0),
+            Phase::Fixed(phase) => Turn::from_phase(phase, period),
+            Phase::Random(seed) => Turn(scatter(seed ^ scatter(self.arrivals))),
+            Phase::Spread => match self.gaps.last() {
+                None => self.origin,
+                Some(&(span, rank)) => {
+                    let half = span / 2 + span % 2;
+                    Turn(self.start(rank).0.wrapping_add(half))
+                }
+            },
+        }
+    }
+
+    fn sit(&mut self, at: Turn) {
+        self.timers += 1;
+        self.arrivals += 1;
+        let here = self.taken.entry(at).or_insert(0);
+        *here += 1;
+        if *here == 1 {
+            let (before, behind) = self.neighbours(at);
+            if before != at {
+                self.gaps.remove(&self.gap(before, behind));
+                self.gaps.insert(self.gap(before, at));
+            }
+            self.gaps.insert(self.gap(at, behind));
+        }
+    }
+
+    fn rise(&mut self, at: Turn) {
+        let Some(here) = self.taken.get_mut(&at) else { return };
+        self.timers -= 1;
+        *here -= 1;
+        if *here == 0 {
+            let (before, behind) = self.neighbours(at);
+            self.taken.remove(&at);
+            self.gaps.remove(&self.gap(at, behind));
+            if before != at {
+                self.gaps.remove(&self.gap(before, at));
+                self.gaps.insert(self.gap(before, behind));
+            }
+        }
+    }
+
+    /// Who sits before `at` and who behind it, around the circle: `at` itself if it is alone.
+    fn neighbours(&self, at: Turn) -> (Turn, Turn) {
+        let before = self.taken.range(..at).next_back().or_else(|| self.taken.last_key_value());
+        let behind = self.taken.range((Excluded(at), Unbounded)).next();
+        let behind = behind.or_else(|| self.taken.first_key_value());
+        (before.map_or(at, |(&turn, _)| turn), behind.map_or(at, |(&turn, _)| turn))
+    }
+
+    /// From one to the next; from one to itself is a full turn.
+    fn gap(&self, from: Turn, to: Turn) -> (u64, u64) {
+        (to.0.wrapping_sub(from.0).wrapping_sub(1), self.rank(from))
+    }
+
+    /// Of equal gaps the one goes first that van der Corput's sequence comes to first: the one
+    /// whose beginning, written in binary and read backwards, is the smallest.
+    fn rank(&self, start: Turn) -> u64 {
+        !start.0.wrapping_sub(self.origin.0).reverse_bits()
+    }
+
+    fn start(&self, rank: u64) -> Turn {
+        Turn((!rank).reverse_bits().wrapping_add(self.origin.0))
+    }
+}
+
+/// 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// One step of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+/// Generators", 2014).
+fn scatter(seed: u64) -> u64 {
+    let z = seed.wrapping_add(GOLDEN);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

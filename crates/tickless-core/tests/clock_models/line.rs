@@ -1,0 +1,61 @@
+//! The line: a segment that is replaced while it is read.
+
+use crate::world::{Watched, explore};
+use loom::thread;
+use std::sync::Arc;
+use tickless_core::clock::counter::Width;
+use tickless_core::clock::line::Line;
+use tickless_core::clock::segment::{Segment, SourceId};
+use tickless_core::clock::slope::{Point, Slope};
+use tickless_core::time::Ns;
+
+/// A segment whose parts all tell which one it is.
+fn segment(n: u64) -> Segment {
+    let start = Point { ns: Ns(n), fraction: n as u32 };
+    let source = SourceId(n as u8);
+    Segment { source, width: Width::bits(32 + n as u32), count0: n, start, slope: Slope(n) }
+}
+
+/// Goal: C8: a reader has the parts of one segment, or none.
+#[test]
+fn a_segment_is_read_whole() {
+    explore(3, || {
+        let line = Arc::new(Line::<Watched>::new(segment(0)));
+        let writer = Arc::clone(&line);
+        let writer = thread::spawn(move || {
+            for n in 1..=2 {
+                assert_eq!(writer.redraw(|old| segment(old.count0 + 1)), Some(segment(n)));
+            }
+        });
+        for _ in 0..2 {
+            if let Some(seen) = line.try_segment() {
+                assert_eq!(seen, segment(seen.count0));
+            }
+        }
+        writer.join().unwrap();
+        assert_eq!(line.try_segment(), Some(segment(2)));
+    });
+}
+
+/// Goal: of writers that come at once each redraws what the one before it left, or is turned
+/// away.
+#[test]
+fn writers_turn_each_other_away() {
+    explore(3, || {
+        let line = Arc::new(Line::<Watched>::new(segment(0)));
+        let write = |line: &Arc<Line<Watched>>| {
+            let line = Arc::clone(line);
+            thread::spawn(move || {
+                let redrawn = line.redraw(|old| {
+                    assert_eq!(old, segment(old.count0));
+                    segment(old.count0 + 1)
+                });
+                u64::from(redrawn.is_some())
+            })
+        };
+        let writers = [write(&line), write(&line)];
+        let drawn: u64 = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+        assert!(drawn >= 1);
+        assert_eq!(line.try_segment(), Some(segment(drawn)));
+    });
+}

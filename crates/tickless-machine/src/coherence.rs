@@ -1,0 +1,363 @@
+//! Cache lines: who has them, and how long it takes to get one.
+//!
+//! Two levels. Inside a socket readers queue at the socket's own cache, a few nanoseconds each;
+//! between sockets requests queue at the line's directory, and a fill that is under way to a
+//! socket serves everybody there who asks meanwhile. One flat queue would be 10 to 30 times
+//! wrong for 480 readers of one line: it forgets that 30 of them share a fill.
+//!
+//! | access | starts | takes |
+//! |---|---|---|
+//! | the core has it | at once | a hit |
+//! | read, own socket has it or waits for it | when the socket's cache is free and filled | a transfer in the socket |
+//! | read, from elsewhere | when the directory is free and the owner lets go | a hop, more if dirty |
+//! | write or atomic | as above | the farthest copy's hop; nobody else gets in before it is over |
+//!
+//! What was granted to a core stays with it until the next request in line has reached it, half
+//! a transfer after that was served, however early it was entered here: the core's *lease*.
+//! Without it two threads that add to one counter come out ten times too slow. Machines may keep
+//! a line longer than that (`hold`).
+
+use crate::cost::LineCosts;
+use crate::ps::Ps;
+use crate::topology::Topology;
+use tickless_core::time::CpuId;
+
+/// A line's number.
+pub(crate) type LineId = u32;
+
+const NOBODY: u16 = u16::MAX;
+
+/// What is done to a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// A load.
+    Read,
+    /// A plain store: it retires into the store buffer and is visible later.
+    Store,
+    /// An atomic read-modify-write; one that fails pays too.
+    Atomic,
+}
+
+/// What an access comes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Served {
+    /// When the CPU goes on.
+    pub resume: Ps,
+    /// When everybody sees it.
+    pub visible: Ps,
+}
+
+/// A CPU that waits for a line to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watcher {
+    pub cpu: u16,
+    /// Which of its waits this is; it may have ended otherwise.
+    pub wait: u32,
+}
+
+/// What one socket knows of one line.
+#[derive(Clone, Copy, Default, Debug)]
+struct Port {
+    /// The line's epoch in which the rest was true.
+    epoch: u32,
+    /// Which of the socket's cores have a copy.
+    cores: u64,
+    /// Until when the socket's cache is busy with it.
+    busy: Ps,
+    /// When the fill comes that is under way, or came.
+    filled: Ps,
+}
+
+#[derive(Debug)]
+struct Line {
+    /// The core that may write it.
+    owner: u16,
+    /// The socket whose memory it is in: that of the core that touched it first.
+    home: u16,
+    /// How many words are on it.
+    words: u32,
+    /// Goes up with each write by another core: old copies end.
+    epoch: u32,
+    /// Goes up with each write.
+    version: u32,
+    /// The directory is busy until then.
+    directory: Ps,
+    /// Nobody gets a copy before then.
+    written: Ps,
+    /// The owner keeps it until then.
+    hold: Ps,
+    /// Sockets with a valid copy, in this epoch.
+    sockets: Vec<u16>,
+    watchers: Vec<Watcher>,
+}
+
+/// What a core may still use although somebody else was granted it later.
+#[derive(Clone, Copy, Debug)]
+struct Lease {
+    line: LineId,
+    until: Ps,
+}
+
+/// All lines of a machine.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    costs: LineCosts,
+    topology: Topology,
+    lines: Vec<Line>,
+    /// `sockets` a line.
+    ports: Vec<Port>,
+    free: Vec<LineId>,
+    leases: Vec<Lease>,
+}
+
+impl Lines {
+    pub(crate) fn new(costs: LineCosts, topology: Topology) -> Lines {
+        let none = Lease { line: LineId::MAX, until: Ps::ZERO };
+        Lines {
+            costs,
+            topology,
+            lines: Vec::new(),
+            ports: Vec::new(),
+            free: Vec::new(),
+            leases: vec![none; topology.cores() as usize],
+        }
+    }
+
+    /// A line that nobody has touched: it is in memory.
+    pub(crate) fn allocate(&mut self) -> LineId {
+        if let Some(line) = self.free.pop() {
+            return line;
+        }
+        let sockets = self.topology.sockets as usize;
+        self.ports.resize(self.ports.len() + sockets, Port::default());
+        self.lines.push(Line {
+            owner: NOBODY,
+            home: NOBODY,
+            words: 0,
+            epoch: 1,
+            version: 0,
+            directory: Ps::ZERO,
+            written: Ps::ZERO,
+            hold: Ps::ZERO,
+            sockets: Vec::new(),
+            watchers: Vec::new(),
+        });
+        (self.lines.len() - 1) as LineId
+    }
+
+    /// One more word is on this line.
+    pub(crate) fn join(&mut self, line: LineId) {
+        self.lines[line as usize].words += 1;
+    }
+
+    /// One word less. A line without any is given back; the next one that is allocated starts
+    /// in memory like this one.
+    pub(crate) fn leave(&mut self, line: LineId) {
+        self.lines[line as usize].words -= 1;
+        if self.lines[line as usize].words == 0 {
+            self.flush(line);
+            self.lines[line as usize].home = NOBODY;
+            self.free.push(line);
+        }
+    }
+
+    /// Drops every copy: the line is in memory.
+    pub(crate) fn flush(&mut self, id: LineId) {
+        if let Some(line) = self.lines.get_mut(id as usize) {
+            line.owner = NOBODY;
+            line.epoch = line.epoch.wrapping_add(1).max(1);
+            line.sockets.clear();
+        }
+    }
+
+    /// Drops every copy of every line.
+    pub(crate) fn flush_all(&mut self) {
+        for line in 0..self.lines.len() {
+            self.flush(line as LineId);
+        }
+    }
+
+    /// How often a line was written.
+    #[inline]
+    pub(crate) fn version(&self, line: LineId) -> u32 {
+        self.lines[line as usize].version
+    }
+
+    /// Puts a CPU on the list of those to be woken when a line is written.
+    pub(crate) fn watch(&mut self, line: LineId, watcher: Watcher) {
+        self.lines[line as usize].watchers.push(watcher);
+    }
+
+    /// Takes all of them off.
+    #[inline]
+    pub(crate) fn take_watchers(&mut self, line: LineId, into: &mut Vec<Watcher>) {
+        into.append(&mut self.lines[line as usize].watchers);
+    }
+
+    /// Is it a hit? Then no other core's access can come between.
+    #[inline]
+    pub(crate) fn hits(&self, id: LineId, cpu: CpuId, access: Access, now: Ps) -> bool {
+        let core = self.topology.core(cpu);
+        let line = &self.lines[id as usize];
+        if line.owner == core || self.is_leased(id, core, now) {
+            return true;
+        }
+        if access != Access::Read {
+            return false;
+        }
+        let (port, bit) = self.port(id, core);
+        port.epoch == line.epoch && port.cores & bit != 0
+    }
+
+    /// Serves an access by `cpu` at `now`.
+    #[inline]
+    pub(crate) fn serve(&mut self, id: LineId, cpu: CpuId, access: Access, now: Ps) -> Served {
+        let core = self.topology.core(cpu);
+        if access != Access::Read {
+            let line = &mut self.lines[id as usize];
+            line.version = line.version.wrapping_add(1);
+        }
+        if self.hits(id, cpu, access, now) {
+            return self.serve_hit(access, now);
+        }
+        match access {
+            Access::Read => {
+                let done = self.fetch(id, core, now);
+                Served { resume: done, visible: done }
+            }
+            Access::Store => {
+                let done = self.own(id, core, now);
+                Served { resume: now + self.costs.store, visible: done }
+            }
+            Access::Atomic => {
+                let done = self.own(id, core, now) + self.costs.atomic;
+                Served { resume: done, visible: done }
+            }
+        }
+    }
+
+    #[inline]
+    fn serve_hit(&self, access: Access, now: Ps) -> Served {
+        let done = match access {
+            Access::Read => now + self.costs.hit,
+            Access::Store => now + self.costs.store,
+            Access::Atomic => now + self.costs.hit + self.costs.atomic,
+        };
+        Served { resume: done, visible: done }
+    }
+
+    #[inline]
+    fn is_leased(&self, id: LineId, core: u16, now: Ps) -> bool {
+        let lease = self.leases[core as usize];
+        lease.line == id && now < lease.until
+    }
+
+    #[inline]
+    fn port(&self, id: LineId, core: u16) -> (&Port, u64) {
+        let socket = self.topology.socket_of_core(core);
+        let at = id as usize * self.topology.sockets as usize + socket as usize;
+        (&self.ports[at], self.bit(core))
+    }
+
+    #[inline]
+    fn bit(&self, core: u16) -> u64 {
+        1 << (core % self.topology.cores_per_socket).min(63)
+    }
+
+    /// A read that the core's cache cannot serve. Returns when the data is there.
+    fn fetch(&mut self, id: LineId, core: u16, now: Ps) -> Ps {
+        let socket = self.topology.socket_of_core(core);
+        let bit = self.bit(core);
+        let at = id as usize * self.topology.sockets as usize;
+        let costs = &self.costs;
+        let line = &mut self.lines[id as usize];
+        let port = self.ports[at + socket as usize];
+        let owner = line.owner;
+        let mut start = now;
+        if owner != NOBODY {
+            start = start.max(line.hold);
+        }
+        let done = if port.epoch == line.epoch {
+            let start = start.max(port.busy).max(port.filled);
+            let port = &mut self.ports[at + socket as usize];
+            port.busy = start + costs.port;
+            port.cores |= bit;
+            lease(&mut self.leases, owner, id, start, costs.node);
+            start + costs.node
+        } else {
+            start = start.max(line.directory);
+            let from = line.sockets.iter().map(|&other| {
+                let distance = self.topology.between_sockets(socket, other);
+                costs.hop(distance)
+            });
+            let hop = match (from.min(), owner) {
+                (None, _) => from_memory(costs, &self.topology, line, socket),
+                (Some(hop), NOBODY) => hop,
+                (Some(hop), _) => hop + costs.dirty,
+            };
+            let done = start + hop;
+            line.directory = start + costs.directory;
+            line.sockets.push(socket);
+            let fresh = Port { epoch: line.epoch, cores: bit, busy: done, filled: done };
+            self.ports[at + socket as usize] = fresh;
+            lease(&mut self.leases, owner, id, start, hop);
+            done
+        };
+        self.lines[id as usize].owner = NOBODY;
+        done
+    }
+
+    /// Makes a core the only one with a copy. Returns when it is.
+    fn own(&mut self, id: LineId, core: u16, now: Ps) -> Ps {
+        let socket = self.topology.socket_of_core(core);
+        let bit = self.bit(core);
+        let at = id as usize * self.topology.sockets as usize;
+        let costs = &self.costs;
+        let line = &mut self.lines[id as usize];
+        let port = self.ports[at + socket as usize];
+        let mut start = now.max(line.directory).max(line.written);
+        if port.epoch == line.epoch {
+            start = start.max(port.busy);
+        }
+        if line.owner != NOBODY {
+            start = start.max(line.hold);
+        }
+        let hops = line.sockets.iter().map(|&other| {
+            let distance = self.topology.between_sockets(socket, other);
+            costs.hop(distance)
+        });
+        let hop = match hops.max() {
+            Some(hop) => hop,
+            None => from_memory(costs, &self.topology, line, socket),
+        };
+        let done = start + hop;
+        lease(&mut self.leases, line.owner, id, start, hop);
+        line.owner = core;
+        line.epoch = line.epoch.wrapping_add(1).max(1);
+        line.directory = done;
+        line.written = done;
+        line.hold = done + costs.hold;
+        line.sockets.clear();
+        line.sockets.push(socket);
+        let fresh = Port { epoch: line.epoch, cores: bit, busy: done, filled: done };
+        self.ports[at + socket as usize] = fresh;
+        done
+    }
+}
+
+/// From the home's memory: on top of a transfer within the home's socket, the way there.
+fn from_memory(costs: &LineCosts, topology: &Topology, line: &mut Line, socket: u16) -> Ps {
+    if line.home == NOBODY {
+        line.home = socket;
+    }
+    let way = costs.hop(topology.between_sockets(socket, line.home));
+    costs.memory + way.since(costs.node)
+}
+
+/// The old owner keeps a line until the request that was served at `start` has reached it.
+#[inline]
+fn lease(leases: &mut [Lease], owner: u16, line: LineId, start: Ps, hop: Ps) {
+    if owner != NOBODY {
+        leases[owner as usize] = Lease { line, until: start + Ps(hop.0 / 2) };
+    }
+}

@@ -1,0 +1,164 @@
+//! The keys of a machine's file, and the prices that are made of them.
+
+use crate::cost::{Costs, CounterCosts, IdleState, IrqCosts, LineCosts, OsCosts};
+use crate::spec::Spec;
+use crate::topology::Topology;
+
+/// What a number may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// How many of something.
+    Count,
+    /// More than nothing.
+    Positive,
+    /// A time or another amount, zero included.
+    Amount,
+}
+
+/// What every file has.
+const REQUIRED: &[(&str, Kind)] = &[
+    ("topology.sockets", Kind::Count),
+    ("topology.cores_per_socket", Kind::Count),
+    ("topology.threads_per_core", Kind::Count),
+    ("topology.sockets_per_group", Kind::Count),
+    ("cpu.ghz", Kind::Positive),
+    ("cpu.pause_ns", Kind::Positive),
+    ("cpu.tsc_ns", Kind::Amount),
+    ("cpu.section_ns", Kind::Amount),
+    ("cpu.watts", Kind::Amount),
+    ("line.hit_ns", Kind::Positive),
+    ("line.store_ns", Kind::Positive),
+    ("line.atomic_ns", Kind::Amount),
+    ("line.node_ns", Kind::Positive),
+    ("line.near_ns", Kind::Positive),
+    ("line.far_ns", Kind::Positive),
+    ("line.dirty_ns", Kind::Amount),
+    ("line.memory_ns", Kind::Positive),
+    ("line.port_ns", Kind::Amount),
+    ("line.directory_ns", Kind::Amount),
+    ("line.hold_ns", Kind::Amount),
+    ("counter.latency_ns", Kind::Amount),
+    ("counter.service_ns", Kind::Amount),
+    ("event.program_ns", Kind::Amount),
+    ("irq.entry_ns", Kind::Amount),
+    ("irq.exit_ns", Kind::Amount),
+    ("irq.send_ns", Kind::Amount),
+    ("irq.near_ns", Kind::Amount),
+    ("irq.far_ns", Kind::Amount),
+    ("os.syscall_ns", Kind::Amount),
+    ("os.switch_ns", Kind::Amount),
+    ("os.wake_ns", Kind::Amount),
+    ("os.idle_ns", Kind::Amount),
+    ("os.tick_ns", Kind::Amount),
+];
+
+/// What a machine's file may say of the workload that a study ran on it.
+const WORKLOAD: &[(&str, Kind)] = &[
+    ("workload.hz", Kind::Positive),
+    ("workload.reads_per_tick", Kind::Count),
+    ("workload.jobs_per_cpu_minute", Kind::Positive),
+    ("workload.timers_per_tick", Kind::Count),
+    ("workload.pipe_ns", Kind::Amount),
+    ("workload.stall_ns", Kind::Amount),
+    ("workload.timer_work_ns", Kind::Amount),
+    ("workload.burst_ms", Kind::Positive),
+];
+
+/// What each idle state has.
+pub(crate) const IDLE: [&str; 3] = ["exit_us", "residency_us", "watts"];
+
+pub(crate) fn required() -> impl Iterator<Item = &'static str> {
+    REQUIRED.iter().map(|(key, _)| *key)
+}
+
+/// What a key's number may be; `None` for a key that nobody reads.
+pub(crate) fn kind(key: &str) -> Option<Kind> {
+    if let Some((_, kind)) = REQUIRED.iter().chain(WORKLOAD).find(|(known, _)| *known == key) {
+        return Some(*kind);
+    }
+    if let Some(busy) = key.strip_prefix("smt.rate_") {
+        return busy
+            .parse()
+            .is_ok_and(|busy: u16| (2..=64).contains(&busy))
+            .then_some(Kind::Positive);
+    }
+    let (_, part) = key.strip_prefix("idle.")?.split_once('.')?;
+    IDLE.contains(&part).then_some(Kind::Amount)
+}
+
+impl Spec {
+    /// The machine's prices.
+    pub fn costs(&self) -> Costs {
+        let count = |key| self.value(key) as u16;
+        let topology = Topology {
+            sockets: count("topology.sockets"),
+            cores_per_socket: count("topology.cores_per_socket"),
+            threads_per_core: count("topology.threads_per_core"),
+            sockets_per_group: count("topology.sockets_per_group"),
+        };
+        Costs {
+            topology,
+            ghz: self.value("cpu.ghz"),
+            line: self.line_costs(),
+            pause: self.time("cpu.pause_ns"),
+            tsc: self.time("cpu.tsc_ns"),
+            counter: CounterCosts {
+                latency: self.time("counter.latency_ns"),
+                service: self.time("counter.service_ns"),
+            },
+            section: self.time("cpu.section_ns"),
+            program: self.time("event.program_ns"),
+            irq: IrqCosts {
+                entry: self.time("irq.entry_ns"),
+                exit: self.time("irq.exit_ns"),
+                send: self.time("irq.send_ns"),
+                near: self.time("irq.near_ns"),
+                far: self.time("irq.far_ns"),
+            },
+            smt_rates: self.smt_rates(topology.threads_per_core),
+            idle_states: self.idle_states(),
+            os: OsCosts {
+                syscall: self.time("os.syscall_ns"),
+                switch: self.time("os.switch_ns"),
+                wake: self.time("os.wake_ns"),
+                idle: self.time("os.idle_ns"),
+                tick: self.time("os.tick_ns"),
+                watts: self.value("cpu.watts"),
+            },
+        }
+    }
+
+    fn line_costs(&self) -> LineCosts {
+        LineCosts {
+            hit: self.time("line.hit_ns"),
+            store: self.time("line.store_ns"),
+            atomic: self.time("line.atomic_ns"),
+            node: self.time("line.node_ns"),
+            near: self.time("line.near_ns"),
+            far: self.time("line.far_ns"),
+            dirty: self.time("line.dirty_ns"),
+            memory: self.time("line.memory_ns"),
+            port: self.time("line.port_ns"),
+            directory: self.time("line.directory_ns"),
+            hold: self.time("line.hold_ns"),
+        }
+    }
+
+    fn smt_rates(&self, threads: u16) -> Vec<f64> {
+        let several = (2..=threads).map(|busy| self.value(&format!("smt.rate_{busy}")));
+        std::iter::once(1.0).chain(several).collect()
+    }
+
+    fn idle_states(&self) -> Vec<IdleState> {
+        let state = |name: String| {
+            let time =
+                |part| crate::ps::Ps::from_ns_f64(1e3 * self.value(&format!("idle.{name}.{part}")));
+            let (exit, residency) = (time("exit_us"), time("residency_us"));
+            let watts = self.value(&format!("idle.{name}.watts"));
+            IdleState { name, exit, residency, watts }
+        };
+        let mut states: Vec<IdleState> = self.idle_names().into_iter().map(state).collect();
+        states.sort_by_key(|state| state.exit);
+        states
+    }
+}

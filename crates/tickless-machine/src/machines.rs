@@ -1,0 +1,22 @@
+//! The machines that come with the program.
+
+use crate::spec::{Spec, SpecError};
+
+/// The files, each with its name. They are part of the program: a study needs no installation.
+pub const FILES: &[(&str, &str)] = &[
+    ("x5675-2s", include_str!("../machines/x5675-2s.toml")),
+    ("haswell-ex-4s", include_str!("../machines/haswell-ex-4s.toml")),
+    ("ivybridge-ex-16s", include_str!("../machines/ivybridge-ex-16s.toml")),
+    ("itanium2-32p", include_str!("../machines/itanium2-32p.toml")),
+    ("itanium2-4p", include_str!("../machines/itanium2-4p.toml")),
+    ("atom-e3825", include_str!("../machines/atom-e3825.toml")),
+    ("power10-core", include_str!("../machines/power10-core.toml")),
+    ("power10-8c", include_str!("../machines/power10-8c.toml")),
+    ("host-2cpu", include_str!("../machines/host-2cpu.toml")),
+];
+
+/// One of them by name; `None` if there is no such machine.
+pub fn named(name: &str) -> Option<Result<Spec, SpecError>> {
+    let (name, text) = FILES.iter().find(|(known, _)| *known == name)?;
+    Some(Spec::parse(&format!("machines/{name}.toml"), text))
+}

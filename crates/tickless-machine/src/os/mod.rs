@@ -1,0 +1,300 @@
+//! A little kernel: what the studies need around the timer core, and no timer logic of its own.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `task` | tasks, run queues, wakeups, preemption |
+//! | `idle` | the idle loop, which stops and restarts the tick |
+//! | `pipe` | pipes |
+//! | here | interrupts, the tick, sleeping, the expiry thread |
+//!
+//! The tick is a ranged timer of the library, armed and cancelled like any other; so are the
+//! timers that sleeping tasks wait for. Bases, cancelling, rearming, collecting and firing are
+//! the core's.
+//!
+//! # Ground rules
+//!
+//! - What several CPUs use has a price: each run queue is behind a simulated lock. A task's own
+//!   record is the host's memory and free; what it costs is part of the named charges.
+//! - Nothing is borrowed across a priced step: any of them may run another CPU.
+//! - A task changes its CPU only when it is woken, and not before it has left the last one.
+
+mod idle;
+mod pipe;
+mod task;
+
+pub use pipe::Pipe;
+pub use task::{Class, TaskId};
+
+use crate::cost::OsCosts;
+use crate::engine::{self, FiberId, Machine};
+use crate::irq::Vector;
+use crate::platform::{self, Sim, SimLock};
+use crate::ps::Ps;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use task::{RunQueue, Task};
+use tickless_core::base::{Bases, Options, Settings};
+use tickless_core::deferred::Call;
+use tickless_core::expiry::{Firing, Verdict};
+use tickless_core::link::{OwnedTimer, QueueLink};
+use tickless_core::periodic;
+use tickless_core::platform::Lock;
+use tickless_core::queue::Window;
+use tickless_core::running::Runner;
+use tickless_core::time::{CpuId, Ns};
+
+/// How a kernel is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// The timer core's settings: the switches of the studies.
+    pub timers: Settings,
+    /// From tick to tick.
+    pub tick: Ns,
+    /// Does an idle CPU stop its tick?
+    pub idle: IdleTick,
+}
+
+/// What an idle CPU does with its tick.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdleTick {
+    /// It goes on.
+    Keeps,
+    /// It is cancelled, and armed again when the CPU leaves idle.
+    Stops,
+}
+
+/// A ranged timer of the machine's bases.
+pub type Timer = OwnedTimer<Sim, QueueLink>;
+
+/// What a timer's task number stands for.
+#[derive(Clone)]
+enum Action {
+    Tick,
+    Wake(TaskId),
+    Run(Rc<dyn Fn(&Firing<Sim>) -> Verdict>),
+}
+
+/// What one CPU has.
+struct PerCpu {
+    queue: SimLock<RunQueue>,
+    current: Cell<TaskId>,
+    idle: Cell<TaskId>,
+    must_choose: Cell<bool>,
+    tick: RefCell<Option<Timer>>,
+    ticks: Cell<u64>,
+    /// The thread that fires what was collected, on bases that defer.
+    expirer: Cell<Option<TaskId>>,
+}
+
+/// The kernel of one machine.
+pub struct Kernel {
+    bases: Arc<Bases<Sim>>,
+    config: Config,
+    costs: OsCosts,
+    cpus: Vec<PerCpu>,
+    tasks: RefCell<Vec<Task>>,
+    actions: RefCell<Vec<Action>>,
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel").field("cpus", &self.cpus.len()).finish_non_exhaustive()
+    }
+}
+
+impl Kernel {
+    /// Boots a machine: every CPU idles, with its tick as the configuration says. Tasks are
+    /// added before the machine runs, or by tasks. Fails when there is no memory for stacks.
+    pub fn boot(machine: &mut Machine, config: Config) -> io::Result<Rc<Kernel>> {
+        let Some(costs) = machine.costs().cloned() else {
+            return Err(io::Error::other("the machine is running"));
+        };
+        let cpus = costs.topology.cpus();
+        let kernel = Rc::new(Kernel {
+            bases: Arc::new(Bases::new(Sim, cpus, config.timers)),
+            config,
+            costs: costs.os,
+            cpus: (0..cpus).map(|_| PerCpu::new()).collect(),
+            tasks: RefCell::new(Vec::new()),
+            actions: RefCell::new(vec![Action::Tick]),
+        });
+        let handler = Rc::clone(&kernel);
+        machine.on_interrupt(move |vector| handler.interrupt(vector));
+        let hook = Rc::clone(&kernel);
+        machine.on_return(move || hook.preempt());
+        for cpu in 0..cpus {
+            let idle = Rc::clone(&kernel);
+            let fiber = machine.start(CpuId(cpu), move || idle.idle_loop(CpuId(cpu)))?;
+            let task = kernel.add(Task::idle(CpuId(cpu), fiber));
+            kernel.cpus[cpu as usize].idle.set(task);
+            kernel.cpus[cpu as usize].current.set(task);
+        }
+        Ok(kernel)
+    }
+
+    /// The timer core's bases.
+    pub fn bases(&self) -> &Arc<Bases<Sim>> {
+        &self.bases
+    }
+
+    /// Ticks that a CPU has taken.
+    pub fn ticks(&self, cpu: CpuId) -> u64 {
+        self.cpus.get(cpu.index()).map_or(0, |cpu| cpu.ticks.get())
+    }
+
+    /// A timer whose callback is `run`, called in the interrupt, or in the expiry thread if it
+    /// was armed for that.
+    pub fn timer(&self, run: impl Fn(&Firing<Sim>) -> Verdict + 'static) -> Timer {
+        OwnedTimer::new(&self.bases, self.action(Action::Run(Rc::new(run))))
+    }
+
+    /// The number by which timers name `run`, for timers of other families.
+    pub fn callback(&self, run: impl Fn(&Firing<Sim>) -> Verdict + 'static) -> u64 {
+        self.action(Action::Run(Rc::new(run)))
+    }
+
+    /// A timer that wakes the task that calls this; for [`sleep_until`](Self::sleep_until).
+    pub fn alarm(&self) -> Timer {
+        OwnedTimer::new(&self.bases, self.action(Action::Wake(self.current())))
+    }
+
+    /// Sleeps until a time, with a timer from [`alarm`](Self::alarm). Returns when it is over
+    /// and the task runs again.
+    pub fn sleep_until(&self, alarm: &Timer, at: Ns) {
+        engine::charge(self.costs.syscall);
+        let now = platform::now();
+        if now >= at {
+            return;
+        }
+        // An alarm is never shut down, so it can be armed.
+        let _ = alarm.start(Window::new(at, at), now, Options::default());
+        while platform::now() < at {
+            self.block();
+        }
+    }
+
+    /// Has a thread fire what interrupts collect, on every CPU: for bases that defer.
+    pub fn start_expirers(self: &Rc<Self>, machine: &mut Machine, class: Class) -> io::Result<()> {
+        for cpu in 0..self.cpus.len() as u16 {
+            let cpu = CpuId(cpu);
+            let kernel = Rc::clone(self);
+            let task = self.spawn(machine, class, Some(cpu), move || {
+                loop {
+                    kernel.bases.fire(cpu, Runner::Thread, |firing| kernel.run_callback(firing));
+                    kernel.block();
+                }
+            })?;
+            self.cpus[cpu.index()].expirer.set(Some(task));
+        }
+        Ok(())
+    }
+
+    fn action(&self, action: Action) -> u64 {
+        let mut actions = self.actions.borrow_mut();
+        actions.push(action);
+        actions.len() as u64 - 1
+    }
+
+    fn interrupt(&self, vector: Vector) {
+        let cpu = engine::here();
+        match vector {
+            Vector::Reschedule => self.cpus[cpu.index()].must_choose.set(true),
+            Vector::Timer | Vector::Look => {
+                let collected = self.bases.collect(cpu, |firing| self.run_callback(firing));
+                self.answer(collected.call);
+            }
+        }
+    }
+
+    fn run_callback(&self, firing: &Firing<Sim>) -> Verdict {
+        let action = self.actions.borrow().get(firing.task as usize).cloned();
+        match action {
+            None => Verdict::Done,
+            Some(Action::Tick) => self.tick(firing),
+            Some(Action::Wake(task)) => {
+                self.wake(task);
+                Verdict::Done
+            }
+            Some(Action::Run(run)) => run(firing),
+        }
+    }
+
+    fn tick(&self, firing: &Firing<Sim>) -> Verdict {
+        let cpu = engine::here();
+        let mine = &self.cpus[cpu.index()];
+        mine.ticks.set(mine.ticks.get() + 1);
+        engine::charge(self.costs.tick);
+        let call = self.bases.tick(cpu);
+        self.answer(call);
+        self.share_fairly();
+        let ends = engine::is_ending();
+        let is_idle = mine.current.get() == mine.idle.get();
+        if ends || is_idle && self.config.idle == IdleTick::Stops {
+            return Verdict::Done;
+        }
+        Verdict::Restart(periodic::forward(firing.window, firing.now, self.config.tick).0)
+    }
+
+    fn answer(&self, call: Call) {
+        if call == Call::Thread
+            && let Some(task) = self.cpus[engine::here().index()].expirer.get()
+        {
+            self.wake(task);
+        }
+    }
+
+    /// Arms this CPU's tick for the next multiple of its period, unless it is armed.
+    fn start_tick(&self, cpu: CpuId) {
+        let now = platform::now();
+        let period = self.config.tick;
+        let next = Ns(now.0 - now.0 % period.0).after(period);
+        self.with_tick(cpu, |tick| {
+            if !tick.is_pending() {
+                let _ = tick.start(Window::new(next, next), now, Options::default());
+            }
+        });
+    }
+
+    fn stop_tick(&self, cpu: CpuId) {
+        self.with_tick(cpu, |tick| {
+            tick.cancel();
+        });
+    }
+
+    /// Lends the tick out of its place, which stays free meanwhile: an interrupt may come.
+    fn with_tick(&self, cpu: CpuId, f: impl FnOnce(&Timer)) {
+        let place = &self.cpus[cpu.index()].tick;
+        let taken = place.borrow_mut().take();
+        let tick = taken.unwrap_or_else(|| OwnedTimer::new(&self.bases, 0));
+        f(&tick);
+        *place.borrow_mut() = Some(tick);
+    }
+}
+
+impl PerCpu {
+    fn new() -> PerCpu {
+        PerCpu {
+            queue: SimLock::new(RunQueue::default()),
+            current: Cell::new(TaskId::NONE),
+            idle: Cell::new(TaskId::NONE),
+            must_choose: Cell::new(false),
+            tick: RefCell::new(None),
+            ticks: Cell::new(0),
+            expirer: Cell::new(None),
+        }
+    }
+}
+
+/// What a task has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TaskUsage {
+    /// How long it was on a CPU, the interrupts that it suffered included.
+    pub ran: Ps,
+    /// How often it was put on one.
+    pub switches: u64,
+}
+
+/// The fiber of a task that is only being made.
+const UNBORN: FiberId = FiberId(u32::MAX);

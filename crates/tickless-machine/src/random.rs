@@ -1,0 +1,27 @@
+//! A small generator (SplitMix64, Steele, Lea and Flood 2014): the same numbers from the same
+//! seed on every machine and with every version of every crate.
+
+/// A stream of numbers.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The stream of a seed.
+    pub const fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// Any number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number below `end`; zero if that is zero.
+    pub fn below(&mut self, end: u64) -> u64 {
+        (u128::from(self.next()) * u128::from(end) >> 64) as u64
+    }
+}

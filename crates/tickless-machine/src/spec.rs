@@ -1,0 +1,321 @@
+//! Machines as files: every number with where it comes from.
+//!
+//! ```toml
+//! [line]
+//! node_ns = { value = 50, assumed = [40, 60], because = "Westmere takes 37, Broadwell 40-50" }
+//! far_ns = { value = 640, fitted = "32p.before.warm" }
+//! near_ns = { value = 132, source = "core-to-core latency, two-socket Broadwell" }
+//! ```
+//!
+//! A number has exactly one of `source`, `assumed` (with the range that the sensitivity study
+//! sweeps) and `fitted` (with the cell that set it, which is then shown as calibrated and never
+//! as predicted). There are no defaults: a missing number is an error, and so is a key that
+//! nobody reads, or a number that cannot be. Errors name file, line and key.
+
+use crate::keys::{self, Kind};
+use crate::ps::Ps;
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A machine's file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Spec {
+    /// The file's own name.
+    pub file: String,
+    /// What the machine is called.
+    pub name: String,
+    /// What it is and who ran what on it.
+    pub about: String,
+    parameters: BTreeMap<String, Parameter>,
+}
+
+/// One number.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Parameter {
+    /// The number, in the unit that its key ends in.
+    pub value: f64,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Where a number comes from.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Origin {
+    /// Somebody published or measured it.
+    Source(String),
+    /// Nobody did; it was chosen, and results are swept over this range.
+    Assumed {
+        /// The range's lower end.
+        low: f64,
+        /// Its upper end.
+        high: f64,
+        /// Why this and not another.
+        because: String,
+    },
+    /// It was set so that this cell comes out.
+    Fitted(String),
+}
+
+/// What is wrong with a machine's file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SpecError {
+    /// The file.
+    pub file: String,
+    /// Its line, from 1; 0 when something is missing from the whole.
+    pub line: usize,
+    /// The key, with its table.
+    pub key: String,
+    /// What is wrong with it.
+    pub fault: SpecFault,
+}
+
+/// What may be wrong with a key of a machine's file.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SpecFault {
+    /// It is not TOML.
+    Syntax(String),
+    /// Nobody reads it: remove it, or look for a typing error.
+    Unknown,
+    /// It has to be there.
+    Missing,
+    /// It must be a table with `value` and one of `source`, `assumed`, `fitted`.
+    Shape,
+    /// It says where it comes from never, or more than once.
+    Origin,
+    /// The number cannot be: what it has to be instead.
+    Range(&'static str),
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: ", self.file, self.line, self.key)?;
+        match &self.fault {
+            SpecFault::Syntax(what) => write!(f, "not TOML: {what}"),
+            SpecFault::Unknown => {
+                f.write_str("nothing reads this key; remove it, or correct its name")
+            }
+            SpecFault::Missing => f.write_str("missing; give it a value and its source"),
+            SpecFault::Shape => f.write_str(
+                "write { value = NUMBER, source = \"...\" }, or assumed = [LOW, HIGH], or \
+                 fitted = \"CELL\"",
+            ),
+            SpecFault::Origin => {
+                f.write_str("name exactly one of source, assumed = [LOW, HIGH], fitted")
+            }
+            SpecFault::Range(must) => write!(f, "must be {must}"),
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+impl Spec {
+    /// Reads a machine's file; `file` is what errors call it.
+    pub fn parse(file: &str, text: &str) -> Result<Spec, SpecError> {
+        let reader = Reader { file, text };
+        let root = DeTable::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            reader.error(at, "", SpecFault::Syntax(error.message().to_string()))
+        })?;
+        let mut spec = Spec {
+            file: file.to_string(),
+            name: String::new(),
+            about: String::new(),
+            parameters: BTreeMap::new(),
+        };
+        for (key, value) in root.get_ref() {
+            let name = key.get_ref().as_ref();
+            match (name, value.get_ref()) {
+                ("name", DeValue::String(text)) => spec.name = text.to_string(),
+                ("about", DeValue::String(text)) => spec.about = text.to_string(),
+                (_, DeValue::Table(table)) => reader.table(name, table, &mut spec.parameters)?,
+                _ => return Err(reader.error(key.span().start, name, SpecFault::Unknown)),
+            }
+        }
+        spec.check(&reader)?;
+        Ok(spec)
+    }
+
+    fn check(&self, reader: &Reader<'_>) -> Result<(), SpecError> {
+        let missing = |key: &str| reader.error(reader.text.len(), key, SpecFault::Missing);
+        if self.name.is_empty() {
+            return Err(missing("name"));
+        }
+        let threads = self.value("topology.threads_per_core") as u16;
+        let rates = (2..=threads).map(|busy| format!("smt.rate_{busy}"));
+        let required = keys::required().map(str::to_string).chain(rates);
+        for key in required {
+            if !self.parameters.contains_key(&key) {
+                return Err(missing(&key));
+            }
+        }
+        for state in self.idle_names() {
+            for part in keys::IDLE {
+                let key = format!("idle.{state}.{part}");
+                if !self.parameters.contains_key(&key) {
+                    return Err(missing(&key));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A number; zero where the file has none, which [`parse`](Self::parse) only allows for
+    /// what a workload needs.
+    pub fn value(&self, key: &str) -> f64 {
+        self.parameters.get(key).map_or(0.0, |parameter| parameter.value)
+    }
+
+    /// The same in nanoseconds, as a time.
+    pub fn time(&self, key: &str) -> Ps {
+        Ps::from_ns_f64(self.value(key))
+    }
+
+    /// Everything, by key.
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &Parameter)> {
+        self.parameters.iter().map(|(key, parameter)| (key.as_str(), parameter))
+    }
+
+    /// The same machine with another number, for sweeps. A key that it does not have changes
+    /// nothing.
+    #[must_use]
+    pub fn with(&self, key: &str, value: f64) -> Spec {
+        let mut spec = self.clone();
+        if let Some(parameter) = spec.parameters.get_mut(key) {
+            parameter.value = value;
+        }
+        spec
+    }
+
+    /// The names of its idle states.
+    pub(crate) fn idle_names(&self) -> Vec<String> {
+        let idle = self.parameters.keys().filter_map(|key| key.strip_prefix("idle."));
+        let mut names: Vec<String> =
+            idle.filter_map(|key| Some(key.split_once('.')?.0.to_string())).collect();
+        names.dedup();
+        names
+    }
+
+    /// A hash over all keys and numbers, and over what each is said to come from. It changes
+    /// when a parameter does, and not when a comment does.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut add = |text: &str| {
+            for byte in text.bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+        };
+        for (key, parameter) in &self.parameters {
+            add(&format!("{key}={:?} {:?}\n", parameter.value, parameter.origin));
+        }
+        hash
+    }
+}
+
+/// Knows where it is in the file.
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn error(&self, at: usize, key: &str, fault: SpecFault) -> SpecError {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        SpecError { file: self.file.to_string(), line, key: key.to_string(), fault }
+    }
+
+    /// Reads a table of numbers, and the tables in it.
+    fn table(
+        &self,
+        prefix: &str,
+        table: &DeTable<'_>,
+        into: &mut BTreeMap<String, Parameter>,
+    ) -> Result<(), SpecError> {
+        for (name, value) in table {
+            let at = name.span().start;
+            let key = format!("{prefix}.{}", name.get_ref());
+            let DeValue::Table(inner) = value.get_ref() else {
+                let known = keys::kind(&key).is_some();
+                let fault = if known { SpecFault::Shape } else { SpecFault::Unknown };
+                return Err(self.error(at, &key, fault));
+            };
+            match keys::kind(&key) {
+                Some(kind) => {
+                    let parameter = self.parameter(at, &key, inner)?;
+                    if let Some(must) = kind.rejects(parameter.value) {
+                        return Err(self.error(at, &key, SpecFault::Range(must)));
+                    }
+                    into.insert(key, parameter);
+                }
+                None if key.matches('.').count() < 2 && prefix == "idle" => {
+                    self.table(&key, inner, into)?;
+                }
+                None => return Err(self.error(at, &key, SpecFault::Unknown)),
+            }
+        }
+        Ok(())
+    }
+
+    fn parameter(&self, at: usize, key: &str, table: &DeTable<'_>) -> Result<Parameter, SpecError> {
+        let mut value = None;
+        let mut origins = Vec::new();
+        let mut because = String::new();
+        for (name, part) in table {
+            let shape = || self.error(part.span().start, key, SpecFault::Shape);
+            match (name.get_ref().as_ref(), part.get_ref()) {
+                ("value", _) => value = Some(number(part).ok_or_else(shape)?),
+                ("source", DeValue::String(text)) if !text.trim().is_empty() => {
+                    origins.push(Origin::Source(text.to_string()));
+                }
+                ("fitted", DeValue::String(cell)) if !cell.trim().is_empty() => {
+                    origins.push(Origin::Fitted(cell.to_string()));
+                }
+                ("because", DeValue::String(text)) => because = text.to_string(),
+                ("assumed", DeValue::Array(ends)) => {
+                    let ends: Vec<f64> = ends.iter().filter_map(number).collect();
+                    let [low, high] = ends[..] else { return Err(shape()) };
+                    origins.push(Origin::Assumed { low, high, because: String::new() });
+                }
+                _ => return Err(shape()),
+            }
+        }
+        let value = value.ok_or_else(|| self.error(at, key, SpecFault::Shape))?;
+        let [origin] = &mut origins[..] else {
+            return Err(self.error(at, key, SpecFault::Origin));
+        };
+        if let Origin::Assumed { low, high, because: reason } = origin {
+            if !(*low..=*high).contains(&value) {
+                let fault = SpecFault::Range("within the range that is assumed for it");
+                return Err(self.error(at, key, fault));
+            }
+            *reason = because;
+        }
+        Ok(Parameter { value, origin: origin.clone() })
+    }
+}
+
+fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {
+    let text = match value.get_ref() {
+        DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str(),
+        DeValue::Float(float) => float.as_str(),
+        _ => return None,
+    };
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+impl Kind {
+    /// What the number has to be, if it is not.
+    fn rejects(self, value: f64) -> Option<&'static str> {
+        match self {
+            Kind::Count if value < 1.0 || value.fract() != 0.0 || value > 4096.0 => {
+                Some("a whole number from 1 to 4096")
+            }
+            Kind::Positive if value <= 0.0 => Some("greater than zero"),
+            Kind::Amount if value < 0.0 => Some("zero or more"),
+            _ => None,
+        }
+    }
+}

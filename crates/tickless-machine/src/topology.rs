@@ -1,0 +1,112 @@
+//! Sockets, cores and SMT threads, and how far apart they are.
+//!
+//! CPUs are numbered as Linux numbers them on most machines: first one thread of every core,
+//! socket by socket, then the second thread of every core, and so on.
+
+use tickless_core::time::CpuId;
+
+/// How far one CPU's cache is from another's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Distance {
+    /// Threads of one core, which share a cache.
+    Core,
+    /// Cores of one socket.
+    Socket,
+    /// Sockets of one group: one hop.
+    Near,
+    /// Sockets of different groups, through a node controller.
+    Far,
+}
+
+/// What a machine consists of. All counts are at least one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Topology {
+    /// Sockets.
+    pub sockets: u16,
+    /// Cores in each.
+    pub cores_per_socket: u16,
+    /// SMT threads of each core.
+    pub threads_per_core: u16,
+    /// Sockets that are one hop apart.
+    pub sockets_per_group: u16,
+}
+
+impl Topology {
+    /// How many CPUs there are.
+    pub fn cpus(&self) -> u16 {
+        self.cores() * self.threads_per_core
+    }
+
+    /// How many cores there are.
+    pub fn cores(&self) -> u16 {
+        self.sockets * self.cores_per_socket
+    }
+
+    /// The core that a CPU is a thread of.
+    #[inline]
+    pub fn core(&self, cpu: CpuId) -> u16 {
+        cpu.0 % self.cores()
+    }
+
+    /// The socket that a core is in.
+    #[inline]
+    pub fn socket_of_core(&self, core: u16) -> u16 {
+        core / self.cores_per_socket
+    }
+
+    /// The socket that a CPU is in.
+    #[inline]
+    pub fn socket(&self, cpu: CpuId) -> u16 {
+        self.socket_of_core(self.core(cpu))
+    }
+
+    /// The threads of a core.
+    pub fn threads(&self, core: u16) -> impl Iterator<Item = CpuId> + use<> {
+        let (cores, threads) = (self.cores(), self.threads_per_core);
+        (0..threads).map(move |thread| CpuId(core + thread * cores))
+    }
+
+    /// How far two sockets are apart.
+    #[inline]
+    pub fn between_sockets(&self, one: u16, other: u16) -> Distance {
+        if one == other {
+            Distance::Socket
+        } else if one / self.sockets_per_group == other / self.sockets_per_group {
+            Distance::Near
+        } else {
+            Distance::Far
+        }
+    }
+
+    /// How far two CPUs are apart.
+    pub fn between(&self, one: CpuId, other: CpuId) -> Distance {
+        if self.core(one) == self.core(other) {
+            Distance::Core
+        } else {
+            self.between_sockets(self.socket(one), self.socket(other))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: numbering and distances, on 16 sockets x 15 cores x 2 threads in groups of 4.
+    #[test]
+    fn a_big_machine() {
+        let topology = Topology {
+            sockets: 16,
+            cores_per_socket: 15,
+            threads_per_core: 2,
+            sockets_per_group: 4,
+        };
+        assert_eq!((topology.cpus(), topology.cores()), (480, 240));
+        assert_eq!(topology.threads(17).collect::<Vec<_>>(), [CpuId(17), CpuId(257)]);
+        let apart = |a, b| topology.between(CpuId(a), CpuId(b));
+        assert_eq!(apart(17, 257), Distance::Core);
+        assert_eq!(apart(15, 29), Distance::Socket);
+        assert_eq!(apart(0, 59), Distance::Near);
+        assert_eq!(apart(59, 60), Distance::Far);
+    }
+}

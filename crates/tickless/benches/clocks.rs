@@ -1,0 +1,134 @@
+//! What reading the time costs, beside the instruction that it rests on; and what combining the
+//! reads of a slow counter costs whoever reads alone.
+//!
+//! `cargo bench -p tickless --bench clocks`. Wall time, shown with the quickest and the median of
+//! interleaved rounds; nothing is asserted about it. Without `--bench` every case runs tiny, so
+//! that this cannot rot, and only checks that no clock goes back. What combining does for many
+//! threads is shown by `tickless study clock --live`.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use tickless::Timers;
+use tickless::clock::{
+    Clock, ClockId, Combined, Counter, Hertz, Rating, ReadPolicy, SystemClock, Tsc, TscOrder, Width,
+};
+
+/// A name, and what is read.
+type Case<'a> = (&'a str, Box<dyn Fn(u64) -> u64 + 'a>);
+
+fn main() {
+    let is_bench = std::env::args().any(|arg| arg == "--bench");
+    let (rounds, reads) = if is_bench { (61, 200_000) } else { (2, 50) };
+    let (rounds_slow, reads_slow) = if is_bench { (61, 2_000) } else { (2, 20) };
+    reading_the_time(rounds, reads);
+    reading_a_slow_counter(rounds_slow, reads_slow);
+}
+
+/// Goal: reading the time takes at most 1.15 times what rdtsc and a multiplication take.
+fn reading_the_time(rounds: usize, reads: u64) {
+    let timers = Timers::start().expect("timers");
+    let monotonic = || SystemClock::open(ClockId::MONOTONIC).expect("CLOCK_MONOTONIC");
+    let mut counters: Vec<Box<dyn Counter>> = vec![Box::new(monotonic())];
+    counters.extend(Tsc::new(TscOrder::Unordered).map(|tsc| Box::new(tsc) as Box<dyn Counter>));
+    let clock = Clock::over(counters).expect("a clock");
+    let mut cases: Vec<Case<'_>> = vec![
+        ("Timers::now", Box::new(|n| quickly(n, || timers.now().0))),
+        ("Clock::monotonic", Box::new(|n| quickly(n, || clock.monotonic().0))),
+        ("Instant::now", {
+            let start = Instant::now();
+            Box::new(move |n| quickly(n, || start.elapsed().as_nanos() as u64))
+        }),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    if let Ok(tsc) = Tsc::new(TscOrder::Unordered) {
+        let mult = black_box(1u64 << 31);
+        let scaled = move || ((u128::from(tsc.read()) * u128::from(mult)) >> 32) as u64;
+        cases.insert(0, ("rdtsc and a multiplication", Box::new(move |n| quickly(n, scaled))));
+    }
+    show("reading the time", &cases, rounds, reads);
+}
+
+/// Goal: who reads alone pays at most 1.25 times the direct read of a slow device.
+fn reading_a_slow_counter(rounds: usize, reads: u64) {
+    let cpu_time = || SystemClock::open(ClockId::PROCESS_CPU).expect("a process has CPU time");
+    let direct = Combined::new(cpu_time()).with_policy(ReadPolicy::Direct);
+    let combined = Combined::new(cpu_time());
+    let cases: Vec<Case<'_>> = vec![
+        ("direct", Box::new(|n| quickly(n, || direct.read()))),
+        ("combined", Box::new(|n| quickly(n, || combined.read()))),
+    ];
+    show("a counter behind a system call (CLOCK_PROCESS_CPUTIME_ID)", &cases, rounds, reads);
+    let device = || Emulated { takes: Duration::from_micros(1), start: Instant::now() };
+    let direct = Combined::new(device()).with_policy(ReadPolicy::Direct);
+    let combined = Combined::new(device());
+    let cases: Vec<Case<'_>> = vec![
+        ("direct", Box::new(|n| quickly(n, || direct.read()))),
+        ("combined", Box::new(|n| quickly(n, || combined.read()))),
+    ];
+    show("an emulated device of 1 us", &cases, rounds, reads);
+}
+
+/// A device whose readings take so long.
+struct Emulated {
+    takes: Duration,
+    start: Instant,
+}
+
+impl Counter for Emulated {
+    fn read(&self) -> u64 {
+        let from = Instant::now();
+        while from.elapsed() < self.takes {
+            std::hint::spin_loop();
+        }
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    fn width(&self) -> Width {
+        Width::FULL
+    }
+
+    fn frequency(&self) -> Hertz {
+        Hertz::NANOSECONDS
+    }
+
+    fn rating(&self) -> Rating {
+        Rating::SLOW
+    }
+
+    fn name(&self) -> &str {
+        "emulated"
+    }
+}
+
+/// So many readings; returns nanoseconds for all of them.
+fn quickly(reads: u64, read: impl Fn() -> u64) -> u64 {
+    let start = Instant::now();
+    let mut last = 0;
+    for _ in 0..reads {
+        let now = black_box(read());
+        assert!(now >= last, "a clock went back");
+        last = now;
+    }
+    start.elapsed().as_nanos() as u64
+}
+
+/// The first case is the unit.
+fn show(title: &str, cases: &[Case<'_>], rounds: usize, reads: u64) {
+    let mut figures = vec![Vec::new(); cases.len()];
+    for _ in 0..rounds {
+        for (figures, case) in figures.iter_mut().zip(cases) {
+            figures.push(case.1(reads) as f64 / reads as f64);
+        }
+    }
+    println!("{title} (live; ns: quickest, median; ratio of medians)");
+    let medians: Vec<f64> = figures
+        .iter_mut()
+        .map(|figures| {
+            figures.sort_by(f64::total_cmp);
+            figures[figures.len() / 2]
+        })
+        .collect();
+    for ((case, figures), median) in cases.iter().zip(&figures).zip(&medians) {
+        println!("  {:28} {:8.2} {median:8.2} {:6.3}", case.0, figures[0], median / medians[0]);
+    }
+}

@@ -1,0 +1,219 @@
+//! A core group with its refill timer, and whom it wakes.
+//!
+//! # Ground rules
+//!
+//! - Lock order: a group's state, then what its timer locks. Timers' callbacks run without any
+//!   lock, so a refill takes the state's lock like everybody else.
+//! - Nobody is woken and no waker is cloned or dropped under the state's lock.
+//! - The timer runs only while a refill would change something. Whoever takes from a group that
+//!   has rested brings it up to date by arithmetic, and starts the timer again where its
+//!   deadlines would have been: the phase is chosen once, when the group is made (P2).
+//! - Whoever holds the state refills what is due, so a driver that is held up by somebody's long
+//!   callback does not hold the group up.
+//! - The timers know the group only by a weak reference. The last of its users takes it down,
+//!   waiting for a refill that is under way; within callbacks nothing waits.
+
+use super::plan::{BandwidthError, Plan};
+use crate::{HrTimer, Period, Periodic, StartError, Timers};
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
+use std::thread::Thread;
+use std::time::Duration;
+use tickless_core::bandwidth::{Counts, Group, MemberId};
+use tickless_core::phase::Seat;
+use tickless_core::time::Ns;
+
+/// A group on the host.
+pub(super) struct Controller {
+    timers: Timers,
+    seat: Option<Seat>,
+    slack: Duration,
+    refill: Periodic,
+    /// For those that a refill has quota for and that are let go later, not to be a herd.
+    release: HrTimer,
+    state: Mutex<State>,
+}
+
+/// What a group's lock guards.
+pub(super) struct State {
+    pub(super) group: Group,
+    /// Those in line. Who is not here any more has been let go.
+    pub(super) waiting: HashMap<MemberId, Wake>,
+    /// Does the refill timer run?
+    is_active: bool,
+}
+
+/// How somebody is told to go on.
+pub(super) enum Wake {
+    Thread(Thread),
+    /// A task that is to have so many permits. They count as used when it is let go, so that
+    /// one which is slow to run keeps nobody else from theirs.
+    Task(Waker, u64),
+}
+
+impl Wake {
+    fn wake(self) {
+        match self {
+            Wake::Thread(thread) => thread.unpark(),
+            Wake::Task(waker, _) => waker.wake(),
+        }
+    }
+}
+
+/// What is to be done once the lock is free.
+#[must_use = "who is not woken waits for ever"]
+pub(super) struct Left {
+    woken: Vec<Wake>,
+    /// When the next batch goes.
+    release_at: Option<Ns>,
+}
+
+impl fmt::Debug for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Controller").field("slack", &self.slack).finish_non_exhaustive()
+    }
+}
+
+impl Controller {
+    pub(super) fn start(timers: &Timers, plan: Plan) -> Result<Arc<Controller>, BandwidthError> {
+        plan.settings.check()?;
+        if timers.shared.is_left_behind() {
+            return Err(StartError::Shut.into());
+        }
+        let now = timers.now();
+        let seat = timers.shared.phases().take(plan.settings.period, plan.phase)?;
+        let group = Group::new(plan.settings, seat.first_after(now))?;
+        Ok(Arc::new_cyclic(|this: &Weak<Controller>| {
+            let (of_refill, of_release) = (this.clone(), this.clone());
+            Controller {
+                timers: timers.clone(),
+                seat: Some(seat),
+                slack: plan.slack(),
+                refill: timers.periodic(move |period| {
+                    if let Some(this) = of_refill.upgrade() {
+                        this.refill(period);
+                    }
+                }),
+                release: timers.hrtimer(move |_| {
+                    if let Some(this) = of_release.upgrade() {
+                        this.poke();
+                    }
+                }),
+                state: Mutex::new(State { group, waiting: HashMap::new(), is_active: false }),
+            }
+        }))
+    }
+
+    /// The state, up to date; an error in a child that a fork left behind. Ends in
+    /// [`finish`](Controller::finish).
+    pub(super) fn enter(&self) -> Result<(MutexGuard<'_, State>, Ns), StartError> {
+        if self.is_left_behind() {
+            return Err(StartError::Shut);
+        }
+        let mut state = self.lock();
+        let now = self.timers.now();
+        state.group.refill(now);
+        Ok((state, now))
+    }
+
+    /// Lets go who may go, sees to it that the next refill comes, gives the lock back, and wakes
+    /// who was let go.
+    pub(super) fn finish(&self, mut state: MutexGuard<'_, State>, now: Ns) {
+        let left = state.let_go(now);
+        if !state.is_active && !state.group.is_idle() {
+            let period = state.group.period().to_duration();
+            let next = state.group.next_refill();
+            // Refused only in a child that a fork left behind, where the next call says so.
+            state.is_active = self.refill.start_range(next, period, self.slack).is_ok();
+        }
+        drop(state);
+        self.carry_out(left);
+    }
+
+    /// A look at the group; `None` in a child that a fork left behind.
+    pub(super) fn look<R>(&self, look: impl FnOnce(&Group) -> R) -> Option<R> {
+        (!self.is_left_behind()).then(|| look(&self.lock().group))
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.look(Group::counts).unwrap_or_default()
+    }
+
+    pub(super) fn is_left_behind(&self) -> bool {
+        self.timers.shared.is_left_behind()
+    }
+
+    /// How far behind the multiples of its period it is refilled.
+    pub(super) fn place(&self) -> Option<Ns> {
+        self.seat.as_ref().map(Seat::phase)
+    }
+
+    /// Lets go who may go, whether or not a timer has come. For a release, and for who has
+    /// waited longer than it should.
+    pub(super) fn poke(&self) {
+        if let Ok((state, now)) = self.enter() {
+            self.finish(state, now);
+        }
+    }
+
+    fn refill(&self, period: &mut Period<'_, '_>) {
+        let mut state = self.lock();
+        let now = period.now();
+        state.group.refill(now);
+        if state.group.is_idle() {
+            state.is_active = false;
+            period.stop();
+        } else {
+            // The group's own deadline: the period may have been stretched.
+            let next = state.group.next_refill();
+            period.restart_range(next, next + self.slack);
+        }
+        self.finish(state, now);
+    }
+
+    fn carry_out(&self, left: Left) {
+        for wake in left.woken {
+            // A waker is the runtime's code. One that panics must not keep the others waiting,
+            // nor end the refills.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| wake.wake())) {
+                self.timers.shared.callback_panicked(panic);
+            }
+        }
+        if let Some(at) = left.release_at {
+            // Refused only after a shut-down, which ends everything by another way; an earlier
+            // arming that this overwrites was for the same batch.
+            let _ = self.release.start_at(at);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn let_go(&mut self, now: Ns) -> Left {
+        let mut woken = Vec::new();
+        while let Some(id) = self.group.pop_released(now) {
+            let Some(wake) = self.waiting.remove(&id) else { continue };
+            if let Wake::Task(_, permits) = wake {
+                self.group.charge(id, permits);
+            }
+            woken.push(wake);
+        }
+        Left { woken, release_at: self.group.next_release() }
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        if let Some(seat) = self.seat.take()
+            && !self.is_left_behind()
+        {
+            self.timers.shared.phases().leave(seat);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a bandwidth group on the host is set up with.
+
+use crate::{Phase, PhaseError, StartError};
+use std::fmt;
+use std::time::Duration;
+use tickless_core::bandwidth::{Release, Settings, SettingsError};
+use tickless_core::time::Ns;
+
+/// Why a bandwidth group was not started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BandwidthError {
+    /// No group can be like this.
+    Settings(SettingsError),
+    /// Its refills cannot have this phase.
+    Phase(PhaseError),
+    /// Its timer cannot be armed: these timers have been shut down, or left behind by a fork.
+    Start(StartError),
+}
+
+impl fmt::Display for BandwidthError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BandwidthError::Settings(error) => error.fmt(f),
+            BandwidthError::Phase(error) => error.fmt(f),
+            BandwidthError::Start(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BandwidthError {}
+
+impl From<SettingsError> for BandwidthError {
+    fn from(error: SettingsError) -> Self {
+        BandwidthError::Settings(error)
+    }
+}
+
+impl From<PhaseError> for BandwidthError {
+    fn from(error: PhaseError) -> Self {
+        BandwidthError::Phase(error)
+    }
+}
+
+impl From<StartError> for BandwidthError {
+    fn from(error: StartError) -> Self {
+        BandwidthError::Start(error)
+    }
+}
+
+/// A group's settings, and those of its refill timer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Plan {
+    pub(super) settings: Settings,
+    pub(super) phase: Phase,
+    /// `None`: a hundredth of the period.
+    pub(super) slack: Option<Duration>,
+}
+
+impl Plan {
+    /// `quota` in every period, refilled apart from other groups of the same period.
+    pub(super) fn new(quota: u64, period: Duration, slice: u64, batch: u32) -> Plan {
+        let period = Ns::from_duration(period);
+        // Long enough for a batch to get going, and short beside the period.
+        let gap = Ns::from_ms(1).min(Ns(period.0 / 64));
+        let release = Release { batch, gap };
+        let settings = Settings { quota, period, burst: 0, slice, release };
+        Plan { settings, phase: Phase::Spread, slack: None }
+    }
+
+    /// A slack that is small beside the period does not change what a group may use: refills
+    /// are counted from the timer's deadline, not from when it fires.
+    pub(super) fn slack(&self) -> Duration {
+        self.slack.unwrap_or_else(|| Ns(self.settings.period.0 / 100).to_duration())
+    }
+}

@@ -1,0 +1,39 @@
+//! Clocks beside the one that timers run on: counters of this machine, slow counters read once
+//! for everybody, and a time of one's own over whatever counters there are.
+//!
+//! - [`Combined`]: many threads read a slow shared counter, one device read serves them all.
+//!   For PTP hardware clocks, device counters behind a bus, and any `clock_gettime` that is a
+//!   system call. Not for a counter that costs less than a few cache misses.
+//! - [`Clock`]: monotonic, boottime and realtime over the best of several counters, with a
+//!   watchdog that falls back to the next one.
+//! - Counters: [`Tsc`], [`SystemClock`], [`PtpClock`], or anything that implements [`Counter`].
+//!
+//! ```
+//! use tickless::clock::{ClockId, Combined, SystemClock};
+//!
+//! // The CPU time of this process: a system call for each reading.
+//! let slow = SystemClock::open(ClockId::PROCESS_CPU)?;
+//! let cpu_time = Combined::new(slow);
+//! std::thread::scope(|s| {
+//!     for _ in 0..2 {
+//!         s.spawn(|| assert!(cpu_time.read() <= cpu_time.read()));
+//!     }
+//! });
+//! # Ok::<(), tickless::clock::OpenClockError>(())
+//! ```
+
+mod combined;
+mod kept;
+mod open;
+
+pub use crate::host::hardware::{PtpClock, SystemClock, Tsc, TscOrder};
+pub use combined::Combined;
+pub use kept::Clock;
+pub use open::{ClockId, Fallback, OpenClockError};
+pub use tickless_core::clock::combined::{Patience, ReadPolicy};
+pub use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+pub use tickless_core::clock::segment::SourceId;
+pub use tickless_core::clock::skew::Skew;
+pub use tickless_core::clock::sources::Fault;
+pub use tickless_core::clock::timekeeper::{NoCounter, Report, WatchCounts};
+pub use tickless_core::clock::watchdog::Tolerance;
