@@ -2,6 +2,9 @@
 # Breaks the code on purpose, one place at a time, and checks that the test named for it notices:
 # a test that cannot fail is worth nothing. The lists are ci/mutations/*.list.
 # Usage: ci/mutations.sh [WORD]...   Only mutations whose list or title contains one of the words.
+#        ci/mutations.sh --check     Runs nothing: are all the places still there, and is the page
+#                                    docs/mutations.md up to date? (In the gate.)
+#        ci/mutations.sh --page      Brings the page up to date.
 #
 # An entry is a title, a file, lines of it (`-` goes, `+` comes instead, ` ` stays; where they stand
 # must be unique, indentation aside), and the test that must fail:
@@ -15,14 +18,52 @@
 # notice: such an entry is shown and not run.
 . "$(dirname "$0")/lib.sh"
 
+# Prints docs/mutations.md with the tables of the lists in it.
+page() {
+  sed '/<!-- lists: begin -->/q' docs/mutations.md
+  for list in ci/mutations/*.list; do
+    awk '
+      /^# / { title = substr($0, 3) }
+      /^[?] / { caught[++n] = "| " title " | `" $3 " " $4 "` |" }
+      /^= / { equal[++m] = "| " title " | " substr($0, 3) " |" }
+      END {
+        name = FILENAME
+        sub(/.*\//, "", name)
+        printf "\n## %s: %d caught, %d that nobody could notice\n", name, n, m
+        print "\n| mutation | caught by |\n|---|---|"
+        for (i = 1; i <= n; i++) print caught[i]
+        if (m == 0) exit
+        print "\n| mutation | why it changes nothing |\n|---|---|"
+        for (i = 1; i <= m; i++) print equal[i]
+      }' "$list"
+  done
+  echo
+  sed -n '/<!-- lists: end -->/,$p' docs/mutations.md
+}
+
+is_check=''
+case ${1:-} in
+  --page)
+    text=$(page) && printf '%s\n' "$text" >docs/mutations.md
+    exit
+    ;;
+  --check)
+    page | diff docs/mutations.md - || { echo "bring it up to date: ci/mutations.sh --page" >&2; exit 1; }
+    is_check=yes
+    shift
+    ;;
+esac
+
 root=$PWD
 tree=$root/target/mutations/tree
 export CARGO_TARGET_DIR=$root/target/mutations/target
 log=$root/target/mutations/log
-rm -rf "$tree"
-mkdir -p "$tree"
-git ls-files -z | xargs -0 tar c | tar x -C "$tree"
-cd "$tree"
+if [ ! "$is_check" ]; then
+  rm -rf "$tree"
+  mkdir -p "$tree"
+  git ls-files -z | xargs -0 tar c | tar x -C "$tree"
+  cd "$tree"
+fi
 
 # Prints the file $1 with the lines of entry $2 changed; fails unless they stand there just once.
 mutate() {
@@ -77,7 +118,9 @@ wanted() {
 run_entry() {
   local title=$1 file=$2 package=$3 target=$4 filter=$5 depth=$6 said
   if ! mutate "$file" "$entry" >"$mutant"; then
-    said="NOT THERE, or more than once"
+    said="NOT THERE, or more than once; mend its entry"
+  elif [ "$is_check" ]; then
+    return 0
   else
     cp "$file" "$original"
     cat "$mutant" >"$file"

@@ -45,6 +45,10 @@ fn collect_against_fire<C: Checker, L: Family + 'static>() {
     stage.settle();
     stage.drain();
     assert_eq!(stage.fired(), 2);
+    // And what expires from now on has the thread called again.
+    stage.arm_on(CPU0, 0, NOW);
+    assert_eq!(stage.collect(CPU0), Call::Thread);
+    assert_eq!(stage.fire(CPU0, Runner::Thread), 1);
 }
 
 /// Goal: a collected timer fires or is cancelled (D2, X10), and who waited sees the callback's end
