@@ -48,7 +48,10 @@ case ${1:-} in
     exit
     ;;
   --check)
-    page | diff docs/mutations.md - || { echo "bring it up to date: ci/mutations.sh --page" >&2; exit 1; }
+    if ! page | diff docs/mutations.md -; then
+      echo "docs/mutations.md is not up to date; run ci/mutations.sh --page" >&2
+      exit 1
+    fi
     is_check=yes
     shift
     ;;

@@ -140,8 +140,8 @@ fn a_restart_gives_way_to_a_start<C: Checker, L: Family + 'static>() {
     stage.drain();
 }
 
-/// Goal: two handlers of one base fire what is due once, one callback after the other, and leave the
-/// device as it should be.
+/// Goal: two handlers of one base fire what is due once, one callback after the other, and leave
+/// the device as it should be.
 fn one_handler_at_a_time<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);

@@ -229,7 +229,7 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
         view.coarse + view.ranged
     }
 
-    /// The timers of a base come due once the threads have ended, and all their callbacks want this.
+    /// The threads have ended, the timers of a base come due, and all their callbacks want this.
     pub fn fire_when_due(&self, cpu: CpuId, verdict: Verdict) {
         self.bases.platform().set_time(END);
         self.expire_with(cpu, |_| verdict);
