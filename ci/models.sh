@@ -8,5 +8,6 @@
 bash ci/mutations.sh --check
 
 export TICKLESS_MODELS=deep
-cargo test --locked --release -p tickless-core --test models_loom --test models_shuttle --no-run
-timeout 300 cargo test --locked --release -p tickless-core --test models_loom --test models_shuttle
+models=(--test models_loom --test models_shuttle --test clock_models)
+cargo test --locked --release -p tickless-core "${models[@]}" --no-run
+timeout 300 cargo test --locked --release -p tickless-core "${models[@]}"

@@ -6,6 +6,7 @@ mod expiry;
 mod lateness;
 mod memory;
 mod push_out;
+mod sleep;
 mod syscalls;
 mod threads;
 
@@ -27,6 +28,7 @@ pub const CASES: &[Case] = &[
     Case { id: "W4x", run: threads::run_crossed },
     Case { id: "W5", run: lateness::run },
     Case { id: "W6", run: memory::run },
+    Case { id: "W7", run: sleep::run },
     Case { id: "clocks", run: clocks::run },
     Case { id: "syscalls", run: syscalls::run },
 ];

@@ -53,7 +53,9 @@ enum Command {
     /// repetitions, with the least and the greatest).
     #[command(after_help = "Examples:\n  \
         tickless study rearm --live\n  \
-        tickless study rearm --live --quick --format json\n\n\
+        tickless study rearm --live --quick --format json\n  \
+        tickless study cancel --live --cpus 2,16,256\n  \
+        tickless study deferred --live --full --format csv\n\n\
         Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
         2 for a wrong command line, 3 with --strict if a figure is not in its band,\n\
         130 if interrupted.")]

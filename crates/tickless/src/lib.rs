@@ -34,6 +34,7 @@ mod builder;
 mod cancel_error;
 pub mod clock;
 mod fired;
+pub mod future;
 mod guarded;
 mod host;
 mod hrtimer;

@@ -8,7 +8,7 @@ use crate::host::expirer::Expirers;
 use crate::host::fork::Process;
 use crate::host::frame::Nudge;
 use crate::host::orphans::Orphans;
-use crate::host::{Host, frame, owned};
+use crate::host::{Host, entry, frame, owned};
 use crate::stats::Stats;
 use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout};
 use std::any::Any;
@@ -233,7 +233,7 @@ impl Shared {
     /// Runs everything that is due on one base.
     pub(crate) fn expire(&self, base: CpuId) -> Expired {
         let expired = self.bases.expire(base, |firing| owned::run(self, firing, Runner::Handler));
-        self.orphans.free_ended(self);
+        self.end_batch();
         expired
     }
 
@@ -264,7 +264,7 @@ impl Shared {
         let run = |firing: &_| owned::run(self, firing, Runner::Handler);
         let call = self.bases.collect(base, run).call;
         self.expirers.call(base, call);
-        self.orphans.free_ended(self);
+        self.end_batch();
     }
 
     /// What an expiry thread does until it is told to stop.
@@ -279,7 +279,16 @@ impl Shared {
 
     fn fire(&self, base: CpuId, runner: Runner) {
         self.bases.fire(base, runner, |firing| owned::run(self, firing, runner));
+        self.end_batch();
+    }
+
+    /// What is left to be done when a batch of callbacks is over.
+    fn end_batch(&self) {
         self.orphans.free_ended(self);
+        let panicked = entry::wake_collected();
+        if panicked > 0 {
+            self.panics.fetch_add(panicked, Ordering::Relaxed);
+        }
     }
 
     fn next_tick(&self) -> Ns {

@@ -131,7 +131,8 @@ impl LatencyArgs {
             duration: duration.map(|duration| duration / turns),
         };
         let Self { priority, slack, .. } = *self;
-        (Plan { interval, threads, priority, slack_ns: slack, until, stop }, turns as usize)
+        let plan = Plan { interval, threads, priority, slack_ns: slack, phase: None, until, stop };
+        (plan, turns as usize)
     }
 }
 

@@ -82,7 +82,7 @@ fn cycle(
 ) -> nix::Result<Tally> {
     let end = plan.end(start);
     let mut tally = Tally::default();
-    let mut next = start + plan.interval;
+    let mut next = plan.first(start);
     while !plan.is_over(tally.lateness.len(), next, end) {
         sleep(next)?;
         let now = now()?;

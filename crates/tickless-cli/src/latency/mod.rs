@@ -25,6 +25,7 @@ mod tally;
 
 pub use limit::{Limit, Quantile};
 pub use plan::{Plan, Until};
+pub use plot::plot_beside;
 pub use show::{Row, show};
 pub use tally::{Slice, Tally};
 
@@ -60,7 +61,7 @@ impl Sleeper {
     }
 
     /// Measures it once.
-    fn measure(self, plan: &Plan) -> Result<Slice, MeasureError> {
+    pub fn measure(self, plan: &Plan) -> Result<Slice, MeasureError> {
         match self {
             Sleeper::ClockNanosleep => kernel::clock_nanosleep(plan),
             Sleeper::Timerfd => kernel::timerfd(plan),

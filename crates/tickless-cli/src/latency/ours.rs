@@ -49,7 +49,7 @@ fn run(plan: &Plan, kind: Kind, timers: &Timers) -> Result<Slice, MeasureError> 
     drop(tell);
     let (tally, usage) = timed(|| {
         // Arming can only be refused after a shut-down or on a base that is not there.
-        armed.iter().for_each(|timer| timer.start_at(start + plan.interval));
+        armed.iter().for_each(|timer| timer.start_at(plan.first(start)));
         let mut sum = Tally::default();
         let tallies = armed.iter().map(|_| told.recv().ok()).collect::<Option<Vec<Tally>>>()?;
         tallies.iter().for_each(|tally| sum.add(tally));

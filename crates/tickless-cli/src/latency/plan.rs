@@ -17,6 +17,8 @@ pub struct Plan {
     pub priority: Option<u8>,
     /// How much later than asked the kernel may wake threads that are not real-time.
     pub slack_ns: u64,
+    /// Wakeups come this long after whole multiples of the interval; `None` for after the start.
+    pub phase: Option<Duration>,
     /// When a measurement ends.
     pub until: Until,
     /// Set when it is to end at once, with what there is.
@@ -43,6 +45,14 @@ impl Plan {
         self.until.duration.map_or(Ns::NEVER, |duration| start + duration)
     }
 
+    /// When a thread that begins at `start` wakes first.
+    pub fn first(&self, start: Ns) -> Ns {
+        let next = start + self.interval;
+        let Some(phase) = self.phase else { return next };
+        let interval_ns = Ns::from_duration(self.interval).0.max(1);
+        Ns(next.0.next_multiple_of(interval_ns)) + phase
+    }
+
     /// Has a thread done enough that has made so many wakeups, would wake next at `next`, and
     /// ends at `end`?
     pub fn is_over(&self, wakeups: u64, next: Ns, end: Ns) -> bool {
@@ -54,5 +64,30 @@ impl Plan {
         cpu.map_or(Ok(()), measure::stay_on)?;
         self.priority.map_or(Ok(()), measure::be_urgent)?;
         measure::sleep_with_slack(self.slack_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_is_after_whole_intervals() {
+        let mut plan = Plan {
+            interval: Duration::from_nanos(1_000),
+            threads: Vec::new(),
+            priority: None,
+            slack_ns: 1,
+            phase: None,
+            until: Until { loops: Some(3), duration: None },
+            stop: Arc::default(),
+        };
+        assert_eq!(plan.first(Ns(5_300)), Ns(6_300));
+        plan.phase = Some(Duration::from_nanos(250));
+        assert_eq!(plan.first(Ns(5_300)), Ns(7_250));
+        assert!(plan.is_over(3, Ns(0), Ns::NEVER) && !plan.is_over(2, Ns(0), Ns::NEVER));
+        assert!(plan.is_over(0, Ns(11), Ns(10)));
+        plan.stop.store(true, Ordering::Relaxed);
+        assert!(plan.is_over(0, Ns(0), Ns::NEVER));
     }
 }

@@ -32,6 +32,11 @@ impl Bins {
     }
 }
 
+/// [`plot`] with bins that fit whatever came out.
+pub fn plot_beside(tallies: &[(&str, &Tally)]) -> Vec<String> {
+    plot(tallies, &Bins::logarithmic())
+}
+
 /// A column of bars for each tally. Bars are shares of the tally's wakeups; a dot is less than a
 /// bar can show.
 pub fn plot(tallies: &[(&str, &Tally)], bins: &Bins) -> Vec<String> {

@@ -2,10 +2,11 @@
 
 use crate::measure::Usage;
 use hdrhistogram::Histogram;
+use std::fmt;
 use tickless::Ns;
 
 /// How late wakeups were, in nanoseconds.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Tally {
     /// From 1 ns to 18 minutes, to three digits.
     pub lateness: Histogram<u64>,
@@ -23,6 +24,20 @@ impl Default for Tally {
         let lateness =
             Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"));
         Tally { lateness, early: 0, missed: 0, sum_ns: 0 }
+    }
+}
+
+/// Without the histogram's thousands of counts.
+impl fmt::Debug for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { lateness, early, missed, .. } = self;
+        f.debug_struct("Tally")
+            .field("wakeups", &lateness.len())
+            .field("p50_ns", &lateness.value_at_quantile(0.5))
+            .field("max_ns", &lateness.max())
+            .field("early", early)
+            .field("missed", missed)
+            .finish()
     }
 }
 

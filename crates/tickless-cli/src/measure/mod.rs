@@ -17,6 +17,7 @@
 //! | `stopwatch` | short times, in nanoseconds and cycles |
 //! | `cold` | caches that hold nothing of use |
 //! | `usage` | CPU time and context switches |
+//! | `thread_usage` | the same for some threads, by name |
 //! | `reference` | what an atomic add takes |
 //! | `thread` | where a thread runs, how urgently, how exactly it sleeps |
 //! | `error` | why something could not be measured, and what to do |
@@ -30,6 +31,7 @@ mod reference;
 mod spread;
 mod stopwatch;
 mod thread;
+mod thread_usage;
 mod usage;
 
 pub use cold::Evictor;
@@ -40,4 +42,5 @@ pub use reference::atomic_add_ns;
 pub use spread::{Spread, mean};
 pub use stopwatch::Stopwatch;
 pub use thread::{be_urgent, joined, sleep_with_slack, stay_on, stay_within};
+pub use thread_usage::{ThreadUsage, Threads};
 pub use usage::{Usage, timed};

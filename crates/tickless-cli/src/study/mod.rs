@@ -11,8 +11,10 @@
 //! | `show` | a study as tables, JSON or CSV |
 //! | `args` | the command line of `tickless study` |
 //! | `error` | why a study could not be run, and what to do |
+//! | `clock` | seed 1: one reads a slow shared counter for all |
 //! | `rearm` | seed 0: removing a timer does not program the event device |
 //! | `cancel` | seed 2: a cancel that waits looks at one base |
+//! | `deferred` | seed 3: the expiry thread is woken when something expired |
 //! | `phase` | seed 4: refills of bandwidth groups, together or apart |
 //!
 //! # To add a study
@@ -24,6 +26,8 @@
 pub mod args;
 mod cancel;
 mod cell;
+mod clock;
+mod deferred;
 mod error;
 mod offer;
 mod phase;

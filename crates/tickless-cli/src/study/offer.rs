@@ -1,6 +1,6 @@
 //! Which studies there are, and in which worlds.
 
-use super::{Request, Study, StudyError, World, cancel, phase, rearm};
+use super::{Request, Study, StudyError, World, cancel, clock, deferred, phase, rearm};
 use crate::progress::Progress;
 
 /// Runs a study in one world.
@@ -20,7 +20,8 @@ pub struct Offer {
 }
 
 /// All studies, in the order of their seeds.
-pub const OFFERS: &[Offer] = &[rearm::OFFER, cancel::OFFER, phase::OFFER];
+pub const OFFERS: &[Offer] =
+    &[rearm::OFFER, clock::OFFER, cancel::OFFER, deferred::OFFER, phase::OFFER];
 
 impl Offer {
     /// The study of this name.

@@ -15,8 +15,8 @@
 //! - C1 One device read per lock holding. The lock is tried, never queued for.
 //! - C2 Who does not get it takes a value that was published after they arrived; so it is by
 //!   the holder they watched, or by a later one.
-//! - C3 Value and unlocking are one write (a compare-exchange, Release) of one 64-bit word;
-//!   readers use Acquire.
+//! - C3 Value and unlocking are one release store of one 64-bit word; readers use Acquire. Where
+//!   holders may be taken over from it is a compare-exchange.
 //! - C4 The word carries a publish sequence, so a counter that has stopped still lets waiters
 //!   go: they wait for the sequence to move, not for the value.
 //! - C5 A context that may have interrupted the holder, a signal handler say, calls
@@ -159,15 +159,20 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
 
     #[inline]
     fn read_combined(&self) -> u64 {
-        // Acquire: pairs with the Release in `renew`. Who sees a new value here sees its
-        // holder's lock below, so a word published before it is no candidate any more.
-        let near = if self.is_wide() { self.near.0.load(Ordering::Acquire) } else { 0 };
-        // Relaxed: nothing is taken from this word. Whoever takes a value or the lock later
-        // reads the word again, with Acquire.
-        let arrived = State(self.word.0.load(Ordering::Relaxed));
-        match self.try_once(arrived) {
-            Ok(value) => value,
-            Err(seen) => self.wait(near, arrived, seen),
+        loop {
+            // Acquire: pairs with the Release in `renew`. Who sees a new value here sees its
+            // holder's lock below, so a word published before it is no candidate any more.
+            let near = if self.is_wide() { self.near.0.load(Ordering::Acquire) } else { 0 };
+            // Relaxed: nothing is taken from this word. Whoever takes a value or the lock later
+            // reads the word again, with Acquire.
+            let arrived = State(self.word.0.load(Ordering::Relaxed));
+            let read = match self.try_once(arrived) {
+                Ok(value) => Some(value),
+                Err(seen) => self.wait(near, arrived, seen),
+            };
+            if let Some(value) = read {
+                return value;
+            }
         }
     }
 
@@ -208,8 +213,15 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     /// sees what was done before the device was read, and the value that is near.
     #[inline]
     fn publish(&self, held: State, value: u64) -> Result<u64, State> {
+        let published = held.published(value).0;
+        if self.patience == Patience::ENDLESS {
+            // The lock is still ours, and a store need not wait until the line is.
+            self.word.0.store(published, Ordering::Release);
+            return Ok(value);
+        }
+        // Acquire, on failure: pairs with the Release of whoever took over and published.
         let order = (Ordering::Release, Ordering::Acquire);
-        match self.word.0.compare_exchange(held.0, held.published(value).0, order.0, order.1) {
+        match self.word.0.compare_exchange(held.0, published, order.0, order.1) {
             Ok(_) => Ok(value),
             Err(now) => Err(State(now)),
         }
@@ -226,21 +238,14 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Until somebody has published, or the lock can be had.
+    /// Until somebody has published, or the lock can be had. `None` if what is near has changed
+    /// meanwhile: then the reader begins again.
     #[cold]
-    fn wait(&self, mut near: u64, mut arrived: State, mut seen: State) -> u64 {
+    fn wait(&self, near: u64, arrived: State, mut seen: State) -> Option<u64> {
         let mut round = 0;
         loop {
             if seen.sequence() != arrived.sequence() {
-                match self.full(near, seen) {
-                    Ok(value) => return value,
-                    Err(newer) => {
-                        near = newer;
-                        arrived = State(self.word.0.load(Ordering::Relaxed));
-                        seen = arrived;
-                        continue;
-                    }
-                }
+                return self.full(near, seen);
             }
             let tried = if !seen.is_locked() {
                 self.try_hold(seen, seen.locked())
@@ -254,27 +259,26 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
                 Err(State(self.word.0.load(Ordering::Acquire)))
             };
             match tried {
-                Ok(value) => return value,
+                Ok(value) => return Some(value),
                 Err(now) => seen = now,
             }
         }
     }
 
-    /// All bits of a published value, or what is near now if that has changed.
+    /// All bits of a published value; `None` if what was near on arrival is not any more.
     #[inline]
-    fn full(&self, near: u64, seen: State) -> Result<u64, u64> {
+    fn full(&self, near: u64, seen: State) -> Option<u64> {
         if !self.is_wide() {
-            return Ok(seen.value());
+            return Some(seen.value());
         }
-        // Acquire: pairs with the Release in `renew`, if the reader begins again with this.
-        let now = self.near.0.load(Ordering::Acquire);
-        if now != near {
-            return Err(now);
+        // Relaxed: `seen` was read with Acquire, and whoever published it has renewed this.
+        if self.near.0.load(Ordering::Relaxed) != near {
+            return None;
         }
         let unused = u64::BITS - VALUE_BITS;
         // Sign-extended: the published value lies before or after the one that is near.
         let distance = (seen.value().wrapping_sub(near) << unused).cast_signed() >> unused;
-        Ok(near.wrapping_add_signed(distance) & self.counter.width().mask())
+        Some(near.wrapping_add_signed(distance) & self.counter.width().mask())
     }
 
     #[inline]
@@ -366,7 +370,7 @@ struct UnlockOnPanic<'a, W: Word> {
 impl<W: Word> Drop for UnlockOnPanic<'_, W> {
     fn drop(&mut self) {
         let (held, free) = (self.held.0, self.held.0 & !State::LOCKED);
-        // It fails if somebody has taken over, and then the lock is theirs.
+        // Release: as in `publish`. It fails if somebody has taken over: the lock is theirs then.
         let _ = self.word.compare_exchange(held, free, Ordering::Release, Ordering::Relaxed);
     }
 }
@@ -433,7 +437,7 @@ mod tests {
                     assert_eq!(counter.read(), value);
                     let state = State(counter.word.0.load(Ordering::Relaxed));
                     let near = counter.near.0.load(Ordering::Relaxed);
-                    assert_eq!(counter.full(near, state), Ok(value), "{width:?}");
+                    assert_eq!(counter.full(near, state), Some(value), "{width:?}");
                     readings += 1;
                 }
             }
@@ -452,6 +456,20 @@ mod tests {
         assert_eq!(State(counter.word.0.load(Ordering::Relaxed)), before);
         told.shows.store(9, Ordering::Relaxed);
         assert_eq!((counter.read(), counter.read_directly()), (9, 9));
+    }
+
+    /// Goal: C1: of waiters that saw the same holder one takes over, since that is another
+    /// holding; what was published stays.
+    #[test]
+    fn a_takeover_is_another_holding() {
+        let held = State::new(5).published(6).locked();
+        let mut seen = held;
+        for _ in 0..3 {
+            seen = seen.taken_over();
+            assert_ne!(seen, held);
+            assert_eq!((seen.value(), seen.sequence()), (6, held.sequence()));
+            assert!(seen.is_locked() && !seen.published(7).is_locked());
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The combined counter where a holder may lose its CPU: waiters take over.
 
-use crate::world::{Device, explore, reader, relax, run_all, shared};
+use crate::world::{Device, Shared, explore, reader, relax, run_all, shared};
 use std::sync::Arc;
 use tickless_core::clock::combined::Patience;
 use tickless_core::clock::counter::{Counter, Width};
@@ -19,6 +19,18 @@ fn who_was_taken_over_from_takes_a_published_value() {
             reader(&counter, 1, fresh),
             reader(&counter, 1, fresh),
         ]);
+    });
+}
+
+/// Goal: C3: a holder that was taken over from sees what was done before the value that it takes.
+#[test]
+fn who_was_taken_over_from_sees_what_the_other_did() {
+    explore(3, || {
+        let counter = shared(Device::unordered(Width::bits(32), |n| n), IMPATIENT);
+        let sees = |counter: &Shared, _: u64, value: u64| {
+            assert!(counter.counter().is_done(value), "C3: reading {value}");
+        };
+        run_all((0..2).map(|_| reader(&counter, 1, sees)).collect());
     });
 }
 

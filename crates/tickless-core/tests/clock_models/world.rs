@@ -55,8 +55,16 @@ pub fn relax(round: u32) {
     thread::yield_now();
 }
 
-/// Explores a body with so many preemptions per schedule.
+/// The same for two threads, where whoever waits for ever is stuck, and loom says so.
+pub fn relax_for_ever(_round: u32) {
+    thread::yield_now();
+}
+
+/// Explores a body with so many preemptions per schedule, if the models are to be deep
+/// (`TICKLESS_MODELS=deep`), and with two at most if not.
 pub fn explore(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let is_deep = std::env::var("TICKLESS_MODELS").is_ok_and(|depth| depth == "deep");
+    let preemptions = if is_deep { preemptions } else { preemptions.min(2) };
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(preemptions));
     model.check(body);
@@ -145,6 +153,25 @@ pub type Shared = Arc<Combined<Watched, Device, Yield>>;
 
 pub fn shared(device: Device, patience: Patience) -> Shared {
     Arc::new(Combined::new(device, relax as Yield).with_patience(patience))
+}
+
+/// The same for two readers, of whom one may wait for the other as long as it takes.
+pub fn shared_by_two(device: Device) -> Shared {
+    Arc::new(Combined::new(device, relax_for_ever as Yield))
+}
+
+/// Does it happen under some schedule?
+#[derive(Clone, Default)]
+pub struct Sometimes(Arc<std::sync::atomic::AtomicBool>);
+
+impl Sometimes {
+    pub fn saw(&self, it_is_so: bool) {
+        self.0.fetch_or(it_is_so, Ordering::Relaxed);
+    }
+
+    pub fn happened(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// One thread that reads so many times, and checks each value by itself and against the last.

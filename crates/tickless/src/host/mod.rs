@@ -7,6 +7,7 @@
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
+//! | `entry` | a timer inside a future |
 //! | `expirer` | expiry threads, for timers whose expiry is deferred |
 //! | `fork` | telling the child of a fork from its parent |
 //! | `frame` | which callbacks the calling thread is in |
@@ -16,6 +17,7 @@
 //! | `orphans` | timers that were dropped while their callback ran |
 //! | `owned` | a timer with its callback in one allocation |
 //! | `parking` | sleeping until a word changes |
+//! | `process` | the timers of the process, for futures that name no others |
 //! | `waits` | who waits for whom, which tells a wait from a deadlock |
 
 pub(crate) mod arena;
@@ -23,6 +25,7 @@ pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;
 pub(crate) mod driver;
+pub(crate) mod entry;
 pub(crate) mod expirer;
 pub(crate) mod fork;
 pub(crate) mod frame;
@@ -32,6 +35,7 @@ mod membarrier;
 pub(crate) mod orphans;
 pub(crate) mod owned;
 mod parking;
+pub(crate) mod process;
 pub(crate) mod waits;
 
 use clock::HostClock;

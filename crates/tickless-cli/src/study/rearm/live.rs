@@ -72,8 +72,8 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
     let mut study = Study::new("rearm", request, measure::machine());
     study.notes.extend(measure::disturbance());
     let places = places();
-    let turns = request.effort.pick(3, 8, 8);
-    let trips = request.effort.pick(1_000, 20_000, 1_000_000);
+    let turns = request.effort.pick(2, 8, 8);
+    let trips = request.effort.pick(500, 20_000, 1_000_000);
     progress.begin("ping-pong", turns * WAYS.len() * places.len());
     let mut taken = interleave(WAYS.len() * places.len(), turns, |way| {
         let guard = WAYS[way % WAYS.len()].policy.map(|policy| Guard { policy, after: GUARD });

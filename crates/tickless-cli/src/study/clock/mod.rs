@@ -1,0 +1,21 @@
+//! Seed 1: one reader reads a slow shared counter, and the others take its value.
+//!
+//! | file | what |
+//! |---|---|
+//! | `device` | the slow counters: an emulated one, and what this machine has |
+//! | `readers` | threads that read one counter as fast as they can, and check every value |
+//! | `live` | the study on the machine at hand: direct against combined |
+
+mod device;
+mod live;
+mod readers;
+
+use super::Offer;
+
+/// The study as it is offered.
+pub const OFFER: Offer = Offer {
+    name: "clock",
+    about: "A slow shared counter: everybody reads it, or one reads for all (seed 1)",
+    live: Some(live::run),
+    sim: None,
+};

@@ -1,0 +1,21 @@
+//! Seed 3: the expiry thread is woken when something expired, not on every tick.
+//!
+//! | file | what |
+//! |---|---|
+//! | `scene` | one measurement: ticking drivers, a few timeouts, a probe, perhaps load |
+//! | `live` | the study on the machine at hand |
+//! | `report` | its tables, plots and answers |
+
+mod live;
+mod report;
+mod scene;
+
+use super::Offer;
+
+/// The study as it is offered.
+pub const OFFER: Offer = Offer {
+    name: "deferred",
+    about: "The expiry thread: wake it on every tick, or when something expired (seed 3)",
+    live: Some(live::run),
+    sim: None,
+};

@@ -1,0 +1,269 @@
+//! One measurement: ticking drivers, a few timeouts that expire, a probe beside them.
+//!
+//! Each base has a driver, which is the interrupt here, and an expiry thread, both on the base's
+//! CPU. A few timeouts expire now and then: mostly idle, as machines are. The probe is
+//! cyclictest: a thread that does nothing with our timers and wants to wake in time; every thread
+//! that is woken for nothing stands in its way.
+
+use crate::latency::{Plan, Sleeper, Tally, Until};
+use crate::measure::{MeasureError, Threads, cpus, joined, stay_on};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+use tickless::{CpuId, Deferral, Ns, Stats, Tick, Timeout, Timers};
+
+/// When the expiry thread is woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// On every tick.
+    Before,
+    /// On ticks that find something expired.
+    After,
+    /// Likewise, and there are no ticks: the driver sleeps until something is due.
+    Tickless,
+}
+
+impl Way {
+    /// As cells name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Way::Before => "before",
+            Way::After => "after",
+            Way::Tickless => "tickless",
+        }
+    }
+}
+
+/// What else runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Load {
+    /// Nothing of ours.
+    Idle,
+    /// A thread on each CPU that never waits.
+    Busy,
+}
+
+/// Where the probe runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Probe {
+    /// One thread, wherever the system likes.
+    Unpinned,
+    /// One on each CPU, as with cyclictest's `-S`.
+    Pinned,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scene {
+    /// When the expiry thread is woken.
+    pub way: Way,
+    /// Ticks each second.
+    pub hz: u32,
+    /// What else runs.
+    pub load: Load,
+    /// Where the probe runs.
+    pub probe: Probe,
+    /// How long after a tick of 1 ms the probe wakes; `None` for wherever it happens to.
+    pub phase: Option<Duration>,
+    /// How long.
+    pub duration: Duration,
+    /// Where the timeouts' distances come from.
+    pub seed: u64,
+}
+
+/// What came of a scene. Rates are for each base and second.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    /// How late the probe woke.
+    pub probe: Tally,
+    /// How late the timeouts fired, in the expiry thread.
+    pub timeouts: Tally,
+    /// Ticks of the driver.
+    pub ticks_per_s: f64,
+    /// Times the expiry thread was woken and looked.
+    pub wakes_per_s: f64,
+    /// Those that found nothing.
+    pub empty_wakes_per_s: f64,
+    /// Context switches of driver and expiry thread.
+    pub switches_per_s: f64,
+    /// CPU time of both, in percent of one CPU.
+    pub cpu_percent: f64,
+    /// Times more came due before the expiry thread was through.
+    pub merged: u64,
+    /// The most timeouts that one wake fired.
+    pub longest_batch: u64,
+}
+
+/// Timeouts on each base that expire every 40 to 60 ms: 40 expiries a second, mostly idle.
+const TIMEOUTS: u64 = 2;
+const SHORTEST_MS: u64 = 40;
+const SPREAD_MS: u64 = 20;
+const INTERVAL: Duration = Duration::from_millis(1);
+
+impl Scene {
+    /// Plays it.
+    pub fn play(&self) -> Result<Taken, MeasureError> {
+        let tick = self.tick();
+        let settings = Timers::builder().tick(tick).pin_drivers();
+        let timers = match self.way {
+            Way::Before => settings.deferral(Deferral::EveryTick),
+            Way::After => settings.deferral(Deferral::OnExpiry).ticking(),
+            Way::Tickless => settings.deferral(Deferral::OnExpiry),
+        }
+        .start()?;
+        let late = Arc::new(Mutex::new(Tally::default()));
+        let bases = timers.stats().bases.len();
+        let _timeouts: Vec<Timeout> = (0..bases as u64 * TIMEOUTS)
+            .map(|at| self.timeout(&timers, tick, at, Arc::clone(&late)))
+            .collect();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let stop = &stop;
+            let hogs: Vec<_> = match self.load {
+                Load::Idle => Vec::new(),
+                Load::Busy => {
+                    cpus().into_iter().map(|cpu| scope.spawn(move || hog(cpu, stop))).collect()
+                }
+            };
+            settle(2 * bases);
+            let taken = self.watch(&timers, &late);
+            stop.store(true, Ordering::Relaxed);
+            hogs.into_iter().try_for_each(|hog| joined(hog, "that loads a CPU"))?;
+            taken
+        })
+    }
+
+    /// What the probe and the counters see.
+    fn watch(&self, timers: &Timers, late: &Mutex<Tally>) -> Result<Taken, MeasureError> {
+        *late.lock().unwrap_or_else(PoisonError::into_inner) = Tally::default();
+        let (stats, used) = (timers.stats(), threads());
+        let slice = Sleeper::ClockNanosleep.measure(&self.plan())?;
+        let (used, after) = (threads().used_since(&used), timers.stats());
+        let timeouts = late.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let each = after.bases.len() as f64 * slice.usage.real_s;
+        let rate = |count: fn(&Stats) -> u64| (count(&after) - count(&stats)) as f64 / each;
+        Ok(Taken {
+            probe: slice.tally,
+            timeouts,
+            ticks_per_s: rate(|stats| stats.bases.iter().map(|base| base.ticks).sum()),
+            wakes_per_s: rate(|stats| stats.bases.iter().map(|base| base.deferred.wakes).sum()),
+            empty_wakes_per_s: rate(|stats| {
+                stats.bases.iter().map(|base| base.deferred.empty_wakes).sum()
+            }),
+            switches_per_s: used.switches as f64 / each,
+            cpu_percent: 100.0 * used.cpu_s / each,
+            merged: after.bases.iter().map(|base| base.deferred.merged).sum(),
+            longest_batch: longest_batch(&after),
+        })
+    }
+
+    fn plan(&self) -> Plan {
+        Plan {
+            interval: INTERVAL,
+            threads: match self.probe {
+                Probe::Unpinned => vec![None],
+                Probe::Pinned => cpus().into_iter().map(Some).collect(),
+            },
+            priority: None,
+            slack_ns: 1,
+            until: Until { loops: None, duration: Some(self.duration) },
+            phase: self.phase,
+            stop: Arc::default(),
+        }
+    }
+
+    fn tick(&self) -> Tick {
+        let length = Ns(1_000_000_000 / u64::from(self.hz.max(1)));
+        Tick::new(length).unwrap_or(Tick::MILLISECOND)
+    }
+
+    /// One that arms itself again for a tick some way ahead, on the tick, so that what it is late
+    /// by is not the tick's length.
+    fn timeout(&self, timers: &Timers, tick: Tick, at: u64, late: Arc<Mutex<Tally>>) -> Timeout {
+        let base = CpuId((at / TIMEOUTS) as u16);
+        let mut state = self.seed.wrapping_add(at);
+        let mut next = move |now: Ns| {
+            let after = Duration::from_millis(SHORTEST_MS + random(&mut state) % SPREAD_MS);
+            tick.start(tick.ceil(now + after))
+        };
+        let first = next(timers.now());
+        let timeout = timers
+            .timeout(move |fired| {
+                let now = fired.now();
+                late.lock().unwrap_or_else(PoisonError::into_inner).record(now, fired.deadline());
+                let deadline = next(now);
+                fired.restart_range(deadline, deadline);
+            })
+            .pinned(base);
+        // Refused only on a base that is not there.
+        let _ = timeout.start_at(first);
+        timeout
+    }
+}
+
+fn longest_batch(stats: &Stats) -> u64 {
+    stats.bases.iter().map(|base| base.deferred.longest_batch).max().unwrap_or(0)
+}
+
+/// Drivers and expiry threads.
+fn threads() -> Threads {
+    Threads::named(&["tickless/", "tickless-exp/"])
+}
+
+/// Waits until so many of our threads have started, and a little for them to go to sleep. A
+/// thread names itself, so until it has run it cannot be told whose it is.
+fn settle(expected: usize) {
+    const TRIES: usize = 100;
+    let mut tries = 0;
+    while threads().count() < expected && tries < TRIES {
+        thread::park_timeout(Duration::from_millis(5));
+        tries += 1;
+    }
+    thread::park_timeout(Duration::from_millis(20));
+}
+
+fn hog(cpu: usize, stop: &AtomicBool) -> Result<(), MeasureError> {
+    stay_on(cpu)?;
+    let mut work = 1u64;
+    while !stop.load(Ordering::Relaxed) {
+        (0..1_000).for_each(|_| work = black_box(work.wrapping_mul(3)));
+    }
+    Ok(())
+}
+
+/// The next number of a splitmix64 sequence (Steele, Lea and Flood, 2014).
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(way: Way) -> Taken {
+        let duration = Duration::from_millis(300);
+        let (load, probe) = (Load::Idle, Probe::Unpinned);
+        Scene { way, hz: 1_000, load, probe, phase: None, duration, seed: 1 }.play().unwrap()
+    }
+
+    /// Goal: what the study must show, as counts (D3): before, the expiry thread is woken by
+    /// ticks, mostly for nothing; after, only for something.
+    #[test]
+    fn the_thread_is_woken_when_something_expired() {
+        let (before, after, tickless) = (play(Way::Before), play(Way::After), play(Way::Tickless));
+        assert!(before.wakes_per_s > 4.0 * after.wakes_per_s, "{before:?}\n{after:?}");
+        assert!(before.empty_wakes_per_s > 0.5 * before.wakes_per_s, "{before:?}");
+        assert!(after.empty_wakes_per_s < 0.2 * after.wakes_per_s, "{after:?}");
+        assert!(after.wakes_per_s > 1.0 && after.ticks_per_s > 100.0, "{after:?}");
+        assert_eq!(tickless.ticks_per_s, 0.0, "{tickless:?}");
+        for taken in [before, after, tickless] {
+            assert!(taken.timeouts.lateness.len() > 3 && taken.timeouts.early == 0, "{taken:?}");
+            assert!(taken.probe.lateness.len() > 20 && taken.switches_per_s > 1.0, "{taken:?}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A future with a deadline.
+
+use super::CoarseSleep;
+use crate::host::entry::project;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tickless_core::time::Ns;
+
+/// A future's output, or [`Elapsed`]; from [`deadline`](super::deadline). 88 bytes more than the
+/// future.
+///
+/// The future is polled first: if it is ready, it has not elapsed.
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct Deadline<F> {
+    sleep: CoarseSleep,
+    future: F,
+}
+
+/// The deadline passed before the future was ready.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Elapsed {
+    /// The deadline that passed.
+    pub deadline: Ns,
+}
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the deadline passed before the work was done")
+    }
+}
+
+impl std::error::Error for Elapsed {}
+
+impl From<Elapsed> for std::io::Error {
+    fn from(elapsed: Elapsed) -> std::io::Error {
+        std::io::Error::new(std::io::ErrorKind::TimedOut, elapsed)
+    }
+}
+
+impl<F> Deadline<F> {
+    pub(super) fn new(sleep: CoarseSleep, future: F) -> Deadline<F> {
+        Deadline { sleep, future }
+    }
+
+    /// Pushes the deadline out, or moves it nearer: `after` the present.
+    pub fn reset(self: Pin<&mut Self>, after: Duration) {
+        project(self, |deadline| (&mut deadline.sleep, &mut deadline.future)).0.reset(after);
+    }
+}
+
+impl<F: Future> Future for Deadline<F> {
+    type Output = Result<F::Output, Elapsed>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let (sleep, future) = project(self, |deadline| (&mut deadline.sleep, &mut deadline.future));
+        if let Poll::Ready(output) = future.poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        let deadline = sleep.deadline();
+        sleep.poll(cx).map(|()| Err(Elapsed { deadline }))
+    }
+}
+
+impl<F> fmt::Debug for Deadline<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deadline").field("sleep", &self.sleep).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,92 @@
+//! Ticks at whole periods.
+
+use super::Sleep;
+use crate::Missed;
+use crate::host::entry::From;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tickless_core::time::Ns;
+
+/// Ticks every period, without drift; from [`interval`](super::interval). Allocates once.
+///
+/// The n-th tick is due n periods after the first, exactly, however late each of them is heard.
+pub struct Interval {
+    sleep: Pin<Box<Sleep>>,
+    period: Ns,
+    missed: Missed,
+}
+
+/// One tick of an [`Interval`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tick {
+    /// When it was due.
+    pub due: Ns,
+    /// How many ticks were missed since the last one; with [`Missed::Burst`], how many are still
+    /// to be made up for.
+    pub overruns: u64,
+}
+
+impl Interval {
+    pub(super) fn new(timers: From<'_>, first: Ns, period: Duration) -> Interval {
+        let period = Ns::from_duration(period).max(Ns(1));
+        let sleep = Sleep::new(timers, first, super::default_slack(period.to_duration()));
+        Interval { sleep: Box::pin(sleep), period, missed: Missed::Skip }
+    }
+
+    /// What becomes of ticks that nobody heard in time. [`Missed::Skip`] unless set: they are
+    /// counted and left out, and the next tick is due where it would have been anyway.
+    #[must_use]
+    pub fn missed(mut self, missed: Missed) -> Interval {
+        self.missed = missed;
+        self
+    }
+
+    /// Lets each tick be late by this much to share a wakeup with others.
+    #[must_use]
+    pub fn slack(self, slack: Duration) -> Interval {
+        self.sleep.set_slack(slack);
+        self
+    }
+
+    /// Moves the next tick, and with it all later ones.
+    pub fn reset_at(&mut self, next: Ns) {
+        self.sleep.as_mut().reset_at(next);
+    }
+
+    /// The period.
+    pub fn period(&self) -> Duration {
+        self.period.to_duration()
+    }
+
+    /// The next tick. Dropping what this returns loses nothing: the tick comes with the next
+    /// call.
+    pub fn tick(&mut self) -> impl Future<Output = Tick> {
+        std::future::poll_fn(|cx| self.poll_tick(cx))
+    }
+
+    /// The next tick, for who polls by hand.
+    pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Tick> {
+        ready!(self.sleep.as_mut().poll(cx));
+        let due = self.sleep.deadline();
+        let late = self.sleep.now().since(due);
+        let behind = late.0 / self.period.0;
+        let next = match self.missed {
+            Missed::Skip => due.after(Ns(self.period.0.saturating_mul(behind.saturating_add(1)))),
+            Missed::Burst => due.after(self.period),
+            Missed::Delay => due.after(late).after(self.period),
+        };
+        self.sleep.as_mut().reset_at(next);
+        Poll::Ready(Tick { due, overruns: behind })
+    }
+}
+
+impl fmt::Debug for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interval")
+            .field("period", &self.period)
+            .field("next", &self.sleep.deadline())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! Futures that complete at a point in time.
+
+use crate::host::entry::{Entry, From, project_one};
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tickless_core::link::{QueueLink, WheelLink};
+use tickless_core::time::Ns;
+
+/// Completes when its deadline has passed; from [`sleep`](super::sleep) and its like. 96 bytes.
+///
+/// Never early; late by its slack at most and what waking a thread takes. Arming and cancelling
+/// take the lock of one base and O(log n).
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct Sleep(Entry<QueueLink>);
+
+/// Completes when its deadline has passed, or up to an eighth of its distance later; from
+/// [`coarse_sleep`](super::coarse_sleep). 88 bytes.
+///
+/// What [`Deadline`](super::Deadline) uses. Pushing it out with [`reset`](CoarseSleep::reset) is
+/// what it is best at.
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct CoarseSleep(Entry<WheelLink>);
+
+macro_rules! sleep {
+    ($type:ident) => {
+        impl $type {
+            /// When it completes, at the earliest.
+            pub fn deadline(&self) -> Ns {
+                self.0.deadline()
+            }
+
+            /// Has it completed, as far as its timer is concerned? It may be so before a task
+            /// has been woken for it.
+            pub fn is_elapsed(&self) -> bool {
+                self.0.has_fired()
+            }
+
+            /// Gives it another deadline, whether it has completed or not. The task that polled
+            /// it last is woken for the new one; nothing is allocated.
+            pub fn reset_at(self: Pin<&mut Self>, deadline: Ns) {
+                project_one(self, |sleep| &mut sleep.0).reset(deadline);
+            }
+
+            /// Gives it another deadline, `after` the present.
+            pub fn reset(self: Pin<&mut Self>, after: Duration) {
+                let now = self.now();
+                self.reset_at(now + after);
+            }
+
+            /// The present, on the clock that its deadline is on.
+            pub fn now(&self) -> Ns {
+                self.0.shared().map_or_else(super::now, |shared| shared.now())
+            }
+        }
+
+        impl Future for $type {
+            type Output = ();
+
+            fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+                project_one(self, |sleep| &mut sleep.0).poll(cx)
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($type))
+                    .field("deadline", &self.deadline())
+                    .field("elapsed", &self.is_elapsed())
+                    .finish()
+            }
+        }
+    };
+}
+
+sleep!(Sleep);
+sleep!(CoarseSleep);
+
+impl Sleep {
+    pub(super) fn new(timers: From<'_>, deadline: Ns, slack: Ns) -> Sleep {
+        Sleep(Entry::new(timers, deadline, slack))
+    }
+
+    /// Lets it be late by this much, rounded down to 1.024 µs, to share a wakeup with others; at
+    /// most 73 minutes. Holds for every later deadline too.
+    pub fn with_slack(self, slack: Duration) -> Sleep {
+        self.set_slack(slack);
+        self
+    }
+
+    pub(super) fn set_slack(&self, slack: Duration) {
+        self.0.set_slack(Ns::from_duration(slack));
+    }
+}
+
+impl CoarseSleep {
+    pub(super) fn new(timers: From<'_>, deadline: Ns) -> CoarseSleep {
+        CoarseSleep(Entry::new(timers, deadline, Ns::ZERO))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the sizes that the documentation promises.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn sleeps_are_as_small_as_promised() {
+        assert_eq!((size_of::<Sleep>(), size_of::<CoarseSleep>()), (96, 88));
+        let over = size_of::<super::super::Deadline<std::future::Ready<u64>>>()
+            - size_of::<std::future::Ready<u64>>();
+        assert!(over <= 160, "{over} bytes over the future that it wraps");
+        fn is_send_and_sync<T: Send + Sync>() {}
+        is_send_and_sync::<Sleep>();
+        is_send_and_sync::<CoarseSleep>();
+    }
+}

@@ -1,0 +1,331 @@
+//! A timer inside a future: pinned, without an allocation of its own, firing into a waker.
+//!
+//! # Who touches the waker
+//!
+//! The task that owns the entry writes it, the driver whose timer fires takes it out, and the
+//! entry's state says whose turn it is:
+//!
+//! | task | driver |
+//! |---|---|
+//! | `REGISTERING` on, unless `FIRED` | `FIRED` on |
+//! | writes the waker | takes the waker, unless `REGISTERING` was on |
+//! | `REGISTERING` off; if `FIRED` came meanwhile, it is done | |
+//!
+//! # Waking
+//!
+//! A waker is somebody else's code: it may run the task at once, which may drop the very entry
+//! that fired. So the driver only takes the waker out while it is in the callback, and wakes when
+//! its batch is done, or when it has collected a few: outside of any base's lock, and when
+//! nobody waits for it. Dropping an entry whose callback runs waits for it to end, which is a
+//! matter of nanoseconds; inside that very callback, where it is collected wakers that are woken,
+//! there is nothing left to wait for.
+
+use super::Host;
+use super::frame;
+use super::owned::{Glue, Task};
+use crate::fired::Fired;
+use crate::timers::{Handle, Shared};
+use core::cell::{Cell, RefCell, UnsafeCell};
+use core::marker::PhantomPinned;
+use core::mem::ManuallyDrop;
+use core::pin::Pin;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU8, Ordering};
+use core::task::{Context, Poll, Waker};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tickless_core::base::{Family, Options, Started};
+use tickless_core::cancel::Cancel;
+use tickless_core::link::{Timer, TimerRef};
+use tickless_core::queue::Window;
+use tickless_core::time::Ns;
+
+/// The task writes the waker.
+const REGISTERING: u8 = 1;
+/// The timer has fired.
+const FIRED: u8 = 2;
+
+/// So many wakers a driver collects before it wakes them.
+const COLLECTED_MAX: usize = 64;
+
+/// A timer that wakes the task that polls it. 96 bytes for the ranged family.
+#[repr(C)]
+pub(crate) struct Entry<L: Family> {
+    timer: Timer<Host, L>,
+    waker: UnsafeCell<Option<Waker>>,
+    /// `None` if timers could not be started; then whoever polls it looks at the clock.
+    shared: ManuallyDrop<Option<Handle>>,
+    deadline: Cell<Ns>,
+    /// Units of 1.024 µs.
+    slack: Cell<u32>,
+    state: AtomicU8,
+    /// Has it been armed since the last time it was idle for certain?
+    armed: Cell<bool>,
+    /// Does it keep the timers running? Those of the process run for ever.
+    keeps: bool,
+    pinned: PhantomPinned,
+}
+
+// SAFETY: the task may move between threads, its entry with it as long as it is not pinned;
+// afterwards what is shared with drivers is the timer, which is made for that, the state, and
+// the waker, whose turns the state says.
+unsafe impl<L: Family> Send for Entry<L> {}
+// SAFETY: a shared entry can only be asked for its deadline, which only `&mut` ways change.
+unsafe impl<L: Family> Sync for Entry<L> {}
+
+impl<L: Family> Entry<L> {
+    /// An entry that is not armed: it will be when it is polled.
+    pub(crate) fn new(timers: From<'_>, deadline: Ns, slack: Ns) -> Entry<L> {
+        let (shared, keeps) = match timers {
+            From::Process(handle) => {
+                // SAFETY: a second owner of a handle that is never dropped, and is not dropped
+                // itself. (Counting it would be a third of what a sleep costs.)
+                (handle.map(|handle| unsafe { core::ptr::read(handle) }), false)
+            }
+            From::Timers(handle) => (Some(handle.clone()), true),
+        };
+        Entry {
+            timer: Timer::new(Self::GLUE),
+            waker: UnsafeCell::new(None),
+            shared: ManuallyDrop::new(shared),
+            deadline: Cell::new(deadline),
+            slack: Cell::new(slack_units(slack)),
+            state: AtomicU8::new(0),
+            armed: Cell::new(false),
+            keeps,
+            pinned: PhantomPinned,
+        }
+    }
+
+    /// When it is to fire, at the earliest.
+    pub(crate) fn deadline(&self) -> Ns {
+        self.deadline.get()
+    }
+
+    /// By how much it may be late, from the next time on that it is armed.
+    pub(crate) fn set_slack(&self, slack: Ns) {
+        self.slack.set(slack_units(slack));
+    }
+
+    /// Has it fired?
+    pub(crate) fn has_fired(&self) -> bool {
+        // Acquire: pairs with the Release in `call`.
+        self.state.load(Ordering::Acquire) & FIRED != 0
+    }
+
+    /// The timers it belongs to.
+    pub(crate) fn shared(&self) -> Option<&Shared> {
+        self.shared.as_deref()
+    }
+
+    /// Ready once the deadline has passed; arms the timer the first time.
+    pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let entry = self.into_ref();
+        let Some(shared) = entry.shared() else { return entry.poll_by_clock(cx) };
+        if entry.has_fired() {
+            return Poll::Ready(());
+        }
+        if entry.armed.get() {
+            return if entry.register(cx.waker()) { Poll::Pending } else { Poll::Ready(()) };
+        }
+        let now = shared.now();
+        if entry.deadline.get() <= now {
+            // Release: nobody else looks at it, but `has_fired` does not know that.
+            entry.state.store(FIRED, Ordering::Release);
+            return Poll::Ready(());
+        }
+        // SAFETY: the timer is not armed, so no driver looks at the waker.
+        unsafe { *entry.waker.get() = Some(cx.waker().clone()) };
+        entry.armed.set(true);
+        entry.start(shared, now);
+        Poll::Pending
+    }
+
+    /// Sets another deadline, whether it has fired or not. If it is armed it stays so, at the
+    /// price of pushing a timer out.
+    pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns) {
+        let entry = self.into_ref();
+        entry.deadline.set(deadline);
+        let Some(shared) = entry.shared() else { return };
+        if entry.armed.get()
+            && !entry.has_fired()
+            && entry.start(shared, shared.now()) == Some(Started::Pending)
+        {
+            return;
+        }
+        // It may have fired in between, and a driver be in its callback just now.
+        entry.disarm(shared);
+        // Relaxed: no driver knows the entry any more.
+        entry.state.store(0, Ordering::Relaxed);
+        entry.armed.set(false);
+    }
+
+    fn start(self: Pin<&Self>, shared: &Shared, now: Ns) -> Option<Started> {
+        if shared.is_left_behind() {
+            return None;
+        }
+        let deadline = self.deadline.get();
+        let slack = Ns(u64::from(self.slack.get()) << 10);
+        let window = Window::new(deadline, deadline.after(slack));
+        shared.bases.start(self.timer_ref(), window, now, Options::default()).ok()
+    }
+
+    /// Leaves the waker to be woken. False if the timer has fired by now.
+    fn register(self: Pin<&Self>, waker: &Waker) -> bool {
+        // Acquire: pairs with the Release of a driver that fired, whose taking of the waker is
+        // over or will not come.
+        let (on, fired) = (Ordering::Acquire, Ordering::Acquire);
+        if self.state.compare_exchange(0, REGISTERING, on, fired).is_err() {
+            return false;
+        }
+        // SAFETY: while this task is registering no driver touches the waker.
+        let slot = unsafe { &mut *self.waker.get() };
+        match slot {
+            Some(old) if old.will_wake(waker) => {}
+            _ => *slot = Some(waker.clone()),
+        }
+        // Release: the driver that takes the waker sees it.
+        self.state.fetch_and(!REGISTERING, Ordering::AcqRel) & FIRED == 0
+    }
+
+    /// Without timers: looks at the clock, and asks to be polled again.
+    #[cold]
+    fn poll_by_clock(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.deadline.get() <= super::clock::system_now() {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// From here on no driver knows the timer.
+    fn disarm(self: Pin<&Self>, shared: &Shared) {
+        if !self.armed.get() || shared.is_left_behind() {
+            return;
+        }
+        if shared.bases.cancel(self.timer_ref()) == Cancel::Running
+            && !frame::is_in_callback_of_timer(self.address())
+        {
+            // Its callback only moves the waker out.
+            shared.bases.cancel_sync(self.timer_ref());
+        }
+    }
+
+    fn address(self: Pin<&Self>) -> usize {
+        core::ptr::from_ref(self.get_ref()).addr()
+    }
+
+    fn timer_ref(self: Pin<&Self>) -> TimerRef<Host, L> {
+        // SAFETY: the entry is pinned, so it stays where it is until it is dropped, and that
+        // disarms it first; it is used with the bases of its own timers only.
+        unsafe { TimerRef::new(NonNull::from(self.get_ref()).cast()) }
+    }
+
+    const GLUE: Task = &Glue::embedded(Self::call);
+
+    /// # Safety
+    /// `node` is a live entry of this family.
+    unsafe fn call(node: NonNull<()>, _: &mut Fired<'_>) {
+        // SAFETY: as promised: who drops the entry waits for this to end.
+        let entry = unsafe { node.cast::<Self>().as_ref() };
+        // AcqRel: pairs with `register` and `has_fired`, both ways.
+        if entry.state.fetch_or(FIRED, Ordering::AcqRel) & REGISTERING != 0 {
+            // The task that registers sees that by itself.
+            return;
+        }
+        // SAFETY: once `FIRED` is on, with nobody registering, the waker is this driver's.
+        if let Some(waker) = unsafe { (*entry.waker.get()).take() } {
+            collect(waker);
+        }
+    }
+}
+
+impl<L: Family> Drop for Entry<L> {
+    fn drop(&mut self) {
+        // SAFETY: an entry that was armed was pinned, and what is pinned is dropped in place.
+        let entry = unsafe { Pin::new_unchecked(&*self) };
+        if let Some(shared) = entry.shared() {
+            entry.disarm(shared);
+        }
+        if self.keeps {
+            // SAFETY: it is not used after this.
+            unsafe { ManuallyDrop::drop(&mut self.shared) };
+        }
+    }
+}
+
+/// The timers that an entry is to belong to.
+pub(crate) enum From<'a> {
+    /// Those that run until the process ends; `None` if they could not be started.
+    Process(Option<&'static Handle>),
+    /// These, which it keeps running.
+    Timers(&'a Handle),
+}
+
+/// A pinned value's field that is pinned with it.
+pub(crate) fn project_one<T, A>(pinned: Pin<&mut T>, field: fn(&mut T) -> &mut A) -> Pin<&mut A> {
+    // SAFETY: a field is where its value is; our types move no field that they hand out so, and
+    // drop them in place.
+    unsafe { pinned.map_unchecked_mut(field) }
+}
+
+/// Two fields of a pinned value that are pinned with it.
+pub(crate) fn project<T, A, B>(
+    pinned: Pin<&mut T>,
+    fields: fn(&mut T) -> (&mut A, &mut B),
+) -> (Pin<&mut A>, Pin<&mut B>) {
+    // SAFETY: as in `project_one`.
+    unsafe {
+        let (a, b) = fields(pinned.get_unchecked_mut());
+        (Pin::new_unchecked(a), Pin::new_unchecked(b))
+    }
+}
+
+fn slack_units(slack: Ns) -> u32 {
+    u32::try_from(slack.0 >> 10).unwrap_or(u32::MAX)
+}
+
+thread_local! {
+    static COLLECTED: RefCell<Vec<Waker>> = const { RefCell::new(Vec::new()) };
+    /// Wakers that panicked and have not been reported.
+    static PANICKED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Keeps a waker until [`wake_collected`].
+fn collect(waker: Waker) {
+    let is_full = COLLECTED.with_borrow_mut(|collected| {
+        collected.push(waker);
+        collected.len() >= COLLECTED_MAX
+    });
+    if is_full {
+        wake_all();
+    }
+}
+
+/// Wakes what this thread has collected. Returns how many wakers panicked since the last time.
+pub(crate) fn wake_collected() -> u64 {
+    wake_all();
+    PANICKED.take()
+}
+
+fn wake_all() {
+    // In rounds: a waker may run a task that advances virtual time and collects more.
+    loop {
+        let mut collected = COLLECTED.take();
+        if collected.is_empty() {
+            return;
+        }
+        for waker in collected.drain(..) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                PANICKED.set(PANICKED.get() + 1);
+                // Dropping it might panic again.
+                std::mem::forget(payload);
+            }
+        }
+        // The next round needs no allocation, unless there is one already.
+        COLLECTED.with_borrow_mut(|next| {
+            if next.is_empty() {
+                *next = collected;
+            }
+        });
+    }
+}

@@ -1,0 +1,326 @@
+//! Sleeps, intervals and deadlines, on every runtime and in every corner.
+
+mod support;
+
+use std::future::{pending, poll_fn, ready};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+use support::{Rng, seed, wait_until};
+use tickless::future::{
+    self, CoarseSleep, Elapsed, Sleep, coarse_sleep, deadline, interval, sleep,
+};
+use tickless::{Missed, Ns, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Woken(AtomicU64);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Woken {
+    fn count(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+fn woken() -> (Arc<Woken>, Waker) {
+    let woken = Arc::new(Woken::default());
+    (Arc::clone(&woken), Waker::from(woken))
+}
+
+fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
+}
+
+/// What every runtime is to run: two hundred tasks' worth of sleeps, an interval, deadlines.
+async fn work() {
+    let begun = Instant::now();
+    sleep(3 * MS).await;
+    assert!(begun.elapsed() >= 3 * MS, "early");
+    coarse_sleep(MS).await;
+    future::sleep_until(future::now() + MS).await;
+    let mut ticks = interval(MS);
+    let first = ticks.tick().await;
+    let second = ticks.tick().await;
+    assert_eq!((second.due - first.due).as_nanos() as u64 % 1_000_000, 0);
+    assert_eq!(deadline(HOUR, ready(5)).await, Ok(5));
+    assert!(deadline(2 * MS, pending::<()>()).await.is_err());
+    assert_eq!(deadline(HOUR, sleep(MS)).await, Ok(()));
+}
+
+/// Goal: they work unchanged without any runtime, on both of tokio's, and on smol.
+#[test]
+fn they_run_anywhere() {
+    pollster::block_on(work());
+    smol::block_on(async {
+        let tasks: Vec<_> = (0..50).map(|_| smol::spawn(work())).collect();
+        for task in tasks {
+            task.await;
+        }
+    });
+    let current = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let many = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    for runtime in [&current, &many] {
+        runtime.block_on(async {
+            let tasks: Vec<_> = (0..50).map(|_| tokio::spawn(work())).collect();
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+    }
+}
+
+/// Goal: a future that was polled by one runtime wakes the task of another that polled it later.
+#[test]
+fn they_may_move_between_runtimes() {
+    let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut moved = Box::pin(sleep(20 * MS));
+    let begun = Instant::now();
+    tokio.block_on(poll_fn(|cx| {
+        assert!(moved.as_mut().poll(cx).is_pending());
+        Poll::Ready(())
+    }));
+    drop(tokio);
+    smol::block_on(moved.as_mut());
+    assert!(begun.elapsed() >= 20 * MS);
+}
+
+/// Goal: under virtual time a sleep is ready exactly from its deadline on, never before, and its
+/// task is woken once.
+#[test]
+fn ready_at_the_deadline_and_not_before() {
+    let time = VirtualTime::new();
+    let (count, waker) = woken();
+    let mut sleep = pin!(time.timers().sleep(10 * MS).with_slack(Duration::ZERO));
+    assert!(poll(sleep.as_mut(), &waker).is_pending());
+    time.advance(10 * MS - Duration::from_nanos(1));
+    assert_eq!((count.count(), sleep.is_elapsed()), (0, false));
+    time.advance(Duration::from_nanos(1));
+    assert_eq!((count.count(), sleep.is_elapsed()), (1, true));
+    assert!(poll(sleep.as_mut(), &waker).is_ready());
+    assert!(poll(sleep.as_mut(), &waker).is_ready(), "and stays so");
+    assert_eq!(time.timers().stats().total().armed, 1);
+}
+
+/// Goal: a deadline counts from when the future is made; a future that is not polled is not
+/// armed; one that is polled too late is ready at once.
+#[test]
+fn nothing_is_armed_before_it_is_polled() {
+    let time = VirtualTime::new();
+    let (count, waker) = woken();
+    let mut late = pin!(time.timers().sleep(10 * MS));
+    drop(time.timers().sleep(MS));
+    assert_eq!(time.timers().stats().total().armed, 0);
+    time.advance(20 * MS);
+    assert!(poll(late.as_mut(), &waker).is_ready());
+    assert_eq!((time.timers().stats().total().armed, count.count()), (0, 0));
+}
+
+/// Goal: dropping cancels; nothing is left pending, and nobody is woken.
+#[test]
+fn dropping_cancels() {
+    let time = VirtualTime::new();
+    let (count, waker) = woken();
+    {
+        let mut precise = pin!(time.timers().sleep(10 * MS));
+        let mut coarse = pin!(time.timers().coarse_sleep(10 * MS));
+        assert!(poll(precise.as_mut(), &waker).is_pending());
+        assert!(poll(coarse.as_mut(), &waker).is_pending());
+        assert_eq!(time.timers().stats().pending(), 2);
+    }
+    assert_eq!(time.timers().stats().pending(), 0);
+    time.advance(HOUR);
+    assert_eq!(count.count(), 0);
+}
+
+/// Goal: the last waker is the one that is woken.
+#[test]
+fn the_last_waker_counts() {
+    let time = VirtualTime::new();
+    let ((first, one), (second, other)) = (woken(), woken());
+    let mut sleep = pin!(time.timers().sleep(10 * MS));
+    assert!(poll(sleep.as_mut(), &one).is_pending());
+    assert!(poll(sleep.as_mut(), &other).is_pending());
+    time.advance(11 * MS);
+    assert_eq!((first.count(), second.count()), (0, 1));
+}
+
+/// Goal: resetting pushes a pending sleep out, brings it nearer, and revives one that completed;
+/// it arms once.
+#[test]
+fn a_reset_is_a_new_deadline() {
+    fn check<S: Future<Output = ()>>(
+        time: &VirtualTime,
+        mut sleep: Pin<&mut S>,
+        reset: fn(Pin<&mut S>, Duration),
+    ) {
+        let (count, waker) = woken();
+        assert!(poll(sleep.as_mut(), &waker).is_pending());
+        for _ in 0..5 {
+            time.advance(5 * MS);
+            reset(sleep.as_mut(), 10 * MS);
+        }
+        assert_eq!(count.count(), 0, "pushed out each time");
+        time.advance(13 * MS);
+        assert_eq!(count.count(), 1);
+        assert!(poll(sleep.as_mut(), &waker).is_ready());
+        reset(sleep.as_mut(), HOUR);
+        assert!(poll(sleep.as_mut(), &waker).is_pending());
+        reset(sleep.as_mut(), MS);
+        time.advance(3 * MS);
+        assert_eq!(count.count(), 2, "nearer");
+        assert!(poll(sleep.as_mut(), &waker).is_ready());
+    }
+    let time = VirtualTime::new();
+    check::<Sleep>(&time, pin!(time.timers().sleep(10 * MS)), Sleep::reset);
+    check::<CoarseSleep>(&time, pin!(time.timers().coarse_sleep(10 * MS)), CoarseSleep::reset);
+    assert_eq!(time.timers().stats().total().armed, 4);
+}
+
+/// Goal: ticks are due at whole periods, overruns are told, and what is missed becomes what was
+/// asked for.
+#[test]
+fn intervals_keep_their_periods() {
+    let (_, waker) = woken();
+    let cx = &mut Context::from_waker(&waker);
+    for (missed, expected) in [
+        (Missed::Skip, [(10, 0), (20, 0), (30, 2), (60, 0)]),
+        (Missed::Burst, [(10, 0), (20, 0), (30, 2), (40, 2)]),
+        (Missed::Delay, [(10, 0), (20, 0), (30, 2), (65, 0)]),
+    ] {
+        let time = VirtualTime::with(Timers::builder().bases(1), Ns::ZERO);
+        let mut ticks = time.timers().interval(10 * MS).missed(missed);
+        let mut seen = Vec::new();
+        for step in [10, 20, 55, 65] {
+            assert!(step == 65 || ticks.poll_tick(cx).is_pending());
+            time.advance_to(Ns::from_ms(step));
+            match ticks.poll_tick(cx) {
+                Poll::Ready(tick) => seen.push((tick.due.0 / 1_000_000, tick.overruns)),
+                Poll::Pending => panic!("{missed:?}: no tick at {step}"),
+            }
+        }
+        assert_eq!(seen, expected, "{missed:?}");
+    }
+}
+
+/// Goal: a deadline leaves the future its say first, and tells what passed otherwise.
+#[test]
+fn deadlines_are_fair() {
+    let time = VirtualTime::new();
+    let (_, waker) = woken();
+    let by = time.now() + MS;
+    let mut both = pin!(time.timers().deadline(MS, time.timers().sleep(MS)));
+    assert!(poll(both.as_mut(), &waker).is_pending());
+    time.advance(5 * MS);
+    assert_eq!(poll(both.as_mut(), &waker), Poll::Ready(Ok(())), "both are ready");
+    let mut never = pin!(time.timers().deadline(MS, pending::<()>()));
+    assert!(poll(never.as_mut(), &waker).is_pending());
+    time.advance(5 * MS);
+    let deadline = by + 5 * MS;
+    assert_eq!(poll(never.as_mut(), &waker), Poll::Ready(Err(Elapsed { deadline })));
+    assert_eq!(std::io::Error::from(Elapsed { deadline }).kind(), std::io::ErrorKind::TimedOut);
+}
+
+/// Goal: a waker that runs its task at once, and with it drops the future that fires, or its
+/// siblings, or advances the time, is no problem; nor is one that panics.
+#[test]
+fn wakers_may_do_anything() {
+    struct Reckless(std::sync::Mutex<Vec<Pin<Box<Sleep>>>>);
+    impl Wake for Reckless {
+        fn wake(self: Arc<Self>) {
+            self.0.lock().unwrap().clear();
+            panic!("on purpose");
+        }
+    }
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    for count in [1, 3, 500] {
+        let time = VirtualTime::new();
+        let reckless = Arc::new(Reckless(std::sync::Mutex::default()));
+        let waker = Waker::from(Arc::clone(&reckless));
+        for _ in 0..count {
+            let mut sleep = Box::pin(time.timers().sleep(MS));
+            assert!(poll(sleep.as_mut(), &waker).is_pending());
+            reckless.0.lock().unwrap().push(sleep);
+        }
+        time.advance(2 * MS);
+        let stats = time.timers().stats();
+        assert_eq!(stats.pending(), 0);
+        assert!(stats.panics >= 1, "{stats:?}");
+        assert!(stats.total().fired >= 1);
+    }
+    std::panic::set_hook(hook);
+}
+
+/// Goal: a future that is forgotten fires once, harmlessly.
+#[test]
+fn forgotten_futures_are_harmless() {
+    let time = VirtualTime::new();
+    let (count, waker) = woken();
+    let mut sleep = Box::pin(time.timers().sleep(MS));
+    assert!(poll(sleep.as_mut(), &waker).is_pending());
+    std::mem::forget(sleep);
+    time.advance(2 * MS);
+    assert_eq!(count.count(), 1);
+}
+
+/// Goal: timers live as long as their futures do; a future that outlives every handle completes.
+#[test]
+fn futures_keep_their_timers() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let sleep = timers.sleep(5 * MS);
+    drop(timers);
+    pollster::block_on(sleep);
+}
+
+/// Goal: many tasks at once, on many threads, with resets and drops by chance: never early, each
+/// completes, and nothing is left.
+#[test]
+fn many_tasks_at_once() {
+    let seed = seed("future", "many_tasks_at_once");
+    let timers = Timers::builder().bases(2).start().unwrap();
+    let done = AtomicU64::new(0);
+    std::thread::scope(|s| {
+        for thread in 0..4 {
+            let (timers, done) = (&timers, &done);
+            s.spawn(move || {
+                let mut rng = Rng::new(seed ^ thread);
+                for _ in 0..support::rounds(3_000) {
+                    let after = Duration::from_nanos(rng.below(300_000));
+                    let begun = timers.now();
+                    let mut sleep = pin!(timers.sleep(after).with_slack(Duration::ZERO));
+                    let (count, waker) = woken();
+                    match rng.below(4) {
+                        0 => {
+                            let _ = poll(sleep.as_mut(), &waker);
+                            continue;
+                        }
+                        1 => {
+                            let _ = poll(sleep.as_mut(), &waker);
+                            sleep.as_mut().reset(after);
+                        }
+                        _ => {}
+                    }
+                    pollster::block_on(sleep.as_mut());
+                    assert!(timers.now() >= begun + after, "early");
+                    assert!(count.count() <= 1);
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert!(done.load(Ordering::Relaxed) > 0);
+    wait_until("nothing is pending", || timers.stats().pending() == 0);
+    let total = timers.stats().total();
+    assert_eq!(total.armed, total.fired + total.cancelled);
+}
