@@ -259,6 +259,16 @@ fn limits_clamp() {
     play(Policy::Lazy, absurd, &[(0, Start(50), Arm(10)), (10, Enter, Keep)]);
 }
 
+/// Goal: a device that cannot be armed for long can still be stopped: never is beyond its reach and
+/// is not clamped to it (R11).
+#[test]
+fn stopping_is_not_clamped() {
+    let limits = Limits { max_delta: Ns::from_us(1_000), ..MIN_100_US };
+    let table = [(0, Start(500), Arm(500)), (1, Remove(500, None), Stop)];
+    play(Policy::Eager, limits, &table);
+    play(Policy::RestartAware, limits, &table);
+}
+
 /// Goal: the ends of the range (R11, W5).
 #[test]
 fn the_ends_of_the_range() {

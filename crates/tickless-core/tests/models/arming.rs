@@ -140,13 +140,22 @@ fn a_restart_gives_way_to_a_start<C: Checker, L: Family + 'static>() {
     stage.drain();
 }
 
-/// Goal: two handlers of one base fire what is due once, and leave the device as it should be.
+/// Goal: two handlers of one base fire what is due once, one callback after the other, and leave
+/// the device as it should be.
 fn one_handler_at_a_time<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);
     stage.arm(1, NOW);
-    let other = stage.on(CPU1, |stage| _ = stage.expire(CPU0));
-    stage.expire(CPU0);
+    let handle = |stage: &Stage<C, L>| {
+        stage.expire_with(CPU0, |_| {
+            // For both of them: they share the base.
+            stage.enter(0);
+            stage.leave(0);
+            Verdict::Done
+        });
+    };
+    let other = stage.on(CPU1, handle);
+    handle(&stage);
     C::join(other);
     assert_eq!(stage.fired(), 2);
     stage.settle();

@@ -7,11 +7,13 @@ use tickless_core::base::{Family, Started};
 use tickless_core::cancel::{Cancel, NotSingleShot};
 use tickless_core::expiry::Verdict;
 use tickless_core::queue::Window;
+use tickless_core::time::Ns;
 
 models! {
     cancel_against_fire,
     shutdown_sync_against_fire,
     watching_against_fire,
+    watching_its_parts_against_fire,
     waiting_for_one_of_two,
     cancel_against_restart,
     cancel_against_start_inside,
@@ -28,6 +30,7 @@ models! {
     shallow
     cancel_against_cancel_against_fire,
     two_wait_for_one,
+    watching_against_cancel_against_fire,
 }
 
 /// Goal: an arming is cancelled or fires, and whoever finds the timer idle sees what its callback
@@ -180,7 +183,8 @@ fn cancel_sync_against_fire<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a callback that always restarts its timer keeps nobody waiting (X3), and is not restarted
-/// once the cancel is over; the next arming is not refused.
+/// once the cancel is over; the next arming is not refused,
+/// nor is what it restarts.
 fn cancel_sync_against_restarts<C: Checker, L: Family + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
@@ -193,7 +197,8 @@ fn cancel_sync_against_restarts<C: Checker, L: Family + 'static>() {
     C::join(handler);
     assert_eq!(stage.pending(), 1);
     stage.settle();
-    stage.drain();
+    stage.fire_when_due(CPU0, Verdict::Restart(Window::new(Ns::NEVER, Ns::NEVER)));
+    assert_eq!(stage.pending(), 1, "a restart is refused though nobody waits");
 }
 
 /// Goal: the same for a timer that its callback starts by itself.
@@ -275,4 +280,38 @@ fn try_cancel_against_restart<C: Checker, L: Family + 'static>() {
     );
     stage.settle();
     stage.drain();
+}
+
+/// Goal: the same for who asks first whether the timer is pending and then whether it runs.
+fn watching_its_parts_against_fire<C: Checker, L: Family + 'static>() {
+    let stage = Stage::<C, L>::new(1);
+    stage.arm(0, NOW);
+    let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
+    while stage.is_pending(0) {
+        C::yield_now();
+    }
+    while stage.is_running(0) {
+        C::yield_now();
+    }
+    assert_eq!(stage.seen(0), WRITTEN, "X1: what the callback wrote");
+    C::join(handler);
+    stage.settle();
+}
+
+/// Goal: who looks is not misled by what a canceller says of a callback that still runs.
+fn watching_against_cancel_against_fire<C: Checker, L: Family + 'static>() {
+    let stage = Stage::<C, L>::new(1);
+    stage.arm(0, NOW);
+    let parts = [
+        stage.on(CPU0, |stage| _ = stage.expire(CPU0)),
+        stage.on(CPU1, |stage| _ = stage.cancel(0)),
+    ];
+    while stage.is_active(0) {
+        C::yield_now();
+    }
+    let seen = stage.seen(0);
+    parts.into_iter().for_each(C::join);
+    let expected = if stage.fired() == 1 { WRITTEN } else { 0 };
+    assert_eq!(seen, expected, "X1: what the callback wrote");
+    stage.settle();
 }

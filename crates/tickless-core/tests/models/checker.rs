@@ -2,8 +2,8 @@
 //!
 //! | checker | what it does | what it is for |
 //! |---|---|---|
-//! | loom | every schedule up to so many preemptions, and every value that a load may return | orderings |
-//! | shuttle | random schedules of sequentially consistent threads | depth: more threads, longer bodies |
+//! | loom | every schedule up to so many preemptions, every value a load may return | orderings |
+//! | shuttle | random schedules of sequentially consistent threads | depth |
 //!
 //! A body is plain code that is run again for every schedule. It may share nothing with another
 //! run but what it writes and never reads, such as counts for the end of the test; else the

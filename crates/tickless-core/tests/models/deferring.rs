@@ -16,6 +16,7 @@ models! {
     collect_and_fire_against_cancel_sync,
     a_tick_against_an_arming,
     a_restart_against_collect,
+    one_thread_at_a_time,
 }
 
 models! {
@@ -44,6 +45,10 @@ fn collect_against_fire<C: Checker, L: Family + 'static>() {
     stage.settle();
     stage.drain();
     assert_eq!(stage.fired(), 2);
+    // And what expires from now on has the thread called again.
+    stage.arm_on(CPU0, 0, NOW);
+    assert_eq!(stage.collect(CPU0), Call::Thread);
+    assert_eq!(stage.fire(CPU0, Runner::Thread), 1);
 }
 
 /// Goal: a collected timer fires or is cancelled (D2, X10), and who waited sees the callback's end
@@ -130,4 +135,24 @@ fn relief_does_not_overlap<C: Checker, L: Family + 'static>() {
     stage.settle();
     stage.drain();
     assert_eq!(stage.fired(), 2);
+}
+
+/// Goal: two calls for one thread fire what is due once, one callback after the other.
+fn one_thread_at_a_time<C: Checker, L: Family + 'static>() {
+    let stage = Stage::<C, L>::deferring(2);
+    stage.arm(0, NOW);
+    stage.arm(1, NOW);
+    let fire = |stage: &Stage<C, L>| {
+        stage.fire_with(CPU0, Runner::Thread, |_| {
+            // For both of them: they share the thread.
+            stage.enter(0);
+            stage.leave(0);
+            Verdict::Done
+        });
+    };
+    let other = stage.on(CPU1, fire);
+    fire(&stage);
+    C::join(other);
+    assert_eq!(stage.fired(), 2);
+    stage.settle();
 }

@@ -16,10 +16,13 @@ models! {
     offline_against_cancel_sync,
     offline_against_fire,
     offline_against_restart,
+    offline_against_restart_in_a_thread,
     offline_against_start,
     offline_against_first_start,
     offline_against_collect_and_fire,
     offline_against_offline,
+    offline_does_not_make_a_timer_overlap_itself,
+    moving_to_a_base_that_goes_away,
     offline_is_seen_as_active,
 }
 
@@ -87,6 +90,18 @@ fn offline_against_restart<C: Checker, L: Family + 'static>() {
         NOW => Verdict::Restart(later),
         _ => Verdict::Done,
     });
+    C::join(away);
+    assert_eq!(stage.pending(), 1);
+    nothing_is_left(&stage);
+}
+
+/// Goal: the same for one that an expiry thread fires.
+fn offline_against_restart_in_a_thread<C: Checker, L: Family + 'static>() {
+    let stage = Stage::<C, L>::deferring(1);
+    stage.arm(0, NOW);
+    let away = stage.on(CPU1, go_away);
+    let later = Window::new(LATER, LATER);
+    stage.fire_with(CPU0, Runner::Thread, |_| Verdict::Restart(later));
     C::join(away);
     assert_eq!(stage.pending(), 1);
     nothing_is_left(&stage);
@@ -185,4 +200,39 @@ fn offline_and_online_against_start<C: Checker, L: Family + 'static>() {
     assert_eq!(stage.pending(), 2);
     stage.settle();
     stage.drain();
+}
+
+/// Goal: a timer whose callback runs stays until that is over, even if it is due again (X2).
+fn offline_does_not_make_a_timer_overlap_itself<C: Checker, L: Family + 'static>() {
+    let stage = Stage::<C, L>::new(1);
+    stage.arm(0, NOW);
+    let run = |stage: &Stage<C, L>, cpu| {
+        stage.expire_with(cpu, |firing| {
+            stage.enter(firing.task);
+            if stage.fired() == 1 {
+                stage.arm_on(CPU0, firing.task, NOW);
+            }
+            stage.leave(firing.task);
+            Verdict::Done
+        });
+    };
+    let away = stage.on(CPU1, move |stage| {
+        go_away(stage);
+        run(stage, CPU1);
+    });
+    run(&stage, CPU0);
+    C::join(away);
+    nothing_is_left(&stage);
+    assert_eq!(stage.fired(), 2);
+}
+
+/// Goal: a timer that is on its way to a base that goes away ends up on another.
+fn moving_to_a_base_that_goes_away<C: Checker, L: Family + 'static>() {
+    let stage = Stage::<C, L>::new(1);
+    stage.arm_on(CPU1, 0, LATER);
+    let away = stage.on(CPU1, go_away);
+    stage.arm(0, LATER);
+    C::join(away);
+    assert_eq!(stage.pending_on(CPU1), 1);
+    nothing_is_left(&stage);
 }

@@ -120,6 +120,10 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
         self.bases.is_active(self.places[timer].timer())
     }
 
+    pub fn is_pending(&self, timer: usize) -> bool {
+        self.bases.is_pending(self.places[timer].timer())
+    }
+
     pub fn is_running(&self, timer: usize) -> bool {
         self.bases.is_running(self.places[timer].timer())
     }
@@ -223,6 +227,13 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
     pub fn pending_on(&self, cpu: CpuId) -> usize {
         let view = self.bases.view(cpu).expect("a base");
         view.coarse + view.ranged
+    }
+
+    /// The threads have ended, the timers of a base come due, and all their callbacks want this.
+    pub fn fire_when_due(&self, cpu: CpuId, verdict: Verdict) {
+        self.bases.platform().set_time(END);
+        self.expire_with(cpu, |_| verdict);
+        self.settle();
     }
 
     /// Everything that is pending when the threads have ended fires when its device comes, wherever

@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# Breaks the code on purpose, one place at a time, and checks that the test named for it notices:
+# a test that cannot fail is worth nothing. The lists are ci/mutations/*.list.
+# Usage: ci/mutations.sh [WORD]...   Only mutations whose list or title contains one of the words.
+#        ci/mutations.sh --check     Runs nothing: are all the places still there, and is the page
+#                                    docs/mutations.md up to date? (In the gate.)
+#        ci/mutations.sh --page      Brings the page up to date.
+#
+# An entry is a title, a file, lines of it (`-` goes, `+` comes instead, ` ` stays; where they stand
+# must be unique, indentation aside), and the test that must fail:
+#     # title
+#     @ crates/tickless-core/src/running.rs
+#     - self.timer(runner).store(0, Ordering::Release);
+#     + self.timer(runner).store(0, Ordering::Relaxed);
+#     ? tickless-core models_loom cancelling::watching_against_fire
+# `?` takes a package, a test binary or `lib`, a part of the test's name, and perhaps `deep`, for a
+# model that has to be explored as ci/models.sh does. `=` instead of `?` says why nobody could
+# notice: such an entry is shown and not run.
+. "$(dirname "$0")/lib.sh"
+
+# Prints docs/mutations.md with the tables of the lists in it.
+page() {
+  sed '/<!-- lists: begin -->/q' docs/mutations.md
+  for list in ci/mutations/*.list; do
+    awk '
+      /^# / { title = substr($0, 3) }
+      /^[?] / { caught[++n] = "| " title " | `" $3 " " $4 "` |" }
+      /^= / { equal[++m] = "| " title " | " substr($0, 3) " |" }
+      END {
+        name = FILENAME
+        sub(/.*\//, "", name)
+        printf "\n## %s: %d caught, %d that nobody could notice\n", name, n, m
+        print "\n| mutation | caught by |\n|---|---|"
+        for (i = 1; i <= n; i++) print caught[i]
+        if (m == 0) exit
+        print "\n| mutation | why it changes nothing |\n|---|---|"
+        for (i = 1; i <= m; i++) print equal[i]
+      }' "$list"
+  done
+  echo
+  sed -n '/<!-- lists: end -->/,$p' docs/mutations.md
+}
+
+is_check=''
+case ${1:-} in
+  --page)
+    text=$(page) && printf '%s\n' "$text" >docs/mutations.md
+    exit
+    ;;
+  --check)
+    if ! page | diff docs/mutations.md -; then
+      echo "docs/mutations.md is not up to date; run ci/mutations.sh --page" >&2
+      exit 1
+    fi
+    is_check=yes
+    shift
+    ;;
+esac
+
+root=$PWD
+tree=$root/target/mutations/tree
+export CARGO_TARGET_DIR=$root/target/mutations/target
+log=$root/target/mutations/log
+if [ ! "$is_check" ]; then
+  rm -rf "$tree"
+  mkdir -p "$tree"
+  git ls-files -z | xargs -0 tar c | tar x -C "$tree"
+  cd "$tree"
+fi
+
+# Prints the file $1 with the lines of entry $2 changed; fails unless they stand there just once.
+mutate() {
+  awk '
+    function trim(text) { sub(/^[ \t]+/, "", text); sub(/[ \t]+$/, "", text); return text }
+    NR == FNR && /^[-+ ]/ {
+      kind = substr($0, 1, 1); text = trim(substr($0, 2))
+      if (kind != "+") old[++olds] = text
+      if (kind != "-") new[++news] = text
+      next
+    }
+    NR == FNR { next }
+    { line[++lines] = $0 }
+    END {
+      for (at = 1; at + olds - 1 <= lines; at++) {
+        for (i = 1; i <= olds && trim(line[at + i - 1]) == old[i]; i++);
+        if (i > olds) { found++; first = at }
+      }
+      if (found != 1) exit 1
+      for (at = 1; at < first; at++) print line[at]
+      for (i = 1; i <= news; i++) print new[i]
+      for (at = first + olds; at <= lines; at++) print line[at]
+    }' "$2" "$1"
+}
+
+# Runs the named test; says what came of it.
+verdict() {
+  local filter=$3 depth=$4 test=(cargo test --locked -q -p "$1" --test "$2")
+  [ "$2" = lib ] && test=(cargo test --locked -q -p "$1" --lib)
+  # Models are long to compile and short to run.
+  [[ $2 == models_* ]] && test+=(--config profile.dev.opt-level=0 --config profile.dev.debug=0
+    --config 'profile.dev.package."*".opt-level=1')
+  "${test[@]}" --no-run >"$log" 2>&1 || { echo "DOES NOT BUILD"; return; }
+  if ! TICKLESS_MODELS=$depth timeout 120 "${test[@]}" -- "$filter" >"$log" 2>&1; then
+    echo caught
+  elif grep -q 'test result: ok. [1-9]' "$log"; then
+    echo "NOT CAUGHT"
+  else
+    echo "NO SUCH TEST"
+  fi
+}
+
+wanted() {
+  [ $# -gt 1 ] || return 0
+  local text=$1 word
+  shift
+  for word in "$@"; do [[ $text == *"$word"* ]] && return 0; done
+  return 1
+}
+
+# One entry, which stands in $entry.
+run_entry() {
+  local title=$1 file=$2 package=$3 target=$4 filter=$5 depth=$6 said
+  if ! mutate "$file" "$entry" >"$mutant"; then
+    said="NOT THERE, or more than once; mend its entry"
+  elif [ "$is_check" ]; then
+    return 0
+  else
+    cp "$file" "$original"
+    cat "$mutant" >"$file"
+    said=$(verdict "$package" "$target" "$filter" "$depth")
+    cp "$original" "$file"
+    touch "$file"
+  fi
+  printf '%-14s %s (%s, %s)\n' "$said" "$title" "$target" "$filter"
+  [ "$said" = caught ]
+}
+
+entry=$(mktemp) mutant=$(mktemp) original=$(mktemp)
+trap 'rm -f "$entry" "$mutant" "$original"' EXIT
+caught=0 equal=0 missed=0
+for list in "$root"/ci/mutations/*.list; do
+  title='' file=''
+  while IFS= read -r line <&3; do
+    case $line in
+      '# '*) title=${line#\# } && : >"$entry" ;;
+      '@ '*) file=${line#@ } ;;
+      [-+\ ]*) printf '%s\n' "$line" >>"$entry" ;;
+      '= '*)
+        wanted "$(basename "$list") $title" "$@" || continue
+        printf '%-14s %s: %s\n' "nobody could" "$title" "${line#= }"
+        equal=$((equal + 1))
+        ;;
+      '? '*)
+        wanted "$(basename "$list") $title" "$@" || continue
+        read -r package target filter depth <<<"${line#? }"
+        if run_entry "$title" "$file" "$package" "$target" "$filter" "$depth"; then
+          caught=$((caught + 1))
+        else
+          missed=$((missed + 1))
+        fi
+        ;;
+    esac
+  done 3<"$list"
+done
+echo "$caught caught, $missed not, $equal that nobody could notice"
+[ "$missed" -eq 0 ]
