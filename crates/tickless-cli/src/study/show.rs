@@ -1,7 +1,8 @@
 //! A study's results for people and for programs.
 
 use super::{Band, Cell, Exhibit, Form, Role, Study};
-use crate::output::{Format, bare, figure, paragraph, print};
+use crate::output::{Format, WIDTH, bare, figure, paragraph, print};
+use comfy_table::ContentArrangement;
 use std::io::{self, Write};
 
 /// Prints a study.
@@ -26,6 +27,9 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
         match form {
             Form::Table { header, rows } => {
                 let mut table = bare(header, 1);
+                // Headings of several words are broken where the table would be too wide.
+                table.set_content_arrangement(ContentArrangement::Dynamic);
+                table.set_width(WIDTH as u16);
                 rows.iter().for_each(|row| {
                     table.add_row(row);
                 });
