@@ -8,9 +8,9 @@
 //! | access | starts | takes |
 //! |---|---|---|
 //! | the core has it | at once | a hit |
-//! | read, own socket has it or waits for it | when the socket's cache is free and filled | a transfer in the socket |
-//! | read, from elsewhere | when the directory is free and the owner lets go | a hop, more if dirty |
-//! | write or atomic | as above | the farthest copy's hop; nobody else gets in before it is over |
+//! | read, own socket has it or gets it | the socket's cache is free, filled | a transfer there |
+//! | read, from elsewhere | directory free, owner lets go | a hop, more if dirty |
+//! | write or atomic | as above | the farthest copy's hop; others wait until it is over |
 //!
 //! What was granted to a core stays with it until the next request in line has reached it, half
 //! a transfer after that was served, however early it was entered here: the core's *lease*.

@@ -2,10 +2,11 @@
 //! beside its siblings.
 
 use crate::coherence::LineId;
-use crate::engine::{FiberId, WATCHED_MAX, World, act, with};
+use crate::engine::{FiberId, WATCHED_MAX};
 use crate::fiber;
 use crate::irq::Inbox;
 use crate::ps::Ps;
+use crate::world::{World, act, with};
 use tickless_core::time::CpuId;
 
 /// What a CPU is at.
@@ -38,6 +39,8 @@ pub(crate) struct Segment {
     work: Ps,
     /// How fast it goes; 1 is a thread alone on its core.
     rate: f64,
+    /// It is over then, done or not.
+    limit: Ps,
     end: Ps,
 }
 
@@ -223,19 +226,19 @@ impl World {
             {
                 let from = now.max(segment.since);
                 let work = segment.work - (from - segment.since).scaled(segment.rate);
-                other.mode = Mode::Working(Segment::new(from, work, rate));
+                other.mode = Mode::Working(Segment::new(from, work, rate, segment.limit));
                 self.reschedule(sibling.index());
             }
         }
     }
 
     /// Begins to compute. True: it is over already, nobody else came first.
-    fn begin_work(&mut self, cpu: usize, work: Ps) -> bool {
+    fn begin_work(&mut self, cpu: usize, work: Ps, limit: Ps) -> bool {
         self.count(cpu);
-        let segment = Segment::new(self.cpus[cpu].clock, work, self.rate(cpu));
+        let segment = Segment::new(self.cpus[cpu].clock, work, self.rate(cpu), limit);
         let state = &mut self.cpus[cpu];
         let interrupt = if state.masked == 0 { state.inbox.next() } else { Ps::NEVER };
-        if segment.end < self.horizon && segment.end < interrupt {
+        if segment.end < limit && segment.end < self.horizon && segment.end < interrupt {
             state.clock = segment.end;
             return true;
         }
@@ -278,22 +281,29 @@ impl World {
 }
 
 impl Segment {
-    fn new(since: Ps, work: Ps, rate: f64) -> Segment {
-        Segment { since, work, rate, end: since + work.scaled(1.0 / rate) }
+    fn new(since: Ps, work: Ps, rate: f64, limit: Ps) -> Segment {
+        let end = (since + work.scaled(1.0 / rate)).min(limit.max(since));
+        Segment { since, work, rate, limit, end }
     }
 
     fn left(&self, now: Ps) -> Ps {
-        if now >= self.end { Ps::ZERO } else { self.work - (now - self.since).scaled(self.rate) }
+        let is_over = now >= self.end && self.end < self.limit;
+        if is_over { Ps::ZERO } else { self.work - (now - self.since).scaled(self.rate) }
     }
 }
 
 /// Computes for as long as `amount` takes a thread that is alone on its core. Interrupts are
 /// handled meanwhile, and siblings slow it down. Nothing outside of a simulated CPU.
 pub fn work(amount: Ps) {
+    work_until(amount, Ps::NEVER);
+}
+
+/// The same, but only until a time. Returns what is left to be done.
+pub fn work_until(amount: Ps, limit: Ps) -> Ps {
     let mut left = amount;
-    while left > Ps::ZERO {
-        match act(|_, _| Ps::NEVER, |world, cpu| world.begin_work(cpu, left)) {
-            None | Some(true) => return,
+    while left > Ps::ZERO && crate::engine::clock() < limit {
+        match act(|_, _| Ps::NEVER, |world, cpu| world.begin_work(cpu, left, limit)) {
+            None | Some(true) => return Ps::ZERO,
             Some(false) => {}
         }
         fiber::suspend();
@@ -301,6 +311,7 @@ pub fn work(amount: Ps) {
             .flatten()
             .unwrap_or(Ps::ZERO);
     }
+    left
 }
 
 /// Waits for an interrupt, in the deepest idle state that pays until the event device comes.

@@ -1,7 +1,7 @@
 //! Devices: counters that are read over MMIO one at a time, and each CPU's event device.
 
-use crate::engine::{World, act, with};
 use crate::ps::Ps;
+use crate::world::{World, act, with};
 use tickless_core::time::Ns;
 
 /// A counter that all CPUs share.

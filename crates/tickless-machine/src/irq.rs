@@ -4,9 +4,9 @@
 //! the program's priced steps. It costs its entry and its exit; one that another CPU sends costs
 //! the sender and is under way for as long as the distance takes.
 
-use crate::engine::{World, act, with};
 use crate::ps::Ps;
 use crate::topology::Distance;
+use crate::world::{World, act, with};
 use tickless_core::time::{CpuId, Ns};
 
 /// What an interrupt is about.
@@ -85,7 +85,7 @@ impl Inbox {
 }
 
 impl World {
-    fn begin_interrupt(&mut self) -> Option<(Vector, crate::engine::Handler)> {
+    fn begin_interrupt(&mut self) -> Option<(Vector, crate::world::Handler)> {
         let cpu = self.running?;
         let handler = self.handler.clone();
         let state = &mut self.cpus[cpu];

@@ -61,7 +61,7 @@ const WORKLOAD: &[(&str, Kind)] = &[
     ("workload.pipe_ns", Kind::Amount),
     ("workload.stall_ns", Kind::Amount),
     ("workload.timer_work_ns", Kind::Amount),
-    ("workload.burst_ms", Kind::Positive),
+    ("workload.work_s", Kind::Positive),
 ];
 
 /// What each idle state has.

@@ -1,14 +1,15 @@
 //! The seam's third world: words and locks whose price is that of the simulated line they are on.
 //!
 //! The timer core runs here unmodified. Words that are fields of one structure share a cache
-//! line; each lock is on a line of its own, and what it guards is on another; what a critical section does to private memory is one
-//! named charge of the machine's file. Outside of a simulated CPU, when a test sets something up
-//! or looks at the result, everything is free.
+//! line; each lock is on a line of its own, and what it guards is on another. What a critical
+//! section does to private memory is one named charge of the machine's file. Outside of a
+//! simulated CPU, when a test sets something up or looks at the result, everything is free.
 
 use crate::coherence::Access;
 use crate::device;
-use crate::engine::{self, Place, access};
+use crate::engine;
 use crate::irq::{self, Masked, Vector};
+use crate::world::{self, Place, access};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,14 +49,14 @@ impl Platform for Sim {
     }
 
     fn relax(&self, _: u32) {
-        engine::relax();
+        world::relax();
     }
 
     /// Whoever waits here has nothing else to do: the CPU is parked on the word's line, which
     /// costs it nothing but the time.
     fn park(&self, word: &SimWord, value: u64) {
         if word.load(Ordering::Acquire) == value {
-            engine::relax();
+            world::relax();
         }
     }
 
@@ -64,7 +65,7 @@ impl Platform for Sim {
 
 /// The present, read from the CPU's own cycle counter.
 pub fn now() -> Ns {
-    engine::with(|world| {
+    world::with(|world| {
         let tsc = world.costs.tsc;
         world.cpu().map(|cpu| {
             cpu.clock += tsc;
@@ -85,7 +86,7 @@ pub struct SimWord {
 impl SimWord {
     /// Takes its line out of all caches; free of charge.
     pub fn flush(&self) {
-        engine::flush(&self.place);
+        world::flush(&self.place);
     }
 
     /// Adds to it. Returns what it held.
@@ -152,7 +153,7 @@ impl<T: Send> Lock<T> for SimLock<T> {
 
     fn lock(&self) -> SimGuard<'_, T> {
         let masked = Masked::new();
-        if !engine::begin_locking() {
+        if !world::begin_locking() {
             // Whoever drew a ticket on a machine that has ended will not come back for it.
             self.next.store(self.serving.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -161,12 +162,12 @@ impl<T: Send> Lock<T> for SimLock<T> {
         while self.serving.load(Ordering::Relaxed) != ticket {
             access(&self.line, Access::Read);
             if self.serving.load(Ordering::Relaxed) != ticket {
-                engine::relax();
+                world::relax();
             }
         }
         access(&self.guarded, Access::Read);
         access(&self.guarded, Access::Store);
-        engine::with(|world| {
+        world::with(|world| {
             let section = world.costs.section;
             if let Some(cpu) = world.cpu() {
                 cpu.clock += section;
@@ -196,7 +197,7 @@ impl Drop for Unlock<'_> {
     fn drop(&mut self) {
         access(self.line, Access::Store);
         self.serving.fetch_add(1, Ordering::Relaxed);
-        engine::end_locking();
+        world::end_locking();
     }
 }
 

@@ -3,8 +3,8 @@
 //! Open the file in `ui.perfetto.dev` or `chrome://tracing`. Each CPU is a thread of one
 //! process; time is simulated.
 
-use crate::engine::with;
 use crate::ps::Ps;
+use crate::world::with;
 use std::fmt::Write;
 
 /// What was recorded.
@@ -55,7 +55,8 @@ impl Trace {
     pub fn to_chrome_json(&self) -> String {
         let mut json = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
         let mut open = std::collections::BTreeMap::new();
-        for (number, entry) in self.entries.iter().enumerate() {
+        let mut comma = "";
+        for entry in &self.entries {
             let depth: &mut u32 = open.entry(entry.cpu).or_default();
             let what = match entry.what {
                 What::Begin(name) => {
@@ -70,11 +71,11 @@ impl Trace {
                 }
                 What::Instant(name) => format!("\"ph\":\"i\",\"s\":\"t\",\"name\":\"{name}\""),
             };
-            let comma = if number == 0 { "" } else { ",\n" };
             let (us, rest) = (entry.at.0 / 1_000_000, entry.at.0 % 1_000_000);
             let cpu = entry.cpu;
             // Writing to a string does not fail.
             let _ = write!(json, "{comma}{{{what},\"ts\":{us}.{rest:06},\"pid\":0,\"tid\":{cpu}}}");
+            comma = ",\n";
         }
         json.push_str("\n]}\n");
         json

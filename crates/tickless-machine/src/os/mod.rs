@@ -35,7 +35,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use task::{RunQueue, Task};
-use tickless_core::base::{Bases, Options, Settings};
+use tickless_core::base::{Bases, Deferral, Options, Settings};
 use tickless_core::deferred::Call;
 use tickless_core::expiry::{Firing, Verdict};
 use tickless_core::link::{OwnedTimer, QueueLink};
@@ -52,6 +52,8 @@ pub struct Config {
     pub timers: Settings,
     /// From tick to tick.
     pub tick: Ns,
+    /// How far each CPU's tick is behind that of the CPU before it; zero for all at once.
+    pub skew: Ns,
     /// Does an idle CPU stop its tick?
     pub idle: IdleTick,
 }
@@ -68,12 +70,15 @@ pub enum IdleTick {
 /// A ranged timer of the machine's bases.
 pub type Timer = OwnedTimer<Sim, QueueLink>;
 
+/// A callback that somebody outside has given.
+type Callback = Rc<dyn Fn(&Firing<Sim>) -> Verdict>;
+
 /// What a timer's task number stands for.
 #[derive(Clone)]
 enum Action {
     Tick,
     Wake(TaskId),
-    Run(Rc<dyn Fn(&Firing<Sim>) -> Verdict>),
+    Run(Callback),
 }
 
 /// What one CPU has.
@@ -202,8 +207,13 @@ impl Kernel {
         match vector {
             Vector::Reschedule => self.cpus[cpu.index()].must_choose.set(true),
             Vector::Timer | Vector::Look => {
-                let collected = self.bases.collect(cpu, |firing| self.run_callback(firing));
-                self.answer(collected.call);
+                let run = |firing: &Firing<Sim>| self.run_callback(firing);
+                if self.config.timers.deferral == Deferral::None {
+                    self.bases.expire(cpu, run);
+                } else {
+                    let collected = self.bases.collect(cpu, run);
+                    self.answer(collected.call);
+                }
             }
         }
     }
@@ -249,7 +259,9 @@ impl Kernel {
     fn start_tick(&self, cpu: CpuId) {
         let now = platform::now();
         let period = self.config.tick;
-        let next = Ns(now.0 - now.0 % period.0).after(period);
+        let offset = Ns(self.config.skew.0 * u64::from(cpu.0) % period.0);
+        let past = now.since(offset);
+        let next = Ns(past.0 - past.0 % period.0).after(period).after(offset);
         self.with_tick(cpu, |tick| {
             if !tick.is_pending() {
                 let _ = tick.start(Window::new(next, next), now, Options::default());

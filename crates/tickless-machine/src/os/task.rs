@@ -1,8 +1,10 @@
 //! Tasks: run queues, wakeups, preemption.
 //!
 //! Real-time tasks run by priority, first come first served; below them fair ones take turns by
-//! the tick. Every CPU has a queue of its own; a task that wakes goes to the CPU it was on, or
-//! if that is busy and the task is not bound to it, to an idle one.
+//! the tick. Every CPU has a queue of its own; a task that wakes goes to the CPU it was on. If
+//! that one is busy, or about to be, and the task is not bound to it, it goes to an idle one, as
+//! Linux does with a real-time task that finds another one on its CPU. (Seed 3 hangs on that: a
+//! thread that every tick wakes, for nothing, pushes others off their CPU.)
 
 use super::{Kernel, TaskUsage, UNBORN};
 use crate::engine::{self, FiberId, Machine};
@@ -138,6 +140,11 @@ impl Kernel {
     /// What a task has done so far.
     pub fn usage(&self, task: TaskId) -> TaskUsage {
         self.with_task(task, |task| task.usage).unwrap_or_default()
+    }
+
+    /// How often a task was put on a CPU, all together.
+    pub fn switches(&self) -> u64 {
+        self.tasks.borrow().iter().map(|task| task.usage.switches).sum()
     }
 
     /// The task that runs on this CPU.

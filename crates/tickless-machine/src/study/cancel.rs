@@ -149,7 +149,7 @@ pub fn cycles(spec: &Spec, case: Case, seed: u64) -> io::Result<f64> {
     for cpu in 1..cpus {
         let timers = Rc::clone(&timers);
         let offsets: Vec<u64> = (0..each).map(|_| random.below(period.0)).collect();
-        machine.start(CpuId(cpu), move || do_timer_work(&timers[cpu as usize], &offsets))?;
+        machine.start(CpuId(cpu), move || keep_timers_busy(&timers[cpu as usize], &offsets))?;
     }
     let total = Rc::new(Shared::new(Ps::ZERO));
     let (bases, spent) = (Arc::clone(&bases), Rc::clone(&total));
@@ -176,7 +176,7 @@ fn expire_in_interrupts(machine: &mut Machine, bases: &Arc<Bases<Sim>>, spec: &S
 }
 
 /// Starts this CPU's periodic timers and computes until the end.
-fn do_timer_work(timers: &Timers, offsets: &[u64]) {
+fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
     for (timer, offset) in timers.iter().zip(offsets) {
         let first = Ns(1 + offset);
         // Nobody shuts these timers down, so they can be armed.

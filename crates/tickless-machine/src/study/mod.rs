@@ -7,6 +7,8 @@
 pub mod cancel;
 mod cell;
 pub mod clock;
+pub mod deferred;
+pub mod phase;
 pub mod rearm;
 mod sweep;
 

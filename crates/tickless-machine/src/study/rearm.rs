@@ -109,6 +109,7 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
     let config = Config {
         timers: Settings { policy, ..Settings::default() },
         tick: Ns((1e9 / spec.value("workload.hz").max(1.0)) as u64),
+        skew: Ns::ZERO,
         idle: IdleTick::Stops,
     };
     let kernel = Kernel::boot(&mut machine, config)?;

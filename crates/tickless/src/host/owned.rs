@@ -48,10 +48,10 @@ impl Glue {
     /// For a timer that is part of something else, which sees to its end by itself.
     pub(super) const fn embedded(call: unsafe fn(NonNull<()>, &mut Fired<'_>)) -> Glue {
         // Neither is ever used: such a timer is not left to the orphans.
-        unsafe fn is_running(_: &Shared, _: NonNull<()>) -> bool {
+        const fn is_running(_: &Shared, _: NonNull<()>) -> bool {
             false
         }
-        unsafe fn free(_: NonNull<()>, _: &Arena) {}
+        const fn free(_: NonNull<()>, _: &Arena) {}
         Glue { call, is_running, free, layout: Layout::new::<()>() }
     }
 

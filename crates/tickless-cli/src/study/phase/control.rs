@@ -1,6 +1,6 @@
 //! How exact the library's controller is, and what it costs.
 
-use super::work::{Rein, Work, now_ns};
+use super::work::{Rein, Work, now_ns, pause};
 use crate::measure::{self, MeasureError, Spread, timed};
 use crate::study::{Band, Cell, Request, Study, StudyError};
 use std::future::Future;
@@ -51,9 +51,9 @@ fn error(study: &mut Study, work: Work, period: Duration) -> Result<(), StudyErr
                     (counts.used as f64, counts.expired as f64)
                 })
             };
-            std::thread::park_timeout(period * 2);
+            pause(period * 2);
             let (before, begun) = (look(), now_ns());
-            std::thread::park_timeout(period * PERIODS);
+            pause(period * PERIODS);
             (before, look(), (now_ns() - begun) as f64 / period.as_nanos() as f64)
         });
         work.run(|group| groups[group].join().map_err(refused))?;
@@ -94,7 +94,7 @@ fn cost(study: &mut Study, long: Duration) -> Result<(), StudyError> {
         let refills = || groups.iter().map(|group| group.counts().refills).sum::<u64>();
         let events = || timers.stats().bases.iter().map(|base| base.device.events).sum::<u64>();
         let (refills_before, events_before) = (refills(), events());
-        let ((), usage) = timed(|| std::thread::park_timeout(long));
+        let ((), usage) = timed(|| pause(long));
         let refilled = (refills() - refills_before) as f64 / usage.real_s;
         let woken = (events() - events_before) as f64 / usage.real_s;
         let mut push = |what: &str, unit, value, band: Option<Band>| {

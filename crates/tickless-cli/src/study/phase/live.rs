@@ -20,7 +20,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// One way to place the refills of two groups.
 enum Way {
-    Library { name: &'static str, phase: fn(u64) -> Phase, overlap: Option<Band> },
+    Library { name: &'static str, phase: fn(u64) -> Phase, apart: Option<Band> },
     Kernel { name: &'static str, pair: [usize; 2], apart_ns: u64 },
 }
 
@@ -97,14 +97,14 @@ fn library_ways() -> Vec<Way> {
         Way::Library {
             name: "aligned",
             phase: |_| Phase::Aligned,
-            overlap: Some(Band::at_least(0.7)),
+            apart: Some(Band::at_most(0.0)),
         },
         Way::Library {
             name: "spread",
             phase: |_| Phase::Spread,
-            overlap: Some(Band::at_most(0.3)),
+            apart: Some(Band::around(50.0, 1.0)),
         },
-        Way::Library { name: "random", phase: Phase::Random, overlap: None },
+        Way::Library { name: "random", phase: Phase::Random, apart: None },
     ]
 }
 
@@ -159,18 +159,21 @@ fn kernel(work: Work, groups: [&Cgroup; 2]) -> Result<Done, StudyError> {
     Ok(work.run(|group| groups[group].enter())?)
 }
 
-type Column = (&'static str, &'static str, fn(&Taken) -> f64);
+/// Its name in cells, its unit, its name in the table, and the value.
+type Column = (&'static str, &'static str, &'static str, fn(&Taken) -> f64);
 
 const COLUMNS: [Column; 7] = [
-    ("apart", "ms", |taken| taken.apart_ns as f64 / 1e6),
-    ("overlap", "", |taken| taken.done.overlap),
-    ("completion", "s", |taken| {
+    ("apart", "ms", "apart ms", |taken| taken.apart_ns as f64 / 1e6),
+    ("overlap", "", "overlap", |taken| taken.done.overlap),
+    ("completion", "s", "done s", |taken| {
         taken.done.completion_s.iter().sum::<f64>() / taken.done.completion_s.len() as f64
     }),
-    ("burst_p50", "ms", |taken| taken.done.burst_ms(50)),
-    ("burst_p99", "ms", |taken| taken.done.burst_ms(99)),
-    ("switches", "1/s", |taken| taken.done.usage.switches() as f64 / taken.done.usage.real_s),
-    ("wakeups", "1/s", |taken| {
+    ("burst_p50", "ms", "p50 ms", |taken| taken.done.burst_ms(50)),
+    ("burst_p99", "ms", "p99 ms", |taken| taken.done.burst_ms(99)),
+    ("switches", "1/s", "switches/s", |taken| {
+        taken.done.usage.switches() as f64 / taken.done.usage.real_s
+    }),
+    ("wakeups", "1/s", "wakeups/s", |taken| {
         taken.wakeups.map_or(f64::NAN, |wakeups| wakeups as f64 / taken.done.usage.real_s)
     }),
 ];
@@ -179,11 +182,11 @@ fn show(study: &mut Study, ways: &[Way], taken: &[Vec<Taken>]) {
     let mut rows = Vec::new();
     for (way, taken) in ways.iter().zip(taken) {
         let (name, band) = match way {
-            Way::Library { name, overlap, .. } => (*name, *overlap),
+            Way::Library { name, apart, .. } => (*name, *apart),
             Way::Kernel { name, .. } => (*name, None),
         };
         let mut row = vec![name.to_string()];
-        for (column, unit, value) in COLUMNS {
+        for (column, unit, _, value) in COLUMNS {
             let spread = Spread::of(taken.iter().map(value));
             if spread.median.is_nan() {
                 row.push("-".to_string());
@@ -192,18 +195,15 @@ fn show(study: &mut Study, ways: &[Way], taken: &[Vec<Taken>]) {
             row.push(figure(spread.median));
             let cell = Cell::live(format!("{name}.{column}"), unit, spread);
             study.cells.push(match band {
-                Some(band) if column == "overlap" => cell.within(band),
+                Some(band) if column == "apart" => cell.within(band),
                 _ => cell.in_exhibit(),
             });
         }
         rows.push(row);
     }
-    let names = COLUMNS.iter().map(|&(name, unit, _)| match unit {
-        "" => name.replace('_', " "),
-        unit => format!("{}, {unit}", name.replace('_', " ")),
-    });
+    let names = COLUMNS.iter().map(|column| column.2.to_string());
     study.exhibits.push(Exhibit {
-        title: "Two groups at work, medians".to_string(),
+        title: "Two groups at work, medians; p50 and p99 of bursts of 5 ms".to_string(),
         form: Form::Table { header: [String::new()].into_iter().chain(names).collect(), rows },
     });
 }
