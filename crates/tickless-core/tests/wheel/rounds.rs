@@ -250,6 +250,19 @@ fn one_instant_fires_as_armed() {
     }
 }
 
+/// Goal: a coarse bucket comes by eighths of its granule, whatever order it was armed in. Method: a
+/// bucket of level 1, whose eighths are a tick each, filled from behind.
+#[test]
+fn a_coarse_bucket_fires_by_eighths() {
+    for push_out in BOTH {
+        let mut bed = Bed::in_ms(8, push_out);
+        for timer in 0..8 {
+            assert_eq!(bed.arm(timer, ms(112 - timer as u64), ms(0)), ms(112), "one bucket");
+        }
+        assert_eq!(bed.fire(ms(112)), [7, 6, 5, 4, 3, 2, 1, 0]);
+    }
+}
+
 /// Goal: jumps over empty time cost nothing and leave nothing out. Method: one round over a
 /// year with a few timers in it, in order.
 #[test]
