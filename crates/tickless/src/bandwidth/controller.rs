@@ -2,8 +2,8 @@
 //!
 //! # Ground rules
 //!
-//! - Lock order: a group's state, then what its timer locks, or who sits where. Timers' callbacks run without any
-//!   lock, so a refill takes the state's lock like everybody else.
+//! - Lock order: a group's state, then what its timer locks, or who sits where. Timers' callbacks
+//!   run without any lock, so a refill takes the state's lock like everybody else.
 //! - Nobody is woken and no waker is cloned or dropped under the state's lock.
 //! - The timer runs only while a refill would change something. Whoever takes from a group that
 //!   has rested brings it up to date by arithmetic, and starts the timer again where its
