@@ -221,3 +221,20 @@ fn cancel_shows_that_the_number_of_bases_does_not_matter() {
     assert_eq!(many.status.code(), Some(2));
     assert!(stderr(&many).contains("2048"), "{}", stderr(&many));
 }
+
+/// Goal: the count that seed 4 is about: refills together, and half a period apart.
+#[test]
+fn phase_places_the_refills() {
+    let json: Value = serde_json::from_str(&quick("phase", "--live", "json")).unwrap();
+    let value = |id: &str| {
+        let mut cells = json["cells"].as_array().unwrap().iter();
+        cells.find(|cell| cell["id"] == id).unwrap()["value"].as_f64().unwrap()
+    };
+    assert_eq!((value("aligned.apart"), value("spread.apart")), (0.0, 50.0));
+    for way in ["aligned", "spread", "random"] {
+        assert!((0.0..=1.0).contains(&value(&format!("{way}.overlap"))));
+        assert!(value(&format!("{way}.completion")) > 0.1, "two refills away");
+    }
+    let kernels = ["kernel_near.apart", "not with the kernel's own cgroups"];
+    assert!(kernels.iter().any(|word| json.to_string().contains(word)), "either, or why not");
+}

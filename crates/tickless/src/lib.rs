@@ -5,7 +5,11 @@
 //!   of nanoseconds and do not depend on how many are pending. Made to be cancelled: fires
 //!   never early, and late by at most an eighth of its distance plus a tick.
 //! - [`HrTimer`]: high-resolution, in a sorted queue; may be given a window instead of a point,
-//!   so that expiries share wakeups. [`Periodic`] is one that knows its period.
+//!   so that expiries share wakeups. [`Periodic`] is one that knows its period, and with a
+//!   [`Phase`] its place among others of that period.
+//!
+//! On top of them [`Throttle`] and [`Limiter`]: so much CPU time, or so many permits, in every
+//! period.
 //!
 //! ```
 //! use std::time::Duration;

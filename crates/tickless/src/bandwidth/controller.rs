@@ -2,8 +2,8 @@
 //!
 //! # Ground rules
 //!
-//! - Lock order: a group's state, then what its timer locks. Timers' callbacks run without any
-//!   lock, so a refill takes the state's lock like everybody else.
+//! - Lock order: a group's state, then what its timer locks, or who sits where. Timers' callbacks
+//!   run without any lock, so a refill takes the state's lock like everybody else.
 //! - Nobody is woken and no waker is cloned or dropped under the state's lock.
 //! - The timer runs only while a refill would change something. Whoever takes from a group that
 //!   has rested brings it up to date by arithmetic, and starts the timer again where its
@@ -13,7 +13,7 @@
 //! - The timers know the group only by a weak reference. The last of its users takes it down,
 //!   waiting for a refill that is under way; within callbacks nothing waits.
 
-use super::plan::{BandwidthError, Plan};
+use super::plan::{BandwidthError, Plan, crowd_slack};
 use crate::{HrTimer, Period, Periodic, StartError, Timers};
 use std::collections::HashMap;
 use std::fmt;
@@ -30,7 +30,8 @@ use tickless_core::time::Ns;
 pub(super) struct Controller {
     timers: Timers,
     seat: Option<Seat>,
-    slack: Duration,
+    /// `None`: by how many share the period.
+    slack: Option<Duration>,
     refill: Periodic,
     /// For those that a refill has quota for and that are let go later, not to be a herd.
     release: HrTimer,
@@ -91,7 +92,7 @@ impl Controller {
             Controller {
                 timers: timers.clone(),
                 seat: Some(seat),
-                slack: plan.slack(),
+                slack: plan.slack,
                 refill: timers.periodic(move |period| {
                     if let Some(this) = of_refill.upgrade() {
                         this.refill(period);
@@ -127,7 +128,7 @@ impl Controller {
             let period = state.group.period().to_duration();
             let next = state.group.next_refill();
             // Refused only in a child that a fork left behind, where the next call says so.
-            state.is_active = self.refill.start_range(next, period, self.slack).is_ok();
+            state.is_active = self.refill.start_range(next, period, self.slack()).is_ok();
         }
         drop(state);
         self.carry_out(left);
@@ -169,9 +170,19 @@ impl Controller {
         } else {
             // The group's own deadline: the period may have been stretched.
             let next = state.group.next_refill();
-            period.restart_range(next, next + self.slack);
+            period.restart_range(next, next + self.slack());
         }
         self.finish(state, now);
+    }
+
+    /// How late a refill may be.
+    fn slack(&self) -> Duration {
+        let by_crowd = || {
+            let period = self.seat.as_ref().map_or(Ns::ZERO, Seat::period);
+            let view = self.timers.shared.phases().view(period);
+            crowd_slack(period, view.map_or(0, |view| view.timers))
+        };
+        self.slack.unwrap_or_else(by_crowd)
     }
 
     fn carry_out(&self, left: Left) {

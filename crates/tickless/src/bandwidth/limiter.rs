@@ -106,7 +106,8 @@ impl LimiterBuilder {
         self
     }
 
-    /// How late a refill may be, to share a wakeup; a hundredth of the period unless set.
+    /// How late a refill may be, to share a wakeup. Unless set, a thousandth of the period, and up
+    /// to a tenth if there are hundreds of groups of the same period.
     pub fn slack(mut self, slack: Duration) -> LimiterBuilder {
         self.plan.slack = Some(slack);
         self

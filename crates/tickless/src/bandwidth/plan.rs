@@ -52,7 +52,7 @@ impl From<StartError> for BandwidthError {
 pub(super) struct Plan {
     pub(super) settings: Settings,
     pub(super) phase: Phase,
-    /// `None`: a hundredth of the period.
+    /// `None`: [`crowd_slack`].
     pub(super) slack: Option<Duration>,
 }
 
@@ -66,10 +66,25 @@ impl Plan {
         let settings = Settings { quota, period, burst: 0, slice, release };
         Plan { settings, phase: Phase::Spread, slack: None }
     }
+}
 
-    /// A slack that is small beside the period does not change what a group may use: refills
-    /// are counted from the timer's deadline, not from when it fires.
-    pub(super) fn slack(&self) -> Duration {
-        self.slack.unwrap_or_else(|| Ns(self.settings.period.0 / 100).to_duration())
+/// How late a refill may be among so many of its period: a thousandth of the period for a few,
+/// growing to a tenth for 1,000 and more. So refills that are spread cost at most some ten wakeups
+/// a period on each base, however many they are; and what a group may use does not change, since
+/// refills are counted from the timer's deadline, not from when it fires.
+pub(super) fn crowd_slack(period: Ns, groups: usize) -> Duration {
+    let groups = u128::try_from(groups).unwrap_or(u128::MAX).clamp(10, 1_000);
+    Ns((u128::from(period.0) * groups / 10_000) as u64).to_duration()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slack_grows_with_the_crowd() {
+        let slack = |groups| crowd_slack(Ns::from_ms(100), groups).as_micros();
+        assert_eq!([0, 10, 100, 1_000, 5_000].map(slack), [100, 100, 1_000, 10_000, 10_000]);
+        assert!(crowd_slack(Ns::NEVER, usize::MAX) <= Duration::from_nanos(u64::MAX / 10));
     }
 }

@@ -111,7 +111,8 @@ impl ThrottleBuilder {
         self
     }
 
-    /// How late a refill may be, to share a wakeup; a hundredth of the period unless set.
+    /// How late a refill may be, to share a wakeup. Unless set, a thousandth of the period, and up
+    /// to a tenth if there are hundreds of groups of the same period.
     pub fn slack(mut self, slack: Duration) -> ThrottleBuilder {
         self.plan.slack = Some(slack);
         self
