@@ -11,9 +11,9 @@ use tickless_core::time::Ns;
 
 type Keeper = Timekeeper<Watched, Device, Yield>;
 
-/// Over devices that count nanoseconds.
+/// Over devices that go on by 8 ns with every reading: so much that a slope of a quarter shows.
 fn keeper(devices: usize) -> Keeper {
-    let devices = (0..devices).map(|_| Device::new(Width::bits(48), |n| n)).collect();
+    let devices = (0..devices).map(|_| Device::new(Width::bits(48), |n| 8 * n)).collect();
     Timekeeper::new(devices, relax as Yield).unwrap()
 }
 
@@ -26,7 +26,7 @@ fn time_never_goes_back() {
         let mut keeper = keeper(2);
         let (face, saw) = (Arc::clone(keeper.face()), saw.clone());
         let keep = Box::new(move || {
-            keeper.steer(Slope(1 << 31));
+            keeper.steer(Slope(1 << 30));
             keeper.blame(SourceId(0), Fault::Withdrawn);
         });
         let read = Box::new(move || {
@@ -45,7 +45,7 @@ fn time_is_handed_on() {
     explore(2, || {
         let mut keeper = keeper(1);
         let face = Arc::clone(keeper.face());
-        let keep = Box::new(move || keeper.steer(Slope(1 << 31)));
+        let keep = Box::new(move || keeper.steer(Slope(1 << 30)));
         let read = Box::new(move || {
             let first = face.monotonic();
             let second = loom::thread::spawn(move || face.monotonic()).join().unwrap();
