@@ -330,6 +330,17 @@ fn one_after_the_other() {
     assert_eq!(machine.keeper.sources().best(), None);
 }
 
+/// Goal: C8: the source changes before the watchdog has looked at anything: time goes on from
+/// where readers have seen it.
+#[test]
+fn a_change_before_the_first_look() {
+    let mut machine = Machine::new(|since, begin| begin + since);
+    machine.run(300);
+    let change = machine.keeper.blame(SourceId(1), Fault::Withdrawn).change;
+    assert_eq!(change.map(|change| (change.to, change.made_good)), Some((SourceId(0), Ns::ZERO)));
+    assert!(machine.apart().abs() < 10_000, "{} ns apart", machine.apart());
+}
+
 /// Goal: H5: realtime is set by hours to and fro, and monotonic time and boottime do not notice;
 /// over a suspend monotonic time stands still and the others go on. Every step is told.
 #[test]

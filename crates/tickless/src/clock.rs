@@ -6,7 +6,8 @@
 //!   system call. Not for a counter that costs less than a few cache misses.
 //! - [`Clock`]: monotonic, boottime and realtime over the best of several counters, with a
 //!   watchdog that falls back to the next one.
-//! - Counters: [`Tsc`], [`SystemClock`], [`PtpClock`], or anything that implements [`Counter`].
+//! - Counters: [`Tsc`], [`SystemClock`], [`PtpClock`], or anything that implements [`Counter`]; one
+//!   that may go back belongs behind a [`Ratchet`].
 //!
 //! ```
 //! use tickless::clock::{ClockId, Combined, SystemClock};
@@ -35,5 +36,9 @@ pub use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
 pub use tickless_core::clock::segment::SourceId;
 pub use tickless_core::clock::skew::Skew;
 pub use tickless_core::clock::sources::Fault;
-pub use tickless_core::clock::timekeeper::{NoCounter, Report, WatchCounts};
+pub use tickless_core::clock::timekeeper::{Change, NoCounter, Report, WatchCounts};
 pub use tickless_core::clock::watchdog::Tolerance;
+
+/// A counter that never goes back, over one that may: one that can be set, or that differs between
+/// CPUs. Costs a word that its readers share.
+pub type Ratchet<C> = tickless_core::clock::ratchet::Ratchet<core::sync::atomic::AtomicU64, C>;

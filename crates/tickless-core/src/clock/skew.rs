@@ -58,13 +58,15 @@ impl<W: Word> Handover<W> {
     /// One turn of the calling CPU: reads the counter after what it finds, and leaves the
     /// reading behind. If another CPU's turn comes in between, this one reads again.
     pub fn take_turn(&self, read: impl Fn() -> u64) {
-        // Acquire: pairs with the Release below; the counter is read after whoever left this.
+        // Acquire, here and on failure: pairs with the Release below; the counter is read after
+        // whoever left this.
         let mut before = self.last.load(Ordering::Acquire);
         loop {
             let now = read();
             let is_behind = self.width.elapsed(before, now) == 0 && before != now;
             let left = if is_behind { before } else { now };
-            let order = (Ordering::AcqRel, Ordering::Acquire);
+            // Release: pairs with the Acquire of the next turn.
+            let order = (Ordering::Release, Ordering::Acquire);
             match self.last.compare_exchange(before, left, order.0, order.1) {
                 Ok(_) if is_behind => return self.warped(self.width.elapsed(now, before)),
                 Ok(_) => return,

@@ -1,6 +1,6 @@
 //! The line: a segment that is replaced while it is read.
 
-use crate::world::{Watched, explore};
+use crate::world::{Sometimes, Watched, explore, run_all};
 use loom::thread;
 use std::sync::Arc;
 use tickless_core::clock::counter::Width;
@@ -16,25 +16,29 @@ fn segment(n: u64) -> Segment {
     Segment { source, width: Width::bits(32 + n as u32), count0: n, start, slope: Slope(n) }
 }
 
-/// Goal: C8: a reader has the parts of one segment, or none.
+/// Goal: C8: a reader has the parts of one segment, or none. Under some schedule it has each.
 #[test]
 fn a_segment_is_read_whole() {
-    explore(3, || {
+    let seen = [(); 3].map(|()| Sometimes::default());
+    let see = seen.clone();
+    explore(3, move || {
         let line = Arc::new(Line::<Watched>::new(segment(0)));
-        let writer = Arc::clone(&line);
-        let writer = thread::spawn(move || {
+        let (writing, reading, see) = (Arc::clone(&line), Arc::clone(&line), see.clone());
+        let write = Box::new(move || {
             for n in 1..=2 {
-                assert_eq!(writer.redraw(|old| segment(old.count0 + 1)), Some(segment(n)));
+                assert_eq!(writing.redraw(|old| segment(old.count0 + 1)), Some(segment(n)));
             }
         });
-        for _ in 0..2 {
-            if let Some(seen) = line.try_segment() {
-                assert_eq!(seen, segment(seen.count0));
+        let read = Box::new(move || {
+            if let Some(read) = reading.try_segment() {
+                assert_eq!(read, segment(read.count0));
+                see[read.count0 as usize].saw(true);
             }
-        }
-        writer.join().unwrap();
+        });
+        run_all(vec![write, read]);
         assert_eq!(line.try_segment(), Some(segment(2)));
     });
+    assert!(seen.iter().all(Sometimes::happened), "some schedules were not explored");
 }
 
 /// Goal: of writers that come at once each redraws what the one before it left, or is turned
