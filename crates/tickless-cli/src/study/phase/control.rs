@@ -107,7 +107,7 @@ fn cost(study: &mut Study, long: Duration) -> Result<(), StudyError> {
         };
         let percent = 100.0 * usage.cpu_s() / usage.real_s;
         let target = Band::at_most(measure::cpus().len() as f64);
-        push("cpu_percent_of_one", "%", percent, Some(target));
+        push("cpu_percent", "%", percent, Some(target));
         push("refills_per_s", "1/s", refilled, None);
         push("wakeups_per_s", "1/s", woken, None);
     }

@@ -102,7 +102,7 @@ fn library_ways() -> Vec<Way> {
         Way::Library {
             name: "spread",
             phase: |_| Phase::Spread,
-            apart: Some(Band::around(50.0, 1.0)),
+            apart: Some(Band::at_least(49.9)),
         },
         Way::Library { name: "random", phase: Phase::Random, apart: None },
     ]
