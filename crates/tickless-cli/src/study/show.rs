@@ -87,7 +87,7 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
             table.add_row([group]);
         }
         above = group;
-        let indent = if group.is_empty() { "" } else { "  " };
+        let indent = if group.is_empty() { "" } else { " " };
         table.add_row(columns([
             format!("{indent}{name}"),
             format!("{} {}", figure(cell.value), unit(cell)).trim_end().to_string(),
@@ -95,6 +95,11 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
             cell.published.map_or_else(|| "-".to_string(), figure),
             wanted(cell),
         ]));
+    }
+    if table.lines().any(|line| line.trim_end().chars().count() > WIDTH) {
+        for (at, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((u16::from(at > 0), 0));
+        }
     }
     print(&table, out)
 }
