@@ -347,6 +347,6 @@ mod tests {
         assert_eq!(size_of::<Owned<WheelLink>>(), 16);
         assert_eq!(size_of::<crate::Timeout>(), 24);
         assert_eq!(size_of::<crate::HrTimer>(), 24);
-        assert_eq!(size_of::<crate::Periodic>(), 32);
+        assert_eq!(size_of::<crate::Periodic>(), 64);
     }
 }
