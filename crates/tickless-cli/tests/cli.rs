@@ -87,7 +87,8 @@ fn json_has_exactly_the_documented_keys() {
         let objects: [(&str, &[&str]); 7] = [
             ("", &[
                 "agreement", "cancelled_percent", "dropped_events", "inference",
-                "inferred_operations", "notes", "operations", "pending_at_start", "policies",
+                "inferred_operations", "notes", "operations", "overlap", "pending_at_start",
+                "policies",
                 "skipped_lines", "top_functions", "trace", "unknown_cancels", "unplaced_starts",
             ]),
             ("/trace", &["cpus", "file", "hz", "kernel", "recorded", "seconds"]),

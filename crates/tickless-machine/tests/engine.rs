@@ -233,3 +233,24 @@ fn panics_come_out() {
     assert_eq!(*lock.lock(), 1);
     contention("itanium2-4p", 2);
 }
+
+/// Goal: words that are fields of one structure come with one transfer.
+#[test]
+fn neighbours_share_a_line() {
+    #[repr(align(128))]
+    struct Fields([SimWord; 4]);
+    let mut machine = machine("haswell-ex-4s");
+    let fields = Rc::new(Fields([1, 2, 3, 4].map(SimWord::new)));
+    let body = move || {
+        let price = |word: &SimWord| {
+            let began = engine::clock();
+            word.load(Ordering::Relaxed);
+            engine::clock() - began
+        };
+        let prices: Vec<Ps> = fields.0.iter().map(price).collect();
+        assert!(prices[0] > Ps(10 * prices[1].0), "{prices:?}");
+        assert!(prices[1] == prices[2] && prices[2] == prices[3], "{prices:?}");
+    };
+    machine.start(CpuId(0), body).unwrap();
+    machine.run(FOREVER);
+}

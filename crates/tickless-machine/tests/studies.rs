@@ -57,8 +57,7 @@ fn cancel_can_be_repeated() {
 }
 
 /// Goal: seed 1. The order of the three sources on both machines, the collapse at 480 CPUs, and
-/// the predicted cells. The combined throughput at 480 CPUs lies 3.4 % below the published one,
-/// 0.4 % outside of its band; it is shown as it is, and this test says so.
+/// the predicted cells in their bands.
 #[test]
 fn one_reader_reads_for_all() {
     for (name, cpus) in [("haswell-ex-4s", 72), ("ivybridge-ex-16s", 480)] {
@@ -71,8 +70,7 @@ fn one_reader_reads_for_all() {
         assert!(value("combined.device_reads_per_read") < 0.1);
         assert!(value("hpet.skewed.read_percent") < value("hpet.read_percent") / 10.0);
         for cell in &cells {
-            let known = cell.id == "480.combined.jobs_per_min";
-            assert_eq!(cell.inside == Some(false), known, "{} {}", cell.id, cell.value);
+            assert_ne!(cell.inside, Some(false), "{} {}", cell.id, cell.value);
         }
     }
 }

@@ -35,6 +35,9 @@ pub struct StudyArgs {
     /// Where randomness starts: the same seed, the same choices
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Show how far predicted figures move with what was assumed of the machine
+    #[arg(long, requires = "sim")]
+    sensitivity: bool,
     /// Fail if a figure is not in the band where it should be
     #[arg(long)]
     pub(crate) strict: bool,
@@ -68,6 +71,7 @@ impl StudyArgs {
             },
             cpus: self.cpus.as_ref().map(|Cpus(cpus)| cpus.clone()),
             seed: self.seed,
+            sensitivity: self.sensitivity,
         }
     }
 }

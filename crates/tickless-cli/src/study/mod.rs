@@ -10,6 +10,7 @@
 //! | `cell` | one figure: published, calibrated, predicted or live; and the band it should be in |
 //! | `show` | a study as tables, JSON or CSV |
 //! | `args` | the command line of `tickless study` |
+//! | `sim` | the studies on simulated machines |
 //! | `error` | why a study could not be run, and what to do |
 //! | `clock` | seed 1: one reads a slow shared counter for all |
 //! | `rearm` | seed 0: removing a timer does not program the event device |
@@ -33,6 +34,7 @@ mod offer;
 mod phase;
 mod rearm;
 mod show;
+mod sim;
 
 pub use crate::progress;
 pub use cell::{Band, Cell, Role};
@@ -53,6 +55,8 @@ pub struct Request {
     pub cpus: Option<Vec<u32>>,
     /// Where randomness starts.
     pub seed: u64,
+    /// Show how far predicted cells move with what was assumed; simulated studies only.
+    pub sensitivity: bool,
 }
 
 /// Where a study measures.

@@ -17,5 +17,5 @@ pub const OFFER: Offer = Offer {
     name: "cancel",
     about: "A cancel that waits: look at every base, or at one (seed 2)",
     live: Some(live::run),
-    sim: None,
+    sim: Some(super::sim::run_cancel),
 };

@@ -17,5 +17,5 @@ pub const OFFER: Offer = Offer {
     name: "clock",
     about: "A slow shared counter: everybody reads it, or one reads for all (seed 1)",
     live: Some(live::run),
-    sim: None,
+    sim: Some(super::sim::run_clock),
 };

@@ -17,5 +17,5 @@ pub const OFFER: Offer = Offer {
     name: "deferred",
     about: "The expiry thread: wake it on every tick, or when something expired (seed 3)",
     live: Some(live::run),
-    sim: None,
+    sim: Some(super::sim::run_deferred),
 };

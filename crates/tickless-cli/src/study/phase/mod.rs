@@ -19,5 +19,5 @@ pub const OFFER: Offer = Offer {
     name: "phase",
     about: "Two groups with a CPU quota: refill them together, or half a period apart (seed 4)",
     live: Some(live::run),
-    sim: None,
+    sim: Some(super::sim::run_phase),
 };

@@ -15,5 +15,5 @@ pub const OFFER: Offer = Offer {
     name: "rearm",
     about: "Removing the first timer: program the event device, or not (seed 0)",
     live: Some(live::run),
-    sim: None,
+    sim: Some(super::sim::run_rearm),
 };
