@@ -59,6 +59,9 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// The longest name that leaves room for all columns.
+const NAME_MAX: usize = 28;
+
 const ROLES: [(Role, &str); 3] = [
     (
         Role::Calibrated,
@@ -82,7 +85,7 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
     let mut table = bare(&columns(header), 1);
     let mut above = "";
     for cell in cells {
-        let (group, name) = cell.id.split_once('.').unwrap_or(("", &cell.id));
+        let (group, name) = group_and_name(&cell.id);
         if group != above && !group.is_empty() {
             table.add_row([group]);
         }
@@ -91,7 +94,7 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
         table.add_row(columns([
             format!("{indent}{name}"),
             format!("{} {}", figure(cell.value), unit(cell)).trim_end().to_string(),
-            format!("{} - {}", figure(cell.low), figure(cell.high)),
+            range(cell),
             cell.published.map_or_else(|| "-".to_string(), figure),
             wanted(cell),
         ]));
@@ -104,10 +107,28 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
     print(&table, out)
 }
 
-/// The cell's unit, if its name does not say it already.
+/// What a cell stands below, and what is left of its name: cut at the first dot, or at the last if
+/// that would leave more than fits a column.
+fn group_and_name(id: &str) -> (&str, &str) {
+    let (group, name) = id.split_once('.').unwrap_or(("", id));
+    if name.len() <= NAME_MAX { (group, name) } else { id.rsplit_once('.').unwrap_or(("", id)) }
+}
+
+/// The cell's unit, if its name does not say it already; without what it is a share of.
 fn unit(cell: &Cell) -> &str {
-    let is_named = cell.id.split(['.', '_']).any(|word| word == cell.unit);
-    if is_named { "" } else { cell.unit }
+    let unit = cell.unit.split(" of ").next().unwrap_or(cell.unit);
+    let spelled = unit.replace('/', "_per_").replace('%', "percent");
+    let is_word = cell.id.split(['.', '_']).any(|word| word == unit || word == spelled);
+    let is_named = is_word || spelled.contains('_') && cell.id.ends_with(&spelled);
+    if is_named { "" } else { unit }
+}
+
+/// From where to where the repetitions went, if they differ.
+fn range(cell: &Cell) -> String {
+    if cell.low == cell.high {
+        return "-".into();
+    }
+    format!("{} - {}", figure(cell.low), figure(cell.high))
 }
 
 fn wanted(cell: &Cell) -> String {
