@@ -233,8 +233,9 @@ impl Builder {
             .name(name)
             .spawn(move || {
                 driver::sharpen_sleep();
-                if let Some(cpu) = cpu {
-                    driver::stay_on(cpu);
+                match cpu {
+                    Some(cpu) => driver::stay_on(cpu),
+                    None => shared.bases.platform().cpus.roam(),
                 }
                 match job {
                     Job::Driver => shared.drive(base),

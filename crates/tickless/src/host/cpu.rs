@@ -4,6 +4,8 @@
 //! (rseq, Linux 4.18; registered by glibc since 2.35), where it is one load away. Without it,
 //! `getcpu` through the vDSO answers, which costs about ten times as much.
 
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::sync::OnceLock;
 use tickless_core::time::CpuId;
@@ -19,17 +21,28 @@ pub struct CpuMap {
 }
 
 impl CpuMap {
-    /// A base for each CPU that the process may run on.
+    /// A base for each CPU that some thread of the process may run on: the calling one may be
+    /// pinned, and timers that it happens to start are for the others as well.
     pub fn of_this_process() -> CpuMap {
-        let set = rustix::thread::sched_getaffinity(None).ok();
-        let allowed = |cpu: &usize| set.as_ref().is_some_and(|set| set.is_set(*cpu));
+        let sets: Vec<CpuSet> =
+            threads().chain([None]).filter_map(|id| sched_getaffinity(id).ok()).collect();
+        let allowed = |cpu: &usize| sets.iter().any(|set| set.is_set(*cpu));
         let mut cpus: Vec<u32> =
-            (0..rustix::thread::CpuSet::MAX_CPU).filter(allowed).map(|cpu| cpu as u32).collect();
+            (0..CpuSet::MAX_CPU).filter(allowed).map(|cpu| cpu as u32).collect();
         if cpus.is_empty() {
             let count = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
             cpus = (0..count).collect();
         }
         CpuMap::new(cpus, None)
+    }
+
+    /// Lets the calling thread run on every CPU that has a base. Threads inherit the CPUs of the
+    /// one that starts them.
+    pub fn roam(&self) {
+        let mut set = CpuSet::new();
+        self.cpus.iter().for_each(|cpu| set.set(*cpu as usize));
+        // A refusal costs speed only.
+        let _ = sched_setaffinity(None, &set);
     }
 
     /// The same CPUs on another number of bases, at least one.
@@ -126,6 +139,13 @@ fn rseq_offset() -> Option<isize> {
     })
 }
 
+/// The threads of this process, as far as the system tells.
+fn threads() -> impl Iterator<Item = Option<Pid>> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let id = |task: std::fs::DirEntry| task.file_name().to_str()?.parse().ok();
+    tasks.filter_map(id).map(Pid::from_raw)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,5 +163,22 @@ mod tests {
         assert_eq!(map.base_of[9], 2);
         assert!(map.base_of.iter().all(|&base| base < 3));
         assert_eq!(CpuMap::of_this_process().with_bases(1).here(), CpuId(0));
+    }
+
+    /// Goal: timers that a pinned thread starts are for all CPUs.
+    #[test]
+    fn a_pinned_thread_sees_all_cpus() {
+        let all = CpuMap::of_this_process();
+        std::thread::scope(|s| {
+            let pinned = s.spawn(|| {
+                let mut one = CpuSet::new();
+                one.set(all.cpus[0] as usize);
+                sched_setaffinity(None, &one).unwrap();
+                let map = CpuMap::of_this_process();
+                map.roam();
+                (map.bases(), sched_getaffinity(None).unwrap().count() as usize)
+            });
+            assert_eq!(pinned.join().unwrap(), (all.bases(), all.cpus.len()));
+        });
     }
 }
