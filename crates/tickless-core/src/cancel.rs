@@ -171,6 +171,7 @@ impl<P: Platform> Bases<P> {
     /// `refuse` is asked, and may end it: then the timer has been cancelled, but its callback is
     /// still running. It is asked again whenever a callback ends on that base and after
     /// [`nudge`](Bases::nudge).
+    #[inline]
     pub fn cancel_sync_unless<L: Family, E>(
         &self,
         timer: TimerRef<P, L>,
@@ -197,6 +198,7 @@ impl<P: Platform> Bases<P> {
 
     /// [`cancel_single_shot`](Bases::cancel_single_shot) for who may be in a callback; see
     /// [`cancel_sync_unless`](Bases::cancel_sync_unless).
+    #[inline]
     pub fn single_shot_unless<L: Family, E>(
         &self,
         timer: TimerRef<P, L>,
@@ -251,6 +253,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
+    #[inline]
     fn deactivate_and_wait<L: Family, E>(
         &self,
         timer: TimerRef<P, L>,

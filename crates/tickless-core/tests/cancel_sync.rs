@@ -196,6 +196,9 @@ fn a_wait_can_be_refused() {
     });
     let occupied = Occupied { cpu: THERE, runner: Runner::Handler, wait: Wait::Spinning };
     assert_eq!(asked, [occupied]);
+    // Who gave up waiting, by choice or by force, has left nothing behind.
+    assert_eq!(start(ms(60)), Ok(Started::Idle));
+    assert_eq!(timer.cancel(), Cancel::Pending);
 }
 
 /// Goal: X9: the lock of one base is all that a synchronous cancel of a timer takes that does not

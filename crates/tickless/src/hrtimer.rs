@@ -99,7 +99,7 @@ impl HrTimer {
     /// If the callback is not running this costs what [`cancel`](Self::cancel) does. Otherwise
     /// it waits, a few microseconds awake and then asleep; an arming that comes meanwhile, the
     /// callback's own included, is cancelled too. The callback does not inherit the caller's
-    /// priority.
+    /// priority. A thread that is made to end while it waits leaves nothing behind.
     ///
     /// A wait that would never end is an error; see [`CancelError`] for which can be seen.
     #[inline]

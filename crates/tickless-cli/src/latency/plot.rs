@@ -32,7 +32,7 @@ impl Bins {
     }
 }
 
-/// [`plot`] with bins that fit whatever came out.
+/// A plot with bins that fit whatever came out.
 pub fn plot_beside(tallies: &[(&str, &Tally)]) -> Vec<String> {
     plot(tallies, &Bins::logarithmic())
 }

@@ -18,7 +18,7 @@
 //! # }) }
 //! ```
 //!
-//! They need no runtime: a driver thread of [`Timers`](crate::Timers) wakes the task, whichever
+//! They need no runtime: a driver thread of [`Timers`] wakes the task, whichever
 //! executor it runs on. The functions of this module use timers of the process, which start with
 //! the first future that is polled; [`Timers::sleep`](crate::Timers::sleep) and its like use
 //! others, [`VirtualTime`](crate::VirtualTime) for instance.
