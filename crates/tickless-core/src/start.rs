@@ -89,7 +89,7 @@ impl<P: Platform> Bases<P> {
     /// soft end as their deadline.
     ///
     /// Takes one lock, two if the timer was on another CPU's base; waits for nothing else and
-    /// allocates nothing. `now` may be a little old: see [`Wheel::arm`].
+    /// allocates nothing. `now` may be a little old: see [`Wheel::arm`](crate::wheel::Wheel::arm).
     pub fn start<L: Family>(
         &self,
         timer: TimerRef<P, L>,
