@@ -64,6 +64,17 @@ pub enum Call {
     Relief,
 }
 
+impl Call {
+    /// Both calls in one. A thread that has been called must be woken; whether somebody is to
+    /// stand in for it is asked again.
+    pub(crate) fn and(self, later: Call) -> Call {
+        match (self, later) {
+            (Call::Thread, _) | (_, Call::Nobody) => self,
+            _ => later,
+        }
+    }
+}
+
 /// What came of a handler that defers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Collected {

@@ -134,8 +134,9 @@ impl<P: Platform> Bases<P> {
             fired += in_pass;
             passes += 1;
             now = self.platform().now();
-            if share == Share::Handler && call == Call::Nobody {
-                call = self.collect_due(&mut state, now);
+            if share == Share::Handler {
+                // In every pass: a pass may take longer than patience lasts.
+                call = call.and(self.collect_due(&mut state, now));
             }
             let earliest = state.earliest();
             if earliest > now {

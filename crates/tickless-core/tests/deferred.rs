@@ -312,6 +312,31 @@ fn a_change_of_runner_waits_for_the_callback() {
     assert_eq!(collect(&scene), (vec![0], Call::Nobody));
 }
 
+/// Goal: a handler that takes longer than patience lasts ends all the same, and has the thread
+/// called. (It went round for ever once, with the lock in its hand.)
+#[test]
+fn a_handler_may_take_longer_than_patience() {
+    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
+    let timers = three(&scene);
+    scene.start_with(&timers[0], HERE, ms(10), IN_THREAD);
+    scene.start_with(&timers[1], HERE, ms(10), Options::default());
+    scene.go(ms(10));
+    let mut rounds = 0;
+    let collected = on(HERE, || {
+        scene.bases.collect(HERE, |firing| {
+            rounds += 1;
+            assert!(rounds < 9, "no end");
+            scene.go(ms(rounds * 60));
+            match rounds < 4 {
+                true => Verdict::Restart(exactly(firing.now)),
+                false => Verdict::Done,
+            }
+        })
+    });
+    assert_eq!((collected.call, collected.expired.fired), (Call::Thread, 3), "backs off after 3");
+    assert_eq!(fire(&scene), [0]);
+}
+
 /// Goal: a handler whose callback panics has called nobody, so the device comes again (R6).
 #[test]
 fn a_panic_does_not_lose_a_call() {
