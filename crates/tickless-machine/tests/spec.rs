@@ -20,7 +20,11 @@ fn parameters_change_with_a_reason() {
         let fields: Vec<&str> = mine.next_back().unwrap_or("").split('|').map(str::trim).collect();
         let (recorded, reason) = (fields.get(2).copied(), fields.get(3).copied());
         let fingerprint = format!("{:016x}", spec.fingerprint());
-        assert_eq!(recorded, Some(fingerprint.as_str()), "record the reason for {name}");
+        assert_eq!(
+            recorded,
+            Some(fingerprint.as_str()),
+            "add to machines/CHANGES.md, with the reason: | {name} | {fingerprint} | ... |"
+        );
         assert!(reason.is_some_and(|reason| reason.len() > 15), "{name}: a reason is a sentence");
     }
 }

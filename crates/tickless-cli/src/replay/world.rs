@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tickless_core::platform::{Lock, Platform, Word};
+use tickless_core::platform::{Lock, Platform};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
@@ -54,7 +54,7 @@ impl World {
 }
 
 impl Platform for World {
-    type Word = Plain;
+    type Word = AtomicU64;
     type Lock<T: Send> = Uncontended<T>;
     /// The timer's number in the script.
     type Task = u32;
@@ -82,40 +82,12 @@ impl Platform for World {
         std::hint::spin_loop();
     }
 
-    fn park(&self, _: &Plain, _: u64) {
+    fn park(&self, _: &AtomicU64, _: u64) {
         // One thread plays all CPUs: nobody else could end a wait.
         std::hint::spin_loop();
     }
 
-    fn unpark(&self, _: &Plain) {}
-}
-
-/// A word of real memory.
-#[derive(Debug)]
-pub(super) struct Plain(AtomicU64);
-
-impl Word for Plain {
-    fn new(value: u64) -> Self {
-        Plain(AtomicU64::new(value))
-    }
-
-    fn load(&self, order: Ordering) -> u64 {
-        self.0.load(order)
-    }
-
-    fn store(&self, value: u64, order: Ordering) {
-        self.0.store(value, order);
-    }
-
-    fn compare_exchange(
-        &self,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        self.0.compare_exchange(current, new, success, failure)
-    }
+    fn unpark(&self, _: &AtomicU64) {}
 }
 
 /// A mutex that nobody waits for.

@@ -2,6 +2,7 @@
 
 use crate::measure::Spread;
 use serde::Serialize;
+pub use tickless_machine::study::Band;
 
 /// Where a figure comes from. Never mixed: who reads a table must know what it shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -13,50 +14,6 @@ pub enum Role {
     Predicted,
     /// Measured now, on the machine at hand.
     Live,
-}
-
-/// Where a figure should lie, both ends included.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-#[serde(into = "[Option<f64>; 2]")]
-pub struct Band {
-    /// The least; `None` if nothing is too little.
-    pub low: Option<f64>,
-    /// The most; `None` if nothing is too much.
-    pub high: Option<f64>,
-}
-
-impl Band {
-    /// Between these two.
-    pub const fn between(low: f64, high: f64) -> Band {
-        Band { low: Some(low), high: Some(high) }
-    }
-
-    /// This much and more.
-    pub const fn at_least(low: f64) -> Band {
-        Band { low: Some(low), high: None }
-    }
-
-    /// This much and less.
-    pub const fn at_most(high: f64) -> Band {
-        Band { low: None, high: Some(high) }
-    }
-
-    /// A published figure, give or take so many percent of it.
-    pub fn around(published: f64, percent: f64) -> Band {
-        let off = published.abs() * percent / 100.0;
-        Band::between(published - off, published + off)
-    }
-
-    /// Does the value lie in it?
-    pub fn contains(&self, value: f64) -> bool {
-        self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
-    }
-}
-
-impl From<Band> for [Option<f64>; 2] {
-    fn from(band: Band) -> Self {
-        [band.low, band.high]
-    }
 }
 
 /// One figure of a study.

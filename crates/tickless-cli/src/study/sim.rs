@@ -3,7 +3,7 @@
 //! Each runs on the machine of its thread. `--cpus` asks for the curve instead of the thread's
 //! cells, `--sensitivity` for how far the predicted cells move with each number that was assumed.
 
-use super::{Band, Cell, Exhibit, Form, Request, Role, Study, StudyError};
+use super::{Cell, Exhibit, Form, Request, Role, Study, StudyError};
 use crate::measure::Spread;
 use crate::progress::Progress;
 use std::io;
@@ -138,7 +138,7 @@ fn cell(from: sim::Cell) -> Cell {
     let mut cell = Cell::new(from.id, from.unit, role, spread);
     cell.published = from.published;
     match from.band {
-        Some(sim::Band { low, high }) => cell.within(Band { low, high }),
+        Some(band) => cell.within(band),
         None => cell,
     }
 }

@@ -163,7 +163,7 @@ mod tests {
     use crate::base::{Bases, Options, Settings};
     use crate::cancel::Cancel;
     use crate::expiry::Verdict;
-    use crate::platform::{Lock, Ordering};
+    use crate::platform::Lock;
     use crate::queue::Window;
     use crate::rearm::Rearm;
     use crate::time::{CpuId, Ns};
@@ -177,7 +177,7 @@ mod tests {
     const NOW: Ns = Ns::from_secs(7_200);
 
     impl Platform for Still {
-        type Word = Plain;
+        type Word = AtomicU64;
         type Lock<T: Send> = Guarded<T>;
         type Task = ();
 
@@ -199,37 +199,11 @@ mod tests {
             panic!("nobody to wait for");
         }
 
-        fn park(&self, _: &Plain, _: u64) {
+        fn park(&self, _: &AtomicU64, _: u64) {
             panic!("nobody to wait for");
         }
 
-        fn unpark(&self, _: &Plain) {}
-    }
-
-    struct Plain(AtomicU64);
-
-    impl Word for Plain {
-        fn new(value: u64) -> Self {
-            Plain(AtomicU64::new(value))
-        }
-
-        fn load(&self, order: Ordering) -> u64 {
-            self.0.load(order)
-        }
-
-        fn store(&self, value: u64, order: Ordering) {
-            self.0.store(value, order);
-        }
-
-        fn compare_exchange(
-            &self,
-            current: u64,
-            new: u64,
-            success: Ordering,
-            failure: Ordering,
-        ) -> Result<u64, u64> {
-            self.0.compare_exchange(current, new, success, failure)
-        }
+        fn unpark(&self, _: &AtomicU64) {}
     }
 
     struct Guarded<T>(Mutex<T>);

@@ -28,6 +28,16 @@ impl Band {
         Band { low: Some(low), high: Some(high) }
     }
 
+    /// This much and more.
+    pub const fn at_least(low: f64) -> Band {
+        Band { low: Some(low), high: None }
+    }
+
+    /// This much and less.
+    pub const fn at_most(high: f64) -> Band {
+        Band { low: None, high: Some(high) }
+    }
+
     /// A published figure, give or take so many percent of it.
     pub fn around(published: f64, percent: f64) -> Band {
         let off = published.abs() * percent / 100.0;
