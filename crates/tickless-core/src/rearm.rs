@@ -16,6 +16,7 @@
 //! - R7 A handler that cannot catch up backs off, for a bounded time.
 //! - R8 Nothing pushes an event ahead that could not have come any earlier.
 //! - R11 A deadline outside of the device's limits is clamped, never lost.
+//! - R13 An event that was lost is noticed by whoever asks, made good, and counted.
 //!
 //! Who looks at `armed`: whoever holds the base's lock. It is kept apart from the queue's
 //! minimum on purpose; early is free, late is a bug.
@@ -123,6 +124,8 @@ pub struct DeviceCounts {
     pub forced: u64,
     /// Handlers that could not catch up.
     pub hangs: u64,
+    /// Times somebody found that an event was long overdue.
+    pub lost: u64,
 }
 
 impl DeviceCounts {
@@ -135,6 +138,7 @@ impl DeviceCounts {
             spurious: self.spurious + other.spurious,
             forced: self.forced + other.forced,
             hangs: self.hangs + other.hangs,
+            lost: self.lost + other.lost,
         }
     }
 
@@ -147,6 +151,7 @@ impl DeviceCounts {
             spurious: self.spurious - earlier.spurious,
             forced: self.forced - earlier.forced,
             hangs: self.hangs - earlier.hangs,
+            lost: self.lost - earlier.lost,
         }
     }
 }
@@ -160,7 +165,7 @@ impl Device {
             armed: Ns::NEVER,
             phase: Phase::Waiting,
             entered: Ns::ZERO,
-            counts: DeviceCounts { writes: 0, events: 0, spurious: 0, forced: 0, hangs: 0 },
+            counts: DeviceCounts { writes: 0, events: 0, spurious: 0, forced: 0, hangs: 0, lost: 0 },
         }
     }
 
@@ -266,6 +271,23 @@ impl Device {
         let rearm = self.program(now.after(took), now);
         self.phase = Phase::BackingOff;
         rearm
+    }
+
+    /// The device was switched off and has forgotten what it was told; in the handler it was
+    /// told nothing. A back-off is over: what it was about has been away as well.
+    pub fn forget(&mut self) {
+        if self.phase != Phase::Handling {
+            self.armed = Ns::NEVER;
+            self.phase = Phase::Waiting;
+        }
+    }
+
+    /// Should it have come longer ago than `grace`? Then its event was lost, or is very late.
+    /// Whoever asks makes the base look, so it is counted (R13).
+    pub fn is_overdue(&mut self, now: Ns, grace: Ns) -> bool {
+        let is_overdue = self.armed.after(grace) < now;
+        self.counts.lost += u64::from(is_overdue);
+        is_overdue
     }
 
     /// Must the device be left alone, whatever is asked?
