@@ -13,7 +13,7 @@
 
 use crate::base::{BaseState, Bases, Locked};
 use crate::family::{Arming, Family, FiresIn};
-use crate::link::{Link, TimerRef};
+use crate::link::{Link, Timer, TimerRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queue::Window;
 use crate::rearm::{Place, Policy, Rearm};
@@ -85,6 +85,14 @@ impl core::fmt::Display for StartError {
 impl core::error::Error for StartError {}
 
 impl<P: Platform> Bases<P> {
+    /// Gives a timer that was never armed to the base of the caller's CPU. Arming it there then
+    /// costs what arming it again does: nobody has to be kept from arming it first. Not needed,
+    /// and no use for a timer that was armed before.
+    #[inline]
+    pub fn adopt<L: Link>(&self, timer: &mut Timer<P, L>) {
+        timer.adopt(self.here());
+    }
+
     /// Arms a timer, or arms it anew, to fire within `window`. Coarse timers use the window's
     /// soft end as their deadline.
     ///

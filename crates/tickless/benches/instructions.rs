@@ -9,7 +9,9 @@
 //! to ask for the CPU.
 
 use std::hint::black_box;
+use std::pin::{Pin, pin};
 use std::process::{Command, ExitCode};
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tickless::{Key, LocalTimers, Ns, Timeout, Timers};
 
@@ -28,6 +30,8 @@ const COUNTED: &[(&str, fn())] = &[
     ("local_expiry", || local_expiry(&mut Local::with_pending(OPERATIONS))),
     ("timeout_pair", || timeout_pair(&mut Shared::with_pending(OPERATIONS))),
     ("timeout_push_out", || timeout_push_out(&mut Shared::with_pending(OPERATIONS))),
+    ("sleep_once", || sleep_once(&mut Shared::with_pending(OPERATIONS))),
+    ("coarse_sleep_once", || coarse_sleep_once(&mut Shared::with_pending(OPERATIONS))),
 ];
 
 fn main() -> ExitCode {
@@ -104,6 +108,7 @@ impl Local {
 /// Thread-safe timers on one base, likewise.
 struct Shared {
     after: Vec<Duration>,
+    timers: Timers,
     now: Ns,
     timeouts: Vec<Timeout>,
     spare: Timeout,
@@ -119,7 +124,8 @@ impl Shared {
             timeout
         });
         let timeouts = timeouts.collect();
-        Shared { after: deadlines(), now, timeouts, spare: timers.timeout(|_| ()) }
+        let spare = timers.timeout(|_| ());
+        Shared { after: deadlines(), timers, now, timeouts, spare }
     }
 }
 
@@ -186,4 +192,24 @@ fn timeout_push_out(shared: &mut Shared) {
     for (timeout, &after) in shared.timeouts.iter().zip(&shared.after) {
         black_box(timeout.start_from(shared.now, after + PUSH)).expect("not shut down");
     }
+}
+
+/// Made, polled once, and dropped: what a timeout around some work costs.
+#[inline(never)]
+fn sleep_once(shared: &mut Shared) {
+    for &after in &shared.after {
+        poll_once(pin!(shared.timers.sleep(after)));
+    }
+}
+
+#[inline(never)]
+fn coarse_sleep_once(shared: &mut Shared) {
+    for &after in &shared.after {
+        poll_once(pin!(shared.timers.coarse_sleep(after)));
+    }
+}
+
+#[inline(always)]
+fn poll_once(future: Pin<&mut impl Future>) {
+    assert!(future.poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }

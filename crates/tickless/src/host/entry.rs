@@ -118,7 +118,10 @@ impl<L: Family> Entry<L> {
     }
 
     /// Ready once the deadline has passed; arms the timer the first time.
-    pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.armed.get() {
+            self.as_mut().adopt();
+        }
         let entry = self.into_ref();
         let Some(shared) = entry.shared() else { return entry.poll_by_clock(cx) };
         if entry.has_fired() {
@@ -157,6 +160,16 @@ impl<L: Family> Entry<L> {
         // Relaxed: no driver knows the entry any more.
         entry.state.store(0, Ordering::Relaxed);
         entry.armed.set(false);
+    }
+
+    /// Makes arming it for the first time as cheap as arming it again.
+    #[inline]
+    fn adopt(self: Pin<&mut Self>) {
+        // SAFETY: nothing is moved. The timer is not armed, so no driver knows it.
+        let entry = unsafe { self.get_unchecked_mut() };
+        if let Some(shared) = entry.shared.as_deref() {
+            shared.bases.adopt(&mut entry.timer);
+        }
     }
 
     fn start(self: Pin<&Self>, shared: &Shared, now: Ns) -> Option<Started> {
