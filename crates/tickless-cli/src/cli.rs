@@ -6,6 +6,8 @@
 use crate::latency::args::LatencyArgs;
 use crate::measure::MeasureError;
 use crate::output::Format;
+use crate::record::args::RecordArgs;
+use crate::record::{self, RecordError};
 use crate::replay::{self, Inference, Summary};
 use crate::study::args::StudyArgs;
 use crate::study::{self, StudyError};
@@ -22,6 +24,7 @@ use tickless_core::rearm::Policy;
 #[command(name = "tickless", version, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \
     tickless replay traces/nginx.txt.gz\n  \
+    sudo tickless record -- make test && tickless replay trace.txt.gz\n  \
     tickless study rearm --live\n  \
     tickless latency -S -D 5\n  \
     tickless help study")]
@@ -46,6 +49,20 @@ enum Command {
         2 for a wrong command line, 3 with --strict if the replay does not come within 5 % of\n\
         the recorded device writes or none were recorded.")]
     Replay(ReplayArgs),
+    /// Record what the kernel does with its timers, for replay
+    ///
+    /// Records the timer events of all CPUs, the timer interrupts, and what is written to the
+    /// timer device, from tracefs (root). Other users of tracing are left alone, and nothing is
+    /// left behind, however it ends. Ctrl-C ends it early, with what there is.
+    #[command(after_help = "Examples:\n  \
+        sudo tickless record\n  \
+        sudo tickless record -D 10s --buffer 64M -o busy.txt.gz\n  \
+        sudo tickless record -o test.txt -e sched:sched_switch -- make test\n  \
+        tickless replay trace.txt.gz\n\n\
+        Exit status: 0 if recorded, 1 if that was not possible or the file not written,\n\
+        2 for a wrong command line; with a command that ran, the status of the command,\n\
+        128 and the number of the signal if one ended it.")]
+    Record(RecordArgs),
     /// Measure a mechanism beside the behaviour that it replaced
     ///
     /// Each study is named after the mechanism. Every figure is labelled: published (in the
@@ -120,6 +137,7 @@ impl From<PolicyArg> for Policy {
 #[derive(Debug)]
 enum Failure {
     Trace(TraceError),
+    Record(RecordError),
     Study(StudyError),
     Latency(MeasureError),
     Output(io::Error),
@@ -131,8 +149,12 @@ const NOT_AS_WANTED: u8 = 3;
 
 /// The whole program.
 pub fn main() -> ExitCode {
+    if record::watch_if_asked() {
+        return ExitCode::SUCCESS;
+    }
     let done = match Cli::parse().command {
         Command::Replay(args) => run_replay(&args),
+        Command::Record(args) => run_record(&args),
         Command::Study(args) => run_study(&args),
         Command::Latency(args) => run_latency(&args),
     };
@@ -154,6 +176,10 @@ pub fn main() -> ExitCode {
             complain(error);
             ExitCode::FAILURE
         }
+        Err(Failure::Record(error)) => {
+            complain(error);
+            ExitCode::FAILURE
+        }
         Err(Failure::Study(error)) => {
             complain(&error);
             if error.is_usage() { ExitCode::from(WRONG_COMMAND_LINE) } else { ExitCode::FAILURE }
@@ -172,6 +198,13 @@ fn run_replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let summary = replay::summarise(&trace, &policies, inference);
     print(|out| replay::show(&summary, args.format, out))?;
     Ok(if args.strict { judge(&summary) } else { ExitCode::SUCCESS })
+}
+
+fn run_record(args: &RecordArgs) -> Result<ExitCode, Failure> {
+    let recorded = args.run(&|note| complain(note)).map_err(Failure::Record)?;
+    complain(&recorded);
+    recorded.complaint().iter().for_each(complain);
+    Ok(recorded.command_status().map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
 fn run_study(args: &StudyArgs) -> Result<ExitCode, Failure> {

@@ -5,6 +5,7 @@ pub mod latency;
 pub mod measure;
 pub mod output;
 pub mod progress;
+pub mod record;
 pub mod replay;
 pub mod study;
 pub mod trace;
