@@ -32,6 +32,8 @@ pub struct Firing<P: Platform> {
     pub task: P::Task,
     /// The window it was armed with; coarse timers have only a deadline, which is both ends.
     pub window: Window,
+    /// When its base was to fire it: the hard end, or the deadline as the wheel has rounded it.
+    pub due: Ns,
     /// Whether it would have woken a CPU. A restart keeps that.
     pub wakes: Wakes,
     /// Where it fires, if expiry is deferred. A restart keeps that.
@@ -183,6 +185,7 @@ impl<P: Platform> Bases<P> {
             }
             fired += 1;
             state.counts.fired += 1;
+            due.count_late(&mut state, &firing);
             due.begin(base, runner);
             drop(state);
             let unwinding = Unwinding { bases: self, cpu, runner, share, fired };
@@ -267,13 +270,11 @@ impl<P: Platform> Bases<P> {
         }
         let mut budget = usize::MAX;
         let node = queues.wheel.pop(&mut budget)?;
-        // What comes due wakes at a time that is not never, unless it defers.
-        let defers = queues.wheel.due_at(node) == Ns::NEVER;
-        let wakes = if defers { Wakes::No } else { Wakes::Yes };
+        let (due, wakes) = queues.wheel.due_and_wakes(node);
         let timer = TimerRef::around(node);
         let window = Window::new(node.deadline(), node.deadline());
         let firing = Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu);
-        Some((Due::Coarse(timer), firing))
+        Some((Due::Coarse(timer), Firing { due, ..firing }))
     }
 }
 
@@ -310,7 +311,8 @@ impl<P: Platform> Firing<P> {
         now: Ns,
         cpu: CpuId,
     ) -> Firing<P> {
-        Firing { timer: timer.pointer(), task: timer.task(), window, wakes, fires_in, now, cpu }
+        let (timer, task, due) = (timer.pointer(), timer.task(), window.hard);
+        Firing { timer, task, window, due, wakes, fires_in, now, cpu }
     }
 }
 
@@ -319,6 +321,15 @@ impl<P: Platform> Due<P> {
         match self {
             Due::Coarse(timer) => timer.address(),
             Due::Ranged(timer) => timer.address(),
+        }
+    }
+
+    #[inline]
+    fn count_late(&self, state: &mut BaseState, firing: &Firing<P>) {
+        let late = firing.now.since(firing.window.soft);
+        match self {
+            Due::Coarse(_) => state.late.coarse.count(late),
+            Due::Ranged(_) => state.late.ranged.count(late),
         }
     }
 
