@@ -1,8 +1,10 @@
 //! How timers are set up.
 
 use crate::Timers;
+use crate::event_loop::{Callback, Descriptor, EventLoopDriver};
 use crate::host::clock::HostClock;
 use crate::host::cpu::CpuMap;
+use crate::host::device::{BaseDevice, Device, DeviceFallback};
 use crate::host::fork::Process;
 use crate::host::{Host, driver};
 use crate::timers::PanicReporter;
@@ -11,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::base::{Deferral, Scan, Settings, WheelEvents};
-use tickless_core::rearm::{Limits, Policy};
+use tickless_core::rearm::Policy;
 use tickless_core::tick::Tick;
 use tickless_core::time::{CpuId, Ns};
 use tickless_core::wheel::PushOut;
@@ -22,6 +24,9 @@ pub struct Builder {
     pub(crate) core: Settings,
     bases: Option<u16>,
     clock: Clock,
+    device: Device,
+    /// How often a handler that cannot catch up tries again; `None`: as suits who drives it.
+    passes: Option<u32>,
     pinning: Pinning,
     pub(crate) ticks: bool,
     pub(crate) on_panic: Option<Arc<PanicReporter>>,
@@ -58,6 +63,9 @@ pub enum StartTimersError {
         /// What the system said.
         error: std::io::Error,
     },
+    /// The system refused the descriptor for a loop to poll;
+    /// [`start_in_loop_with`](Builder::start_in_loop_with) does without.
+    Descriptor(DeviceFallback),
 }
 
 impl fmt::Display for StartTimersError {
@@ -69,6 +77,12 @@ impl fmt::Display for StartTimersError {
                  raise the limit on threads or ask for fewer bases",
                 base.0
             ),
+            StartTimersError::Descriptor(DeviceFallback { call, errno }) => write!(
+                f,
+                "no descriptor for the event loop: {call} was refused ({}); use \
+                 start_in_loop_with, or allow the call",
+                std::io::Error::from_raw_os_error(*errno)
+            ),
         }
     }
 }
@@ -77,6 +91,7 @@ impl std::error::Error for StartTimersError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             StartTimersError::Thread { error, .. } => Some(error),
+            StartTimersError::Descriptor(_) => None,
         }
     }
 }
@@ -99,14 +114,13 @@ impl Default for Builder {
 impl Builder {
     /// A base per CPU, a tick of 1 ms, the best clock, lazy rearming, lazy push-out.
     pub fn new() -> Builder {
-        // A driver is a thread among others: the system sees to it that it does not starve the
-        // rest, so it never backs off.
-        let limits = Limits { passes: u32::MAX, ..Limits::NONE };
-        let core = Settings { limits, patience: Ns::from_ms(100), ..Settings::default() };
+        let core = Settings { patience: Ns::from_ms(100), ..Settings::default() };
         Builder {
             core,
             bases: None,
             clock: Clock::Best,
+            device: Device::default(),
+            passes: None,
             pinning: Pinning::Free,
             ticks: false,
             on_panic: None,
@@ -128,6 +142,42 @@ impl Builder {
     /// When taking off the first timer programs the event device (seed 0).
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.core.policy = policy;
+        self
+    }
+
+    /// What drivers wait in: [`Device::Futex`] unless told otherwise. If the system refuses
+    /// another one, it is a futex all the same, and
+    /// [`Timers::device_fallback`](crate::Timers::device_fallback) says why.
+    pub fn device(mut self, device: Device) -> Builder {
+        self.device = device;
+        self
+    }
+
+    /// A driver is not woken sooner than this after a timer was armed, or after it was woken
+    /// last: a timer that is due earlier is late by as much at most (R8, R11). 0 unless told
+    /// otherwise. It bounds how often a driver wakes, to once in such a time.
+    pub fn min_delta(mut self, delta: Duration) -> Builder {
+        self.core.limits.min_delta = Ns::from_duration(delta);
+        self
+    }
+
+    /// A driver sleeps no longer than this while anything is pending (R11); as long as it likes
+    /// unless told otherwise.
+    pub fn max_delta(mut self, delta: Duration) -> Builder {
+        self.core.limits.max_delta = Ns::from_duration(delta);
+        self
+    }
+
+    /// A driver that finds timers due again and again, for so many passes in a row, leaves them
+    /// for as long as those took, `longest` at most, and counts that
+    /// ([`DeviceCounts::hangs`](crate::DeviceCounts::hangs)) (R7).
+    ///
+    /// Unless told otherwise, a driver thread never does: it is a thread among others, and the
+    /// system sees to it that it does not starve the rest. In an event loop it is 3 passes and
+    /// 100 ms, as in the kernel, and the loop has its turn meanwhile. At least one pass is made.
+    pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
+        self.passes = Some(passes.max(1));
+        self.core.limits.backoff_max = Ns::from_duration(longest);
         self
     }
 
@@ -197,12 +247,10 @@ impl Builder {
     }
 
     /// Starts the timers and their driver threads.
-    pub fn start(self) -> Result<Timers, StartTimersError> {
-        let clock = match self.clock {
-            Clock::Best => HostClock::new(),
-            Clock::System => HostClock::system(),
-        };
-        let host = Host::new(clock, self.cpu_map());
+    pub fn start(mut self) -> Result<Timers, StartTimersError> {
+        // See `back_off`.
+        self.core.limits.passes = self.passes.unwrap_or(u32::MAX);
+        let host = Host::with_device(self.host_clock(), self.cpu_map(), self.device);
         let timers = Timers::without_drivers(host, &self, Some(Process::this()));
         let defers = self.core.deferral != Deferral::None;
         for base in 0..timers.shared.bases.count() {
@@ -216,6 +264,76 @@ impl Builder {
             self.add_thread(&timers, CpuId(0), Job::Relief)?;
         }
         Ok(timers)
+    }
+
+    /// Starts timers on one base that an event loop of the program's drives: no thread of ours.
+    /// The loop polls the driver, which is a file descriptor; see [`EventLoopDriver`].
+    ///
+    /// Arming a timer that is due before all others is one system call; nothing else is one.
+    /// What concerns drivers' threads (pinning them, deferring expiry, ticking) is ignored.
+    pub fn start_in_loop(self) -> Result<(Timers, EventLoopDriver<Descriptor>), StartTimersError> {
+        let (wakes_by, device) = Descriptor::new().map_err(StartTimersError::Descriptor)?;
+        let timers = self.without_threads(vec![device]);
+        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), wakes_by);
+        Ok((timers, driver))
+    }
+
+    /// The same with as many bases as [`bases`](Builder::bases) said, or one a CPU, and a driver
+    /// for each: for programs with a loop on each CPU.
+    pub fn start_in_loops(
+        self,
+    ) -> Result<(Timers, Vec<EventLoopDriver<Descriptor>>), StartTimersError> {
+        let bases = self.cpu_map().bases();
+        let made: Result<Vec<_>, _> = (0..bases).map(|_| Descriptor::new()).collect();
+        let (wakes_by, devices): (Vec<_>, Vec<_>) =
+            made.map_err(StartTimersError::Descriptor)?.into_iter().unzip();
+        let timers = self.without_threads(devices);
+        let driver = |(base, wakes_by)| {
+            EventLoopDriver::new(timers.shared.for_driver(), CpuId(base as u16), wakes_by)
+        };
+        let drivers = wakes_by.into_iter().enumerate().map(driver).collect();
+        Ok((timers, drivers))
+    }
+
+    /// The same as [`start_in_loop`](Builder::start_in_loop) for a loop that waits by a timeout,
+    /// the driver's [`timeout`](EventLoopDriver::timeout), and not for a descriptor.
+    ///
+    /// `on_rearm` is called with the new deadline when a timer is armed that is due before what
+    /// the loop was last told by [`next_event`](EventLoopDriver::next_event) or `timeout`, by the
+    /// thread that arms it, which may be the loop's own, and without any lock. It must see to it
+    /// that a loop which is about to wait, or waits, asks again: write to an eventfd, or use the
+    /// loop's waker. It may be called more often than needed, by several threads at once, and
+    /// it must not panic. It is not called from where the loop starts to
+    /// [`run`](EventLoopDriver::run) until it asks for the next event. Arming is no system call
+    /// by itself.
+    pub fn start_in_loop_with(
+        self,
+        on_rearm: impl Fn(Ns) + Send + Sync + 'static,
+    ) -> (Timers, EventLoopDriver<Callback>) {
+        let (wakes_by, device) = Callback::new(Box::new(on_rearm));
+        let timers = self.without_threads(vec![device]);
+        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), wakes_by);
+        (timers, driver)
+    }
+
+    /// Timers with these devices, one a base, and nobody who drives them yet.
+    fn without_threads(mut self, devices: Vec<BaseDevice>) -> Timers {
+        self.core.deferral = Deferral::None;
+        self.core.wheel = WheelEvents::Device;
+        self.ticks = false;
+        if let Some(passes) = self.passes {
+            self.core.limits.passes = passes;
+        }
+        let cpus = CpuMap::of_this_process().with_bases(devices.len() as u16);
+        let host = Host::with_devices(self.host_clock(), cpus, devices);
+        Timers::without_drivers(host, &self, Some(Process::this()))
+    }
+
+    fn host_clock(&self) -> HostClock {
+        match self.clock {
+            Clock::Best => HostClock::new(),
+            Clock::System => HostClock::system(),
+        }
     }
 
     fn add_thread(&self, timers: &Timers, base: CpuId, job: Job) -> Result<(), StartTimersError> {
@@ -249,7 +367,9 @@ impl Builder {
     }
 
     /// Timers that nobody drives, on a clock that stands at `now`.
-    pub(crate) fn start_virtual(self, now: Ns) -> Timers {
+    pub(crate) fn start_virtual(mut self, now: Ns) -> Timers {
+        // As with a driver: nobody is starved, since time stands still.
+        self.core.limits.passes = self.passes.unwrap_or(u32::MAX);
         Timers::without_drivers(Host::new(HostClock::manual(now), self.cpu_map()), &self, None)
     }
 

@@ -4,6 +4,7 @@ use crate::builder::Builder;
 use crate::clock::Fallback;
 use crate::fired::Fired;
 use crate::host::arena::Arena;
+use crate::host::device::{BaseDevice, Device, DeviceFallback};
 use crate::host::expirer::Expirers;
 use crate::host::fork::Process;
 use crate::host::frame::Nudge;
@@ -169,6 +170,20 @@ impl Timers {
         self.shared.bases.platform().clock.fallback()
     }
 
+    /// What the drivers wait in; `None` if there are no drivers: the program's own loop, or hand,
+    /// does their work.
+    pub fn device(&self) -> Option<Device> {
+        let host = self.shared.bases.platform();
+        self.shared.process?;
+        host.devices.iter().filter_map(BaseDevice::name).min_by_key(|&device| device as u8)
+    }
+
+    /// Why that is not what was asked for: the system refuses a call that it takes, from the
+    /// beginning or since some later moment. Timers are kept, and wait on a futex.
+    pub fn device_fallback(&self) -> Option<DeviceFallback> {
+        self.shared.bases.platform().device_fallback()
+    }
+
     /// How the running timers of one period that have a [`Phase`](crate::Phase) are spread;
     /// `None` if there are none. Takes a lock, O(log n).
     pub fn phases_of(&self, period: Duration) -> Option<CircleView> {
@@ -240,19 +255,31 @@ impl Shared {
     /// What a base's driver thread does.
     pub(crate) fn drive(&self, base: CpuId) {
         let host = self.bases.platform();
-        let bell = &host.doorbells[base.index()];
+        let device = &host.devices[base.index()];
         let mut next_tick = self.next_tick();
         // Acquire: pairs with the Release in `end_drivers`.
         while !self.stop.load(Ordering::Acquire) {
-            bell.quiet();
+            device.quiet();
             self.handle(base);
             if next_tick <= self.now() {
-                bell.count_tick();
+                device.bell().count_tick();
                 self.expirers.call(base, self.bases.tick(base));
                 next_tick = self.next_tick();
             }
-            bell.sleep(host, next_tick, &self.stop);
+            device.sleep(host, next_tick, &self.stop);
         }
+    }
+
+    /// What a program's loop does when something is due. Returns how many timers fired.
+    pub(crate) fn run_loop(&self, base: CpuId) -> u64 {
+        self.bases.platform().devices[base.index()].quiet();
+        self.expire(base).fired
+    }
+
+    /// Are the last handle and the last timer gone?
+    pub(crate) fn is_stopped(&self) -> bool {
+        // Acquire: pairs with the Release in `end_drivers`.
+        self.stop.load(Ordering::Acquire)
     }
 
     /// What a driver does when it wakes.
@@ -363,9 +390,9 @@ impl Shared {
         }
         // Release: pairs with the Acquire in `drive`.
         self.stop.store(true, Ordering::Release);
-        for bell in &self.bases.platform().doorbells {
-            bell.set(Ns::ZERO);
-            bell.ring();
+        let host = self.bases.platform();
+        for (base, device) in host.devices.iter().enumerate() {
+            device.ring_to_end(&host.clock, CpuId(base as u16));
         }
         self.expirers.call_all();
         // The last handle may have been dropped by a callback, which cannot wait for its own

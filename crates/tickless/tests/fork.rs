@@ -154,6 +154,29 @@ fn a_child_starts_its_own() {
     });
 }
 
+/// Goal: in a child an event loop's driver finds nothing, and leaves the descriptor that it shares
+/// with its parent's as it is; a driver in an epoll goes on in the parent as well.
+#[test]
+fn a_child_leaves_its_parents_devices_alone() {
+    let (timers, mut driver) = Timers::builder().start_in_loop().unwrap();
+    let timer = timers.hrtimer(|_| {});
+    timer.start(MS).unwrap();
+    let device = tickless::Device::Timerfd;
+    let in_epoll = Timers::builder().bases(1).device(device).start().unwrap();
+    let (heart, beats) = beating(&in_epoll);
+    let mut all = Some((heart, in_epoll, timer, timers));
+    in_child(|| {
+        std::thread::sleep(MS * 2);
+        assert_eq!((driver.run(), driver.next_event(), driver.timeout()), (0, None, None));
+        let (heart, in_epoll, timer, timers) = all.take().expect("the child has a copy");
+        assert_eq!(timer.start(MS), Err(StartError::Shut));
+        assert!(!driver.is_over() && timers.device().is_none());
+        drop((timer, heart, in_epoll, timers));
+    });
+    assert_beats(&beats);
+    wait_until("it fires in the parent", || driver.run() == 1);
+}
+
 /// Goal: virtual time needs no driver, and goes on in a child.
 #[test]
 fn virtual_time_goes_on_in_a_child() {

@@ -6,7 +6,8 @@
 //! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
-//! | `driver` | a base's event device: a thread that sleeps until the deadline |
+//! | `device/` | what wakes a base when its next timer is due |
+//! | `driver` | how a driver thread sleeps, and where it runs |
 //! | `entry` | a timer inside a future |
 //! | `expirer` | expiry threads, for timers whose expiry is deferred |
 //! | `fork` | telling the child of a fork from its parent |
@@ -24,6 +25,7 @@ pub(crate) mod arena;
 pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;
+pub(crate) mod device;
 pub(crate) mod driver;
 pub(crate) mod entry;
 pub(crate) mod expirer;
@@ -41,7 +43,7 @@ pub(crate) mod waits;
 use clock::HostClock;
 use core::sync::atomic::AtomicU64;
 use cpu::CpuMap;
-use driver::Doorbell;
+use device::{BaseDevice, Device, DeviceFallback};
 use tickless_core::platform::Platform;
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
@@ -51,15 +53,41 @@ use tickless_core::time::{CpuId, Ns};
 pub struct Host {
     pub(crate) clock: HostClock,
     pub(crate) cpus: CpuMap,
-    /// What wakes each base's driver.
-    pub(crate) doorbells: Box<[Doorbell]>,
+    /// What wakes each base.
+    pub(crate) devices: Box<[BaseDevice]>,
+    /// Why that is not what was asked for.
+    refused: Option<DeviceFallback>,
 }
 
 impl Host {
-    /// A host with this clock and one base for each of these CPUs.
+    /// A host with this clock and one base for each of these CPUs, each with a futex.
     pub fn new(clock: HostClock, cpus: CpuMap) -> Host {
-        let doorbells = (0..cpus.bases()).map(|_| Doorbell::default()).collect();
-        Host { clock, cpus, doorbells }
+        let devices = (0..cpus.bases()).map(|_| BaseDevice::futex()).collect();
+        Host { clock, cpus, devices, refused: None }
+    }
+
+    /// The same with this device, or a futex if the system refuses it for any of the bases.
+    pub fn with_device(clock: HostClock, cpus: CpuMap, device: Device) -> Host {
+        let one = |_| match device {
+            Device::Futex => Ok(BaseDevice::futex()),
+            Device::Timerfd => BaseDevice::timerfd(),
+        };
+        let devices: Result<Box<[BaseDevice]>, DeviceFallback> =
+            (0..cpus.bases()).map(one).collect();
+        match devices {
+            Ok(devices) => Host { clock, cpus, devices, refused: None },
+            Err(refused) => Host { refused: Some(refused), ..Host::new(clock, cpus) },
+        }
+    }
+
+    /// The same with these, one a base.
+    pub fn with_devices(clock: HostClock, cpus: CpuMap, devices: Vec<BaseDevice>) -> Host {
+        Host { clock, cpus, devices: devices.into(), refused: None }
+    }
+
+    /// Why some base has another device than was asked for.
+    pub fn device_fallback(&self) -> Option<DeviceFallback> {
+        self.refused.or_else(|| self.devices.iter().find_map(BaseDevice::refused))
     }
 }
 
@@ -79,12 +107,11 @@ impl Platform for Host {
     }
 
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
-        self.doorbells[cpu.index()].set(at);
-        Rearm::Kick(cpu)
+        self.devices[cpu.index()].program(&self.clock, cpu, at)
     }
 
     fn kick(&self, cpu: CpuId) {
-        self.doorbells[cpu.index()].ring();
+        self.devices[cpu.index()].ring();
     }
 
     fn relax(&self, round: u32) {

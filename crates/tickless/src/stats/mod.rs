@@ -1,5 +1,6 @@
 //! What has happened so far.
 
+use crate::host::device::BaseDevice;
 use crate::timers::Shared;
 use std::sync::atomic::Ordering;
 use tickless_core::base::{BaseCounts, BaseView, DeferredCounts};
@@ -34,10 +35,14 @@ pub struct BaseStats {
     pub deferred: DeferredCounts,
     /// Pushed-out timeouts that were moved when their old bucket came due.
     pub relocated: u64,
-    /// System calls that woke the driver for an earlier deadline.
+    /// System calls that woke the driver for an earlier deadline; calls of
+    /// [`on_rearm`](crate::Builder::start_in_loop_with), if it drives an event loop.
     pub wake_calls: u64,
-    /// Times the driver went to sleep: its own system calls.
+    /// Times the driver went to sleep: its own system calls. An event loop's are not known.
     pub sleeps: u64,
+    /// System calls that programmed the event device: with a timerfd each of
+    /// [`device.writes`](DeviceCounts::writes) is one, with a futex none is.
+    pub device_calls: u64,
     /// Ticks of the driver, if it ticks.
     pub ticks: u64,
     /// System calls that woke the expiry thread.
@@ -47,12 +52,13 @@ pub struct BaseStats {
 impl Stats {
     pub(crate) fn of(shared: &Shared) -> Stats {
         // A lock that a driver held at the moment of a fork is not given back in the child.
-        let bells = &shared.bases.platform().doorbells[..];
-        let bells = if shared.is_left_behind() { &[] } else { bells };
-        let base = |(place, bell): (usize, &crate::host::driver::Doorbell)| {
+        let devices = &shared.bases.platform().devices[..];
+        let devices = if shared.is_left_behind() { &[] } else { devices };
+        let base = |(place, device_of): (usize, &BaseDevice)| {
             let view: BaseView = shared.bases.view(CpuId(place as u16))?;
             let BaseView { coarse, ranged, earliest, counts, device, deferred, relocated, .. } =
                 view;
+            let bell = device_of.bell();
             let (wake_calls, sleeps) = bell.counts();
             Some(BaseStats {
                 coarse,
@@ -65,11 +71,12 @@ impl Stats {
                 relocated,
                 wake_calls,
                 sleeps,
+                device_calls: device_of.calls(),
                 ticks: bell.ticks(),
                 expirer_calls: shared.expirers.wakes(CpuId(place as u16)),
             })
         };
-        let bases = bells.iter().enumerate().filter_map(base).collect();
+        let bases = devices.iter().enumerate().filter_map(base).collect();
         Stats { bases, panics: shared.panics.load(Ordering::Relaxed) }
     }
 
