@@ -11,7 +11,7 @@
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
-use tickless::{Key, LocalTimers, Ns, Timeout, Timers};
+use tickless::{Key, LocalTimers, Ns, Timeout, Timers, VirtualTime};
 
 /// Operations a figure is the mean of.
 const OPERATIONS: u64 = 1_000;
@@ -28,6 +28,8 @@ const COUNTED: &[(&str, fn())] = &[
     ("local_expiry", || local_expiry(&mut Local::with_pending(OPERATIONS))),
     ("timeout_pair", || timeout_pair(&mut Shared::with_pending(OPERATIONS))),
     ("timeout_push_out", || timeout_push_out(&mut Shared::with_pending(OPERATIONS))),
+    ("timeout_expiry", || timeout_expiry(&Virtual::with_pending(OPERATIONS, Timing::Off))),
+    ("timed_expiry", || timed_expiry(&Virtual::with_pending(OPERATIONS, Timing::On))),
 ];
 
 fn main() -> ExitCode {
@@ -123,6 +125,40 @@ impl Shared {
     }
 }
 
+/// Are callbacks timed?
+#[derive(PartialEq)]
+enum Timing {
+    Off,
+    On,
+}
+
+/// Thread-safe timers on virtual time, so many of them pending.
+struct Virtual {
+    time: VirtualTime,
+    _timeouts: Vec<Timeout>,
+}
+
+impl Virtual {
+    fn with_pending(pending: u64, timing: Timing) -> Virtual {
+        let builder = Timers::builder().bases(1);
+        let timed = timing == Timing::On;
+        let builder = if timed { builder.time_callbacks() } else { builder };
+        let time = VirtualTime::with(builder, START);
+        let timeouts = (0..pending).map(|nth| {
+            let timeout = time.timers().timeout(|fired| _ = black_box(fired));
+            timeout.start(after(nth)).expect("not shut down");
+            timeout
+        });
+        let timeouts = timeouts.collect();
+        Virtual { time, _timeouts: timeouts }
+    }
+
+    fn fire(&self) {
+        self.time.advance_to(START + Duration::from_secs(120));
+        assert_eq!(self.time.timers().stats().total().fired, OPERATIONS);
+    }
+}
+
 fn deadlines() -> Vec<Duration> {
     (0..OPERATIONS).map(after).collect()
 }
@@ -186,4 +222,16 @@ fn timeout_push_out(shared: &mut Shared) {
     for (timeout, &after) in shared.timeouts.iter().zip(&shared.after) {
         black_box(timeout.start_from(shared.now, after + PUSH)).expect("not shut down");
     }
+}
+
+#[inline(never)]
+fn timeout_expiry(virtual_timers: &Virtual) {
+    virtual_timers.fire();
+}
+
+#[inline(never)]
+fn timed_expiry(virtual_timers: &Virtual) {
+    virtual_timers.fire();
+    // Makes it another function than the one above, which would else be the same one.
+    black_box(virtual_timers.time.timers().stats().callbacks().is_some());
 }
