@@ -245,6 +245,11 @@ impl<P: Platform> Bases<P> {
         self.bases.len()
     }
 
+    /// When a base's next timer is due; [`Ns::NEVER`] if none is, or there is no such base.
+    pub fn next_event(&self, cpu: CpuId) -> Ns {
+        self.bases.get(cpu.index()).map_or(Ns::NEVER, |base| base.state.lock().earliest())
+    }
+
     /// A look at one base.
     pub fn view(&self, cpu: CpuId) -> Option<BaseView> {
         let state = self.bases.get(cpu.index())?.state.lock();

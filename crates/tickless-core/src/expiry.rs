@@ -273,8 +273,8 @@ impl<P: Platform> Bases<P> {
         let (due, wakes) = queues.wheel.due_and_wakes(node);
         let timer = TimerRef::around(node);
         let window = Window::new(node.deadline(), node.deadline());
-        let firing = Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu);
-        Some((Due::Coarse(timer), Firing { due, ..firing }))
+        let firing = Firing { due, ..Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu) };
+        Some((Due::Coarse(timer), firing))
     }
 }
 
@@ -303,6 +303,7 @@ impl<P: Platform> Drop for Unwinding<'_, P> {
 }
 
 impl<P: Platform> Firing<P> {
+    #[inline(always)]
     fn of<L: Link>(
         timer: TimerRef<P, L>,
         window: Window,
@@ -324,7 +325,7 @@ impl<P: Platform> Due<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn count_late(&self, state: &mut BaseState, firing: &Firing<P>) {
         let late = firing.now.since(firing.window.soft);
         match self {

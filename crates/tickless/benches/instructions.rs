@@ -13,7 +13,7 @@ use std::pin::{Pin, pin};
 use std::process::{Command, ExitCode};
 use std::task::{Context, Waker};
 use std::time::Duration;
-use tickless::{Key, LocalTimers, Ns, Timeout, Timers};
+use tickless::{Key, LocalTimers, Ns, Timeout, Timers, VirtualTime};
 
 /// Operations a figure is the mean of.
 const OPERATIONS: u64 = 1_000;
@@ -32,6 +32,8 @@ const COUNTED: &[(&str, fn())] = &[
     ("timeout_push_out", || timeout_push_out(&mut Shared::with_pending(OPERATIONS))),
     ("sleep_once", || sleep_once(&mut Shared::with_pending(OPERATIONS))),
     ("coarse_sleep_once", || coarse_sleep_once(&mut Shared::with_pending(OPERATIONS))),
+    ("timeout_expiry", || timeout_expiry(&Virtual::with_pending(OPERATIONS, Timing::Off))),
+    ("timed_expiry", || timed_expiry(&Virtual::with_pending(OPERATIONS, Timing::On))),
 ];
 
 fn main() -> ExitCode {
@@ -129,6 +131,40 @@ impl Shared {
     }
 }
 
+/// Are callbacks timed?
+#[derive(PartialEq)]
+enum Timing {
+    Off,
+    On,
+}
+
+/// Thread-safe timers on virtual time, so many of them pending.
+struct Virtual {
+    time: VirtualTime,
+    _timeouts: Vec<Timeout>,
+}
+
+impl Virtual {
+    fn with_pending(pending: u64, timing: Timing) -> Virtual {
+        let builder = Timers::builder().bases(1);
+        let timed = timing == Timing::On;
+        let builder = if timed { builder.time_callbacks() } else { builder };
+        let time = VirtualTime::with(builder, START);
+        let timeouts = (0..pending).map(|nth| {
+            let timeout = time.timers().timeout(|fired| _ = black_box(fired));
+            timeout.start(after(nth)).expect("not shut down");
+            timeout
+        });
+        let timeouts = timeouts.collect();
+        Virtual { time, _timeouts: timeouts }
+    }
+
+    fn fire(&self) {
+        self.time.advance_to(START + Duration::from_secs(120));
+        assert_eq!(self.time.timers().stats().total().fired, OPERATIONS);
+    }
+}
+
 fn deadlines() -> Vec<Duration> {
     (0..OPERATIONS).map(after).collect()
 }
@@ -212,4 +248,16 @@ fn coarse_sleep_once(shared: &mut Shared) {
 #[inline(always)]
 fn poll_once(future: Pin<&mut impl Future>) {
     assert!(future.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+}
+
+#[inline(never)]
+fn timeout_expiry(virtual_timers: &Virtual) {
+    virtual_timers.fire();
+}
+
+#[inline(never)]
+fn timed_expiry(virtual_timers: &Virtual) {
+    virtual_timers.fire();
+    // Makes it another function than the one above, which would else be the same one.
+    black_box(virtual_timers.time.timers().stats().callbacks().is_some());
 }

@@ -38,6 +38,7 @@ mod builder;
 mod cancel_error;
 pub mod clock;
 mod event_loop;
+mod events;
 mod fired;
 pub mod future;
 mod guarded;
@@ -62,18 +63,24 @@ pub use host::clock::ClockSource;
 pub use host::device::{Device, DeviceFallback};
 pub use hrtimer::HrTimer;
 pub use periodic::{Missed, Period, PeriodError, Periodic};
-pub use stats::{BaseStats, Stats};
+pub use stats::{
+    BaseStats, CallbackTimes, CancelCounts, Leak, Leaks, ListedBase, ListedTimer, Stats, TimerList,
+};
 pub use tickless_core::bandwidth::{Counts as BandwidthCounts, Release, SettingsError};
-pub use tickless_core::base::{BaseCounts, Deferral, DeferredCounts, Scan, StartError, Started};
+pub use tickless_core::base::{
+    BaseCounts, BaseView, Deferral, DeferredCounts, FiresIn, Late, Scan, StartError, Started,
+};
 pub use tickless_core::cancel::Cancel;
+pub use tickless_core::histogram::Histogram;
 pub use tickless_core::local::{Key, LocalError, LocalTimers};
 pub use tickless_core::migrate::OnlineError;
+pub use tickless_core::pending::PendingIn;
 pub use tickless_core::phase::{CircleView, Phase, PhaseError};
 pub use tickless_core::queue::Window;
 pub use tickless_core::rearm::{DeviceCounts, Policy};
 pub use tickless_core::tick::{Tick, TickError};
 pub use tickless_core::time::{CpuId, Ns};
-pub use tickless_core::wheel::PushOut;
+pub use tickless_core::wheel::{Levels, PushOut, Wakes};
 pub use timeout::Timeout;
 pub use timers::Timers;
 pub use virtual_time::VirtualTime;

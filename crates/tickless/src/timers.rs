@@ -2,6 +2,7 @@
 
 use crate::builder::Builder;
 use crate::clock::Fallback;
+use crate::events;
 use crate::fired::Fired;
 use crate::host::arena::Arena;
 use crate::host::device::{BaseDevice, Device, DeviceFallback};
@@ -10,7 +11,7 @@ use crate::host::fork::Process;
 use crate::host::frame::Nudge;
 use crate::host::orphans::Orphans;
 use crate::host::{Host, entry, frame, owned};
-use crate::stats::Stats;
+use crate::stats::{Counters, Leaks, Notes, Stats, TimerList};
 use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout};
 use std::any::Any;
 use std::fmt;
@@ -21,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tickless_core::base::{Bases, Deferral};
+use tickless_core::cancel::Cancel;
 use tickless_core::expiry::Expired;
 use tickless_core::migrate::OnlineError;
 use tickless_core::phase::{CircleView, Phases};
@@ -50,6 +52,8 @@ pub struct Timers {
 pub(crate) struct Shared {
     pub(crate) bases: Bases<Host>,
     pub(crate) panics: AtomicU64,
+    pub(crate) counters: Counters,
+    pub(crate) notes: Notes,
     pub(crate) orphans: Orphans,
     /// The memory of the timers.
     pub(crate) arena: Arena,
@@ -110,6 +114,8 @@ impl Timers {
         let shared = Arc::new(Shared {
             bases: Bases::new(host, count, settings.core),
             panics: AtomicU64::new(0),
+            counters: Counters::new(count, settings.times_callbacks, settings.slow_after),
+            notes: Notes::new(settings.notes_armings),
             orphans: Orphans::default(),
             arena: Arena::default(),
             handles: AtomicUsize::new(1),
@@ -201,7 +207,9 @@ impl Timers {
         if self.shared.is_left_behind() {
             return Ok(0);
         }
-        self.shared.bases.offline(base)
+        let moved = self.shared.bases.offline(base)?;
+        events::offline(base, moved);
+        Ok(moved)
     }
 
     /// Takes a base into use again. Timers come to it as they are armed.
@@ -209,12 +217,33 @@ impl Timers {
         if self.shared.is_left_behind() {
             return Ok(());
         }
-        self.shared.bases.online(base)
+        self.shared.bases.online(base)?;
+        events::online(base);
+        Ok(())
     }
 
     /// What has happened so far. Takes each base's lock once. No bases in a child.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
+    }
+
+    /// Every pending timer, base by base, with whose it is and when it is due; displays as a
+    /// text. For people: O(pending) in time and memory.
+    ///
+    /// Holds up a base for at most 256 timers at a time, some ten microseconds, and lets it go in
+    /// between; so the list is of no single moment. No bases in a child.
+    pub fn timer_list(&self) -> TimerList {
+        TimerList::of(&self.shared)
+    }
+
+    /// What is pending, gathered by who armed it: for tests that are to leave nothing behind, and
+    /// for programs whose [`Stats::pending`] grows. In debug builds, with
+    /// [`Builder::note_armings`], it says where each was armed; [`VirtualTime`] notes that by
+    /// itself. O(pending), each base's lock held for all of its timers.
+    ///
+    /// [`VirtualTime`]: crate::VirtualTime
+    pub fn leaks(&self) -> Leaks {
+        Leaks::of(&self.shared)
     }
 }
 
@@ -229,6 +258,19 @@ impl Shared {
     #[inline]
     pub(crate) fn now(&self) -> Ns {
         self.bases.platform().clock.now()
+    }
+
+    /// Whose a timer is.
+    pub(crate) fn label_of(&self, timer: usize, task: owned::Task) -> &'static str {
+        self.notes.of(timer).label.unwrap_or_else(|| task.label())
+    }
+
+    /// A cancel has found a timer in this state.
+    #[inline]
+    pub(crate) fn count_cancel(&self, found: Cancel) {
+        if found != Cancel::Pending {
+            self.counters.count_cancel(self.bases.platform().cpus.here(), found);
+        }
     }
 
     /// Counts and reports a panic. Called within the callback's frame, as reporter and payload

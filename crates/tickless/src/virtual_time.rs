@@ -77,7 +77,8 @@ impl VirtualTime {
     /// Another set-up, on a clock that stands at `now`. Pushing out is always
     /// [`PushOut::Eager`], which makes the order of equal deadlines exactly that of arming.
     pub fn with(builder: Builder, now: Ns) -> VirtualTime {
-        let timers = builder.push_out(PushOut::Eager).start_virtual(now.min(END));
+        let builder = builder.push_out(PushOut::Eager).note_armings();
+        let timers = builder.start_virtual(now.min(END));
         VirtualTime { timers, hand: Mutex::default() }
     }
 
@@ -96,11 +97,19 @@ impl VirtualTime {
     /// events as well, at which it is put where it belongs by then.
     pub fn next_event(&self) -> Option<Ns> {
         let bases = &self.timers.shared.bases;
-        let earliest = (0..bases.count())
-            .filter_map(|base| bases.view(CpuId(base as u16)))
-            .map(|view| view.earliest)
-            .min();
+        let earliest = (0..bases.count()).map(|base| bases.next_event(CpuId(base as u16))).min();
         earliest.filter(|&at| at != Ns::NEVER)
+    }
+
+    /// For the end of a test: is nothing left behind?
+    ///
+    /// # Panics
+    ///
+    /// If a timer is pending; the message says whose, how many and, in debug builds, where they
+    /// were armed.
+    pub fn assert_idle(&self) {
+        let leaks = self.timers.leaks();
+        assert!(leaks.is_empty(), "{leaks}");
     }
 
     /// Moves the clock on, from one expiry to the next, and runs what comes due.

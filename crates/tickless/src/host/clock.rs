@@ -24,6 +24,7 @@ use super::counter;
 use super::fork::Process;
 use super::lock;
 use crate::clock::Fallback;
+use crate::events;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 use tickless_core::clock::counter::{Hertz, Width};
@@ -95,6 +96,7 @@ impl HostClock {
         if let Err(fallback) = counter::trust() {
             let clock = HostClock::system();
             clock.fallback.get_or_init(|| fallback);
+            events::clock_fell_back(fallback);
             return clock;
         }
         let from = compare();
@@ -241,6 +243,8 @@ impl HostClock {
             if let Some(fallback) = counter::trust().err().or(unsteady) {
                 self.give_up_counter();
                 self.fallback.get_or_init(|| fallback);
+                drop(judge);
+                events::clock_fell_back(fallback);
                 return;
             }
         }
