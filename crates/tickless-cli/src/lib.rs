@@ -6,6 +6,7 @@ pub mod measure;
 pub mod output;
 pub mod progress;
 pub mod replay;
+pub mod report;
 pub mod study;
 pub mod trace;
 
