@@ -7,6 +7,7 @@ pub mod output;
 pub mod progress;
 pub mod record;
 pub mod replay;
+pub mod report;
 pub mod study;
 pub mod trace;
 

@@ -74,6 +74,21 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A [`figure`] with its thousands told apart.
+pub fn grouped(value: f64) -> String {
+    let text = figure(value);
+    let (sign, digits) = text.split_at(text.len() - text.trim_start_matches('-').len());
+    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let mut grouped = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{sign}{grouped}{rest}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +123,22 @@ mod tests {
             (f64::INFINITY, "-"),
         ] {
             assert_eq!(figure(value), want);
+        }
+    }
+
+    #[test]
+    fn thousands_are_told_apart() {
+        for (value, want) in [
+            (0.0, "0"),
+            (95.0, "95"),
+            (1_234.0, "1,234"),
+            (3_145_329.0, "3,145,329"),
+            (5.324, "5.32"),
+            (-0.25, "-0.250"),
+            (-12_345.6, "-12,346"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(grouped(value), want);
         }
     }
 

@@ -3,7 +3,7 @@
 //! Nothing is drawn but by whoever measures, between two measurements: a thread that keeps a
 //! bar moving would be in the figures.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,6 +41,11 @@ impl Progress {
         self.bar.inc(1);
     }
 
+    /// All steps are done: the bar stays, and says so.
+    pub fn done(&self, how: &str) {
+        self.bar.abandon_with_message(how.to_string());
+    }
+
     /// The line is left as it was found.
     pub fn end(&self) {
         self.bar.finish_and_clear();
@@ -66,8 +71,52 @@ impl Progress {
     }
 }
 
+/// Bars below each other, for several measurements.
+#[derive(Clone, Debug)]
+pub struct Bars {
+    all: MultiProgress,
+}
+
+impl Bars {
+    /// Bars if standard error is a terminal, nothing otherwise.
+    pub fn on_terminal() -> Bars {
+        Bars { all: MultiProgress::new() }
+    }
+
+    /// Never a bar.
+    pub fn hidden() -> Bars {
+        Bars { all: MultiProgress::with_draw_target(ProgressDrawTarget::hidden()) }
+    }
+
+    /// One more, of this name.
+    pub fn add(&self, name: &'static str) -> Progress {
+        let bar = self.all.add(ProgressBar::no_length());
+        let template = "{prefix:<10}[{bar:30}] {pos}/{len} {msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name);
+        bar.tick();
+        Progress { bar }
+    }
+
+    /// Ctrl-C leaves the lines as they were found, does this, and ends the program with the
+    /// status that shells expect of it.
+    pub fn end_on_interrupt(&self, last: impl Fn() + Send + 'static) {
+        let all = self.all.clone();
+        // Where there cannot be a handler the signal ends the program by itself.
+        let _ = ctrlc::set_handler(move || {
+            let _ = all.clear();
+            last();
+            std::process::exit(INTERRUPTED);
+        });
+    }
+}
+
+/// What shells expect of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 128 + 2;
+
 fn end(bar: &ProgressBar) {
-    const INTERRUPTED: i32 = 128 + 2;
     bar.finish_and_clear();
     std::process::exit(INTERRUPTED);
 }

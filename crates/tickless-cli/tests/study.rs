@@ -57,7 +57,7 @@ fn json_has_the_documented_shape() {
     let page = std::fs::read_to_string(page).unwrap();
     for (name, world) in offers() {
         let json: Value = serde_json::from_str(&quick(name, world, "json")).unwrap();
-        let top = ["answers", "cells", "machine", "notes", "seed", "study", "world"];
+        let top = ["answers", "cells", "machine", "notes", "plots", "seed", "study", "world"];
         let of_cell = ["band", "high", "id", "inside", "low", "published", "role", "unit", "value"];
         assert_eq!(keys(&json), top.into_iter().collect(), "{name}");
         for key in top.iter().chain(&of_cell) {

@@ -25,7 +25,7 @@ mod tally;
 
 pub use limit::{Limit, Quantile};
 pub use plan::{Plan, Until};
-pub use plot::plot_beside;
+pub use plot::{Bins, bars_beside};
 pub use show::{Row, show};
 pub use tally::{Slice, Tally};
 

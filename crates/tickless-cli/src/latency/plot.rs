@@ -20,8 +20,13 @@ impl Bins {
         Bins((1..=most_us.div_ceil(width_us)).map(|bin| bin * width_us * 1_000).collect())
     }
 
+    /// The upper ends, in microseconds.
+    pub fn ends_us(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|end| end / 1_000)
+    }
+
     /// How many wakeups are in each bin, and above all.
-    fn counts(&self, tally: &Tally) -> Vec<u64> {
+    pub fn counts(&self, tally: &Tally) -> Vec<u64> {
         let mut counts = vec![0; self.0.len() + 1];
         for value in tally.lateness.iter_recorded() {
             let lowest = tally.lateness.lowest_equivalent(value.value_iterated_to());
@@ -32,29 +37,31 @@ impl Bins {
     }
 }
 
-/// A plot with bins that fit whatever came out.
-pub fn plot_beside(tallies: &[(&str, &Tally)]) -> Vec<String> {
-    plot(tallies, &Bins::logarithmic())
+/// A column of bars for each tally, in these bins.
+pub fn plot(tallies: &[(&str, &Tally)], bins: &Bins) -> Vec<String> {
+    let all: Vec<Vec<u64>> = tallies.iter().map(|(_, tally)| bins.counts(tally)).collect();
+    let names = tallies.iter().map(|(name, _)| *name);
+    let ways: Vec<(&str, &[u64])> = names.zip(all.iter().map(Vec::as_slice)).collect();
+    bars_beside(&bins.ends_us().collect::<Vec<u64>>(), &ways)
 }
 
-/// A column of bars for each tally. Bars are shares of the tally's wakeups; a dot is less than a
-/// bar can show.
-pub fn plot(tallies: &[(&str, &Tally)], bins: &Bins) -> Vec<String> {
+/// A column of bars for each way, a line for each bin from the first that is used to the last.
+/// Bars are relative to the way's fullest bin; a dot is less than a bar can show.
+pub fn bars_beside(ends_us: &[u64], ways: &[(&str, &[u64])]) -> Vec<String> {
     const LABEL: usize = 13;
-    let all: Vec<Vec<u64>> = tallies.iter().map(|(_, tally)| bins.counts(tally)).collect();
-    let is_used = |&bin: &usize| all.iter().any(|counts| counts[bin] > 0);
-    let used = (0..=bins.0.len()).filter(is_used);
+    let is_used = |&bin: &usize| ways.iter().any(|(_, counts)| counts[bin] > 0);
+    let used = (0..=ends_us.len()).filter(is_used);
     let Some((first, last)) = used.clone().min().zip(used.max()) else { return Vec::new() };
-    let width = (WIDTH - LABEL) / tallies.len().max(1);
-    let most = |counts: &Vec<u64>| counts.iter().copied().max().unwrap_or(0).max(1);
-    let heads = tallies.iter().map(|(name, _)| format!("{name:<width$}"));
+    let width = (WIDTH - LABEL) / ways.len().max(1);
+    let most = |counts: &[u64]| counts.iter().copied().max().unwrap_or(0).max(1);
+    let heads = ways.iter().map(|(name, _)| format!("{name:<width$}"));
     let mut lines = vec![format!("{:>11}  {}", "us", heads.collect::<String>())];
     for bin in first..=last {
-        let label = match bins.0.get(bin) {
-            Some(end) => format!("<= {}", end / 1_000),
-            None => format!("> {}", bins.0.last().map_or(0, |end| end / 1_000)),
+        let label = match ends_us.get(bin) {
+            Some(end) => format!("<= {end}"),
+            None => format!("> {}", ends_us.last().unwrap_or(&0)),
         };
-        let bars = all.iter().map(|counts| bar(counts[bin], most(counts), width - 2));
+        let bars = ways.iter().map(|(_, counts)| bar(counts[bin], most(counts), width - 2));
         let bars: String = bars.map(|bar| format!("{bar:<width$}")).collect();
         lines.push(format!("{label:>11}  {bars}"));
     }

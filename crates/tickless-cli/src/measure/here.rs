@@ -6,17 +6,20 @@ use std::fs;
 
 /// The machine in a line: its processor, how many CPUs this process may use, its system.
 pub fn machine() -> String {
-    let processor = fs::read_to_string("/proc/cpuinfo")
-        .ok()
-        .and_then(|text| processor(&text).map(str::to_string))
-        .unwrap_or_else(|| std::env::consts::ARCH.to_string());
+    let processor = processor();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let count = cpus().len();
     let plural = if count == 1 { "CPU" } else { "CPUs" };
     format!("{processor}, {count} {plural}, Linux {}", release.trim()).trim_end().to_string()
 }
 
-fn processor(cpuinfo: &str) -> Option<&str> {
+/// The processor's name, or at least its architecture.
+pub fn processor() -> String {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    named(&cpuinfo).map_or_else(|| std::env::consts::ARCH.to_string(), str::to_string)
+}
+
+fn named(cpuinfo: &str) -> Option<&str> {
     let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim())
 }
@@ -51,7 +54,7 @@ mod tests {
     #[test]
     fn the_machine_says_what_it_is() {
         assert!(machine().contains("CPU"), "{}", machine());
-        assert_eq!(processor("processor\t: 0\nmodel name\t: A B\n"), Some("A B"));
-        assert_eq!(processor("processor\t: 0\n"), None);
+        assert_eq!(named("processor\t: 0\nmodel name\t: A B\n"), Some("A B"));
+        assert_eq!(named("processor\t: 0\n"), None);
     }
 }

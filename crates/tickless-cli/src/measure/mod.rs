@@ -36,7 +36,7 @@ mod usage;
 
 pub use cold::Evictor;
 pub use error::MeasureError;
-pub use here::{cpus, disturbance, machine};
+pub use here::{cpus, disturbance, machine, processor};
 pub use interleave::interleave;
 pub use reference::atomic_add_ns;
 pub use spread::{Spread, mean};

@@ -8,9 +8,11 @@
 //! |---|---|
 //! | `offer` | which studies there are, and in which worlds |
 //! | `cell` | one figure: published, calibrated, predicted or live; and the band it should be in |
+//! | `plot` | a plot as data: curve, bars, histogram, strip of a period |
 //! | `show` | a study as tables, JSON or CSV |
 //! | `args` | the command line of `tickless study` |
 //! | `sim` | the studies on simulated machines |
+//! | `sim_plots`, `sim_answers` | their curves; what they say about the threads' open questions |
 //! | `error` | why a study could not be run, and what to do |
 //! | `clock` | seed 1: one reads a slow shared counter for all |
 //! | `rearm` | seed 0: removing a timer does not program the event device |
@@ -32,15 +34,19 @@ mod deferred;
 mod error;
 mod offer;
 mod phase;
+pub mod plot;
 mod rearm;
 mod show;
 mod sim;
+mod sim_answers;
+mod sim_plots;
 
 pub use crate::progress;
 pub use cell::{Band, Cell, Role};
 pub use error::StudyError;
 pub use offer::{OFFERS, Offer, Runner};
-pub use show::show;
+pub use plot::Plot;
+pub use show::{show, wanted};
 
 use serde::Serialize;
 
@@ -84,6 +90,8 @@ impl World {
 pub enum Effort {
     /// About a second: shows that it works.
     Quick,
+    /// Some twenty seconds: fewer repetitions of the same.
+    Brief,
     /// Up to a minute: figures that hold.
     #[default]
     Normal,
@@ -96,8 +104,26 @@ impl Effort {
     pub fn pick<T>(self, quick: T, normal: T, full: T) -> T {
         match self {
             Effort::Quick => quick,
-            Effort::Normal => normal,
+            Effort::Brief | Effort::Normal => normal,
             Effort::Full => full,
+        }
+    }
+
+    /// How many turns to take with this effort.
+    pub fn turns(self, quick: usize, normal: usize, full: usize) -> usize {
+        match self {
+            Effort::Brief => normal.div_ceil(2),
+            _ => self.pick(quick, normal, full),
+        }
+    }
+
+    /// As the command line and the JSON name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Effort::Quick => "quick",
+            Effort::Brief => "brief",
+            Effort::Normal => "normal",
+            Effort::Full => "full",
         }
     }
 }
@@ -119,6 +145,8 @@ pub struct Study {
     pub answers: Vec<Answer>,
     /// How it was measured, and what disturbed it.
     pub notes: Vec<String>,
+    /// Figures in forms that show the point.
+    pub plots: Vec<Plot>,
     /// What people are shown beside the cells; the same figures in another form.
     #[serde(skip)]
     pub exhibits: Vec<Exhibit>,
@@ -133,7 +161,7 @@ pub struct Answer {
     pub answer: String,
 }
 
-/// Figures in a form of the study's own: the table of its thread, a plot.
+/// Figures in a table of the study's own, such as that of its thread.
 #[derive(Clone, Debug)]
 pub struct Exhibit {
     /// What it shows.
@@ -152,8 +180,6 @@ pub enum Form {
         /// As many cells each as there are columns.
         rows: Vec<Vec<String>>,
     },
-    /// Lines as they are, at most 80 columns wide.
-    Lines(Vec<String>),
 }
 
 impl Study {
@@ -167,6 +193,7 @@ impl Study {
             cells: Vec::new(),
             answers: Vec::new(),
             notes: Vec::new(),
+            plots: Vec::new(),
             exhibits: Vec::new(),
         }
     }

@@ -24,19 +24,20 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
     for Exhibit { title, form } in &study.exhibits {
         writeln!(out)?;
         paragraph(out, "", &format!("{title}:"))?;
-        match form {
-            Form::Table { header, rows } => {
-                let mut table = bare(header, 1);
-                // Headings of several words are broken where the table would be too wide.
-                table.set_content_arrangement(ContentArrangement::Dynamic);
-                table.set_width(WIDTH as u16);
-                rows.iter().for_each(|row| {
-                    table.add_row(row);
-                });
-                print(&table, out)?;
-            }
-            Form::Lines(lines) => lines.iter().try_for_each(|line| writeln!(out, "{line}"))?,
-        }
+        let Form::Table { header, rows } = form;
+        let mut table = bare(header, 1);
+        // Headings of several words are broken where the table would be too wide.
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(WIDTH as u16);
+        rows.iter().for_each(|row| {
+            table.add_row(row);
+        });
+        print(&table, out)?;
+    }
+    for plot in study.plots.iter().filter(|plot| !plot.in_exhibit) {
+        writeln!(out)?;
+        paragraph(out, "", &format!("{}:", plot.title))?;
+        plot.show(out)?;
     }
     for (role, title) in ROLES {
         let is_listed = |cell: &&Cell| cell.role == role && !cell.in_exhibit;
@@ -96,7 +97,7 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
             format!("{} {}", figure(cell.value), unit(cell)).trim_end().to_string(),
             range(cell),
             cell.published.map_or_else(|| "-".to_string(), figure),
-            wanted(cell),
+            wanted_with_verdict(cell),
         ]));
     }
     if table.lines().any(|line| line.trim_end().chars().count() > WIDTH) {
@@ -131,10 +132,17 @@ fn range(cell: &Cell) -> String {
     format!("{} - {}", figure(cell.low), figure(cell.high))
 }
 
-fn wanted(cell: &Cell) -> String {
-    let Some(limits) = cell.band else { return String::new() };
+fn wanted_with_verdict(cell: &Cell) -> String {
+    if cell.band.is_none() {
+        return String::new();
+    }
     let verdict = if cell.inside == Some(false) { "NO" } else { "ok" };
-    format!("{} {verdict}", band(limits))
+    format!("{} {verdict}", wanted(cell))
+}
+
+/// The band of a cell in words; nothing if it has none.
+pub fn wanted(cell: &Cell) -> String {
+    cell.band.map_or_else(String::new, band)
 }
 
 fn band(band: Band) -> String {

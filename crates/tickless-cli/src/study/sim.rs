@@ -3,7 +3,7 @@
 //! Each runs on the machine of its thread. `--cpus` asks for the curve instead of the thread's
 //! cells, `--sensitivity` for how far the predicted cells move with each number that was assumed.
 
-use super::{Cell, Exhibit, Form, Request, Role, Study, StudyError};
+use super::{Cell, Exhibit, Form, Request, Role, Study, StudyError, sim_answers, sim_plots};
 use crate::measure::Spread;
 use crate::progress::Progress;
 use std::io;
@@ -23,11 +23,8 @@ pub fn run_rearm(request: &Request, progress: &Progress) -> Result<Study, StudyE
     let mut study = start("rearm", request, progress, &[&spec]);
     take(&mut study, cells(rearm::cells(&spec))?);
     sweep(&mut study, request, &spec, |spec| rearm::cells(spec).unwrap_or_default());
-    study.answer(
-        "Is a chance to program lost if removals do not program?",
-        "No: the device stays armed for the removed timer, comes early for nothing, and is armed \
-         for the rest then. The spurious wakeups above are all that it costs.",
-    );
+    sim_plots::rearm(&mut study);
+    sim_answers::rearm(&mut study);
     study.notes.push(
         "Two of the eager policy's four writes per round trip are made while the other CPU works, \
          so only the other two are waited for."
@@ -45,6 +42,8 @@ pub fn run_clock(request: &Request, progress: &Progress) -> Result<Study, StudyE
         None => {
             take(&mut study, cells(clock::cells(&small))?);
             take(&mut study, cells(clock::cells(&big))?);
+            sim_plots::clock(&mut study, &curve(clock::curve(&big, sim_plots::CLOCK_CPUS))?);
+            sim_answers::clock(&mut study);
         }
     }
     sweep(&mut study, request, &big, |spec| clock::cells(spec).unwrap_or_default());
@@ -67,7 +66,11 @@ pub fn run_cancel(request: &Request, progress: &Progress) -> Result<Study, Study
     let mut study = start("cancel", request, progress, &[&big, &small]);
     match points(request)? {
         Some(cpus) => take(&mut study, cells(cancel::curve(&big, &cpus))?),
-        None => take(&mut study, cells(cancel::cells(&big, &small))?),
+        None => {
+            take(&mut study, cells(cancel::cells(&big, &small))?);
+            sim_plots::cancel(&mut study, &curve(cancel::curve(&big, sim_plots::CANCEL_CPUS))?);
+            sim_answers::cancel(&mut study);
+        }
     }
     sweep(&mut study, request, &small, |spec| cancel::cells(&big, spec).unwrap_or_default());
     study.notes.push(
@@ -84,6 +87,8 @@ pub fn run_deferred(request: &Request, progress: &Progress) -> Result<Study, Stu
     let spec = machine("atom-e3825")?;
     let mut study = start("deferred", request, progress, &[&spec]);
     take(&mut study, cells(deferred::cells(&spec))?);
+    sim_plots::deferred(&mut study);
+    sim_answers::deferred(&mut study);
     sweep(&mut study, request, &spec, |spec| deferred::cells(spec).unwrap_or_default());
     study.notes.push(
         "Ticks come to both CPUs at once. Before, both are then about to run their expiry thread, \
@@ -100,6 +105,8 @@ pub fn run_phase(request: &Request, progress: &Progress) -> Result<Study, StudyE
     let spec = machine("power10-core")?;
     let mut study = start("phase", request, progress, &[&spec]);
     take(&mut study, cells(phase::cells(&spec))?);
+    sim_plots::phase(&mut study);
+    sim_answers::phase(&mut study);
     sweep(&mut study, request, &spec, |spec| phase::cells(spec).unwrap_or_default());
     study.notes.push(
         "The thread does not name its runs' offsets. 30, 0 and 50 ms are those multiples of 10 ms \
@@ -123,6 +130,11 @@ fn start(name: &'static str, request: &Request, progress: &Progress, specs: &[&S
 
 fn cells(run: io::Result<Vec<sim::Cell>>) -> Cells {
     run.map_err(StudyError::system("memory for the simulated CPUs' stacks; use fewer CPUs"))
+}
+
+/// The cells of a curve, which are shown as a plot and are none of the thread's.
+fn curve(run: io::Result<Vec<sim::Cell>>) -> Result<Vec<Cell>, StudyError> {
+    Ok(cells(run)?.into_iter().map(cell).collect())
 }
 
 fn take(study: &mut Study, cells: Vec<sim::Cell>) {

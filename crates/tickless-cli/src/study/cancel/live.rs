@@ -11,6 +11,7 @@ use super::calls::{Call, Finds, Subject};
 use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
 use crate::output::figure;
 use crate::progress::Progress;
+use crate::study::plot::{Axis, Line, Plot, Shape, Side};
 use crate::study::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
 use tickless::Scan;
 
@@ -79,7 +80,7 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
     let bases = bases(request)?;
     let watch = Stopwatch::new();
     let mut evictor = Evictor::new();
-    let turns = request.effort.pick(2, 9, 15);
+    let turns = request.effort.turns(2, 9, 15);
     progress.begin("cancelling", turns * bases.len());
     let taken = interleave(bases.len(), turns, |at| {
         let counts = one_turn(request, bases[at], &watch, &mut evictor);
@@ -91,6 +92,7 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
     }
     tables(&mut study, &bases);
     thread_table(&mut study);
+    plot(&mut study, &bases, &watch);
     growth(&mut study, &bases, &taken, &watch);
     across(&mut study, request, progress, &watch)?;
     study.notes.push(how(&watch, &evictor));
@@ -101,7 +103,7 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
 fn bases(request: &Request) -> Result<Vec<u16>, StudyError> {
     const MOST: u32 = 2_048;
     let usual = request.effort.pick(
-        &[2, 32, 512][..],
+        &[2, 4, 32, 512][..],
         &[2, 4, 8, 32, 128, 512],
         &[2, 4, 8, 16, 32, 64, 128, 256, 512],
     );
@@ -193,6 +195,27 @@ fn tables(study: &mut Study, bases: &[u16]) {
     }
 }
 
+/// What a call takes over the number of bases.
+fn plot(study: &mut Study, bases: &[u16], watch: &Stopwatch) {
+    let (unit, suffix) = match watch.cycles_per_ns() {
+        Some(_) => ("cycles", ""),
+        None => ("ns", "_ns"),
+    };
+    let line = |(way, side): (usize, Side)| {
+        let name = WAYS[way].name;
+        let point = |&count: &u16| {
+            let cell = study.cell(&format!("{count}.{name}.{}{suffix}", State::Warm.name()))?;
+            Some([f64::from(count), cell.value])
+        };
+        Line::new(name, side, bases.iter().filter_map(point).collect())
+    };
+    let lines = [(BEFORE, Side::Before), (AFTER, Side::After)].map(line).to_vec();
+    let (x, y) = (Axis::log("CPUs or bases"), Axis::log(format!("{unit} per call")));
+    let shape = Shape::Curve { x, y, lines };
+    let plot = Plot::new("cost", "A warm cancel that waits, over the number of CPUs", shape);
+    study.plots.push(plot.in_exhibit());
+}
+
 /// The table of the thread, each figure beside its own.
 fn thread_table(study: &mut Study) {
     let pair = |bases: u16, way: usize, state: State| {
@@ -273,7 +296,7 @@ fn across(
         study.notes.push(note.to_string());
         return Ok(());
     }
-    let turns = request.effort.pick(1, 9, 15);
+    let turns = request.effort.turns(1, 9, 15);
     let rounds = request.effort.pick(50, 1_000, 5_000);
     progress.begin("another CPU's", turns * WAYS.len());
     let taken = interleave(WAYS.len(), turns, |way| {
@@ -319,8 +342,27 @@ fn answers(study: &mut Study) {
     study.answer(
         "Can two callbacks of one timer overlap, so that the base that is remembered is the wrong \
          one?",
-        "With a remembered base, that is for a model to show; not here: a timer whose callback \
-         runs stays on its base when it is armed again, so there is one base to look at (contract \
-         X2). A run like this one proves nothing about it.",
+        "With a remembered base, yes: a model of the protocol of 2004, in which another CPU arms \
+         and fires the timer while its callback runs, has schedules in which the cancel returns \
+         too early (docs/cancel.md prints one; cargo test -p tickless-core --test models_loom \
+         last_running finds them). It is nobody's fault for running too long: nothing says how \
+         long a callback may run. Ours has none: a timer whose callback runs stays on its base \
+         when it is armed again, so there is one base to look at (contract X2: explored by the \
+         same tests).",
     );
+    let ends: Vec<&Cell> =
+        study.cells.iter().filter(|cell| cell.id.starts_with("growth_")).collect();
+    let growth = |what: &str| {
+        let cell = ends.iter().find(|cell| cell.id.ends_with(what));
+        cell.map_or_else(|| "-".to_string(), |cell| figure(cell.value))
+    };
+    let answer = format!(
+        "It is one wherever there are many bases: from the fewest to the most of them here, a \
+         cancel that scans takes {} times as long, {} ns more for each base; one that looks at one \
+         base {} times.",
+        growth("before.warm"),
+        growth("each_base_ns"),
+        growth("after.warm"),
+    );
+    study.answer("Do others see the waiting cancel as a hot spot?", answer);
 }

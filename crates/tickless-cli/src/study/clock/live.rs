@@ -9,6 +9,7 @@ use super::readers::{Plan, Taken};
 use crate::measure::{self, Spread, interleave};
 use crate::output::figure;
 use crate::progress::Progress;
+use crate::study::plot::{Axis, Line, Plot, Shape, Side};
 use crate::study::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
 use std::io;
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
     study.notes.extend(no_ptp.map(|why| format!("no PTP clock to read: {why}")));
     let cpus = measure::cpus();
     let threads = threads(request, cpus.len());
-    let turns = request.effort.pick(2, 7, 15);
+    let turns = request.effort.turns(2, 7, 15);
     let duration = Duration::from_millis(request.effort.pick(10, 150, 1_000));
     for device in [&emulated, &real] {
         progress.begin("reading", turns * threads.len() * POLICIES.len());
@@ -49,6 +50,7 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
             gain(&mut study, device, threads, cpus.len(), pair);
         }
         study.exhibits.push(exhibit(device, rows));
+        plot(&mut study, device, &threads);
     }
     study.notes.push(how(&clock, duration, turns));
     answer(&mut study, &real);
@@ -146,6 +148,22 @@ fn exhibit(device: &Slow, rows: Vec<Vec<String>>) -> Exhibit {
     }
 }
 
+/// Values per second over the number of threads.
+fn plot(study: &mut Study, device: &Slow, threads: &[usize]) {
+    let line = |(policy, side): (&str, Side)| {
+        let point = |&count: &usize| {
+            let id = format!("{}.{count}t.{policy}.reads_per_s", device.id);
+            Some([count as f64, study.cell(&id)?.value / 1e6])
+        };
+        Line::new(policy, side, threads.iter().filter_map(point).collect())
+    };
+    let lines = [("direct", Side::Before), ("combined", Side::After)].map(line).to_vec();
+    let (x, y) = (Axis::linear("threads"), Axis::linear("million values per s"));
+    let title = format!("Values from {}", device.name);
+    let id = if device.id == "emulated" { "emulated" } else { "real" };
+    study.plots.push(Plot::new(id, title, Shape::Curve { x, y, lines }).in_exhibit());
+}
+
 fn how(clock: &Clock, duration: Duration, turns: usize) -> String {
     format!(
         "each way for {} ms, {turns} times, in turn; threads are kept on the CPUs, one after the \
@@ -167,6 +185,17 @@ fn answer(study: &mut Study, real: &Slow) {
         .filter_map(|id| value(format!("{id}.2t.gain")).map(|gain| (id, gain)))
         .map(|(id, gain)| format!("{} times the reads per second on {id}", figure(gain)))
         .collect();
+    let alone = value("emulated.1t.cost_alone".to_string());
+    if let Some(alone) = alone {
+        study.answer(
+            "Must combining be turned on from some number of CPUs only?",
+            format!(
+                "No: a reader that is alone pays {} times the direct read, and one that is not \
+                 gains. So there is no threshold, as in the thread's last version.",
+                figure(alone)
+            ),
+        );
+    }
     if gains.is_empty() {
         return;
     }

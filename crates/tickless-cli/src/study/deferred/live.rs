@@ -93,7 +93,7 @@ fn circumstances(
     request: &Request,
     progress: &Progress,
 ) -> Result<Vec<Vec<Vec<Taken>>>, StudyError> {
-    let turns = request.effort.pick(1, 3, 10);
+    let turns = request.effort.turns(1, 3, 10);
     let duration = Duration::from_millis(request.effort.pick(150, 1_000, 10_000));
     let scenes: Vec<Scene> = CIRCUMSTANCES
         .iter()
@@ -116,7 +116,7 @@ fn circumstances(
 
 /// For each phase, before and after: what its turns gave.
 fn phases(request: &Request, progress: &Progress) -> Result<Vec<Vec<Vec<Taken>>>, StudyError> {
-    let turns = request.effort.pick(1, 2, 5);
+    let turns = request.effort.turns(1, 2, 5);
     let duration = Duration::from_millis(request.effort.pick(100, 700, 5_000));
     let scene = |phase_us, way| Scene {
         way,

@@ -2,9 +2,10 @@
 
 use super::live::{CIRCUMSTANCES, PHASES_US};
 use super::scene::{Taken, Way};
-use crate::latency::{Tally, plot_beside};
+use crate::latency::Tally;
 use crate::measure::{self, Spread};
 use crate::output::figure;
+use crate::study::plot::{Bar, Plot, Shape, Side};
 use crate::study::{Band, Cell, Exhibit, Form, Study};
 use std::ops::Range;
 
@@ -59,6 +60,7 @@ fn us(tally: &Tally, quantile: f64) -> f64 {
 /// Puts everything into the study.
 pub fn write(study: &mut Study, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
     tables(study, compared, phases);
+    plots(study, compared);
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
         for (way, taken) in here.ways.iter().zip(taken) {
             for Figure { name, unit, of, .. } in FIGURES {
@@ -114,13 +116,36 @@ fn tables(study: &mut Study, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Tak
         title: "The probe by how long after a tick of 1 ms it wakes, idle, us".into(),
         form: Form::Table { header: header(&FIGURES[OF_PROBE]), rows },
     });
-    for (here, taken) in CIRCUMSTANCES.iter().zip(compared).take(2) {
+}
+
+/// How often expiry threads are woken, and how late the probe is.
+fn plots(study: &mut Study, compared: &[Vec<Vec<Taken>>]) {
+    let bars = CIRCUMSTANCES.iter().zip(compared).filter(|(here, _)| here.id.ends_with(".idle"));
+    let bars = bars.flat_map(|(here, taken)| {
+        here.ways.iter().zip(taken).map(|(way, taken)| Bar {
+            name: format!("{}, {}", here.title.trim_end_matches(" idle"), way.name()),
+            side: side(*way),
+            value: Spread::of(taken.iter().map(|taken| taken.wakes_per_s)).median,
+        })
+    });
+    let shape = Shape::Bars { unit: "wakes/s", bars: bars.collect() };
+    let title = "Wakes of the expiry thread, each second and CPU";
+    study.plots.push(Plot::new("wakes", title, shape).in_exhibit());
+    for (id, at) in [("late_idle", 0), ("late_busy", 1)] {
+        let (here, taken) = (&CIRCUMSTANCES[at], &compared[at]);
         let sums: Vec<Tally> = taken.iter().map(|taken| sum(taken)).collect();
-        let tallies: Vec<_> = here.ways.iter().map(|way| way.name()).zip(&sums).collect();
-        study.exhibits.push(Exhibit {
-            title: format!("{}: how late the probe woke", here.title),
-            form: Form::Lines(plot_beside(&tallies)),
-        });
+        let ways: Vec<(&str, Side, &Tally)> =
+            here.ways.iter().zip(&sums).map(|(way, sum)| (way.name(), side(*way), sum)).collect();
+        let title = format!("{}: how late the probe woke", here.title);
+        study.plots.push(Plot::of_lateness(id, title, &ways));
+    }
+}
+
+fn side(way: Way) -> Side {
+    match way {
+        Way::Before => Side::Before,
+        Way::After => Side::After,
+        Way::Tickless => Side::Beside,
     }
 }
 
@@ -180,6 +205,7 @@ fn answers(study: &mut Study, compared: &[Vec<Vec<Taken>>]) {
     let all = || compared.iter().flatten().flatten();
     let merged: u64 = all().map(|taken| taken.merged).sum();
     let longest = all().map(|taken| taken.longest_batch).max().unwrap_or(0);
+    signs(study);
     study.answer(
         "Can lists of expired timers be merged in constant time without more memory per CPU?",
         format!(
@@ -209,5 +235,44 @@ fn answers(study: &mut Study, compared: &[Vec<Vec<Taken>>]) {
         "May a CPU go away while callbacks are collected or running?",
         "Yes: collected timers are still on their base and move with it; one whose callback runs \
          goes on where it is (contract D8: held by tests, not by this run).",
+    );
+}
+
+/// The thread's three signs, as they are here.
+fn signs(study: &mut Study) {
+    let change = |id: &str| {
+        let change = study.cell(id).map_or(f64::NAN, |cell| 100.0 * (cell.value - 1.0));
+        format!("{change:+.1} %")
+    };
+    let of = |here: &str| {
+        let of = |what: &str| change(&format!("{here}.probe_{what}_after_over_before"));
+        format!("average {}, maximum {}", of("avg"), of("max"))
+    };
+    let answer = format!(
+        "After against before, at 1000 Hz: a thread that may run anywhere, idle: {}; beside a busy \
+         thread on each CPU: {}; one on each CPU (-S): {}. What is certain is the count: {} times \
+         fewer wakes.",
+        of("1000hz.idle"),
+        of("1000hz.busy"),
+        of("1000hz.pinned"),
+        study.cell("1000hz.idle.fewer_wakes").map_or("-".into(), |cell| figure(cell.value)),
+    );
+    study.answer(
+        "Does the average latency fall, and does the maximum stay, with and without -S?",
+        answer,
+    );
+    let phases = PHASES_US.map(|us| {
+        let of = |way: &str| study.cell(&format!("phase_{us}us.{way}.probe_avg_us"));
+        let value = |way: &str| of(way).map_or("-".to_string(), |cell| figure(cell.value));
+        format!("{us} us: {} to {}", value("before"), value("after"))
+    });
+    study.answer(
+        "What else should be tested?",
+        format!(
+            "Where in the tick the measuring thread wakes, since an interval of 1 ms is locked to \
+             a tick of 1 ms wherever it began. The average in us, before to after, by how long \
+             after the tick it wakes: {}.",
+            phases.join("; ")
+        ),
     );
 }

@@ -12,6 +12,7 @@ use super::work::{Done, Work, turns_of_unit};
 use crate::measure::{self, Spread, interleave};
 use crate::output::figure;
 use crate::progress::Progress;
+use crate::study::plot::{Lane, Plot, Shape, Side};
 use crate::study::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
 use std::time::Duration;
 use tickless::{Phase, Throttle, Timers};
@@ -21,7 +22,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// One way to place the refills of two groups.
 enum Way {
     Library { name: &'static str, phase: fn(u64) -> Phase, apart: Option<Band> },
-    Kernel { name: &'static str, pair: [usize; 2], apart_ns: u64 },
+    Kernel { name: &'static str, pair: [usize; 2], places_ns: [u64; 2] },
 }
 
 /// What one run came to.
@@ -29,8 +30,8 @@ struct Taken {
     done: Done,
     /// Of the library's drivers; not known of the kernel's timers.
     wakeups: Option<u64>,
-    /// How far apart the refills were.
-    apart_ns: u64,
+    /// When in the period each group was refilled.
+    places_ns: [u64; 2],
 }
 
 /// Runs it.
@@ -56,7 +57,7 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
         }
     };
     ways.extend(kernel_ways(&groups, &mut study));
-    let turns = request.effort.pick(1, 5, 9);
+    let turns = request.effort.turns(1, 5, 9);
     progress.begin("two groups", turns * ways.len());
     let mut turn = 0;
     let taken = interleave(ways.len(), turns, |way| {
@@ -64,11 +65,11 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
         turn += 1;
         let taken = match &ways[way] {
             Way::Library { phase, .. } => library(work, quota, phase(seed)),
-            Way::Kernel { pair, apart_ns, .. } => {
+            Way::Kernel { pair, places_ns, .. } => {
                 kernel(work, [&groups[pair[0]], &groups[pair[1]]]).map(|done| Taken {
                     done,
                     wakeups: None,
-                    apart_ns: *apart_ns,
+                    places_ns: *places_ns,
                 })
             }
         };
@@ -77,6 +78,7 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
     })?;
     drop(groups);
     show(&mut study, &ways, &taken);
+    strip(&mut study, &ways, &taken);
     control::cells(&mut study, request, work)?;
     study.notes.push(format!(
         "two groups of {workers} threads, each {} ms of CPU time in {} ms and {} ms of work; {} \
@@ -139,7 +141,11 @@ fn kernel_ways(groups: &[Cgroup], study: &mut Study) -> Vec<Way> {
         figure(near.0 as f64 / 1e6),
         figure(far.0 as f64 / 1e6),
     ));
-    let way = |name, (apart_ns, pair): (u64, [usize; 2])| Way::Kernel { name, pair, apart_ns };
+    let place = |group: usize| groups[group].phase_ns.unwrap_or(0);
+    let way = |name, (_, pair): (u64, [usize; 2])| {
+        let places_ns = pair.map(place);
+        Way::Kernel { name, pair, places_ns }
+    };
     vec![way("kernel_near", near), way("kernel_far", far)]
 }
 
@@ -149,10 +155,16 @@ fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, StudyErro
     let start = || timers.throttle(quota, PERIOD).phase(phase).start().map_err(refused);
     let groups: [Throttle; 2] = [start()?, start()?];
     let done = work.run(|group| groups[group].join().map_err(refused))?;
-    let places = [0, 1].map(|group| groups[group].place().map_or(0, |place| place.0));
+    let places_ns = [0, 1].map(|group| groups[group].place().map_or(0, |place| place.0));
     let wakeups = timers.stats().bases.iter().map(|base| base.device.events).sum();
-    let apart_ns = cgroups::apart(places[0], places[1], PERIOD);
-    Ok(Taken { done, wakeups: Some(wakeups), apart_ns })
+    Ok(Taken { done, wakeups: Some(wakeups), places_ns })
+}
+
+impl Taken {
+    /// How far apart the refills were.
+    fn apart_ns(&self) -> u64 {
+        cgroups::apart(self.places_ns[0], self.places_ns[1], PERIOD)
+    }
 }
 
 fn kernel(work: Work, groups: [&Cgroup; 2]) -> Result<Done, StudyError> {
@@ -163,7 +175,7 @@ fn kernel(work: Work, groups: [&Cgroup; 2]) -> Result<Done, StudyError> {
 type Column = (&'static str, &'static str, &'static str, fn(&Taken) -> f64);
 
 const COLUMNS: [Column; 7] = [
-    ("apart", "ms", "apart ms", |taken| taken.apart_ns as f64 / 1e6),
+    ("apart", "ms", "apart ms", |taken| taken.apart_ns() as f64 / 1e6),
     ("overlap", "", "overlap", |taken| taken.done.overlap),
     ("completion", "s", "done s", |taken| {
         taken.done.completion_s.iter().sum::<f64>() / taken.done.completion_s.len() as f64
@@ -206,6 +218,48 @@ fn show(study: &mut Study, ways: &[Way], taken: &[Vec<Taken>]) {
         title: "Two groups at work, medians; p50 and p99 of bursts of 5 ms".to_string(),
         form: Form::Table { header: [String::new()].into_iter().chain(names).collect(), rows },
     });
+}
+
+/// When in a period each group ran, from the first group's refill on. The random way is another
+/// one in each turn.
+fn strip(study: &mut Study, ways: &[Way], taken: &[Vec<Taken>]) {
+    let mut lanes = Vec::new();
+    for (way, taken) in ways.iter().zip(taken) {
+        let (name, side) = match way {
+            Way::Library { name: name @ "aligned", .. } => (*name, Side::Before),
+            Way::Library { name: name @ "spread", .. } => (*name, Side::After),
+            Way::Library { .. } => continue,
+            Way::Kernel { name, .. } => (*name, Side::Beside),
+        };
+        for group in [0, 1] {
+            lanes.push(lane(
+                format!("{}, {}", name.replace('_', " "), group + 1),
+                side,
+                taken,
+                group,
+            ));
+        }
+    }
+    let shape = Shape::Strip { period_ms: PERIOD.as_secs_f64() * 1e3, lanes };
+    let title = "When each group runs in a period, and when it is refilled";
+    study.plots.push(Plot::new("strip", title, shape));
+}
+
+fn lane(name: String, side: Side, taken: &[Taken], group: usize) -> Lane {
+    let period_ns = PERIOD.as_nanos() as u64;
+    let mut sum: Vec<f64> = Vec::new();
+    for taken in taken {
+        let runs = taken.done.runs(group, taken.places_ns[0], period_ns);
+        sum.resize(runs.len(), 0.0);
+        sum.iter_mut().zip(runs).for_each(|(sum, share)| *sum += share);
+    }
+    let runs = sum.into_iter().map(|sum| sum / taken.len().max(1) as f64).collect();
+    let refill = |taken: &Taken| {
+        let [first, mine] = [taken.places_ns[0], taken.places_ns[group]];
+        ((mine + period_ns - first) % period_ns) as f64 / 1e6
+    };
+    let refill_ms = taken.first().map_or(0.0, refill);
+    Lane { name, side, refill_ms, runs }
 }
 
 fn answers(study: &mut Study) {

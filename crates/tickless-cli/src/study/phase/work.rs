@@ -9,6 +9,9 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Parts of a period in which it is told when groups ran.
+const PARTS: u64 = 50;
+
 /// How much CPU time a unit takes.
 const UNIT: Duration = Duration::from_micros(100);
 
@@ -39,6 +42,8 @@ pub(super) struct Done {
     pub(super) bursts_ms: Vec<f64>,
     /// Of the time in which the less busy group ran, in which part the other ran as well.
     pub(super) overlap: f64,
+    /// When each group ran.
+    pub(super) windows: [Vec<(u64, u64)>; 2],
     pub(super) usage: Usage,
 }
 
@@ -131,7 +136,9 @@ impl Work {
         let mut bursts_ms: Vec<f64> =
             notes.iter().flat_map(|notes| notes.bursts_ms.clone()).collect();
         bursts_ms.sort_by(f64::total_cmp);
-        Ok(Done { completion_s, bursts_ms, overlap: overlap(&windows(0), &windows(1)), usage })
+        let windows = [windows(0), windows(1)];
+        let overlap = overlap(&windows[0], &windows[1]);
+        Ok(Done { completion_s, bursts_ms, overlap, windows, usage })
     }
 
     fn worker<R: Rein>(&self, left: &AtomicU64, mut rein: R) -> Result<Notes, MeasureError> {
@@ -166,6 +173,26 @@ impl Done {
     pub(super) fn burst_ms(&self, percent: usize) -> f64 {
         let last = self.bursts_ms.len().saturating_sub(1);
         self.bursts_ms.get(last * percent / 100).copied().unwrap_or(f64::NAN)
+    }
+
+    /// In which share of the periods a group ran, for equal parts of the period, which begins at
+    /// `origin_ns`.
+    pub(super) fn runs(&self, group: usize, origin_ns: u64, period_ns: u64) -> Vec<f64> {
+        let part_ns = (period_ns / PARTS).max(1);
+        let mut ran_ns = vec![0.0; PARTS as usize];
+        let windows = &self.windows[group];
+        for &(begin, end) in windows {
+            let mut at = begin;
+            while at < end {
+                let until = (at - at % part_ns + part_ns).min(end);
+                let place = (at + period_ns - origin_ns % period_ns) % period_ns / part_ns;
+                ran_ns[(place % PARTS) as usize] += (until - at) as f64;
+                at = until;
+            }
+        }
+        let span = windows.last().map_or(0, |last| last.1) - windows.first().map_or(0, |w| w.0);
+        let each = span as f64 / PARTS as f64;
+        ran_ns.into_iter().map(|ran| (ran / each.max(1.0)).min(1.0)).collect()
     }
 }
 
@@ -211,6 +238,20 @@ mod tests {
         // 15 units in which both run, of the 20 in which the second does until the first ends.
         assert_eq!(overlap(&one, &[(5, 15), (30, 60)]), 0.75);
         assert_eq!(overlap(&[], &one), 0.0);
+    }
+
+    /// Goal: when a group ran is seen on the circle of its period, from wherever that begins.
+    #[test]
+    fn windows_are_folded_onto_a_period() {
+        let windows = [vec![(1_000, 1_050), (1_100, 1_150)], Vec::new()];
+        let (bursts_ms, usage) = (Vec::new(), Usage::default());
+        let done = Done { completion_s: [0.0; 2], bursts_ms, overlap: 0.0, windows, usage };
+        let runs = done.runs(0, 0, 100);
+        assert!(runs[..25].iter().all(|&share| share == 1.0), "{runs:?}");
+        assert!(runs[25..].iter().all(|&share| share == 0.0), "{runs:?}");
+        let later = done.runs(0, 50, 100);
+        assert!(later[0] == 0.0 && later[25] == 1.0, "{later:?}");
+        assert!(done.runs(1, 0, 100).iter().all(|&share| share == 0.0));
     }
 
     #[test]

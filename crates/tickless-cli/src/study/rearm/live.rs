@@ -11,6 +11,7 @@ use super::ping_pong::{Guard, Plan, Taken};
 use crate::measure::{self, Spread, interleave, mean};
 use crate::output::figure;
 use crate::progress::Progress;
+use crate::study::plot::{Axis, Bar, Line, Plot, Shape, Side};
 use crate::study::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
 use std::time::Duration;
 use tickless::{Device, Policy};
@@ -73,7 +74,7 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
     let mut study = Study::new("rearm", request, measure::machine());
     study.notes.extend(measure::disturbance());
     let places = places();
-    let turns = request.effort.pick(2, 8, 8);
+    let turns = request.effort.turns(2, 8, 8);
     let trips = request.effort.pick(500, 20_000, 1_000_000);
     progress.begin("ping-pong", turns * WAYS.len() * places.len());
     let mut taken = interleave(WAYS.len() * places.len(), turns, |way| {
@@ -95,6 +96,7 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
             cells(&mut study, place, way, taken, trips);
         }
         gaps(&mut study, place, &taken);
+        writes_plot(&mut study, place, &taken, trips);
         if !place.prefix.is_empty() {
             study.exhibits.push(short_table(&taken, trips));
         }
@@ -210,6 +212,22 @@ fn gaps(study: &mut Study, place: &Place, taken: &[Vec<Taken>]) {
     }
 }
 
+/// The device writes of each way; those of both places are alike.
+fn writes_plot(study: &mut Study, place: &Place, taken: &[Vec<Taken>], trips: u32) {
+    if !place.prefix.is_empty() {
+        return;
+    }
+    let bar = |way: usize| Bar {
+        name: WAYS[way].name.replace('_', "-"),
+        side: [Side::After, Side::Before, Side::Beside][way],
+        value: Spread::of(per_trip(&taken[way], trips, |t| t.device.writes as f64)).median,
+    };
+    let bars = [EAGER, RESTART_AWARE, LAZY].map(bar).to_vec();
+    let shape = Shape::Bars { unit: "writes per round trip", bars };
+    let plot = Plot::new("writes", "Device writes per round trip", shape);
+    study.plots.push(plot.in_exhibit());
+}
+
 fn how(places: &[Place], trips: u32) -> String {
     let [one, other] = places[places.len() - 1].cpus;
     let place = match one == other {
@@ -236,10 +254,10 @@ fn density(
     cpus: [usize; 2],
 ) -> Result<(), StudyError> {
     const POLICIES: [Policy; 2] = [Policy::Lazy, Policy::Eager];
-    let turns = request.effort.pick(1, 5, 9);
+    let turns = request.effort.turns(1, 5, 9);
     let trips = request.effort.pick(500, 5_000, 50_000);
     let guards_us: &[u64] = request.effort.pick(
-        &[100],
+        &[100, 1_000, 10_000],
         &[50, 100, 300, 1_000, 10_000],
         &[30, 50, 100, 200, 300, 1_000, 3_000, 10_000, 100_000],
     );
@@ -254,6 +272,7 @@ fn density(
     let mut rows = Vec::new();
     let mut dearer = Vec::new();
     let mut spurious_most = 0.0_f64;
+    let mut points = [Vec::new(), Vec::new()];
     for (pair, &guard_us) in taken.chunks(POLICIES.len()).zip(guards_us) {
         let real = |policy: usize| per_trip(&pair[policy], trips, |t| t.usage.real_s * 1e6);
         let count = |policy: usize, value: fn(&Taken) -> u64| {
@@ -269,6 +288,9 @@ fn density(
         study.cells.push(Cell::live(id("eager_over_lazy"), "x", ratio).in_exhibit());
         let cell = Cell::live(id("lazy_events_for_nothing"), "events", spurious);
         study.cells.push(cell.in_exhibit());
+        for policy in [0, 1] {
+            points[policy].push([guard_us as f64, Spread::of(real(policy)).median]);
+        }
         let writes = [0, 1].map(|policy| count(policy, |taken| taken.device.writes).median);
         rows.push(
             [guard_us as f64, Spread::of(real(0)).median, Spread::of(real(1)).median]
@@ -283,11 +305,31 @@ fn density(
         title: "Nearer guards, per round trip: what laziness costs when events do come".to_string(),
         form: Form::Table { header: header.map(str::to_string).to_vec(), rows },
     });
+    let [lazy, eager] = points;
+    let shape = Shape::Curve {
+        x: Axis::log("the guard is so far ahead, us"),
+        y: Axis::linear("us per round trip"),
+        lines: vec![Line::new("eager", Side::Before, eager), Line::new("lazy", Side::After, lazy)],
+    };
+    let title = "A round trip by how near the guard is";
+    study.plots.push(Plot::new("guards", title, shape).in_exhibit());
     answers(study, &dearer, spurious_most);
     Ok(())
 }
 
 fn answers(study: &mut Study, dearer: &[String], spurious_most: f64) {
+    let value = |id: &str| study.cell(id).map_or("-".to_string(), |cell| figure(cell.value));
+    let why = format!(
+        "By what a device write costs, {} of them per round trip against {}: here {} us against \
+         {}. On two CPUs the writes hide behind the time that an idle CPU takes to wake: {} times \
+         as long.",
+        value("eager.device_writes_per_round_trip"),
+        value("lazy.device_writes_per_round_trip"),
+        value("eager.real_us_per_round_trip"),
+        value("lazy.real_us_per_round_trip"),
+        value("two_cpus.gap.eager_over_lazy"),
+    );
+    study.answer("Why does programming on removal cost so much?", why);
     study.answer(
         "Will the chance to program the device be lost if a removal does not program it?",
         "No. The device then stands at or before the first deadline that is left: its event comes \

@@ -1,0 +1,110 @@
+//! Writing files whole or not at all.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where the report goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Files {
+    /// The page.
+    pub page: PathBuf,
+    /// The figures.
+    pub json: PathBuf,
+}
+
+impl Files {
+    /// In this directory, or as this page with the figures beside it.
+    pub fn at(out: &Path) -> Files {
+        if out.extension().is_some_and(|extension| extension == "html") {
+            return Files { page: out.to_path_buf(), json: out.with_extension("json") };
+        }
+        Files { page: out.join("report.html"), json: out.join("report.json") }
+    }
+
+    /// Could they be written? Found out before two minutes are spent.
+    pub fn prepare(&self) -> io::Result<()> {
+        if let Some(folder) = self.page.parent().filter(|path| !path.as_os_str().is_empty()) {
+            fs::create_dir_all(folder)?;
+        }
+        [&self.page, &self.json].into_iter().try_for_each(|file| {
+            if file.is_dir() {
+                return Err(io::Error::from(io::ErrorKind::IsADirectory));
+            }
+            fs::write(beside(file), "")?;
+            fs::remove_file(beside(file))
+        })
+    }
+
+    /// Writes both.
+    pub fn write(&self, page: &str, json: &str) -> io::Result<()> {
+        for (file, content) in [(&self.json, json), (&self.page, page)] {
+            fs::write(beside(file), content)
+                .and_then(|()| fs::rename(beside(file), file))
+                .inspect_err(|_| self.remove_halves())?;
+        }
+        Ok(())
+    }
+
+    /// Removes what was not finished.
+    pub fn remove_halves(&self) {
+        for file in [&self.page, &self.json] {
+            // As a rule there is nothing.
+            let _ = fs::remove_file(beside(file));
+        }
+    }
+}
+
+/// The unfinished file: in the same folder, so that it can be renamed.
+fn beside(file: &Path) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!(".{name}.{}", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("tickless-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        path
+    }
+
+    /// Goal: a folder that is not there is made, both files are there, and nothing else.
+    #[test]
+    fn both_files_are_written_and_nothing_else() {
+        let out = folder("files");
+        let files = Files::at(&out.join("deeper"));
+        files.prepare().unwrap();
+        files.write("page", "json").unwrap();
+        files.write("page again", "json").unwrap();
+        let names = fs::read_dir(out.join("deeper")).unwrap().flatten();
+        let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["report.html", "report.json"]);
+        assert_eq!(fs::read_to_string(&files.page).unwrap(), "page again");
+        fs::remove_dir_all(out).unwrap();
+    }
+
+    /// Goal: where nothing can be written, that is known before anything is measured; and what
+    /// fails leaves no halves.
+    #[test]
+    fn what_cannot_be_written_is_said_at_once() {
+        let out = folder("refused");
+        fs::create_dir_all(out.join("report.html")).unwrap();
+        let files = Files::at(&out);
+        assert!(files.prepare().is_err());
+        assert!(files.write("page", "json").is_err());
+        let left: Vec<_> = fs::read_dir(&out).unwrap().flatten().map(|e| e.file_name()).collect();
+        assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
+        fs::remove_dir_all(out).unwrap();
+    }
+
+    #[test]
+    fn a_page_may_be_named() {
+        let files = Files::at(Path::new("a/b.html"));
+        assert_eq!((files.page, files.json), ("a/b.html".into(), "a/b.json".into()));
+        assert_eq!(Files::at(Path::new(".")).page, Path::new("./report.html"));
+    }
+}

@@ -1,0 +1,138 @@
+//! A study's part of the page.
+
+use super::draw;
+use super::run::{Done, Part};
+use super::table;
+use super::threads::{Results, Thread};
+use crate::study::{Answer, Form, Study, World};
+use maud::{Markup, PreEscaped, html};
+use std::io;
+
+/// What this study is about, its tables and plots, its answers.
+pub fn section(done: &Done, thread: &Thread, cpus: usize, effort: &str) -> io::Result<Markup> {
+    let result = |part: &'_ Option<Part>| part.as_ref().and_then(|part| part.result.clone());
+    let (sim, live) = (result(&done.sim), result(&done.live));
+    let results = Results { sim: sim.as_ref(), live: live.as_ref(), cpus };
+    let tables = (thread.tables)(&results);
+    let [plots, others] = plots(&results, thread)?;
+    Ok(html! {
+        section id=(thread.study) {
+            h2 { (thread.study) span.mechanism { (thread.mechanism) } }
+            p.asked {
+                (thread.asked)
+                span.source { (thread.source) ". " (thread.machine) "." }
+            }
+            (failure(&done.sim, "simulated", thread.study))
+            (failure(&done.live, "live", thread.study))
+            div.pair {
+                div.tables {
+                    @for one in &tables { (table::of_thread(one)) }
+                    (command(thread.study, effort))
+                }
+                div.plots { (plots) }
+            }
+            div.others { (others) }
+            (answers(&results))
+            (details(&results))
+        }
+    })
+}
+
+fn failure(part: &Option<Part>, world: &str, study: &str) -> Markup {
+    match part.as_ref().and_then(|part| part.error.as_deref()) {
+        None => html! {},
+        Some(error) => html! {
+            p.failed role="alert" {
+                strong { "The " (world) " study failed. " }
+                (error) ". To see it alone: "
+                code {
+                    "tickless study " (study)
+                    @if world == "live" { " --live" } @else { " --sim" }
+                }
+            }
+        },
+    }
+}
+
+fn command(study: &str, effort: &str) -> Markup {
+    let how_long = match effort {
+        "quick" => " --quick",
+        "full" => " --full",
+        _ => "",
+    };
+    html! {
+        p.command {
+            "Alone: "
+            code { "tickless study " (study) " --sim" } " and "
+            code { "tickless study " (study) " --live" (how_long) }
+        }
+    }
+}
+
+/// The plots that show the point, and the others.
+fn plots(results: &Results<'_>, thread: &Thread) -> io::Result<[Markup; 2]> {
+    let (mut first, mut others) = (Vec::new(), Vec::new());
+    for group in draw::groups(results.sim, results.live) {
+        let plot = group[0].1;
+        let svg = draw::draw(&group)?;
+        let figure = html! { figure { figcaption { (plot.title) } (PreEscaped(svg)) } };
+        let side = if thread.plots.contains(&plot.id) { &mut first } else { &mut others };
+        side.push(figure);
+    }
+    let all = |figures: Vec<Markup>| html! { @for figure in figures { (figure) } };
+    Ok([all(first), all(others)])
+}
+
+/// Open questions; what both worlds say about the same one stands together.
+fn answers(results: &Results<'_>) -> Markup {
+    let of = |study: Option<&Study>, world| -> Vec<(World, Answer)> {
+        let answers = study.map(|study| study.answers.clone()).unwrap_or_default();
+        answers.into_iter().map(|answer| (world, answer)).collect()
+    };
+    let mut all = of(results.sim, World::Sim);
+    all.extend(of(results.live, World::Live));
+    html! {
+        @if !all.is_empty() {
+            h3 { "Its open questions" }
+            dl.answers {
+                @for (world, answer) in &all {
+                    div {
+                        dt { (answer.question) }
+                        dd { (answer.answer) " " (mark(*world)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where an answer's figures come from.
+fn mark(world: World) -> Markup {
+    match world {
+        World::Sim => html! { span.chip.predicted { "simulated" } },
+        World::Live => html! { span.chip.live { "live" } },
+    }
+}
+
+/// Everything else: all figures, tables of the studies' own, notes.
+fn details(results: &Results<'_>) -> Markup {
+    let both = [("simulated", results.sim), ("live", results.live)];
+    html! {
+        @for (name, study) in both {
+            @if let Some(study) = study {
+                details {
+                    summary {
+                        "All " (study.cells.len()) " " (name) " figures, and how they came about"
+                    }
+                    p { (study.machine) }
+                    ul.notes { @for note in &study.notes { li { (note) } } }
+                    @for exhibit in &study.exhibits {
+                        @let Form::Table { header, rows } = &exhibit.form;
+                        (table::of_exhibit(&exhibit.title, header, rows))
+                    }
+                    (table::of_cells(study.cells.iter()))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Tables of the page. Each entry says where it comes from: by its column, its letter and its
+//! ground, so also without colours.
+
+use super::threads::{Entry, Table};
+use crate::output::grouped;
+use crate::study::{Cell, Role};
+use maud::{Markup, html};
+
+/// So many columns still have room between them.
+const WIDE: usize = 8;
+
+/// A thread's table, with ours.
+pub fn of_thread(table: &Table) -> Markup {
+    let has_groups = table.groups.iter().any(|group| !group.name.is_empty());
+    let columns: usize = table.groups.iter().map(|group| group.columns.len()).sum();
+    html! {
+        div.scroll {
+            table.wide[columns > WIDE] {
+                caption { (table.caption) }
+                thead {
+                    @if has_groups {
+                        tr {
+                            td {}
+                            @for group in &table.groups {
+                                th.group colspan=(group.columns.len()) scope="colgroup" {
+                                    (group.name)
+                                }
+                            }
+                        }
+                    }
+                    tr {
+                        td {}
+                        @for group in &table.groups {
+                            @for (at, column) in group.columns.iter().enumerate() {
+                                th.first[at == 0] scope="col" { (column) }
+                            }
+                        }
+                    }
+                }
+                tbody {
+                    @for row in &table.rows {
+                        tr {
+                            th scope="row" { (row.label) }
+                            @for entry in &row.entries { (of_entry(entry)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn of_entry(entry: &Entry) -> Markup {
+    match entry {
+        Entry::Nothing => html! { td.none { "\u{2013}" } },
+        Entry::Word(word) => html! { td.word { (word) } },
+        Entry::Published(what) => html! { td.published { (what) } },
+        Entry::Ours(cell) => html! {
+            td class=(class(cell.role)) title=(told(cell)) {
+                (number(cell.value)) (letter(cell.role)) (sign(cell)) (range(cell))
+            }
+        },
+    }
+}
+
+const CELL_COLUMNS: [&str; 6] = ["figure", "value", "", "low \u{2013} high", "published", "wanted"];
+
+/// All figures of a study, as programs get them.
+pub fn of_cells<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
+    html! {
+        div.scroll {
+            table.cells {
+                thead {
+                    tr {
+                        @for name in CELL_COLUMNS { th scope="col" { (name) } }
+                    }
+                }
+                tbody {
+                    @for cell in cells {
+                        tr {
+                            th scope="row" { (cell.id) }
+                            td class=(class(cell.role)) { (number(cell.value)) (letter(cell.role)) }
+                            td.unit { (cell.unit) }
+                            td { (plain_range(cell)) }
+                            td.published { (cell.published.map_or_else(String::new, number)) }
+                            td { (crate::study::wanted(cell)) (sign(cell)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A table of a study's own.
+pub fn of_exhibit(title: &str, header: &[String], rows: &[Vec<String>]) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                caption { (title) }
+                thead { tr { @for name in header { th scope="col" { (name) } } } }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            @for (at, value) in row.iter().enumerate() {
+                                @if at == 0 { th scope="row" { (value) } } @else { td { (value) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How a role looks.
+pub fn class(role: Role) -> &'static str {
+    match role {
+        Role::Calibrated => "calibrated",
+        Role::Predicted => "predicted",
+        Role::Live => "live",
+    }
+}
+
+/// The role's letter, behind each of its figures.
+pub fn letter(role: Role) -> Markup {
+    let letter = match role {
+        Role::Calibrated => "C",
+        Role::Predicted => "P",
+        Role::Live => "L",
+    };
+    html! { sup.role { (letter) } }
+}
+
+/// Does it lie where it should?
+fn sign(cell: &Cell) -> Markup {
+    match cell.inside {
+        Some(true) => html! { span.good title="inside its band" { "\u{2713}" } },
+        Some(false) => html! { span.bad title="outside of its band" { "\u{2717}" } },
+        None => html! {},
+    }
+}
+
+fn told(cell: &Cell) -> String {
+    format!("{} ({}), {}", cell.id, class(cell.role), cell.unit)
+}
+
+/// From where to where the repetitions went, below the figure.
+fn range(cell: &Cell) -> Markup {
+    match plain_range(cell) {
+        range if range.is_empty() => html! {},
+        range => html! { small { (range) } },
+    }
+}
+
+fn plain_range(cell: &Cell) -> String {
+    if cell.low == cell.high {
+        return String::new();
+    }
+    format!("{}\u{2013}{}", number(cell.low), number(cell.high))
+}
+
+/// A figure as a page shows it.
+pub fn number(value: f64) -> String {
+    grouped(value).replace('-', "\u{2212}")
+}

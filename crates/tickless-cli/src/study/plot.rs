@@ -1,0 +1,318 @@
+//! Plots as data, in forms that a terminal, JSON and the report's page all can show.
+//!
+//! A plot belongs to a study of one world. Where the simulated and the live study have plots of
+//! the same name, the page draws them on the same axes.
+
+use crate::latency::{Bins, Tally};
+use crate::output::{WIDTH, bare, figure, print};
+use comfy_table::ContentArrangement;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// Figures in a form that shows the point.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plot {
+    /// Its name, the same in both worlds.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: String,
+    /// How.
+    #[serde(flatten)]
+    pub shape: Shape,
+    /// Do people see these figures in a table already?
+    #[serde(skip)]
+    pub in_exhibit: bool,
+}
+
+/// The form of a [`Plot`].
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "form", rename_all = "lowercase")]
+pub enum Shape {
+    /// Lines over numbers, such as a cost over the number of CPUs.
+    Curve {
+        /// What is varied.
+        x: Axis,
+        /// What comes of it.
+        y: Axis,
+        /// The ways that are compared.
+        lines: Vec<Line>,
+    },
+    /// One figure for each way.
+    Bars {
+        /// What they are counted in.
+        unit: &'static str,
+        /// The ways that are compared.
+        bars: Vec<Bar>,
+    },
+    /// How often something took how long, one histogram for each way.
+    Histogram {
+        /// What the ends are counted in.
+        unit: &'static str,
+        /// The upper end of each bin, included in it; above the last there is one more.
+        ends: Vec<f64>,
+        /// The ways that are compared.
+        ways: Vec<Counts>,
+    },
+    /// What runs when in a period that repeats.
+    Strip {
+        /// How long the period is, in milliseconds.
+        period_ms: f64,
+        /// Who runs.
+        lanes: Vec<Lane>,
+    },
+}
+
+/// An axis.
+#[derive(Clone, Debug, Serialize)]
+pub struct Axis {
+    /// What it counts, with the unit.
+    pub label: String,
+    /// How its figures are laid out.
+    pub scale: Scale,
+}
+
+/// How an axis lays out its figures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Evenly, from 0.
+    Linear,
+    /// By their logarithms.
+    Log,
+}
+
+/// Which side of a mechanism's switch a way is on. Each has one colour everywhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The behaviour that was replaced.
+    Before,
+    /// The mechanism.
+    After,
+    /// Something to compare both with.
+    Beside,
+}
+
+/// One way in a curve.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// The way.
+    pub name: String,
+    /// Which side it is on.
+    pub side: Side,
+    /// What came out, by rising x.
+    pub points: Vec<[f64; 2]>,
+    /// What the thread reported, on its own machines.
+    pub published: Vec<[f64; 2]>,
+}
+
+/// One way among bars.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bar {
+    /// The way.
+    pub name: String,
+    /// Which side it is on.
+    pub side: Side,
+    /// What came out.
+    pub value: f64,
+}
+
+/// One way in a histogram.
+#[derive(Clone, Debug, Serialize)]
+pub struct Counts {
+    /// The way.
+    pub name: String,
+    /// Which side it is on.
+    pub side: Side,
+    /// How many are in each bin, and above all.
+    pub counts: Vec<u64>,
+}
+
+/// One of those who run in a period.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lane {
+    /// Who.
+    pub name: String,
+    /// Which side it is on.
+    pub side: Side,
+    /// When in the period it is let go, in milliseconds.
+    pub refill_ms: f64,
+    /// In which share of the periods it ran, for equal parts of the period.
+    pub runs: Vec<f64>,
+}
+
+impl Axis {
+    /// From 0 on, evenly.
+    pub fn linear(label: impl Into<String>) -> Axis {
+        Axis { label: label.into(), scale: Scale::Linear }
+    }
+
+    /// By logarithms.
+    pub fn log(label: impl Into<String>) -> Axis {
+        Axis { label: label.into(), scale: Scale::Log }
+    }
+}
+
+impl Line {
+    /// A line of what came out, nothing of which was published.
+    pub fn new(name: impl Into<String>, side: Side, points: Vec<[f64; 2]>) -> Line {
+        Line { name: name.into(), side, points, published: Vec::new() }
+    }
+}
+
+impl Plot {
+    /// One whose figures no table shows.
+    pub fn new(id: &'static str, title: impl Into<String>, shape: Shape) -> Plot {
+        Plot { id, title: title.into(), shape, in_exhibit: false }
+    }
+
+    /// One whose figures a table shows as well.
+    #[must_use]
+    pub fn in_exhibit(self) -> Plot {
+        Plot { in_exhibit: true, ..self }
+    }
+
+    /// How late wakeups were, each way by itself.
+    pub fn of_lateness(
+        id: &'static str,
+        title: impl Into<String>,
+        ways: &[(&str, Side, &Tally)],
+    ) -> Plot {
+        let bins = Bins::logarithmic();
+        let of = |&(name, side, tally): &(&str, Side, &Tally)| Counts {
+            name: name.to_string(),
+            side,
+            counts: bins.counts(tally),
+        };
+        let ends = bins.ends_us().map(|end| end as f64).collect();
+        Plot::new(
+            id,
+            title,
+            Shape::Histogram { unit: "us", ends, ways: ways.iter().map(of).collect() },
+        )
+    }
+
+    /// In a terminal.
+    pub fn show(&self, out: &mut dyn Write) -> io::Result<()> {
+        match &self.shape {
+            Shape::Curve { x, lines, .. } => curve(&x.label, lines, out),
+            Shape::Bars { bars, .. } => show_bars(bars, out),
+            Shape::Histogram { ends, ways, .. } => {
+                let ends: Vec<u64> = ends.iter().map(|&end| end as u64).collect();
+                let ways: Vec<(&str, &[u64])> =
+                    ways.iter().map(|way| (way.name.as_str(), way.counts.as_slice())).collect();
+                let lines = crate::latency::bars_beside(&ends, &ways);
+                lines.iter().try_for_each(|line| writeln!(out, "{line}"))
+            }
+            Shape::Strip { lanes, .. } => strip(lanes, out),
+        }
+    }
+}
+
+/// A row for each x.
+fn curve(x: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
+    let mut places: Vec<f64> =
+        lines.iter().flat_map(|line| line.points.iter().map(|point| point[0])).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let header: Vec<&str> =
+        [x].into_iter().chain(lines.iter().map(|line| line.name.as_str())).collect();
+    let mut table = bare(&header, 1);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(WIDTH as u16);
+    for at in places {
+        let value = |line: &Line| {
+            let point = line.points.iter().find(|point| point[0] == at);
+            point.map_or_else(|| "-".to_string(), |point| figure(point[1]))
+        };
+        table.add_row([figure(at)].into_iter().chain(lines.iter().map(value)));
+    }
+    print(&table, out)
+}
+
+fn show_bars(bars: &[Bar], out: &mut dyn Write) -> io::Result<()> {
+    const LABEL: usize = 24;
+    const VALUE: usize = 8;
+    const BAR: usize = WIDTH - LABEL - VALUE - 2;
+    let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
+    for Bar { name, value, .. } in bars {
+        let length = if most > 0.0 { (value / most * BAR as f64).round() as usize } else { 0 };
+        let line = format!("{name:<LABEL$}{:>VALUE$}  {}", figure(*value), "#".repeat(length));
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A line for each lane: where it is let go (`|`), and how often it ran there.
+fn strip(lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
+    const LABEL: usize = 24;
+    for Lane { name, runs, .. } in lanes {
+        let mark = |&share: &f64| match share {
+            0.66.. => '#',
+            0.33.. => '+',
+            0.05.. => '.',
+            _ => ' ',
+        };
+        let line = format!("{name:<LABEL$}|{}|", runs.iter().map(mark).collect::<String>());
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(shape: Shape) -> String {
+        let mut out = Vec::new();
+        Plot::new("a", "A", shape).show(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// Goal: a terminal shows every point, and a dash where a line has none.
+    #[test]
+    fn curves_are_tables() {
+        let lines = vec![
+            Line::new("one", Side::Before, vec![[2.0, 10.0], [4.0, 20.0]]),
+            Line::new("other", Side::After, vec![[4.0, 7.0]]),
+        ];
+        let text = shown(Shape::Curve { x: Axis::log("CPUs"), y: Axis::log("ns"), lines });
+        let rows: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(
+            rows,
+            [vec!["CPUs", "one", "other"], vec!["2", "10", "-"], vec!["4", "20", "7"]]
+        );
+    }
+
+    #[test]
+    fn bars_and_strips_fit_a_terminal() {
+        let bar = |name: &str, value| Bar { name: name.into(), side: Side::Beside, value };
+        let bars = shown(Shape::Bars { unit: "s", bars: vec![bar("a", 4.0), bar("b", 0.0)] });
+        assert!(bars.lines().next().unwrap().ends_with("####"), "{bars}");
+        assert!(bars.lines().nth(1).unwrap().ends_with(" 0"), "{bars}");
+        let lane = |name: &str, side| Lane {
+            name: name.into(),
+            side,
+            refill_ms: 0.0,
+            runs: vec![1.0, 0.4, 0.1, 0.0],
+        };
+        let lanes = vec![lane("group", Side::Before)];
+        let strip = shown(Shape::Strip { period_ms: 100.0, lanes });
+        assert!(strip.contains("|#+. |"), "{strip}");
+        assert!(bars.lines().chain(strip.lines()).all(|line| line.len() <= WIDTH));
+    }
+
+    /// Goal: programs get the same figures, named by their form.
+    #[test]
+    fn json_has_the_form_beside_the_name() {
+        let mut tally = Tally::default();
+        tally.record(tickless::Ns(3_000), tickless::Ns(0));
+        let plot = Plot::of_lateness("late", "Late", &[("before", Side::Before, &tally)]);
+        let json = serde_json::to_value(&plot).unwrap();
+        assert_eq!((&json["id"], &json["form"]), (&"late".into(), &"histogram".into()));
+        let counts = json["ways"][0]["counts"].as_array().unwrap();
+        assert_eq!(counts.len(), json["ends"].as_array().unwrap().len() + 1);
+        assert_eq!(counts.iter().map(|count| count.as_u64().unwrap()).sum::<u64>(), 1);
+    }
+}
