@@ -176,7 +176,7 @@ impl<P: Platform> Bases<P> {
         timer.word().store(life.word(), Ordering::Release);
         let expiry = self.expect::<L>(cpu, &mut state, life, due);
         let rearm = state.device.started(expiry, arming.now);
-        let left = self.carry_out(cpu, rearm);
+        let left = self.carry_out(cpu, &mut state.device, rearm);
         drop(state);
         self.finish(left);
     }

@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) expirers: Expirers,
     /// Do drivers wake on every tick?
     ticks: Option<Tick>,
+    /// How often drivers look at their base whatever the device says.
+    recheck: Ns,
     threads: Mutex<Vec<JoinHandle<()>>>,
     stop: AtomicBool,
     /// Who sits where among the periodic timers that have a phase. A lock for starting and
@@ -115,6 +117,7 @@ impl Timers {
             handles: AtomicUsize::new(1),
             expirers: Expirers::new(count),
             ticks: settings.ticks.then_some(settings.core.tick),
+            recheck: settings.recheck,
             threads: Mutex::default(),
             stop: AtomicBool::new(false),
             phases: Mutex::new(Phases::new()),
@@ -266,7 +269,11 @@ impl Shared {
                 self.expirers.call(base, self.bases.tick(base));
                 next_tick = self.next_tick();
             }
-            device.sleep(host, next_tick, &self.stop);
+            let limit = match self.recheck {
+                Ns::NEVER => next_tick,
+                recheck => next_tick.min(self.now().after(recheck)),
+            };
+            device.sleep(host, limit, &self.stop);
         }
     }
 

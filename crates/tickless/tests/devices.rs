@@ -252,6 +252,33 @@ fn a_timerfd_wakes_nobody_for_an_earlier_deadline() {
     assert_eq!(base(&rig).sleeps, after.sleeps);
 }
 
+/// Goal: R13: drivers that are to recheck look again and again, idle or not, on each device; and
+/// events that come late are counted, here those behind a callback that takes long.
+#[test]
+fn rechecks_and_late_events_are_counted() {
+    for on in On::each().filter(|on| matches!(on, On::Futex | On::Timerfd)) {
+        let rig = Rig::start(on, Timers::builder().recheck(MS * 2));
+        wait_until("it looks though it is idle", || base(&rig).device.events > 10);
+        let far = rig.hrtimer(|_| {});
+        far.start(HOUR).unwrap();
+        let before = base(&rig).device.events;
+        wait_until("it looks again", || base(&rig).device.events > before + 10);
+    }
+    for on in On::each() {
+        let rig = Rig::start(on, Timers::builder().late_after(Duration::ZERO));
+        let (timer, fired) = counted(&rig);
+        // Programmed while nothing runs, so it is late by what waking takes at least.
+        timer.start(MS).unwrap();
+        wait_until("it fires", || fired.load(Ordering::SeqCst) == 1);
+        wait_until("it is counted", || base(&rig).device.late >= 1);
+    }
+    let time = tickless::VirtualTime::new();
+    let timer = time.timers().hrtimer(|_| {});
+    timer.start(MS).unwrap();
+    time.advance(HOUR);
+    assert_eq!(base(time.timers()).device.late, 0, "virtual time is exact");
+}
+
 /// Goal: who asks what drives timers is told.
 #[test]
 fn devices_have_names() {
