@@ -2,6 +2,7 @@
 
 use crate::builder::Builder;
 use crate::clock::Fallback;
+use crate::clock_timer::ClockTimers;
 use crate::fired::Fired;
 use crate::host::arena::Arena;
 use crate::host::device::{BaseDevice, Device, DeviceFallback};
@@ -66,6 +67,8 @@ pub(crate) struct Shared {
     /// Who sits where among the periodic timers that have a phase. A lock for starting and
     /// stopping them; no expiry takes it.
     phases: Mutex<Phases>,
+    /// The timers on clocks of their own.
+    pub(crate) clock_timers: ClockTimers,
     /// Where its drivers run; `None` if it has none and can do without.
     process: Option<Process>,
     on_panic: Option<Arc<PanicReporter>>,
@@ -121,6 +124,7 @@ impl Timers {
             threads: Mutex::default(),
             stop: AtomicBool::new(false),
             phases: Mutex::new(Phases::new()),
+            clock_timers: ClockTimers::default(),
             process,
             on_panic: settings.on_panic.clone(),
         });
@@ -277,6 +281,16 @@ impl Shared {
         }
     }
 
+    /// Is its clock moved by hand?
+    pub(crate) fn is_virtual(&self) -> bool {
+        self.process.is_none()
+    }
+
+    /// Are there driver threads?
+    pub(crate) fn has_drivers(&self) -> bool {
+        !self.threads().is_empty()
+    }
+
     /// What a program's loop does when something is due. Returns how many timers fired.
     pub(crate) fn run_loop(&self, base: CpuId) -> u64 {
         self.bases.platform().devices[base.index()].quiet();
@@ -402,6 +416,7 @@ impl Shared {
             device.ring_to_end(&host.clock, CpuId(base as u16));
         }
         self.expirers.call_all();
+        self.end_watching();
         // The last handle may have been dropped by a callback, which cannot wait for its own
         // driver, and must not for another that may be waiting for it. Each driver ends by
         // itself as soon as the callback that it is in has returned.
