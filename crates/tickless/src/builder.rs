@@ -165,10 +165,10 @@ impl Builder {
         self
     }
 
-    /// A driver sleeps no longer than this while anything is pending (R11); as long as it likes
-    /// unless told otherwise.
+    /// A driver sleeps no longer than this while anything is pending (R11), a microsecond at
+    /// least; as long as it likes unless told otherwise.
     pub fn max_delta(mut self, delta: Duration) -> Builder {
-        self.core.limits.max_delta = Ns::from_duration(delta);
+        self.core.limits.max_delta = Ns::from_duration(delta).max(Ns::from_us(1));
         self
     }
 
@@ -188,10 +188,10 @@ impl Builder {
     /// A driver thread looks at its base at least this often, whatever its device says, idle or
     /// not: what an event that gets lost costs at most (R13). The kernel loses none, so it does
     /// not unless told so; it is for systems that one does not trust, and costs a wakeup each
-    /// time. Rounded up to a millisecond with a timerfd. A loop of the program's rechecks by
+    /// time. Not more often than every millisecond, and in whole ones with a timerfd. A loop of the program's rechecks by
     /// waiting no longer than it likes.
     pub fn recheck(mut self, every: Duration) -> Builder {
-        self.recheck = Ns::from_duration(every);
+        self.recheck = Ns::from_duration(every).max(Ns::from_ms(1));
         self
     }
 

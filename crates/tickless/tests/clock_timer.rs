@@ -251,6 +251,38 @@ fn is_due(time: &VirtualTime, base: TimeBase, twin: Twin) -> bool {
     }
 }
 
+/// Goal: X4: a callback may drop its own timer, and others of its kind; and the set may go first.
+#[test]
+fn drops_inside_callbacks() {
+    let time = VirtualTime::new();
+    let (other, log) = noting(time.timers(), Realtime);
+    other.start(SECOND).unwrap();
+    let place = Place::<(ClockTimer, ClockTimer)>::empty();
+    let own = place.clone();
+    let timer = time.timers().clock_timer(Boottime, move |fired| {
+        fired.restart(SECOND);
+        drop(own.take());
+    });
+    timer.start(MS).unwrap();
+    place.put((timer, other));
+    let timers = time.timers().clone();
+    time.suspend(SECOND);
+    assert_eq!((log.len(), timers.stats().pending()), (0, 0));
+    time.set_realtime(time.now_on(Realtime) + HOUR);
+    let (timer, _log) = noting(&timers, Realtime);
+    timer.start_at(Ns(5)).unwrap();
+    drop((time, timers));
+    assert_eq!(timer.cancel_sync(), Ok(Cancel::Pending));
+}
+
+fn has_thread(name: &str) -> bool {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux lists threads");
+    let name_of = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+    };
+    tasks.filter_map(name_of).any(|found| found.trim() == name)
+}
+
 /// Goal: on the real clocks, with drivers and in an event loop: not early by the system's own
 /// reading, and the watching thread ends with its set.
 #[test]
@@ -283,6 +315,8 @@ fn real_clocks_are_kept() {
     wait_until("it beats", || noted.len() > 10);
     heart.cancel_sync().unwrap();
     drop((heart, timer, boot, timers));
+    // A thread that has been joined may still be listed for a moment.
+    wait_until("the watching thread is gone", || !has_thread("tickless-clock"));
 
     let (timers, mut driver) = Timers::builder().start_in_loop_with(|_| {});
     let (timer, log) = noting(&timers, Realtime);

@@ -240,9 +240,9 @@ fn a_timerfd_wakes_nobody_for_an_earlier_deadline() {
     let rig = Rig::start(On::Timerfd, Timers::builder());
     let pool: Vec<HrTimer> = (0..500).map(|_| rig.hrtimer(|_| {})).collect();
     wait_until("the driver sleeps", || base(&rig).sleeps > 0);
-    let before = base(&rig);
+    let (before, far) = (base(&rig), rig.now() + HOUR);
     for (nth, timer) in pool.iter().enumerate() {
-        timer.start(HOUR - MS * nth as u32).unwrap();
+        timer.start_at(tickless::Ns(far.0 - nth as u64)).unwrap();
         std::thread::yield_now();
     }
     let after = base(&rig);

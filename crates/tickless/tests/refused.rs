@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use support::{PATIENCE, wait_until};
+use tickless::clock::{OpenClockError, PtpClock};
 use tickless::{Device, StartTimersError, Timers};
 
 const MS: Duration = Duration::from_millis(1);
@@ -44,7 +45,7 @@ fn timers_are_kept_when_calls_are_refused() {
     if let Ok(case) = std::env::var(CASE) {
         return child(&case);
     }
-    let later = ["later timerfd_settime", "later epoll_wait", "loop", "clock"];
+    let later = ["later timerfd_settime", "later epoll_wait", "loop", "clock", "ptp"];
     let later = later.map(str::to_string);
     let cases = AT_START.iter().map(|(name, _)| name.to_string()).chain(later);
     for case in cases {
@@ -67,6 +68,7 @@ fn child(case: &str) {
         Some("timerfd_settime") => refused_later("timerfd_settime", &[libc::SYS_timerfd_settime]),
         Some(_) => refused_later("epoll_wait", AT_START[5].1),
         None if case == "loop" => a_loop_without_a_descriptor(),
+        None if case == "ptp" => a_clock_that_may_not_be_opened(),
         None if case == "clock" => a_clock_that_nobody_tells_of(),
         None => refused_at_start(case),
     }
@@ -166,6 +168,14 @@ fn a_clock_that_nobody_tells_of() {
     assert_eq!((fallback.call, fallback.errno), ("timerfd_create", libc::EPERM));
     timer.start_at(timers.now_on(tickless::TimeBase::Realtime) + MS * 20).unwrap();
     assert_eq!(rx.recv_timeout(PATIENCE), Ok(true));
+}
+
+/// A PTP device whose opening is refused.
+fn a_clock_that_may_not_be_opened() {
+    refuse(&[libc::SYS_openat], Whom::ThisThread);
+    let error = PtpClock::open("/dev/ptp0").unwrap_err();
+    assert!(matches!(error, OpenClockError::NoPermission { .. }), "{error:?}");
+    assert!(error.to_string().contains("/dev/ptp0"), "{error}");
 }
 
 /// On whom a filter is put.
