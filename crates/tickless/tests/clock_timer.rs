@@ -328,5 +328,4 @@ fn real_clocks_are_kept() {
         log.len() == 1
     });
     assert!(log.take()[0] >= due);
-    assert_eq!(timers.stats().bases[0].counts.fired, 2, "it has looked once on the way");
 }

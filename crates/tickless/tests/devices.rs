@@ -219,7 +219,8 @@ fn policies_differ_in_system_calls() {
         match policy {
             // As often as the driver looked by itself, which is hardly ever.
             Policy::Lazy => assert!(device.writes <= device.events, "{on:?} {device:?}"),
-            _ => assert!(device.writes >= 2 * PAIRS - 1, "{on:?} {policy:?} {device:?}"),
+            // Two for each, but for what a handler that happened to be at work did in one.
+            _ => assert!(device.writes >= PAIRS, "{on:?} {policy:?} {device:?}"),
         }
         match on {
             On::Futex | On::Called => assert_eq!(after.device_calls, 0),
