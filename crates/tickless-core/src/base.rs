@@ -350,16 +350,32 @@ impl<P: Platform> Bases<P> {
         let BaseState { queues, device, deferred, .. } = state;
         let earliest = || deferred.earliest(queues);
         let rearm = device.removed(expiry, place, earliest, || self.platform.now());
-        self.carry_out(cpu, rearm)
+        self.carry_out(cpu, device, rearm)
     }
 
     /// Carries out, under the base's lock, what its device must be told.
     #[inline]
-    pub(crate) fn carry_out(&self, cpu: CpuId, rearm: Rearm) -> Rearm {
+    pub(crate) fn carry_out(&self, cpu: CpuId, device: &mut Device, rearm: Rearm) -> Rearm {
         match rearm {
-            Rearm::Arm(at) => self.platform.program(cpu, at),
+            Rearm::Arm(at) => match self.platform.program(cpu, at) {
+                Rearm::Arm(_) => self.insist(cpu, device),
+                left => left,
+            },
             rest => rest,
         }
+    }
+
+    /// Tells a device that has refused a deadline another one, until it takes it (R13).
+    #[cold]
+    fn insist(&self, cpu: CpuId, device: &mut Device) -> Rearm {
+        let mut tries = 0;
+        while let Some(at) = device.refused(tries, self.platform.now()) {
+            match self.platform.program(cpu, at) {
+                Rearm::Arm(_) => tries += 1,
+                left => return left,
+            }
+        }
+        Rearm::Keep
     }
 
     /// Carries out, without the lock, what was left to be done.

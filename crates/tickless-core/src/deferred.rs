@@ -349,7 +349,7 @@ impl<P: Platform> Bases<P> {
         // Callbacks that had their timers armed again have not told the device.
         let earliest = state.earliest();
         let rearm = state.device.started(earliest, now);
-        self.carry_out(cpu, rearm)
+        self.carry_out(cpu, &mut state.device, rearm)
     }
 
     /// A handler has fired what is its own: is the thread to be called? Under the lock.

@@ -155,7 +155,7 @@ impl<P: Platform> Bases<P> {
             self.refresh(base, &mut state);
         }
         let next = state.device.armed();
-        let left = self.carry_out(cpu, rearm);
+        let left = self.carry_out(cpu, &mut state.device, rearm);
         let is_online = state.is_online;
         drop(state);
         self.finish(left);
@@ -291,7 +291,7 @@ impl<P: Platform> Drop for Unwinding<'_, P> {
             state.deferred.forget_call();
             let earliest = state.earliest();
             let rearm = state.device.leave(earliest, self.fired, now);
-            self.bases.carry_out(self.cpu, rearm)
+            self.bases.carry_out(self.cpu, &mut state.device, rearm)
         };
         let is_online = state.is_online;
         drop(state);

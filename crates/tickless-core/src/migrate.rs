@@ -106,7 +106,7 @@ impl<P: Platform> Bases<P> {
         state.device.forget();
         let (earliest, now) = (state.earliest(), self.platform().now());
         let rearm = state.device.started(earliest, now);
-        let left = self.carry_out(cpu, rearm);
+        let left = self.carry_out(cpu, &mut state.device, rearm);
         drop(state);
         self.finish(left);
         Ok(())
@@ -207,7 +207,7 @@ impl<P: Platform> Bases<P> {
         timer.word().store(life.word(), Ordering::Release);
         let expiry = self.expect::<L>(cpu, &mut state, life, due);
         let rearm = state.device.started(expiry, arming.now);
-        let left = self.carry_out(cpu, rearm);
+        let left = self.carry_out(cpu, &mut state.device, rearm);
         drop(state);
         self.finish(left);
     }

@@ -246,7 +246,7 @@ impl<P: Platform> Bases<P> {
             let new = self.expect::<L>(cpu, state, life, due);
             return match state.device.started(new, now) {
                 Rearm::Keep => left,
-                rearm => self.carry_out(cpu, rearm),
+                rearm => self.carry_out(cpu, &mut state.device, rearm),
             };
         }
         let was_due = if life.is_pending() { L::expiry(&state.queues, node) } else { Ns::NEVER };
@@ -261,7 +261,7 @@ impl<P: Platform> Bases<P> {
         } else {
             device.started(new, now)
         };
-        self.carry_out(cpu, rearm)
+        self.carry_out(cpu, device, rearm)
     }
 
     /// Is this a ranged timer that is to be fired by another runner than the last time?
@@ -333,6 +333,6 @@ impl<P: Platform> Bases<P> {
         let old = state.for_device::<L>(life, old);
         let BaseState { queues, device, deferred, .. } = state;
         let rearm = device.removed(old, place, || deferred.earliest(queues), || now);
-        self.carry_out(cpu, rearm)
+        self.carry_out(cpu, device, rearm)
     }
 }

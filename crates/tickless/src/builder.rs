@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::base::{Deferral, Scan, Settings, WheelEvents};
-use tickless_core::rearm::Policy;
+use tickless_core::rearm::{Limits, Policy};
 use tickless_core::tick::Tick;
 use tickless_core::time::{CpuId, Ns};
 use tickless_core::wheel::PushOut;
@@ -27,6 +27,8 @@ pub struct Builder {
     device: Device,
     /// How often a handler that cannot catch up tries again; `None`: as suits who drives it.
     passes: Option<u32>,
+    /// How often a driver looks by itself; [`Ns::NEVER`] if not at all.
+    pub(crate) recheck: Ns,
     pinning: Pinning,
     pub(crate) ticks: bool,
     pub(crate) on_panic: Option<Arc<PanicReporter>>,
@@ -117,13 +119,15 @@ impl Default for Builder {
 impl Builder {
     /// A base per CPU, a tick of 1 ms, the best clock, lazy rearming, lazy push-out.
     pub fn new() -> Builder {
-        let core = Settings { patience: Ns::from_ms(100), ..Settings::default() };
+        let limits = Limits { tolerance: Ns::from_ms(1), ..Limits::NONE };
+        let core = Settings { limits, patience: Ns::from_ms(100), ..Settings::default() };
         Builder {
             core,
             bases: None,
             clock: Clock::Best,
             device: Device::default(),
             passes: None,
+            recheck: Ns::NEVER,
             pinning: Pinning::Free,
             ticks: false,
             on_panic: None,
@@ -167,10 +171,10 @@ impl Builder {
         self
     }
 
-    /// A driver sleeps no longer than this while anything is pending (R11); as long as it likes
-    /// unless told otherwise.
+    /// A driver sleeps no longer than this while anything is pending (R11), a microsecond at
+    /// least; as long as it likes unless told otherwise.
     pub fn max_delta(mut self, delta: Duration) -> Builder {
-        self.core.limits.max_delta = Ns::from_duration(delta);
+        self.core.limits.max_delta = Ns::from_duration(delta).max(Ns::from_us(1));
         self
     }
 
@@ -184,6 +188,24 @@ impl Builder {
     pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
         self.passes = Some(passes.max(1));
         self.core.limits.backoff_max = Ns::from_duration(longest);
+        self
+    }
+
+    /// A driver thread looks at its base at least this often, whatever its device says, idle or
+    /// not: what an event that gets lost costs at most (R13). The kernel loses none, so it does
+    /// not unless told so; it is for systems that one does not trust, and costs a wakeup each
+    /// time. Not more often than every millisecond, and in whole ones with a timerfd. A loop of the program's rechecks by
+    /// waiting no longer than it likes.
+    pub fn recheck(mut self, every: Duration) -> Builder {
+        self.recheck = Ns::from_duration(every).max(Ns::from_ms(1));
+        self
+    }
+
+    /// An event that comes later than this after its time is counted as late, in
+    /// [`DeviceCounts::late`](crate::DeviceCounts::late); 1 ms unless told otherwise. It changes
+    /// nothing else.
+    pub fn late_after(mut self, tolerance: Duration) -> Builder {
+        self.core.limits.tolerance = Ns::from_duration(tolerance);
         self
     }
 

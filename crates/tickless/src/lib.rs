@@ -8,6 +8,9 @@
 //!   so that expiries share wakeups. [`Periodic`] is one that knows its period, and with a
 //!   [`Phase`] its place among others of that period.
 //!
+//! A [`ClockTimer`] is a high-resolution timer whose deadlines are on the time of day, or on the
+//! time since boot.
+//!
 //! On top of them [`Throttle`] and [`Limiter`]: so much CPU time, or so many permits, in every
 //! period.
 //!
@@ -37,6 +40,7 @@ mod bandwidth;
 mod builder;
 mod cancel_error;
 pub mod clock;
+mod clock_timer;
 mod event_loop;
 mod events;
 mod fired;
@@ -56,11 +60,13 @@ pub use bandwidth::{
 };
 pub use builder::{Builder, StartTimersError};
 pub use cancel_error::CancelError;
+pub use clock_timer::{ClockFired, ClockTimer};
 pub use event_loop::{Callback, Descriptor, EventLoopDriver};
 pub use fired::Fired;
 pub use guarded::{Guarded, GuardedGuard};
 pub use host::clock::ClockSource;
 pub use host::device::{Device, DeviceFallback};
+pub use host::time_base::TimeBase;
 pub use hrtimer::HrTimer;
 pub use periodic::{Missed, Period, PeriodError, Periodic};
 pub use stats::{

@@ -2,6 +2,7 @@
 
 use crate::builder::Builder;
 use crate::clock::Fallback;
+use crate::clock_timer::ClockTimers;
 use crate::events;
 use crate::fired::Fired;
 use crate::host::arena::Arena;
@@ -63,11 +64,15 @@ pub(crate) struct Shared {
     pub(crate) expirers: Expirers,
     /// Do drivers wake on every tick?
     ticks: Option<Tick>,
+    /// How often drivers look at their base whatever the device says.
+    recheck: Ns,
     threads: Mutex<Vec<JoinHandle<()>>>,
     stop: AtomicBool,
     /// Who sits where among the periodic timers that have a phase. A lock for starting and
     /// stopping them; no expiry takes it.
     phases: Mutex<Phases>,
+    /// The timers on clocks of their own.
+    pub(crate) clock_timers: ClockTimers,
     /// Where its drivers run; `None` if it has none and can do without.
     process: Option<Process>,
     on_panic: Option<Arc<PanicReporter>>,
@@ -121,9 +126,11 @@ impl Timers {
             handles: AtomicUsize::new(1),
             expirers: Expirers::new(count),
             ticks: settings.ticks.then_some(settings.core.tick),
+            recheck: settings.recheck,
             threads: Mutex::default(),
             stop: AtomicBool::new(false),
             phases: Mutex::new(Phases::new()),
+            clock_timers: ClockTimers::default(),
             process,
             on_panic: settings.on_panic.clone(),
         });
@@ -308,8 +315,22 @@ impl Shared {
                 self.expirers.call(base, self.bases.tick(base));
                 next_tick = self.next_tick();
             }
-            device.sleep(host, next_tick, &self.stop);
+            let limit = match self.recheck {
+                Ns::NEVER => next_tick,
+                recheck => next_tick.min(self.now().after(recheck)),
+            };
+            device.sleep(host, limit, &self.stop);
         }
+    }
+
+    /// Is its clock moved by hand?
+    pub(crate) fn is_virtual(&self) -> bool {
+        self.process.is_none()
+    }
+
+    /// Are there driver threads?
+    pub(crate) fn has_drivers(&self) -> bool {
+        !self.threads().is_empty()
     }
 
     /// What a program's loop does when something is due. Returns how many timers fired.
@@ -437,6 +458,7 @@ impl Shared {
             device.ring_to_end(&host.clock, CpuId(base as u16));
         }
         self.expirers.call_all();
+        self.end_watching();
         // The last handle may have been dropped by a callback, which cannot wait for its own
         // driver, and must not for another that may be waiting for it. Each driver ends by
         // itself as soon as the callback that it is in has returned.

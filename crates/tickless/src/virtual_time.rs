@@ -24,6 +24,7 @@
 use crate::Timers;
 use crate::builder::Builder;
 use crate::host::frame;
+use crate::host::time_base::TimeBase;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless_core::time::{CpuId, Ns};
@@ -135,6 +136,38 @@ impl VirtualTime {
             }
         }
         false
+    }
+
+    /// What one of its clocks shows. At first boottime is what [`now`](Self::now) is, and the
+    /// time of day that much after 2000-01-01.
+    pub fn now_on(&self, base: TimeBase) -> Ns {
+        self.timers.now_on(base)
+    }
+
+    /// Sets the time of day, forwards or backwards, and runs what comes due by that. No other
+    /// clock moves.
+    pub fn set_realtime(&self, to: Ns) {
+        let by = i128::from(to.0) - i128::from(self.now_on(TimeBase::Realtime).0);
+        self.step(TimeBase::Realtime, by.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
+        self.stepped();
+    }
+
+    /// The system is suspended for so long: boottime and the time of day go on, and the clock
+    /// that timers run on does not. Runs what has come due meanwhile.
+    pub fn suspend(&self, duration: Duration) {
+        let by = Ns::from_duration(duration).0.min(i64::MAX as u64) as i64;
+        self.step(TimeBase::Boottime, by);
+        self.step(TimeBase::Realtime, by);
+        self.stepped();
+    }
+
+    fn step(&self, base: TimeBase, by_ns: i64) {
+        self.timers.shared.bases.platform().steps.step(base, by_ns);
+    }
+
+    fn stepped(&self) {
+        self.timers.shared.clocks_stepped();
+        self.advance_to(self.now());
     }
 
     /// The right to run callbacks. `None` in one of them, which is run by who has it.

@@ -219,7 +219,8 @@ fn policies_differ_in_system_calls() {
         match policy {
             // As often as the driver looked by itself, which is hardly ever.
             Policy::Lazy => assert!(device.writes <= device.events, "{on:?} {device:?}"),
-            _ => assert!(device.writes >= 2 * PAIRS - 1, "{on:?} {policy:?} {device:?}"),
+            // Two for each, but for what a handler that happened to be at work did in one.
+            _ => assert!(device.writes >= PAIRS, "{on:?} {policy:?} {device:?}"),
         }
         match on {
             On::Futex | On::Called => assert_eq!(after.device_calls, 0),
@@ -240,9 +241,9 @@ fn a_timerfd_wakes_nobody_for_an_earlier_deadline() {
     let rig = Rig::start(On::Timerfd, Timers::builder());
     let pool: Vec<HrTimer> = (0..500).map(|_| rig.hrtimer(|_| {})).collect();
     wait_until("the driver sleeps", || base(&rig).sleeps > 0);
-    let before = base(&rig);
+    let (before, far) = (base(&rig), rig.now() + HOUR);
     for (nth, timer) in pool.iter().enumerate() {
-        timer.start(HOUR - MS * nth as u32).unwrap();
+        timer.start_at(tickless::Ns(far.0 - nth as u64)).unwrap();
         std::thread::yield_now();
     }
     let after = base(&rig);
@@ -250,6 +251,33 @@ fn a_timerfd_wakes_nobody_for_an_earlier_deadline() {
     assert_eq!(after.device.writes - before.device.writes, 500);
     std::thread::sleep(MS * 50);
     assert_eq!(base(&rig).sleeps, after.sleeps);
+}
+
+/// Goal: R13: drivers that are to recheck look again and again, idle or not, on each device; and
+/// events that come late are counted, here those behind a callback that takes long.
+#[test]
+fn rechecks_and_late_events_are_counted() {
+    for on in On::each().filter(|on| matches!(on, On::Futex | On::Timerfd)) {
+        let rig = Rig::start(on, Timers::builder().recheck(MS * 2));
+        wait_until("it looks though it is idle", || base(&rig).device.events > 10);
+        let far = rig.hrtimer(|_| {});
+        far.start(HOUR).unwrap();
+        let before = base(&rig).device.events;
+        wait_until("it looks again", || base(&rig).device.events > before + 10);
+    }
+    for on in On::each() {
+        let rig = Rig::start(on, Timers::builder().late_after(Duration::ZERO));
+        let (timer, fired) = counted(&rig);
+        // Programmed while nothing runs, so it is late by what waking takes at least.
+        timer.start(MS).unwrap();
+        wait_until("it fires", || fired.load(Ordering::SeqCst) == 1);
+        wait_until("it is counted", || base(&rig).device.late >= 1);
+    }
+    let time = tickless::VirtualTime::new();
+    let timer = time.timers().hrtimer(|_| {});
+    timer.start(MS).unwrap();
+    time.advance(HOUR);
+    assert_eq!(base(time.timers()).device.late, 0, "virtual time is exact");
 }
 
 /// Goal: who asks what drives timers is told.

@@ -125,6 +125,25 @@ fn the_callback_comes_for_what_is_earlier() {
     assert_eq!(driver.timeout(), None);
 }
 
+/// Goal: an eager removal programs a later deadline, and calls nobody for that.
+#[test]
+fn the_callback_does_not_come_for_what_is_later() {
+    let calls = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&calls);
+    let builder = Timers::builder().policy(Policy::Eager);
+    let (timers, mut driver) = builder.start_in_loop_with(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    let (near, far) = (timers.hrtimer(|_| {}), timers.hrtimer(|_| {}));
+    near.start(HOUR).unwrap();
+    far.start(HOUR * 2).unwrap();
+    assert!(driver.timeout() < Some(HOUR));
+    near.cancel();
+    assert!(driver.timeout() > Some(HOUR));
+    far.cancel();
+    assert_eq!((driver.timeout(), calls.load(Ordering::SeqCst)), (None, 0));
+}
+
 /// Goal: X6: a cancel that waits does so in no circle: from the loop's thread there is nothing
 /// to wait for, from the callback itself it is an error, and another thread waits.
 #[test]
@@ -172,7 +191,8 @@ fn drops_in_any_order() {
     timer.start(MS).unwrap();
     drop((timers, timer));
 
-    let (timers, mut driver) = start();
+    // On a clock whose zero is the kernel's as well.
+    let (timers, mut driver) = Timers::builder().system_clock().start_in_loop().unwrap();
     let timer = timers.hrtimer(|_| {});
     timer.start(HOUR).unwrap();
     drop(timers);

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use support::{PATIENCE, wait_until};
+use tickless::clock::{OpenClockError, PtpClock};
 use tickless::{Device, StartTimersError, Timers};
 
 const MS: Duration = Duration::from_millis(1);
@@ -44,7 +45,8 @@ fn timers_are_kept_when_calls_are_refused() {
     if let Ok(case) = std::env::var(CASE) {
         return child(&case);
     }
-    let later = ["later timerfd_settime", "later epoll_wait", "loop"].map(str::to_string);
+    let later = ["later timerfd_settime", "later epoll_wait", "loop", "clock", "ptp"];
+    let later = later.map(str::to_string);
     let cases = AT_START.iter().map(|(name, _)| name.to_string()).chain(later);
     for case in cases {
         let output = Command::new(std::env::current_exe().unwrap())
@@ -66,6 +68,8 @@ fn child(case: &str) {
         Some("timerfd_settime") => refused_later("timerfd_settime", &[libc::SYS_timerfd_settime]),
         Some(_) => refused_later("epoll_wait", AT_START[5].1),
         None if case == "loop" => a_loop_without_a_descriptor(),
+        None if case == "ptp" => a_clock_that_may_not_be_opened(),
+        None if case == "clock" => a_clock_that_nobody_tells_of(),
         None => refused_at_start(case),
     }
 }
@@ -150,6 +154,28 @@ fn a_loop_without_a_descriptor() {
     let timer = timers.hrtimer(|_| {});
     timer.start(MS).unwrap();
     wait_until("it fires", || driver.run() == 1);
+}
+
+/// Timers on the time of day, where nobody tells when that is set.
+fn a_clock_that_nobody_tells_of() {
+    refuse(&[libc::SYS_timerfd_create], Whom::ThisThread);
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let (tx, rx) = mpsc::channel();
+    let timer = timers.clock_timer(tickless::TimeBase::Realtime, move |fired| {
+        tx.send(fired.now() >= fired.deadline()).unwrap();
+    });
+    let fallback = timers.clock_watch_fallback().expect("it says why");
+    assert_eq!((fallback.call, fallback.errno), ("timerfd_create", libc::EPERM));
+    timer.start_at(timers.now_on(tickless::TimeBase::Realtime) + MS * 20).unwrap();
+    assert_eq!(rx.recv_timeout(PATIENCE), Ok(true));
+}
+
+/// A PTP device whose opening is refused.
+fn a_clock_that_may_not_be_opened() {
+    refuse(&[libc::SYS_openat], Whom::ThisThread);
+    let error = PtpClock::open("/dev/ptp0").unwrap_err();
+    assert!(matches!(error, OpenClockError::NoPermission { .. }), "{error:?}");
+    assert!(error.to_string().contains("/dev/ptp0"), "{error}");
 }
 
 /// On whom a filter is put.

@@ -19,7 +19,9 @@
 //! | `owned` | a timer with its callback in one allocation |
 //! | `parking` | sleeping until a word changes |
 //! | `process` | the timers of the process, for futures that name no others |
+//! | `time_base` | realtime and boottime, for timers on these |
 //! | `waits` | who waits for whom, which tells a wait from a deadlock |
+//! | `watch` | being told when the time of day was set |
 
 pub(crate) mod arena;
 pub(crate) mod clock;
@@ -38,21 +40,26 @@ pub(crate) mod orphans;
 pub(crate) mod owned;
 mod parking;
 pub(crate) mod process;
+pub(crate) mod time_base;
 pub(crate) mod waits;
+pub(crate) mod watch;
 
-use clock::HostClock;
+use clock::{ClockSource, HostClock};
 use core::sync::atomic::AtomicU64;
 use cpu::CpuMap;
 use device::{BaseDevice, Device, DeviceFallback};
 use tickless_core::platform::Platform;
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
+use time_base::Steps;
 
 /// The core's platform on this machine.
 #[derive(Debug)]
 pub struct Host {
     pub(crate) clock: HostClock,
     pub(crate) cpus: CpuMap,
+    /// How far a program has moved the other clocks by hand.
+    pub(crate) steps: Steps,
     /// What wakes each base.
     pub(crate) devices: Box<[BaseDevice]>,
     /// Why that is not what was asked for.
@@ -63,7 +70,7 @@ impl Host {
     /// A host with this clock and one base for each of these CPUs, each with a futex.
     pub fn new(clock: HostClock, cpus: CpuMap) -> Host {
         let devices = (0..cpus.bases()).map(|_| BaseDevice::futex()).collect();
-        Host { clock, cpus, devices, refused: None }
+        Host::with_devices(clock, cpus, devices)
     }
 
     /// The same with this device, or a futex if the system refuses it for any of the bases.
@@ -72,17 +79,20 @@ impl Host {
             Device::Futex => Ok(BaseDevice::futex()),
             Device::Timerfd => BaseDevice::timerfd(),
         };
-        let devices: Result<Box<[BaseDevice]>, DeviceFallback> =
-            (0..cpus.bases()).map(one).collect();
+        let devices: Result<Vec<BaseDevice>, DeviceFallback> = (0..cpus.bases()).map(one).collect();
         match devices {
-            Ok(devices) => Host { clock, cpus, devices, refused: None },
+            Ok(devices) => Host::with_devices(clock, cpus, devices),
             Err(refused) => Host { refused: Some(refused), ..Host::new(clock, cpus) },
         }
     }
 
     /// The same with these, one a base.
     pub fn with_devices(clock: HostClock, cpus: CpuMap, devices: Vec<BaseDevice>) -> Host {
-        Host { clock, cpus, devices: devices.into(), refused: None }
+        let steps = match clock.source() {
+            ClockSource::Manual => Steps::of_virtual_time(),
+            _ => Steps::default(),
+        };
+        Host { clock, cpus, steps, devices: devices.into(), refused: None }
     }
 
     /// Why some base has another device than was asked for.

@@ -194,7 +194,8 @@ mod tests {
     fn lazy_leaves_the_device_alone_and_eager_does_not() {
         for device in [Device::Futex, Device::Timerfd] {
             let lazy = play(Policy::Lazy, device);
-            // Not quite 0: on a busy machine the driver's first look may come late, and find nothing.
+            // Not quite 0: on a busy machine the driver's first look may come late, and find
+            // nothing.
             assert!(lazy.device.writes < 30, "{lazy:?}");
             assert_eq!(lazy.fired, 0);
             let eager = play(Policy::Eager, device);

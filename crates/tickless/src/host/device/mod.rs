@@ -151,7 +151,7 @@ impl BaseDevice {
             Kind::Futex => self.bell.ring(),
             Kind::Timerfd(device) => {
                 self.bell.ring();
-                self.call(device);
+                device.call();
             }
             Kind::Loop(device) => {
                 if device.ring() {
@@ -201,11 +201,5 @@ impl BaseDevice {
             Kind::Timerfd(device) => device.calls(),
             Kind::Loop(device) => device.calls(),
         }
-    }
-
-    #[cold]
-    fn call(&self, device: &EpollDevice) {
-        self.bell.count_wake();
-        device.call();
     }
 }

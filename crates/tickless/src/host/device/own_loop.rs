@@ -165,3 +165,68 @@ impl LoopDevice {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::OnceLock;
+    use std::sync::atomic::AtomicBool;
+    use std::thread::Thread;
+    use std::time::{Duration, Instant};
+
+    /// Goal: no call is lost, however those who arm and the loop's lying down interleave.
+    /// Method: two threads that arm something ever earlier than what the loop waits for, and wait
+    /// until it has heard of that; a loop that does nothing but hear and wait to be called. The
+    /// callback takes its time now and then, which is when others might rely on it.
+    #[test]
+    fn no_call_is_lost() {
+        let rounds = if cfg!(miri) { 20 } else { 3_000 };
+        let waker = std::sync::Arc::new(OnceLock::<Thread>::new());
+        let to_wake = std::sync::Arc::clone(&waker);
+        let device = LoopDevice::with_callback(Box::new(move |at| {
+            (0..at.0 % 61).for_each(|_| std::thread::yield_now());
+            if let Some(thread) = to_wake.get() {
+                thread.unpark();
+            }
+        }));
+        let (clock, stop) = (HostClock::manual(Ns(1)), AtomicBool::new(false));
+        let (asked, heard) = ([const { AtomicU64::new(0) }; 2], [const { AtomicU64::new(0) }; 2]);
+        std::thread::scope(|s| {
+            let looping = s.spawn(|| {
+                waker.get_or_init(std::thread::current);
+                while !stop.load(Ordering::Acquire) {
+                    device.begin_run(Ns(1));
+                    device.quiet();
+                    for (asked, heard) in asked.iter().zip(&heard) {
+                        heard.store(asked.load(Ordering::SeqCst), Ordering::SeqCst);
+                    }
+                    if device.hear() == Ns::NEVER {
+                        std::thread::park();
+                    }
+                }
+            });
+            let armers = [0usize, 1].map(|me| {
+                let (asked, heard, device, clock) = (&asked[me], &heard[me], &device, &clock);
+                s.spawn(move || {
+                    for round in 1..=rounds {
+                        asked.store(round, Ordering::SeqCst);
+                        device.set(Ns(2 + round % 127 * me as u64), clock);
+                        device.ring();
+                        let begun = Instant::now();
+                        while heard.load(Ordering::SeqCst) < round {
+                            if begun.elapsed() > Duration::from_secs(10) {
+                                return false;
+                            }
+                            core::hint::spin_loop();
+                        }
+                    }
+                    true
+                })
+            });
+            let all = armers.map(|armer| armer.join().is_ok_and(|heard| heard));
+            stop.store(true, Ordering::Release);
+            looping.thread().unpark();
+            assert_eq!(all, [true, true], "a call was lost");
+        });
+    }
+}

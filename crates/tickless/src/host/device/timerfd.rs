@@ -13,7 +13,7 @@
 
 use super::DeviceFallback;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -38,6 +38,7 @@ pub struct EpollDevice {
     epoll: OwnedFd,
     /// Readable for ever once the driver is to look elsewhere.
     called: OwnedFd,
+    is_called: AtomicBool,
     refused: OnceLock<DeviceFallback>,
 }
 
@@ -100,7 +101,13 @@ impl EpollDevice {
         let level = epoll::EventFlags::IN;
         epoll::add(&epoll, &called, epoll::EventData::new_u64(CALLED), level)
             .map_err(refused("epoll_ctl"))?;
-        let device = EpollDevice { timer, epoll, called, refused: OnceLock::new() };
+        let device = EpollDevice {
+            timer,
+            epoll,
+            called,
+            is_called: AtomicBool::new(false),
+            refused: OnceLock::new(),
+        };
         device.wait(Some(core::time::Duration::ZERO));
         match device.refused() {
             Some(fallback) => Err(fallback),
@@ -130,10 +137,13 @@ impl EpollDevice {
         }
     }
 
-    /// Ends the driver's waiting here, for good.
+    /// Ends the driver's waiting here, for good. One system call, or none if somebody has made it.
     pub fn call(&self) {
-        // It can only fail if it has been called very often.
-        let _ = rustix::io::write(&self.called, &1u64.to_ne_bytes());
+        if !self.is_called.load(Ordering::Relaxed) {
+            let _ = rustix::io::write(&self.called, &1u64.to_ne_bytes());
+            // Only now: who sees it need not rely on a caller that has lost its CPU.
+            self.is_called.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Why it is not used any more.
