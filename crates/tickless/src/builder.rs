@@ -194,8 +194,8 @@ impl Builder {
     /// A driver thread looks at its base at least this often, whatever its device says, idle or
     /// not: what an event that gets lost costs at most (R13). The kernel loses none, so it does
     /// not unless told so; it is for systems that one does not trust, and costs a wakeup each
-    /// time. Not more often than every millisecond, and in whole ones with a timerfd. A loop of the program's rechecks by
-    /// waiting no longer than it likes.
+    /// time. Not more often than every millisecond, and in whole ones with a timerfd. A loop of
+    /// the program's rechecks by waiting no longer than it likes.
     pub fn recheck(mut self, every: Duration) -> Builder {
         self.recheck = Ns::from_duration(every).max(Ns::from_ms(1));
         self

@@ -180,11 +180,11 @@ mod tests {
     /// callback takes its time now and then, which is when others might rely on it.
     #[test]
     fn no_call_is_lost() {
-        let rounds = if cfg!(miri) { 20 } else { 3_000 };
+        let rounds = if cfg!(miri) { 20 } else { 30_000 };
         let waker = std::sync::Arc::new(OnceLock::<Thread>::new());
         let to_wake = std::sync::Arc::clone(&waker);
         let device = LoopDevice::with_callback(Box::new(move |at| {
-            (0..at.0 % 61).for_each(|_| std::thread::yield_now());
+            (0..at.0 % 61).for_each(|_| core::hint::spin_loop());
             if let Some(thread) = to_wake.get() {
                 thread.unpark();
             }
@@ -210,6 +210,7 @@ mod tests {
                 s.spawn(move || {
                     for round in 1..=rounds {
                         asked.store(round, Ordering::SeqCst);
+                        (0..round % 29).for_each(|_| core::hint::spin_loop());
                         device.set(Ns(2 + round % 127 * me as u64), clock);
                         device.ring();
                         let begun = Instant::now();
