@@ -27,11 +27,12 @@ pub fn section(done: &Done, thread: &Thread, cpus: usize, effort: &str) -> io::R
             div.pair {
                 div.tables {
                     @for one in &tables { (table::of_thread(one)) }
+                    (outside(&results))
                     (command(thread.study, effort))
+                    (others)
                 }
                 div.plots { (plots) }
             }
-            div.others { (others) }
             (answers(&results))
             (details(&results))
         }
@@ -51,6 +52,25 @@ fn failure(part: &Option<Part>, world: &str, study: &str) -> Markup {
                 }
             }
         },
+    }
+}
+
+/// What does not lie where it should.
+fn outside(results: &Results<'_>) -> Markup {
+    let of = |study: Option<&Study>| -> Vec<String> {
+        study.map_or_else(Vec::new, |study| study.outside().map(|cell| cell.id.clone()).collect())
+    };
+    let all = [("simulated", of(results.sim)), ("live", of(results.live))];
+    html! {
+        @for (world, ids) in all.iter().filter(|(_, ids)| !ids.is_empty()) {
+            p.outside {
+                span.bad { "\u{2717}" } " Outside of its band, " (world) ": "
+                @for (at, id) in ids.iter().enumerate() {
+                    @if at > 0 { ", " }
+                    code { (id) }
+                }
+            }
+        }
     }
 }
 

@@ -14,9 +14,9 @@ pub fn of_thread(table: &Table) -> Markup {
     let has_groups = table.groups.iter().any(|group| !group.name.is_empty());
     let columns: usize = table.groups.iter().map(|group| group.columns.len()).sum();
     html! {
+        p.caption { (table.caption) }
         div.scroll {
-            table.wide[columns > WIDE] {
-                caption { (table.caption) }
+            table.wide[columns > WIDE] aria-label=(table.caption) {
                 thead {
                     @if has_groups {
                         tr {
@@ -95,9 +95,9 @@ pub fn of_cells<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
 /// A table of a study's own.
 pub fn of_exhibit(title: &str, header: &[String], rows: &[Vec<String>]) -> Markup {
     html! {
+        p.caption { (title) }
         div.scroll {
-            table {
-                caption { (title) }
+            table aria-label=(title) {
                 thead { tr { @for name in header { th scope="col" { (name) } } } }
                 tbody {
                     @for row in rows {
