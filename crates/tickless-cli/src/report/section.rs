@@ -14,7 +14,7 @@ pub fn section(done: &Done, thread: &Thread, cpus: usize, effort: &str) -> io::R
     let (sim, live) = (result(&done.sim), result(&done.live));
     let results = Results { sim: sim.as_ref(), live: live.as_ref(), cpus };
     let tables = (thread.tables)(&results);
-    let [plots, others] = plots(&results, thread)?;
+    let [plots, below] = plots(&results, thread)?;
     Ok(html! {
         section id=(thread.study) {
             h2 { (thread.study) span.mechanism { (thread.mechanism) } }
@@ -29,7 +29,7 @@ pub fn section(done: &Done, thread: &Thread, cpus: usize, effort: &str) -> io::R
                     @for one in &tables { (table::of_thread(one)) }
                     (outside(&results))
                     (command(thread.study, effort))
-                    (others)
+                    (below)
                 }
                 div.plots { (plots) }
             }
@@ -89,7 +89,10 @@ fn command(study: &str, effort: &str) -> Markup {
     }
 }
 
-/// The plots that show the point, and the others.
+/// So many plots are about as high as the tables beside them.
+const BESIDE_TABLES: usize = 3;
+
+/// The plots beside the tables, those first that show the point; and those below the tables.
 fn plots(results: &Results<'_>, thread: &Thread) -> io::Result<[Markup; 2]> {
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for group in draw::groups(results.sim, results.live) {
@@ -99,6 +102,8 @@ fn plots(results: &Results<'_>, thread: &Thread) -> io::Result<[Markup; 2]> {
         let side = if thread.plots.contains(&plot.id) { &mut first } else { &mut others };
         side.push(figure);
     }
+    let room = BESIDE_TABLES.saturating_sub(first.len()).min(others.len());
+    first.extend(others.drain(..room));
     let all = |figures: Vec<Markup>| html! { @for figure in figures { (figure) } };
     Ok([all(first), all(others)])
 }
