@@ -44,7 +44,7 @@ enum Command {
     /// the others go on.
     #[command(after_help = "Examples:\n  \
         tickless report\n  \
-        tickless report --quick --out /tmp\n  \
+        tickless report --quick --out reports\n  \
         tickless report --only clock cancel --full --out timers.html\n\n\
         Exit status: 0 if all studies ran, 1 if one failed or the files could not be written,\n\
         2 for a wrong command line, 130 if interrupted; then nothing is written.")]

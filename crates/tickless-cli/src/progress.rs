@@ -51,12 +51,15 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// Ctrl-C leaves the line as it was found, and ends the program with the status that shells
-    /// expect of it. Results are written only when they are whole, so nothing else is left.
-    pub fn end_on_interrupt(&self) {
+    /// Ctrl-C leaves the line as it was found, does this, and ends the program with the status
+    /// that shells expect of it. Results are written only when they are whole.
+    pub fn end_on_interrupt(&self, last: impl Fn() + Send + 'static) {
         let bar = self.bar.clone();
         // Where there cannot be a handler the signal ends the program by itself.
-        let _ = ctrlc::set_handler(move || end(&bar));
+        let _ = ctrlc::set_handler(move || {
+            last();
+            end(&bar);
+        });
     }
 
     /// The first Ctrl-C only sets `stop`, so that what there is can be shown; another ends the

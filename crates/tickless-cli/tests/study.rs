@@ -205,6 +205,33 @@ fn an_interrupt_leaves_nothing_behind() {
     assert_eq!((stdout(&output), stderr(&output)), (String::new(), String::new()));
 }
 
+/// Goal: Ctrl-C leaves no cgroups either, though threads run in them just then. Where the study
+/// cannot make any, there are none to be left.
+#[test]
+fn an_interrupt_leaves_no_cgroups() {
+    let child = Command::new(PROGRAM)
+        .args(["study", "phase", "--live", "--full"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let id = child.id().to_string();
+    let mine = format!("tickless-study-{id}-");
+    let ours = || {
+        let groups = std::fs::read_dir("/sys/fs/cgroup/cpu").into_iter().flatten().flatten();
+        groups.filter(|group| group.file_name().to_string_lossy().starts_with(&mine)).count()
+    };
+    for _ in 0..50 {
+        std::thread::sleep(Duration::from_millis(50));
+        if ours() >= 2 {
+            break;
+        }
+    }
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    assert_eq!(ours(), 0, "cgroups were left behind");
+}
+
 /// Goal: what seed 2 is about: before, a cancel that waits takes longer with every base there
 /// is; after, it does not.
 #[test]

@@ -176,10 +176,10 @@ fn foot(report: &Report) -> Markup {
             h2 { "How to read it" }
             p {
                 "A published figure is the thread's, on a machine of its time. A calibrated one \
-                 set a parameter of the simulated machine, so it had to come out. A predicted one did \
-                 not. A live one is this machine's: the median of its repetitions, the least and \
-                 the greatest below it. Counts are the same on a busy machine; times are not. A \
-                 tick mark says that the figure lies in the band where it should. What lies \
+                 set a parameter of the simulated machine, so it had to come out. A predicted one \
+                 did not. A live one is this machine's: the median of its repetitions, the least \
+                 and the greatest below it. Counts are the same on a busy machine; times are not. \
+                 A tick mark says that the figure lies in the band where it should. What lies \
                  outside is in docs/machine.md and docs/studies.md, with the reason where one is \
                  known."
             }

@@ -31,7 +31,7 @@ pub fn studies() -> Result<Vec<Study>, StudyError> {
 /// The five mechanisms with their figures, as Markdown.
 pub fn table(studies: &[Study]) -> String {
     let mut text = String::from(
-        "| mechanism | figure | published | simulated | shown by |\n|---|---|--:|--:|---|\n",
+        "| mechanism | figure | published | simulated | `tickless` |\n|---|---|--:|--:|---|\n",
     );
     for (thread, study) in THREADS.iter().zip(studies) {
         let headline = &thread.headline;

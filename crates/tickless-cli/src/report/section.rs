@@ -14,7 +14,7 @@ pub fn section(done: &Done, thread: &Thread, cpus: usize, effort: &str) -> io::R
     let (sim, live) = (result(&done.sim), result(&done.live));
     let results = Results { sim: sim.as_ref(), live: live.as_ref(), cpus };
     let tables = (thread.tables)(&results);
-    let [plots, others] = plots(&results, thread)?;
+    let [plots, below] = plots(&results, thread)?;
     Ok(html! {
         section id=(thread.study) {
             h2 { (thread.study) span.mechanism { (thread.mechanism) } }
@@ -27,11 +27,12 @@ pub fn section(done: &Done, thread: &Thread, cpus: usize, effort: &str) -> io::R
             div.pair {
                 div.tables {
                     @for one in &tables { (table::of_thread(one)) }
+                    (outside(&results))
                     (command(thread.study, effort))
+                    (below)
                 }
                 div.plots { (plots) }
             }
-            div.others { (others) }
             (answers(&results))
             (details(&results))
         }
@@ -54,6 +55,25 @@ fn failure(part: &Option<Part>, world: &str, study: &str) -> Markup {
     }
 }
 
+/// What does not lie where it should.
+fn outside(results: &Results<'_>) -> Markup {
+    let of = |study: Option<&Study>| -> Vec<String> {
+        study.map_or_else(Vec::new, |study| study.outside().map(|cell| cell.id.clone()).collect())
+    };
+    let all = [("simulated", of(results.sim)), ("live", of(results.live))];
+    html! {
+        @for (world, ids) in all.iter().filter(|(_, ids)| !ids.is_empty()) {
+            p.outside {
+                span.bad { "\u{2717}" } " Outside of its band, " (world) ": "
+                @for (at, id) in ids.iter().enumerate() {
+                    @if at > 0 { ", " }
+                    code { (id) }
+                }
+            }
+        }
+    }
+}
+
 fn command(study: &str, effort: &str) -> Markup {
     let how_long = match effort {
         "quick" => " --quick",
@@ -69,7 +89,10 @@ fn command(study: &str, effort: &str) -> Markup {
     }
 }
 
-/// The plots that show the point, and the others.
+/// So many plots are about as high as the tables beside them.
+const BESIDE_TABLES: usize = 3;
+
+/// The plots beside the tables, those first that show the point; and those below the tables.
 fn plots(results: &Results<'_>, thread: &Thread) -> io::Result<[Markup; 2]> {
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for group in draw::groups(results.sim, results.live) {
@@ -79,6 +102,8 @@ fn plots(results: &Results<'_>, thread: &Thread) -> io::Result<[Markup; 2]> {
         let side = if thread.plots.contains(&plot.id) { &mut first } else { &mut others };
         side.push(figure);
     }
+    let room = BESIDE_TABLES.saturating_sub(first.len()).min(others.len());
+    first.extend(others.drain(..room));
     let all = |figures: Vec<Markup>| html! { @for figure in figures { (figure) } };
     Ok([all(first), all(others)])
 }

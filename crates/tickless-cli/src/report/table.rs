@@ -14,9 +14,9 @@ pub fn of_thread(table: &Table) -> Markup {
     let has_groups = table.groups.iter().any(|group| !group.name.is_empty());
     let columns: usize = table.groups.iter().map(|group| group.columns.len()).sum();
     html! {
+        p.caption { (table.caption) }
         div.scroll {
-            table.wide[columns > WIDE] {
-                caption { (table.caption) }
+            table.wide[columns > WIDE] aria-label=(table.caption) {
                 thead {
                     @if has_groups {
                         tr {
@@ -95,9 +95,9 @@ pub fn of_cells<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
 /// A table of a study's own.
 pub fn of_exhibit(title: &str, header: &[String], rows: &[Vec<String>]) -> Markup {
     html! {
+        p.caption { (title) }
         div.scroll {
-            table {
-                caption { (title) }
+            table aria-label=(title) {
                 thead { tr { @for name in header { th scope="col" { (name) } } } }
                 tbody {
                     @for row in rows {
@@ -163,4 +163,34 @@ fn plain_range(cell: &Cell) -> String {
 /// A figure as a page shows it.
 pub fn number(value: f64) -> String {
     grouped(value).replace('-', "\u{2212}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Spread;
+    use crate::study::Band;
+
+    /// Goal: roles are told apart by the letter as well as by the class, and a figure says
+    /// whether it lies in its band and from where to where it went.
+    #[test]
+    fn an_entry_says_where_it_comes_from() {
+        let spread = Spread { median: 2_000.0, low: 1.0, high: 3_000.0 };
+        for (role, class, letter) in [
+            (Role::Calibrated, "calibrated", "C"),
+            (Role::Predicted, "predicted", "P"),
+            (Role::Live, "live", "L"),
+        ] {
+            let cell = Cell::new("a.b", "us", role, spread);
+            let inside = Entry::Ours(Box::new(cell.clone().within(Band::at_most(2_000.0))));
+            let html = of_entry(&inside).into_string();
+            assert!(html.starts_with(&format!("<td class=\"{class}\"")), "{html}");
+            assert!(html.contains(&format!("2,000<sup class=\"role\">{letter}</sup>")), "{html}");
+            assert!(html.contains("\u{2713}") && html.contains("1\u{2013}3,000"), "{html}");
+            let outside = Entry::Ours(Box::new(cell.within(Band::at_most(1.0))));
+            assert!(of_entry(&outside).into_string().contains("\u{2717}"));
+        }
+        let published = of_entry(&Entry::Published("about 90".to_string())).into_string();
+        assert_eq!(published, "<td class=\"published\">about 90</td>");
+    }
 }

@@ -55,7 +55,7 @@ impl StudyArgs {
             return Err(StudyError::Request { what });
         };
         let progress = Progress::on_terminal();
-        progress.end_on_interrupt();
+        progress.end_on_interrupt(super::leave_nothing);
         let study = offer.run(&self.request(), &progress);
         progress.end();
         study

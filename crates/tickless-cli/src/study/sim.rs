@@ -42,7 +42,8 @@ pub fn run_clock(request: &Request, progress: &Progress) -> Result<Study, StudyE
         None => {
             take(&mut study, cells(clock::cells(&small))?);
             take(&mut study, cells(clock::cells(&big))?);
-            sim_plots::clock(&mut study, &curve(clock::curve(&big, sim_plots::CLOCK_CPUS))?);
+            let cpus = sim_plots::clock_cpus(request.effort);
+            sim_plots::clock(&mut study, cpus, &curve(clock::curve(&big, cpus))?);
             sim_answers::clock(&mut study);
         }
     }
@@ -68,7 +69,8 @@ pub fn run_cancel(request: &Request, progress: &Progress) -> Result<Study, Study
         Some(cpus) => take(&mut study, cells(cancel::curve(&big, &cpus))?),
         None => {
             take(&mut study, cells(cancel::cells(&big, &small))?);
-            sim_plots::cancel(&mut study, &curve(cancel::curve(&big, sim_plots::CANCEL_CPUS))?);
+            let cpus = sim_plots::cancel_cpus(request.effort);
+            sim_plots::cancel(&mut study, cpus, &curve(cancel::curve(&big, cpus))?);
             sim_answers::cancel(&mut study);
         }
     }

@@ -1,13 +1,19 @@
 //! What the simulated studies show as curves and bars, with the published points beside them.
 
 use super::plot::{Axis, Bar, Line, Plot, Shape, Side};
-use super::{Cell, Study};
+use super::{Cell, Effort, Study};
 
 /// Where the curve of seed 1 is looked at: machines of whole sockets of 30 CPUs.
-pub const CLOCK_CPUS: &[u16] = &[4, 15, 30, 60, 120, 180, 240, 300, 360, 420, 480];
+pub fn clock_cpus(effort: Effort) -> &'static [u16] {
+    const ALL: &[u16] = &[4, 15, 30, 60, 120, 180, 240, 300, 360, 420, 480];
+    effort.pick(&[4, 30, 120, 240, 480], ALL, ALL)
+}
 
 /// Where the curve of seed 2 is looked at.
-pub const CANCEL_CPUS: &[u16] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
+pub fn cancel_cpus(effort: Effort) -> &'static [u16] {
+    const ALL: &[u16] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
+    effort.pick(&[2, 4, 8, 16, 32, 64, 128], ALL, ALL)
+}
 
 /// Seed 0: device writes of each policy.
 pub fn rearm(study: &mut Study) {
@@ -27,9 +33,9 @@ pub fn rearm(study: &mut Study) {
 }
 
 /// Seed 1: the share of the time and the throughput, over the number of CPUs.
-pub fn clock(study: &mut Study, curve: &[Cell]) {
+pub fn clock(study: &mut Study, cpus: &[u16], curve: &[Cell]) {
     let line = |source: &str, side, name: &str, what: &str, scale: f64| {
-        let points = CLOCK_CPUS.iter().map(|&cpus| {
+        let points = cpus.iter().map(|&cpus| {
             [f64::from(cpus), value(curve, &format!("{cpus}.{source}.{what}")) / scale]
         });
         let mut line = Line::new(name, side, points.collect());
@@ -48,22 +54,22 @@ pub fn clock(study: &mut Study, curve: &[Cell]) {
     }
     tsc.published = published(study, |cpus| format!("{cpus}.tsc.jobs_per_min"), &[72, 480]);
     tsc.published.iter_mut().for_each(|point| point[1] /= 1e6);
-    let cpus = || Axis::linear("CPUs");
-    let (x, y) = (cpus(), Axis::linear("% of CPU time"));
+    let x_axis = || Axis::linear("CPUs");
+    let (x, y) = (x_axis(), Axis::linear("% of CPU time"));
     let shape = Shape::Curve { x, y, lines: percent };
     let title = "Time in the counter's read, over the number of CPUs";
     study.plots.push(Plot::new("read_percent", title, shape));
-    let (x, y) = (cpus(), Axis::linear("million jobs per minute"));
+    let (x, y) = (x_axis(), Axis::linear("million jobs per minute"));
     let shape = Shape::Curve { x, y, lines: jobs.into_iter().chain([tsc]).collect() };
     let title = "Throughput, over the number of CPUs";
     study.plots.push(Plot::new("jobs", title, shape));
 }
 
 /// Seed 2: the cycles of a call over the number of CPUs.
-pub fn cancel(study: &mut Study, curve: &[Cell]) {
+pub fn cancel(study: &mut Study, cpus: &[u16], curve: &[Cell]) {
     let line = |name: &str, side| {
         let id = |cpus: u16| format!("{cpus}p.{name}.warm");
-        let points = CANCEL_CPUS.iter().map(|&cpus| [f64::from(cpus), value(curve, &id(cpus))]);
+        let points = cpus.iter().map(|&cpus| [f64::from(cpus), value(curve, &id(cpus))]);
         let mut line = Line::new(name, side, points.collect());
         line.published = published(study, id, &[4, 32]);
         line

@@ -14,6 +14,9 @@ use std::time::Duration;
 /// Where version 1 of the controller usually is.
 const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
 
+/// What the names of our groups begin with; the process's number follows.
+const PREFIX: &str = "tickless-study-";
+
 /// A group of the kernel's; removed when dropped.
 #[derive(Debug)]
 pub(super) struct Cgroup {
@@ -29,7 +32,7 @@ pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Ve
         return Err(format!("there is no version 1 cpu controller at {CONTROLLER}"));
     }
     let make = |number| {
-        let name = format!("tickless-study-{}-{number}", std::process::id());
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
         let path = controller.join(name);
         let refused = |error: io::Error| format!("{} was refused: {error}", path.display());
         fs::create_dir(&path).map_err(refused)?;
@@ -42,6 +45,28 @@ pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Ve
         Ok(group)
     };
     (0..count).map(make).collect()
+}
+
+/// Removes this process's groups while its threads still run in them: for a program that is about
+/// to be ended.
+pub(super) fn remove_all() {
+    let controller = Path::new(CONTROLLER);
+    let mine = format!("{PREFIX}{}-", std::process::id());
+    let is_mine = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&mine);
+    let groups = fs::read_dir(controller).into_iter().flatten().flatten().filter(is_mine);
+    for group in groups {
+        // Threads go on entering the group until the process ends, so some tries may be needed.
+        for _ in 0..10 {
+            let threads = fs::read_to_string(group.path().join("tasks")).unwrap_or_default();
+            for thread in threads.lines() {
+                // One that has just ended need not be moved.
+                let _ = fs::write(controller.join("tasks"), thread);
+            }
+            if fs::remove_dir(group.path()).is_ok() {
+                break;
+            }
+        }
+    }
 }
 
 /// How far apart two phases are, around the period.

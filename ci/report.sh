@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Makes a quick report and opens it in headless Chromium: light, dark, on paper and 390 pixels
+# wide. Fails if the browser says anything, if the page asks anybody for anything or is wider than
+# a telephone, if a study is missing; and if it would not notice these.
+# Usage: ci/report.sh [FOLDER]   Leaves the page and its pictures there, to be looked at.
+. "$(dirname "$0")/lib.sh"
+
+find_chromium() {
+  local name
+  for name in chromium chromium-browser google-chrome; do
+    command -v "$name" && return 0
+  done
+  return 1
+}
+
+if ! browser=$(find_chromium) && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+  { timeout 120 apt-get update && timeout 600 apt-get install -y --no-install-recommends chromium
+  } >/dev/null 2>&1 || true
+  browser=$(find_chromium) || true
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+out=${1:-$work/out}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+cargo run --locked --release -q -p tickless-cli -- report --quick --out "$out"
+if [ -z "$browser" ]; then
+  skip report "no Chromium, and it could not be installed; the page was made but not opened"
+  exit 0
+fi
+
+# Runs the browser on the file $1 with the further arguments; nobody can be reached. What the page
+# says on its console, refused requests included, stands in $work/console.
+browse() {
+  local file=$1 flags=(--headless=new --disable-gpu --hide-scrollbars --no-first-run
+    --user-data-dir="$work/profile" --host-resolver-rules='MAP * ~NOTFOUND'
+    --enable-logging=stderr --virtual-time-budget=4000)
+  shift
+  [ "$(id -u)" = 0 ] && flags+=(--no-sandbox)
+  timeout 120 "$browser" "${flags[@]}" "$@" "file://$file" 2>"$work/log" || {
+    cat "$work/log" >&2
+    echo "$browser failed on $file" >&2
+    return 1
+  }
+  grep 'CONSOLE' "$work/log" >"$work/console" || true
+}
+
+# A page that shows the page $1 in a frame as wide as a telephone, with everything unfolded, and
+# notes how wide that became. The copy may run our script; the page itself may run none.
+in_frame() {
+  sed -e 's/<meta http-equiv="Content-Security-Policy"[^>]*>//' \
+    -e 's/<details>/<details open>/g' "$1" >"$work/copy.html"
+  cat >>"$work/copy.html" <<'END'
+<script>addEventListener("load", () =>
+  parent.postMessage(document.documentElement.scrollWidth, "*"))</script>
+END
+  cat >"$work/frame.html" <<'END'
+<!DOCTYPE html><html><body style="margin:0">
+<script>addEventListener("message", (e) => { document.body.dataset.wide = e.data })</script>
+<iframe src="copy.html" width="390" height="3000" style="border:0"></iframe></body></html>
+END
+}
+
+# Everything that must hold of the page $1; its pictures begin with $2.
+check() {
+  local page=$1 pictures=$2 study wide
+  browse "$page" --window-size=1400,6600 --screenshot="$pictures-light.png" || return 1
+  if [ -s "$work/console" ]; then
+    cat "$work/console"
+    echo "the browser has something to say"
+    return 1
+  fi
+  browse "$page" --dump-dom >"$work/dom" || return 1
+  for study in rearm clock cancel deferred phase; do
+    grep -q "<section id=\"$study\">" "$work/dom" || { echo "no $study on the page"; return 1; }
+  done
+  in_frame "$page"
+  browse "$work/frame.html" --window-size=600,3000 --dump-dom >"$work/dom" || return 1
+  wide=$(sed -n 's/.*data-wide="\([0-9]*\)".*/\1/p' "$work/dom")
+  [ -n "$wide" ] || { echo "nobody said how wide the page is"; return 1; }
+  [ "$wide" -le 390 ] || { echo "$wide pixels wide on a telephone of 390"; return 1; }
+}
+
+check "$out/report.html" "$out/report"
+browse "$out/report.html" --window-size=1400,6600 --blink-settings=preferredColorScheme=0 \
+  --screenshot="$out/report-dark.png"
+browse "$work/frame.html" --window-size=600,3000 --screenshot="$out/report-phone.png"
+browse "$out/report.html" --no-pdf-header-footer --print-to-pdf="$out/report.pdf"
+for picture in report-light.png report-dark.png report-phone.png report.pdf; do
+  [ -s "$out/$picture" ] || { echo "no $picture" >&2; exit 1; }
+done
+
+# A check that cannot fail is worth nothing: each of these has to be noticed.
+must_fail() {
+  sed "$2" "$out/report.html" >"$work/broken.html"
+  ! cmp -s "$out/report.html" "$work/broken.html" || { echo "$1: nothing broken" >&2; exit 1; }
+  if check "$work/broken.html" "$work/broken" >"$work/said"; then
+    echo "$1: not noticed" >&2
+    exit 1
+  fi
+  echo "noticed: $1: $(tail -n 1 "$work/said")"
+}
+must_fail "a picture from elsewhere" 's|</main>|<img src="https://example.invalid/a.png"></main>|'
+must_fail "a script" 's|</main>|<script>console.log(1)</script></main>|'
+must_fail "too wide" 's|</main>|<p style="width:700px">wide</p></main>|'
+must_fail "a study is missing" 's|<section id="phase">|<section id="other">|'
+echo "report: light, dark, paper and 390 pixels are fine"
