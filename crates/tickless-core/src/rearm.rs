@@ -165,7 +165,14 @@ impl Device {
             armed: Ns::NEVER,
             phase: Phase::Waiting,
             entered: Ns::ZERO,
-            counts: DeviceCounts { writes: 0, events: 0, spurious: 0, forced: 0, hangs: 0, lost: 0 },
+            counts: DeviceCounts {
+                writes: 0,
+                events: 0,
+                spurious: 0,
+                forced: 0,
+                hangs: 0,
+                lost: 0,
+            },
         }
     }
 

@@ -71,11 +71,12 @@ pub fn program(at: Ns) {
             let cost = world.costs.program;
             let late = match &mut world.faults {
                 Some(faults) => faults.device(tickless_core::time::CpuId(cpu as u16), at),
-                None => Ns::ZERO,
+                None => Some(Ns::ZERO),
             };
             let state = &mut world.cpus[cpu];
             state.clock += cost;
-            state.inbox.program(Ps::from_ns(at.after(late)));
+            // One that never comes is one that was never programmed.
+            state.inbox.program(late.map_or(Ps::NEVER, |late| Ps::from_ns(at.after(late))));
         },
     );
 }

@@ -88,6 +88,9 @@ pub enum SpecFault {
     Range(&'static str),
 }
 
+/// The longest line of a file that is written here, where that can be helped.
+const LINE_MAX: usize = 100;
+
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}: ", self.file, self.line, self.key)?;
@@ -187,6 +190,41 @@ impl Spec {
             parameter.value = value;
         }
         spec
+    }
+
+    /// The same machine with another number and where that comes from, added if it has none.
+    #[must_use]
+    pub fn with_parameter(&self, key: &str, parameter: Parameter) -> Spec {
+        let mut spec = self.clone();
+        spec.parameters.insert(key.to_string(), parameter);
+        spec
+    }
+
+    /// Its file: what [`parse`](Self::parse) reads.
+    pub fn to_toml(&self) -> String {
+        let mut text = format!("name = {:?}\nabout = {:?}\n", self.name, self.about);
+        let mut table = "";
+        for (key, Parameter { value, origin }) in &self.parameters {
+            let (prefix, name) = key.rsplit_once('.').unwrap_or(("", key));
+            if prefix != table {
+                text += &format!("\n[{prefix}]\n");
+                table = prefix;
+            }
+            let from = match origin {
+                Origin::Source(source) => format!("source = {source:?}"),
+                Origin::Assumed { low, high, because } => {
+                    format!("assumed = [{low}, {high}], because = {because:?}")
+                }
+                Origin::Fitted(cell) => format!("fitted = {cell:?}"),
+            };
+            let one_line = format!("{name} = {{ value = {value}, {from} }}\n");
+            if one_line.len() <= LINE_MAX {
+                text += &one_line;
+            } else {
+                text += &format!("{name} = {{ value = {value},\n    {from} }}\n");
+            }
+        }
+        text
     }
 
     /// The names of its idle states.

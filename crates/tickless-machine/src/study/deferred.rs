@@ -140,7 +140,8 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     let cpus = spec.costs().topology.cpus();
     let timers =
         Settings { deferral: case.deferral, wheel: WheelEvents::Tick, ..Settings::default() };
-    let config = Config { timers, tick: case.tick, skew: case.skew, idle: IdleTick::Keeps };
+    let (tick, skew) = (case.tick, case.skew);
+    let config = Config { timers, tick, skew, idle: IdleTick::Keeps, grace: Ns::NEVER };
     let kernel = Kernel::boot(&mut machine, config)?;
     kernel.start_expirers(&mut machine, Class::Fifo(1))?;
     expire_now_and_then(&kernel, &mut machine, spec, case, seed)?;

@@ -160,6 +160,7 @@ pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
         tick: Ns((1e9 / spec.value("workload.hz").max(1.0)) as u64),
         skew: Ns::ZERO,
         idle: IdleTick::Stops,
+        grace: Ns::NEVER,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let work = Ps::from_ns_f64(spec.value("workload.work_s") * 1e9 * SHARE);

@@ -111,6 +111,7 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
         tick: Ns((1e9 / spec.value("workload.hz").max(1.0)) as u64),
         skew: Ns::ZERO,
         idle: IdleTick::Stops,
+        grace: Ns::NEVER,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let work = spec.time("workload.pipe_ns");
