@@ -273,6 +273,9 @@ impl World {
         let state = &mut self.cpus[cpu];
         state.mode = Mode::Halted { since: state.clock, exit };
         state.watts = watts;
+        if let Some(trace) = &mut self.trace {
+            trace.begin(state.clock, cpu, "halted");
+        }
         self.leave_core(cpu);
     }
 
@@ -283,6 +286,9 @@ impl World {
         state.halted += slept;
         state.joules += state.watts * slept.as_ns_f64() * 1e-9;
         state.clock += exit;
+        if let Some(trace) = &mut self.trace {
+            trace.end(state.clock, cpu);
+        }
         state.mode = Mode::Running;
         self.join_core(cpu);
     }
@@ -350,6 +356,9 @@ pub fn power_off(until: Ps) {
             state.inbox.clear();
             state.masked += 1;
             state.mode = Mode::Waiting(until);
+            if let Some(trace) = &mut world.trace {
+                trace.begin(state.clock, cpu, "off");
+            }
             world.leave_core(cpu);
         },
     );
@@ -363,6 +372,9 @@ pub fn power_off(until: Ps) {
         state.inbox.clear();
         state.masked = state.masked.saturating_sub(1);
         state.mode = Mode::Running;
+        if let Some(trace) = &mut world.trace {
+            trace.end(state.clock, cpu);
+        }
         world.join_core(cpu);
     });
 }

@@ -28,6 +28,8 @@ pub struct Spec {
     pub name: String,
     /// What it is and who ran what on it.
     pub about: String,
+    /// Where the randomness of what runs on it starts; not one of its numbers.
+    pub seed: u64,
     parameters: BTreeMap<String, Parameter>,
 }
 
@@ -126,6 +128,7 @@ impl Spec {
             file: file.to_string(),
             name: String::new(),
             about: String::new(),
+            seed: 0,
             parameters: BTreeMap::new(),
         };
         for (key, value) in root.get_ref() {
@@ -225,6 +228,20 @@ impl Spec {
             }
         }
         text
+    }
+
+    /// Numbers of a workload that a study cannot do without. Fails with the first that the file
+    /// does not have.
+    pub fn require(&self, keys: &[&str]) -> Result<(), SpecError> {
+        match keys.iter().find(|key| !self.parameters.contains_key(**key)) {
+            None => Ok(()),
+            Some(key) => Err(SpecError {
+                file: self.file.clone(),
+                line: 0,
+                key: key.to_string(),
+                fault: SpecFault::Missing,
+            }),
+        }
     }
 
     /// The names of its idle states.

@@ -13,7 +13,7 @@ use crate::fiber::{self, Fiber, Resumed};
 use crate::irq::Vector;
 use crate::order::{Order, before};
 use crate::ps::Ps;
-use crate::trace::Trace;
+use crate::trace::{self, Trace};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -65,6 +65,14 @@ pub(crate) struct World {
     pub(crate) waking: Vec<Watcher>,
 }
 
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(trace) = self.trace.take() {
+            trace::end_machine(trace);
+        }
+    }
+}
+
 /// What a CPU has to do before it may act.
 enum Go {
     Now,
@@ -99,7 +107,7 @@ impl World {
             on_return: None,
             faults: None,
             broken_rule: None,
-            trace: None,
+            trace: trace::begin_machine(),
             nearest: costs.line.nearest(),
             words: HashMap::new(),
             stopping: false,

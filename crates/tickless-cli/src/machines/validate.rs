@@ -7,7 +7,9 @@ use super::{measured, real};
 use crate::measure::{self, Spread};
 use crate::output::figure;
 use crate::progress::Progress;
-use crate::study::{Band, Cell, Effort, Exhibit, Form, Request, Role, Study, StudyError, World};
+use crate::study::{
+    Band, Cell, Effort, Exhibit, Form, Request, Role, SimOptions, Study, StudyError, World,
+};
 use tickless_machine::spec::Spec;
 use tickless_machine::study::Figure;
 use tickless_machine::validate::{Part, simulate};
@@ -17,7 +19,14 @@ const BAND_PERCENT: f64 = 30.0;
 
 /// Fits, predicts, measures.
 pub fn run(effort: Effort, progress: &Progress) -> Result<Study, StudyError> {
-    let request = Request { world: World::Live, effort, cpus: None, seed: 0, sensitivity: false };
+    let request = Request {
+        world: World::Live,
+        effort,
+        cpus: None,
+        seed: 0,
+        sensitivity: false,
+        sim: SimOptions::default(),
+    };
     let cpus = measured::pair()?;
     let mut study = Study::new("validate", &request, measure::machine());
     study.notes.extend(measure::disturbance());

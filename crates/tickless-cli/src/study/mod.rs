@@ -43,6 +43,7 @@ pub use offer::{OFFERS, Offer, Runner};
 pub use show::show;
 
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// What a study was asked to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,6 +58,17 @@ pub struct Request {
     pub seed: u64,
     /// Show how far predicted cells move with what was assumed; simulated studies only.
     pub sensitivity: bool,
+    /// What else simulated studies can be asked.
+    pub sim: SimOptions,
+}
+
+/// What simulated studies can be asked, and no others.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SimOptions {
+    /// The machine: a name or a file. `None` for those of the thread.
+    pub machine: Option<String>,
+    /// Where to write a timeline of a short stretch.
+    pub timeline: Option<PathBuf>,
 }
 
 /// Where a study measures.

@@ -89,6 +89,11 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     ])
 }
 
+/// A short stretch of the eager policy, for a timeline.
+pub fn stretch(spec: &Spec) -> io::Result<()> {
+    run(spec, Policy::Eager, Others::None, 200).map(drop)
+}
+
 const US: &str = "us";
 const WRITES: &str = "writes";
 
