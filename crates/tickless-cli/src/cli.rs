@@ -4,6 +4,7 @@
 //! reason to panic: who reads our output may have seen enough.
 
 use crate::latency::args::LatencyArgs;
+use crate::machines::args::{MachinesArgs, Outcome};
 use crate::measure::MeasureError;
 use crate::output::Format;
 use crate::record::args::RecordArgs;
@@ -104,6 +105,20 @@ enum Command {
         Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
         2 for a wrong command line, 3 if a limit is exceeded.")]
     Latency(LatencyArgs),
+    /// The simulated machines: where their numbers come from, and how well they predict this one
+    ///
+    /// Without more, the list. With a name, every number of that machine: published or measured,
+    /// assumed with a range, or fitted to a cell.
+    #[command(after_help = "Examples:\n  \
+        tickless machines\n  \
+        tickless machines ivybridge-ex-16s\n  \
+        tickless machines --measure -o here.toml\n  \
+        tickless machines --validate\n  \
+        tickless machines --fuzz 1 --histories 1000\n\n\
+        Exit status: 0 if shown, 1 if that was not possible or a history broke a rule,\n\
+        2 for a wrong command line, 3 with --strict if a prediction is not in its band,\n\
+        130 if interrupted.")]
+    Machines(MachinesArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -173,6 +188,7 @@ pub fn main() -> ExitCode {
         Command::Record(args) => run_record(&args),
         Command::Study(args) => run_study(&args),
         Command::Latency(args) => run_latency(&args),
+        Command::Machines(args) => run_machines(&args),
     };
     match done {
         Ok(code) => code,
@@ -237,15 +253,33 @@ fn run_record(args: &RecordArgs) -> Result<ExitCode, Failure> {
 fn run_study(args: &StudyArgs) -> Result<ExitCode, Failure> {
     let study = args.run().map_err(Failure::Study)?;
     print(|out| study::show(&study, args.format, out))?;
-    if !args.strict {
-        return Ok(ExitCode::SUCCESS);
+    Ok(if args.strict { strictly(&study) } else { ExitCode::SUCCESS })
+}
+
+fn run_machines(args: &MachinesArgs) -> Result<ExitCode, Failure> {
+    match args.run().map_err(Failure::Study)? {
+        Outcome::Text(text) => print(|out| out.write_all(&text))?,
+        Outcome::Study(study, format) => print(|out| study::show(&study, format, out))?,
+        Outcome::Strict(study, format) => {
+            print(|out| study::show(&study, format, out))?;
+            return Ok(strictly(&study));
+        }
+        Outcome::Broken(violation) => {
+            complain(violation);
+            return Ok(ExitCode::FAILURE);
+        }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The verdict of `--strict` on a study.
+fn strictly(study: &study::Study) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for cell in study.outside() {
         complain(format_args!("{} is {} {}, outside its band", cell.id, cell.value, cell.unit));
         code = ExitCode::from(NOT_AS_WANTED);
     }
-    Ok(code)
+    code
 }
 
 fn run_latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {

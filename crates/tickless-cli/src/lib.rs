@@ -2,6 +2,7 @@
 
 mod cli;
 pub mod latency;
+pub mod machines;
 pub mod measure;
 pub mod output;
 pub mod progress;
