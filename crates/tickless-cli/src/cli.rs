@@ -3,9 +3,10 @@
 //! Results go to standard output, everything else to standard error. Neither being closed is a
 //! reason to panic: who reads our output may have seen enough.
 
+use crate::doctor::{self, args::DoctorArgs};
 use crate::latency::args::LatencyArgs;
 use crate::measure::MeasureError;
-use crate::output::Format;
+use crate::output::{Colours, Format};
 use crate::record::args::RecordArgs;
 use crate::record::{self, RecordError};
 use crate::replay::{self, Inference, Summary};
@@ -90,6 +91,18 @@ enum Command {
         Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
         2 for a wrong command line, 3 if a limit is exceeded.")]
     Latency(LatencyArgs),
+    /// Which of the pathologies that the studies are about this machine has
+    ///
+    /// Looks for some seconds, and says of each: the figure, how it was obtained, what to do, and
+    /// which study explains it. As root it records the kernel's timers and sees more; what could
+    /// not be seen is unknown, with the reason. The machine is left as it was.
+    #[command(after_help = "Examples:\n  \
+        sudo tickless doctor\n  \
+        tickless doctor -D 10s --check idle-ticks,clock-source\n  \
+        sudo tickless doctor --strict --format json\n\n\
+        Exit status: 0 if nothing is bad (--strict: nor worth a look), 1 if the results cannot\n\
+        be written, 2 for a wrong command line, 3 if something is, 130 if interrupted.")]
+    Doctor(DoctorArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -157,6 +170,7 @@ pub fn main() -> ExitCode {
         Command::Record(args) => run_record(&args),
         Command::Study(args) => run_study(&args),
         Command::Latency(args) => run_latency(&args),
+        Command::Doctor(args) => run_doctor(&args),
     };
     match done {
         Ok(code) => code,
@@ -227,6 +241,12 @@ fn run_latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
     let exceeded = latency.exceeded();
     exceeded.iter().for_each(complain);
     Ok(if exceeded.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_AS_WANTED) })
+}
+
+fn run_doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let findings = args.run();
+    print(|out| doctor::show(&findings, args.format, Colours::of_stdout(), out))?;
+    Ok(if args.is_failed(&findings) { ExitCode::from(NOT_AS_WANTED) } else { ExitCode::SUCCESS })
 }
 
 /// Writes results to standard output.

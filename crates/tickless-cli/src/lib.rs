@@ -1,6 +1,7 @@
 //! What the `tickless` program is made of, as a library so that tests can reach it.
 
 mod cli;
+pub mod doctor;
 pub mod latency;
 pub mod measure;
 pub mod output;
