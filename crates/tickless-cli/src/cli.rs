@@ -5,6 +5,7 @@
 
 use crate::doctor::{self, args::DoctorArgs};
 use crate::latency::args::LatencyArgs;
+use crate::manual::{CompletionsArgs, ManArgs, ManualError};
 use crate::measure::MeasureError;
 use crate::output::{Colours, Format};
 use crate::record::args::RecordArgs;
@@ -13,7 +14,7 @@ use crate::replay::{self, Inference, Summary};
 use crate::study::args::StudyArgs;
 use crate::study::{self, StudyError};
 use crate::trace::{Trace, TraceError};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -103,6 +104,18 @@ enum Command {
         Exit status: 0 if nothing is bad (--strict: nor worth a look), 1 if the results cannot\n\
         be written, 2 for a wrong command line, 3 if something is, 130 if interrupted.")]
     Doctor(DoctorArgs),
+    /// Print what a shell needs to complete this program's commands and options
+    #[command(after_help = "Examples:\n  \
+        tickless completions bash > ~/.local/share/bash-completion/completions/tickless\n  \
+        tickless completions zsh > ~/.zfunc/_tickless\n  \
+        tickless completions fish > ~/.config/fish/completions/tickless.fish")]
+    Completions(CompletionsArgs),
+    /// Print a man page, or write all of them
+    #[command(after_help = "Examples:\n  \
+        tickless man | man -l -\n  \
+        tickless man replay | man -l -\n  \
+        tickless man --dir ~/.local/share/man/man1")]
+    Man(ManArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -153,6 +166,7 @@ enum Failure {
     Record(RecordError),
     Study(StudyError),
     Latency(MeasureError),
+    Manual(ManualError),
     Output(io::Error),
 }
 
@@ -171,6 +185,8 @@ pub fn main() -> ExitCode {
         Command::Study(args) => run_study(&args),
         Command::Latency(args) => run_latency(&args),
         Command::Doctor(args) => run_doctor(&args),
+        Command::Completions(args) => print_bytes(&args.script(Cli::command())),
+        Command::Man(args) => run_man(&args),
     };
     match done {
         Ok(code) => code,
@@ -183,6 +199,10 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Failure::Latency(error)) => {
+            complain(error);
+            ExitCode::FAILURE
+        }
+        Err(Failure::Manual(error)) => {
             complain(error);
             ExitCode::FAILURE
         }
@@ -247,6 +267,14 @@ fn run_doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let findings = args.run();
     print(|out| doctor::show(&findings, args.format, Colours::of_stdout(), out))?;
     Ok(if args.is_failed(&findings) { ExitCode::from(NOT_AS_WANTED) } else { ExitCode::SUCCESS })
+}
+
+fn run_man(args: &ManArgs) -> Result<ExitCode, Failure> {
+    print_bytes(&args.page(Cli::command()).map_err(Failure::Manual)?)
+}
+
+fn print_bytes(text: &[u8]) -> Result<ExitCode, Failure> {
+    print(|out| out.write_all(text)).map(|()| ExitCode::SUCCESS)
 }
 
 /// Writes results to standard output.

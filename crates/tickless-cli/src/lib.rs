@@ -3,6 +3,7 @@
 mod cli;
 pub mod doctor;
 pub mod latency;
+pub mod manual;
 pub mod measure;
 pub mod output;
 pub mod progress;
