@@ -195,7 +195,7 @@ pub fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(Failure::Output(error)) => {
-            complain(format_args!("cannot write the results: {error}"));
+            complain(format_args!("cannot write the results: {error}; send them to another place"));
             ExitCode::FAILURE
         }
         Err(Failure::Latency(error)) => {

@@ -2,6 +2,7 @@
 
 mod cli;
 pub mod doctor;
+pub mod interrupt;
 pub mod latency;
 pub mod manual;
 pub mod measure;
