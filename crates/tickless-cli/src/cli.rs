@@ -3,10 +3,12 @@
 //! Results go to standard output, everything else to standard error. Neither being closed is a
 //! reason to panic: who reads our output may have seen enough.
 
+use crate::doctor::{self, args::DoctorArgs};
 use crate::latency::args::LatencyArgs;
 use crate::machines::args::{MachinesArgs, Outcome};
+use crate::manual::{CompletionsArgs, ManArgs, ManualError};
 use crate::measure::MeasureError;
-use crate::output::Format;
+use crate::output::{Colours, Format};
 use crate::record::args::RecordArgs;
 use crate::record::{self, RecordError};
 use crate::replay::{self, Inference, Summary};
@@ -14,7 +16,7 @@ use crate::report::args::ReportArgs;
 use crate::study::args::StudyArgs;
 use crate::study::{self, StudyError};
 use crate::trace::{Trace, TraceError};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -119,6 +121,30 @@ enum Command {
         2 for a wrong command line, 3 with --strict if a prediction is not in its band,\n\
         130 if interrupted.")]
     Machines(MachinesArgs),
+    /// Which of the pathologies that the studies are about this machine has
+    ///
+    /// Looks for some seconds, and says of each: the figure, how it was obtained, what to do, and
+    /// which study explains it. As root it records the kernel's timers and sees more; what could
+    /// not be seen is unknown, with the reason. The machine is left as it was.
+    #[command(after_help = "Examples:\n  \
+        sudo tickless doctor\n  \
+        tickless doctor -D 10s --check idle-ticks,clock-source\n  \
+        sudo tickless doctor --strict --format json\n\n\
+        Exit status: 0 if nothing is bad (--strict: nor worth a look), 1 if the results cannot\n\
+        be written, 2 for a wrong command line, 3 if something is, 130 if interrupted.")]
+    Doctor(DoctorArgs),
+    /// Print what a shell needs to complete this program's commands and options
+    #[command(after_help = "Examples:\n  \
+        tickless completions bash > ~/.local/share/bash-completion/completions/tickless\n  \
+        tickless completions zsh > ~/.zfunc/_tickless\n  \
+        tickless completions fish > ~/.config/fish/completions/tickless.fish")]
+    Completions(CompletionsArgs),
+    /// Print a man page, or write all of them
+    #[command(after_help = "Examples:\n  \
+        tickless man | man -l -\n  \
+        tickless man replay | man -l -\n  \
+        tickless man --dir ~/.local/share/man/man1")]
+    Man(ManArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -170,6 +196,7 @@ enum Failure {
     Study(StudyError),
     Latency(MeasureError),
     Report(io::Error),
+    Manual(ManualError),
     Output(io::Error),
 }
 
@@ -189,6 +216,9 @@ pub fn main() -> ExitCode {
         Command::Study(args) => run_study(&args),
         Command::Latency(args) => run_latency(&args),
         Command::Machines(args) => run_machines(&args),
+        Command::Doctor(args) => run_doctor(&args),
+        Command::Completions(args) => print_bytes(&args.script(Cli::command())),
+        Command::Man(args) => run_man(&args),
     };
     match done {
         Ok(code) => code,
@@ -197,7 +227,7 @@ pub fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(Failure::Output(error)) => {
-            complain(format_args!("cannot write the results: {error}"));
+            complain(format_args!("cannot write the results: {error}; send them to another place"));
             ExitCode::FAILURE
         }
         Err(Failure::Report(error)) => {
@@ -205,6 +235,10 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Failure::Latency(error)) => {
+            complain(error);
+            ExitCode::FAILURE
+        }
+        Err(Failure::Manual(error)) => {
             complain(error);
             ExitCode::FAILURE
         }
@@ -288,6 +322,20 @@ fn run_latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
     let exceeded = latency.exceeded();
     exceeded.iter().for_each(complain);
     Ok(if exceeded.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_AS_WANTED) })
+}
+
+fn run_doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let findings = args.run();
+    print(|out| doctor::show(&findings, args.format, Colours::of_stdout(), out))?;
+    Ok(if args.is_failed(&findings) { ExitCode::from(NOT_AS_WANTED) } else { ExitCode::SUCCESS })
+}
+
+fn run_man(args: &ManArgs) -> Result<ExitCode, Failure> {
+    print_bytes(&args.page(Cli::command()).map_err(Failure::Manual)?)
+}
+
+fn print_bytes(text: &[u8]) -> Result<ExitCode, Failure> {
+    print(|out| out.write_all(text)).map(|()| ExitCode::SUCCESS)
 }
 
 /// Writes results to standard output.

@@ -193,8 +193,9 @@ fn a_killed_recorder_leaves_nothing() {
     let _alone = alone();
     let mut child = recorder(&tracefs, "killed.txt");
     child.kill().unwrap();
-    child.wait().unwrap();
+    // Whether or not anybody asks what became of it.
     wait_until("the watcher has cleaned up", || instances_of(&tracefs, child.id()).is_empty());
+    child.wait().unwrap();
 }
 
 /// Goal: if the watcher was killed as well, the next recorder cleans up.

@@ -58,7 +58,7 @@ impl MachinesArgs {
     /// Does what was asked for.
     pub fn run(&self) -> Result<Outcome, StudyError> {
         let progress = Progress::on_terminal();
-        progress.end_on_interrupt(|| ());
+        progress.end_on_interrupt();
         let outcome = self.outcome(&progress);
         progress.end();
         outcome

@@ -57,10 +57,8 @@ impl RecordArgs {
         let waiting = Waiting::new();
         let options =
             Options { buffer_kb: self.buffer, clock: self.clock, more: self.event.clone() };
-        let mut recording = Recording::prepare(tracefs, &options)?;
-        if let Ok(program) = std::env::current_exe() {
-            recording.watched_by(&program);
-        }
+        let program = std::env::current_exe().ok();
+        let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
         recording.notes().iter().for_each(|note| tell(note));
         recording.start()?;
         let start = Instant::now();

@@ -16,28 +16,21 @@ const PREFIX: &str = "tickless";
 #[derive(Debug)]
 pub(super) struct Instance {
     path: PathBuf,
-    name: String,
 }
 
 impl Instance {
     /// Makes an instance that records nothing yet.
     pub(super) fn make(tracefs: &Tracefs) -> Result<Instance, RecordError> {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let pid = std::process::id();
-        let start = start_time(pid).unwrap_or(0);
-        let name = format!("{PREFIX}-{pid}-{start}-{}", MADE.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{}{}", names_of_mine(), MADE.fetch_add(1, Ordering::Relaxed));
         let path = tracefs.root().join("instances").join(&name);
         fs::create_dir(&path).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => RecordError::NotPermitted,
             _ => RecordError::Instance { error },
         })?;
-        let instance = Instance { path, name };
+        let instance = Instance { path };
         instance.set("tracing_on", "0")?;
         Ok(instance)
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -72,6 +65,19 @@ pub fn remove_leftovers(tracefs: &Tracefs) -> Vec<String> {
     names.filter(is_leftover).filter(|name| fs::remove_dir(instances.join(name)).is_ok()).collect()
 }
 
+/// What the names of this process's instances begin with.
+pub(super) fn names_of_mine() -> String {
+    let pid = std::process::id();
+    format!("{PREFIX}-{pid}-{}-", start_time(pid).unwrap_or(0))
+}
+
+/// Whether there is an instance whose name begins so.
+pub(super) fn is_left(tracefs: &Tracefs, names: &str) -> bool {
+    let entries = fs::read_dir(tracefs.root().join("instances")).into_iter().flatten().flatten();
+    let mut found = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    found.any(|name| name.starts_with(names))
+}
+
 /// The process that an instance is named after, and when it was started.
 fn recorder(name: &str) -> Option<(u32, u64)> {
     let mut words = name.split('-');
@@ -82,10 +88,16 @@ fn recorder(name: &str) -> Option<(u32, u64)> {
 
 /// When a process was started, in ticks since boot; none if there is no such process.
 fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    start_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn start_of(stat: &str) -> Option<u64> {
     // The name, in brackets, may have anything in it. Behind it, this is the twentieth word.
     let (_, words) = stat.rsplit_once(") ")?;
-    words.split(' ').nth(19)?.parse().ok()
+    let mut words = words.split(' ');
+    // Dead, and only not yet collected by whoever started it.
+    let is_dead = words.next().is_none_or(|state| matches!(state, "Z" | "X" | "x"));
+    words.nth(18).filter(|_| !is_dead)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -106,5 +118,8 @@ mod tests {
         assert!(mine.is_some_and(|start| start > 0), "{mine:?}");
         // Larger than any process number can be.
         assert_eq!(start_time(u32::MAX), None);
+        let stat = |state| format!("7 (a) b) {state} 1{} 4711 0", " 0".repeat(17));
+        assert_eq!(start_of(&stat("S")), Some(4_711));
+        assert_eq!(start_of(&stat("Z")), None, "dead, whether or not its parent knows");
     }
 }

@@ -11,7 +11,7 @@ pub(super) fn release() -> String {
 }
 
 /// Its tick rate, if its configuration can be read.
-pub(super) fn hz() -> Option<u32> {
+pub fn hz() -> Option<u32> {
     let mut config = String::new();
     let packed = File::open("/proc/config.gz").ok().map(GzDecoder::new);
     let is_read = packed.is_some_and(|mut packed| packed.read_to_string(&mut config).is_ok());

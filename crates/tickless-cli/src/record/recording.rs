@@ -93,9 +93,16 @@ impl Recording {
     /// Makes an instance, and sets it up so that [`Recording::start`] is all that is left to do.
     /// Removes what dead recorders left. Takes some milliseconds, mostly for the buffers.
     ///
+    /// A process of `program`, which is this one's, watches: it removes the instance should this
+    /// process be killed. Without it the next recorder does.
+    ///
     /// # Errors
     /// When tracefs cannot be used or refuses what was asked for.
-    pub fn prepare(tracefs: Tracefs, options: &Options) -> Result<Recording, RecordError> {
+    pub fn prepare(
+        tracefs: Tracefs,
+        options: &Options,
+        program: Option<&Path>,
+    ) -> Result<Recording, RecordError> {
         let mut notes = Vec::new();
         let left = remove_leftovers(&tracefs);
         if !left.is_empty() {
@@ -103,6 +110,13 @@ impl Recording {
         }
         let buffer_kb = options.buffer_kb.unwrap_or_else(|| size::usual(cpus().len()));
         let settings = settings(tracefs.root(), options, buffer_kb, &mut notes)?;
+        // Before there is anything to remove.
+        let watcher = program.map(Watcher::start).transpose().unwrap_or_else(|error| {
+            notes.push(format!(
+                "nothing watches this recorder ({error}): if it is killed, the next one cleans up"
+            ));
+            None
+        });
         let instance = Instance::make(&tracefs)?;
         for (file, value) in &settings {
             instance.set(file, value).map_err(|error| match error {
@@ -117,19 +131,9 @@ impl Recording {
             clock: options.clock,
             buffer_kb,
             notes,
-            _watcher: None,
+            _watcher: watcher,
             _tracefs: tracefs,
         })
-    }
-
-    /// Has a process of `program` watch, which removes the instance should this one be killed.
-    pub(super) fn watched_by(&mut self, program: &Path) {
-        match Watcher::start(program, self.instance.name()) {
-            Ok(watcher) => self._watcher = Some(watcher),
-            Err(error) => self.notes.push(format!(
-                "nothing watches this recorder ({error}): if it is killed, the next one cleans up"
-            )),
-        }
     }
 
     /// What is not as a replay would have it, and what was found to do.
@@ -317,7 +321,7 @@ mod tests {
         let instances = fake.0.join("instances");
         let tracefs = Tracefs::at(fake.0.clone());
         let mine = make(&tracefs);
-        let name = mine.name().to_string();
+        let name = mine.path().file_name().unwrap().to_str().unwrap().to_string();
         let words: Vec<&str> = name.split('-').collect();
         // A process that has the number of one that is gone was started at another time.
         let reused = format!("tickless-{}-{}1-0", words[1], words[2]);

@@ -2,10 +2,11 @@
 //!
 //! It is this program once more, waiting to read from a pipe of which the recorder has the only
 //! other end. However the recorder ends, that end closes and the watcher wakes: it removes the
-//! instance if it is still there. It is in a process group of its own, so that a terminal's
-//! signals do not reach it.
+//! instances of that recorder that are still there. It is in a process group of its own, so that
+//! a terminal's signals do not reach it.
 
-use super::{Tracefs, instance::remove_leftovers};
+use super::Tracefs;
+use super::instance::{is_left, names_of_mine, remove_leftovers};
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -24,9 +25,10 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    pub(super) fn start(program: &Path, instance: &str) -> io::Result<Watcher> {
+    /// Has a process of `program` watch this one from now on.
+    pub(super) fn start(program: &Path) -> io::Result<Watcher> {
         let process = Command::new(program)
-            .args([WATCH, instance])
+            .args([WATCH, &names_of_mine()])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -51,22 +53,22 @@ pub fn watch_if_asked() -> bool {
     if args.next().as_deref() != Some(OsStr::new(WATCH)) {
         return false;
     }
-    if let Some(instance) = args.next().and_then(|name| name.into_string().ok()) {
-        watch(&instance);
+    if let Some(names) = args.next().and_then(|names| names.into_string().ok()) {
+        watch(&names);
     }
     true
 }
 
-fn watch(instance: &str) {
+fn watch(names: &str) {
     let _ = io::stdin().read_to_end(&mut Vec::new());
     let Ok(tracefs) = Tracefs::find() else { return };
-    // A killed process takes a while to let go of its files.
-    const TRIES: u32 = 100;
+    // A process that is killed takes a while to let go of its files, longer on a busy machine.
+    const TRIES: u32 = 1_000;
     for _ in 0..TRIES {
-        if !tracefs.root().join("instances").join(instance).exists() {
+        if !is_left(&tracefs, names) {
             return;
         }
         remove_leftovers(&tracefs);
-        thread::sleep(Duration::from_millis(10));
+        thread::park_timeout(Duration::from_millis(10));
     }
 }

@@ -63,7 +63,7 @@ impl StudyArgs {
             return Err(StudyError::Request { what });
         };
         let progress = Progress::on_terminal();
-        progress.end_on_interrupt(super::leave_nothing);
+        progress.end_on_interrupt();
         let study = offer.run(&self.request(), &progress);
         progress.end();
         study

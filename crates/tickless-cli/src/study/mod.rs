@@ -45,7 +45,6 @@ pub use crate::progress;
 pub use cell::{Band, Cell, Role};
 pub use error::StudyError;
 pub use offer::{OFFERS, Offer, Runner};
-pub use phase::leave_nothing;
 pub use plot::Plot;
 pub use show::{show, wanted};
 
