@@ -1,9 +1,11 @@
 //! How timers are set up.
 
 use crate::Timers;
+use crate::host::chance::Chance;
 use crate::host::clock::HostClock;
 use crate::host::cpu::CpuMap;
 use crate::host::fork::Process;
+use crate::host::hand::Hand;
 use crate::host::{Host, driver};
 use crate::timers::PanicReporter;
 use std::any::Any;
@@ -277,9 +279,13 @@ impl Builder {
         Ok(())
     }
 
-    /// Timers that nobody drives, on a clock that stands at `now`.
-    pub(crate) fn start_virtual(self, now: Ns) -> Timers {
-        Timers::without_drivers(Host::new(HostClock::manual(now), self.cpu_map()), &self, None)
+    /// Timers that nobody drives, on a clock that this hand moves; on bases by chance if told so.
+    pub(crate) fn start_virtual(self, hand: Arc<Hand>, chance: Option<Arc<Chance>>) -> Timers {
+        let cpus = match chance {
+            Some(chance) => self.cpu_map().shuffled(chance),
+            None => self.cpu_map(),
+        };
+        Timers::without_drivers(Host::new(HostClock::manual(hand), cpus), &self, None)
     }
 
     fn cpu_map(&self) -> CpuMap {

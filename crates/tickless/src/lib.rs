@@ -80,4 +80,4 @@ pub use tickless_core::time::{CpuId, Ns};
 pub use tickless_core::wheel::{Levels, PushOut, Wakes};
 pub use timeout::Timeout;
 pub use timers::Timers;
-pub use virtual_time::VirtualTime;
+pub use virtual_time::{AutoAdvance, Busy, VirtualTime};
