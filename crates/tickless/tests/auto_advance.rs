@@ -190,8 +190,15 @@ fn a_hand_and_auto_advance_take_turns() {
 #[test]
 fn busy_stops_the_clock_at_once() {
     let time = VirtualTime::new();
-    let every = time.timers().periodic(|_| {});
-    every.start(MS).unwrap();
+    // Takes virtual time, and real time in between: a step that can be met half-way.
+    let clock = time.clone();
+    let every = time.timers().periodic(move |_| {
+        for _ in 0..5 {
+            clock.advance(MS);
+            std::thread::yield_now();
+        }
+    });
+    every.start(10 * MS).unwrap();
     let _auto = time.auto_advance();
     for _ in 0..rounds(2_000) {
         let guard = time.busy();

@@ -55,7 +55,7 @@ thread_local! {
 
 /// Calls `body` as a callback, or as something that counts as one.
 #[inline]
-pub(super) fn within<S: Nudge + 'static, R>(set: &S, place: Place, body: impl FnOnce() -> R) -> R {
+pub(crate) fn within<S: Nudge + 'static, R>(set: &S, place: Place, body: impl FnOnce() -> R) -> R {
     let frame = Frame { place, set: core::ptr::from_ref(set), outer: INNERMOST.get() };
     let _leave = Leave(frame.outer);
     INNERMOST.set(&raw const frame);
