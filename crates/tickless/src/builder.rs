@@ -2,10 +2,12 @@
 
 use crate::Timers;
 use crate::event_loop::{Callback, Descriptor, EventLoopDriver};
+use crate::host::chance::Chance;
 use crate::host::clock::HostClock;
 use crate::host::cpu::CpuMap;
 use crate::host::device::{BaseDevice, Device, DeviceFallback};
 use crate::host::fork::Process;
+use crate::host::hand::Hand;
 use crate::host::{Host, driver};
 use crate::timers::PanicReporter;
 use std::any::Any;
@@ -417,11 +419,15 @@ impl Builder {
         Ok(())
     }
 
-    /// Timers that nobody drives, on a clock that stands at `now`.
-    pub(crate) fn start_virtual(mut self, now: Ns) -> Timers {
+    /// Timers that nobody drives, on a clock that this hand moves; on bases by chance if told so.
+    pub(crate) fn start_virtual(mut self, hand: Arc<Hand>, chance: Option<Arc<Chance>>) -> Timers {
         // As with a driver: nobody is starved, since time stands still.
         self.core.limits.passes = self.passes.unwrap_or(u32::MAX);
-        Timers::without_drivers(Host::new(HostClock::manual(now), self.cpu_map()), &self, None)
+        let cpus = match chance {
+            Some(chance) => self.cpu_map().shuffled(chance),
+            None => self.cpu_map(),
+        };
+        Timers::without_drivers(Host::new(HostClock::manual(hand), cpus), &self, None)
     }
 
     fn cpu_map(&self) -> CpuMap {

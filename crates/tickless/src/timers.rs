@@ -9,7 +9,7 @@ use crate::host::arena::Arena;
 use crate::host::device::{BaseDevice, Device, DeviceFallback};
 use crate::host::expirer::Expirers;
 use crate::host::fork::Process;
-use crate::host::frame::Nudge;
+use crate::host::frame::{Nudge, Place};
 use crate::host::orphans::Orphans;
 use crate::host::{Host, entry, frame, owned};
 use crate::stats::{Counters, Leaks, Notes, Stats, TimerList};
@@ -375,7 +375,10 @@ impl Shared {
     /// What is left to be done when a batch of callbacks is over.
     fn end_batch(&self) {
         self.orphans.free_ended(self);
-        let panicked = entry::wake_collected();
+        // Counts as a callback: what a waker drops, be it the last handle, must not wait for the
+        // driver that wakes it.
+        let place = Place::on(self, CpuId(u16::MAX), Runner::Handler);
+        let panicked = frame::within(self, place, entry::wake_collected);
         if panicked > 0 {
             self.panics.fetch_add(panicked, Ordering::Relaxed);
         }

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `arena` | the memory that timers live in |
+//! | `chance` | numbers by chance, for orders that are shuffled |
 //! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
@@ -12,6 +13,7 @@
 //! | `expirer` | expiry threads, for timers whose expiry is deferred |
 //! | `fork` | telling the child of a fork from its parent |
 //! | `frame` | which callbacks the calling thread is in |
+//! | `hand` | the hand of a clock that the program moves |
 //! | `hardware` | counters for programs: the TSC, system clocks, PTP clocks |
 //! | `lock` | the lock around a base, biased towards its usual user |
 //! | `membarrier` | a barrier on every running thread |
@@ -24,6 +26,7 @@
 //! | `watch` | being told when the time of day was set |
 
 pub(crate) mod arena;
+pub(crate) mod chance;
 pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;
@@ -33,6 +36,7 @@ pub(crate) mod entry;
 pub(crate) mod expirer;
 pub(crate) mod fork;
 pub(crate) mod frame;
+pub(crate) mod hand;
 pub(crate) mod hardware;
 pub(crate) mod lock;
 mod membarrier;

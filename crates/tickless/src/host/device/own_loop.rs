@@ -169,6 +169,7 @@ impl LoopDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::hand::Hand;
     use std::sync::OnceLock;
     use std::sync::atomic::AtomicBool;
     use std::thread::Thread;
@@ -189,7 +190,7 @@ mod tests {
                 thread.unpark();
             }
         }));
-        let (clock, stop) = (HostClock::manual(Ns(1)), AtomicBool::new(false));
+        let (clock, stop) = (HostClock::manual(Arc::new(Hand::at(Ns(1)))), AtomicBool::new(false));
         let (asked, heard) = ([const { AtomicU64::new(0) }; 2], [const { AtomicU64::new(0) }; 2]);
         std::thread::scope(|s| {
             let looping = s.spawn(|| {
