@@ -495,16 +495,4 @@ mod tests {
             assert_eq!(timers.clock_steps(), if is_told { 2 } else { 0 });
         }
     }
-
-    /// Goal: the watching thread hears that it is to end, and what it cannot have is named.
-    #[test]
-    #[cfg_attr(miri, ignore = "there is no timerfd under Miri")]
-    fn the_watcher_ends() {
-        let watcher = Watcher::new().expect("a timerfd can be had");
-        std::thread::scope(|s| {
-            let watching = s.spawn(|| watcher.watch(|| ()));
-            watcher.end();
-            assert!(watching.join().is_ok_and(|watched| watched.is_ok()));
-        });
-    }
 }

@@ -136,3 +136,56 @@ impl Watcher {
         timerfd_settime(&self.timer, flags, &time).map(drop)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::time::{ClockId, clock_gettime};
+    use std::time::{Duration, Instant};
+
+    /// Goal: whoever watches is woken by its timerfd time and again, and ends when told to.
+    /// Method: the timerfd is made to expire, which reads like a step to the watcher: nobody sets
+    /// the clock for a test.
+    #[test]
+    #[cfg_attr(miri, ignore = "there is no timerfd under Miri")]
+    fn every_word_is_heard() {
+        let (watcher, heard) = (Watcher::new().expect("a timerfd can be had"), AtomicU64::new(0));
+        std::thread::scope(|s| {
+            let watching = s.spawn(|| {
+                watcher.watch(|| {
+                    heard.fetch_add(1, Ordering::SeqCst);
+                })
+            });
+            for round in 1..=3 {
+                let it_value = clock_gettime(ClockId::Realtime);
+                let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+                let passed = Itimerspec { it_interval, it_value };
+                let begun = Instant::now();
+                while heard.load(Ordering::SeqCst) < round {
+                    // Again, should the watcher have armed it in between.
+                    let flags = TimerfdTimerFlags::ABSTIME;
+                    assert!(timerfd_settime(&watcher.timer, flags, &passed).is_ok());
+                    assert!(begun.elapsed() < Duration::from_secs(20), "nobody hears");
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+            watcher.end();
+            assert!(watching.join().is_ok_and(|watched| watched.is_ok()));
+        });
+    }
+
+    /// Goal: why nobody tells is said once, and stays.
+    #[test]
+    fn refusals_are_kept() {
+        let watch = ClockWatch::default();
+        let why = |call| DeviceFallback { call, errno: 1 };
+        assert!(!watch.is_blind());
+        assert_eq!(watch.notice(|| Ok(Notice::Kernel)), Notice::Kernel);
+        assert_eq!(watch.notice(|| Err(why("not asked again"))), Notice::Kernel);
+        assert_eq!(watch.refused(), None);
+        watch.end(why("poll"));
+        watch.end(why("later"));
+        assert!(watch.is_blind());
+        assert_eq!(watch.refused(), Some(why("poll")));
+    }
+}
