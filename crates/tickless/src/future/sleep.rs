@@ -40,13 +40,14 @@ macro_rules! sleep {
             /// Gives it another deadline, whether it has completed or not. The task that polled
             /// it last is woken for the new one; nothing is allocated.
             pub fn reset_at(self: Pin<&mut Self>, deadline: Ns) {
-                project_one(self, |sleep| &mut sleep.0).reset(deadline);
+                let now = self.now();
+                project_one(self, |sleep| &mut sleep.0).reset(deadline, now);
             }
 
             /// Gives it another deadline, `after` the present.
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 let now = self.now();
-                self.reset_at(now + after);
+                project_one(self, |sleep| &mut sleep.0).reset(now + after, now);
             }
 
             /// The present, on the clock that its deadline is on.
