@@ -31,6 +31,7 @@ const COUNTED: &[(&str, fn())] = &[
     ("timeout_pair", || timeout_pair(&mut Shared::with_pending(OPERATIONS))),
     ("timeout_push_out", || timeout_push_out(&mut Shared::with_pending(OPERATIONS))),
     ("sleep_once", || sleep_once(&mut Shared::with_pending(OPERATIONS))),
+    ("coarse_sleep_reset", || coarse_sleep_reset(&mut Shared::with_pending(OPERATIONS))),
     ("coarse_sleep_once", || coarse_sleep_once(&mut Shared::with_pending(OPERATIONS))),
     ("timeout_expiry", || timeout_expiry(&Virtual::with_pending(OPERATIONS, Timing::Off))),
     ("timed_expiry", || timed_expiry(&Virtual::with_pending(OPERATIONS, Timing::On))),
@@ -242,6 +243,16 @@ fn sleep_once(shared: &mut Shared) {
 fn coarse_sleep_once(shared: &mut Shared) {
     for &after in &shared.after {
         poll_once(pin!(shared.timers.coarse_sleep(after)));
+    }
+}
+
+/// Pushed out, as the idle timeout of a connection is by each request.
+#[inline(never)]
+fn coarse_sleep_reset(shared: &mut Shared) {
+    let mut sleep = pin!(shared.timers.coarse_sleep(shared.after[0]));
+    poll_once(sleep.as_mut());
+    for &after in &shared.after {
+        sleep.as_mut().reset(after + PUSH);
     }
 }
 

@@ -383,6 +383,15 @@ fn futures_keep_their_timers() {
     pollster::block_on(sleep);
 }
 
+/// Goal: the timers of the process can be asked what they did.
+#[test]
+fn the_timers_of_the_process_have_statistics() {
+    let before = future::timers().expect("threads can be started").stats().total();
+    pollster::block_on(sleep(MS));
+    let after = future::timers().expect("they run").stats().total();
+    assert!(after.armed > before.armed && after.fired > before.fired);
+}
+
 /// Goal: many tasks at once, on many threads, with resets and drops by chance: never early, each
 /// completes, and nothing is left.
 #[test]

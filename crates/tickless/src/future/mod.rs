@@ -98,6 +98,12 @@ pub fn now() -> Ns {
     process::timers().map_or_else(clock::system_now, Timers::now)
 }
 
+/// The timers that the functions of this module use, for their statistics for instance. Starts
+/// them if that has not been done; `None` if the system refuses the threads.
+pub fn timers() -> Option<Timers> {
+    process::timers().cloned()
+}
+
 fn default_slack(after: Duration) -> Ns {
     Ns(Ns::from_duration(after).0 / 1_000).min(Ns::from_ms(50))
 }

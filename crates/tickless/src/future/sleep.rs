@@ -41,14 +41,15 @@ macro_rules! sleep {
             /// it last is woken for the new one; nothing is allocated.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset_at(self: Pin<&mut Self>, deadline: Ns) {
-                project_one(self, |sleep| &mut sleep.0).reset(deadline);
+                let now = self.now();
+                project_one(self, |sleep| &mut sleep.0).reset(deadline, now);
             }
 
             /// Gives it another deadline, `after` the present.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 let now = self.now();
-                self.reset_at(now + after);
+                project_one(self, |sleep| &mut sleep.0).reset(now + after, now);
             }
 
             /// The present, on the clock that its deadline is on.

@@ -148,13 +148,13 @@ impl<L: Family> Entry<L> {
     /// Sets another deadline, whether it has fired or not. If it is armed it stays so, at the
     /// price of pushing a timer out.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns) {
+    pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns, now: Ns) {
         let entry = self.into_ref();
         entry.deadline.set(deadline);
         let Some(shared) = entry.shared() else { return };
         if entry.armed.get()
             && !entry.has_fired()
-            && entry.start(shared, shared.now()) == Some(Started::Pending)
+            && entry.start(shared, now) == Some(Started::Pending)
         {
             return;
         }
