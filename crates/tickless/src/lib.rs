@@ -57,6 +57,8 @@ pub use cancel_error::CancelError;
 pub use fired::Fired;
 pub use guarded::{Guarded, GuardedGuard};
 pub use host::clock::ClockSource;
+#[doc(hidden)]
+pub use host::embed;
 pub use hrtimer::HrTimer;
 pub use periodic::{Missed, Period, PeriodError, Periodic};
 pub use stats::{BaseStats, Stats};

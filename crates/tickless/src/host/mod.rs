@@ -7,6 +7,7 @@
 //! | `counter` | the time-stamp counter |
 //! | `cpu` | which CPU, and so which base, the caller is on |
 //! | `driver` | a base's event device: a thread that sleeps until the deadline |
+//! | `embed` | timers in memory that somebody else owns |
 //! | `entry` | a timer inside a future |
 //! | `expirer` | expiry threads, for timers whose expiry is deferred |
 //! | `fork` | telling the child of a fork from its parent |
@@ -25,6 +26,7 @@ pub(crate) mod clock;
 mod counter;
 pub(crate) mod cpu;
 pub(crate) mod driver;
+pub mod embed;
 pub(crate) mod entry;
 pub(crate) mod expirer;
 pub(crate) mod fork;
