@@ -234,6 +234,9 @@ impl Periodic {
         if period.is_zero() {
             return Err(PeriodError::Zero);
         }
+        if self.timer.shared().is_left_behind() {
+            return Err(PeriodError::Start(StartError::Shut));
+        }
         let mut run = lock(&self.run);
         self.leave(run.seat.take());
         self.begin(&mut run, first, period, Ns::from_duration(slack))
@@ -259,7 +262,8 @@ impl Periodic {
     /// How far behind the multiples of its period it expires; `None` unless it was started with
     /// a phase.
     pub fn place(&self) -> Option<Ns> {
-        lock(&self.run).seat.as_ref().map(|(_, seat)| seat.phase())
+        let is_left_behind = self.timer.shared().is_left_behind();
+        (!is_left_behind).then(|| lock(&self.run).seat.as_ref().map(|(_, seat)| seat.phase()))?
     }
 
     fn leave(&self, seat: Option<(Phase, Seat)>) {
@@ -273,6 +277,9 @@ impl Periodic {
 
     /// Stops it without waiting for its callback: one that is running now is the last.
     pub fn cancel(&self) -> Cancel {
+        if self.timer.shared().is_left_behind() {
+            return Cancel::Idle;
+        }
         let mut run = lock(&self.run);
         let was_stopped = run.stop();
         self.leave(run.seat.take());
@@ -311,7 +318,9 @@ impl Periodic {
 
     /// Is it running its periods?
     pub fn is_active(&self) -> bool {
-        lock(&self.run).expected.is_some() && self.timer.is_active()
+        !self.timer.shared().is_left_behind()
+            && lock(&self.run).expected.is_some()
+            && self.timer.is_active()
     }
 }
 
