@@ -567,7 +567,8 @@ const char *tickless_status_name(int32_t status);
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`,
  `TICKLESS_NO_THREAD`.
 
- The caller sees to it that `options` is null or leads to as many readable bytes as its `size` says; `timers` can be
+ The caller sees to this:
+ `options` is null or leads to as many readable bytes as its `size` says; `timers` can be
  written.
  */
 enum tickless_status_t tickless_timers_start(const struct tickless_options_t *options,
@@ -579,7 +580,8 @@ enum tickless_status_t tickless_timers_start(const struct tickless_options_t *op
  Errors: `TICKLESS_BUSY` as long as one of their timers is initialised: destroy those first.
  `TICKLESS_WOULD_DEADLOCK` inside a callback of theirs. After an error they run on.
 
- The caller sees to it that `timers` is null or came from `tickless_timers_start` and was not stopped; no other thread
+ The caller sees to this:
+ `timers` is null or came from `tickless_timers_start` and was not stopped; no other thread
  uses it now or later.
  */
 enum tickless_status_t tickless_timers_stop(struct tickless_timers_t *timers);
@@ -591,7 +593,8 @@ enum tickless_status_t tickless_timers_stop(struct tickless_timers_t *timers);
 
  Errors: `TICKLESS_NULL_POINTER`.
 
- The caller sees to it that `timers` came from `tickless_timers_start` and was not stopped; `now_ns` can be written.
+ The caller sees to this:
+ `timers` came from `tickless_timers_start` and was not stopped; `now_ns` can be written.
  */
 enum tickless_status_t tickless_timers_now(const struct tickless_timers_t *timers,
                                            uint64_t *now_ns);
@@ -602,7 +605,8 @@ enum tickless_status_t tickless_timers_now(const struct tickless_timers_t *timer
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NO_SUCH_BASE`, `TICKLESS_UNSUPPORTED`.
 
- The caller sees to it that `timers` came from `tickless_timers_start` and was not stopped; `stats` leads to as many bytes
+ The caller sees to this:
+ `timers` came from `tickless_timers_start` and was not stopped; `stats` leads to as many bytes
  as its `size` says, which can be written.
  */
 enum tickless_status_t tickless_timers_stats(const struct tickless_timers_t *timers,
@@ -617,7 +621,8 @@ enum tickless_status_t tickless_timers_stats(const struct tickless_timers_t *tim
 
  Errors: `TICKLESS_NULL_POINTER`.
 
- The caller sees to it that `fired` was handed to a callback that has not returned, on this thread; the rest can be
+ The caller sees to this:
+ `fired` was handed to a callback that has not returned, on this thread; the rest can be
  written.
  */
 enum tickless_status_t tickless_fired_info(struct tickless_fired_t *fired,
@@ -631,7 +636,8 @@ enum tickless_status_t tickless_fired_info(struct tickless_fired_t *fired,
 
  Errors: `TICKLESS_NULL_POINTER`.
 
- The caller sees to it that `fired` is as for `tickless_fired_info`, and results can be written.
+ The caller sees to this:
+ `fired` is as for `tickless_fired_info`, and results can be written.
  */
 enum tickless_status_t tickless_fired_now(struct tickless_fired_t *fired, uint64_t *now_ns);
 
@@ -642,7 +648,8 @@ enum tickless_status_t tickless_fired_now(struct tickless_fired_t *fired, uint64
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
 
- The caller sees to it that `fired` is as for `tickless_fired_info`, and results can be written.
+ The caller sees to this:
+ `fired` is as for `tickless_fired_info`, and results can be written.
  */
 enum tickless_status_t tickless_fired_restart(struct tickless_fired_t *fired, int64_t after_ns);
 
@@ -651,7 +658,8 @@ enum tickless_status_t tickless_fired_restart(struct tickless_fired_t *fired, in
 
  Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the window ends before it begins.
 
- The caller sees to it that `fired` is as for `tickless_fired_info`, and results can be written.
+ The caller sees to this:
+ `fired` is as for `tickless_fired_info`, and results can be written.
  */
 enum tickless_status_t tickless_fired_restart_range(struct tickless_fired_t *fired,
                                                     uint64_t soft_ns,
@@ -665,7 +673,8 @@ enum tickless_status_t tickless_fired_restart_range(struct tickless_fired_t *fir
 
  Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
 
- The caller sees to it that `fired` is as for `tickless_fired_info`, and results can be written.
+ The caller sees to this:
+ `fired` is as for `tickless_fired_info`, and results can be written.
  */
 enum tickless_status_t tickless_fired_forward(struct tickless_fired_t *fired,
                                               int64_t period_ns,
@@ -676,7 +685,8 @@ enum tickless_status_t tickless_fired_forward(struct tickless_fired_t *fired,
 
  Errors: `TICKLESS_NULL_POINTER`.
 
- The caller sees to it that `fired` is as for `tickless_fired_info`, and results can be written.
+ The caller sees to this:
+ `fired` is as for `tickless_fired_info`, and results can be written.
  */
 enum tickless_status_t tickless_fired_stop(struct tickless_fired_t *fired);
 
@@ -689,7 +699,8 @@ enum tickless_status_t tickless_fired_stop(struct tickless_fired_t *fired);
  Errors: `TICKLESS_NULL_POINTER` (for `timer`, `timers`, `callback`), `TICKLESS_MISALIGNED`,
  `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`, `TICKLESS_NO_SUCH_BASE`.
 
- The caller sees to it that `timer` leads to storage that nobody else uses now, and that outlives the timer; `timers` came
+ The caller sees to this:
+ `timer` leads to storage that nobody else uses now, and that outlives the timer; `timers` came
  from `tickless_timers_start` and was not stopped.
  */
 enum tickless_status_t tickless_timer_init(struct tickless_timer_t *timer,
@@ -709,7 +720,8 @@ enum tickless_status_t tickless_timer_init(struct tickless_timer_t *timer,
  Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`, and those of all calls that take a timer:
  `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile.
  */
 enum tickless_status_t tickless_timer_start(const struct tickless_timer_t *timer, int64_t after_ns);
 
@@ -718,7 +730,8 @@ enum tickless_status_t tickless_timer_start(const struct tickless_timer_t *timer
 
  Errors: as `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a coarse one.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile.
  */
 enum tickless_status_t tickless_timer_start_slack(const struct tickless_timer_t *timer,
                                                   int64_t after_ns,
@@ -730,7 +743,8 @@ enum tickless_status_t tickless_timer_start_slack(const struct tickless_timer_t 
 
  Errors: `TICKLESS_SHUT`, and those of all calls that take a timer.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile.
  */
 enum tickless_status_t tickless_timer_start_at(const struct tickless_timer_t *timer,
                                                uint64_t deadline_ns);
@@ -742,7 +756,8 @@ enum tickless_status_t tickless_timer_start_at(const struct tickless_timer_t *ti
  Errors: `TICKLESS_OUT_OF_RANGE` if the window ends before it begins, `TICKLESS_SHUT`,
  `TICKLESS_UNSUPPORTED` for a coarse one, and those of all calls that take a timer.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile.
  */
 enum tickless_status_t tickless_timer_start_range(const struct tickless_timer_t *timer,
                                                   uint64_t soft_ns,
@@ -753,7 +768,8 @@ enum tickless_status_t tickless_timer_start_range(const struct tickless_timer_t 
 
  Errors: as `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a precise one.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile.
  */
 enum tickless_status_t tickless_timer_reduce(const struct tickless_timer_t *timer,
                                              int64_t after_ns);
@@ -764,7 +780,8 @@ enum tickless_status_t tickless_timer_reduce(const struct tickless_timer_t *time
 
  Errors: those of all calls that take a timer.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
  */
 enum tickless_status_t tickless_timer_try_cancel(const struct tickless_timer_t *timer,
                                                  enum tickless_cancel_t *found);
@@ -776,7 +793,8 @@ enum tickless_status_t tickless_timer_try_cancel(const struct tickless_timer_t *
 
  Errors: those of all calls that take a timer.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
  */
 enum tickless_status_t tickless_timer_cancel(const struct tickless_timer_t *timer,
                                              enum tickless_cancel_t *found);
@@ -791,7 +809,8 @@ enum tickless_status_t tickless_timer_cancel(const struct tickless_timer_t *time
  waits for; the timer has been cancelled, `found` says so, and its callback may be running. And
  those of all calls that take a timer.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
  */
 enum tickless_status_t tickless_timer_cancel_sync(const struct tickless_timer_t *timer,
                                                   enum tickless_cancel_t *found);
@@ -803,7 +822,8 @@ enum tickless_status_t tickless_timer_cancel_sync(const struct tickless_timer_t 
  Errors: as `tickless_timer_cancel_sync`; `TICKLESS_NOT_SINGLE_SHOT` if it was armed after all:
  it has been cancelled, and its callback is over.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
  */
 enum tickless_status_t tickless_timer_cancel_single_shot(const struct tickless_timer_t *timer,
                                                          enum tickless_cancel_t *found);
@@ -814,7 +834,8 @@ enum tickless_status_t tickless_timer_cancel_single_shot(const struct tickless_t
 
  Errors: as `tickless_timer_cancel_sync`; the timer is shut down in any case.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
  */
 enum tickless_status_t tickless_timer_shutdown_sync(const struct tickless_timer_t *timer,
                                                     enum tickless_cancel_t *found);
@@ -824,7 +845,8 @@ enum tickless_status_t tickless_timer_shutdown_sync(const struct tickless_timer_
 
  Errors: those of all calls that take a timer.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile; `is_pending` can be written.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `is_pending` can be written.
  */
 enum tickless_status_t tickless_timer_is_pending(const struct tickless_timer_t *timer,
                                                  bool *is_pending);
@@ -834,7 +856,8 @@ enum tickless_status_t tickless_timer_is_pending(const struct tickless_timer_t *
 
  Errors: those of all calls that take a timer.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile; `is_active` can be written.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `is_active` can be written.
  */
 enum tickless_status_t tickless_timer_is_active(const struct tickless_timer_t *timer,
                                                 bool *is_active);
@@ -851,7 +874,8 @@ enum tickless_status_t tickless_timer_is_active(const struct tickless_timer_t *t
  for: the timer is shut down, its memory still in use; destroy it again later. And those of all
  calls that take a timer.
 
- The caller sees to it that `timer` leads to storage; no other thread uses the timer now or later.
+ The caller sees to this:
+ `timer` leads to storage; no other thread uses the timer now or later.
  */
 enum tickless_status_t tickless_timer_destroy(struct tickless_timer_t *timer);
 
@@ -867,7 +891,8 @@ enum tickless_status_t tickless_timer_destroy(struct tickless_timer_t *timer);
  Errors: `TICKLESS_NULL_POINTER` (for `timer`, `timers`, `callback`), `TICKLESS_MISALIGNED`,
  `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`.
 
- The caller sees to it that `timer` leads to storage that nobody else uses now, and that outlives the timer; `timers` came
+ The caller sees to this:
+ `timer` leads to storage that nobody else uses now, and that outlives the timer; `timers` came
  from `tickless_timers_start` and was not stopped; `options` is null or leads to as many bytes
  as its `size` says.
  */
@@ -885,7 +910,8 @@ enum tickless_status_t tickless_periodic_init(struct tickless_periodic_t *timer,
  `TICKLESS_SHUT` in the child of a fork; and those of all calls that take a timer:
  `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile.
  */
 enum tickless_status_t tickless_periodic_start(const struct tickless_periodic_t *timer,
                                                int64_t period_ns);
@@ -895,7 +921,8 @@ enum tickless_status_t tickless_periodic_start(const struct tickless_periodic_t 
 
  Errors: as `tickless_periodic_start`.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile.
  */
 enum tickless_status_t tickless_periodic_start_at(const struct tickless_periodic_t *timer,
                                                   uint64_t first_ns,
@@ -907,7 +934,8 @@ enum tickless_status_t tickless_periodic_start_at(const struct tickless_periodic
 
  Errors: those of all calls that take a timer.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
  */
 enum tickless_status_t tickless_periodic_cancel(const struct tickless_periodic_t *timer,
                                                 enum tickless_cancel_t *found);
@@ -916,7 +944,8 @@ enum tickless_status_t tickless_periodic_cancel(const struct tickless_periodic_t
  Stops a periodic timer and waits until its callback runs nowhere; as
  `tickless_timer_cancel_sync`, with its errors.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
  */
 enum tickless_status_t tickless_periodic_cancel_sync(const struct tickless_periodic_t *timer,
                                                      enum tickless_cancel_t *found);
@@ -926,7 +955,8 @@ enum tickless_status_t tickless_periodic_cancel_sync(const struct tickless_perio
 
  Errors: those of all calls that take a timer.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile; `is_active` can be written.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `is_active` can be written.
  */
 enum tickless_status_t tickless_periodic_is_active(const struct tickless_periodic_t *timer,
                                                    bool *is_active);
@@ -937,7 +967,8 @@ enum tickless_status_t tickless_periodic_is_active(const struct tickless_periodi
 
  Errors: those of all calls that take a timer.
 
- The caller sees to it that `timer` leads to storage that nobody destroys meanwhile; `place_ns` can be written.
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `place_ns` can be written.
  */
 enum tickless_status_t tickless_periodic_place(const struct tickless_periodic_t *timer,
                                                uint64_t *place_ns);
@@ -946,7 +977,8 @@ enum tickless_status_t tickless_periodic_place(const struct tickless_periodic_t 
  Ends a periodic timer; as `tickless_timer_destroy`, with its errors, and like that also in the
  timer's own callback.
 
- The caller sees to it that `timer` leads to storage; no other thread uses the timer now or later.
+ The caller sees to this:
+ `timer` leads to storage; no other thread uses the timer now or later.
  */
 enum tickless_status_t tickless_periodic_destroy(struct tickless_periodic_t *timer);
 
@@ -957,7 +989,8 @@ enum tickless_status_t tickless_periodic_destroy(struct tickless_periodic_t *tim
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_UNSUPPORTED`.
 
- The caller sees to it that `local` can be written.
+ The caller sees to this:
+ `local` can be written.
  */
 enum tickless_status_t tickless_local_create(uint64_t now_ns,
                                              uint64_t tick_ns,
@@ -969,7 +1002,8 @@ enum tickless_status_t tickless_local_create(uint64_t now_ns,
 
  Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of their advance.
 
- The caller sees to it that `local` is null or came from `tickless_local_create` and was not destroyed; nobody uses it
+ The caller sees to this:
+ `local` is null or came from `tickless_local_create` and was not destroyed; nobody uses it
  later.
  */
 enum tickless_status_t tickless_local_destroy(struct tickless_local_t *local);
@@ -980,7 +1014,8 @@ enum tickless_status_t tickless_local_destroy(struct tickless_local_t *local);
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback of their advance.
 
- The caller sees to it that `local` came from `tickless_local_create` and was not destroyed; nobody uses it meanwhile.
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; nobody uses it meanwhile.
  */
 enum tickless_status_t tickless_local_adopt(struct tickless_local_t *local);
 
@@ -991,7 +1026,8 @@ enum tickless_status_t tickless_local_adopt(struct tickless_local_t *local);
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^31 of a kind),
  `TICKLESS_WRONG_THREAD`.
 
- The caller sees to it that `local` came from `tickless_local_create` and was not destroyed; `key` can be written.
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; `key` can be written.
  */
 enum tickless_status_t tickless_local_insert(struct tickless_local_t *local,
                                              uint32_t kind,
@@ -1004,7 +1040,8 @@ enum tickless_status_t tickless_local_insert(struct tickless_local_t *local,
 
  Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to it that `local` came from `tickless_local_create` and was not destroyed; `data` is null or can be
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; `data` is null or can be
  written.
  */
 enum tickless_status_t tickless_local_remove(struct tickless_local_t *local,
@@ -1018,7 +1055,8 @@ enum tickless_status_t tickless_local_remove(struct tickless_local_t *local,
  Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`,
  `TICKLESS_WRONG_THREAD`.
 
- The caller sees to it that `local` came from `tickless_local_create` and was not destroyed.
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed.
  */
 enum tickless_status_t tickless_local_start(struct tickless_local_t *local,
                                             struct tickless_key_t key,
@@ -1031,7 +1069,8 @@ enum tickless_status_t tickless_local_start(struct tickless_local_t *local,
 
  Errors: as `tickless_local_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before it begins.
 
- The caller sees to it that `local` came from `tickless_local_create` and was not destroyed.
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed.
  */
 enum tickless_status_t tickless_local_start_range(struct tickless_local_t *local,
                                                   struct tickless_key_t key,
@@ -1043,7 +1082,8 @@ enum tickless_status_t tickless_local_start_range(struct tickless_local_t *local
 
  Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to it that `local` came from `tickless_local_create` and was not destroyed; `was_pending` is null or can
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; `was_pending` is null or can
  be written.
  */
 enum tickless_status_t tickless_local_cancel(struct tickless_local_t *local,
@@ -1055,7 +1095,8 @@ enum tickless_status_t tickless_local_cancel(struct tickless_local_t *local,
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to it that `local` came from `tickless_local_create` and was not destroyed; `is_pending` can be written.
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; `is_pending` can be written.
  */
 enum tickless_status_t tickless_local_is_pending(struct tickless_local_t *local,
                                                  struct tickless_key_t key,
@@ -1067,7 +1108,8 @@ enum tickless_status_t tickless_local_is_pending(struct tickless_local_t *local,
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to it that `local` came from `tickless_local_create` and was not destroyed; `next_ns` can be written.
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; `next_ns` can be written.
  */
 enum tickless_status_t tickless_local_next_event(struct tickless_local_t *local, uint64_t *next_ns);
 
@@ -1079,7 +1121,8 @@ enum tickless_status_t tickless_local_next_event(struct tickless_local_t *local,
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of this.
 
- The caller sees to it that `local` came from `tickless_local_create` and was not destroyed; `fired` is null or can be
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; `fired` is null or can be
  written.
  */
 enum tickless_status_t tickless_local_advance(struct tickless_local_t *local,

@@ -62,7 +62,7 @@ fn for_readers(header: &str) -> String {
     let header = header
         .replace("TICKLESS_STATUS_T_", "TICKLESS_")
         .replace("TICKLESS_CANCEL_T_", "TICKLESS_CANCEL_")
-        .replace(" # Safety\n ", " The caller sees to it that ");
+        .replace(" # Safety\n", " The caller sees to this:\n");
     let mut out = String::new();
     for line in header.trim_start().lines() {
         let _ = writeln!(out, "{}", line.trim_end());
