@@ -4,7 +4,7 @@ use crate::fired::window;
 use crate::options::{push_out, tick, unknown};
 use crate::status::{Outcome, Status, answer, entry, failure, put};
 use crate::timer::{TICKLESS_COARSE, TICKLESS_PRECISE};
-use crate::timers::duration;
+use crate::timers::{duration, handed_out, none_here};
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -66,15 +66,10 @@ fn here() -> u64 {
 /// # Safety
 /// `local` is null or leads to something that is readable for as long as the result is used.
 unsafe fn any_thread<'a>(local: *const Local) -> Outcome<&'a Local> {
+    let name = "local timers; pass what tickless_local_create handed out";
     // SAFETY: as promised.
-    match unsafe { local.as_ref() } {
-        None => Err(failure(Status::NullPointer, "the pointer to the local timers is null")),
-        Some(local) if local.mark == MARK => Ok(local),
-        Some(_) => {
-            let what = "here are no local timers; pass what tickless_local_create handed out";
-            Err(failure(Status::NotInitialised, what))
-        }
-    }
+    let known = unsafe { handed_out(local, name) }?;
+    if known.mark == MARK { Ok(known) } else { Err(none_here(name)) }
 }
 
 /// The same, used by their own thread.
@@ -473,6 +468,11 @@ mod tests {
         }
     }
 
+    /// Timers on their way to another thread.
+    struct Given(*mut Local);
+    // SAFETY: they are for who adopts them.
+    unsafe impl Send for Given {}
+
     /// Goal: another thread is refused until it has adopted the timers.
     #[test]
     fn threads_are_told_apart() {
@@ -480,9 +480,9 @@ mod tests {
         unsafe {
             let mut local = core::ptr::null_mut();
             assert_eq!(tickless_local_create(0, 0, 0, &mut local), Status::Ok);
-            let address = local.expose_provenance();
+            let given = Given(local);
             let other = std::thread::spawn(move || {
-                let local = core::ptr::with_exposed_provenance_mut(address);
+                let Given(local) = { given };
                 let mut next = 0;
                 let ask = |next: &mut u64| tickless_local_next_event(local, next);
                 assert_eq!(ask(&mut next), Status::WrongThread);

@@ -28,15 +28,30 @@ const MARK: u64 = 0x7469_636b_6c65_7373;
 /// # Safety
 /// `set` is null or leads to something that is readable for as long as the result is used.
 pub(crate) unsafe fn set<'a>(set: *const TimerSet) -> Outcome<&'a TimerSet> {
+    let name = "timers; pass what tickless_timers_start handed out";
     // SAFETY: as promised.
-    match unsafe { set.as_ref() } {
-        None => Err(failure(Status::NullPointer, "the pointer to the timers is null")),
-        Some(set) if set.mark == MARK => Ok(set),
-        Some(_) => {
-            let what = "here are no timers; pass what tickless_timers_start handed out";
-            Err(failure(Status::NotInitialised, what))
-        }
+    let known = unsafe { handed_out(set, name) }?;
+    if known.mark == MARK { Ok(known) } else { Err(none_here(name)) }
+}
+
+/// What stands behind a pointer that the library once handed out, as far as one can see.
+///
+/// # Safety
+/// As for [`set`].
+pub(crate) unsafe fn handed_out<'a, T>(at: *const T, name: &str) -> Outcome<&'a T> {
+    if !at.is_aligned() {
+        return Err(none_here(name));
     }
+    // SAFETY: as promised.
+    match unsafe { at.as_ref() } {
+        Some(known) => Ok(known),
+        None => Err(failure(Status::NullPointer, format_args!("null is no {name}"))),
+    }
+}
+
+#[cold]
+pub(crate) fn none_here(name: &str) -> Status {
+    failure(Status::NotInitialised, format_args!("here are no {name}"))
 }
 
 /// A duration that a caller passed.

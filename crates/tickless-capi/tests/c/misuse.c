@@ -58,7 +58,12 @@ static void null_pointers(void) {
 
 static void states(void) {
   tickless_timer_t copy;
+  uint64_t ns, no_timers[4] = {0};
   bool is;
+  IS(TICKLESS_NOT_INITIALISED, tickless_timers_now((tickless_timers_t *)no_timers, &ns));
+  IS(TICKLESS_NOT_INITIALISED,
+     tickless_timers_now((tickless_timers_t *)((char *)no_timers + 1), &ns));
+  IS(TICKLESS_NOT_INITIALISED, tickless_local_next_event((tickless_local_t *)no_timers, &ns));
   /* Before init. */
   IS(TICKLESS_NOT_INITIALISED, tickless_timer_start(&timer, 0));
   IS(TICKLESS_NOT_INITIALISED, tickless_timer_cancel(&timer, NULL));
