@@ -63,6 +63,18 @@ impl Key {
         Key(u64::from(slot.generation) << 32 | u64::from(slot.index | family))
     }
 
+    /// The key as one number, for who can keep nothing else. Never 0.
+    #[inline]
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The key that this number came from. Any other number finds nothing, or another timer.
+    #[inline]
+    pub fn from_bits(bits: u64) -> Key {
+        Key(bits)
+    }
+
     #[inline]
     fn family(self) -> Family {
         if self.0 as u32 & PRECISE == 0 { Family::Coarse } else { Family::Precise }

@@ -23,7 +23,7 @@ use tickless_core::time::{CpuId, Ns};
 /// is dropped then.
 #[derive(Debug)]
 pub struct HrTimer {
-    timer: Owned<QueueLink>,
+    pub(crate) timer: Owned<QueueLink>,
     pinned: Option<CpuId>,
     fires_in: FiresIn,
 }
@@ -33,7 +33,10 @@ impl HrTimer {
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
-        let timer = Owned::new(timers.shared.clone(), callback);
+        HrTimer::around(Owned::new(timers.shared.clone(), callback))
+    }
+
+    pub(crate) fn around(timer: Owned<QueueLink>) -> HrTimer {
         HrTimer { timer, pinned: None, fires_in: FiresIn::Handler }
     }
 

@@ -66,6 +66,8 @@ pub use fired::Fired;
 pub use guarded::{Guarded, GuardedGuard};
 pub use host::clock::ClockSource;
 pub use host::device::{Device, DeviceFallback};
+#[doc(hidden)]
+pub use host::embed;
 pub use host::time_base::TimeBase;
 pub use hrtimer::HrTimer;
 pub use periodic::{Missed, Period, PeriodError, Periodic};

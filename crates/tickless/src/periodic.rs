@@ -18,6 +18,7 @@
 //! whoever forwards the timer moves both ends of its window by whole periods (P3).
 
 use crate::fired::Fired;
+use crate::host::embed::Shelf;
 use crate::hrtimer::HrTimer;
 use crate::{CancelError, StartError, Timers};
 use std::fmt;
@@ -67,15 +68,15 @@ pub enum Missed {
 /// ```
 #[derive(Debug)]
 pub struct Periodic {
-    timer: HrTimer,
+    pub(crate) timer: HrTimer,
     phase: Option<Phase>,
-    slack: Duration,
-    run: Arc<Mutex<Run>>,
+    slack: Ns,
+    run: Shelf<Mutex<Run>>,
 }
 
 /// What a periodic timer is doing. Its lock is taken before a base's, never under one.
 #[derive(Debug, Default)]
-struct Run {
+pub struct Run {
     period: Ns,
     /// The window of its next expiry; `None` if it was stopped.
     expected: Option<Window>,
@@ -147,12 +148,22 @@ impl Periodic {
         let run = Arc::new(Mutex::new(Run::default()));
         let of_timer = Arc::clone(&run);
         let timer = timers.hrtimer(move |fired| {
-            let Some((turn, period)) = lock(&of_timer).begin(fired) else { return };
-            let overruns = fired.next_period(period, missed);
-            callback(&mut Period { fired: &mut *fired, overruns });
-            lock(&of_timer).end(turn, fired);
+            pass(
+                || lock(&of_timer),
+                missed,
+                fired,
+                |period| {
+                    callback(period);
+                    Then::GoesOn
+                },
+            );
         });
-        Periodic { timer, phase: None, slack: Duration::ZERO, run }
+        Periodic::around(timer, Shelf::Own(run))
+    }
+
+    /// For a timer whose callback is a [`pass`] over this run.
+    pub(crate) fn around(timer: HrTimer, run: Shelf<Mutex<Run>>) -> Periodic {
+        Periodic { timer, phase: None, slack: Ns::ZERO, run }
     }
 
     /// Gives it a phase, which [`start`](Periodic::start) then chooses, among all timers of the
@@ -176,7 +187,7 @@ impl Periodic {
     /// Lets each expiry be late by up to `slack`, to share wakeups.
     #[must_use]
     pub fn slack(mut self, slack: Duration) -> Periodic {
-        self.slack = slack;
+        self.slack = Ns::from_duration(slack);
         self
     }
 
@@ -187,7 +198,7 @@ impl Periodic {
     pub fn start(&self, period: Duration) -> Result<(), PeriodError> {
         let shared = self.timer.shared();
         let Some(phase) = self.phase else {
-            return self.start_range(shared.now() + period, period, self.slack);
+            return self.start_range(shared.now() + period, period, self.slack.to_duration());
         };
         if shared.is_left_behind() {
             return Err(PeriodError::Start(StartError::Shut));
@@ -220,7 +231,7 @@ impl Periodic {
     /// Starts it at a point in time; `first` fixes the phase, whatever the policy.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_at(&self, first: Ns, period: Duration) -> Result<(), PeriodError> {
-        self.start_range(first, period, self.slack)
+        self.start_range(first, period, self.slack.to_duration())
     }
 
     /// Starts it at a point in time, each expiry late by up to `slack` to share wakeups.
@@ -234,9 +245,12 @@ impl Periodic {
         if period.is_zero() {
             return Err(PeriodError::Zero);
         }
+        if self.timer.shared().is_left_behind() {
+            return Err(PeriodError::Start(StartError::Shut));
+        }
         let mut run = lock(&self.run);
         self.leave(run.seat.take());
-        self.begin(&mut run, first, period, slack)
+        self.begin(&mut run, first, period, Ns::from_duration(slack))
     }
 
     /// Under the lock of the run, so that a callback sees both or neither.
@@ -246,9 +260,9 @@ impl Periodic {
         run: &mut Run,
         first: Ns,
         period: Duration,
-        slack: Duration,
+        slack: Ns,
     ) -> Result<(), PeriodError> {
-        let window = Window::new(first, first + slack);
+        let window = Window::new(first, first.after(slack));
         run.turn += 1;
         run.period = Ns::from_duration(period);
         run.expected = None;
@@ -260,7 +274,8 @@ impl Periodic {
     /// How far behind the multiples of its period it expires; `None` unless it was started with
     /// a phase.
     pub fn place(&self) -> Option<Ns> {
-        lock(&self.run).seat.as_ref().map(|(_, seat)| seat.phase())
+        let is_left_behind = self.timer.shared().is_left_behind();
+        (!is_left_behind).then(|| lock(&self.run).seat.as_ref().map(|(_, seat)| seat.phase()))?
     }
 
     fn leave(&self, seat: Option<(Phase, Seat)>) {
@@ -274,6 +289,9 @@ impl Periodic {
 
     /// Stops it without waiting for its callback: one that is running now is the last.
     pub fn cancel(&self) -> Cancel {
+        if self.timer.shared().is_left_behind() {
+            return Cancel::Idle;
+        }
         let mut run = lock(&self.run);
         let was_stopped = run.stop();
         self.leave(run.seat.take());
@@ -284,13 +302,22 @@ impl Periodic {
     /// Stops it and waits until its callback runs nowhere; see
     /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
-        // The callback takes this lock when it ends, so it must be free by the time of waiting.
+        // The callback takes the run's lock when it ends: it must be free by the time of waiting.
+        let was_stopped = self.halt();
+        Ok(Self::found(self.timer.cancel_sync()?, was_stopped))
+    }
+
+    /// Stops its run, not its timer. Says whether it was stopped before.
+    pub(crate) fn halt(&self) -> bool {
+        if self.timer.shared().is_left_behind() {
+            return true;
+        }
         let (was_stopped, seat) = {
             let mut run = lock(&self.run);
             (run.stop(), run.seat.take())
         };
         self.leave(seat);
-        Ok(Self::found(self.timer.cancel_sync()?, was_stopped))
+        was_stopped
     }
 
     fn found(found: Cancel, was_stopped: bool) -> Cancel {
@@ -303,7 +330,9 @@ impl Periodic {
 
     /// Is it running its periods?
     pub fn is_active(&self) -> bool {
-        lock(&self.run).expected.is_some() && self.timer.is_active()
+        !self.timer.shared().is_left_behind()
+            && lock(&self.run).expected.is_some()
+            && self.timer.is_active()
     }
 }
 
@@ -352,7 +381,29 @@ impl Run {
     }
 }
 
-fn lock(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
+/// Does a periodic timer go on after its callback?
+pub(crate) enum Then {
+    GoesOn,
+    /// It is gone, and its run with it.
+    Gone,
+}
+
+/// One expiry of a periodic timer: what its timer's callback does.
+pub(crate) fn pass<'a>(
+    run: impl Fn() -> MutexGuard<'a, Run>,
+    missed: Missed,
+    fired: &mut Fired<'_>,
+    callback: impl FnOnce(&mut Period<'_, '_>) -> Then,
+) {
+    let Some((turn, period)) = run().begin(fired) else { return };
+    let overruns = fired.next_period(period, missed);
+    match callback(&mut Period { fired: &mut *fired, overruns }) {
+        Then::GoesOn => run().end(turn, fired),
+        Then::Gone => {}
+    }
+}
+
+pub(crate) fn lock(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
     run.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

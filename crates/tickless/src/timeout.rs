@@ -23,7 +23,7 @@ use tickless_core::wheel::Wakes;
 /// is dropped then.
 #[derive(Debug)]
 pub struct Timeout {
-    timer: Owned<WheelLink>,
+    pub(crate) timer: Owned<WheelLink>,
     wakes: Wakes,
     pinned: Option<CpuId>,
 }
@@ -33,7 +33,10 @@ impl Timeout {
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
-        let timer = Owned::new(timers.shared.clone(), callback);
+        Timeout::around(Owned::new(timers.shared.clone(), callback))
+    }
+
+    pub(crate) fn around(timer: Owned<WheelLink>) -> Timeout {
         Timeout { timer, wakes: Wakes::Yes, pinned: None }
     }
 

@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     /// The memory of the timers.
     pub(crate) arena: Arena,
     /// How many [`Handle`]s there are.
-    handles: AtomicUsize,
+    pub(crate) handles: AtomicUsize,
     /// How expiry threads are called, if there are any.
     pub(crate) expirers: Expirers,
     /// Do drivers wake on every tick?

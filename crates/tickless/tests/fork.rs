@@ -111,6 +111,7 @@ fn a_child_does_not_wait_for_callbacks() {
 fn a_child_does_not_wait_for_locks() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let (_heart, beats) = beating(&timers);
+    let often = timers.periodic(|_| {});
     let done = AtomicBool::new(false);
     std::thread::scope(|s| {
         s.spawn(|| {
@@ -122,12 +123,19 @@ fn a_child_does_not_wait_for_locks() {
                 pool.iter().for_each(|timer| assert_ne!(timer.cancel(), Cancel::Running));
             }
         });
+        s.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                often.start(Duration::from_secs(1)).unwrap();
+            }
+        });
         for _ in 0..50 {
             let mut mine = Some((timers.timeout(|_| {}), timers.clone()));
             mine.as_ref().map(|(timer, _)| timer.start(Duration::from_secs(1)));
             in_child(|| {
                 let (timer, timers) = mine.take().expect("the child has a copy");
-                assert_eq!(timer.cancel(), Cancel::Idle);
+                assert_eq!((timer.cancel(), often.cancel()), (Cancel::Idle, Cancel::Idle));
+                assert!(often.start_at(timers.now(), MS).is_err() && !often.is_active());
+                assert_eq!((often.cancel_sync(), often.place()), (Ok(Cancel::Idle), None));
                 assert!(timers.now() > tickless::Ns::ZERO && timers.stats().bases.is_empty());
             });
         }

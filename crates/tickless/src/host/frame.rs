@@ -78,7 +78,6 @@ pub(crate) fn is_in_callback() -> bool {
 }
 
 /// Is this thread in a callback of this set of timers?
-#[cfg(test)]
 pub(crate) fn is_in_callback_of<S>(set: &S) -> bool {
     let set = core::ptr::from_ref(set).addr();
     any(|frame| frame.place.set == set)

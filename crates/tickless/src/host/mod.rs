@@ -9,6 +9,7 @@
 //! | `cpu` | which CPU, and so which base, the caller is on |
 //! | `device/` | what wakes a base when its next timer is due |
 //! | `driver` | how a driver thread sleeps, and where it runs |
+//! | `embed` | timers in memory that somebody else owns |
 //! | `entry` | a timer inside a future |
 //! | `expirer` | expiry threads, for timers whose expiry is deferred |
 //! | `fork` | telling the child of a fork from its parent |
@@ -32,6 +33,7 @@ mod counter;
 pub(crate) mod cpu;
 pub(crate) mod device;
 pub(crate) mod driver;
+pub mod embed;
 pub(crate) mod entry;
 pub(crate) mod expirer;
 pub(crate) mod fork;

@@ -8,10 +8,12 @@
 //!
 //! A node is freed when its [`Owned`] is gone and its callback is running nowhere: dropping
 //! waits for that. Inside a callback nothing waits: there a node whose callback is running,
-//! which may be the very callback that drops it (X4), is left to [`super::orphans`].
+//! which may be the very callback that drops it (X4), is left to [`super::orphans`]. A node in
+//! somebody else's memory is given back before its owner is dropped: see [`super::embed`].
 
 use super::Host;
 use super::arena::Arena;
+use super::embed;
 use super::frame::{self, Place};
 use super::waits::{self, Circle, Goal};
 use crate::CancelError;
@@ -99,6 +101,9 @@ struct Node<L, F> {
     callback: UnsafeCell<F>,
 }
 
+/// Where the owner of a node that was given back points to: no node is there.
+const GIVEN_BACK: NonNull<()> = NonNull::dangling();
+
 /// The one owner of a node.
 pub(crate) struct Owned<L: Family> {
     node: NonNull<()>,
@@ -131,6 +136,30 @@ impl<L: Family> Owned<L> {
         // SAFETY: the memory has this node's layout, and is nobody else's.
         unsafe { memory.cast().write(Node::<L, F> { timer: Timer::new(glue), callback }) };
         Owned { node: memory.cast(), shared, family: PhantomData }
+    }
+
+    /// An owner of a timer in somebody else's memory.
+    ///
+    /// # Safety
+    /// `node` is a live timer with a glue made by [`Glue::embedded`] and no other owner. It stays
+    /// where it is until [`give_back`](Owned::give_back) has succeeded, which is called before
+    /// the owner is dropped.
+    pub(super) unsafe fn around(node: NonNull<()>, shared: Handle) -> Owned<L> {
+        Owned { node, shared, family: PhantomData }
+    }
+
+    /// Shuts down a timer in somebody else's memory and gives up that memory; waits as
+    /// [`shutdown_sync`](Owned::shutdown_sync) does, but not inside the timer's own callback.
+    ///
+    /// # Safety
+    /// This came from [`around`](Owned::around). After a success it is dropped and nothing else.
+    pub(super) unsafe fn give_back(&mut self) -> Result<(), CancelError> {
+        match self.shutdown_sync() {
+            Err(CancelError::OwnCallback) if embed::leave_own_callback(self.node) => {}
+            found => drop(found?),
+        }
+        self.node = GIVEN_BACK;
+        Ok(())
     }
 
     #[inline]
@@ -279,6 +308,9 @@ impl<L: Family> Owned<L> {
 
 impl<L: Family> Drop for Owned<L> {
     fn drop(&mut self) {
+        if self.node == GIVEN_BACK {
+            return;
+        }
         if self.shared.is_left_behind() {
             // The driver that may have been running it, or have held its lock, is not here to
             // end that: the node is left to the end of the process.

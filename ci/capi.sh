@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# Builds the C library, installs it, and builds the C and C++ tests and examples against what was
+# installed, as a stranger would: by pkg-config, warnings being errors. Runs all of them plainly,
+# against the static library and the shared one, under AddressSanitizer with UBSan, and under
+# valgrind. Then proves that a leak, an overflow and an outdated header are noticed.
+. "$(dirname "$0")/lib.sh"
+
+here=crates/tickless-capi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+warnings=(-Wall -Wextra -Werror -pedantic -Wconversion -Wshadow -g -O1)
+sanitizers=(-fsanitize=address,undefined -fno-sanitize-recover=all)
+
+fail() { echo "$1" >&2 && exit 1; }
+
+for tool in gcc g++ pkg-config; do
+  if ! command -v "$tool" >/dev/null; then
+    skip capi "there is no $tool"
+    exit 0
+  fi
+done
+
+# Debian's valgrind is fetched where there is none and this may be done.
+have_valgrind() { command -v valgrind >/dev/null; }
+if ! have_valgrind && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  { timeout 300 apt-get update && timeout 300 apt-get install -y valgrind; } >/dev/null 2>&1 || true
+fi
+
+PROFILE=dev PREFIX=$work/usr "$here/install.sh"
+export PKG_CONFIG_PATH=$work/usr/lib/pkgconfig LD_LIBRARY_PATH=$work/usr/lib
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+[ "$(pkg-config --modversion tickless)" = "$version" ] || fail "pkg-config says another version"
+
+library=$work/usr/lib/libtickless.so
+declared=$(grep -o '\btickless_[a-z_]*(' "$here/include/tickless.h" | tr -d '(' | sort -u)
+exported=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sort -u)
+diff <(echo "$exported") <(echo "$declared") || fail "the library exports other than declared"
+readelf -d "$library" | grep "SONAME.*libtickless.so.${version%.*}]" >/dev/null || fail "no soname"
+
+read -ra cflags <<<"$(pkg-config --cflags tickless)"
+read -ra shared <<<"$(pkg-config --libs tickless)"
+read -ra private <<<"$(pkg-config --static --libs tickless | sed 's/-ltickless//')"
+# The archive by its name: with -ltickless the linker would take the shared library.
+static=("$work/usr/lib/libtickless.a" "${private[@]}")
+
+# compile SOURCE OUTPUT FLAGS...: a C11 or C++17 program.
+compile() {
+  local source=$1 output=$2
+  shift 2
+  case $source in
+    *.cpp) g++ -std=c++17 "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
+    *) gcc -std=c11 "${warnings[@]}" "${cflags[@]}" "$source" -o "$output" "$@" ;;
+  esac
+}
+
+# run NAME WAY COMMAND...: in silence, unless it fails.
+run() {
+  local name=$1 way=$2
+  shift 2
+  timeout 300 "$@" >"$work/log" 2>&1 ||
+    { echo "$name FAILED ($way, status $?):" >&2; cat "$work/log" >&2; return 1; }
+}
+
+memcheck=(valgrind -q --error-exitcode=9 --leak-check=full --fair-sched=try
+  --errors-for-leak-kinds=definite,possible --child-silent-after-fork=yes)
+
+build_all() {
+  local source=$1 program=$2
+  compile "$source" "$program-static" "${static[@]}"
+  compile "$source" "$program-shared" "${shared[@]}"
+  compile "$source" "$program-asan" "${sanitizers[@]}" "${static[@]}"
+}
+
+run_all() {
+  local name=$1 program=$2
+  shift 2
+  run "$name" static "$program-static" "$@"
+  run "$name" shared "$program-shared" "$@"
+  if [ "$name" = tests/c/fork.c ]; then
+    # Its child leaves what belongs to its parent's threads. (And the sanitizer's own allocator
+    # may be locked by another thread at the fork, which then hangs the child.)
+    ! have_valgrind || run "$name" valgrind "${memcheck[@]}" --leak-check=no "$program-static"
+    return
+  fi
+  run "$name" sanitizers "$program-asan" "$@"
+  ! have_valgrind || run "$name" valgrind "${memcheck[@]}" "$program-static" "$@"
+}
+
+one() {
+  local source=$1 name program
+  name=${source#"$here"/}
+  program=$work/${name//\//-}
+  build_all "$source" "$program"
+  case $name in
+    examples/echo_server.c) run_all "$name" "$program" --self-test ;;
+    *) run_all "$name" "$program" ;;
+  esac
+  echo "$name: ok"
+}
+
+have_valgrind || skip "valgrind of the C tests" "there is no valgrind, and it cannot be installed"
+
+# Two at a time: compilers and waiting programs mix well.
+jobs=()
+for source in "$here"/tests/c/*.{c,cpp} "$here"/examples/*.{c,cpp}; do
+  one "$source" &
+  jobs+=($!)
+  if [ ${#jobs[@]} -ge 2 ]; then
+    wait "${jobs[0]}"
+    jobs=("${jobs[@]:1}")
+  fi
+done
+for job in "${jobs[@]}"; do wait "$job"; done
+
+# fails WHAT COMMAND...: the proof that a check can fail.
+fails() {
+  local what=$1
+  shift
+  if "$@" >"$work/log" 2>&1; then
+    echo "$what is not noticed" >&2
+    return 1
+  fi
+  echo "$what: noticed"
+}
+
+for broken in leak use_after_free overflow; do
+  build_all "$here/tests/c/broken/$broken.c" "$work/$broken"
+done
+run leak static "$work/leak-static"
+fails "a leak (sanitizers)" "$work/leak-asan"
+fails "a use after free (sanitizers)" "$work/use_after_free-asan"
+if have_valgrind; then
+  fails "a leak (valgrind)" "${memcheck[@]}" "$work/leak-static"
+  fails "a use after free (valgrind)" "${memcheck[@]}" "$work/use_after_free-static"
+  # The library itself is not built with sanitizers: what it writes only valgrind sees.
+  fails "storage that is too small (valgrind)" "${memcheck[@]}" "$work/overflow-static"
+fi
+
+# A program that was compiled with another header.
+mkdir "$work/other"
+sed 's/opaque\[16\]/opaque[15]/' "$work/usr/include/tickless.h" >"$work/other/tickless.h"
+basic=$here/examples/basic_timeout.c
+cflags=(-I"$work/other" "${cflags[@]}")
+fails "storage of another size (compiler)" compile "$basic" "$work/outdated" "${static[@]}"
+sed -i 's/sizeof(tickless_timer_t) == 128 && //' "$work/other/tickless.h"
+compile "$basic" "$work/outdated" "${static[@]}"
+fails "storage of another size (at run time)" "$work/outdated"
+grep -q "with the library's own header" "$work/log"

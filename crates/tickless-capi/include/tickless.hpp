@@ -1,0 +1,414 @@
+/*
+ * Tickless for C++17: tickless.h with owners, std::chrono and callables. Header only.
+ *
+ *   tickless::timers timers;
+ *   tickless::timer idle(timers, tickless::coarse, [&](tickless::fired) { connection.close(); });
+ *   idle.start(30s);   // arm, or push out
+ *
+ * Memory. A timer contains its C timer and its callable: nothing is allocated. So it neither moves
+ * nor copies; put it where it is to stay, or behind a unique_ptr. `timers` and `local` move; what
+ * was moved from may only be destroyed or assigned to.
+ *
+ * The end. Destroying a timer waits until its callback is over, as tickless_timer_destroy does:
+ * then what the callback uses can go. A callback may destroy its own timer, as its last act, as
+ * its captures go with it. A destructor that would wait for ever, or a `timers` that is destroyed
+ * before its timers, ends the program (std::terminate) after a line on stderr.
+ *
+ * Errors. What returns an error in C throws tickless::error, but for cancels that would wait for
+ * ever: see cancel_sync.
+ *
+ * Exceptions that leave a callback never reach the library: they are handed to the handler of
+ * set_exception_handler; without one, std::terminate.
+ *
+ * Threads, blocking, and what is undefined: as in tickless.h.
+ */
+#ifndef TICKLESS_HPP
+#define TICKLESS_HPP
+
+#include "tickless.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace tickless {
+
+using std::chrono::nanoseconds;
+
+/* The timers' clock; timers::now reads it. */
+struct clock {
+  using duration = nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<clock>;
+  static constexpr bool is_steady = true;
+};
+using time_point = clock::time_point;
+
+/* Kinds of timers; further choices of tickless.h with `|`. */
+inline constexpr std::uint32_t coarse = TICKLESS_COARSE;
+inline constexpr std::uint32_t precise = TICKLESS_PRECISE;
+
+/* What a cancel found. */
+enum class found { idle, pending, running };
+
+/* A call failed; what() says what to do. */
+class error : public std::runtime_error {
+ public:
+  explicit error(tickless_status_t status)
+      : std::runtime_error(tickless_error_text()), status_(status) {}
+  tickless_status_t status() const noexcept { return status_; }
+
+ private:
+  tickless_status_t status_;
+};
+
+using exception_handler = void (*)(std::exception_ptr);
+
+namespace detail {
+
+inline std::atomic<exception_handler> handler{nullptr};
+
+inline void check(tickless_status_t status) {
+  if (status != TICKLESS_OK) throw error(status);
+}
+
+/* For destructors, which cannot report. */
+inline void must(tickless_status_t status, const char *what) noexcept {
+  if (status == TICKLESS_OK) return;
+  std::fprintf(stderr, "tickless: %s: %s\n", what, tickless_error_text());
+  std::terminate();
+}
+
+inline void uncaught() noexcept {
+  if (exception_handler handle = handler.load()) return handle(std::current_exception());
+  std::terminate();
+}
+
+inline std::uint64_t since_start(time_point at) {
+  /* Before the clock's start is long ago. */
+  auto ns = at.time_since_epoch().count();
+  return ns < 0 ? 0 : static_cast<std::uint64_t>(ns);
+}
+
+inline found of(tickless_cancel_t cancel) noexcept {
+  switch (cancel) {
+    case TICKLESS_CANCEL_PENDING:
+      return found::pending;
+    case TICKLESS_CANCEL_RUNNING:
+      return found::running;
+    case TICKLESS_CANCEL_IDLE:
+      break;
+  }
+  return found::idle;
+}
+
+/* Of a point in time that the library says, which may be never. */
+inline std::optional<nanoseconds> unless_never(std::uint64_t ns) {
+  if (ns == TICKLESS_NEVER) return std::nullopt;
+  return nanoseconds(static_cast<nanoseconds::rep>(ns));
+}
+
+}  // namespace detail
+
+/* Is handed what leaves a callback, on the callback's thread; what leaves the handler ends the
+ * program. Null for none. Returns the one before. */
+inline exception_handler set_exception_handler(exception_handler handler) noexcept {
+  return detail::handler.exchange(handler);
+}
+
+/* An expiry, as its callback sees it; good until that returns. */
+class fired {
+ public:
+  explicit fired(tickless_fired_t *raw) noexcept : raw_(raw) {}
+
+  time_point deadline() const {
+    std::uint64_t ns;
+    detail::check(tickless_fired_info(raw_, &ns, nullptr, nullptr, nullptr));
+    return time_point(nanoseconds(static_cast<nanoseconds::rep>(ns)));
+  }
+  /* How long after its deadline it was found to be due; never negative. */
+  nanoseconds late_by() const {
+    std::uint64_t deadline, at;
+    detail::check(tickless_fired_info(raw_, &deadline, &at, nullptr, nullptr));
+    return nanoseconds(static_cast<nanoseconds::rep>(at - deadline));
+  }
+  /* Of a periodic timer: how many expiries were missed. */
+  std::uint64_t overruns() const {
+    std::uint64_t missed;
+    detail::check(tickless_fired_info(raw_, nullptr, nullptr, nullptr, &missed));
+    return missed;
+  }
+  std::uint32_t base() const {
+    std::uint32_t base;
+    detail::check(tickless_fired_info(raw_, nullptr, nullptr, &base, nullptr));
+    return base;
+  }
+  void restart(nanoseconds after) { detail::check(tickless_fired_restart(raw_, after.count())); }
+  /* Whole periods after its deadline; returns how many expiries were missed. */
+  std::uint64_t forward(nanoseconds period) {
+    std::uint64_t missed;
+    detail::check(tickless_fired_forward(raw_, period.count(), &missed));
+    return missed;
+  }
+  void stop() { detail::check(tickless_fired_stop(raw_)); }
+  tickless_fired_t *get() const noexcept { return raw_; }
+
+ private:
+  tickless_fired_t *raw_;
+};
+
+/* A set of timers; destroying it stops them. */
+class timers {
+ public:
+  timers() { start(nullptr); }
+  /* Sets the options' size by itself. */
+  explicit timers(tickless_options_t options) {
+    options.size = sizeof options;
+    start(&options);
+  }
+  timers(timers &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  timers &operator=(timers &&other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  timers(const timers &) = delete;
+  timers &operator=(const timers &) = delete;
+  ~timers() { detail::must(tickless_timers_stop(raw_), "timers are destroyed"); }
+
+  time_point now() const {
+    std::uint64_t ns;
+    detail::check(tickless_timers_now(raw_, &ns));
+    return time_point(nanoseconds(static_cast<nanoseconds::rep>(ns)));
+  }
+  tickless_stats_t stats(std::uint32_t base = TICKLESS_ALL_BASES) const {
+    tickless_stats_t stats{};
+    stats.size = sizeof stats;
+    detail::check(tickless_timers_stats(raw_, base, &stats));
+    return stats;
+  }
+  tickless_timers_t *get() const noexcept { return raw_; }
+
+ private:
+  void start(const tickless_options_t *options) {
+    detail::check(TICKLESS_ABI_CHECK());
+    detail::check(tickless_timers_start(options, &raw_));
+  }
+
+  tickless_timers_t *raw_ = nullptr;
+};
+
+/* A timer with its callable, `void(tickless::fired)`. */
+template <class F>
+class timer {
+ public:
+  timer(const timers &set, std::uint32_t kind, F callback) : callback_(std::move(callback)) {
+    detail::check(tickless_timer_init(&raw_, set.get(), kind, call, this));
+  }
+  timer(const timer &) = delete;
+  timer &operator=(const timer &) = delete;
+  ~timer() { detail::must(tickless_timer_destroy(&raw_), "a timer is destroyed"); }
+
+  /* Arms it, or arms it anew, earlier or later. */
+  void start(nanoseconds after) { detail::check(tickless_timer_start(&raw_, after.count())); }
+  /* The same, late by up to `slack` to share a wakeup. Precise timers only. */
+  void start(nanoseconds after, nanoseconds slack) {
+    detail::check(tickless_timer_start_slack(&raw_, after.count(), slack.count()));
+  }
+  void start_at(time_point deadline) {
+    detail::check(tickless_timer_start_at(&raw_, detail::since_start(deadline)));
+  }
+  void start_range(time_point soft, time_point hard) {
+    detail::check(tickless_timer_start_range(&raw_, detail::since_start(soft),
+                                             detail::since_start(hard)));
+  }
+  /* Arms it; a pending one only becomes earlier. Coarse timers only. */
+  void reduce(nanoseconds after) { detail::check(tickless_timer_reduce(&raw_, after.count())); }
+
+  found try_cancel() { return cancelled(tickless_timer_try_cancel); }
+  found cancel() { return cancelled(tickless_timer_cancel); }
+  /* Waits for the callback. Throws error, TICKLESS_WOULD_DEADLOCK, where that would never end:
+   * the timer has been cancelled then, but its callback may be running. */
+  found cancel_sync() { return cancelled(tickless_timer_cancel_sync); }
+  found cancel_single_shot() { return cancelled(tickless_timer_cancel_single_shot); }
+  found shutdown_sync() { return cancelled(tickless_timer_shutdown_sync); }
+
+  bool is_pending() const { return asked(tickless_timer_is_pending); }
+  bool is_active() const { return asked(tickless_timer_is_active); }
+  tickless_timer_t *get() noexcept { return &raw_; }
+
+ private:
+  static void call(tickless_fired_t *raw, void *self) {
+    try {
+      static_cast<timer *>(self)->callback_(fired(raw));
+    } catch (...) {
+      detail::uncaught();
+    }
+  }
+  template <class Cancel>
+  found cancelled(Cancel way) {
+    tickless_cancel_t what;
+    detail::check(way(&raw_, &what));
+    return detail::of(what);
+  }
+  template <class Ask>
+  bool asked(Ask ask) const {
+    bool is;
+    detail::check(ask(&raw_, &is));
+    return is;
+  }
+
+  tickless_timer_t raw_{};
+  F callback_;
+};
+
+/* A periodic timer with its callable, `void(tickless::fired)`. */
+template <class F>
+class periodic {
+ public:
+  periodic(const timers &set, F callback) : callback_(std::move(callback)) {
+    detail::check(tickless_periodic_init(&raw_, set.get(), nullptr, call, this));
+  }
+  /* Sets the options' size by itself. */
+  periodic(const timers &set, tickless_periodic_options_t options, F callback)
+      : callback_(std::move(callback)) {
+    options.size = sizeof options;
+    detail::check(tickless_periodic_init(&raw_, set.get(), &options, call, this));
+  }
+  periodic(const periodic &) = delete;
+  periodic &operator=(const periodic &) = delete;
+  ~periodic() { detail::must(tickless_periodic_destroy(&raw_), "a timer is destroyed"); }
+
+  void start(nanoseconds period) {
+    detail::check(tickless_periodic_start(&raw_, period.count()));
+  }
+  void start_at(time_point first, nanoseconds period) {
+    detail::check(tickless_periodic_start_at(&raw_, detail::since_start(first), period.count()));
+  }
+  found cancel() {
+    tickless_cancel_t what;
+    detail::check(tickless_periodic_cancel(&raw_, &what));
+    return detail::of(what);
+  }
+  found cancel_sync() {
+    tickless_cancel_t what;
+    detail::check(tickless_periodic_cancel_sync(&raw_, &what));
+    return detail::of(what);
+  }
+  bool is_active() const {
+    bool is;
+    detail::check(tickless_periodic_is_active(&raw_, &is));
+    return is;
+  }
+  /* How far behind the multiples of its period; none without a phase. */
+  std::optional<nanoseconds> place() const {
+    std::uint64_t ns;
+    detail::check(tickless_periodic_place(&raw_, &ns));
+    return detail::unless_never(ns);
+  }
+  tickless_periodic_t *get() noexcept { return &raw_; }
+
+ private:
+  static void call(tickless_fired_t *raw, void *self) {
+    try {
+      static_cast<periodic *>(self)->callback_(fired(raw));
+    } catch (...) {
+      detail::uncaught();
+    }
+  }
+
+  tickless_periodic_t raw_{};
+  F callback_;
+};
+
+/* Timers for a loop of one's own, on whatever clock that has. One thread. */
+class local {
+ public:
+  explicit local(nanoseconds now, nanoseconds tick = nanoseconds::zero()) {
+    detail::check(TICKLESS_ABI_CHECK());
+    detail::check(tickless_local_create(point(now), point(tick), TICKLESS_PUSH_OUT_LAZY, &raw_));
+  }
+  local(local &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  local &operator=(local &&other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  local(const local &) = delete;
+  local &operator=(const local &) = delete;
+  ~local() { detail::must(tickless_local_destroy(raw_), "local timers are destroyed"); }
+
+  tickless_key_t insert(std::uint32_t kind, void *data) {
+    tickless_key_t key;
+    detail::check(tickless_local_insert(raw_, kind, data, &key));
+    return key;
+  }
+  void *remove(tickless_key_t key) {
+    void *data;
+    detail::check(tickless_local_remove(raw_, key, &data));
+    return data;
+  }
+  void start(tickless_key_t key, nanoseconds after) {
+    detail::check(tickless_local_start(raw_, key, after.count()));
+  }
+  void start_range(tickless_key_t key, nanoseconds soft, nanoseconds hard) {
+    detail::check(tickless_local_start_range(raw_, key, point(soft), point(hard)));
+  }
+  /* Was it pending? */
+  bool cancel(tickless_key_t key) {
+    bool was_pending;
+    detail::check(tickless_local_cancel(raw_, key, &was_pending));
+    return was_pending;
+  }
+  bool is_pending(tickless_key_t key) const {
+    bool is;
+    detail::check(tickless_local_is_pending(raw_, key, &is));
+    return is;
+  }
+  /* When to advance next; none if nothing is pending. */
+  std::optional<nanoseconds> next_event() const {
+    std::uint64_t ns;
+    detail::check(tickless_local_next_event(raw_, &ns));
+    return detail::unless_never(ns);
+  }
+  /* Calls `fire(local &, tickless_key_t, void *data)` for each timer that is due, of at most
+   * `budget`; 0 is no limit. Returns how many fired. */
+  template <class Fire>
+  std::size_t advance(nanoseconds now, Fire &&fire, std::size_t budget = 0) {
+    struct both {
+      local *self;
+      std::remove_reference_t<Fire> *fire;
+    };
+    both context{this, &fire};
+    auto call = [](tickless_local_t *, tickless_key_t key, void *data, void *raw) {
+      auto *of = static_cast<both *>(raw);
+      try {
+        (*of->fire)(*of->self, key, data);
+      } catch (...) {
+        detail::uncaught();
+      }
+    };
+    std::size_t fired;
+    detail::check(tickless_local_advance(raw_, point(now), budget, call, &context, &fired));
+    return fired;
+  }
+  void adopt() { detail::check(tickless_local_adopt(raw_)); }
+  tickless_local_t *get() const noexcept { return raw_; }
+
+ private:
+  static std::uint64_t point(nanoseconds at) {
+    return at.count() < 0 ? 0 : static_cast<std::uint64_t>(at.count());
+  }
+
+  tickless_local_t *raw_ = nullptr;
+};
+
+}  // namespace tickless
+
+#endif

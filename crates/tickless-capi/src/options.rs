@@ -1,0 +1,130 @@
+//! How a set of timers is to be started, and the choices in it as numbers.
+
+use crate::sized::Grows;
+use crate::status::{Outcome, Status, failure};
+use std::time::Duration;
+use tickless::{Builder, Deferral, Ns, Policy, PushOut, Tick, TickError, Timers};
+
+/// `policy`: taking the first timer off does not wake the driver; it may wake once for nothing.
+pub const TICKLESS_POLICY_LAZY: u32 = 0;
+/// `policy`: taking the first timer off programs the driver anew, a restart twice.
+pub const TICKLESS_POLICY_EAGER: u32 = 1;
+/// `policy`: a cancel programs, a restart is judged as a whole.
+pub const TICKLESS_POLICY_RESTART_AWARE: u32 = 2;
+
+/// `push_out`: pushing a timeout out touches the timer alone.
+pub const TICKLESS_PUSH_OUT_LAZY: u32 = 0;
+/// `push_out`: it moves to its new place at once, so that equals fire exactly as armed.
+pub const TICKLESS_PUSH_OUT_EAGER: u32 = 1;
+
+/// `deferral`: all callbacks run in the drivers.
+pub const TICKLESS_DEFERRAL_NONE: u32 = 0;
+/// `deferral`: those of coarse timers, and of precise ones that are `TICKLESS_DEFERRED`, run in
+/// an expiry thread of each base, so that they may take long.
+pub const TICKLESS_DEFERRAL_ON_EXPIRY: u32 = 1;
+/// `deferral`: the same, woken by every tick. There to be compared with.
+pub const TICKLESS_DEFERRAL_EVERY_TICK: u32 = 2;
+
+/// `flags`: read `CLOCK_MONOTONIC` every time, even where the CPU's counter could be trusted.
+pub const TICKLESS_SYSTEM_CLOCK: u32 = 1;
+/// `flags`: keep each driver thread on its base's CPU.
+pub const TICKLESS_PIN_DRIVERS: u32 = 2;
+
+/// How to start timers. Set all of it to zero, then `size` to `sizeof(tickless_options_t)`; zero
+/// is the default everywhere.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// `sizeof(tickless_options_t)`, so that a later version can add fields.
+    pub size: usize,
+    /// The tick of coarse timers in nanoseconds, 1,000 (1 us) to 1,000,000,000 (1 s). Default:
+    /// 1 ms.
+    pub tick_ns: u64,
+    /// With deferral: how long an expiry thread may be in one callback before another thread
+    /// fires its other timers, in nanoseconds. Default: 100 ms.
+    pub patience_ns: u64,
+    /// How many bases, each with a driver thread; at most 65,535. Default: one for each CPU that
+    /// the process may use.
+    pub bases: u32,
+    /// One of `TICKLESS_POLICY_...`.
+    pub policy: u32,
+    /// One of `TICKLESS_PUSH_OUT_...`.
+    pub push_out: u32,
+    /// One of `TICKLESS_DEFERRAL_...`.
+    pub deferral: u32,
+    /// `TICKLESS_SYSTEM_CLOCK`, `TICKLESS_PIN_DRIVERS`, or both with `|`.
+    pub flags: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+// SAFETY: integers without padding, a size first.
+unsafe impl Grows for Options {}
+
+impl Options {
+    pub(crate) fn builder(&self) -> Outcome<Builder> {
+        let mut builder = Timers::builder()
+            .tick(tick(self.tick_ns)?)
+            .policy(self.policy()?)
+            .push_out(push_out(self.push_out)?)
+            .deferral(self.deferral()?);
+        if self.patience_ns != 0 {
+            builder = builder.patience(Duration::from_nanos(self.patience_ns));
+        }
+        if self.bases != 0 {
+            let Ok(bases) = u16::try_from(self.bases) else {
+                return Err(failure(Status::OutOfRange, "more than 65,535 bases"));
+            };
+            builder = builder.bases(bases);
+        }
+        if self.flags & !(TICKLESS_SYSTEM_CLOCK | TICKLESS_PIN_DRIVERS) != 0 || self.reserved != 0 {
+            return Err(unknown("flag"));
+        }
+        if self.flags & TICKLESS_SYSTEM_CLOCK != 0 {
+            builder = builder.system_clock();
+        }
+        if self.flags & TICKLESS_PIN_DRIVERS != 0 {
+            builder = builder.pin_drivers();
+        }
+        Ok(builder)
+    }
+
+    fn policy(&self) -> Outcome<Policy> {
+        match self.policy {
+            TICKLESS_POLICY_LAZY => Ok(Policy::Lazy),
+            TICKLESS_POLICY_EAGER => Ok(Policy::Eager),
+            TICKLESS_POLICY_RESTART_AWARE => Ok(Policy::RestartAware),
+            _ => Err(unknown("policy")),
+        }
+    }
+
+    fn deferral(&self) -> Outcome<Deferral> {
+        match self.deferral {
+            TICKLESS_DEFERRAL_NONE => Ok(Deferral::None),
+            TICKLESS_DEFERRAL_ON_EXPIRY => Ok(Deferral::OnExpiry),
+            TICKLESS_DEFERRAL_EVERY_TICK => Ok(Deferral::EveryTick),
+            _ => Err(unknown("deferral")),
+        }
+    }
+}
+
+pub(crate) fn push_out(number: u32) -> Outcome<PushOut> {
+    match number {
+        TICKLESS_PUSH_OUT_LAZY => Ok(PushOut::Lazy),
+        TICKLESS_PUSH_OUT_EAGER => Ok(PushOut::Eager),
+        _ => Err(unknown("push_out")),
+    }
+}
+
+pub(crate) fn tick(ns: u64) -> Outcome<Tick> {
+    if ns == 0 {
+        return Ok(Tick::MILLISECOND);
+    }
+    Tick::new(Ns(ns)).map_err(|error: TickError| failure(Status::OutOfRange, error))
+}
+
+#[cold]
+pub(crate) fn unknown(field: &str) -> Status {
+    let what = format_args!("this version of the library does not know this {field}");
+    failure(Status::Unsupported, what)
+}

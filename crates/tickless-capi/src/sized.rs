@@ -1,0 +1,119 @@
+//! Structs that carry their own size, so that later versions can add fields at their ends.
+//!
+//! A program may be older than the library: what it does not know stays zero, which means the
+//! default. It may be newer: what the library does not know must be zero, or is an error.
+
+use crate::status::{Outcome, Status, failure};
+
+/// A struct of integers whose first field is its size, and whose all-zero value is good.
+///
+/// # Safety
+/// Every bit pattern is a value, there is no padding, and a `usize` comes first.
+pub(crate) unsafe trait Grows: Copy + Default {}
+
+/// Reads what a caller filled in, or the default if the pointer is null.
+///
+/// # Safety
+/// `from` is null, or leads to as many bytes as its first word says.
+pub(crate) unsafe fn read<T: Grows>(from: *const T) -> Outcome<T> {
+    let mut value = T::default();
+    if from.is_null() {
+        return Ok(value);
+    }
+    // SAFETY: as promised.
+    let size = unsafe { size_at(from) }?;
+    let known = size.min(size_of::<T>());
+    // SAFETY: `known` bytes are there, and fit; any bytes are a value.
+    unsafe {
+        let to = (&raw mut value).cast::<u8>();
+        core::ptr::copy_nonoverlapping(from.cast::<u8>(), to, known);
+    }
+    // SAFETY: `size` bytes are there.
+    let is_zero = |at| unsafe { from.cast::<u8>().add(at).read() == 0 };
+    if !(known..size).all(is_zero) {
+        let what = "the options ask for something that only a later version of the library knows";
+        return Err(failure(Status::Unsupported, what));
+    }
+    Ok(value)
+}
+
+/// Writes what a caller has room for.
+///
+/// # Safety
+/// `to` is null, or leads to as many bytes as its first word says, which may be written.
+pub(crate) unsafe fn write<T: Grows>(to: *mut T, value: &T) -> Outcome {
+    if to.is_null() {
+        return Err(failure(Status::NullPointer, "the pointer for the result is null"));
+    }
+    // SAFETY: as promised.
+    let size = unsafe { size_at(to) }?;
+    let known = size.min(size_of::<T>());
+    let word = size_of::<usize>();
+    // SAFETY: `known` bytes behind the size are there and in `value`; the rest is there too.
+    unsafe {
+        let (from, to) = (core::ptr::from_ref(value).cast::<u8>(), to.cast::<u8>());
+        core::ptr::copy_nonoverlapping(from.add(word), to.add(word), known - word);
+        core::ptr::write_bytes(to.add(known), 0, size - known);
+    }
+    Ok(())
+}
+
+/// More than any version will have; a size beyond it is no size.
+const SIZE_MAX: usize = 4096;
+
+/// # Safety
+/// A word may be read here.
+unsafe fn size_at<T: Grows>(at: *const T) -> Outcome<usize> {
+    // SAFETY: as promised.
+    let size = unsafe { at.cast::<usize>().read_unaligned() };
+    if (size_of::<usize>()..=SIZE_MAX).contains(&size) {
+        return Ok(size);
+    }
+    let what = format_args!("a struct of {size} bytes is none; set its `size` to its sizeof");
+    Err(failure(Status::Unsupported, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Default, PartialEq, Debug)]
+    struct Two {
+        size: usize,
+        one: u64,
+        two: u64,
+    }
+    // SAFETY: integers, a size first.
+    unsafe impl Grows for Two {}
+
+    fn read_of(words: &[u64]) -> Outcome<Two> {
+        // SAFETY: the tests below say no more bytes than there are.
+        unsafe { read(words.as_ptr().cast()) }
+    }
+
+    #[test]
+    fn older_and_newer_programs_are_understood() {
+        assert_eq!(read_of(&[16, 7]).unwrap(), Two { size: 16, one: 7, two: 0 });
+        assert_eq!(read_of(&[24, 7, 8]).unwrap(), Two { size: 24, one: 7, two: 8 });
+        assert_eq!(read_of(&[32, 7, 8, 0]).unwrap(), Two { size: 32, one: 7, two: 8 });
+        assert_eq!(read_of(&[32, 7, 8, 1]), Err(Status::Unsupported));
+        assert_eq!(read_of(&[0]), Err(Status::Unsupported));
+        assert_eq!(read_of(&[u64::MAX]), Err(Status::Unsupported));
+        // SAFETY: null is allowed.
+        assert_eq!(unsafe { read::<Two>(core::ptr::null()) }, Ok(Two::default()));
+    }
+
+    #[test]
+    fn results_fill_what_there_is_room_for() {
+        let value = Two { size: 24, one: 7, two: 8 };
+        let filled = |mut words: [u64; 5]| {
+            // SAFETY: the sizes below are at most that of the array.
+            let status = unsafe { write(words.as_mut_ptr().cast::<Two>(), &value) };
+            status.map(|()| words)
+        };
+        assert_eq!(filled([16, 1, 1, 1, 1]), Ok([16, 7, 1, 1, 1]));
+        assert_eq!(filled([32, 1, 1, 1, 1]), Ok([32, 7, 8, 0, 1]));
+        assert_eq!(filled([7, 1, 1, 1, 1]), Err(Status::Unsupported));
+    }
+}

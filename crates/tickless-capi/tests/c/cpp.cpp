@@ -1,0 +1,212 @@
+// The C++ owners: chrono, callables, errors as exceptions, ends that wait, and exceptions that
+// leave callbacks.
+#include "check.h"
+#include "tickless.hpp"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace std::chrono_literals;
+
+template <class Body>
+static tickless_status_t status_of(Body body) {
+  try {
+    body();
+  } catch (const tickless::error &error) {
+    CHECK(std::string(error.what()).size() > 10);
+    return error.status();
+  }
+  return TICKLESS_OK;
+}
+
+static void timers_fire(const tickless::timers &timers) {
+  std::atomic<int> count{0};
+  tickless::timer idle(timers, tickless::coarse, [&](tickless::fired fired) {
+    CHECK(fired.late_by() >= 0ns && fired.base() < 2 && fired.overruns() == 0);
+    if (++count < 3) fired.restart(1ms);
+  });
+  idle.start(0ms);
+  UNTIL(count == 3);
+  idle.start(1h);
+  idle.reduce(30min);
+  CHECK(idle.is_pending() && idle.is_active());
+  CHECK(idle.try_cancel() == tickless::found::pending);
+  CHECK(idle.cancel() == tickless::found::idle);
+  idle.start_at(timers.now() + 1h);
+  CHECK(idle.cancel_single_shot() == tickless::found::pending);
+  IS(TICKLESS_OUT_OF_RANGE, status_of([&] { idle.start(-1ns); }));
+  CHECK(idle.shutdown_sync() == tickless::found::idle);
+  IS(TICKLESS_SHUT, status_of([&] { idle.start(1ms); }));
+
+  tickless::timer exact(timers, tickless::precise, [&](tickless::fired fired) {
+    std::uint64_t missed = fired.forward(1ms);
+    if (++count > 10 || missed > 1000000) fired.stop();
+  });
+  exact.start(0ms, 1ms);
+  UNTIL(count > 10);
+  exact.start_range(timers.now(), timers.now() + 1ms);
+  UNTIL(count > 11);
+  IS(TICKLESS_UNSUPPORTED, status_of([&] { exact.reduce(1ms); }));
+  exact.start_at(tickless::time_point::min());
+  UNTIL(count > 12);
+}
+
+static void periods(const tickless::timers &timers) {
+  std::atomic<int> count{0};
+  auto beat = [&](tickless::fired fired) {
+    if (fired.overruns() < 1000000) ++count;
+  };
+  tickless_periodic_options_t spread{};
+  spread.phase = TICKLESS_PHASE_SPREAD;
+  tickless::periodic plain(timers, beat), phased(timers, spread, beat);
+  plain.start(1ms);
+  phased.start(2ms);
+  CHECK(!plain.place() && phased.place() && *phased.place() < 2ms && phased.is_active());
+  UNTIL(count > 10);
+  plain.start_at(timers.now(), 1ms);
+  CHECK(phased.cancel() != tickless::found::idle);
+  (void)plain.cancel_sync();
+  CHECK(!plain.is_active());
+}
+
+// An object whose timer ends the object.
+struct connection {
+  std::atomic<int> &closed;
+  std::string name = "a name that is too long to be kept inside";
+  struct on_idle {
+    connection *self;
+    void operator()(tickless::fired) const { delete self; }
+  };
+  tickless::timer<on_idle> idle;
+
+  connection(const tickless::timers &timers, std::atomic<int> &count)
+      : closed(count), idle(timers, tickless::coarse, on_idle{this}) {}
+  ~connection() { ++closed; }
+};
+
+static void callbacks_delete_their_timers(const tickless::timers &timers) {
+  std::atomic<int> closed{0};
+  for (int i = 0; i < 100; i++) (new connection(timers, closed))->idle.start(i % 3 * 1ms);
+  UNTIL(closed == 100);
+  auto kept = std::make_unique<connection>(timers, closed);
+  kept->idle.start(1h);
+  kept.reset();
+  CHECK(closed == 101);
+}
+
+static void ends_wait() {
+  tickless_options_t options{};
+  options.bases = 2;
+  tickless::timers timers(options), moved(std::move(timers));
+  CHECK(timers.get() == nullptr);
+  timers = std::move(moved);
+  for (int round = 0; round < 50; round++) {
+    auto used = std::make_unique<int>(0);
+    std::atomic<bool> begun{false};
+    {
+      tickless::timer work(timers, tickless::precise, [&](tickless::fired) {
+        begun = true;
+        *used += 1;
+      });
+      work.start(0ms);
+      if (round % 2) UNTIL(begun);
+    }
+    used.reset();
+  }
+  CHECK(timers.stats().fired >= 25 && timers.stats(0).bases == 1);
+}
+
+static std::atomic<int> handled{0};
+
+static void exceptions_go_to_the_handler(const tickless::timers &timers) {
+  tickless::set_exception_handler([](std::exception_ptr thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::string &text) {
+      if (text == "oops") ++handled;
+    }
+  });
+  tickless::timer broken(timers, tickless::precise,
+                         [](tickless::fired) { throw std::string("oops"); });
+  broken.start(0ms);
+  UNTIL(handled == 1);
+  CHECK(tickless::set_exception_handler(nullptr) != nullptr);
+}
+
+static void local_timers() {
+  tickless::local timers(0ns), local(std::move(timers));
+  std::vector<std::string> names{"b", "a"};
+  std::string order;
+  auto b = local.insert(tickless::coarse, &names[0]);
+  auto a = local.insert(tickless::precise, &names[1]);
+  CHECK(!local.next_event());
+  local.start(b, 5ms);
+  local.start_range(a, 1ms, 2ms);
+  CHECK(local.is_pending(a) && local.next_event() == 2ms);
+  auto fire = [&](tickless::local &inside, tickless_key_t key, void *data) {
+    order += *static_cast<std::string *>(data);
+    if (order.size() < 3) inside.start(key, 1ms);
+  };
+  std::size_t fired = 0;
+  while (auto next = local.next_event()) fired += local.advance(*next, fire, 1);
+  CHECK(fired == 4 && order.substr(0, 2) == "aa");
+  CHECK(!local.cancel(a) && local.remove(a) == &names[1]);
+  IS(TICKLESS_NO_SUCH_TIMER, status_of([&] { local.start(a, 1ms); }));
+  local.adopt();
+}
+
+// What ends the program, each in a child that has no timers from its parent.
+template <class Body>
+static void ends_by_abort(Body body) {
+  pid_t pid = fork();
+  CHECK(pid >= 0);
+  if (pid == 0) {
+    std::fclose(stderr);
+    body();
+    _exit(0);
+  }
+  int status;
+  CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+static void throw_it(tickless_fired_t *, void *) { throw 1; }
+
+static void what_ends_the_program() {
+  ends_by_abort([] {
+    // Past the C interface: the library does not let it through.
+    tickless::timers timers;
+    tickless_timer_t timer{};
+    OK(tickless_timer_init(&timer, timers.get(), TICKLESS_PRECISE, throw_it, nullptr));
+    OK(tickless_timer_start(&timer, 0));
+    sleep(60);
+  });
+  ends_by_abort([] {
+    tickless::timers timers;
+    tickless::timer timer(timers, tickless::precise, [](tickless::fired) { throw 1; });
+    timer.start(0ms);
+    sleep(60);
+  });
+  ends_by_abort([] {
+    auto timers = std::make_unique<tickless::timers>();
+    tickless::timer timer(*timers, tickless::coarse, [](tickless::fired) {});
+    timers.reset();
+  });
+}
+
+int main() {
+  what_ends_the_program();
+  tickless_options_t options{};
+  options.bases = 2;
+  tickless::timers timers(options);
+  timers_fire(timers);
+  periods(timers);
+  callbacks_delete_their_timers(timers);
+  ends_wait();
+  exceptions_go_to_the_handler(timers);
+  local_timers();
+  return 0;
+}

@@ -1,0 +1,76 @@
+/* What a fork leaves: in the child all counts as shut down and nothing waits; the parent's timers
+ * go on. */
+#include "check.h"
+
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static atomic_int beats;
+
+static void beat(tickless_fired_t *fired, void *data) {
+  (void)fired;
+  (void)data;
+  atomic_fetch_add(&beats, 1);
+}
+
+static void child(tickless_timers_t *timers, tickless_timer_t *timer, tickless_periodic_t *heart) {
+  tickless_stats_t stats = {.size = sizeof stats};
+  tickless_cancel_t found;
+  tickless_timer_t own = {{0}};
+  bool is;
+  int before = atomic_load(&beats);
+  OK(tickless_timer_is_pending(timer, &is));
+  CHECK(!is);
+  IS(TICKLESS_SHUT, tickless_timer_start(timer, 0));
+  IS(TICKLESS_SHUT, tickless_periodic_start(heart, MS));
+  OK(tickless_timer_cancel_sync(timer, &found));
+  CHECK(found == TICKLESS_CANCEL_IDLE);
+  OK(tickless_periodic_cancel_sync(heart, &found));
+  CHECK(found == TICKLESS_CANCEL_IDLE);
+  OK(tickless_timers_stats(timers, TICKLESS_ALL_BASES, &stats));
+  CHECK(stats.bases == 0);
+  IS(TICKLESS_BUSY, tickless_timers_stop(timers));
+  sleep_ms(5);
+  CHECK(before == atomic_load(&beats));
+  OK(tickless_periodic_destroy(heart));
+  OK(tickless_timer_destroy(timer));
+  OK(tickless_timers_stop(timers));
+  /* Its own work. */
+  tickless_options_t one = {.size = sizeof one, .bases = 1};
+  OK(tickless_timers_start(&one, &timers));
+  OK(tickless_timer_init(&own, timers, TICKLESS_PRECISE, beat, NULL));
+  OK(tickless_timer_start(&own, 0));
+  UNTIL(atomic_load(&beats) == before + 1);
+  OK(tickless_timer_destroy(&own));
+  OK(tickless_timers_stop(timers));
+  _exit(0);
+}
+
+int main(void) {
+  tickless_timers_t *timers;
+  tickless_timer_t timer = {{0}};
+  tickless_periodic_t heart = {{0}};
+  tickless_options_t one = {.size = sizeof one, .bases = 1};
+  tickless_cancel_t found;
+  int status;
+  OK(tickless_timers_start(&one, &timers));
+  OK(tickless_timer_init(&timer, timers, TICKLESS_COARSE, beat, NULL));
+  OK(tickless_timer_start(&timer, 3600 * SECOND));
+  OK(tickless_periodic_init(&heart, timers, NULL, beat, NULL));
+  OK(tickless_periodic_start(&heart, MS));
+  for (int round = 0; round < 10; round++) {
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) child(timers, &timer, &heart);
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+  }
+  int before = atomic_load(&beats);
+  UNTIL(atomic_load(&beats) > before + 2);
+  OK(tickless_timer_cancel(&timer, &found));
+  CHECK(found == TICKLESS_CANCEL_PENDING);
+  OK(tickless_periodic_destroy(&heart));
+  OK(tickless_timer_destroy(&timer));
+  OK(tickless_timers_stop(timers));
+  return 0;
+}
