@@ -157,6 +157,7 @@ fn a_slow_counter_is_found() {
         (cost(30.0, 31.0, 4), Verdict::Ok),
         (cost(20.0, 150.0, 64), Verdict::Ok),
         (cost(600.0, 1_200.0, 4), Verdict::Ok),
+        (cost(300.0, 620.0, 2), Verdict::Warn),
         (cost(600.0, 2_500.0, 64), Verdict::Warn),
         (cost(1_000.0, 2_000.0, 2), Verdict::Bad),
         (cost(1_000.0, 480_000.0, 480), Verdict::Bad),
