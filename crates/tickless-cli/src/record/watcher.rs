@@ -2,8 +2,8 @@
 //!
 //! It is this program once more, waiting to read from a pipe of which the recorder has the only
 //! other end. However the recorder ends, that end closes and the watcher wakes. Unless the recorder
-//! said before that all is well, it removes the instances of that recorder that are still there. It is in a process group of its own, so that
-//! a terminal's signals do not reach it.
+//! said before that all is well, it removes the instances of that recorder that are still there.
+//! It is in a process group of its own, so that a terminal's signals do not reach it.
 
 use super::Tracefs;
 use super::instance::{is_left, names_of_mine, remove_leftovers};
