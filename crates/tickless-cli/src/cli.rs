@@ -4,6 +4,7 @@
 //! reason to panic: who reads our output may have seen enough.
 
 use crate::doctor::{self, args::DoctorArgs};
+use crate::interrupt;
 use crate::latency::args::LatencyArgs;
 use crate::machines::args::{MachinesArgs, Outcome};
 use crate::manual::{CompletionsArgs, ManArgs, ManualError};
@@ -209,6 +210,7 @@ pub fn main() -> ExitCode {
     if record::watch_if_asked() {
         return ExitCode::SUCCESS;
     }
+    interrupt::respect_nohup();
     let done = match Cli::parse().command {
         Command::Report(args) => run_report(&args),
         Command::Replay(args) => run_replay(&args),

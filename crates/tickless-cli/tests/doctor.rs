@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use support::{sample_text, text_without};
 use tickless_cli::doctor::facts::{
-    ClockSource, Counted, CpuCounts, Facts, Quota, ReadCost, RecordedTimers, Sleeps,
+    ClockSource, Counted, CpuCounts, Facts, IdleTicks, Quota, ReadCost, RecordedTimers, Sleeps,
 };
 use tickless_cli::doctor::gather::clock::read_cost;
 use tickless_cli::doctor::{CHECKS, Check, Finding, Verdict, judge};
@@ -40,7 +40,12 @@ fn healthy() -> Facts {
         }),
         clock_read: Ok(ReadCost { alone_ns: 37.7, together_ns: 70.1, threads: 2 }),
         log: Ok(HEALTHY_LOG.lines().map(str::to_string).collect()),
-        counted: Ok(Counted { seconds: 5.0, hz: Some(250), cpus: vec![idle; 2] }),
+        counted: Ok(Counted {
+            seconds: 5.0,
+            hz: Some(250),
+            idle_ticks: IdleTicks::Stop,
+            cpus: vec![idle; 2],
+        }),
         recorded: Ok(recorded(&sample_text("idle"))),
         quotas: Ok(Vec::new()),
         slack_ns: Ok(50_000),
@@ -91,7 +96,12 @@ fn a_healthy_machine_is_silent() {
     // As busy as a machine can be, with ticks on all CPUs.
     let mut busy = healthy();
     let counts = CpuCounts { timer_interrupts: 1_250, idle: 0, ..busy_cpu() };
-    busy.counted = Ok(Counted { seconds: 5.0, hz: Some(250), cpus: vec![counts; 2] });
+    busy.counted = Ok(Counted {
+        seconds: 5.0,
+        hz: Some(250),
+        idle_ticks: IdleTicks::Stop,
+        cpus: vec![counts; 2],
+    });
     busy.recorded = Ok(recorded(&sample_text("pipe-one-cpu")));
     for check in CHECKS {
         assert!(verdict(check.name, &busy) <= Verdict::Unknown, "{:?}", check.judge(&busy));
@@ -157,6 +167,7 @@ fn a_slow_counter_is_found() {
         (cost(30.0, 31.0, 4), Verdict::Ok),
         (cost(20.0, 150.0, 64), Verdict::Ok),
         (cost(600.0, 1_200.0, 4), Verdict::Ok),
+        (cost(300.0, 620.0, 2), Verdict::Warn),
         (cost(600.0, 2_500.0, 64), Verdict::Warn),
         (cost(1_000.0, 2_000.0, 2), Verdict::Bad),
         (cost(1_000.0, 480_000.0, 480), Verdict::Bad),
@@ -268,17 +279,20 @@ fn cancels_are_found_by_their_rate() {
 #[test]
 fn ticks_of_idle_cpus_are_found() {
     let mut facts = healthy();
-    let mut with = |per_s: u64, idle: u64, hz: u32| {
+    let mut with = |per_s: u64, idle: u64, idle_ticks: IdleTicks| {
         let cpu = CpuCounts { timer_interrupts: 5 * per_s, time: 500, idle, ..Default::default() };
-        facts.counted = Ok(Counted { seconds: 5.0, hz: Some(hz), cpus: vec![cpu; 4] });
+        let cpus = vec![cpu; 4];
+        facts.counted = Ok(Counted { seconds: 5.0, hz: Some(250), idle_ticks, cpus });
         verdict("idle-ticks", &facts)
     };
-    assert_eq!(with(56, 500, 250), Verdict::Ok);
-    assert_eq!(with(250, 500, 250), Verdict::Bad, "the tick");
-    assert_eq!(with(100, 500, 100), Verdict::Bad, "a slow tick");
-    assert_eq!(with(250, 500, 1_000), Verdict::Warn, "something else");
-    assert_eq!(with(2_000, 490, 250), Verdict::Bad);
-    assert_eq!(with(250, 400, 250), Verdict::Unknown, "no CPU is idle");
+    use IdleTicks::{GoOn, NotTold, Stop};
+    assert_eq!(with(56, 500, Stop), Verdict::Ok);
+    assert_eq!(with(250, 500, NotTold), Verdict::Bad, "the tick");
+    assert_eq!(with(100, 500, GoOn), Verdict::Bad, "a slow tick");
+    assert_eq!(with(250, 500, Stop), Verdict::Warn, "something else");
+    assert_eq!(with(200, 500, NotTold), Verdict::Warn, "something else");
+    assert_eq!(with(2_000, 490, Stop), Verdict::Bad);
+    assert_eq!(with(250, 400, Stop), Verdict::Unknown, "no CPU is idle");
 }
 
 /// Goal: softirqs of every tick, and too much time in them, are found.
@@ -286,15 +300,30 @@ fn ticks_of_idle_cpus_are_found() {
 fn softirqs_of_every_tick_are_found() {
     let mut facts = healthy();
     let cpu = CpuCounts { timer_softirqs: 1_240, ..busy_cpu() };
-    facts.counted = Ok(Counted { seconds: 5.0, hz: Some(250), cpus: vec![cpu; 2] });
+    facts.counted = Ok(Counted {
+        seconds: 5.0,
+        hz: Some(250),
+        idle_ticks: IdleTicks::Stop,
+        cpus: vec![cpu; 2],
+    });
     assert_eq!(verdict("expiry-wakes", &facts), Verdict::Bad);
     assert_eq!(verdict("timer-softirq", &facts), Verdict::Ok, "that takes no time yet");
     let cpu = CpuCounts { timer_softirqs: 9_000, softirq: 200, ..busy_cpu() };
-    facts.counted = Ok(Counted { seconds: 5.0, hz: Some(250), cpus: vec![cpu; 2] });
+    facts.counted = Ok(Counted {
+        seconds: 5.0,
+        hz: Some(250),
+        idle_ticks: IdleTicks::Stop,
+        cpus: vec![cpu; 2],
+    });
     assert_eq!(verdict("timer-softirq", &facts), Verdict::Bad);
     // Packets, not timers.
     let cpu = CpuCounts { softirq: 200, ..busy_cpu() };
-    facts.counted = Ok(Counted { seconds: 5.0, hz: Some(250), cpus: vec![cpu; 2] });
+    facts.counted = Ok(Counted {
+        seconds: 5.0,
+        hz: Some(250),
+        idle_ticks: IdleTicks::Stop,
+        cpus: vec![cpu; 2],
+    });
     assert_eq!(verdict("timer-softirq", &facts), Verdict::Ok);
 }
 

@@ -202,3 +202,25 @@ fn an_interrupt_shows_what_there_is() {
     assert!(rows[0]["samples"].as_u64() > Some(0), "{rows:?}");
     assert_eq!(stderr(&output), "");
 }
+
+/// Goal: who starts it with nohup wants it to go on when the terminal goes away; nobody else does.
+#[test]
+fn a_terminal_may_go_away() {
+    let hung_up_after = |how: &str, long: &str| {
+        let start = Instant::now();
+        let script = format!("{how} exec \"$1\" latency -D {long} -q --sleeper timerfd --json");
+        let child = Command::new("sh")
+            .args(["-c", &script, "sh", PROGRAM])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+        assert_eq!(rows(&child.wait_with_output().unwrap()).len(), 1);
+        start.elapsed()
+    };
+    assert!(hung_up_after("trap '' HUP;", "2") >= Duration::from_secs(2));
+    // It ends.
+    hung_up_after("", "1h");
+}

@@ -78,8 +78,21 @@ pub struct Counted {
     pub seconds: f64,
     /// The kernel's ticks in a second, if it tells.
     pub hz: Option<u32>,
+    /// What becomes of them while a CPU is idle.
+    pub idle_ticks: IdleTicks,
     /// By CPU.
     pub cpus: Vec<CpuCounts>,
+}
+
+/// What becomes of the kernel's tick while a CPU is idle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdleTicks {
+    /// It stops.
+    Stop,
+    /// It goes on.
+    GoOn,
+    /// The kernel does not tell.
+    NotTold,
 }
 
 /// What the kernel counted of one CPU.

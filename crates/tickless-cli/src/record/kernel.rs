@@ -12,13 +12,22 @@ pub(super) fn release() -> String {
 
 /// Its tick rate, if its configuration can be read.
 pub fn hz() -> Option<u32> {
+    configured_hz(&config()?)
+}
+
+/// Whether it was built to stop the tick of idle CPUs, if its configuration can be read.
+pub fn stops_idle_ticks() -> Option<bool> {
+    Some(config()?.lines().any(|line| line == "CONFIG_NO_HZ_COMMON=y"))
+}
+
+fn config() -> Option<String> {
     let mut config = String::new();
     let packed = File::open("/proc/config.gz").ok().map(GzDecoder::new);
     let is_read = packed.is_some_and(|mut packed| packed.read_to_string(&mut config).is_ok());
     if !is_read {
         config = fs::read_to_string(format!("/boot/config-{}", release())).ok()?;
     }
-    configured_hz(&config)
+    Some(config)
 }
 
 fn configured_hz(config: &str) -> Option<u32> {

@@ -36,7 +36,7 @@ mod watcher;
 
 pub use error::RecordError;
 pub use instance::remove_leftovers;
-pub use kernel::hz as kernel_hz;
+pub use kernel::{hz as kernel_hz, stops_idle_ticks};
 pub use recording::{EXTRA_FOR_DOCTOR, Options, Recording, TraceClock};
 pub use statistics::Statistics;
 pub use tracefs::Tracefs;

@@ -1,14 +1,14 @@
 //! A process that outlives a killed recorder, and removes its instance.
 //!
 //! It is this program once more, waiting to read from a pipe of which the recorder has the only
-//! other end. However the recorder ends, that end closes and the watcher wakes: it removes the
-//! instances of that recorder that are still there. It is in a process group of its own, so that
-//! a terminal's signals do not reach it.
+//! other end. However the recorder ends, that end closes and the watcher wakes. Unless the recorder
+//! said before that all is well, it removes the instances of that recorder that are still there.
+//! It is in a process group of its own, so that a terminal's signals do not reach it.
 
 use super::Tracefs;
 use super::instance::{is_left, names_of_mine, remove_leftovers};
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -41,7 +41,10 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        drop(self.process.stdin.take());
+        if let Some(mut pipe) = self.process.stdin.take() {
+            // If it cannot be told it looks for itself.
+            let _ = pipe.write_all(b"done");
+        }
         let _ = self.process.wait();
     }
 }
@@ -60,7 +63,11 @@ pub fn watch_if_asked() -> bool {
 }
 
 fn watch(names: &str) {
-    let _ = io::stdin().read_to_end(&mut Vec::new());
+    let mut said = Vec::new();
+    let _ = io::stdin().read_to_end(&mut said);
+    if !said.is_empty() {
+        return;
+    }
     let Ok(tracefs) = Tracefs::find() else { return };
     // A process that is killed takes a while to let go of its files, longer on a busy machine.
     const TRIES: u32 = 1_000;

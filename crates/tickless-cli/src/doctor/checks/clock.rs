@@ -91,6 +91,8 @@ fn contention(facts: &Facts) -> Says {
     let verdict = match Verdict::from_limits(times, CONTENTION_WARN.min(bad), bad) {
         // Whatever the ratio is: that quick is nobody who waits for a device.
         _ if together_ns < READ_WARN_NS => Verdict::Ok,
+        // Two threads of one core may be all there is to it.
+        Verdict::Bad if together_ns < READ_BAD_NS => Verdict::Warn,
         verdict => verdict,
     };
     let how = format!(

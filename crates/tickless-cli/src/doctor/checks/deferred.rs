@@ -1,7 +1,7 @@
 //! What runs for nothing: softirqs, ticks on idle CPUs, threads that every tick wakes.
 
 use super::{Check, Need};
-use crate::doctor::facts::{Counted, Facts, RecordedTimers};
+use crate::doctor::facts::{Counted, Facts, IdleTicks, RecordedTimers};
 use crate::doctor::finding::{Says, Verdict};
 use crate::output::figure;
 use crate::trace::{Event, EventKind};
@@ -165,9 +165,14 @@ fn idle_ticks(facts: &Facts) -> Says {
 
 /// Whether it is the kernel's own tick, which idle CPUs should not have at all.
 fn idle_verdict(rate: f64, counted: &Counted) -> (Verdict, &'static str) {
-    let is_tick = counted.hz.is_some_and(|hz| (0.95..1.1).contains(&(rate / f64::from(hz))));
     let by_rate = Verdict::from_limits(rate, IDLE_TICKS_WARN, IDLE_TICKS_BAD);
-    if is_tick { (Verdict::Bad, ": the kernel's tick") } else { (by_rate, "") }
+    let is_hz = counted.hz.is_some_and(|hz| (0.95..1.1).contains(&(rate / f64::from(hz))));
+    match counted.idle_ticks {
+        IdleTicks::Stop => (by_rate, "; the kernel stops the tick of idle CPUs (nohz)"),
+        IdleTicks::GoOn => (Verdict::Bad, "; the kernel lets them tick (nohz is off)"),
+        IdleTicks::NotTold if is_hz => (Verdict::Bad, ": as many as the kernel's ticks"),
+        IdleTicks::NotTold => (by_rate, ""),
+    }
 }
 
 /// As often as the slower of usual ticks, less what comes late.

@@ -1,8 +1,8 @@
 //! What the kernel counts by CPU: timer interrupts, timer softirqs, time.
 
 use super::text;
-use crate::doctor::facts::{Counted, CpuCounts, Seen};
-use crate::record::kernel_hz;
+use crate::doctor::facts::{Counted, CpuCounts, IdleTicks, Seen};
+use crate::record::{kernel_hz, stops_idle_ticks};
 use std::path::Path;
 use std::time::Instant;
 
@@ -39,7 +39,20 @@ pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
         softirq: after.softirq.saturating_sub(before.softirq),
     });
     let seconds = (end - at).as_secs_f64();
-    Ok(Counted { seconds, hz: kernel_hz(), cpus: cpus.collect() })
+    let command_line = text(Path::new("/proc/cmdline")).unwrap_or_default();
+    let idle_ticks = idle_ticks(stops_idle_ticks(), &command_line);
+    Ok(Counted { seconds, hz: kernel_hz(), idle_ticks, cpus: cpus.collect() })
+}
+
+/// By how the kernel was built, and what it was told when it was started.
+fn idle_ticks(is_built_so: Option<bool>, command_line: &str) -> IdleTicks {
+    let is_off = |word: &str| ["nohz=off", "nohz=0", "nohz=n"].contains(&word);
+    match is_built_so {
+        _ if command_line.split_whitespace().any(is_off) => IdleTicks::GoOn,
+        Some(true) => IdleTicks::Stop,
+        Some(false) => IdleTicks::GoOn,
+        None => IdleTicks::NotTold,
+    }
 }
 
 /// Reads the three files of `/proc`. CPUs that are offline are left out, as the kernel does.
@@ -119,6 +132,14 @@ mod tests {
         assert_eq!((cpus[0].hrtimer_softirqs, cpus[1].hrtimer_softirqs), (1, 3));
         assert_eq!((cpus[0].time, cpus[0].idle, cpus[0].softirq), (100, 65, 4));
         assert_eq!((cpus[1].time, cpus[1].idle, cpus[1].softirq), (100, 50, 50));
+    }
+
+    #[test]
+    fn ticks_go_on_if_the_kernel_was_told_so() {
+        assert_eq!(idle_ticks(Some(true), "quiet panic=1"), IdleTicks::Stop);
+        assert_eq!(idle_ticks(Some(true), "quiet nohz=off"), IdleTicks::GoOn);
+        assert_eq!(idle_ticks(Some(false), ""), IdleTicks::GoOn);
+        assert_eq!(idle_ticks(None, "nohz_full=1"), IdleTicks::NotTold);
     }
 
     #[test]
