@@ -4,7 +4,7 @@
 //! reason to panic: who reads our output may have seen enough.
 
 use crate::doctor::{self, args::DoctorArgs};
-use crate::interrupt;
+use crate::hangup;
 use crate::latency::args::LatencyArgs;
 use crate::manual::{CompletionsArgs, ManArgs, ManualError};
 use crate::measure::MeasureError;
@@ -180,7 +180,7 @@ pub fn main() -> ExitCode {
     if record::watch_if_asked() {
         return ExitCode::SUCCESS;
     }
-    interrupt::respect_nohup();
+    hangup::respect_nohup();
     let done = match Cli::parse().command {
         Command::Replay(args) => run_replay(&args),
         Command::Record(args) => run_record(&args),

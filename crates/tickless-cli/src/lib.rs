@@ -2,7 +2,7 @@
 
 mod cli;
 pub mod doctor;
-pub mod interrupt;
+mod hangup;
 pub mod latency;
 pub mod manual;
 pub mod measure;

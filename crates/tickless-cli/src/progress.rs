@@ -69,6 +69,5 @@ impl Progress {
 fn end(bar: &ProgressBar) {
     const INTERRUPTED: i32 = 128 + 2;
     bar.finish_and_clear();
-    crate::interrupt::clean();
     std::process::exit(INTERRUPTED);
 }

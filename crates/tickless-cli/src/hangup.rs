@@ -1,30 +1,10 @@
-//! What signals do to the program, and what has to be cleaned up when one ends it at once.
-//!
-//! A program that exits runs no destructors of other threads. Whoever makes something outside of
-//! the process says here how it goes away again, and whoever ends the program cleans.
+//! Hang-ups, which the program leaves alone if whoever started it wants that.
 
 use nix::sys::signal::{SigSet, Signal};
-use std::sync::{Mutex, PoisonError};
-
-static CLEANERS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
-
-/// From now on, this is called before a signal ends the program. It must not wait for threads.
-pub fn clean_by(cleaner: fn()) {
-    let mut cleaners = CLEANERS.lock().unwrap_or_else(PoisonError::into_inner);
-    if !cleaners.iter().any(|&known| std::ptr::fn_addr_eq(known, cleaner)) {
-        cleaners.push(cleaner);
-    }
-}
-
-/// Cleans up, the latest first. The program is to end right after it.
-pub fn clean() {
-    let cleaners = CLEANERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    cleaners.iter().rev().for_each(|cleaner| cleaner());
-}
 
 /// Lets a terminal go away if whoever started the program wants that, as nohup does: handlers for
 /// Ctrl-C also take hang-ups, and would end it. To be called before there are other threads.
-pub fn respect_nohup() {
+pub(crate) fn respect_nohup() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     if ignores_hangup(&status) {
         let mut hangup = SigSet::empty();
