@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::future::pending;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
@@ -228,6 +229,38 @@ fn leaks_are_named() {
     drop(timeouts);
     time.advance(2 * MS);
     time.assert_idle();
+}
+
+/// Goal: futures are armed where they are awaited, whatever they are wrapped in.
+#[test]
+fn futures_are_armed_where_they_are_awaited() {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let time = VirtualTime::new();
+    let timers = time.timers();
+    let first = line!() + 1;
+    let mut sleep = std::pin::pin!(async { timers.sleep(HOUR).await });
+    let mut tick = std::pin::pin!(async { timers.interval(HOUR).tick().await });
+    let mut deadline = std::pin::pin!(async { timers.deadline(HOUR, pending::<()>()).await });
+    poll_once(sleep.as_mut());
+    poll_once(tick.as_mut());
+    poll_once(deadline.as_mut());
+    let leaks = timers.leaks().leaks;
+    let mut lines: Vec<u32> = leaks.iter().filter_map(|leak| Some(leak.armed_at?.line())).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [first, first + 1, first + 2]);
+    assert!(leaks.iter().all(|leak| leak.armed_at.is_some_and(|at| at.file() == file!())));
+}
+
+/// Goal: the futures of the process have statistics, too.
+#[test]
+fn the_timers_of_the_process_can_be_looked_at() {
+    let timers = tickless::future::timers().expect("the system allows a few threads");
+    let mut sleep = std::pin::pin!(tickless::future::sleep(HOUR));
+    poll_once(sleep.as_mut());
+    let list = timers.timer_list();
+    assert!(list.timers().any(|timer| timer.label == "tickless::future::Sleep"), "{list}");
 }
 
 /// Goal: a label goes with its timer: who takes the memory over does not get it.

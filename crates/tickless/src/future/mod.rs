@@ -98,6 +98,12 @@ pub fn now() -> Ns {
     process::timers().map_or_else(clock::system_now, Timers::now)
 }
 
+/// The timers that the functions of this module use, for their [statistics](Timers::stats) and the
+/// like. Starts them, if no future has been made yet; `None` if the system refuses their threads.
+pub fn timers() -> Option<&'static Timers> {
+    process::timers()
+}
+
 fn default_slack(after: Duration) -> Ns {
     Ns(Ns::from_duration(after).0 / 1_000).min(Ns::from_ms(50))
 }
