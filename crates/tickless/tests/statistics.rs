@@ -74,21 +74,27 @@ fn lateness_and_overdue_expiries_are_counted() {
     let held_up = clock.timers().hrtimer(move |_| own.upgrade().unwrap().advance(10 * MS));
     let (late, coarse) = (clock.timers().hrtimer(|_| {}), clock.timers().timeout(|_| {}));
     let other = clock.timers().hrtimer(|_| {}).pinned(CpuId(1));
+    // Late, but not by that much; and late by its deadline, but not by what that is rounded to.
+    let barely = clock.timers().hrtimer(|_| {}).pinned(CpuId(0));
+    let rounded = clock.timers().timeout(|_| {}).pinned(CpuId(0));
+    barely.start(9 * MS).unwrap();
+    rounded.start(1_001 * MS).unwrap();
     let on_first = |timer: tickless::HrTimer| timer.pinned(CpuId(0));
     let (held_up, late, coarse) = (on_first(held_up), on_first(late), coarse.pinned(CpuId(0)));
     held_up.start(MS).unwrap();
     late.start(2 * MS).unwrap();
     coarse.start(2 * MS).unwrap();
     other.start(20 * MS).unwrap();
-    clock.advance(30 * MS);
+    clock.advance(2_000 * MS);
     let [first, second] = [0, 1].map(|base| clock.timers().stats().bases[base]);
     // 9 ms are between 2^23 and 2^24 ns.
     assert_eq!((first.late.ranged.counts()[0], first.late.ranged.counts()[24]), (1, 1));
-    assert_eq!((first.late.coarse.counts()[24], first.late.coarse.total()), (1, 1));
+    assert_eq!((first.late.coarse.counts()[24], first.late.coarse.total()), (1, 2));
+    assert!(first.late.coarse.quantile(1000) > Some(Ns::from_ms(20)), "the wheel's rounding");
     assert_eq!((second.late.ranged.counts()[0], second.late.ranged.total()), (1, 1));
     assert_eq!((first.overdue, second.overdue), (2, 0));
     let all = clock.timers().stats().late();
-    assert_eq!((all.ranged.total(), all.coarse.total()), (3, 1));
+    assert_eq!((all.ranged.total(), all.coarse.total()), (4, 2));
     assert_eq!(all.ranged.quantile(990), Some(Ns((1 << 24) - 1)));
     assert!(clock.timers().stats().to_string().contains("late p99"));
 }
