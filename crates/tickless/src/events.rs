@@ -9,11 +9,13 @@
 //!
 //! All have the target `tickless`. A subscriber is somebody else's code and may do anything, use
 //! timers included: so events are told outside of every lock. What a driver tells it tells
-//! within the callback's frame, where nothing waits for callbacks, and a panic of the subscriber
-//! counts as the callback's.
+//! within the callback's frame, where nothing waits for callbacks, and a panic of the subscriber is
+//! counted like a callback's.
 
 use crate::clock::Fallback;
+use crate::host::Host;
 use std::time::Duration;
+use tickless_core::expiry::Firing;
 use tickless_core::queue::Window;
 use tickless_core::time::CpuId;
 
@@ -42,25 +44,27 @@ pub(crate) fn cancelled(label: impl Fn() -> &'static str) {
     event!(TRACE, "cancelled", timer = label());
 }
 
+#[cfg(feature = "tracing")]
 #[inline]
-pub(crate) fn fired(label: impl Fn() -> &'static str, base: CpuId, late: Duration) {
-    event!(TRACE, "fired", timer = label(), base = base.0, late_ns = late.as_nanos() as u64);
+pub(crate) fn fired(label: impl Fn() -> &'static str, firing: &Firing<Host>) {
+    let late = firing.now.since(firing.window.soft);
+    event!(TRACE, "fired", timer = label(), base = firing.cpu.0, late_ns = late.0);
 }
 
 /// An expiry that its base was to see long ago.
-#[cold]
-pub(crate) fn overdue(label: impl Fn() -> &'static str, base: CpuId, by: Duration) {
-    event!(WARN, "overdue", timer = label(), base = base.0, by_ns = by.as_nanos() as u64);
+pub(crate) fn overdue(label: impl Fn() -> &'static str, firing: &Firing<Host>) {
+    let by = firing.now.since(firing.due);
+    event!(WARN, "overdue", timer = label(), base = firing.cpu.0, by_ns = by.0);
+}
+
+pub(crate) fn slow(label: impl Fn() -> &'static str, firing: &Firing<Host>, took: Duration) {
+    let ns = took.as_nanos() as u64;
+    event!(WARN, "slow callback", timer = label(), base = firing.cpu.0, ns = ns);
 }
 
 #[cold]
-pub(crate) fn slow(label: impl Fn() -> &'static str, base: CpuId, took: Duration) {
-    event!(WARN, "slow callback", timer = label(), base = base.0, ns = took.as_nanos() as u64);
-}
-
-#[cold]
-pub(crate) fn panicked(label: impl Fn() -> &'static str, base: CpuId) {
-    event!(ERROR, "a callback panicked", timer = label(), base = base.0);
+pub(crate) fn panicked(label: impl Fn() -> &'static str, firing: &Firing<Host>) {
+    event!(ERROR, "a callback panicked", timer = label(), base = firing.cpu.0);
 }
 
 pub(crate) fn offline(base: CpuId, moved: u64) {

@@ -35,6 +35,13 @@
 //! counted. Dropping a timer cancels it and waits until its callback is over, so do not drop one
 //! while you hold something that its callback wants. Within callbacks nothing waits. A callback
 //! that owns its own timer keeps itself alive until it drops it.
+//!
+//! # Looking in
+//!
+//! [`Timers::stats`] counts what happens, [`Timers::timer_list`] shows what is pending and whose it
+//! is, [`Timers::leaks`] who armed what is left. Two features, off by default, change nothing but
+//! who is told: `tracing` warns of slow callbacks, overdue expiries and panics; with `metrics`,
+//! `Timers::publish_metrics` hands the figures on.
 
 mod bandwidth;
 mod builder;

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::future::pending;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
@@ -73,21 +74,27 @@ fn lateness_and_overdue_expiries_are_counted() {
     let held_up = clock.timers().hrtimer(move |_| own.upgrade().unwrap().advance(10 * MS));
     let (late, coarse) = (clock.timers().hrtimer(|_| {}), clock.timers().timeout(|_| {}));
     let other = clock.timers().hrtimer(|_| {}).pinned(CpuId(1));
+    // Late, but not by that much; and late by its deadline, but not by what that is rounded to.
+    let barely = clock.timers().hrtimer(|_| {}).pinned(CpuId(0));
+    let rounded = clock.timers().timeout(|_| {}).pinned(CpuId(0));
+    barely.start(9 * MS).unwrap();
+    rounded.start(1_001 * MS).unwrap();
     let on_first = |timer: tickless::HrTimer| timer.pinned(CpuId(0));
     let (held_up, late, coarse) = (on_first(held_up), on_first(late), coarse.pinned(CpuId(0)));
     held_up.start(MS).unwrap();
     late.start(2 * MS).unwrap();
     coarse.start(2 * MS).unwrap();
     other.start(20 * MS).unwrap();
-    clock.advance(30 * MS);
+    clock.advance(2_000 * MS);
     let [first, second] = [0, 1].map(|base| clock.timers().stats().bases[base]);
     // 9 ms are between 2^23 and 2^24 ns.
     assert_eq!((first.late.ranged.counts()[0], first.late.ranged.counts()[24]), (1, 1));
-    assert_eq!((first.late.coarse.counts()[24], first.late.coarse.total()), (1, 1));
+    assert_eq!((first.late.coarse.counts()[24], first.late.coarse.total()), (1, 2));
+    assert!(first.late.coarse.quantile(1000) > Some(Ns::from_ms(20)), "the wheel's rounding");
     assert_eq!((second.late.ranged.counts()[0], second.late.ranged.total()), (1, 1));
     assert_eq!((first.overdue, second.overdue), (2, 0));
     let all = clock.timers().stats().late();
-    assert_eq!((all.ranged.total(), all.coarse.total()), (3, 1));
+    assert_eq!((all.ranged.total(), all.coarse.total()), (4, 2));
     assert_eq!(all.ranged.quantile(990), Some(Ns((1 << 24) - 1)));
     assert!(clock.timers().stats().to_string().contains("late p99"));
 }
@@ -228,6 +235,38 @@ fn leaks_are_named() {
     drop(timeouts);
     time.advance(2 * MS);
     time.assert_idle();
+}
+
+/// Goal: futures are armed where they are awaited, whatever they are wrapped in.
+#[test]
+fn futures_are_armed_where_they_are_awaited() {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let time = VirtualTime::new();
+    let timers = time.timers();
+    let first = line!() + 1;
+    let mut sleep = std::pin::pin!(async { timers.sleep(HOUR).await });
+    let mut tick = std::pin::pin!(async { timers.interval(HOUR).tick().await });
+    let mut deadline = std::pin::pin!(async { timers.deadline(HOUR, pending::<()>()).await });
+    poll_once(sleep.as_mut());
+    poll_once(tick.as_mut());
+    poll_once(deadline.as_mut());
+    let leaks = timers.leaks().leaks;
+    let mut lines: Vec<u32> = leaks.iter().filter_map(|leak| Some(leak.armed_at?.line())).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [first, first + 1, first + 2]);
+    assert!(leaks.iter().all(|leak| leak.armed_at.is_some_and(|at| at.file() == file!())));
+}
+
+/// Goal: the futures of the process have statistics, too.
+#[test]
+fn the_timers_of_the_process_can_be_looked_at() {
+    let timers = tickless::future::timers().expect("the system allows a few threads");
+    let mut sleep = std::pin::pin!(tickless::future::sleep(HOUR));
+    poll_once(sleep.as_mut());
+    let list = timers.timer_list();
+    assert!(list.timers().any(|timer| timer.label == "tickless::future::Sleep"), "{list}");
 }
 
 /// Goal: a label goes with its timer: who takes the memory over does not get it.

@@ -63,7 +63,7 @@ impl Interval {
     /// The next tick. Dropping what this returns loses nothing: the tick comes with the next
     /// call.
     pub fn tick(&mut self) -> impl Future<Output = Tick> {
-        std::future::poll_fn(|cx| self.poll_tick(cx))
+        NextTick(self)
     }
 
     /// The next tick, for who polls by hand.
@@ -80,6 +80,18 @@ impl Interval {
         };
         self.sleep.as_mut().reset_at(next);
         Poll::Ready(Tick { due, overruns: behind })
+    }
+}
+
+/// The future of one tick. A type of its own, so that it knows where it is awaited.
+struct NextTick<'a>(&'a mut Interval);
+
+impl Future for NextTick<'_> {
+    type Output = Tick;
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Tick> {
+        self.0.poll_tick(cx)
     }
 }
 

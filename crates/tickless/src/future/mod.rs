@@ -98,10 +98,10 @@ pub fn now() -> Ns {
     process::timers().map_or_else(clock::system_now, Timers::now)
 }
 
-/// The timers that the functions of this module use, for their statistics for instance. Starts
-/// them if that has not been done; `None` if the system refuses the threads.
-pub fn timers() -> Option<Timers> {
-    process::timers().cloned()
+/// The timers that the functions of this module use, for their [statistics](Timers::stats) and the
+/// like. Starts them, if no future has been made yet; `None` if the system refuses their threads.
+pub fn timers() -> Option<&'static Timers> {
+    process::timers()
 }
 
 fn default_slack(after: Duration) -> Ns {

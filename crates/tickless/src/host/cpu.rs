@@ -20,7 +20,7 @@ pub struct CpuMap {
     base_of: Box<[u16]>,
     cpus: Vec<u32>,
     bases: u16,
-    /// Says which base instead of the CPU, if the order of bases is to be shuffled.
+    /// Says which base, if that is not to depend on the CPU.
     chance: Option<Arc<Chance>>,
 }
 
@@ -67,8 +67,8 @@ impl CpuMap {
 
     /// The same bases; which one a caller is on is left to chance.
     pub fn shuffled(self, chance: Arc<Chance>) -> CpuMap {
-        // No CPU is found, and none has a base: every question ends up in `ask`.
-        CpuMap { rseq_offset: 0, base_of: Box::default(), chance: Some(chance), ..self }
+        // No CPU has a base of its own, so every question ends up in `without_own`.
+        CpuMap { base_of: Box::default(), chance: Some(chance), ..self }
     }
 
     /// How many bases there are.
@@ -85,28 +85,25 @@ impl CpuMap {
     /// use when the map was made shares another's base.
     #[inline]
     pub fn here(&self) -> CpuId {
-        let cpu = current(self.rseq_offset).unwrap_or_else(|| self.ask());
+        let cpu = current(self.rseq_offset);
         match self.base_of.get(cpu) {
             Some(&base) => CpuId(base),
-            None => CpuId((cpu % usize::from(self.bases)) as u16),
+            None => self.without_own(cpu),
         }
     }
 
     #[cold]
-    fn ask(&self) -> usize {
-        match &self.chance {
-            Some(chance) => chance.draw() as usize,
-            None if cfg!(miri) => 0,
-            None => rustix::thread::sched_getcpu(),
-        }
+    fn without_own(&self, cpu: usize) -> CpuId {
+        let place = self.chance.as_ref().map_or(cpu, |chance| chance.draw() as usize);
+        CpuId((place % usize::from(self.bases)) as u16)
     }
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
-fn current(rseq_offset: isize) -> Option<usize> {
+fn current(rseq_offset: isize) -> usize {
     match rseq_offset {
-        0 => None,
+        0 => ask(),
         offset => {
             let cpu: u32;
             // SAFETY: glibc says that this thread's rseq area lies at this offset from the
@@ -120,19 +117,23 @@ fn current(rseq_offset: isize) -> Option<usize> {
                 );
             }
             // A thread for which registration failed reads a negative number.
-            (cpu < 1 << 30).then_some(cpu as usize)
+            if cpu < 1 << 30 { cpu as usize } else { ask() }
         }
     }
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn current(_: isize) -> Option<usize> {
-    None
+fn current(_: isize) -> usize {
+    ask()
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn rseq_offset() -> Option<isize> {
     None
+}
+
+fn ask() -> usize {
+    if cfg!(miri) { 0 } else { rustix::thread::sched_getcpu() }
 }
 
 /// Where glibc has put the rseq area, if it has.
@@ -168,9 +169,7 @@ mod tests {
     #[test]
     fn both_ways_agree() {
         // The thread may move between the two questions, but not every time.
-        let map = CpuMap::of_this_process();
-        let agrees = |_| current(map.rseq_offset).is_none_or(|cpu| cpu == map.ask());
-        assert!((0..100).any(agrees));
+        assert!((0..100).any(|_| current(rseq_offset().unwrap_or(0)) == ask()));
     }
 
     #[test]

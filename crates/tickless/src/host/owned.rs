@@ -26,7 +26,6 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::alloc::handle_alloc_error;
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tickless_core::base::{Family, Options, StartError, Started};
@@ -389,58 +388,69 @@ impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
 /// A panic ends the callback, not the driver; it is counted and handed to the reporter (H3).
 #[inline]
 pub(crate) fn run(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict {
+    if shared.counters.times {
+        return run_timed(shared, firing, runner);
+    }
+    call(shared, firing, runner)
+}
+
+/// The same with a clock in hand.
+#[cold]
+fn run_timed(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict {
+    let begun = shared.now();
+    let verdict = call(shared, firing, runner);
+    let took = shared.now() - begun;
+    // What this tells it tells as the callback.
+    frame::within(shared, Place::of(shared, firing, runner), || timed(shared, firing, took));
+    verdict
+}
+
+#[inline]
+fn call(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict {
     let mut fired = Fired::new(shared, firing);
     frame::within(shared, Place::of(shared, firing, runner), || {
+        if firing.now.since(firing.due) > shared.counters.slow_after {
+            overdue(shared, firing);
+        }
+        #[cfg(feature = "tracing")]
+        tell(shared, || events::fired(|| label_of(shared, firing), firing));
         // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a
         // live node with its own glue. It lives until the base names it no more, which is after
         // this has returned: who drops it waits for that, or leaves it to the orphans.
-        let mut call = || unsafe { (firing.task.call)(firing.timer, &mut fired) };
-        let begun = shared.counters.times.then(|| shared.now());
-        let told_and_called = || {
-            begins(shared, firing);
-            call();
-        };
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(told_and_called)) {
+        let call = || unsafe { (firing.task.call)(firing.timer, &mut fired) };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
             fired.stop();
-            panicked(shared, firing, payload);
-        }
-        if let Some(begun) = begun {
-            timed(shared, firing, shared.now() - begun);
+            tell(shared, || events::panicked(|| label_of(shared, firing), firing));
+            shared.callback_panicked(payload);
         }
     });
     fired.verdict()
 }
 
-/// Tells of an expiry, and of one that comes too late.
-#[inline]
-fn begins(shared: &Shared, firing: &Firing<Host>) {
-    let label = || shared.label_of(firing.timer.addr().get(), firing.task);
-    events::fired(label, firing.cpu, firing.now - firing.window.soft);
-    if firing.now.since(firing.due) > shared.counters.slow_after {
-        shared.counters.count_overdue(firing.cpu);
-        events::overdue(label, firing.cpu, firing.now - firing.due);
-    }
+/// Whose the timer is. It may be gone by now; then it is known by its type alone.
+fn label_of(shared: &Shared, firing: &Firing<Host>) -> &'static str {
+    shared.label_of(firing.timer.addr().get(), firing.task)
 }
 
+/// Counts and tells of an expiry that comes too late.
 #[cold]
-fn panicked(shared: &Shared, firing: &Firing<Host>, payload: Box<dyn Any + Send>) {
-    let label = || shared.label_of(firing.timer.addr().get(), firing.task);
-    if let Err(own) = catch_unwind(AssertUnwindSafe(|| events::panicked(label, firing.cpu))) {
-        shared.callback_panicked(own);
-    }
-    shared.callback_panicked(payload);
+fn overdue(shared: &Shared, firing: &Firing<Host>) {
+    shared.counters.count_overdue(firing.cpu);
+    tell(shared, || events::overdue(|| label_of(shared, firing), firing));
 }
 
-/// Counts a callback that took this long.
-#[cold]
+/// Counts a callback that took this long, and tells of it if that was too long.
 fn timed(shared: &Shared, firing: &Firing<Host>, took: Duration) {
-    // The timer may be gone; then it is known by its type alone.
-    let label = || shared.label_of(firing.timer.addr().get(), firing.task);
+    let label = || label_of(shared, firing);
     if shared.counters.count_callback(firing.cpu, took, label) {
-        let told = catch_unwind(AssertUnwindSafe(|| events::slow(label, firing.cpu, took)));
-        if let Err(payload) = told {
-            shared.callback_panicked(payload);
-        }
+        tell(shared, || events::slow(label, firing, took));
+    }
+}
+
+/// Tells something. A listener's panic counts as a callback's.
+fn tell(shared: &Shared, told: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(told)) {
+        shared.callback_panicked(payload);
     }
 }
 

@@ -75,7 +75,7 @@ impl VirtualTime {
     /// For executors that can say when they have nothing to run (tokio's `on_thread_park`).
     pub fn idle(&self) -> bool {
         let state = self.world.work.state();
-        self.step(state).1
+        self.move_if_idle(state).1
     }
 
     /// Runs a future on this thread. Whenever it waits, and nobody is busy, the clock moves to
@@ -112,7 +112,7 @@ impl VirtualTime {
             let mut state = time.world.work.state();
             while !stopped.load(Ordering::Relaxed) {
                 let fired;
-                (state, fired) = time.step(state);
+                (state, fired) = time.move_if_idle(state);
                 if !fired {
                     state = time.world.work.wait(state);
                 }
@@ -122,7 +122,10 @@ impl VirtualTime {
     }
 
     /// One step, if nobody is busy. Takes and returns the lock, which callbacks run without.
-    fn step<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+    fn move_if_idle<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+    ) -> (MutexGuard<'a, State>, bool) {
         let may = state.busy == 0 && state.stepping.is_none() && self.is_paused();
         if !may || self.moves_here() {
             return (state, false);
@@ -221,7 +224,7 @@ impl Busy {
             while !task.woken.swap(false, Ordering::Relaxed) {
                 let mut fired = false;
                 if moves == Moves::Yes {
-                    (state, fired) = self.time.step(state);
+                    (state, fired) = self.time.move_if_idle(state);
                 }
                 if !fired {
                     state = work.wait(state);
