@@ -15,7 +15,7 @@
 //! What was granted to a core stays with it until the next request in line has reached it, half
 //! a transfer after that was served, however early it was entered here: the core's *lease*.
 //! Without it two threads that add to one counter come out ten times too slow. Machines may keep
-//! a line longer than that (`hold`).
+//! a line longer than that (`hold`), and an atomic operation keeps it locked until it is over.
 
 use crate::cost::LineCosts;
 use crate::ps::Ps;
@@ -231,6 +231,8 @@ impl Lines {
             }
             Access::Atomic => {
                 let done = self.own(id, core, now) + self.costs.atomic;
+                // It is locked until the operation is over, whoever asks for it.
+                self.lines[id as usize].hold = done + self.costs.hold;
                 Served { resume: done, visible: done }
             }
         }

@@ -353,7 +353,6 @@ pub fn power_off(until: Ps) {
         |world, cpu| {
             world.count(cpu);
             let state = &mut world.cpus[cpu];
-            state.inbox.clear();
             state.masked += 1;
             state.mode = Mode::Waiting(until);
             if let Some(trace) = &mut world.trace {
@@ -369,6 +368,7 @@ pub fn power_off(until: Ps) {
     with(|world| {
         let Some(cpu) = world.running else { return };
         let state = &mut world.cpus[cpu];
+        // Of what was to come before and came meanwhile it knows nothing.
         state.inbox.clear();
         state.masked = state.masked.saturating_sub(1);
         state.mode = Mode::Running;

@@ -88,6 +88,30 @@ fn a_ping_pong_costs_two_transfers() {
     }
 }
 
+/// Goal: an atomic operation keeps its line until it is over: nobody else gets it half way.
+#[test]
+fn an_atomic_operation_locks_its_line() {
+    for atomic_ns in [0.0, 500.0] {
+        let spec = spec("x5675-2s").with("line.atomic_ns", atomic_ns);
+        let mut machine = Machine::new(spec.costs());
+        let word = Rc::new(SimWord::new(0));
+        let got = Rc::new(Cell::new(Ps::ZERO));
+        let first = Rc::clone(&word);
+        machine.start(CpuId(0), move || _ = first.fetch_add(1)).unwrap();
+        let last = Rc::clone(&got);
+        machine
+            .start(CpuId(1), move || {
+                cpu::work(Ps::from_ns(Ns(10)));
+                assert_eq!(word.load(Ordering::Acquire), 1);
+                last.set(engine::clock());
+            })
+            .unwrap();
+        machine.run(FOREVER);
+        let transfers = spec.value("line.memory_ns") + spec.value("line.node_ns");
+        assert_eq!(got.get().as_ns_f64(), transfers + atomic_ns);
+    }
+}
+
 /// Goal: a CPU that is switched off forgets what its event device was told, loses what is sent
 /// to it, does nothing meanwhile, and is a CPU like any other afterwards.
 #[test]

@@ -1,7 +1,15 @@
 //! Random histories of the timer core on simulated machines of 2 to 64 CPUs.
 
-use tickless_machine::fuzz::{FaultCounts, History, MACHINE, history};
+use tickless_core::time::Ns;
+use tickless_machine::fuzz::{FaultCounts, History, MACHINE, Violation, history};
 use tickless_machine::machines;
+
+/// Goal: a failure says in one line what was wrong and how to see it again.
+#[test]
+fn a_violation_prints_its_command() {
+    let violation = Violation { seed: 7, at: Ns(5), what: "lost".to_string() };
+    assert_eq!(violation.to_string(), "at 5ns: lost; again with: tickless machines --fuzz 7");
+}
 
 /// Goal: no history breaks a rule that a checker outside of the core knows; each is a function of
 /// its seed. `TICKLESS_SEEDS` says how many, 40 if it is not set; failures print how to see them

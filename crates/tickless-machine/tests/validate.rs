@@ -1,0 +1,69 @@
+//! Holding the model against a real machine: the fit finds prices again, files round-trip.
+
+use tickless_machine::machines::{self, FILES};
+use tickless_machine::spec::{Origin, Spec};
+use tickless_machine::validate::fit::{Seen, fit};
+use tickless_machine::validate::{Part, Played, per_operation, simulate};
+
+fn host() -> Spec {
+    machines::named("host").unwrap().unwrap()
+}
+
+/// Goal: whatever prices a machine has, the fit finds them in what its ping-pongs take: fitted
+/// prices are what was put in, and predictions are those of the machine itself.
+#[test]
+fn prices_are_found_again() {
+    for (transfer, hold, section) in [(40.0, 0.0, 30.0), (90.0, 60.0, 12.0)] {
+        let keys = ["line.node_ns", "line.near_ns", "line.far_ns"];
+        let real = keys.iter().fold(host(), |spec, key| spec.with(key, transfer));
+        let real = real.with("line.hold_ns", hold).with("cpu.section_ns", section);
+        let takes = |part| simulate::play(&real, part, 200, 1).unwrap();
+        let seen = Seen {
+            transfer: takes(Part::Transfer),
+            round_trip: takes(Part::PingPong),
+            own_timer: takes(Part::OwnTimer),
+        };
+        let fitted = fit(&host(), seen).unwrap();
+        let found = |key: &str| fitted.value(key);
+        assert!((found("line.node_ns") / transfer - 1.0).abs() < 0.05, "{}", found("line.node_ns"));
+        assert!((found("line.hold_ns") - hold).abs() < 5.0, "{}", found("line.hold_ns"));
+        assert!((found("cpu.section_ns") - section).abs() < 1.0, "{}", found("cpu.section_ns"));
+        for part in Part::PREDICTED {
+            let [theirs, ours] =
+                [&real, &fitted].map(|spec| simulate::figure(spec, part).unwrap().value);
+            assert!((ours / theirs - 1.0).abs() < 0.1, "{part:?}: {ours} for {theirs}");
+        }
+        let set = fitted.parameters().filter(|(_, one)| matches!(one.origin, Origin::Fitted(_)));
+        assert_eq!(set.count(), 5, "three distances, the hold time, the section");
+    }
+}
+
+/// Goal: a play is a function of its seed, and every scene comes to an end.
+#[test]
+fn plays_repeat() {
+    for part in Part::FITTED.into_iter().chain(Part::PREDICTED) {
+        let play = |seed| simulate::play(&host(), part, 100, seed).unwrap();
+        assert!(play(3) > 0.0, "{part:?}");
+        assert_eq!(play(3).to_bits(), play(3).to_bits(), "{part:?}");
+    }
+}
+
+/// Goal: what a scene took is averaged over the sides that did something.
+#[test]
+fn sides_are_averaged() {
+    let both = [Played { ops: 10, ns: 300.0 }, Played { ops: 20, ns: 300.0 }];
+    assert_eq!(per_operation(both), 10.0);
+    assert_eq!(per_operation([Played::default(), Played { ops: 20, ns: 300.0 }]), 15.0);
+    assert_eq!(per_operation([Played::default(); 2]), 0.0);
+}
+
+/// Goal: a machine that is written is the same machine when it is read.
+#[test]
+fn written_files_can_be_read() {
+    for (name, text) in FILES {
+        let spec = Spec::parse(name, text).unwrap();
+        let again = Spec::parse(name, &spec.to_toml()).unwrap();
+        assert_eq!(again, spec, "{name}");
+        assert_eq!(again.fingerprint(), spec.fingerprint());
+    }
+}
