@@ -157,6 +157,10 @@ impl<L: Family> Owned<L> {
             Err(CancelError::OwnCallback) if embed::leave_own_callback(self.node) => {}
             found => drop(found?),
         }
+        // In a child somebody may have held their lock at the fork.
+        if !self.shared.is_left_behind() {
+            self.shared.notes.forget(self.address());
+        }
         self.node = GIVEN_BACK;
         Ok(())
     }
