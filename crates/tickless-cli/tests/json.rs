@@ -100,7 +100,10 @@ fn studies_print_what_is_documented() {
     let live = json(&["study", "rearm", "--live", "--quick"]);
     let sim = json(&["study", "phase", "--sim", "--quick"]);
     let cancel = json(&["study", "cancel", "--sim", "--quick"]);
-    compare("study", &[live, sim, cancel]);
+    // For the other forms of plots.
+    let deferred = json(&["study", "deferred", "--live", "--quick"]);
+    let phase = json(&["study", "phase", "--live", "--quick"]);
+    compare("study", &[live, sim, cancel, deferred, phase]);
 }
 
 #[test]
