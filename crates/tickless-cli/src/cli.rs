@@ -3,15 +3,20 @@
 //! Results go to standard output, everything else to standard error. Neither being closed is a
 //! reason to panic: who reads our output may have seen enough.
 
+use crate::doctor::{self, args::DoctorArgs};
 use crate::latency::args::LatencyArgs;
+use crate::machines::args::{MachinesArgs, Outcome};
+use crate::manual::{CompletionsArgs, ManArgs, ManualError};
 use crate::measure::MeasureError;
-use crate::output::Format;
+use crate::output::{Colours, Format};
+use crate::record::args::RecordArgs;
+use crate::record::{self, RecordError};
 use crate::replay::{self, Inference, Summary};
 use crate::report::args::ReportArgs;
 use crate::study::args::StudyArgs;
 use crate::study::{self, StudyError};
 use crate::trace::{Trace, TraceError};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -23,6 +28,7 @@ use tickless_core::rearm::Policy;
 #[command(name = "tickless", version, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \
     tickless replay traces/nginx.txt.gz\n  \
+    sudo tickless record -- make test && tickless replay trace.txt.gz\n  \
     tickless report\n  \
     tickless study rearm --live\n  \
     tickless latency -S -D 5\n  \
@@ -60,6 +66,20 @@ enum Command {
         2 for a wrong command line, 3 with --strict if the replay does not come within 5 % of\n\
         the recorded device writes or none were recorded.")]
     Replay(ReplayArgs),
+    /// Record what the kernel does with its timers, for replay
+    ///
+    /// Records the timer events of all CPUs, the timer interrupts, and what is written to the
+    /// timer device, from tracefs (root). Other users of tracing are left alone, and nothing is
+    /// left behind, however it ends. Ctrl-C ends it early, with what there is.
+    #[command(after_help = "Examples:\n  \
+        sudo tickless record\n  \
+        sudo tickless record -D 10s --buffer 64M -o busy.txt.gz\n  \
+        sudo tickless record -o test.txt -e sched:sched_switch -- make test\n  \
+        tickless replay trace.txt.gz\n\n\
+        Exit status: 0 if recorded, 1 if that was not possible or the file not written,\n\
+        2 for a wrong command line; with a command that ran, the status of the command,\n\
+        128 and the number of the signal if one ended it.")]
+    Record(RecordArgs),
     /// Measure a mechanism beside the behaviour that it replaced
     ///
     /// Each study is named after the mechanism. Every figure is labelled: published (in the
@@ -87,6 +107,44 @@ enum Command {
         Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
         2 for a wrong command line, 3 if a limit is exceeded.")]
     Latency(LatencyArgs),
+    /// The simulated machines: where their numbers come from, and how well they predict this one
+    ///
+    /// Without more, the list. With a name, every number of that machine: published or measured,
+    /// assumed with a range, or fitted to a cell.
+    #[command(after_help = "Examples:\n  \
+        tickless machines\n  \
+        tickless machines ivybridge-ex-16s\n  \
+        tickless machines --measure -o here.toml\n  \
+        tickless machines --validate\n  \
+        tickless machines --fuzz 1 --histories 1000\n\n\
+        Exit status: 0 if shown, 1 if that was not possible or a history broke a rule,\n\
+        2 for a wrong command line, 3 with --strict if a prediction is not in its band,\n\
+        130 if interrupted.")]
+    Machines(MachinesArgs),
+    /// Which of the pathologies that the studies are about this machine has
+    ///
+    /// Looks for some seconds, and says of each: the figure, how it was obtained, what to do, and
+    /// which study explains it. As root it records the kernel's timers and sees more; what could
+    /// not be seen is unknown, with the reason. The machine is left as it was.
+    #[command(after_help = "Examples:\n  \
+        sudo tickless doctor\n  \
+        tickless doctor -D 10s --check idle-ticks,clock-source\n  \
+        sudo tickless doctor --strict --format json\n\n\
+        Exit status: 0 if nothing is bad (--strict: nor worth a look), 1 if the results cannot\n\
+        be written, 2 for a wrong command line, 3 if something is, 130 if interrupted.")]
+    Doctor(DoctorArgs),
+    /// Print what a shell needs to complete this program's commands and options
+    #[command(after_help = "Examples:\n  \
+        tickless completions bash > ~/.local/share/bash-completion/completions/tickless\n  \
+        tickless completions zsh > ~/.zfunc/_tickless\n  \
+        tickless completions fish > ~/.config/fish/completions/tickless.fish")]
+    Completions(CompletionsArgs),
+    /// Print a man page, or write all of them
+    #[command(after_help = "Examples:\n  \
+        tickless man | man -l -\n  \
+        tickless man replay | man -l -\n  \
+        tickless man --dir ~/.local/share/man/man1")]
+    Man(ManArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -134,9 +192,11 @@ impl From<PolicyArg> for Policy {
 #[derive(Debug)]
 enum Failure {
     Trace(TraceError),
+    Record(RecordError),
     Study(StudyError),
     Latency(MeasureError),
     Report(io::Error),
+    Manual(ManualError),
     Output(io::Error),
 }
 
@@ -146,11 +206,19 @@ const NOT_AS_WANTED: u8 = 3;
 
 /// The whole program.
 pub fn main() -> ExitCode {
+    if record::watch_if_asked() {
+        return ExitCode::SUCCESS;
+    }
     let done = match Cli::parse().command {
         Command::Report(args) => run_report(&args),
         Command::Replay(args) => run_replay(&args),
+        Command::Record(args) => run_record(&args),
         Command::Study(args) => run_study(&args),
         Command::Latency(args) => run_latency(&args),
+        Command::Machines(args) => run_machines(&args),
+        Command::Doctor(args) => run_doctor(&args),
+        Command::Completions(args) => print_bytes(&args.script(Cli::command())),
+        Command::Man(args) => run_man(&args),
     };
     match done {
         Ok(code) => code,
@@ -159,7 +227,7 @@ pub fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(Failure::Output(error)) => {
-            complain(format_args!("cannot write the results: {error}"));
+            complain(format_args!("cannot write the results: {error}; send them to another place"));
             ExitCode::FAILURE
         }
         Err(Failure::Report(error)) => {
@@ -170,7 +238,15 @@ pub fn main() -> ExitCode {
             complain(error);
             ExitCode::FAILURE
         }
+        Err(Failure::Manual(error)) => {
+            complain(error);
+            ExitCode::FAILURE
+        }
         Err(Failure::Trace(error)) => {
+            complain(error);
+            ExitCode::FAILURE
+        }
+        Err(Failure::Record(error)) => {
             complain(error);
             ExitCode::FAILURE
         }
@@ -201,18 +277,43 @@ fn run_replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     Ok(if args.strict { judge(&summary) } else { ExitCode::SUCCESS })
 }
 
+fn run_record(args: &RecordArgs) -> Result<ExitCode, Failure> {
+    let recorded = args.run(&|note| complain(note)).map_err(Failure::Record)?;
+    complain(&recorded);
+    recorded.complaint().iter().for_each(complain);
+    Ok(recorded.command_status().map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
 fn run_study(args: &StudyArgs) -> Result<ExitCode, Failure> {
     let study = args.run().map_err(Failure::Study)?;
     print(|out| study::show(&study, args.format, out))?;
-    if !args.strict {
-        return Ok(ExitCode::SUCCESS);
+    Ok(if args.strict { strictly(&study) } else { ExitCode::SUCCESS })
+}
+
+fn run_machines(args: &MachinesArgs) -> Result<ExitCode, Failure> {
+    match args.run().map_err(Failure::Study)? {
+        Outcome::Text(text) => print(|out| out.write_all(&text))?,
+        Outcome::Study(study, format) => print(|out| study::show(&study, format, out))?,
+        Outcome::Strict(study, format) => {
+            print(|out| study::show(&study, format, out))?;
+            return Ok(strictly(&study));
+        }
+        Outcome::Broken(violation) => {
+            complain(violation);
+            return Ok(ExitCode::FAILURE);
+        }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The verdict of `--strict` on a study.
+fn strictly(study: &study::Study) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for cell in study.outside() {
         complain(format_args!("{} is {} {}, outside its band", cell.id, cell.value, cell.unit));
         code = ExitCode::from(NOT_AS_WANTED);
     }
-    Ok(code)
+    code
 }
 
 fn run_latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
@@ -221,6 +322,20 @@ fn run_latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
     let exceeded = latency.exceeded();
     exceeded.iter().for_each(complain);
     Ok(if exceeded.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_AS_WANTED) })
+}
+
+fn run_doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let findings = args.run();
+    print(|out| doctor::show(&findings, args.format, Colours::of_stdout(), out))?;
+    Ok(if args.is_failed(&findings) { ExitCode::from(NOT_AS_WANTED) } else { ExitCode::SUCCESS })
+}
+
+fn run_man(args: &ManArgs) -> Result<ExitCode, Failure> {
+    print_bytes(&args.page(Cli::command()).map_err(Failure::Manual)?)
+}
+
+fn print_bytes(text: &[u8]) -> Result<ExitCode, Failure> {
+    print(|out| out.write_all(text)).map(|()| ExitCode::SUCCESS)
 }
 
 /// Writes results to standard output.

@@ -1,10 +1,11 @@
 //! How results are printed, whichever command they are of.
 //!
 //! Tables fit 80 columns whatever the terminal is, and what matters most stands last, where a
-//! terminal of 24 lines still shows it. No colours: nothing to turn off.
+//! terminal of 24 lines still shows it. Colours are for terminals, say nothing that words do not,
+//! and are off where `NO_COLOR` is set (<https://no-color.org>).
 
 use comfy_table::{CellAlignment, Table, TableStyle};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 /// How results are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
@@ -16,6 +17,52 @@ pub enum Format {
     Json,
     /// A line of names, then one for each row
     Csv,
+}
+
+/// Whether words are coloured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Colours {
+    /// They are.
+    On,
+    /// They are not.
+    Off,
+}
+
+/// What a colour is to say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tone {
+    /// Nothing to do.
+    Good,
+    /// Worth a look.
+    Warning,
+    /// Something is wrong.
+    Bad,
+    /// Not of much interest.
+    Faint,
+}
+
+impl Colours {
+    /// On if standard output is a terminal that can, and nobody asked for none.
+    pub fn of_stdout() -> Colours {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
+        match io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb {
+            true => Colours::On,
+            false => Colours::Off,
+        }
+    }
+
+    /// A word in the colour of its tone.
+    pub fn paint(self, tone: Tone, word: &str) -> String {
+        let colour = match tone {
+            _ if self == Colours::Off => return word.to_string(),
+            Tone::Good => 32,
+            Tone::Warning => 33,
+            Tone::Bad => 31,
+            Tone::Faint => 2,
+        };
+        format!("\u{1b}[{colour}m{word}\u{1b}[0m")
+    }
 }
 
 /// The longest line of a table or paragraph.

@@ -51,15 +51,12 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// Ctrl-C leaves the line as it was found, does this, and ends the program with the status
-    /// that shells expect of it. Results are written only when they are whole.
-    pub fn end_on_interrupt(&self, last: impl Fn() + Send + 'static) {
+    /// Ctrl-C leaves the line as it was found, and ends the program with the status that shells
+    /// expect of it. Results are written only when they are whole, so nothing else is left.
+    pub fn end_on_interrupt(&self) {
         let bar = self.bar.clone();
         // Where there cannot be a handler the signal ends the program by itself.
-        let _ = ctrlc::set_handler(move || {
-            last();
-            end(&bar);
-        });
+        let _ = ctrlc::set_handler(move || end(&bar));
     }
 
     /// The first Ctrl-C only sets `stop`, so that what there is can be shown; another ends the
@@ -111,15 +108,19 @@ impl Bars {
         let _ = ctrlc::set_handler(move || {
             let _ = all.clear();
             last();
-            std::process::exit(INTERRUPTED);
+            exit();
         });
     }
 }
 
-/// What shells expect of a program that Ctrl-C ended.
-const INTERRUPTED: i32 = 128 + 2;
-
 fn end(bar: &ProgressBar) {
     bar.finish_and_clear();
+    exit();
+}
+
+/// Ends the program as shells expect of one that Ctrl-C ended, and leaves nothing behind.
+fn exit() {
+    const INTERRUPTED: i32 = 128 + 2;
+    crate::interrupt::clean();
     std::process::exit(INTERRUPTED);
 }

@@ -1,10 +1,13 @@
 //! `tickless study`, run as a user runs it.
 
+mod support;
+
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use support::live::{skip, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
@@ -205,31 +208,33 @@ fn an_interrupt_leaves_nothing_behind() {
     assert_eq!((stdout(&output), stderr(&output)), (String::new(), String::new()));
 }
 
-/// Goal: Ctrl-C leaves no cgroups either, though threads run in them just then. Where the study
-/// cannot make any, there are none to be left.
+/// Goal: Ctrl-C leaves none of the kernel's groups behind, and those of a run that was killed go
+/// with the next.
 #[test]
-fn an_interrupt_leaves_no_cgroups() {
-    let child = Command::new(PROGRAM)
+fn an_interrupt_leaves_no_groups() {
+    const TEST: &str = "an_interrupt_leaves_no_groups";
+    const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
+    let groups = |of: String| {
+        let entries = std::fs::read_dir(CONTROLLER).into_iter().flatten().flatten();
+        let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.any(|name| name.starts_with(&format!("tickless-study-{of}-")))
+    };
+    // Larger than any process number can be.
+    let killed = format!("{CONTROLLER}/tickless-study-4294967295-0");
+    if let Err(error) = std::fs::create_dir_all(&killed) {
+        return skip(TEST, format!("no groups can be made at {CONTROLLER}: {error}"));
+    }
+    let mut child = Command::new(PROGRAM)
         .args(["study", "phase", "--live", "--full"])
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let id = child.id().to_string();
-    let mine = format!("tickless-study-{id}-");
-    let ours = || {
-        let groups = std::fs::read_dir("/sys/fs/cgroup/cpu").into_iter().flatten().flatten();
-        groups.filter(|group| group.file_name().to_string_lossy().starts_with(&mine)).count()
-    };
-    for _ in 0..50 {
-        std::thread::sleep(Duration::from_millis(50));
-        if ours() >= 2 {
-            break;
-        }
-    }
+    wait_until("it has made a group", || groups(id.clone()));
+    assert!(!std::path::Path::new(&killed).exists());
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
-    assert_eq!(ours(), 0, "cgroups were left behind");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!groups(id));
 }
 
 /// Goal: what seed 2 is about: before, a cancel that waits takes longer with every base there

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use tickless_cli::replay::{Inference, summarise};
 use tickless_cli::trace::{
     Cause, ClockId, Context, Event, EventKind, Format, HzSource, Jiffy, JiffyWidth, Record,
     TimerAddr, Trace,
 };
+use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 
 fn sample(name: &str) -> Trace {
@@ -277,4 +279,33 @@ fn narrow_jiffies_wrap() {
 #[test]
 fn a_sample_is_not_read_by_its_name() {
     assert!(Trace::read(Path::new("/nonexistent/trace.txt")).is_err());
+}
+
+/// Goal: what the tools print today is read to the last line, and replays as it was recorded.
+/// Method: `perf script --ns --header` of perf 6.1, and `trace-cmd report -t` of trace-cmd 3.1
+/// with an instance, whose name it prints before each line; the latter beside ftrace's own text
+/// of the same buffers.
+#[test]
+fn real_recordings_of_the_tools_replay() {
+    let [perf, trace_cmd, ftrace] = [
+        ("perf-recorded.txt.gz", Format::Perf),
+        ("trace-cmd-recorded.txt.gz", Format::TraceCmd),
+        ("ftrace-recorded.txt.gz", Format::Ftrace),
+    ]
+    .map(|(name, format)| {
+        let trace = sample(name);
+        assert_eq!((trace.header.format, trace.cpus), (format, 4), "{name}");
+        assert_eq!((trace.skipped_lines, trace.dropped_events), (0, 0), "{name}");
+        let summary = summarise(&trace, &[Policy::RestartAware], Inference::On);
+        let agreement = summary.agreement.unwrap();
+        assert!(agreement.inside && agreement.recorded > 40, "{name}: {agreement:?}");
+        trace
+    });
+    assert_eq!(perf.header.kernel.as_deref(), Some("6.18.44-fc-v657"));
+    assert!(perf.records.len() > 300);
+    assert_eq!(kinds(&trace_cmd), kinds(&ftrace));
+    let is_near = |(one, other): (&Record, &Record)| one.time.0.abs_diff(other.time.0) <= 500;
+    let pairs = trace_cmd.records.iter().zip(&ftrace.records);
+    assert!(pairs.clone().all(is_near), "one prints nanoseconds, the other microseconds");
+    assert!(pairs.clone().all(|(one, other)| one.cpu == other.cpu));
 }

@@ -16,6 +16,7 @@
 use crate::deferred::Deferred;
 pub use crate::deferred::{Deferral, DeferredCounts};
 pub use crate::family::{Arming, Family, FiresIn, Queues};
+use crate::histogram::Histogram;
 use crate::link::{Link, QueueLink, Timer, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::ranged::Ranged;
@@ -25,7 +26,7 @@ pub use crate::start::{IfPending, Options, StartError, Started};
 use crate::state::Life;
 use crate::tick::Tick;
 use crate::time::{CpuId, Ns};
-use crate::wheel::{PushOut, Wheel};
+use crate::wheel::{Levels, PushOut, Wheel};
 use alloc::boxed::Box;
 
 /// How the bases of one program or machine are set up.
@@ -115,6 +116,7 @@ pub(crate) struct BaseState {
     pub(crate) device: Device,
     pub(crate) deferred: Deferred,
     pub(crate) counts: BaseCounts,
+    pub(crate) late: Late,
     /// Does anybody wait until a callback of this base is over?
     pub(crate) has_waiters: bool,
     /// May timers be armed here? Only those whose callback runs here, if not (X2).
@@ -136,6 +138,24 @@ pub struct BaseCounts {
     pub migrated: u64,
 }
 
+/// How long after their deadlines timers were found to be due, by family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Late {
+    /// Coarse timers: what the wheel rounds by is in it, up to an eighth of the distance.
+    pub coarse: Histogram,
+    /// Ranged timers, from the soft ends of their windows: slack is in it.
+    pub ranged: Histogram,
+}
+
+impl Late {
+    /// The sum over two bases.
+    #[must_use]
+    pub fn plus(self, other: &Late) -> Late {
+        let (coarse, ranged) = (self.coarse.plus(&other.coarse), self.ranged.plus(&other.ranged));
+        Late { coarse, ranged }
+    }
+}
+
 impl BaseCounts {
     /// The sum over two bases.
     #[must_use]
@@ -155,6 +175,8 @@ impl BaseCounts {
 pub struct BaseView {
     /// Coarse timers pending.
     pub coarse: usize,
+    /// Where in the wheel those are.
+    pub levels: Levels,
     /// Ranged timers pending.
     pub ranged: usize,
     /// When its next timer is due.
@@ -165,6 +187,8 @@ pub struct BaseView {
     pub is_online: bool,
     /// What happened on it.
     pub counts: BaseCounts,
+    /// How late timers fired.
+    pub late: Late,
     /// What its event device was put through.
     pub device: DeviceCounts,
     /// What its expiry thread was put through.
@@ -193,6 +217,7 @@ impl<P: Platform> Bases<P> {
                 device: Device::new(settings.policy, settings.limits),
                 deferred: Deferred::new(&settings),
                 counts: BaseCounts::default(),
+                late: Late::default(),
                 has_waiters: false,
                 is_online: true,
             }),
@@ -220,16 +245,23 @@ impl<P: Platform> Bases<P> {
         self.bases.len()
     }
 
+    /// When a base's next timer is due; [`Ns::NEVER`] if none is, or there is no such base.
+    pub fn next_event(&self, cpu: CpuId) -> Ns {
+        self.bases.get(cpu.index()).map_or(Ns::NEVER, |base| base.state.lock().earliest())
+    }
+
     /// A look at one base.
     pub fn view(&self, cpu: CpuId) -> Option<BaseView> {
         let state = self.bases.get(cpu.index())?.state.lock();
         Some(BaseView {
             coarse: state.queues.wheel.len(),
+            levels: state.queues.wheel.by_level(),
             ranged: state.queues.ranged.len() + state.queues.deferred.len(),
             earliest: state.earliest(),
             armed: state.device.armed(),
             is_online: state.is_online,
             counts: state.counts,
+            late: state.late,
             device: state.device.counts(),
             deferred: state.deferred.counts(),
             relocated: state.queues.wheel.relocated(),
@@ -318,16 +350,32 @@ impl<P: Platform> Bases<P> {
         let BaseState { queues, device, deferred, .. } = state;
         let earliest = || deferred.earliest(queues);
         let rearm = device.removed(expiry, place, earliest, || self.platform.now());
-        self.carry_out(cpu, rearm)
+        self.carry_out(cpu, device, rearm)
     }
 
     /// Carries out, under the base's lock, what its device must be told.
     #[inline]
-    pub(crate) fn carry_out(&self, cpu: CpuId, rearm: Rearm) -> Rearm {
+    pub(crate) fn carry_out(&self, cpu: CpuId, device: &mut Device, rearm: Rearm) -> Rearm {
         match rearm {
-            Rearm::Arm(at) => self.platform.program(cpu, at),
+            Rearm::Arm(at) => match self.platform.program(cpu, at) {
+                Rearm::Arm(_) => self.insist(cpu, device),
+                left => left,
+            },
             rest => rest,
         }
+    }
+
+    /// Tells a device that has refused a deadline another one, until it takes it (R13).
+    #[cold]
+    fn insist(&self, cpu: CpuId, device: &mut Device) -> Rearm {
+        let mut tries = 0;
+        while let Some(at) = device.refused(tries, self.platform.now()) {
+            match self.platform.program(cpu, at) {
+                Rearm::Arm(_) => tries += 1,
+                left => return left,
+            }
+        }
+        Rearm::Keep
     }
 
     /// Carries out, without the lock, what was left to be done.

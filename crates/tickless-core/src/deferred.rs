@@ -30,6 +30,11 @@
 //! While the thread is at work the event device does not come for what the thread fires, until
 //! its patience is over: the thread will look by itself before it goes to sleep, and arms the
 //! device then.
+//!
+//! After the last batch the device comes once more, when patience is over, and finds nothing. To
+//! take that back would be a write for every batch instead, and on the host, whose device is a
+//! thread that sleeps until then, the very wakeup that it saves. It is one a patience at most, and
+//! none if anything else comes before.
 
 use crate::base::{Base, BaseState, Bases, Settings, WheelEvents};
 use crate::expiry::{Expired, Firing, Share, Verdict};
@@ -349,7 +354,7 @@ impl<P: Platform> Bases<P> {
         // Callbacks that had their timers armed again have not told the device.
         let earliest = state.earliest();
         let rearm = state.device.started(earliest, now);
-        self.carry_out(cpu, rearm)
+        self.carry_out(cpu, &mut state.device, rearm)
     }
 
     /// A handler has fired what is its own: is the thread to be called? Under the lock.

@@ -32,6 +32,8 @@ pub struct Firing<P: Platform> {
     pub task: P::Task,
     /// The window it was armed with; coarse timers have only a deadline, which is both ends.
     pub window: Window,
+    /// When its base was to fire it: the hard end, or the deadline as the wheel has rounded it.
+    pub due: Ns,
     /// Whether it would have woken a CPU. A restart keeps that.
     pub wakes: Wakes,
     /// Where it fires, if expiry is deferred. A restart keeps that.
@@ -153,7 +155,7 @@ impl<P: Platform> Bases<P> {
             self.refresh(base, &mut state);
         }
         let next = state.device.armed();
-        let left = self.carry_out(cpu, rearm);
+        let left = self.carry_out(cpu, &mut state.device, rearm);
         let is_online = state.is_online;
         drop(state);
         self.finish(left);
@@ -183,6 +185,7 @@ impl<P: Platform> Bases<P> {
             }
             fired += 1;
             state.counts.fired += 1;
+            due.count_late(&mut state, &firing);
             due.begin(base, runner);
             drop(state);
             let unwinding = Unwinding { bases: self, cpu, runner, share, fired };
@@ -267,12 +270,10 @@ impl<P: Platform> Bases<P> {
         }
         let mut budget = usize::MAX;
         let node = queues.wheel.pop(&mut budget)?;
-        // What comes due wakes at a time that is not never, unless it defers.
-        let defers = queues.wheel.due_at(node) == Ns::NEVER;
-        let wakes = if defers { Wakes::No } else { Wakes::Yes };
+        let (due, wakes) = queues.wheel.due_and_wakes(node);
         let timer = TimerRef::around(node);
         let window = Window::new(node.deadline(), node.deadline());
-        let firing = Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu);
+        let firing = Firing { due, ..Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu) };
         Some((Due::Coarse(timer), firing))
     }
 }
@@ -290,7 +291,7 @@ impl<P: Platform> Drop for Unwinding<'_, P> {
             state.deferred.forget_call();
             let earliest = state.earliest();
             let rearm = state.device.leave(earliest, self.fired, now);
-            self.bases.carry_out(self.cpu, rearm)
+            self.bases.carry_out(self.cpu, &mut state.device, rearm)
         };
         let is_online = state.is_online;
         drop(state);
@@ -302,6 +303,7 @@ impl<P: Platform> Drop for Unwinding<'_, P> {
 }
 
 impl<P: Platform> Firing<P> {
+    #[inline(always)]
     fn of<L: Link>(
         timer: TimerRef<P, L>,
         window: Window,
@@ -310,7 +312,8 @@ impl<P: Platform> Firing<P> {
         now: Ns,
         cpu: CpuId,
     ) -> Firing<P> {
-        Firing { timer: timer.pointer(), task: timer.task(), window, wakes, fires_in, now, cpu }
+        let (timer, task, due) = (timer.pointer(), timer.task(), window.hard);
+        Firing { timer, task, window, due, wakes, fires_in, now, cpu }
     }
 }
 
@@ -319,6 +322,15 @@ impl<P: Platform> Due<P> {
         match self {
             Due::Coarse(timer) => timer.address(),
             Due::Ranged(timer) => timer.address(),
+        }
+    }
+
+    #[inline(always)]
+    fn count_late(&self, state: &mut BaseState, firing: &Firing<P>) {
+        let late = firing.now.since(firing.window.soft);
+        match self {
+            Due::Coarse(_) => state.late.coarse.count(late),
+            Due::Ranged(_) => state.late.ranged.count(late),
         }
     }
 

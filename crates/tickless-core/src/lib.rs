@@ -24,9 +24,13 @@ pub mod expiry;
 #[forbid(unsafe_code)]
 mod family;
 #[forbid(unsafe_code)]
+pub mod histogram;
+#[forbid(unsafe_code)]
 pub mod local;
 #[forbid(unsafe_code)]
 pub mod migrate;
+#[forbid(unsafe_code)]
+pub mod pending;
 #[forbid(unsafe_code)]
 pub mod periodic;
 #[forbid(unsafe_code)]

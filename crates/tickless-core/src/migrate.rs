@@ -1,4 +1,4 @@
-//! Bases that go away and come back (D8).
+//! Bases that go away and come back (D8), and looking after those whose device does not (R13).
 //!
 //! A base that goes offline gives its timers to the next one that is online: what is pending,
 //! and what has been collected and not fired yet. A timer whose callback runs there stays until
@@ -83,6 +83,10 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Brings a base back. Timers come as they are armed.
+    ///
+    /// Its event device may have been switched off meanwhile, so what it was told counts for
+    /// nothing any more: the next start programs it. Whatever has stayed on the base, because
+    /// its callback runs there (X2), is told to it at once.
     pub fn online(&self, cpu: CpuId) -> Result<(), OnlineError> {
         if cpu.index() >= self.count() {
             return Err(OnlineError::NoSuchBase(cpu));
@@ -99,7 +103,34 @@ impl<P: Platform> Bases<P> {
             }
         }
         state.is_online = true;
+        state.device.forget();
+        let (earliest, now) = (state.earliest(), self.platform().now());
+        let rearm = state.device.started(earliest, now);
+        let left = self.carry_out(cpu, &mut state.device, rearm);
+        drop(state);
+        self.finish(left);
         Ok(())
+    }
+
+    /// Looks after another base: has its event device been due for longer than `grace`, and not
+    /// come? Then its CPU is made to look, which fires what is due and arms the device anew, and
+    /// it is counted as lost ([`DeviceCounts::lost`](crate::rearm::DeviceCounts::lost)).
+    ///
+    /// An event or a kick that is lost on its way loses every timer of its base until somebody
+    /// looks (R13): call this for the next CPU from each CPU's tick, with more grace than events
+    /// are late by themselves. Takes that base's lock for a comparison; nothing else pays for it.
+    pub fn look_after(&self, cpu: CpuId, grace: Ns) -> bool {
+        if cpu.index() >= self.count() {
+            return false;
+        }
+        let mut state = self.base(cpu).state.lock();
+        let now = self.platform().now();
+        let is_overdue = state.is_online && state.device.is_overdue(now, grace);
+        drop(state);
+        if is_overdue {
+            self.platform().kick(cpu);
+        }
+        is_overdue
     }
 
     /// Moves everything off a base that may leave it, unless it has come back online.
@@ -176,7 +207,7 @@ impl<P: Platform> Bases<P> {
         timer.word().store(life.word(), Ordering::Release);
         let expiry = self.expect::<L>(cpu, &mut state, life, due);
         let rearm = state.device.started(expiry, arming.now);
-        let left = self.carry_out(cpu, rearm);
+        let left = self.carry_out(cpu, &mut state.device, rearm);
         drop(state);
         self.finish(left);
     }

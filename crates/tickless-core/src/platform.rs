@@ -30,7 +30,8 @@ pub trait Platform: Sized + Send + Sync + 'static {
 
     /// Programs a CPU's event device. Called under the lock of that CPU's base, so that two
     /// decisions are carried out in the order in which they were made. Returns what is left to
-    /// be done once the lock is free.
+    /// be done once the lock is free; [`Rearm::Arm`] if the device refuses, as a deadline that
+    /// has passed may be, and is to be told another one (R13).
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm;
 
     /// Makes a CPU look at its base. Called without any lock.

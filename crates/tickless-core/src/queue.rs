@@ -206,6 +206,25 @@ impl Queue {
         }
     }
 
+    /// The first timer whose hard expiry is later than this one, or of all. O(log n).
+    pub(crate) fn first_after(&self, hard: Option<Ns>) -> Option<QueueRef> {
+        let Some(hard) = hard else { return self.first };
+        let (mut found, mut below) = (None, self.tree.root);
+        while let Some(node) = below {
+            if node.hard() > hard {
+                (found, below) = (Some(node), node.child(Side::Earlier));
+            } else {
+                below = node.child(Side::Later);
+            }
+        }
+        found
+    }
+
+    /// The timer that comes after a queued one. O(log n), O(1) amortised.
+    pub(crate) fn next(&self, node: QueueRef) -> Option<QueueRef> {
+        balance::neighbour(node, Side::Later)
+    }
+
     /// The empty place for this hard expiry: behind its equals. Descends from the root.
     fn search(&self, hard: Ns) -> Option<(QueueRef, Side)> {
         let mut place = None;

@@ -98,6 +98,11 @@ impl Ranged {
         self.pass.is_some_and(|now| first.is_some_and(|window| window.soft <= now))
     }
 
+    /// Both lanes, each in the order of hard expiry.
+    pub(crate) fn lanes(&self) -> [&Queue; 2] {
+        [&self.queue, &self.late]
+    }
+
     /// Shows every timer and its lane. O(n).
     pub(crate) fn for_each(&self, mut f: impl FnMut(QueueRef, Lane)) {
         self.queue.for_each(|node| f(node, Lane::Queued));

@@ -16,6 +16,8 @@
 //! - R7 A handler that cannot catch up backs off, for a bounded time.
 //! - R8 Nothing pushes an event ahead that could not have come any earlier.
 //! - R11 A deadline outside of the device's limits is clamped, never lost.
+//! - R13 A write that the device refuses is tried again, farther ahead; an event that it loses
+//!   costs the time until somebody next looks at the base, or finds it overdue; all are counted.
 //!
 //! Who looks at `armed`: whoever holds the base's lock. It is kept apart from the queue's
 //! minimum on purpose; early is free, late is a bug.
@@ -64,6 +66,8 @@ pub struct Limits {
     pub passes: u32,
     /// The longest back-off.
     pub backoff_max: Ns,
+    /// An event that comes later than this after its time is counted as late (R13).
+    pub tolerance: Ns,
 }
 
 impl Limits {
@@ -73,6 +77,7 @@ impl Limits {
         max_delta: Ns::NEVER,
         passes: 3,
         backoff_max: Ns::from_ms(100),
+        tolerance: Ns::ZERO,
     };
 
     /// What a device is programmed for when it is to come at `expiry` (R11). Stopping it is
@@ -123,9 +128,26 @@ pub struct DeviceCounts {
     pub forced: u64,
     /// Handlers that could not catch up.
     pub hangs: u64,
+    /// Events that came later than is tolerated, or not at all, so that somebody else looked.
+    pub late: u64,
+    /// Times that somebody who looks after the base found an event long overdue.
+    pub lost: u64,
+    /// Writes that the device refused.
+    pub refused: u64,
 }
 
 impl DeviceCounts {
+    const ZERO: DeviceCounts = DeviceCounts {
+        writes: 0,
+        events: 0,
+        spurious: 0,
+        forced: 0,
+        hangs: 0,
+        late: 0,
+        lost: 0,
+        refused: 0,
+    };
+
     /// The sum over two devices.
     #[must_use]
     pub fn plus(self, other: DeviceCounts) -> DeviceCounts {
@@ -135,6 +157,9 @@ impl DeviceCounts {
             spurious: self.spurious + other.spurious,
             forced: self.forced + other.forced,
             hangs: self.hangs + other.hangs,
+            lost: self.lost + other.lost,
+            late: self.late + other.late,
+            refused: self.refused + other.refused,
         }
     }
 
@@ -147,6 +172,9 @@ impl DeviceCounts {
             spurious: self.spurious - earlier.spurious,
             forced: self.forced - earlier.forced,
             hangs: self.hangs - earlier.hangs,
+            lost: self.lost - earlier.lost,
+            late: self.late - earlier.late,
+            refused: self.refused - earlier.refused,
         }
     }
 }
@@ -160,7 +188,7 @@ impl Device {
             armed: Ns::NEVER,
             phase: Phase::Waiting,
             entered: Ns::ZERO,
-            counts: DeviceCounts { writes: 0, events: 0, spurious: 0, forced: 0, hangs: 0 },
+            counts: DeviceCounts::ZERO,
         }
     }
 
@@ -236,6 +264,7 @@ impl Device {
 
     /// The device delivered an event, or was made to look: the handler begins.
     pub fn enter(&mut self, now: Ns) {
+        self.counts.late += u64::from(now > self.armed.after(self.limits.tolerance));
         self.armed = Ns::NEVER;
         self.phase = Phase::Handling;
         self.entered = now;
@@ -266,6 +295,42 @@ impl Device {
         let rearm = self.program(now.after(took), now);
         self.phase = Phase::BackingOff;
         rearm
+    }
+
+    /// The device was switched off and has forgotten what it was told; in the handler it was
+    /// told nothing. A back-off is over: what it was about has been away as well.
+    pub fn forget(&mut self) {
+        if self.phase != Phase::Handling {
+            self.armed = Ns::NEVER;
+            self.phase = Phase::Waiting;
+        }
+    }
+
+    /// Should it have come longer ago than `grace`? Then its event was lost, or is very late.
+    /// Whoever asks makes the base look, so it is counted (R13).
+    pub fn is_overdue(&mut self, now: Ns, grace: Ns) -> bool {
+        let is_overdue = self.armed.after(grace) < now;
+        self.counts.lost += u64::from(is_overdue);
+        is_overdue
+    }
+
+    /// The device has refused what it was told, as being too near or over. What it is to be told
+    /// instead, farther ahead with each try; `None` if it cannot be had, and will only be told
+    /// again by the next handler (R13).
+    #[cold]
+    pub fn refused(&mut self, tries: u32, now: Ns) -> Option<Ns> {
+        self.counts.refused += 1;
+        if tries >= TRIES || self.armed == Ns::NEVER {
+            return None;
+        }
+        let delta = self.limits.min_delta.max(FIRST_TRY).0.saturating_mul(1 << tries);
+        self.armed = self.armed.max(now).after(Ns(delta));
+        self.phase = match self.phase {
+            Phase::BackingOff => Phase::BackingOff,
+            _ => Phase::Forced,
+        };
+        self.counts.writes += 1;
+        Some(self.armed)
     }
 
     /// Must the device be left alone, whatever is asked?
@@ -308,6 +373,11 @@ impl Device {
         Rearm::Arm(self.armed)
     }
 }
+
+/// How often a device that refuses is told anew, each time twice as far ahead: a second at last.
+const TRIES: u32 = 20;
+/// How far ahead it is told at first, if it has no minimum.
+const FIRST_TRY: Ns = Ns::from_us(1);
 
 /// Whose device it is, seen from the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,7 +13,7 @@
 
 use crate::base::{BaseState, Bases, Locked};
 use crate::family::{Arming, Family, FiresIn};
-use crate::link::{Link, TimerRef};
+use crate::link::{Link, Timer, TimerRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queue::Window;
 use crate::rearm::{Place, Policy, Rearm};
@@ -85,6 +85,14 @@ impl core::fmt::Display for StartError {
 impl core::error::Error for StartError {}
 
 impl<P: Platform> Bases<P> {
+    /// Gives a timer that was never armed to the base of the caller's CPU. Arming it there then
+    /// costs what arming it again does: nobody has to be kept from arming it first. Not needed,
+    /// and no use for a timer that was armed before.
+    #[inline]
+    pub fn adopt<L: Link>(&self, timer: &mut Timer<P, L>) {
+        timer.adopt(self.here());
+    }
+
     /// Arms a timer, or arms it anew, to fire within `window`. Coarse timers use the window's
     /// soft end as their deadline.
     ///
@@ -238,7 +246,7 @@ impl<P: Platform> Bases<P> {
             let new = self.expect::<L>(cpu, state, life, due);
             return match state.device.started(new, now) {
                 Rearm::Keep => left,
-                rearm => self.carry_out(cpu, rearm),
+                rearm => self.carry_out(cpu, &mut state.device, rearm),
             };
         }
         let was_due = if life.is_pending() { L::expiry(&state.queues, node) } else { Ns::NEVER };
@@ -253,7 +261,7 @@ impl<P: Platform> Bases<P> {
         } else {
             device.started(new, now)
         };
-        self.carry_out(cpu, rearm)
+        self.carry_out(cpu, device, rearm)
     }
 
     /// Is this a ranged timer that is to be fired by another runner than the last time?
@@ -325,6 +333,6 @@ impl<P: Platform> Bases<P> {
         let old = state.for_device::<L>(life, old);
         let BaseState { queues, device, deferred, .. } = state;
         let rearm = device.removed(old, place, || deferred.earliest(queues), || now);
-        self.carry_out(cpu, rearm)
+        self.carry_out(cpu, device, rearm)
     }
 }

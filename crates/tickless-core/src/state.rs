@@ -3,6 +3,7 @@
 //! | from | to | by | under |
 //! |---|---|---|---|
 //! | fresh | migrating | first start | compare-and-swap |
+//! | fresh | idle | adoption by a base | having the timer for oneself |
 //! | idle | pending | start | lock of its base |
 //! | pending | pending | re-arm, reduce; the next pass begins (from late) | lock of its base |
 //! | pending | idle | cancel | lock of its base |

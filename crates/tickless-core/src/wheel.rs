@@ -50,8 +50,11 @@
 mod check;
 mod place;
 mod run_ahead;
+mod walk;
 
 pub use check::WheelFault;
+pub(crate) use walk::LISTS;
+pub use walk::Levels;
 
 use crate::link::{Lists, WheelRef};
 use crate::tick::Tick;

@@ -3,6 +3,7 @@
 mod world;
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use tickless_core::base::{
     BaseCounts, Deferral, FiresIn, Options, Scan, Settings, StartError, Started, WheelEvents,
 };
@@ -17,7 +18,7 @@ use tickless_core::wheel::Wakes;
 use world::random::{Random, with_seeds};
 use world::scene::{START, Scene};
 use world::timers::{AnyTimer, Family, exactly};
-use world::{World, on};
+use world::{Moment, Watch, World, on};
 
 const HERE: CpuId = CpuId(0);
 const THERE: CpuId = CpuId(1);
@@ -133,6 +134,76 @@ fn collected_timers_move() {
         Verdict::Done
     });
     assert_eq!(fired, [0, 1, 2]);
+}
+
+/// Goal: a CPU that was switched off has forgotten what its event device was told: the first
+/// start after it is back programs the device, also for later than that (R1).
+#[test]
+fn a_device_that_was_off_is_programmed_again() {
+    for family in Family::BOTH {
+        let scene = lazy();
+        let timer = scene.timer(family, 0);
+        scene.start(&timer, HERE, ms(10));
+        scene.bases.offline(HERE).unwrap();
+        scene.world().deliver(HERE);
+        scene.bases.online(HERE).unwrap();
+        let pinned = Options { pinned: Some(HERE), ..Options::default() };
+        assert_eq!(scene.writes(HERE, || scene.start_with(&timer, HERE, ms(20), pinned)), 1);
+        scene.bases.check(HERE).unwrap();
+        scene.go(scene.armed(HERE).expect("programmed"));
+        assert_eq!(scene.fire(HERE), [0], "{family:?}");
+    }
+}
+
+/// Goal: what is still on a base that comes back, because whoever empties it is not through, is
+/// told to its device at once: that was off, and has forgotten it (R1).
+#[test]
+fn what_has_stayed_is_told_to_the_device() {
+    for family in Family::BOTH {
+        let scene = Rc::new(lazy());
+        let timers = [0, 1].map(|task| scene.timer(family, task));
+        timers.iter().for_each(|timer| _ = scene.start(timer, HERE, ms(10)));
+        let locked = Rc::new(Cell::new(0));
+        let (stage, locks) = (Rc::clone(&scene), Rc::clone(&locked));
+        let watch = Watch::with(Rc::new(move |moment| {
+            if moment == Moment::Locking && locks.replace(locks.get() + 1) == 2 {
+                // It is switched off, and on again, when one of the two has left it.
+                stage.world().deliver(HERE);
+                on(THERE, || stage.bases.online(HERE)).unwrap();
+            }
+        }));
+        assert_eq!(on(THERE, || scene.bases.offline(HERE)), Ok(1), "{family:?}");
+        drop(watch);
+        assert_eq!((pending(&scene, HERE), pending(&scene, THERE)), (1, 1));
+        assert_eq!(scene.armed(HERE), Some(ms(10)));
+    }
+}
+
+/// Goal: R13. An event that was lost is found by whoever looks after the base, once it has been
+/// due for longer than the grace, and is counted; nothing else is.
+#[test]
+fn a_lost_event_is_found() {
+    for policy in Policy::ALL {
+        let scene = Scene::with_policy(policy);
+        let timer = scene.timer(Family::Ranged, 0);
+        let looks = |at| {
+            scene.go(at);
+            on(THERE, || scene.bases.look_after(HERE, ms(2)))
+        };
+        let lost = || scene.bases.view(HERE).unwrap().device.lost;
+        assert!(!looks(ms(1)), "nothing is armed");
+        scene.start(&timer, HERE, ms(10));
+        scene.world().deliver(HERE);
+        assert!(!looks(ms(12)), "it may still come");
+        assert_eq!(lost(), 0);
+        assert!(looks(ms(13)));
+        assert_eq!(lost(), 1);
+        assert_eq!(scene.fire(HERE), [0]);
+        assert!(!looks(ms(30)), "it has come");
+        scene.bases.offline(HERE).unwrap();
+        assert!(!looks(ms(60)) && !scene.bases.look_after(CpuId(2), ms(1)));
+        assert_eq!(lost(), 1, "{policy:?}");
+    }
 }
 
 /// Goal: the last base stays, and errors say what is wrong.

@@ -31,7 +31,7 @@ fn histories_keep_the_devices_right() {
     // A canary: histories in which something never happens prove nothing about it.
     let Outcome { counts, device } = total.get();
     let BaseCounts { armed, rearmed, cancelled, fired, migrated } = counts;
-    let DeviceCounts { writes, events, spurious, forced, hangs } = device;
+    let DeviceCounts { writes, events, spurious, forced, hangs, .. } = device;
     let seen = [armed, rearmed, cancelled, fired, migrated, writes, events, spurious];
     let rare = [forced, hangs];
     if !is_replay() && !cfg!(miri) {

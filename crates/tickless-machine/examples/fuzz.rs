@@ -6,11 +6,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
     let first = arguments.next().transpose()?.unwrap_or(1);
     let count = arguments.next().transpose()?.unwrap_or(1);
-    let spec = machines::named("haswell-ex-4s").ok_or("no such machine")??;
+    let spec = machines::named(fuzz::MACHINE).ok_or("no such machine")??;
     for seed in first..first + count {
         let history = fuzz::history(&spec, seed)?;
         if count < 20 {
-            println!("{seed}: {history:?}");
+            println!("{seed}: {history}");
         }
     }
     println!("{count} histories");

@@ -51,6 +51,8 @@ pub(crate) struct Cpu {
     pub fiber: FiberId,
     pub mode: Mode,
     pub inbox: Inbox,
+    /// Locks that it holds.
+    pub locks: u32,
     /// How often interrupts are disabled.
     pub masked: u32,
     /// Interrupt handlers under way on its fiber.
@@ -108,6 +110,7 @@ impl Cpu {
             fiber: FiberId(u32::MAX),
             mode: Mode::Off,
             inbox: Inbox::default(),
+            locks: 0,
             masked: 0,
             handlers: 0,
             wait: 0,
@@ -235,6 +238,11 @@ impl World {
     /// Begins to compute. True: it is over already, nobody else came first.
     fn begin_work(&mut self, cpu: usize, work: Ps, limit: Ps) -> bool {
         self.count(cpu);
+        if let Some(faults) = &mut self.faults {
+            let now = self.cpus[cpu].clock;
+            let stolen = faults.steal(CpuId(cpu as u16), now.to_ns());
+            self.cpus[cpu].clock = now + Ps::from_ns(stolen);
+        }
         let segment = Segment::new(self.cpus[cpu].clock, work, self.rate(cpu), limit);
         let state = &mut self.cpus[cpu];
         let interrupt = if state.masked == 0 { state.inbox.next() } else { Ps::NEVER };
@@ -265,6 +273,9 @@ impl World {
         let state = &mut self.cpus[cpu];
         state.mode = Mode::Halted { since: state.clock, exit };
         state.watts = watts;
+        if let Some(trace) = &mut self.trace {
+            trace.begin(state.clock, cpu, "halted");
+        }
         self.leave_core(cpu);
     }
 
@@ -275,6 +286,9 @@ impl World {
         state.halted += slept;
         state.joules += state.watts * slept.as_ns_f64() * 1e-9;
         state.clock += exit;
+        if let Some(trace) = &mut self.trace {
+            trace.end(state.clock, cpu);
+        }
         state.mode = Mode::Running;
         self.join_core(cpu);
     }
@@ -327,6 +341,41 @@ pub fn halt() {
         if let Some(cpu) = world.running {
             world.end_halt(cpu);
         }
+    });
+}
+
+/// Switches the CPU that runs off until a time: its event device forgets what it was told, and
+/// interrupts that reach it meanwhile are lost. Its program stands still. Call it with interrupts
+/// disabled.
+pub fn power_off(until: Ps) {
+    let went = act(
+        |_, _| Ps::ZERO,
+        |world, cpu| {
+            world.count(cpu);
+            let state = &mut world.cpus[cpu];
+            state.inbox.clear();
+            state.masked += 1;
+            state.mode = Mode::Waiting(until);
+            if let Some(trace) = &mut world.trace {
+                trace.begin(state.clock, cpu, "off");
+            }
+            world.leave_core(cpu);
+        },
+    );
+    if went.is_none() {
+        return;
+    }
+    fiber::suspend();
+    with(|world| {
+        let Some(cpu) = world.running else { return };
+        let state = &mut world.cpus[cpu];
+        state.inbox.clear();
+        state.masked = state.masked.saturating_sub(1);
+        state.mode = Mode::Running;
+        if let Some(trace) = &mut world.trace {
+            trace.end(state.clock, cpu);
+        }
+        world.join_core(cpu);
     });
 }
 

@@ -24,10 +24,16 @@ impl World {
         let costs = self.costs.counter;
         let Some(device) = self.counters.get_mut(counter.0) else { return Ns::ZERO };
         let state = &mut self.cpus[cpu];
+        if let Some(trace) = &mut self.trace {
+            trace.begin(state.clock, cpu, "counter read");
+        }
         let start = state.clock.max(device.free);
         device.free = start + costs.service;
         device.reads += 1;
         state.clock = device.free.max(state.clock + costs.latency);
+        if let Some(trace) = &mut self.trace {
+            trace.end(state.clock, cpu);
+        }
         // The device says what it is when it is served.
         device.free.min(device.frozen).to_ns()
     }
@@ -71,11 +77,15 @@ pub fn program(at: Ns) {
             let cost = world.costs.program;
             let late = match &mut world.faults {
                 Some(faults) => faults.device(tickless_core::time::CpuId(cpu as u16), at),
-                None => Ns::ZERO,
+                None => Some(Ns::ZERO),
             };
             let state = &mut world.cpus[cpu];
+            if let Some(trace) = &mut world.trace {
+                trace.instant(state.clock, cpu, "device write");
+            }
             state.clock += cost;
-            state.inbox.program(Ps::from_ns(at.after(late)));
+            // One that never comes is one that was never programmed.
+            state.inbox.program(late.map_or(Ps::NEVER, |late| Ps::from_ns(at.after(late))));
         },
     );
 }

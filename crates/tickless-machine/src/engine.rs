@@ -260,6 +260,11 @@ pub fn charge(amount: Ps) {
     });
 }
 
+/// What private work a critical section of the timer core is charged for; nothing outside.
+pub fn section() -> Ps {
+    with(|world| world.costs.section).unwrap_or(Ps::ZERO)
+}
+
 /// The present on the CPU that runs; zero outside.
 pub fn clock() -> Ps {
     with(|world| world.cpu().map(|cpu| cpu.clock)).flatten().unwrap_or(Ps::ZERO)

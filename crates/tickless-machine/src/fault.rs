@@ -8,13 +8,25 @@ use tickless_core::time::{CpuId, Ns};
 /// It is asked in the order of simulated events, so a plan that only uses its own state and
 /// seed is as deterministic as the machine.
 pub trait Faults {
-    /// How much later an interrupt that a CPU sends arrives; `None`: never.
-    fn interrupt(&mut self, _to: CpuId, _vector: Vector) -> Option<Ns> {
+    /// How much later an interrupt that a CPU sends at `now` arrives; `None`: never.
+    fn interrupt(&mut self, _to: CpuId, _vector: Vector, _now: Ns) -> Option<Ns> {
         Some(Ns::ZERO)
     }
 
-    /// How much later than programmed a CPU's event device comes.
-    fn device(&mut self, _cpu: CpuId, _at: Ns) -> Ns {
+    /// How much later than programmed a CPU's event device comes; `None`: never, until it is
+    /// programmed again.
+    fn device(&mut self, _cpu: CpuId, _at: Ns) -> Option<Ns> {
+        Some(Ns::ZERO)
+    }
+
+    /// How long a CPU is taken away from what begins to compute on it, as a hypervisor does it:
+    /// it does nothing meanwhile, and takes no interrupt.
+    fn steal(&mut self, _cpu: CpuId, _now: Ns) -> Ns {
         Ns::ZERO
+    }
+
+    /// What the CPUs' cycle counters show at a time: the same on all, and never going back.
+    fn clock(&mut self, at: Ns) -> Ns {
+        at
     }
 }

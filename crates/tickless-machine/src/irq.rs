@@ -18,6 +18,8 @@ pub enum Vector {
     Look,
     /// Another CPU wants this one to choose a task anew.
     Reschedule,
+    /// Somebody wants this one to switch itself off for a while.
+    Stop,
 }
 
 impl Vector {
@@ -26,6 +28,7 @@ impl Vector {
             Vector::Timer => "timer interrupt",
             Vector::Look => "look interrupt",
             Vector::Reschedule => "reschedule interrupt",
+            Vector::Stop => "stop interrupt",
         }
     }
 }
@@ -60,6 +63,11 @@ impl Inbox {
     pub(crate) fn program(&mut self, at: Ps) {
         self.timer = at;
         self.renew();
+    }
+
+    /// Forgets what was programmed, and loses what was sent.
+    pub(crate) fn clear(&mut self) {
+        *self = Inbox::default();
     }
 
     fn send(&mut self, at: Ps, vector: Vector) {
@@ -132,8 +140,9 @@ impl World {
             Distance::Core | Distance::Socket => costs.near,
             Distance::Near | Distance::Far => costs.far,
         };
+        let now = self.cpus[from].clock.to_ns();
         let late = match &mut self.faults {
-            Some(faults) => faults.interrupt(to, vector),
+            Some(faults) => faults.interrupt(to, vector, now),
             None => Some(Ns::ZERO),
         };
         let state = &mut self.cpus[from];

@@ -9,6 +9,7 @@
 //! | `fault`, `trace` | what it may do wrong; what it did, for a trace viewer |
 //! | `platform` | the seam to the timer core |
 //! | `spec` | machines as files, every number with its source |
+//! | `validate` | scenes that run on real CPUs as well, to hold the model against |
 
 mod coherence;
 pub mod cost;
@@ -30,4 +31,5 @@ pub mod spec;
 pub mod study;
 pub mod topology;
 pub mod trace;
+pub mod validate;
 mod world;

@@ -12,7 +12,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("atom-e3825", include_str!("../machines/atom-e3825.toml")),
     ("power10-core", include_str!("../machines/power10-core.toml")),
     ("power10-8c", include_str!("../machines/power10-8c.toml")),
-    ("host-2cpu", include_str!("../machines/host-2cpu.toml")),
+    ("host", include_str!("../machines/host.toml")),
 ];
 
 /// One of them by name; `None` if there is no such machine.

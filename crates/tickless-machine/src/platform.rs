@@ -9,7 +9,7 @@ use crate::coherence::Access;
 use crate::device;
 use crate::engine;
 use crate::irq::{self, Masked, Vector};
-use crate::world::{self, Place, access};
+use crate::world::{self, Place, World, access};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,6 +37,7 @@ impl Platform for Sim {
 
     /// Another CPU's device cannot be reached: that CPU has to look.
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
+        world::breaks_if(|locks| locks != 1, "a device is told without its base's lock");
         if cpu != engine::here() {
             return Rearm::Kick(cpu);
         }
@@ -45,6 +46,7 @@ impl Platform for Sim {
     }
 
     fn kick(&self, cpu: CpuId) {
+        world::breaks_if(|locks| locks != 0, "a CPU is kicked under a lock");
         irq::send(cpu, Vector::Look);
     }
 
@@ -67,13 +69,28 @@ impl Platform for Sim {
 pub fn now() -> Ns {
     world::with(|world| {
         let tsc = world.costs.tsc;
-        world.cpu().map(|cpu| {
+        if let Some(cpu) = world.cpu() {
             cpu.clock += tsc;
-            cpu.clock.to_ns()
-        })
+        }
+        world.shows()
     })
-    .flatten()
     .unwrap_or(Ns::ZERO)
+}
+
+/// What that counter shows, for who looks from outside: free of charge.
+pub fn shows() -> Ns {
+    world::with(World::shows).unwrap_or(Ns::ZERO)
+}
+
+/// How many locks the CPU that runs holds.
+pub fn locks_held() -> u32 {
+    world::with(|world| world.cpu().map_or(0, |cpu| cpu.locks)).unwrap_or(0)
+}
+
+/// The first rule about locks that was broken: one at a time, devices are told under one, nobody
+/// is kicked under one.
+pub fn broken_rule() -> Option<&'static str> {
+    world::with(|world| world.broken_rule).flatten()
 }
 
 /// A word on a simulated cache line.
@@ -169,8 +186,14 @@ impl<T: Send> Lock<T> for SimLock<T> {
         access(&self.guarded, Access::Store);
         world::with(|world| {
             let section = world.costs.section;
+            let mut is_second = false;
             if let Some(cpu) = world.cpu() {
                 cpu.clock += section;
+                cpu.locks += 1;
+                is_second = cpu.locks > 1;
+            }
+            if is_second {
+                world.broken_rule.get_or_insert("a second lock is taken under a first");
             }
         });
         let data = self.data.lock().unwrap_or_else(PoisonError::into_inner);

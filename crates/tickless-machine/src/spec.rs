@@ -28,6 +28,8 @@ pub struct Spec {
     pub name: String,
     /// What it is and who ran what on it.
     pub about: String,
+    /// Where the randomness of what runs on it starts; not one of its numbers.
+    pub seed: u64,
     parameters: BTreeMap<String, Parameter>,
 }
 
@@ -88,6 +90,9 @@ pub enum SpecFault {
     Range(&'static str),
 }
 
+/// The longest line of a file that is written here, where that can be helped.
+const LINE_MAX: usize = 100;
+
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}: ", self.file, self.line, self.key)?;
@@ -123,6 +128,7 @@ impl Spec {
             file: file.to_string(),
             name: String::new(),
             about: String::new(),
+            seed: 0,
             parameters: BTreeMap::new(),
         };
         for (key, value) in root.get_ref() {
@@ -187,6 +193,55 @@ impl Spec {
             parameter.value = value;
         }
         spec
+    }
+
+    /// The same machine with another number and where that comes from, added if it has none.
+    #[must_use]
+    pub fn with_parameter(&self, key: &str, parameter: Parameter) -> Spec {
+        let mut spec = self.clone();
+        spec.parameters.insert(key.to_string(), parameter);
+        spec
+    }
+
+    /// Its file: what [`parse`](Self::parse) reads.
+    pub fn to_toml(&self) -> String {
+        let mut text = format!("name = {:?}\nabout = {:?}\n", self.name, self.about);
+        let mut table = "";
+        for (key, Parameter { value, origin }) in &self.parameters {
+            let (prefix, name) = key.rsplit_once('.').unwrap_or(("", key));
+            if prefix != table {
+                text += &format!("\n[{prefix}]\n");
+                table = prefix;
+            }
+            let from = match origin {
+                Origin::Source(source) => format!("source = {source:?}"),
+                Origin::Assumed { low, high, because } => {
+                    format!("assumed = [{low}, {high}], because = {because:?}")
+                }
+                Origin::Fitted(cell) => format!("fitted = {cell:?}"),
+            };
+            let one_line = format!("{name} = {{ value = {value}, {from} }}\n");
+            if one_line.len() <= LINE_MAX {
+                text += &one_line;
+            } else {
+                text += &format!("{name} = {{ value = {value},\n    {from} }}\n");
+            }
+        }
+        text
+    }
+
+    /// Numbers of a workload that a study cannot do without. Fails with the first that the file
+    /// does not have.
+    pub fn require(&self, keys: &[&str]) -> Result<(), SpecError> {
+        match keys.iter().find(|key| !self.parameters.contains_key(**key)) {
+            None => Ok(()),
+            Some(key) => Err(SpecError {
+                file: self.file.clone(),
+                line: 0,
+                key: key.to_string(),
+                fault: SpecFault::Missing,
+            }),
+        }
     }
 
     /// The names of its idle states.

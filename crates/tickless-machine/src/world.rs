@@ -13,12 +13,12 @@ use crate::fiber::{self, Fiber, Resumed};
 use crate::irq::Vector;
 use crate::order::{Order, before};
 use crate::ps::Ps;
-use crate::trace::Trace;
+use crate::trace::{self, Trace};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tickless_core::time::CpuId;
+use tickless_core::time::{CpuId, Ns};
 
 /// A simulated word takes twice the room of a real one; a line has room for eight.
 const WORD_BYTES: usize = 16;
@@ -46,6 +46,8 @@ pub(crate) struct World {
     pub(crate) handler: Option<Handler>,
     pub(crate) on_return: Option<OnReturn>,
     pub(crate) faults: Option<Box<dyn Faults>>,
+    /// The first rule about locks that a program broke.
+    pub(crate) broken_rule: Option<&'static str>,
     pub(crate) trace: Option<Trace>,
     pub(crate) nearest: Ps,
     /// The line of each word by its address.
@@ -61,6 +63,14 @@ pub(crate) struct World {
     pub(crate) fibers: u32,
     pub(crate) spawned: Vec<Fiber>,
     pub(crate) waking: Vec<Watcher>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(trace) = self.trace.take() {
+            trace::end_machine(trace);
+        }
+    }
 }
 
 /// What a CPU has to do before it may act.
@@ -96,7 +106,8 @@ impl World {
             handler: None,
             on_return: None,
             faults: None,
-            trace: None,
+            broken_rule: None,
+            trace: trace::begin_machine(),
             nearest: costs.line.nearest(),
             words: HashMap::new(),
             stopping: false,
@@ -178,6 +189,12 @@ impl World {
     #[inline]
     pub(crate) fn cpu(&mut self) -> Option<&mut Cpu> {
         self.cpus.get_mut(self.running?)
+    }
+
+    /// What the cycle counter of the CPU that runs shows.
+    pub(crate) fn shows(&mut self) -> Ns {
+        let now = self.cpu().map_or(Ns::ZERO, |cpu| cpu.clock.to_ns());
+        self.faults.as_mut().map_or(now, |faults| faults.clock(now))
     }
 
     /// Counts an event of the CPU that runs.
@@ -411,8 +428,18 @@ pub(crate) fn begin_locking() -> bool {
 /// It has given the lock back.
 pub(crate) fn end_locking() {
     with(|world| {
-        if world.running.is_some() {
+        if let Some(cpu) = world.cpu() {
+            cpu.locks = cpu.locks.saturating_sub(1);
             world.inside = world.inside.saturating_sub(1);
+        }
+    });
+}
+
+/// Notes that a rule about locks is broken, if it is by this many that the CPU holds.
+pub(crate) fn breaks_if(is_wrong: impl Fn(u32) -> bool, rule: &'static str) {
+    with(|world| {
+        if world.cpu().is_some_and(|cpu| is_wrong(cpu.locks)) {
+            world.broken_rule.get_or_insert(rule);
         }
     });
 }

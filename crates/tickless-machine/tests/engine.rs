@@ -88,6 +88,38 @@ fn a_ping_pong_costs_two_transfers() {
     }
 }
 
+/// Goal: a CPU that is switched off forgets what its event device was told, loses what is sent
+/// to it, does nothing meanwhile, and is a CPU like any other afterwards.
+#[test]
+fn a_cpu_that_is_off_forgets() {
+    let mut machine = machine("itanium2-4p");
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&seen);
+    machine.on_interrupt(move |vector| log.borrow_mut().push((vector, engine::clock())));
+    let us = |us: u64| Ps::from_ns(Ns(1_000 * us));
+    machine
+        .start(CpuId(0), move || {
+            let masked = irq::Masked::new();
+            device::program(Ns(20_000));
+            cpu::power_off(us(50));
+            assert_eq!(engine::clock(), us(50));
+            drop(masked);
+            cpu::work(us(10));
+            device::program(Ns(80_000));
+            cpu::work(us(30));
+        })
+        .unwrap();
+    let send = move || {
+        cpu::work(us(30));
+        irq::send(CpuId(0), Vector::Look);
+    };
+    machine.start(CpuId(1), send).unwrap();
+    assert_eq!(machine.run(FOREVER), Ended::Quiet);
+    let seen = seen.borrow();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert!(seen[0].0 == Vector::Timer && seen[0].1 >= us(80), "{seen:?}");
+}
+
 /// Goal: what one socket's readers share is cheaper than what each socket fetches by itself; 480
 /// readers of one line are served in microseconds, not in 480 far transfers.
 #[test]

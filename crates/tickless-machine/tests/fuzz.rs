@@ -1,6 +1,6 @@
 //! Random histories of the timer core on simulated machines of 2 to 64 CPUs.
 
-use tickless_machine::fuzz::{History, history};
+use tickless_machine::fuzz::{FaultCounts, History, MACHINE, history};
 use tickless_machine::machines;
 
 /// Goal: no history breaks a rule that a checker outside of the core knows; each is a function of
@@ -8,21 +8,25 @@ use tickless_machine::machines;
 /// again.
 #[test]
 fn histories_keep_the_contract() {
-    let spec = machines::named("haswell-ex-4s").unwrap().unwrap();
+    let spec = machines::named(MACHINE).unwrap().unwrap();
     let seeds = std::env::var("TICKLESS_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    let mut most = History { cpus: 0, armed: 0, fired: 0, cancelled: 0, offline: 0, digest: 0 };
+    let mut sum = History::default();
     for seed in 1..=seeds.unwrap_or(40) {
         let one = history(&spec, seed).unwrap_or_else(|violation| panic!("{violation}"));
         if seed % 8 == 0 {
             assert_eq!(history(&spec, seed).ok(), Some(one), "seed {seed} twice");
         }
-        most.cpus = most.cpus.max(one.cpus);
-        most.armed += one.armed;
-        most.fired += one.fired;
-        most.cancelled += one.cancelled;
-        most.offline += one.offline;
+        sum.cpus = sum.cpus.max(one.cpus);
+        sum.armed += one.armed;
+        sum.fired += one.fired;
+        sum.cancelled += one.cancelled;
+        sum.faults = sum.faults.plus(one.faults);
     }
     // What never happens is not tested.
-    assert!(most.cpus > 32 && most.offline > 50, "{most:?}");
-    assert!(most.fired > 1_000 && most.cancelled > 1_000, "{most:?}");
+    assert!(sum.cpus > 32 && sum.fired > 1_000 && sum.cancelled > 1_000, "{sum}");
+    let FaultCounts { offline, deaths, deaths_in_callbacks, lost, late, .. } = sum.faults;
+    let FaultCounts { thefts, wrong_times, noticed, .. } = sum.faults;
+    let often = [offline, deaths, lost, late, thefts, wrong_times];
+    assert!(often.iter().all(|&count| count > 50), "{sum}");
+    assert!(deaths_in_callbacks > 5 && noticed > 20, "{sum}");
 }

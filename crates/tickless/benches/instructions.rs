@@ -9,9 +9,11 @@
 //! to ask for the CPU.
 
 use std::hint::black_box;
+use std::pin::{Pin, pin};
 use std::process::{Command, ExitCode};
+use std::task::{Context, Waker};
 use std::time::Duration;
-use tickless::{Key, LocalTimers, Ns, Timeout, Timers};
+use tickless::{Key, LocalTimers, Ns, Timeout, Timers, VirtualTime};
 
 /// Operations a figure is the mean of.
 const OPERATIONS: u64 = 1_000;
@@ -28,6 +30,10 @@ const COUNTED: &[(&str, fn())] = &[
     ("local_expiry", || local_expiry(&mut Local::with_pending(OPERATIONS))),
     ("timeout_pair", || timeout_pair(&mut Shared::with_pending(OPERATIONS))),
     ("timeout_push_out", || timeout_push_out(&mut Shared::with_pending(OPERATIONS))),
+    ("sleep_once", || sleep_once(&mut Shared::with_pending(OPERATIONS))),
+    ("coarse_sleep_once", || coarse_sleep_once(&mut Shared::with_pending(OPERATIONS))),
+    ("timeout_expiry", || timeout_expiry(&Virtual::with_pending(OPERATIONS, Timing::Off))),
+    ("timed_expiry", || timed_expiry(&Virtual::with_pending(OPERATIONS, Timing::On))),
 ];
 
 fn main() -> ExitCode {
@@ -104,6 +110,7 @@ impl Local {
 /// Thread-safe timers on one base, likewise.
 struct Shared {
     after: Vec<Duration>,
+    timers: Timers,
     now: Ns,
     timeouts: Vec<Timeout>,
     spare: Timeout,
@@ -119,7 +126,42 @@ impl Shared {
             timeout
         });
         let timeouts = timeouts.collect();
-        Shared { after: deadlines(), now, timeouts, spare: timers.timeout(|_| ()) }
+        let spare = timers.timeout(|_| ());
+        Shared { after: deadlines(), timers, now, timeouts, spare }
+    }
+}
+
+/// Are callbacks timed?
+#[derive(PartialEq)]
+enum Timing {
+    Off,
+    On,
+}
+
+/// Thread-safe timers on virtual time, so many of them pending.
+struct Virtual {
+    time: VirtualTime,
+    _timeouts: Vec<Timeout>,
+}
+
+impl Virtual {
+    fn with_pending(pending: u64, timing: Timing) -> Virtual {
+        let builder = Timers::builder().bases(1);
+        let timed = timing == Timing::On;
+        let builder = if timed { builder.time_callbacks() } else { builder };
+        let time = VirtualTime::with(builder, START);
+        let timeouts = (0..pending).map(|nth| {
+            let timeout = time.timers().timeout(|fired| _ = black_box(fired));
+            timeout.start(after(nth)).expect("not shut down");
+            timeout
+        });
+        let timeouts = timeouts.collect();
+        Virtual { time, _timeouts: timeouts }
+    }
+
+    fn fire(&self) {
+        self.time.advance_to(START + Duration::from_secs(120));
+        assert_eq!(self.time.timers().stats().total().fired, OPERATIONS);
     }
 }
 
@@ -186,4 +228,36 @@ fn timeout_push_out(shared: &mut Shared) {
     for (timeout, &after) in shared.timeouts.iter().zip(&shared.after) {
         black_box(timeout.start_from(shared.now, after + PUSH)).expect("not shut down");
     }
+}
+
+/// Made, polled once, and dropped: what a timeout around some work costs.
+#[inline(never)]
+fn sleep_once(shared: &mut Shared) {
+    for &after in &shared.after {
+        poll_once(pin!(shared.timers.sleep(after)));
+    }
+}
+
+#[inline(never)]
+fn coarse_sleep_once(shared: &mut Shared) {
+    for &after in &shared.after {
+        poll_once(pin!(shared.timers.coarse_sleep(after)));
+    }
+}
+
+#[inline(always)]
+fn poll_once(future: Pin<&mut impl Future>) {
+    assert!(future.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+}
+
+#[inline(never)]
+fn timeout_expiry(virtual_timers: &Virtual) {
+    virtual_timers.fire();
+}
+
+#[inline(never)]
+fn timed_expiry(virtual_timers: &Virtual) {
+    virtual_timers.fire();
+    // Makes it another function than the one above, which would else be the same one.
+    black_box(virtual_timers.time.timers().stats().callbacks().is_some());
 }

@@ -1,12 +1,13 @@
-//! A retry policy, and a test of it that takes hours of virtual time and none of yours.
+//! A retry policy, and tests of it that take days of virtual time and none of yours.
 //!
 //! The policy tries something until it works: again after a second, then two, then four, at
 //! most every five minutes, and gives up after a day. It takes [`Timers`] and does not care
-//! whether their clock is a real one.
+//! whether their clock is a real one. It comes as callbacks, and as a future with jitter, so that
+//! many who fail together do not come back together.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tickless::{HrTimer, Ns, StartError, Timers, VirtualTime};
+use tickless::{HrTimer, StartError, Timers, VirtualTime};
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);
@@ -35,10 +36,40 @@ impl Retry {
     }
 }
 
+/// The same as a future. Each attempt may take ten seconds, and each pause is anything between
+/// half and the whole of what it would be, by `chance`: numbers from 0 to 1.
+async fn retry<T, F: Future<Output = Option<T>>>(
+    timers: &Timers,
+    mut chance: impl FnMut() -> f64,
+    mut attempt: impl FnMut() -> F,
+) -> Option<T> {
+    let (give_up, mut pause) = (timers.now() + DAY, FIRST);
+    loop {
+        if let Ok(Some(done)) = timers.deadline(Duration::from_secs(10), attempt()).await {
+            return Some(done);
+        }
+        let jittered = pause.mul_f64(0.5 + chance() / 2.0);
+        if timers.now() + jittered > give_up {
+            return None;
+        }
+        timers.sleep(jittered).with_slack(Duration::ZERO).await;
+        pause = (pause * 2).min(LONGEST);
+    }
+}
+
+fn main() {
+    it_works_the_fifth_time();
+    it_gives_up_after_a_day();
+    dropping_it_stops_it();
+    jitter_keeps_clients_apart();
+    a_server_that_hangs_costs_ten_seconds();
+    println!("days of retries are over");
+}
+
 /// When each attempt is made, if the `works`-th works.
-fn attempts(time: &Arc<VirtualTime>, works: usize) -> (Retry, Arc<Mutex<Vec<Duration>>>) {
+fn attempts(time: &VirtualTime, works: usize) -> (Retry, Arc<Mutex<Vec<Duration>>>) {
     let (begin, made) = (time.now(), Arc::new(Mutex::new(Vec::new())));
-    let (log, clock) = (Arc::clone(&made), Arc::clone(time));
+    let (log, clock) = (Arc::clone(&made), time.clone());
     let retry = Retry::start(time.timers(), move || {
         let mut log = log.lock().expect("no attempt panics");
         log.push(clock.now() - begin);
@@ -47,15 +78,19 @@ fn attempts(time: &Arc<VirtualTime>, works: usize) -> (Retry, Arc<Mutex<Vec<Dura
     (retry.expect("the timer has not been shut down"), made)
 }
 
-fn main() {
-    // It works the fifth time.
-    let time = Arc::new(VirtualTime::new());
+#[cfg_attr(test, test)]
+fn it_works_the_fifth_time() {
+    let time = VirtualTime::new();
     let (_retry, made) = attempts(&time, 5);
     time.advance(DAY * 2);
     assert_eq!(*made.lock().unwrap(), [0, 1, 3, 7, 15].map(Duration::from_secs));
+    time.assert_idle();
+}
 
-    // It never works: the pauses grow to five minutes and no longer, and end after a day.
-    let time = Arc::new(VirtualTime::with(Timers::builder().bases(4), Ns::from_secs(1)));
+/// The pauses grow to five minutes and no longer, and end after a day.
+#[cfg_attr(test, test)]
+fn it_gives_up_after_a_day() {
+    let time = VirtualTime::new();
     let (_retry, made) = attempts(&time, usize::MAX);
     time.advance(DAY * 2);
     let made = made.lock().unwrap().clone();
@@ -63,14 +98,80 @@ fn main() {
     assert_eq!(pauses[..9], [1, 2, 4, 8, 16, 32, 64, 128, 256].map(Duration::from_secs));
     assert!(pauses[9..].iter().all(|&pause| pause == LONGEST));
     assert!(made.last().is_some_and(|&last| last <= DAY && last + LONGEST > DAY));
-    assert_eq!(time.next_event(), None, "it has given up");
+    time.assert_idle();
+}
 
-    // Dropping it stops it.
-    let time = Arc::new(VirtualTime::new());
+#[cfg_attr(test, test)]
+fn dropping_it_stops_it() {
+    let time = VirtualTime::new();
     let (retry, made) = attempts(&time, usize::MAX);
     time.advance(Duration::from_secs(10));
     drop(retry);
     time.advance(DAY);
     assert_eq!(made.lock().unwrap().len(), 4);
-    println!("five days of retries, {} attempts in one of them", pauses.len() + 1);
+    time.assert_idle();
+}
+
+/// Chance for tests: golden-ratio steps, which are spread evenly.
+fn chance(seed: u32) -> impl FnMut() -> f64 {
+    let mut at = f64::from(seed) * 0.618_033_988_749_895;
+    move || {
+        at = (at + 0.618_033_988_749_895).fract();
+        at
+    }
+}
+
+/// A hundred clients lose their server at once and retry on one thread each; it is back after an
+/// hour. Nobody moves the clock: it moves on whenever all of them wait.
+#[cfg_attr(test, test)]
+fn jitter_keeps_clients_apart() {
+    let time = VirtualTime::shuffled_anew();
+    let begin = time.now();
+    let back = begin + Duration::from_secs(3600);
+    let mut reached: Vec<Duration> = std::thread::scope(|s| {
+        // Made first, so that nobody begins before all are there.
+        let guards: Vec<_> = (0..100).map(|_| time.busy()).collect();
+        let clients = (0..).zip(guards).map(|(client, guard)| {
+            let time = &time;
+            s.spawn(move || {
+                let timers = time.timers();
+                let attempt = || async { (timers.now() >= back).then(|| timers.now() - begin) };
+                let mut guard = Some(guard);
+                time.block_on(async {
+                    drop(guard.take());
+                    retry(timers, chance(client), attempt).await
+                })
+            })
+        });
+        let clients: Vec<_> = clients.collect();
+        clients.into_iter().filter_map(|client| client.join().expect("none panics")).collect()
+    });
+    reached.sort();
+    assert_eq!(reached.len(), 100, "all reached it");
+    assert!(reached[99] <= Duration::from_secs(3600) + LONGEST);
+    let busiest = reached.chunk_by(|a, b| *b - *a < Duration::from_millis(100));
+    assert!(busiest.map(<[_]>::len).max() < Some(10), "{reached:?}");
+    time.assert_idle();
+}
+
+/// An attempt that never ends is given up, and the next one made.
+#[cfg_attr(test, test)]
+fn a_server_that_hangs_costs_ten_seconds() {
+    let (time, mut tries) = (VirtualTime::new(), 0);
+    let begin = time.now();
+    let attempt = || {
+        tries += 1;
+        let hangs = tries < 3;
+        async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Some("done")
+        }
+    };
+    assert_eq!(time.block_on(retry(time.timers(), || 1.0, attempt)), Some("done"));
+    // Two attempts of ten seconds, noticed up to an eighth later, and pauses of one and two.
+    let took = time.now() - begin;
+    assert!(took >= Duration::from_secs(23) && took < Duration::from_secs(26), "{took:?}");
+    time.assert_idle();
 }

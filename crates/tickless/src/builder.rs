@@ -1,9 +1,13 @@
 //! How timers are set up.
 
 use crate::Timers;
+use crate::event_loop::{Callback, Descriptor, EventLoopDriver};
+use crate::host::chance::Chance;
 use crate::host::clock::HostClock;
 use crate::host::cpu::CpuMap;
+use crate::host::device::{BaseDevice, Device, DeviceFallback};
 use crate::host::fork::Process;
+use crate::host::hand::Hand;
 use crate::host::{Host, driver};
 use crate::timers::PanicReporter;
 use std::any::Any;
@@ -22,9 +26,17 @@ pub struct Builder {
     pub(crate) core: Settings,
     bases: Option<u16>,
     clock: Clock,
+    device: Device,
+    /// How often a handler that cannot catch up tries again; `None`: as suits who drives it.
+    passes: Option<u32>,
+    /// How often a driver looks by itself; [`Ns::NEVER`] if not at all.
+    pub(crate) recheck: Ns,
     pinning: Pinning,
     pub(crate) ticks: bool,
     pub(crate) on_panic: Option<Arc<PanicReporter>>,
+    pub(crate) times_callbacks: bool,
+    pub(crate) slow_after: Ns,
+    pub(crate) notes_armings: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +70,9 @@ pub enum StartTimersError {
         /// What the system said.
         error: std::io::Error,
     },
+    /// The system refused the descriptor for a loop to poll;
+    /// [`start_in_loop_with`](Builder::start_in_loop_with) does without.
+    Descriptor(DeviceFallback),
 }
 
 impl fmt::Display for StartTimersError {
@@ -69,6 +84,12 @@ impl fmt::Display for StartTimersError {
                  raise the limit on threads or ask for fewer bases",
                 base.0
             ),
+            StartTimersError::Descriptor(DeviceFallback { call, errno }) => write!(
+                f,
+                "no descriptor for the event loop: {call} was refused ({}); use \
+                 start_in_loop_with, or allow the call",
+                std::io::Error::from_raw_os_error(*errno)
+            ),
         }
     }
 }
@@ -77,6 +98,7 @@ impl std::error::Error for StartTimersError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             StartTimersError::Thread { error, .. } => Some(error),
+            StartTimersError::Descriptor(_) => None,
         }
     }
 }
@@ -99,17 +121,21 @@ impl Default for Builder {
 impl Builder {
     /// A base per CPU, a tick of 1 ms, the best clock, lazy rearming, lazy push-out.
     pub fn new() -> Builder {
-        // A driver is a thread among others: the system sees to it that it does not starve the
-        // rest, so it never backs off.
-        let limits = Limits { passes: u32::MAX, ..Limits::NONE };
+        let limits = Limits { tolerance: Ns::from_ms(1), ..Limits::NONE };
         let core = Settings { limits, patience: Ns::from_ms(100), ..Settings::default() };
         Builder {
             core,
             bases: None,
             clock: Clock::Best,
+            device: Device::default(),
+            passes: None,
+            recheck: Ns::NEVER,
             pinning: Pinning::Free,
             ticks: false,
             on_panic: None,
+            times_callbacks: false,
+            slow_after: Ns::from_ms(100),
+            notes_armings: false,
         }
     }
 
@@ -128,6 +154,60 @@ impl Builder {
     /// When taking off the first timer programs the event device (seed 0).
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.core.policy = policy;
+        self
+    }
+
+    /// What drivers wait in: [`Device::Futex`] unless told otherwise. If the system refuses
+    /// another one, it is a futex all the same, and
+    /// [`Timers::device_fallback`](crate::Timers::device_fallback) says why.
+    pub fn device(mut self, device: Device) -> Builder {
+        self.device = device;
+        self
+    }
+
+    /// A driver is not woken sooner than this after a timer was armed, or after it was woken
+    /// last: a timer that is due earlier is late by as much at most (R8, R11). 0 unless told
+    /// otherwise. It bounds how often a driver wakes, to once in such a time.
+    pub fn min_delta(mut self, delta: Duration) -> Builder {
+        self.core.limits.min_delta = Ns::from_duration(delta);
+        self
+    }
+
+    /// A driver sleeps no longer than this while anything is pending (R11), a microsecond at
+    /// least; as long as it likes unless told otherwise.
+    pub fn max_delta(mut self, delta: Duration) -> Builder {
+        self.core.limits.max_delta = Ns::from_duration(delta).max(Ns::from_us(1));
+        self
+    }
+
+    /// A driver that finds timers due again and again, for so many passes in a row, leaves them
+    /// for as long as those took, `longest` at most, and counts that
+    /// ([`DeviceCounts::hangs`](crate::DeviceCounts::hangs)) (R7).
+    ///
+    /// Unless told otherwise, a driver thread never does: it is a thread among others, and the
+    /// system sees to it that it does not starve the rest. In an event loop it is 3 passes and
+    /// 100 ms, as in the kernel, and the loop has its turn meanwhile. At least one pass is made.
+    pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
+        self.passes = Some(passes.max(1));
+        self.core.limits.backoff_max = Ns::from_duration(longest);
+        self
+    }
+
+    /// A driver thread looks at its base at least this often, whatever its device says, idle or
+    /// not: what an event that gets lost costs at most (R13). The kernel loses none, so it does
+    /// not unless told so; it is for systems that one does not trust, and costs a wakeup each
+    /// time. Not more often than every millisecond, and in whole ones with a timerfd. A loop of
+    /// the program's rechecks by waiting no longer than it likes.
+    pub fn recheck(mut self, every: Duration) -> Builder {
+        self.recheck = Ns::from_duration(every).max(Ns::from_ms(1));
+        self
+    }
+
+    /// An event that comes later than this after its time is counted as late, in
+    /// [`DeviceCounts::late`](crate::DeviceCounts::late); 1 ms unless told otherwise. It changes
+    /// nothing else.
+    pub fn late_after(mut self, tolerance: Duration) -> Builder {
+        self.core.limits.tolerance = Ns::from_duration(tolerance);
         self
     }
 
@@ -196,13 +276,34 @@ impl Builder {
         self
     }
 
+    /// Measures how long each callback takes, for [`Stats::callbacks`](crate::Stats::callbacks).
+    /// Costs two readings of the clock and a lock for each, about 40 ns.
+    pub fn time_callbacks(mut self) -> Builder {
+        self.times_callbacks = true;
+        self
+    }
+
+    /// From when on a timed callback counts as slow, and an expiry as overdue, of whose base that
+    /// says that it was held up: by a callback, or for want of a CPU. 100 ms unless told
+    /// otherwise. With the feature `tracing` both are warned of.
+    pub fn slow_after(mut self, limit: Duration) -> Builder {
+        self.slow_after = Ns::from_duration(limit);
+        self
+    }
+
+    /// In programs that are built for debugging: notes where each timer was last armed, for
+    /// [`Timers::leaks`] and [`Timers::timer_list`]. Takes a lock for each arming, all timers'
+    /// one; programs that are built with optimisations alone note nothing.
+    pub fn note_armings(mut self) -> Builder {
+        self.notes_armings = true;
+        self
+    }
+
     /// Starts the timers and their driver threads.
-    pub fn start(self) -> Result<Timers, StartTimersError> {
-        let clock = match self.clock {
-            Clock::Best => HostClock::new(),
-            Clock::System => HostClock::system(),
-        };
-        let host = Host::new(clock, self.cpu_map());
+    pub fn start(mut self) -> Result<Timers, StartTimersError> {
+        // See `back_off`.
+        self.core.limits.passes = self.passes.unwrap_or(u32::MAX);
+        let host = Host::with_device(self.host_clock(), self.cpu_map(), self.device);
         let timers = Timers::without_drivers(host, &self, Some(Process::this()));
         let defers = self.core.deferral != Deferral::None;
         for base in 0..timers.shared.bases.count() {
@@ -216,6 +317,76 @@ impl Builder {
             self.add_thread(&timers, CpuId(0), Job::Relief)?;
         }
         Ok(timers)
+    }
+
+    /// Starts timers on one base that an event loop of the program's drives: no thread of ours.
+    /// The loop polls the driver, which is a file descriptor; see [`EventLoopDriver`].
+    ///
+    /// Arming a timer that is due before all others is one system call; nothing else is one.
+    /// What concerns drivers' threads (pinning them, deferring expiry, ticking) is ignored.
+    pub fn start_in_loop(self) -> Result<(Timers, EventLoopDriver<Descriptor>), StartTimersError> {
+        let (wakes_by, device) = Descriptor::new().map_err(StartTimersError::Descriptor)?;
+        let timers = self.without_threads(vec![device]);
+        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), wakes_by);
+        Ok((timers, driver))
+    }
+
+    /// The same with as many bases as [`bases`](Builder::bases) said, or one a CPU, and a driver
+    /// for each: for programs with a loop on each CPU.
+    pub fn start_in_loops(
+        self,
+    ) -> Result<(Timers, Vec<EventLoopDriver<Descriptor>>), StartTimersError> {
+        let bases = self.cpu_map().bases();
+        let made: Result<Vec<_>, _> = (0..bases).map(|_| Descriptor::new()).collect();
+        let (wakes_by, devices): (Vec<_>, Vec<_>) =
+            made.map_err(StartTimersError::Descriptor)?.into_iter().unzip();
+        let timers = self.without_threads(devices);
+        let driver = |(base, wakes_by)| {
+            EventLoopDriver::new(timers.shared.for_driver(), CpuId(base as u16), wakes_by)
+        };
+        let drivers = wakes_by.into_iter().enumerate().map(driver).collect();
+        Ok((timers, drivers))
+    }
+
+    /// The same as [`start_in_loop`](Builder::start_in_loop) for a loop that waits by a timeout,
+    /// the driver's [`timeout`](EventLoopDriver::timeout), and not for a descriptor.
+    ///
+    /// `on_rearm` is called with the new deadline when a timer is armed that is due before what
+    /// the loop was last told by [`next_event`](EventLoopDriver::next_event) or `timeout`, by the
+    /// thread that arms it, which may be the loop's own, and without any lock. It must see to it
+    /// that a loop which is about to wait, or waits, asks again: write to an eventfd, or use the
+    /// loop's waker. It may be called more often than needed, by several threads at once, and
+    /// it must not panic. It is not called from where the loop starts to
+    /// [`run`](EventLoopDriver::run) until it asks for the next event. Arming is no system call
+    /// by itself.
+    pub fn start_in_loop_with(
+        self,
+        on_rearm: impl Fn(Ns) + Send + Sync + 'static,
+    ) -> (Timers, EventLoopDriver<Callback>) {
+        let (wakes_by, device) = Callback::new(Box::new(on_rearm));
+        let timers = self.without_threads(vec![device]);
+        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), wakes_by);
+        (timers, driver)
+    }
+
+    /// Timers with these devices, one a base, and nobody who drives them yet.
+    fn without_threads(mut self, devices: Vec<BaseDevice>) -> Timers {
+        self.core.deferral = Deferral::None;
+        self.core.wheel = WheelEvents::Device;
+        self.ticks = false;
+        if let Some(passes) = self.passes {
+            self.core.limits.passes = passes;
+        }
+        let cpus = CpuMap::of_this_process().with_bases(devices.len() as u16);
+        let host = Host::with_devices(self.host_clock(), cpus, devices);
+        Timers::without_drivers(host, &self, Some(Process::this()))
+    }
+
+    fn host_clock(&self) -> HostClock {
+        match self.clock {
+            Clock::Best => HostClock::new(),
+            Clock::System => HostClock::system(),
+        }
     }
 
     fn add_thread(&self, timers: &Timers, base: CpuId, job: Job) -> Result<(), StartTimersError> {
@@ -248,9 +419,15 @@ impl Builder {
         Ok(())
     }
 
-    /// Timers that nobody drives, on a clock that stands at `now`.
-    pub(crate) fn start_virtual(self, now: Ns) -> Timers {
-        Timers::without_drivers(Host::new(HostClock::manual(now), self.cpu_map()), &self, None)
+    /// Timers that nobody drives, on a clock that this hand moves; on bases by chance if told so.
+    pub(crate) fn start_virtual(mut self, hand: Arc<Hand>, chance: Option<Arc<Chance>>) -> Timers {
+        // As with a driver: nobody is starved, since time stands still.
+        self.core.limits.passes = self.passes.unwrap_or(u32::MAX);
+        let cpus = match chance {
+            Some(chance) => self.cpu_map().shuffled(chance),
+            None => self.cpu_map(),
+        };
+        Timers::without_drivers(Host::new(HostClock::manual(hand), cpus), &self, None)
     }
 
     fn cpu_map(&self) -> CpuMap {

@@ -42,3 +42,11 @@ pub use tickless_core::clock::watchdog::Tolerance;
 /// A counter that never goes back, over one that may: one that can be set, or that differs between
 /// CPUs. Costs a word that its readers share.
 pub type Ratchet<C> = tickless_core::clock::ratchet::Ratchet<core::sync::atomic::AtomicU64, C>;
+
+/// A point in time of the standard library's, as [`ClockTimer`](crate::ClockTimer) wants it on
+/// [`TimeBase::Realtime`](crate::TimeBase::Realtime): nanoseconds since 1970, which is also what
+/// comes of anything before.
+pub fn realtime(time: std::time::SystemTime) -> crate::Ns {
+    let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    crate::Ns::from_duration(since)
+}

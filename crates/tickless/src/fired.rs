@@ -85,6 +85,11 @@ impl<'a> Fired<'a> {
         self.restart = None;
     }
 
+    /// The set of timers that it is of.
+    pub(crate) fn shared(&self) -> &'a Shared {
+        self.shared
+    }
+
     /// What it is to be armed for again.
     pub(crate) fn asked(&self) -> Option<Window> {
         self.restart

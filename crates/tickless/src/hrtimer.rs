@@ -52,12 +52,22 @@ impl HrTimer {
         self
     }
 
+    /// Says whose it is, for [`Timers::timer_list`](crate::Timers::timer_list) and its like.
+    /// Otherwise that is known by the callback's type. Takes a lock and may allocate, once.
+    #[must_use]
+    pub fn labelled(self, label: &'static str) -> HrTimer {
+        self.set_label(label);
+        self
+    }
+
     /// Arms it, or arms it anew, to fire `after` the present. Reads the clock.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn start(&self, after: Duration) -> Result<Started, StartError> {
         self.start_with_slack(after, Duration::ZERO)
     }
 
     /// The same, but it may be late by `slack` to share a wakeup with other timers.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_with_slack(
         &self,
         after: Duration,
@@ -68,12 +78,14 @@ impl HrTimer {
     }
 
     /// Arms it, or arms it anew, for a point in time. One that has passed fires at once.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_at(&self, deadline: Ns) -> Result<Started, StartError> {
         self.start_range(deadline, deadline)
     }
 
     /// Arms it, or arms it anew, to fire anywhere in a window: not before `soft`; from then on
     /// with any event of its base, and at `hard` with one of its own.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_range(&self, soft: Ns, hard: Ns) -> Result<Started, StartError> {
         self.arm(Window::new(soft, hard), self.timer.shared().now())
     }
@@ -131,10 +143,15 @@ impl HrTimer {
         self.timer.is_active()
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     fn arm(&self, window: Window, now: Ns) -> Result<Started, StartError> {
         let Self { pinned, fires_in, .. } = *self;
         let options = Options { pinned, fires_in, ..Options::default() };
         self.timer.start(window, now, options)
+    }
+
+    pub(crate) fn set_label(&self, label: &'static str) {
+        self.timer.set_label(label);
     }
 
     pub(crate) fn shared(&self) -> &Shared {

@@ -165,6 +165,14 @@ impl Periodic {
         self
     }
 
+    /// Says whose it is, for [`Timers::timer_list`](crate::Timers::timer_list) and its like.
+    /// Otherwise that is known by the callback's type. Takes a lock and may allocate, once.
+    #[must_use]
+    pub fn labelled(self, label: &'static str) -> Periodic {
+        self.timer.set_label(label);
+        self
+    }
+
     /// Lets each expiry be late by up to `slack`, to share wakeups.
     #[must_use]
     pub fn slack(mut self, slack: Duration) -> Periodic {
@@ -175,6 +183,7 @@ impl Periodic {
     /// Starts it, or starts it anew: first a period from now, then every period. If it has a
     /// phase it starts there, at most a period from now; choosing one takes O(log n) among the n
     /// timers of this period and may allocate.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn start(&self, period: Duration) -> Result<(), PeriodError> {
         let shared = self.timer.shared();
         let Some(phase) = self.phase else {
@@ -209,11 +218,13 @@ impl Periodic {
     }
 
     /// Starts it at a point in time; `first` fixes the phase, whatever the policy.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_at(&self, first: Ns, period: Duration) -> Result<(), PeriodError> {
         self.start_range(first, period, self.slack)
     }
 
     /// Starts it at a point in time, each expiry late by up to `slack` to share wakeups.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_range(
         &self,
         first: Ns,
@@ -229,6 +240,7 @@ impl Periodic {
     }
 
     /// Under the lock of the run, so that a callback sees both or neither.
+    #[cfg_attr(debug_assertions, track_caller)]
     fn begin(
         &self,
         run: &mut Run,

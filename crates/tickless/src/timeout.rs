@@ -52,8 +52,17 @@ impl Timeout {
         self
     }
 
+    /// Says whose it is, for [`Timers::timer_list`](crate::Timers::timer_list) and its like.
+    /// Otherwise that is known by the callback's type. Takes a lock and may allocate, once.
+    #[must_use]
+    pub fn labelled(self, label: &'static str) -> Timeout {
+        self.timer.set_label(label);
+        self
+    }
+
     /// Arms it, or arms it anew, to fire `after` the present. Reads the clock.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn start(&self, after: Duration) -> Result<Started, StartError> {
         self.start_from(self.timer.shared().now(), after)
     }
@@ -61,18 +70,21 @@ impl Timeout {
     /// The same from a present that the caller has read a moment ago, with
     /// [`Timers::now`]: spares the clock. An old `now` makes the timer fire that much earlier.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_from(&self, now: Ns, after: Duration) -> Result<Started, StartError> {
         self.arm(now + after, now, IfPending::Rearm)
     }
 
     /// Arms it, or arms it anew, for a point in time. One that has passed fires at once.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_at(&self, deadline: Ns) -> Result<Started, StartError> {
         self.arm(deadline, self.timer.shared().now(), IfPending::Rearm)
     }
 
     /// Arms it, or, if it is pending, makes it earlier; never later.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn reduce(&self, after: Duration) -> Result<Started, StartError> {
         let now = self.timer.shared().now();
         self.arm(now + after, now, IfPending::Reduce)
@@ -133,6 +145,7 @@ impl Timeout {
     }
 
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     fn arm(&self, deadline: Ns, now: Ns, pending: IfPending) -> Result<Started, StartError> {
         let window = Window::new(deadline, deadline);
         let options =

@@ -2,14 +2,17 @@
 
 use crate::builder::Builder;
 use crate::clock::Fallback;
+use crate::clock_timer::ClockTimers;
+use crate::events;
 use crate::fired::Fired;
 use crate::host::arena::Arena;
+use crate::host::device::{BaseDevice, Device, DeviceFallback};
 use crate::host::expirer::Expirers;
 use crate::host::fork::Process;
-use crate::host::frame::Nudge;
+use crate::host::frame::{Nudge, Place};
 use crate::host::orphans::Orphans;
 use crate::host::{Host, entry, frame, owned};
-use crate::stats::Stats;
+use crate::stats::{Counters, Leaks, Notes, Stats, TimerList};
 use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout};
 use std::any::Any;
 use std::fmt;
@@ -20,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tickless_core::base::{Bases, Deferral};
+use tickless_core::cancel::Cancel;
 use tickless_core::expiry::Expired;
 use tickless_core::migrate::OnlineError;
 use tickless_core::phase::{CircleView, Phases};
@@ -49,6 +53,8 @@ pub struct Timers {
 pub(crate) struct Shared {
     pub(crate) bases: Bases<Host>,
     pub(crate) panics: AtomicU64,
+    pub(crate) counters: Counters,
+    pub(crate) notes: Notes,
     pub(crate) orphans: Orphans,
     /// The memory of the timers.
     pub(crate) arena: Arena,
@@ -58,11 +64,15 @@ pub(crate) struct Shared {
     pub(crate) expirers: Expirers,
     /// Do drivers wake on every tick?
     ticks: Option<Tick>,
+    /// How often drivers look at their base whatever the device says.
+    recheck: Ns,
     threads: Mutex<Vec<JoinHandle<()>>>,
     stop: AtomicBool,
     /// Who sits where among the periodic timers that have a phase. A lock for starting and
     /// stopping them; no expiry takes it.
     phases: Mutex<Phases>,
+    /// The timers on clocks of their own.
+    pub(crate) clock_timers: ClockTimers,
     /// Where its drivers run; `None` if it has none and can do without.
     process: Option<Process>,
     on_panic: Option<Arc<PanicReporter>>,
@@ -109,14 +119,18 @@ impl Timers {
         let shared = Arc::new(Shared {
             bases: Bases::new(host, count, settings.core),
             panics: AtomicU64::new(0),
+            counters: Counters::new(count, settings.times_callbacks, settings.slow_after),
+            notes: Notes::new(settings.notes_armings),
             orphans: Orphans::default(),
             arena: Arena::default(),
             handles: AtomicUsize::new(1),
             expirers: Expirers::new(count),
             ticks: settings.ticks.then_some(settings.core.tick),
+            recheck: settings.recheck,
             threads: Mutex::default(),
             stop: AtomicBool::new(false),
             phases: Mutex::new(Phases::new()),
+            clock_timers: ClockTimers::default(),
             process,
             on_panic: settings.on_panic.clone(),
         });
@@ -169,6 +183,20 @@ impl Timers {
         self.shared.bases.platform().clock.fallback()
     }
 
+    /// What the drivers wait in; `None` if there are no drivers: the program's own loop, or hand,
+    /// does their work.
+    pub fn device(&self) -> Option<Device> {
+        let host = self.shared.bases.platform();
+        self.shared.process?;
+        host.devices.iter().filter_map(BaseDevice::name).min_by_key(|&device| device as u8)
+    }
+
+    /// Why that is not what was asked for: the system refuses a call that it takes, from the
+    /// beginning or since some later moment. Timers are kept, and wait on a futex.
+    pub fn device_fallback(&self) -> Option<DeviceFallback> {
+        self.shared.bases.platform().device_fallback()
+    }
+
     /// How the running timers of one period that have a [`Phase`](crate::Phase) are spread;
     /// `None` if there are none. Takes a lock, O(log n).
     pub fn phases_of(&self, period: Duration) -> Option<CircleView> {
@@ -186,7 +214,9 @@ impl Timers {
         if self.shared.is_left_behind() {
             return Ok(0);
         }
-        self.shared.bases.offline(base)
+        let moved = self.shared.bases.offline(base)?;
+        events::offline(base, moved);
+        Ok(moved)
     }
 
     /// Takes a base into use again. Timers come to it as they are armed.
@@ -194,12 +224,33 @@ impl Timers {
         if self.shared.is_left_behind() {
             return Ok(());
         }
-        self.shared.bases.online(base)
+        self.shared.bases.online(base)?;
+        events::online(base);
+        Ok(())
     }
 
     /// What has happened so far. Takes each base's lock once. No bases in a child.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
+    }
+
+    /// Every pending timer, base by base, with whose it is and when it is due; displays as a
+    /// text. For people: O(pending) in time and memory.
+    ///
+    /// Holds up a base for at most 256 timers at a time, some ten microseconds, and lets it go in
+    /// between; so the list is of no single moment. No bases in a child.
+    pub fn timer_list(&self) -> TimerList {
+        TimerList::of(&self.shared)
+    }
+
+    /// What is pending, gathered by who armed it: for tests that are to leave nothing behind, and
+    /// for programs whose [`Stats::pending`] grows. In debug builds, with
+    /// [`Builder::note_armings`], it says where each was armed; [`VirtualTime`] notes that by
+    /// itself. O(pending), each base's lock held for all of its timers.
+    ///
+    /// [`VirtualTime`]: crate::VirtualTime
+    pub fn leaks(&self) -> Leaks {
+        Leaks::of(&self.shared)
     }
 }
 
@@ -214,6 +265,19 @@ impl Shared {
     #[inline]
     pub(crate) fn now(&self) -> Ns {
         self.bases.platform().clock.now()
+    }
+
+    /// Whose a timer is.
+    pub(crate) fn label_of(&self, timer: usize, task: owned::Task) -> &'static str {
+        self.notes.of(timer).label.unwrap_or_else(|| task.label())
+    }
+
+    /// A cancel has found a timer in this state.
+    #[inline]
+    pub(crate) fn count_cancel(&self, found: Cancel) {
+        if found != Cancel::Pending {
+            self.counters.count_cancel(self.bases.platform().cpus.here(), found);
+        }
     }
 
     /// Counts and reports a panic. Called within the callback's frame, as reporter and payload
@@ -240,19 +304,45 @@ impl Shared {
     /// What a base's driver thread does.
     pub(crate) fn drive(&self, base: CpuId) {
         let host = self.bases.platform();
-        let bell = &host.doorbells[base.index()];
+        let device = &host.devices[base.index()];
         let mut next_tick = self.next_tick();
         // Acquire: pairs with the Release in `end_drivers`.
         while !self.stop.load(Ordering::Acquire) {
-            bell.quiet();
+            device.quiet();
             self.handle(base);
             if next_tick <= self.now() {
-                bell.count_tick();
+                device.bell().count_tick();
                 self.expirers.call(base, self.bases.tick(base));
                 next_tick = self.next_tick();
             }
-            bell.sleep(host, next_tick, &self.stop);
+            let limit = match self.recheck {
+                Ns::NEVER => next_tick,
+                recheck => next_tick.min(self.now().after(recheck)),
+            };
+            device.sleep(host, limit, &self.stop);
         }
+    }
+
+    /// Is its clock moved by hand?
+    pub(crate) fn is_virtual(&self) -> bool {
+        self.process.is_none()
+    }
+
+    /// Are there driver threads?
+    pub(crate) fn has_drivers(&self) -> bool {
+        !self.threads().is_empty()
+    }
+
+    /// What a program's loop does when something is due. Returns how many timers fired.
+    pub(crate) fn run_loop(&self, base: CpuId) -> u64 {
+        self.bases.platform().devices[base.index()].quiet();
+        self.expire(base).fired
+    }
+
+    /// Are the last handle and the last timer gone?
+    pub(crate) fn is_stopped(&self) -> bool {
+        // Acquire: pairs with the Release in `end_drivers`.
+        self.stop.load(Ordering::Acquire)
     }
 
     /// What a driver does when it wakes.
@@ -285,7 +375,10 @@ impl Shared {
     /// What is left to be done when a batch of callbacks is over.
     fn end_batch(&self) {
         self.orphans.free_ended(self);
-        let panicked = entry::wake_collected();
+        // Counts as a callback: what a waker drops, be it the last handle, must not wait for the
+        // driver that wakes it.
+        let place = Place::on(self, CpuId(u16::MAX), Runner::Handler);
+        let panicked = frame::within(self, place, entry::wake_collected);
         if panicked > 0 {
             self.panics.fetch_add(panicked, Ordering::Relaxed);
         }
@@ -363,11 +456,12 @@ impl Shared {
         }
         // Release: pairs with the Acquire in `drive`.
         self.stop.store(true, Ordering::Release);
-        for bell in &self.bases.platform().doorbells {
-            bell.set(Ns::ZERO);
-            bell.ring();
+        let host = self.bases.platform();
+        for (base, device) in host.devices.iter().enumerate() {
+            device.ring_to_end(&host.clock, CpuId(base as u16));
         }
         self.expirers.call_all();
+        self.end_watching();
         // The last handle may have been dropped by a callback, which cannot wait for its own
         // driver, and must not for another that may be waiting for it. Each driver ends by
         // itself as soon as the callback that it is in has returned.

@@ -21,10 +21,22 @@
 //! # Ok::<(), tickless::StartError>(())
 //! ```
 
+mod auto;
+mod running;
+mod shuffle;
+
+pub use auto::{AutoAdvance, Busy};
+
 use crate::Timers;
 use crate::builder::Builder;
-use crate::host::frame;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::host::hand::Hand;
+use crate::host::time_base::TimeBase;
+use crate::host::waits;
+use auto::Work;
+use running::Runner;
+use shuffle::Shuffle;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless_core::time::{CpuId, Ns};
 use tickless_core::wheel::PushOut;
@@ -33,7 +45,7 @@ use tickless_core::wheel::PushOut;
 const END: Ns = Ns(Ns::NEVER.0 - 1);
 
 /// Timers on a clock that is moved by hand. Callbacks run on the thread that moves it, in order
-/// of expiry, each at exactly the time at which its timer comes due.
+/// of expiry, each at exactly the time at which its timer comes due. Cheap to clone.
 ///
 /// The core, its bases and its rounding are those of real timers. The clock stops one
 /// nanosecond short of [`Ns::NEVER`], so that what is armed for never never fires.
@@ -52,19 +64,56 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 /// all ways to advance only move the clock. What came due meanwhile runs, late, once the
 /// callback has returned.
 ///
-/// One thread moves the clock at a time; others that want to wait for it. So a callback must
-/// not wait for another thread that moves the clock.
+/// # Several threads
+///
+/// One thread moves the clock at a time; others that want to wait for it, and each moves it by
+/// its own part. So a callback must not wait for another thread that moves the clock.
+///
+/// Time may also move by itself when everybody waits for it: see
+/// [`block_on`](VirtualTime::block_on) for futures and [`busy`](VirtualTime::busy) for threads.
+/// And it may run with real time: see [`resume`](VirtualTime::resume).
+///
+/// # Ties
+///
+/// Code that works only in the order above breaks on a machine with several CPUs. With
+/// [`shuffled`](VirtualTime::shuffled) ties come in an order by chance, which a seed repeats.
 ///
 /// # Panics
 ///
 /// A callback that panics is caught and counted, as by real timers: a failed assertion in a
 /// callback fails no test by itself. Look at [`Stats::panics`](crate::Stats::panics) at the end,
 /// or hand results out of the callback.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct VirtualTime {
-    timers: Timers,
+    world: Arc<World>,
+}
+
+/// What the clones of a [`VirtualTime`] share.
+#[derive(Debug)]
+struct World {
+    clock: Arc<Hand>,
+    first: Timers,
+    /// All timers on this clock, the first included.
+    all: Mutex<Arc<[Timers]>>,
     /// Held by who moves the clock and runs callbacks: a base has one handler at a time.
     hand: Mutex<()>,
+    /// The thread that holds it, or 0.
+    holder: AtomicU64,
+    work: Work,
+    runner: Runner,
+    shuffle: Option<Shuffle>,
+}
+
+/// The right to run callbacks.
+struct Holding<'a> {
+    holder: &'a AtomicU64,
+    _hand: MutexGuard<'a, ()>,
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        self.holder.store(0, Ordering::Relaxed);
+    }
 }
 
 impl VirtualTime {
@@ -77,30 +126,69 @@ impl VirtualTime {
     /// Another set-up, on a clock that stands at `now`. Pushing out is always
     /// [`PushOut::Eager`], which makes the order of equal deadlines exactly that of arming.
     pub fn with(builder: Builder, now: Ns) -> VirtualTime {
-        let timers = builder.push_out(PushOut::Eager).start_virtual(now.min(END));
-        VirtualTime { timers, hand: Mutex::default() }
+        VirtualTime::start(builder, now, None)
+    }
+
+    fn start(builder: Builder, now: Ns, shuffle: Option<Shuffle>) -> VirtualTime {
+        let clock = Arc::new(Hand::at(now.min(END)));
+        let first = timers_on(&clock, builder, shuffle.as_ref());
+        let world = World {
+            clock,
+            all: Mutex::new([first.clone()].into()),
+            first,
+            hand: Mutex::default(),
+            holder: AtomicU64::new(0),
+            work: Work::default(),
+            runner: Runner::default(),
+            shuffle,
+        };
+        VirtualTime { world: Arc::new(world) }
+    }
+
+    /// Other timers on the same clock. What they fire is in one order with everybody else's; at
+    /// one instant, timers that were added earlier go first.
+    pub fn add_timers(&self, builder: Builder) -> Timers {
+        let timers = timers_on(&self.world.clock, builder, self.world.shuffle.as_ref());
+        // All have one time of day.
+        for base in [TimeBase::Boottime, TimeBase::Realtime] {
+            let ahead = self.now_on(base).0.wrapping_sub(timers.now_on(base).0);
+            timers.shared.bases.platform().steps.step(base, ahead.cast_signed());
+        }
+        let mut all = self.world.all.lock().unwrap_or_else(PoisonError::into_inner);
+        *all = all.iter().chain([&timers]).cloned().collect();
+        timers
     }
 
     /// The timers, to be handed to the code under test.
     pub fn timers(&self) -> &Timers {
-        &self.timers
+        &self.world.first
     }
 
     /// What the clock shows.
     pub fn now(&self) -> Ns {
-        self.timers.now()
+        self.world.clock.now()
     }
 
     /// When the next timer comes due; `None` if nothing that would wake anybody is pending. A
     /// timeout farther away than the wheel reaches (12 days with a tick of 1 ms) has earlier
     /// events as well, at which it is put where it belongs by then.
     pub fn next_event(&self) -> Option<Ns> {
-        let bases = &self.timers.shared.bases;
-        let earliest = (0..bases.count())
-            .filter_map(|base| bases.view(CpuId(base as u16)))
-            .map(|view| view.earliest)
-            .min();
+        let all = self.all();
+        let earliest = bases(&all).map(|(timers, base)| timers.shared.bases.next_event(base)).min();
         earliest.filter(|&at| at != Ns::NEVER)
+    }
+
+    /// For the end of a test: is nothing left behind?
+    ///
+    /// # Panics
+    ///
+    /// If a timer is pending; the message says whose, how many and, in debug builds, where they
+    /// were armed.
+    pub fn assert_idle(&self) {
+        for timers in &*self.all() {
+            let leaks = timers.leaks();
+            assert!(leaks.is_empty(), "{leaks}");
+        }
     }
 
     /// Moves the clock on, from one expiry to the next, and runs what comes due.
@@ -128,13 +216,54 @@ impl VirtualTime {
         false
     }
 
-    /// The right to run callbacks. `None` in one of them, which is run by who has it.
-    fn hand(&self) -> Option<MutexGuard<'_, ()>> {
-        let is_nested = frame::is_in_callback_of(&*self.timers.shared);
-        (!is_nested).then(|| self.hand.lock().unwrap_or_else(PoisonError::into_inner))
+    /// What one of its clocks shows. At first boottime is what [`now`](Self::now) is, and the
+    /// time of day that much after 2000-01-01.
+    pub fn now_on(&self, base: TimeBase) -> Ns {
+        self.timers().now_on(base)
     }
 
-    fn move_to(&self, to: Ns, hand: Option<MutexGuard<'_, ()>>) {
+    /// Sets the time of day, forwards or backwards, and runs what comes due by that. No other
+    /// clock moves.
+    pub fn set_realtime(&self, to: Ns) {
+        let by = i128::from(to.0) - i128::from(self.now_on(TimeBase::Realtime).0);
+        self.step_clocks(&[TimeBase::Realtime], by.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
+    }
+
+    /// The system is suspended for so long: boottime and the time of day go on, and the clock
+    /// that timers run on does not. Runs what has come due meanwhile.
+    pub fn suspend(&self, duration: Duration) {
+        let by = Ns::from_duration(duration).0.min(i64::MAX as u64) as i64;
+        self.step_clocks(&[TimeBase::Boottime, TimeBase::Realtime], by);
+    }
+
+    /// Moves these clocks of all timers.
+    fn step_clocks(&self, bases: &[TimeBase], by_ns: i64) {
+        for timers in &*self.all() {
+            let steps = &timers.shared.bases.platform().steps;
+            bases.iter().for_each(|&base| steps.step(base, by_ns));
+            timers.shared.clocks_stepped();
+        }
+        self.advance_to(self.now());
+    }
+
+    /// Is this thread moving the clock already? Then this is one of its callbacks, or a waker.
+    fn moves_here(&self) -> bool {
+        // Relaxed: only what this thread wrote itself matters.
+        self.world.holder.load(Ordering::Relaxed) == waits::this_thread()
+    }
+
+    /// The right to run callbacks. `None` for who has it already.
+    fn hand(&self) -> Option<Holding<'_>> {
+        if self.moves_here() {
+            return None;
+        }
+        let World { hand, holder, .. } = &*self.world;
+        let hand = hand.lock().unwrap_or_else(PoisonError::into_inner);
+        holder.store(waits::this_thread(), Ordering::Relaxed);
+        Some(Holding { holder, _hand: hand })
+    }
+
+    fn move_to(&self, to: Ns, hand: Option<Holding<'_>>) {
         if hand.is_none() {
             return self.set(to);
         }
@@ -151,14 +280,34 @@ impl VirtualTime {
     }
 
     fn set(&self, now: Ns) {
-        self.timers.shared.bases.platform().clock.set_manual(now.min(END));
+        self.world.clock.set(now.min(END));
+    }
+
+    fn all(&self) -> Arc<[Timers]> {
+        Arc::clone(&self.world.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Runs what is due on all bases. Returns how many timers fired.
     fn expire(&self) -> u64 {
-        let shared = &self.timers.shared;
-        (0..shared.bases.count()).map(|base| shared.expire(CpuId(base as u16)).fired).sum()
+        let all = self.all();
+        let fire = |(timers, base): (&Timers, CpuId)| timers.shared.expire(base).fired;
+        match &self.world.shuffle {
+            Some(shuffle) => shuffle.order(bases(&all)).into_iter().map(fire).sum(),
+            None => bases(&all).map(fire).sum(),
+        }
     }
+}
+
+/// Every base of these timers.
+fn bases(all: &[Timers]) -> impl Iterator<Item = (&Timers, CpuId)> {
+    all.iter().flat_map(|timers| {
+        (0..timers.shared.bases.count()).map(move |base| (timers, CpuId(base as u16)))
+    })
+}
+
+fn timers_on(clock: &Arc<Hand>, builder: Builder, shuffle: Option<&Shuffle>) -> Timers {
+    let builder = builder.push_out(PushOut::Eager).note_armings();
+    builder.start_virtual(Arc::clone(clock), shuffle.map(Shuffle::chance))
 }
 
 impl Default for VirtualTime {

@@ -3,9 +3,10 @@
 use std::error::Error;
 use std::time::Duration;
 use tickless::{
-    BaseCounts, BaseStats, Builder, Cancel, ClockSource, CpuId, Fired, HrTimer, Key, LocalError,
-    LocalTimers, Missed, Ns, Period, PeriodError, Periodic, Policy, PushOut, StartError,
-    StartTimersError, Started, Stats, Tick, TickError, Timeout, Timers, VirtualTime, Window,
+    BaseCounts, BaseStats, Builder, Cancel, ClockSource, CpuId, DeviceFallback, Fired, HrTimer,
+    Key, LocalError, LocalTimers, Missed, Ns, Period, PeriodError, Periodic, Policy, PushOut,
+    StartError, StartTimersError, Started, Stats, Tick, TickError, Timeout, Timers, VirtualTime,
+    Window,
 };
 
 /// Goal: handles may be shared between threads and sent to others, and no promise of that is
@@ -63,7 +64,9 @@ fn errors_say_what_to_do() {
     let stale = local.cancel(gone).unwrap_err();
     let short = Tick::new(Ns(5)).unwrap_err();
     let long = Tick::new(Ns::from_secs(5)).unwrap_err();
-    let errors: [(Box<dyn Error + Send + Sync>, &str); 9] = [
+    let descriptor = StartTimersError::Descriptor(DeviceFallback { call: "eventfd2", errno: 1 });
+    let errors: [(Box<dyn Error + Send + Sync>, &str); 10] = [
+        (Box::new(descriptor), "start_in_loop_with"),
         (Box::new(thread), "base 7"),
         (Box::new(StartError::Shut), "make a new one"),
         (Box::new(StartError::NoSuchBase(CpuId(9))), "base 9"),

@@ -199,6 +199,34 @@ fn what_cannot_be_had_says_why() {
     assert!(Clock::over(Vec::new()).unwrap_err().to_string().contains("no counter"));
 }
 
+/// Goal: a PTP clock whose path leads to something else, or nowhere, says which and what to do; a
+/// program goes on with what it has. (That one may not be opened: `refused.rs`. A real one has
+/// not been here.)
+#[test]
+fn a_ptp_device_that_is_none() {
+    let place = std::env::temp_dir().join(format!("tickless-ptp-{}", std::process::id()));
+    std::fs::create_dir_all(&place).unwrap();
+    let (file, link) = (place.join("ptp0"), place.join("ptp1"));
+    std::fs::write(&file, "not a clock").unwrap();
+    std::os::unix::fs::symlink(place.join("gone"), &link).unwrap();
+    let mut counters: Vec<Box<dyn Counter>> = vec![Box::new(monotonic())];
+    let mut said = Vec::new();
+    for path in [&file, &link, &place] {
+        match PtpClock::open(path) {
+            Ok(clock) => counters.push(Box::new(clock)),
+            Err(error) => {
+                assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+                said.push(error);
+            }
+        }
+    }
+    let clock = Clock::over(counters).unwrap();
+    std::fs::remove_dir_all(&place).unwrap();
+    use OpenClockError::{NoDevice, NotAClock};
+    assert!(matches!(said[..], [NotAClock { .. }, NoDevice { .. }, NotAClock { .. }]), "{said:?}");
+    assert_eq!(clock.source_name(), "CLOCK_MONOTONIC");
+}
+
 /// Goal: the TSC, where there is one to trust: it runs as the system's clock does, its two ways
 /// of reading agree, and CPUs read it alike. Where there is none, the timers say why as well.
 #[test]

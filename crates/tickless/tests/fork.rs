@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{PATIENCE, wait_until};
-use tickless::{Cancel, StartError, Timers, VirtualTime};
+use tickless::{Cancel, StartError, TimeBase, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -152,6 +152,38 @@ fn a_child_starts_its_own() {
         assert_beats(&beats);
         assert_eq!(timers.timeout(|_| {}).start(MS), Err(StartError::Shut));
     });
+}
+
+/// Goal: in a child an event loop's driver finds nothing, and leaves the descriptor that it shares
+/// with its parent's as it is; a driver in an epoll goes on in the parent as well.
+#[test]
+fn a_child_leaves_its_parents_devices_alone() {
+    let (timers, mut driver) = Timers::builder().start_in_loop().unwrap();
+    let timer = timers.hrtimer(|_| {});
+    timer.start(MS).unwrap();
+    let device = tickless::Device::Timerfd;
+    let in_epoll = Timers::builder().bases(1).device(device).start().unwrap();
+    let (heart, beats) = beating(&in_epoll);
+    let clock_timer = in_epoll.clock_timer(TimeBase::Realtime, |_| {});
+    let noon = in_epoll.now_on(TimeBase::Realtime) + Duration::from_secs(3600);
+    clock_timer.start_at(noon).unwrap();
+    let mut all = Some((heart, in_epoll, timer, timers));
+    let mut last = Some(clock_timer);
+    in_child(|| {
+        std::thread::sleep(MS * 2);
+        let clock_timer = last.take().expect("the child has a copy");
+        assert_eq!(clock_timer.start_at(noon), Err(StartError::Shut));
+        assert_eq!((clock_timer.cancel(), clock_timer.is_pending()), (Cancel::Idle, false));
+        drop(clock_timer);
+        assert_eq!((driver.run(), driver.next_event(), driver.timeout()), (0, None, None));
+        let (heart, in_epoll, timer, timers) = all.take().expect("the child has a copy");
+        assert_eq!(timer.start(MS), Err(StartError::Shut));
+        assert!(!driver.is_over() && timers.device().is_none());
+        drop((timer, heart, in_epoll, timers));
+    });
+    assert_beats(&beats);
+    wait_until("it fires in the parent", || driver.run() == 1);
+    assert_eq!(last.map(|timer| timer.cancel()), Some(Cancel::Pending));
 }
 
 /// Goal: virtual time needs no driver, and goes on in a child.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
-use support::{Rng, seed, wait_until};
+use support::{Rng, rounds, seed, wait_until};
 use tickless::future::{
     self, CoarseSleep, Elapsed, Sleep, coarse_sleep, deadline, interval, sleep,
 };
@@ -274,6 +274,106 @@ fn forgotten_futures_are_harmless() {
     assert_eq!(count.count(), 1);
 }
 
+/// Goal: a runtime that is dropped drops its tasks' sleeps: none stays pending, on whichever
+/// runtime, and however many fire just then.
+#[test]
+fn a_runtime_may_end_with_sleeps_in_it() {
+    let seed = seed("future", "a_runtime_may_end_with_sleeps_in_it");
+    let timers = Timers::builder().bases(2).start().unwrap();
+    let mut rng = Rng::new(seed);
+    for round in 0..rounds(60) {
+        let runtime = match round % 2 {
+            0 => tokio::runtime::Builder::new_current_thread().build().unwrap(),
+            _ => tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap(),
+        };
+        for nth in 0..50 {
+            let after = if nth % 2 == 0 { HOUR } else { Duration::from_micros(rng.below(500)) };
+            runtime.spawn(timers.deadline(after, timers.sleep(HOUR)));
+        }
+        runtime.block_on(timers.sleep(Duration::from_micros(rng.below(500))));
+        drop(runtime);
+        assert_eq!(timers.stats().pending(), 0, "round {round}");
+    }
+    let executor = smol::Executor::new();
+    let task = executor.spawn(timers.sleep(HOUR));
+    smol::block_on(executor.tick());
+    assert_eq!(timers.stats().pending(), 1);
+    drop((task, executor));
+    assert_eq!(timers.stats().pending(), 0);
+    assert_eq!(timers.stats().panics, 0);
+}
+
+/// Goal: a runtime that stops polling for a while misses nothing: its sleeps fire meanwhile, once,
+/// hold nobody else up, and are ready when it polls again.
+#[test]
+fn a_runtime_may_stop_polling() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let tasks: Vec<_> = (0..100).map(|_| runtime.spawn(timers.sleep(100 * MS))).collect();
+    let begun = Instant::now();
+    runtime.block_on(async {
+        while timers.stats().total().armed < 100 {
+            tokio::task::yield_now().await;
+        }
+    });
+    wait_until("all have fired unheard", || timers.stats().total().fired == 100);
+    smol::block_on(timers.sleep(MS));
+    assert!(tasks.iter().all(|task| !task.is_finished()), "nobody polls them");
+    let armed = timers.stats().total().armed;
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    assert!(begun.elapsed() >= 100 * MS);
+    assert_eq!(timers.stats().total().armed, armed, "they were ready, and not armed again");
+}
+
+/// Goal: a waker that drops the last future, and with it the last handle, on the driver that
+/// wakes it, ends the drivers and waits for none of them.
+#[test]
+fn the_last_handle_may_go_in_a_waker() {
+    struct Owner(std::sync::Mutex<Option<Pin<Box<Sleep>>>>, AtomicU64);
+    impl Wake for Owner {
+        fn wake(self: Arc<Self>) {
+            drop(self.0.lock().unwrap().take());
+            self.1.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    for bases in [1, 3] {
+        let timers = Timers::builder().bases(bases).start().unwrap();
+        let owner = Arc::new(Owner(std::sync::Mutex::default(), AtomicU64::new(0)));
+        let waker = Waker::from(Arc::clone(&owner));
+        let mut sleep = Box::pin(timers.sleep(20 * MS));
+        assert!(poll(sleep.as_mut(), &waker).is_pending());
+        *owner.0.lock().unwrap() = Some(sleep);
+        drop(timers);
+        // A waker that panics, or waits for its own thread, does not get there.
+        wait_until("the waker is through", || owner.1.load(Ordering::SeqCst) == 1);
+    }
+}
+
+/// Goal: what has completed may be polled again, and says the same; what is forgotten before it
+/// was polled leaves nothing behind.
+#[test]
+fn polled_after_completion_or_never() {
+    let time = VirtualTime::new();
+    let (count, waker) = woken();
+    let mut late = pin!(time.timers().deadline(MS, pending::<()>()));
+    let mut coarse = pin!(time.timers().coarse_sleep(MS));
+    assert!(poll(late.as_mut(), &waker).is_pending());
+    assert!(poll(coarse.as_mut(), &waker).is_pending());
+    time.advance(5 * MS);
+    for _ in 0..3 {
+        assert!(matches!(poll(late.as_mut(), &waker), Poll::Ready(Err(Elapsed { .. }))));
+        assert!(poll(coarse.as_mut(), &waker).is_ready());
+    }
+    std::mem::forget(time.timers().sleep(MS));
+    std::mem::forget(time.timers().interval(MS));
+    assert_eq!((time.timers().stats().total().armed, count.count()), (2, 2));
+    time.assert_idle();
+}
+
 /// Goal: timers live as long as their futures do; a future that outlives every handle completes.
 #[test]
 fn futures_keep_their_timers() {
@@ -295,7 +395,7 @@ fn many_tasks_at_once() {
             let (timers, done) = (&timers, &done);
             s.spawn(move || {
                 let mut rng = Rng::new(seed ^ thread);
-                for _ in 0..support::rounds(3_000) {
+                for _ in 0..rounds(3_000) {
                     let after = Duration::from_nanos(rng.below(300_000));
                     let begun = timers.now();
                     let mut sleep = pin!(timers.sleep(after).with_slack(Duration::ZERO));

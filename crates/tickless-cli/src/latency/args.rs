@@ -157,7 +157,8 @@ impl Latency {
     }
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+/// A time that is not zero; a number alone is seconds.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     match parse_time(text, Some("s"))? {
         Duration::ZERO => Err("nothing can be measured in no time".to_string()),
         time => Ok(time),

@@ -6,7 +6,7 @@ use super::verdict::Verdict;
 use super::{Facts, Report, facts, page};
 use crate::output::{bare, print};
 use crate::progress::Bars;
-use crate::study::{self, Effort, OFFERS, Offer, World};
+use crate::study::{Effort, OFFERS, Offer, World};
 use clap::ArgGroup;
 use clap::builder::PossibleValuesParser;
 use std::io::{self, Write};
@@ -60,10 +60,7 @@ impl ReportArgs {
         files.prepare()?;
         let bars = Bars::on_terminal();
         let halves = files.clone();
-        bars.end_on_interrupt(move || {
-            study::leave_nothing();
-            halves.remove_halves();
-        });
+        bars.end_on_interrupt(move || halves.remove_halves());
         let report = self.report(&bars);
         let json = serde_json::to_string_pretty(&report)?;
         files.write(&page(&report)?, &json)?;

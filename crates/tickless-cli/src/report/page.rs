@@ -207,8 +207,7 @@ mod tests {
 
     /// A study of which everything that comes from outside is hostile.
     fn study(name: &'static str, world: World) -> Study {
-        let request =
-            Request { world, effort: Effort::Quick, cpus: None, seed: 0, sensitivity: false };
+        let request = Request::new(world, Effort::Quick, 0);
         let mut study = Study::new(name, &request, HOSTILE);
         let role = if world == World::Live { Role::Live } else { Role::Predicted };
         let spread = Spread { median: 2.0, low: 1.0, high: 3.0 };

@@ -14,13 +14,7 @@ pub const MARKS: [&str; 2] = ["<!-- five: begin -->", "<!-- five: end -->"];
 
 /// All simulated studies, in the order of the seeds.
 pub fn studies() -> Result<Vec<Study>, StudyError> {
-    let request = Request {
-        world: World::Sim,
-        effort: Effort::Normal,
-        cpus: None,
-        seed: 0,
-        sensitivity: false,
-    };
+    let request = Request::new(World::Sim, Effort::Normal, 0);
     let of = |thread: &Thread| {
         let no_study = || StudyError::Request { what: format!("no study {}", thread.study) };
         Offer::named(thread.study).ok_or_else(no_study)?.run(&request, &Progress::hidden())

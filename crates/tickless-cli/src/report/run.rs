@@ -85,8 +85,7 @@ pub fn run(plan: &Plan, bars: &Bars) -> Vec<Done> {
 
 /// A thread of its own, so that one that dies takes nobody along.
 fn one(plan: &Plan, offer: &Offer, world: World, progress: &Progress) -> Part {
-    let request =
-        Request { world, effort: plan.effort, cpus: None, seed: plan.seed, sensitivity: false };
+    let request = Request::new(world, plan.effort, plan.seed);
     let work = || Part::of(|| offer.run(&request, progress));
     thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|_| Part::died())
 }

@@ -1,10 +1,11 @@
 //! The command line of `tickless study`.
 
-use super::{Effort, OFFERS, Offer, Request, Study, StudyError, World};
+use super::{Effort, OFFERS, Offer, Request, SimOptions, Study, StudyError, World};
 use crate::output::Format;
 use crate::progress::Progress;
 use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use std::path::PathBuf;
 
 /// What follows `tickless study`.
 #[derive(Debug, clap::Args)]
@@ -38,6 +39,13 @@ pub struct StudyArgs {
     /// Show how far predicted figures move with what was assumed of the machine
     #[arg(long, requires = "sim")]
     sensitivity: bool,
+    /// Simulate this machine instead of those of the thread: a name from `tickless machines`, or
+    /// a file
+    #[arg(long, value_name = "NAME|FILE", requires = "sim")]
+    machine: Option<String>,
+    /// Write a timeline of a short stretch, for ui.perfetto.dev or chrome://tracing
+    #[arg(long, value_name = "FILE", requires = "sim")]
+    timeline: Option<PathBuf>,
     /// Fail if a figure is not in the band where it should be
     #[arg(long)]
     pub(crate) strict: bool,
@@ -55,7 +63,7 @@ impl StudyArgs {
             return Err(StudyError::Request { what });
         };
         let progress = Progress::on_terminal();
-        progress.end_on_interrupt(super::leave_nothing);
+        progress.end_on_interrupt();
         let study = offer.run(&self.request(), &progress);
         progress.end();
         study
@@ -72,6 +80,7 @@ impl StudyArgs {
             cpus: self.cpus.as_ref().map(|Cpus(cpus)| cpus.clone()),
             seed: self.seed,
             sensitivity: self.sensitivity,
+            sim: SimOptions { machine: self.machine.clone(), timeline: self.timeline.clone() },
         }
     }
 }

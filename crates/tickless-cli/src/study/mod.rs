@@ -45,11 +45,11 @@ pub use crate::progress;
 pub use cell::{Band, Cell, Role};
 pub use error::StudyError;
 pub use offer::{OFFERS, Offer, Runner};
-pub use phase::leave_nothing;
 pub use plot::Plot;
 pub use show::{show, wanted};
 
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// What a study was asked to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,6 +64,25 @@ pub struct Request {
     pub seed: u64,
     /// Show how far predicted cells move with what was assumed; simulated studies only.
     pub sensitivity: bool,
+    /// What else simulated studies can be asked.
+    pub sim: SimOptions,
+}
+
+impl Request {
+    /// The thread's own cells, and nothing besides.
+    pub fn new(world: World, effort: Effort, seed: u64) -> Request {
+        let sim = SimOptions::default();
+        Request { world, effort, cpus: None, seed, sensitivity: false, sim }
+    }
+}
+
+/// What simulated studies can be asked, and no others.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SimOptions {
+    /// The machine: a name or a file. `None` for those of the thread.
+    pub machine: Option<String>,
+    /// Where to write a timeline of a short stretch.
+    pub timeline: Option<PathBuf>,
 }
 
 /// Where a study measures.

@@ -1,6 +1,8 @@
 //! What several of these tests need. Each uses a part of it.
 #![allow(dead_code)]
 
+pub mod live;
+
 use std::fmt::Write;
 use std::io::Read;
 use std::path::PathBuf;

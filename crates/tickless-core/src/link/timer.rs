@@ -3,8 +3,9 @@
 //! With the host's two-word task a coarse timer is 56 bytes: one cache line with room to spare.
 
 use super::{QueueLink, QueueRef, WheelLink, WheelRef};
-use crate::platform::{Platform, Word};
+use crate::platform::{Ordering, Platform, Word};
 use crate::state::Life;
+use crate::time::CpuId;
 use core::fmt;
 use core::ptr::NonNull;
 
@@ -77,6 +78,17 @@ impl<P: Platform, L: Link> Timer<P, L> {
     /// A timer that has never been armed and will hand back `task` when it fires.
     pub fn new(task: P::Task) -> Timer<P, L> {
         Timer { link: L::unlinked(), word: P::Word::new(Life::FRESH.word()), task }
+    }
+
+    /// Makes this its base, if it was never armed or shut down; otherwise changes nothing. See
+    /// [`Bases::adopt`](crate::base::Bases::adopt).
+    #[inline]
+    pub(crate) fn adopt(&mut self, base: CpuId) {
+        // Relaxed: its owner has it for itself, and hands it over by what comes after this.
+        if self.word.load(Ordering::Relaxed) == Life::FRESH.word() {
+            let adopted = Life::FRESH.migrating_to(base).idle();
+            self.word.store(adopted.word(), Ordering::Relaxed);
+        }
     }
 
     /// What it hands back when it fires. Never changes.

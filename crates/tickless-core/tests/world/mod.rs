@@ -40,6 +40,9 @@ struct EventDevice {
     armed: AtomicU64,
     written_at: AtomicU64,
     writes: AtomicU64,
+    /// It refuses what is due sooner than this, and counts that.
+    refuses_within: AtomicU64,
+    refused: AtomicU64,
     /// A kick was asked for and not yet made.
     owed: AtomicBool,
 }
@@ -109,6 +112,8 @@ impl World {
             armed: AtomicU64::new(Ns::NEVER.0),
             written_at: AtomicU64::new(now.0),
             writes: AtomicU64::new(0),
+            refuses_within: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             owed: AtomicBool::new(false),
         };
         let devices = (0..cpus).map(device).collect();
@@ -156,6 +161,17 @@ impl World {
         self.device(cpu).armed.store(Ns::NEVER.0, RELAXED);
     }
 
+    /// From now on a CPU's device refuses what is due sooner than this, as some do with what has
+    /// passed.
+    pub fn refuse_within(&self, cpu: CpuId, nearest: Ns) {
+        self.device(cpu).refuses_within.store(nearest.0, RELAXED);
+    }
+
+    /// How often a CPU's device has refused to be written.
+    pub fn refused(&self, cpu: CpuId) -> u64 {
+        self.device(cpu).refused.load(RELAXED)
+    }
+
     /// Fails if a kick was asked for and not made.
     pub fn assert_all_kicked(&self) {
         let owed = self.devices.iter().position(|device| device.owed.load(RELAXED));
@@ -185,6 +201,11 @@ impl Platform for World {
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         assert_eq!(HELD.get(), 1, "a device is programmed under its base's lock");
         let device = self.device(cpu);
+        let nearest = device.refuses_within.load(RELAXED);
+        if nearest > 0 && at.since(self.time()).0 < nearest {
+            device.refused.fetch_add(1, RELAXED);
+            return Rearm::Arm(at);
+        }
         device.armed.store(at.0, RELAXED);
         device.written_at.store(self.clock.load(RELAXED), RELAXED);
         device.writes.fetch_add(1, RELAXED);

@@ -32,7 +32,9 @@ impl Kernel {
             self.stop_tick(cpu);
         }
         while !self.has_work(cpu) && !engine::is_ending() {
+            let slept = self.before_sleep(cpu);
             cpu::halt();
+            self.after_sleep(slept);
             // What came in is handled here, and nothing after it: with interrupts disabled
             // again, whatever it left to do is seen above.
             crate::irq::enable_briefly();

@@ -5,6 +5,7 @@
 //! | `task` | tasks, run queues, wakeups, preemption |
 //! | `idle` | the idle loop, which stops and restarts the tick |
 //! | `pipe` | pipes |
+//! | `off` | CPUs that are switched off; who looks after another's base |
 //! | here | interrupts, the tick, sleeping, the expiry thread |
 //!
 //! The tick is a ranged timer of the library, armed and cancelled like any other; so are the
@@ -19,6 +20,7 @@
 //! - A task changes its CPU only when it is woken, and not before it has left the last one.
 
 mod idle;
+mod off;
 mod pipe;
 mod task;
 
@@ -27,7 +29,7 @@ pub use task::{Class, TaskId};
 
 use crate::cost::OsCosts;
 use crate::engine::{self, FiberId, Machine};
-use crate::irq::Vector;
+use crate::irq::{Masked, Vector};
 use crate::platform::{self, Sim, SimLock};
 use crate::ps::Ps;
 use std::cell::{Cell, RefCell};
@@ -42,7 +44,6 @@ use tickless_core::link::{OwnedTimer, QueueLink};
 use tickless_core::periodic;
 use tickless_core::platform::Lock;
 use tickless_core::queue::Window;
-use tickless_core::running::Runner;
 use tickless_core::time::{CpuId, Ns};
 
 /// How a kernel is set up.
@@ -56,6 +57,9 @@ pub struct Config {
     pub skew: Ns,
     /// Does an idle CPU stop its tick?
     pub idle: IdleTick,
+    /// Each tick looks after another CPU's base, whose event may be late by this much without
+    /// being called lost; [`Ns::NEVER`]: nobody does.
+    pub grace: Ns,
 }
 
 /// What an idle CPU does with its tick.
@@ -91,7 +95,28 @@ struct PerCpu {
     ticks: Cell<u64>,
     /// The thread that fires what was collected, on bases that defer.
     expirer: Cell<Option<TaskId>>,
+    /// Programs on it that must not stand still just now.
+    steady: Cell<u32>,
+    /// Until when it is to be switched off.
+    off_until: Cell<Ps>,
+    is_off: Cell<bool>,
 }
+
+/// A sleep of an idle CPU, for who checks that it did not sleep through anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slept {
+    /// Which.
+    pub cpu: CpuId,
+    /// When it went to sleep.
+    pub from: Ns,
+    /// When its base's first timer was due then.
+    pub earliest: Ns,
+    /// When it woke.
+    pub to: Ns,
+}
+
+/// Who checks sleeps.
+type SleepCheck = Rc<dyn Fn(Slept)>;
 
 /// The kernel of one machine.
 pub struct Kernel {
@@ -101,6 +126,10 @@ pub struct Kernel {
     cpus: Vec<PerCpu>,
     tasks: RefCell<Vec<Task>>,
     actions: RefCell<Vec<Action>>,
+    sleep_check: RefCell<Option<SleepCheck>>,
+    /// Is somebody in the middle of taking a base offline or online?
+    is_plugging: Cell<bool>,
+    deaths: Cell<(u64, u64)>,
 }
 
 impl std::fmt::Debug for Kernel {
@@ -124,6 +153,9 @@ impl Kernel {
             cpus: (0..cpus).map(|_| PerCpu::new()).collect(),
             tasks: RefCell::new(Vec::new()),
             actions: RefCell::new(vec![Action::Tick]),
+            sleep_check: RefCell::new(None),
+            is_plugging: Cell::new(false),
+            deaths: Cell::new((0, 0)),
         });
         let handler = Rc::clone(&kernel);
         machine.on_interrupt(move |vector| handler.interrupt(vector));
@@ -174,7 +206,8 @@ impl Kernel {
             return;
         }
         // An alarm is never shut down, so it can be armed.
-        let _ = alarm.start(Window::new(at, at), now, Options::default());
+        let started = || alarm.start(Window::new(at, at), now, Options::default());
+        let _ = self.steadily(started);
         while platform::now() < at {
             self.block();
         }
@@ -187,7 +220,7 @@ impl Kernel {
             let kernel = Rc::clone(self);
             let task = self.spawn(machine, class, Some(cpu), move || {
                 loop {
-                    kernel.bases.fire(cpu, Runner::Thread, |firing| kernel.run_callback(firing));
+                    kernel.fire(cpu);
                     kernel.block();
                 }
             })?;
@@ -206,6 +239,7 @@ impl Kernel {
         let cpu = engine::here();
         match vector {
             Vector::Reschedule => self.cpus[cpu.index()].must_choose.set(true),
+            Vector::Stop => self.switch_off(cpu),
             Vector::Timer | Vector::Look => {
                 let run = |firing: &Firing<Sim>| self.run_callback(firing);
                 if self.config.timers.deferral == Deferral::None {
@@ -238,6 +272,7 @@ impl Kernel {
         engine::charge(self.costs.tick);
         let call = self.bases.tick(cpu);
         self.answer(call);
+        self.look_after_another(cpu, mine.ticks.get());
         self.share_fairly();
         let ends = engine::is_ending();
         let is_idle = mine.current.get() == mine.idle.get();
@@ -275,8 +310,9 @@ impl Kernel {
         });
     }
 
-    /// Lends the tick out of its place, which stays free meanwhile: an interrupt may come.
+    /// Lends the tick out of its place.
     fn with_tick(&self, cpu: CpuId, f: impl FnOnce(&Timer)) {
+        let _masked = Masked::new();
         let place = &self.cpus[cpu.index()].tick;
         let taken = place.borrow_mut().take();
         let tick = taken.unwrap_or_else(|| OwnedTimer::new(&self.bases, 0));
@@ -295,6 +331,9 @@ impl PerCpu {
             tick: RefCell::new(None),
             ticks: Cell::new(0),
             expirer: Cell::new(None),
+            steady: Cell::new(0),
+            off_until: Cell::new(Ps::ZERO),
+            is_off: Cell::new(false),
         }
     }
 }

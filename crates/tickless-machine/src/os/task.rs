@@ -10,6 +10,7 @@ use super::{Kernel, TaskUsage, UNBORN};
 use crate::engine::{self, FiberId, Machine};
 use crate::irq::{self, Masked, Vector};
 use crate::ps::Ps;
+use crate::trace;
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
@@ -273,6 +274,7 @@ impl Kernel {
         engine::charge(self.costs.switch);
         let now = engine::clock();
         let cpu = engine::here();
+        self.trace_switch(me, next);
         self.with_task(me, |task| {
             task.usage.ran += now - task.since;
             task.on_cpu = false;
@@ -287,6 +289,19 @@ impl Kernel {
             engine::switch_to(fiber);
         }
         self.arrive();
+    }
+
+    /// The idle task is on a CPU's track where nothing else is.
+    fn trace_switch(&self, from: TaskId, to: TaskId) {
+        let mine = &self.cpus[engine::here().index()];
+        if from != mine.idle.get() {
+            trace::end();
+        }
+        match to {
+            to if to == mine.idle.get() => {}
+            to if mine.expirer.get() == Some(to) => trace::begin("expiry thread"),
+            _ => trace::begin("task"),
+        }
     }
 
     /// A task has got a CPU.

@@ -104,6 +104,31 @@ pub fn cells(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
     ])
 }
 
+/// The same on any other machine: nothing was published about it, and nothing was set.
+pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
+    let cpus = spec.costs().topology.cpus();
+    let (before, after) = (Case::new(Scan::AllBases), Case::new(Scan::RunningBase));
+    let single = Case { form: Form::SingleShot, ..after };
+    let cases = [
+        ("before.warm", before),
+        ("before.cold", before.cold()),
+        ("after.warm", after),
+        ("after.cold", after.cold()),
+        ("single_shot.warm", single),
+    ];
+    let cell = |(name, case)| {
+        let figure = figure(spec, case)?;
+        Ok(Cell::predicted(format!("{cpus}p.{name}"), UNIT, figure))
+    };
+    cases.into_iter().map(cell).collect()
+}
+
+/// A short stretch of it, for a timeline.
+pub fn stretch(spec: &Spec) -> io::Result<()> {
+    let case = Case { calls: 20, ..Case::new(Scan::AllBases) };
+    cycles(spec, case, SEEDS[0] ^ spec.seed << 8).map(drop)
+}
+
 /// What the thread counted in.
 const UNIT: &str = "cycles/call";
 
@@ -125,7 +150,8 @@ pub fn curve(big: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
 }
 
 fn figure(spec: &Spec, case: Case) -> io::Result<Figure> {
-    let runs: io::Result<Vec<f64>> = SEEDS.iter().map(|&seed| cycles(spec, case, seed)).collect();
+    let seeds = SEEDS.iter().map(|seed| seed ^ spec.seed << 8);
+    let runs: io::Result<Vec<f64>> = seeds.map(|seed| cycles(spec, case, seed)).collect();
     Ok(Figure::of(runs?))
 }
 

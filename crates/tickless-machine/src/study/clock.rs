@@ -156,6 +156,11 @@ pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
+/// One run with direct reads, for a timeline.
+pub fn stretch(spec: &Spec) -> io::Result<()> {
+    run(spec, Source::Direct, Ticks::Aligned).map(drop)
+}
+
 const JOBS: &str = "jobs/min";
 const PERCENT: &str = "% of CPU time";
 

@@ -113,6 +113,20 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
+/// A short stretch with an expiry thread that every tick wakes, for a timeline.
+pub fn stretch(spec: &Spec) -> io::Result<()> {
+    let case = Case {
+        deferral: Deferral::EveryTick,
+        binding: Binding::Unbound,
+        tick: Ns::from_ms(1),
+        skew: Ns::ZERO,
+        phase: Ns::ZERO,
+        expiries: Ns::from_ms(20),
+        samples: 200,
+    };
+    run(spec, case, 1 + spec.seed).map(drop)
+}
+
 const US: &str = "us";
 const PERCENT: &str = "%";
 
@@ -124,7 +138,7 @@ fn sweep(spec: &Spec, deferral: Deferral, binding: Binding, tick: Ns) -> io::Res
         let phase = Ns(PERIOD.0 * step / PHASES);
         let (skew, expiries) = (Ns::ZERO, Ns::from_ms(20));
         let case = Case { deferral, binding, tick, skew, phase, expiries, samples: 200 };
-        let one = run(spec, case, step + 1)?;
+        let one = run(spec, case, (step + 1) ^ spec.seed << 8)?;
         all.average_us += one.average_us / PHASES as f64;
         all.max_us = all.max_us.max(one.max_us);
         all.wakes_per_s += one.wakes_per_s / PHASES as f64;
@@ -140,7 +154,8 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     let cpus = spec.costs().topology.cpus();
     let timers =
         Settings { deferral: case.deferral, wheel: WheelEvents::Tick, ..Settings::default() };
-    let config = Config { timers, tick: case.tick, skew: case.skew, idle: IdleTick::Keeps };
+    let (tick, skew) = (case.tick, case.skew);
+    let config = Config { timers, tick, skew, idle: IdleTick::Keeps, grace: Ns::NEVER };
     let kernel = Kernel::boot(&mut machine, config)?;
     kernel.start_expirers(&mut machine, Class::Fifo(1))?;
     expire_now_and_then(&kernel, &mut machine, spec, case, seed)?;

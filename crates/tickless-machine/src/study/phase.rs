@@ -78,6 +78,11 @@ pub struct Windows {
     pub ran: Vec<(Ns, Ns)>,
 }
 
+/// Both groups aligned, for a timeline.
+pub fn stretch(spec: &Spec) -> io::Result<()> {
+    run(spec, &pair(Phase::Aligned)).map(drop)
+}
+
 /// This share of the work is run, and times are scaled up.
 const SHARE: f64 = 0.1;
 
@@ -180,6 +185,7 @@ fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Win
         tick: Ns((1e9 / spec.value("workload.hz").max(1.0)) as u64),
         skew: Ns::ZERO,
         idle: IdleTick::Stops,
+        grace: Ns::NEVER,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let work = Ps::from_ns_f64(spec.value("workload.work_s") * 1e9 * SHARE);

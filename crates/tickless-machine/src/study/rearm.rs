@@ -89,6 +89,11 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     ])
 }
 
+/// A short stretch of the eager policy, for a timeline.
+pub fn stretch(spec: &Spec) -> io::Result<()> {
+    run(spec, Policy::Eager, Others::None, 200).map(drop)
+}
+
 const US: &str = "us";
 const WRITES: &str = "writes";
 
@@ -111,6 +116,7 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
         tick: Ns((1e9 / spec.value("workload.hz").max(1.0)) as u64),
         skew: Ns::ZERO,
         idle: IdleTick::Stops,
+        grace: Ns::NEVER,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let work = spec.time("workload.pipe_ns");

@@ -45,6 +45,7 @@ impl<F> Deadline<F> {
     }
 
     /// Pushes the deadline out, or moves it nearer: `after` the present.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn reset(self: Pin<&mut Self>, after: Duration) {
         project(self, |deadline| (&mut deadline.sleep, &mut deadline.future)).0.reset(after);
     }
@@ -53,6 +54,7 @@ impl<F> Deadline<F> {
 impl<F: Future> Future for Deadline<F> {
     type Output = Result<F::Output, Elapsed>;
 
+    #[cfg_attr(debug_assertions, track_caller)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let (sleep, future) = project(self, |deadline| (&mut deadline.sleep, &mut deadline.future));
         if let Poll::Ready(output) = future.poll(cx) {

@@ -67,6 +67,7 @@ impl Interval {
     }
 
     /// The next tick, for who polls by hand.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Tick> {
         ready!(self.sleep.as_mut().poll(cx));
         let due = self.sleep.deadline();

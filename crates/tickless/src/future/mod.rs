@@ -41,8 +41,9 @@
 //! - A future that has completed is ready again whenever it is polled.
 //! - A deadline is counted from when the future is made, not from when it is first polled; before
 //!   that it is not armed and wakes nobody.
-//! - One that is forgotten keeps its memory, fires once, and wakes a task that may be gone, which
-//!   wakers allow.
+//! - One that is forgotten keeps its memory and its timers' drivers, fires once, and wakes a task
+//!   that may be gone, which wakers allow. If it was never polled it does not fire.
+//! - A runtime that ends drops its tasks, and with them their futures: nothing stays pending.
 //! - It may be polled by one runtime first and by another later: the last waker is woken.
 //! - A runtime that does not poll for a while finds the future ready afterwards.
 //! - In the child of a fork, futures of the parent never become ready. New ones do.

@@ -39,11 +39,13 @@ macro_rules! sleep {
 
             /// Gives it another deadline, whether it has completed or not. The task that polled
             /// it last is woken for the new one; nothing is allocated.
+            #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset_at(self: Pin<&mut Self>, deadline: Ns) {
                 project_one(self, |sleep| &mut sleep.0).reset(deadline);
             }
 
             /// Gives it another deadline, `after` the present.
+            #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 let now = self.now();
                 self.reset_at(now + after);
@@ -58,6 +60,7 @@ macro_rules! sleep {
         impl Future for $type {
             type Output = ();
 
+            #[cfg_attr(debug_assertions, track_caller)]
             fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
                 project_one(self, |sleep| &mut sleep.0).poll(cx)
             }

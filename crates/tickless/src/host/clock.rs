@@ -22,10 +22,12 @@
 
 use super::counter;
 use super::fork::Process;
+use super::hand::Hand;
 use super::lock;
 use crate::clock::Fallback;
-use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
+use crate::events;
+use core::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use tickless_core::clock::counter::{Hertz, Width};
 use tickless_core::clock::discipline::{Discipline, EVERY, Moment, Step};
 use tickless_core::clock::line::Line;
@@ -51,7 +53,8 @@ pub struct HostClock {
     /// Over [`TSC`], or over [`SYSTEM`] once the counter was given up.
     line: Line<AtomicU64>,
     process: Process,
-    manual: AtomicU64,
+    /// Who moves it, if the program does.
+    manual: Arc<Hand>,
     /// Held by who compares the clocks; nobody waits for it.
     judge: Mutex<Judge>,
     /// Set once, by the judge or at the start.
@@ -95,6 +98,7 @@ impl HostClock {
         if let Err(fallback) = counter::trust() {
             let clock = HostClock::system();
             clock.fallback.get_or_init(|| fallback);
+            events::clock_fell_back(fallback);
             return clock;
         }
         let from = compare();
@@ -110,11 +114,9 @@ impl HostClock {
         HostClock::without_counter(Kind::System)
     }
 
-    /// A clock that stands still until it is told otherwise.
-    pub fn manual(now: Ns) -> HostClock {
-        let clock = HostClock::without_counter(Kind::Manual);
-        clock.manual.store(now.0, Ordering::Relaxed);
-        clock
+    /// A clock that shows what this hand does.
+    pub fn manual(hand: Arc<Hand>) -> HostClock {
+        HostClock { manual: hand, ..HostClock::without_counter(Kind::Manual) }
     }
 
     fn without_counter(kind: Kind) -> HostClock {
@@ -134,7 +136,7 @@ impl HostClock {
             kind,
             line,
             process: Process::this(),
-            manual: AtomicU64::new(0),
+            manual: Arc::default(),
             judge: Mutex::new(Judge { discipline, odd_steps: 0 }),
             fallback: OnceLock::new(),
         }
@@ -167,8 +169,7 @@ impl HostClock {
                 None => self.wait(),
             },
             Kind::System => system_now(),
-            // Acquire: who sees the new time sees what was done before it was set.
-            Kind::Manual => Ns(self.manual.load(Ordering::Acquire)),
+            Kind::Manual => self.manual.now(),
         }
     }
 
@@ -187,11 +188,6 @@ impl HostClock {
                 return system_now();
             }
         }
-    }
-
-    /// Sets a manual clock. Ignored when that would turn it back (D5).
-    pub fn set_manual(&self, now: Ns) {
-        self.manual.fetch_max(now.0, Ordering::AcqRel);
     }
 
     /// This clock's `deadline` on `CLOCK_MONOTONIC`, for the kernel. Compares the two clocks
@@ -241,6 +237,8 @@ impl HostClock {
             if let Some(fallback) = counter::trust().err().or(unsteady) {
                 self.give_up_counter();
                 self.fallback.get_or_init(|| fallback);
+                drop(judge);
+                events::clock_fell_back(fallback);
                 return;
             }
         }
@@ -378,13 +376,5 @@ mod tests {
         let ahead = clock.now().after(Ns::from_ms(50));
         let deadline = clock.to_system(ahead) - system_now();
         assert!((40..=50).contains(&deadline.as_millis()), "{deadline:?}");
-    }
-
-    #[test]
-    fn manual_time_is_not_turned_back() {
-        let clock = HostClock::manual(Ns(5));
-        clock.set_manual(Ns(9));
-        clock.set_manual(Ns(7));
-        assert_eq!(clock.now(), Ns(9));
     }
 }

@@ -4,8 +4,10 @@
 //! (rseq, Linux 4.18; registered by glibc since 2.35), where it is one load away. Without it,
 //! `getcpu` through the vDSO answers, which costs about ten times as much.
 
+use super::chance::Chance;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::sync::Arc;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::sync::OnceLock;
 use tickless_core::time::CpuId;
@@ -18,6 +20,8 @@ pub struct CpuMap {
     base_of: Box<[u16]>,
     cpus: Vec<u32>,
     bases: u16,
+    /// Says which base instead of the CPU, if the order of bases is to be shuffled.
+    chance: Option<Arc<Chance>>,
 }
 
 impl CpuMap {
@@ -58,7 +62,13 @@ impl CpuMap {
         for (place, &cpu) in cpus.iter().enumerate() {
             base_of[cpu as usize] = (place % usize::from(bases)) as u16;
         }
-        CpuMap { rseq_offset: rseq_offset().unwrap_or(0), base_of, cpus, bases }
+        CpuMap { rseq_offset: rseq_offset().unwrap_or(0), base_of, cpus, bases, chance: None }
+    }
+
+    /// The same bases; which one a caller is on is left to chance.
+    pub fn shuffled(self, chance: Arc<Chance>) -> CpuMap {
+        // No CPU is found, and none has a base: every question ends up in `ask`.
+        CpuMap { rseq_offset: 0, base_of: Box::default(), chance: Some(chance), ..self }
     }
 
     /// How many bases there are.
@@ -75,19 +85,28 @@ impl CpuMap {
     /// use when the map was made shares another's base.
     #[inline]
     pub fn here(&self) -> CpuId {
-        let cpu = current(self.rseq_offset);
+        let cpu = current(self.rseq_offset).unwrap_or_else(|| self.ask());
         match self.base_of.get(cpu) {
             Some(&base) => CpuId(base),
             None => CpuId((cpu % usize::from(self.bases)) as u16),
+        }
+    }
+
+    #[cold]
+    fn ask(&self) -> usize {
+        match &self.chance {
+            Some(chance) => chance.draw() as usize,
+            None if cfg!(miri) => 0,
+            None => rustix::thread::sched_getcpu(),
         }
     }
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
-fn current(rseq_offset: isize) -> usize {
+fn current(rseq_offset: isize) -> Option<usize> {
     match rseq_offset {
-        0 => ask(),
+        0 => None,
         offset => {
             let cpu: u32;
             // SAFETY: glibc says that this thread's rseq area lies at this offset from the
@@ -101,23 +120,19 @@ fn current(rseq_offset: isize) -> usize {
                 );
             }
             // A thread for which registration failed reads a negative number.
-            if cpu < 1 << 30 { cpu as usize } else { ask() }
+            (cpu < 1 << 30).then_some(cpu as usize)
         }
     }
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn current(_: isize) -> usize {
-    ask()
+fn current(_: isize) -> Option<usize> {
+    None
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn rseq_offset() -> Option<isize> {
     None
-}
-
-fn ask() -> usize {
-    if cfg!(miri) { 0 } else { rustix::thread::sched_getcpu() }
 }
 
 /// Where glibc has put the rseq area, if it has.
@@ -153,7 +168,9 @@ mod tests {
     #[test]
     fn both_ways_agree() {
         // The thread may move between the two questions, but not every time.
-        assert!((0..100).any(|_| current(rseq_offset().unwrap_or(0)) == ask()));
+        let map = CpuMap::of_this_process();
+        let agrees = |_| current(map.rseq_offset).is_none_or(|cpu| cpu == map.ask());
+        assert!((0..100).any(agrees));
     }
 
     #[test]

@@ -23,6 +23,7 @@
 use super::Host;
 use super::frame;
 use super::owned::{Glue, Task};
+use crate::events;
 use crate::fired::Fired;
 use crate::timers::{Handle, Shared};
 use core::cell::{Cell, RefCell, UnsafeCell};
@@ -118,7 +119,11 @@ impl<L: Family> Entry<L> {
     }
 
     /// Ready once the deadline has passed; arms the timer the first time.
-    pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.armed.get() {
+            self.as_mut().adopt();
+        }
         let entry = self.into_ref();
         let Some(shared) = entry.shared() else { return entry.poll_by_clock(cx) };
         if entry.has_fired() {
@@ -142,6 +147,7 @@ impl<L: Family> Entry<L> {
 
     /// Sets another deadline, whether it has fired or not. If it is armed it stays so, at the
     /// price of pushing a timer out.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns) {
         let entry = self.into_ref();
         entry.deadline.set(deadline);
@@ -159,6 +165,17 @@ impl<L: Family> Entry<L> {
         entry.armed.set(false);
     }
 
+    /// Makes arming it for the first time as cheap as arming it again.
+    #[inline]
+    fn adopt(self: Pin<&mut Self>) {
+        // SAFETY: nothing is moved. The timer is not armed, so no driver knows it.
+        let entry = unsafe { self.get_unchecked_mut() };
+        if let Some(shared) = entry.shared.as_deref() {
+            shared.bases.adopt(&mut entry.timer);
+        }
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
     fn start(self: Pin<&Self>, shared: &Shared, now: Ns) -> Option<Started> {
         if shared.is_left_behind() {
             return None;
@@ -166,7 +183,11 @@ impl<L: Family> Entry<L> {
         let deadline = self.deadline.get();
         let slack = Ns(u64::from(self.slack.get()) << 10);
         let window = Window::new(deadline, deadline.after(slack));
-        shared.bases.start(self.timer_ref(), window, now, Options::default()).ok()
+        let started = shared.bases.start(self.timer_ref(), window, now, Options::default());
+        #[cfg(debug_assertions)]
+        shared.notes.armed(self.address(), core::panic::Location::caller());
+        events::armed(Self::label, window);
+        started.ok()
     }
 
     /// Leaves the waker to be woken. False if the timer has fired by now.
@@ -208,6 +229,8 @@ impl<L: Family> Entry<L> {
             // Its callback only moves the waker out.
             shared.bases.cancel_sync(self.timer_ref());
         }
+        shared.notes.forget(self.address());
+        events::cancelled(Self::label);
     }
 
     fn address(self: Pin<&Self>) -> usize {
@@ -220,7 +243,11 @@ impl<L: Family> Entry<L> {
         unsafe { TimerRef::new(NonNull::from(self.get_ref()).cast()) }
     }
 
-    const GLUE: Task = &Glue::embedded(Self::call);
+    const GLUE: Task = &Glue::embedded(Self::call).labelled(Self::label);
+
+    fn label() -> &'static str {
+        if L::COARSE { "tickless::future::CoarseSleep" } else { "tickless::future::Sleep" }
+    }
 
     /// # Safety
     /// `node` is a live entry of this family.

@@ -55,7 +55,7 @@ thread_local! {
 
 /// Calls `body` as a callback, or as something that counts as one.
 #[inline]
-pub(super) fn within<S: Nudge + 'static, R>(set: &S, place: Place, body: impl FnOnce() -> R) -> R {
+pub(crate) fn within<S: Nudge + 'static, R>(set: &S, place: Place, body: impl FnOnce() -> R) -> R {
     let frame = Frame { place, set: core::ptr::from_ref(set), outer: INNERMOST.get() };
     let _leave = Leave(frame.outer);
     INNERMOST.set(&raw const frame);
@@ -78,6 +78,7 @@ pub(crate) fn is_in_callback() -> bool {
 }
 
 /// Is this thread in a callback of this set of timers?
+#[cfg(test)]
 pub(crate) fn is_in_callback_of<S>(set: &S) -> bool {
     let set = core::ptr::from_ref(set).addr();
     any(|frame| frame.place.set == set)

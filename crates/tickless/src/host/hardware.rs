@@ -258,3 +258,19 @@ fn clock_gettime(id: ClockId) -> io::Result<u64> {
     }
     Ok((now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a clock that cannot be read any more, as when its device has gone away, stands still
+    /// and says so; a clock over it sees that as a frozen counter.
+    #[test]
+    fn a_clock_that_goes_away_stands_still() {
+        let last = LastReading::default();
+        assert_eq!(last.or(Ok(7)), 7);
+        let gone = || Err(io::Error::from_raw_os_error(libc::ENODEV));
+        assert_eq!((last.or(gone()), last.or(gone()), last.failures()), (7, 7, 2));
+        assert_eq!((last.or(Ok(9)), last.failures()), (9, 2));
+    }
+}

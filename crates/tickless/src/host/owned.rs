@@ -15,6 +15,7 @@ use super::arena::Arena;
 use super::frame::{self, Place};
 use super::waits::{self, Circle, Goal};
 use crate::CancelError;
+use crate::events;
 use crate::fired::Fired;
 use crate::timers::{Handle, Shared};
 use core::alloc::Layout;
@@ -23,7 +24,9 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::alloc::handle_alloc_error;
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 use tickless_core::base::{Family, Options, StartError, Started};
 use tickless_core::cancel::{Cancel, NotSingleShot, Occupied, Wait};
 use tickless_core::expiry::{Firing, Verdict};
@@ -42,6 +45,8 @@ pub struct Glue {
     is_running: unsafe fn(&Shared, NonNull<()>) -> bool,
     free: unsafe fn(NonNull<()>, &Arena),
     layout: Layout,
+    /// Whose such timers are, if nothing else is said.
+    label: fn() -> &'static str,
 }
 
 impl Glue {
@@ -52,7 +57,20 @@ impl Glue {
             false
         }
         const fn free(_: NonNull<()>, _: &Arena) {}
-        Glue { call, is_running, free, layout: Layout::new::<()>() }
+        const fn label() -> &'static str {
+            "an embedded timer"
+        }
+        Glue { call, is_running, free, layout: Layout::new::<()>(), label }
+    }
+
+    /// The same for timers that are somebody's.
+    pub(super) const fn labelled(self, label: fn() -> &'static str) -> Glue {
+        Glue { label, ..self }
+    }
+
+    /// Whose timers with this glue are: the type of the callback, or what it was told.
+    pub(crate) fn label(&self) -> &'static str {
+        (self.label)().trim_end_matches("::{{closure}}")
     }
 
     /// Does some base run this node's callback?
@@ -125,8 +143,22 @@ impl<L: Family> Owned<L> {
         unsafe { self.node.cast::<Timer<Host, L>>().as_ref() }.task()
     }
 
+    /// Says whose the timer is.
+    pub(crate) fn set_label(&self, label: &'static str) {
+        self.shared.notes.label(self.address(), label);
+    }
+
+    fn address(&self) -> usize {
+        self.node.addr().get()
+    }
+
+    fn label(&self) -> &'static str {
+        self.shared.label_of(self.address(), self.glue())
+    }
+
     /// Arms the timer, or arms it anew.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn start(
         &self,
         window: Window,
@@ -136,7 +168,11 @@ impl<L: Family> Owned<L> {
         if self.shared.is_left_behind() {
             return Err(StartError::Shut);
         }
-        self.shared.bases.start(self.timer(), window, now, options)
+        let started = self.shared.bases.start(self.timer(), window, now, options);
+        #[cfg(debug_assertions)]
+        self.shared.notes.armed(self.address(), core::panic::Location::caller());
+        events::armed(|| self.label(), window);
+        started
     }
 
     /// Cancels the timer, unless its callback runs.
@@ -145,7 +181,7 @@ impl<L: Family> Owned<L> {
         if self.shared.is_left_behind() {
             return Cancel::Idle;
         }
-        self.shared.bases.try_cancel(self.timer())
+        self.found(self.shared.bases.try_cancel(self.timer()))
     }
 
     /// Cancels the timer and waits for its callback.
@@ -156,7 +192,7 @@ impl<L: Family> Owned<L> {
         }
         let mut waiting = None;
         let refuse = |occupied| self.refuse(occupied, &mut waiting);
-        self.shared.bases.cancel_sync_unless(self.timer(), refuse)
+        Ok(self.found(self.shared.bases.cancel_sync_unless(self.timer(), refuse)?))
     }
 
     /// The same for a timer that nobody arms while its callback runs.
@@ -168,7 +204,7 @@ impl<L: Family> Owned<L> {
         let mut waiting = None;
         let refuse = |occupied| self.refuse(occupied, &mut waiting);
         let found = self.shared.bases.single_shot_unless(self.timer(), refuse)?;
-        found.map_err(|NotSingleShot| CancelError::NotSingleShot)
+        found.map(|found| self.found(found)).map_err(|NotSingleShot| CancelError::NotSingleShot)
     }
 
     /// Cancels the timer for good and waits for its callback.
@@ -178,7 +214,7 @@ impl<L: Family> Owned<L> {
         }
         let mut waiting = None;
         let refuse = |occupied| self.refuse(occupied, &mut waiting);
-        self.shared.bases.shutdown_sync_unless(self.timer(), refuse)
+        Ok(self.found(self.shared.bases.shutdown_sync_unless(self.timer(), refuse)?))
     }
 
     /// Would waiting for this timer's callback never end (X6)?
@@ -214,7 +250,15 @@ impl<L: Family> Owned<L> {
         if self.shared.is_left_behind() {
             return Cancel::Idle;
         }
-        self.shared.bases.cancel(self.timer())
+        self.found(self.shared.bases.cancel(self.timer()))
+    }
+
+    /// What a cancel has found.
+    #[inline]
+    fn found(&self, found: Cancel) -> Cancel {
+        self.shared.count_cancel(found);
+        events::cancelled(|| self.label());
+        found
     }
 
     pub(crate) fn is_pending(&self) -> bool {
@@ -243,6 +287,7 @@ impl<L: Family> Drop for Owned<L> {
         let (bases, timer, glue) = (&self.shared.bases, self.timer(), self.glue());
         if frame::is_in_callback() {
             bases.shutdown(timer);
+            self.shared.notes.forget(self.address());
             if bases.is_running(timer) {
                 // SAFETY: this was the node's one owner, and its timer has just been shut down.
                 unsafe { self.shared.orphans.adopt(&self.shared, self.node, glue) }
@@ -250,6 +295,7 @@ impl<L: Family> Drop for Owned<L> {
             }
         } else {
             bases.shutdown_sync(timer);
+            self.shared.notes.forget(self.address());
         }
         // SAFETY: the timer is shut down and runs nowhere, and this was the node's one owner.
         unsafe { glue.free(self.node, &self.shared.arena) }
@@ -278,6 +324,7 @@ impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
         is_running: Self::is_running,
         free: Self::free,
         layout: Layout::new::<Self>(),
+        label: core::any::type_name::<F>,
     };
 
     /// # Safety
@@ -315,13 +362,54 @@ pub(crate) fn run(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Ver
         // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a
         // live node with its own glue. It lives until the base names it no more, which is after
         // this has returned: who drops it waits for that, or leaves it to the orphans.
-        let call = || unsafe { (firing.task.call)(firing.timer, &mut fired) };
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
+        let mut call = || unsafe { (firing.task.call)(firing.timer, &mut fired) };
+        let begun = shared.counters.times.then(|| shared.now());
+        let told_and_called = || {
+            begins(shared, firing);
+            call();
+        };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(told_and_called)) {
             fired.stop();
-            shared.callback_panicked(payload);
+            panicked(shared, firing, payload);
+        }
+        if let Some(begun) = begun {
+            timed(shared, firing, shared.now() - begun);
         }
     });
     fired.verdict()
+}
+
+/// Tells of an expiry, and of one that comes too late.
+#[inline]
+fn begins(shared: &Shared, firing: &Firing<Host>) {
+    let label = || shared.label_of(firing.timer.addr().get(), firing.task);
+    events::fired(label, firing.cpu, firing.now - firing.window.soft);
+    if firing.now.since(firing.due) > shared.counters.slow_after {
+        shared.counters.count_overdue(firing.cpu);
+        events::overdue(label, firing.cpu, firing.now - firing.due);
+    }
+}
+
+#[cold]
+fn panicked(shared: &Shared, firing: &Firing<Host>, payload: Box<dyn Any + Send>) {
+    let label = || shared.label_of(firing.timer.addr().get(), firing.task);
+    if let Err(own) = catch_unwind(AssertUnwindSafe(|| events::panicked(label, firing.cpu))) {
+        shared.callback_panicked(own);
+    }
+    shared.callback_panicked(payload);
+}
+
+/// Counts a callback that took this long.
+#[cold]
+fn timed(shared: &Shared, firing: &Firing<Host>, took: Duration) {
+    // The timer may be gone; then it is known by its type alone.
+    let label = || shared.label_of(firing.timer.addr().get(), firing.task);
+    if shared.counters.count_callback(firing.cpu, took, label) {
+        let told = catch_unwind(AssertUnwindSafe(|| events::slow(label, firing.cpu, took)));
+        if let Err(payload) = told {
+            shared.callback_panicked(payload);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //! their callbacks find them.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
+pub mod rig;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 

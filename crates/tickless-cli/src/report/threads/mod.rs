@@ -167,7 +167,7 @@ mod tests {
     fn simulated() -> &'static [Study] {
         static DONE: OnceLock<Vec<Study>> = OnceLock::new();
         let (world, effort) = (World::Sim, Effort::Quick);
-        let request = Request { world, effort, cpus: None, seed: 0, sensitivity: false };
+        let request = Request::new(world, effort, 0);
         let run = || OFFERS.iter().map(|offer| offer.run(&request, &Progress::hidden()).unwrap());
         DONE.get_or_init(|| run().collect())
     }

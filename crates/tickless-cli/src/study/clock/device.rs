@@ -125,7 +125,9 @@ type Opener = dyn Fn() -> Result<Box<dyn Counter>, OpenClockError>;
 
 /// The clock that times everything: the TSC if it can be trusted, or the system's.
 pub fn clock() -> Result<Arc<Clock>, StudyError> {
-    let cannot = |error| StudyError::system("the system's clock could not be read")(error);
+    const NO_CLOCK: &str = "the system's clock could not be read; see what keeps this process from \
+                            clock_gettime (a sandbox, a container)";
+    let cannot = |error| StudyError::system(NO_CLOCK)(error);
     let system = SystemClock::open(ClockId::MONOTONIC).map_err(io::Error::other).map_err(cannot)?;
     let mut counters: Vec<Box<dyn Counter>> = vec![Box::new(system)];
     counters.extend(Tsc::new(TscOrder::Unordered).map(|tsc| Box::new(tsc) as Box<dyn Counter>));

@@ -2,20 +2,26 @@
 //!
 //! The kernel draws a group's phase when the group is made, and keeps it. So some groups are
 //! made, each is watched for when it is let go, and pairs are picked: the nearest and the
-//! farthest. Everything that was made is removed again.
+//! farthest. Everything that was made is removed again, after Ctrl-C too; what a run left that was
+//! killed is removed by the next.
 
 use super::work::now_ns;
+use crate::interrupt;
 use crate::measure::MeasureError;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Where version 1 of the controller usually is.
 const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
 
-/// What the names of our groups begin with; the process's number follows.
+/// What the names of groups begin with; behind it stands whose they are.
 const PREFIX: &str = "tickless-study-";
+
+/// Groups that were made, whether or not they are still there.
+static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A group of the kernel's; removed when dropped.
 #[derive(Debug)]
@@ -31,11 +37,16 @@ pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Ve
     if !controller.join("cpu.cfs_quota_us").exists() {
         return Err(format!("there is no version 1 cpu controller at {CONTROLLER}"));
     }
+    remove_leftovers(controller);
+    interrupt::clean_by(remove_mine);
     let make = |number| {
         let name = format!("{PREFIX}{}-{number}", std::process::id());
         let path = controller.join(name);
         let refused = |error: io::Error| format!("{} was refused: {error}", path.display());
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         fs::create_dir(&path).map_err(refused)?;
+        made.push(path.clone());
+        drop(made);
         let mut group = Cgroup { path: path.clone(), phase_ns: None };
         group.write("cpu.cfs_period_us", period.as_micros()).map_err(refused)?;
         // Little, while it is watched: then it is held back in every period, whatever else runs.
@@ -47,28 +58,6 @@ pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Ve
     (0..count).map(make).collect()
 }
 
-/// Removes this process's groups while its threads still run in them: for a program that is about
-/// to be ended.
-pub(super) fn remove_all() {
-    let controller = Path::new(CONTROLLER);
-    let mine = format!("{PREFIX}{}-", std::process::id());
-    let is_mine = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&mine);
-    let groups = fs::read_dir(controller).into_iter().flatten().flatten().filter(is_mine);
-    for group in groups {
-        // Threads go on entering the group until the process ends, so some tries may be needed.
-        for _ in 0..10 {
-            let threads = fs::read_to_string(group.path().join("tasks")).unwrap_or_default();
-            for thread in threads.lines() {
-                // One that has just ended need not be moved.
-                let _ = fs::write(controller.join("tasks"), thread);
-            }
-            if fs::remove_dir(group.path()).is_ok() {
-                break;
-            }
-        }
-    }
-}
-
 /// How far apart two phases are, around the period.
 pub(super) fn apart(one: u64, other: u64, period: Duration) -> u64 {
     let (apart, period) = (one.abs_diff(other), period.as_nanos() as u64);
@@ -78,8 +67,10 @@ pub(super) fn apart(one: u64, other: u64, period: Duration) -> u64 {
 impl Cgroup {
     /// Puts the calling thread into it.
     pub(super) fn enter(&self) -> Result<(), MeasureError> {
+        const REFUSED: &str = "a thread could not enter its cgroup; run it outside of containers, \
+                               or not as root, which leaves cgroups out";
         // Zero is who writes.
-        self.write("tasks", 0).map_err(MeasureError::system("a thread could not enter its cgroup"))
+        self.write("tasks", 0).map_err(MeasureError::system(REFUSED))
     }
 
     fn write(&self, file: &str, value: impl ToString) -> io::Result<()> {
@@ -116,12 +107,40 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // A thread that has just ended may still be in it, for a moment.
-        for _ in 0..100 {
-            if fs::remove_dir(&self.path).is_ok() || !self.path.exists() {
-                return;
-            }
-            std::thread::park_timeout(Duration::from_millis(1));
+        remove(&self.path);
+    }
+}
+
+fn remove(group: &Path) {
+    // A thread that has just ended may still be in it, for a moment.
+    for _ in 0..100 {
+        if fs::remove_dir(group).is_ok() || !group.exists() {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+/// Takes this process out of all groups that were made, and removes them.
+fn remove_mine() {
+    let root = Path::new(CONTROLLER).join("cgroup.procs");
+    let _ = fs::write(root, std::process::id().to_string());
+    let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    made.iter().for_each(|group| remove(group));
+    // Never given back: nothing more is made until the program has ended.
+    std::mem::forget(made);
+}
+
+/// Removes the groups of processes that are gone.
+fn remove_leftovers(controller: &Path) {
+    let entries = fs::read_dir(controller).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    for name in names {
+        let Some(owner) = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()) else {
+            continue;
+        };
+        if !Path::new("/proc").join(owner).exists() {
+            let _ = fs::remove_dir(controller.join(&name));
         }
     }
 }

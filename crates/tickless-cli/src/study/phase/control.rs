@@ -22,9 +22,9 @@ impl Rein for Worker {
 
 /// What a refused group means for the study.
 pub(super) fn refused(error: impl std::fmt::Display) -> MeasureError {
-    MeasureError::system("a bandwidth group could not be started")(std::io::Error::other(
-        error.to_string(),
-    ))
+    MeasureError::system(
+        "a bandwidth group could not be started; raise the limit on threads (ulimit -u)",
+    )(std::io::Error::other(error.to_string()))
 }
 
 /// Adds how far what two groups used is from their quotas, and what a thousand groups cost.

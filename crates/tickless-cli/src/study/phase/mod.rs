@@ -14,11 +14,6 @@ mod work;
 
 use super::Offer;
 
-/// Removes what the study has made in the system, whatever it is doing just now.
-pub fn leave_nothing() {
-    cgroups::remove_all();
-}
-
 /// The study as it is offered.
 pub const OFFER: Offer = Offer {
     name: "phase",

@@ -6,6 +6,7 @@
 //! that is worth in time depends on what a device write costs here: for our driver thread it is
 //! a system call that wakes the thread.
 
+use super::devices;
 use super::ping_pong::{Guard, Plan, Taken};
 use crate::measure::{self, Spread, interleave, mean};
 use crate::output::figure;
@@ -13,7 +14,7 @@ use crate::progress::Progress;
 use crate::study::plot::{Axis, Bar, Line, Plot, Shape, Side};
 use crate::study::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
 use std::time::Duration;
-use tickless::Policy;
+use tickless::{Device, Policy};
 
 /// One way to guard a wait.
 struct Way {
@@ -77,7 +78,11 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
     let trips = request.effort.pick(500, 20_000, 1_000_000);
     progress.begin("ping-pong", turns * WAYS.len() * places.len());
     let mut taken = interleave(WAYS.len() * places.len(), turns, |way| {
-        let guard = WAYS[way % WAYS.len()].policy.map(|policy| Guard { policy, after: GUARD });
+        let guard = WAYS[way % WAYS.len()].policy.map(|policy| Guard {
+            policy,
+            after: GUARD,
+            device: Device::Futex,
+        });
         let taken = Plan { guard, trips, cpus: places[way / WAYS.len()].cpus }.play();
         progress.step();
         taken
@@ -97,6 +102,7 @@ pub fn run(request: &Request, progress: &Progress) -> Result<Study, StudyError> 
         }
     }
     study.notes.push(how(&places, trips));
+    devices::compare(&mut study, request, progress, places[0].cpus, GUARD)?;
     density(&mut study, request, progress, places[0].cpus)?;
     Ok(study)
 }
@@ -112,7 +118,7 @@ fn places() -> Vec<Place> {
 }
 
 /// One figure of each turn, for each round trip.
-fn per_trip(taken: &[Taken], trips: u32, value: impl Fn(&Taken) -> f64) -> Vec<f64> {
+pub fn per_trip(taken: &[Taken], trips: u32, value: impl Fn(&Taken) -> f64) -> Vec<f64> {
     taken.iter().map(|taken| value(taken) / f64::from(trips)).collect()
 }
 
@@ -258,7 +264,7 @@ fn density(
     progress.begin("nearer guards", turns * guards_us.len() * POLICIES.len());
     let taken = interleave(guards_us.len() * POLICIES.len(), turns, |way| {
         let after = Duration::from_micros(guards_us[way / 2]);
-        let guard = Some(Guard { policy: POLICIES[way % 2], after });
+        let guard = Some(Guard { policy: POLICIES[way % 2], after, device: Device::Futex });
         let taken = Plan { guard, trips, cpus }.play();
         progress.step();
         taken

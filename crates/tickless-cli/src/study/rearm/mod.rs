@@ -3,8 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `ping_pong` | two threads that wake each other, each wait guarded by a timer |
+//! | `devices` | the same on each event device: a futex, a timerfd |
 //! | `live` | the study on the machine at hand: eager against lazy |
 
+mod devices;
 mod live;
 mod ping_pong;
 

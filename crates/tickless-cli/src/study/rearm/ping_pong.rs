@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-use tickless::{DeviceCounts, HrTimer, Policy, Stats, Timers};
+use tickless::{BaseStats, Device, DeviceCounts, HrTimer, Policy, Stats, Timers};
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +31,8 @@ pub struct Guard {
     pub policy: Policy,
     /// How far ahead the guard is armed.
     pub after: Duration,
+    /// What the drivers wait in.
+    pub device: Device,
 }
 
 /// What the round trips of a plan took.
@@ -42,6 +44,8 @@ pub struct Taken {
     pub device: DeviceCounts,
     /// System calls that woke a driver.
     pub wake_calls: u64,
+    /// System calls that programmed an event device.
+    pub device_calls: u64,
     /// Guards that fired: waits that took longer than their guard.
     pub fired: u64,
 }
@@ -69,7 +73,9 @@ impl Plan {
     fn play_here(&self) -> Result<Taken, MeasureError> {
         let fired = Arc::new(AtomicU64::new(0));
         let timers = match self.guard {
-            Some(guard) => Some(Timers::builder().policy(guard.policy).start()?),
+            Some(guard) => {
+                Some(Timers::builder().policy(guard.policy).device(guard.device).start()?)
+            }
             None => None,
         };
         let guard = || {
@@ -122,7 +128,10 @@ fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken,
     if let (Some(timers), Some(before)) = (timers, before) {
         let after = timers.stats();
         taken.device = device(&after).since(device(&before));
-        taken.wake_calls = wake_calls(&after) - wake_calls(&before);
+        taken.wake_calls =
+            sum(&after, |base| base.wake_calls) - sum(&before, |base| base.wake_calls);
+        taken.device_calls =
+            sum(&after, |base| base.device_calls) - sum(&before, |base| base.device_calls);
     }
     Ok(taken)
 }
@@ -131,8 +140,9 @@ fn device(stats: &Stats) -> DeviceCounts {
     stats.bases.iter().fold(DeviceCounts::default(), |sum, base| sum.plus(base.device))
 }
 
-fn wake_calls(stats: &Stats) -> u64 {
-    stats.bases.iter().map(|base| base.wake_calls).sum()
+/// One counter, over all bases.
+fn sum(stats: &Stats, counter: fn(&BaseStats) -> u64) -> u64 {
+    stats.bases.iter().map(counter).sum()
 }
 
 impl Player {
@@ -172,9 +182,9 @@ const PLAYER: &str = "that plays ping-pong";
 mod tests {
     use super::*;
 
-    fn play(policy: Policy) -> Taken {
+    fn play(policy: Policy, device: Device) -> Taken {
         let cpus = measure::cpus();
-        let guard = Some(Guard { policy, after: Duration::from_secs(60) });
+        let guard = Some(Guard { policy, after: Duration::from_secs(60), device });
         Plan { guard, trips: 300, cpus: [cpus[0], *cpus.last().unwrap()] }.play().unwrap()
     }
 
@@ -182,21 +192,29 @@ mod tests {
     /// the lazy policy, and programs it under the eager one, on each of two waits (R2, R12).
     #[test]
     fn lazy_leaves_the_device_alone_and_eager_does_not() {
-        let lazy = play(Policy::Lazy);
-        // Not quite 0: on a busy machine the driver's first look may come late, and find nothing.
-        assert!(lazy.device.writes < 30, "{lazy:?}");
-        assert_eq!(lazy.fired, 0);
-        let eager = play(Policy::Eager);
-        assert!(eager.device.writes >= 2 * 300, "{eager:?}");
-        assert_eq!(eager.fired, 0);
-        assert!(lazy.usage.switches() >= 300 && lazy.usage.real_s > 0.0, "{lazy:?}");
+        for device in [Device::Futex, Device::Timerfd] {
+            let lazy = play(Policy::Lazy, device);
+            // Not quite 0: on a busy machine the driver's first look may come late, and find
+            // nothing.
+            assert!(lazy.device.writes < 30, "{lazy:?}");
+            assert_eq!(lazy.fired, 0);
+            let eager = play(Policy::Eager, device);
+            assert!(eager.device.writes >= 2 * 300, "{eager:?}");
+            assert_eq!(eager.fired, 0);
+            assert!(lazy.usage.switches() >= 300 && lazy.usage.real_s > 0.0, "{lazy:?}");
+            match device {
+                Device::Futex => assert_eq!(eager.device_calls, 0),
+                Device::Timerfd => assert_eq!(eager.device_calls, eager.device.writes),
+            }
+        }
     }
 
     /// Goal: a guard that is shorter than the wait fires, and is counted.
     #[test]
     fn a_guard_that_is_too_short_fires() {
         let cpus = measure::cpus();
-        let guard = Some(Guard { policy: Policy::Lazy, after: Duration::ZERO });
+        let guard =
+            Some(Guard { policy: Policy::Lazy, after: Duration::ZERO, device: Device::Futex });
         let taken = Plan { guard, trips: 100, cpus: [cpus[0]; 2] }.play().unwrap();
         assert!(taken.fired > 0, "{taken:?}");
     }

@@ -1,0 +1,66 @@
+//! The kernel's messages, from the first that it still has.
+
+use super::refusal;
+use crate::doctor::facts::Seen;
+use nix::fcntl::OFlag;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Reads all messages there are; does not wait for others. Each without its number and time.
+///
+/// # Errors
+/// When the user may not: kernels can be told to keep their log to root.
+pub fn read(path: &Path) -> Seen<Vec<String>> {
+    let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
+    let mut file = file.map_err(|error| refusal(path, &error))?;
+    let mut messages = Vec::new();
+    // One message a read, and none is longer.
+    let mut buffer = vec![0; 8 << 10];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => messages.extend(parse(&String::from_utf8_lossy(&buffer[..length]))),
+            // Overwritten in the meantime: the next read goes on behind the gap.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(refusal(path, &error)),
+        }
+    }
+    Ok(messages)
+}
+
+/// The kernel's own messages in the text: not what programs wrote into its log, nor the lines
+/// below a message that tell of its device.
+fn parse(text: &str) -> Vec<String> {
+    let message = |line: &str| {
+        if line.starts_with(' ') {
+            return None;
+        }
+        let (head, message) = line.split_once(';')?;
+        let priority: u32 = head.split(',').next()?.parse().ok()?;
+        // The facility stands above the three bits of the level; 0 is the kernel.
+        (priority >> 3 == 0).then(|| message.chars().filter(|c| !c.is_control()).collect())
+    };
+    text.lines().filter_map(message).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: what the kernel says counts; what a program says in its log does not.
+    #[test]
+    fn only_the_kernel_speaks_for_the_kernel() {
+        let text = "6,1,0,-;clocksource: Switched to clocksource tsc\n SUBSYSTEM=x\n\
+                    12,2,5,-;Marking clocksource 'tsc' as unstable\nbroken\n";
+        assert_eq!(parse(text), ["clocksource: Switched to clocksource tsc"]);
+    }
+
+    #[test]
+    fn a_log_that_is_closed_says_so() {
+        assert!(read(Path::new("/no/such/log")).unwrap_err().contains("no /no/such/log"));
+    }
+}

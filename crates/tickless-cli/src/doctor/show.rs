@@ -1,0 +1,119 @@
+//! The findings as text for people, JSON or CSV.
+
+use super::finding::{Finding, Verdict};
+use crate::measure::{disturbance, machine};
+use crate::output::{Colours, Format, Tone, figure, paragraph};
+use std::io::{self, Write};
+
+/// Prints findings.
+pub fn show(
+    findings: &[Finding],
+    format: Format,
+    colours: Colours,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        Format::Table => text(findings, colours, out),
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *out, findings)?;
+            writeln!(out)
+        }
+        Format::Csv => csv(findings, out),
+    }
+}
+
+/// What matters most stands last.
+fn text(findings: &[Finding], colours: Colours, out: &mut dyn Write) -> io::Result<()> {
+    paragraph(out, "", &machine())?;
+    disturbance().map_or(Ok(()), |other| paragraph(out, "  - ", &other))?;
+    let mut sorted: Vec<&Finding> = findings.iter().collect();
+    sorted.sort_by_key(|finding| finding.verdict);
+    for finding in sorted {
+        let Finding { check, verdict, how, advice, study, .. } = finding;
+        let value = finding
+            .figure
+            .map_or_else(String::new, |value| format!("{} {}", figure(value), finding.unit));
+        let padded = colours.paint(tone(*verdict), &format!("{:<7}", verdict.name()));
+        writeln!(out, "\n{}", format!("{padded}  {check:<17} {value}").trim_end())?;
+        paragraph(out, "         ", how)?;
+        if *verdict > Verdict::Unknown {
+            paragraph(out, "      -> ", advice)?;
+            paragraph(out, "         ", &format!("Explained by: tickless study {study} --live"))?;
+        }
+    }
+    writeln!(out, "\n{}", summary(findings))
+}
+
+fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Ok => Tone::Good,
+        Verdict::Unknown => Tone::Faint,
+        Verdict::Warn => Tone::Warning,
+        Verdict::Bad => Tone::Bad,
+    }
+}
+
+fn summary(findings: &[Finding]) -> String {
+    let count = |verdict: Verdict| findings.iter().filter(|of| of.verdict == verdict).count();
+    let all = [Verdict::Bad, Verdict::Warn, Verdict::Unknown, Verdict::Ok];
+    let counts = all.map(|verdict| format!("{} {}", count(verdict), verdict.name()));
+    counts.join(", ")
+}
+
+fn csv(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
+    let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(out);
+    csv.write_record(["check", "verdict", "figure", "unit", "how", "advice", "study"])?;
+    findings.iter().try_for_each(|finding| csv.serialize(finding))?;
+    csv.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings() -> [Finding; 2] {
+        let of = |verdict, figure| Finding {
+            check: "a-check",
+            verdict,
+            figure,
+            unit: "things",
+            how: "by, counting".to_string(),
+            advice: "do it".to_string(),
+            study: "rearm",
+        };
+        [of(Verdict::Bad, Some(2.5)), of(Verdict::Unknown, None)]
+    }
+
+    fn shown(format: Format, colours: Colours) -> String {
+        let mut out = Vec::new();
+        show(&findings(), format, colours, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_worst_stands_last_with_what_to_do() {
+        let text = shown(Format::Table, Colours::Off);
+        let [unknown, bad] = ["unknown  a-check", "bad      a-check           2.50 things"]
+            .map(|line| text.find(line).unwrap_or_else(|| panic!("{line}: {text}")));
+        assert!(unknown < bad, "{text}");
+        assert_eq!(text.matches("-> do it").count(), 1, "{text}");
+        assert!(text.contains("tickless study rearm") && !text.contains('\u{1b}'), "{text}");
+        assert!(text.ends_with("1 bad, 0 warn, 1 unknown, 0 ok\n"), "{text}");
+        assert!(shown(Format::Table, Colours::On).contains("\u{1b}[31m"));
+    }
+
+    #[test]
+    fn programs_get_the_same() {
+        let csv = shown(Format::Csv, Colours::On);
+        assert_eq!(
+            csv,
+            "check,verdict,figure,unit,how,advice,study\n\
+             a-check,bad,2.5,things,\"by, counting\",do it,rearm\n\
+             a-check,unknown,,things,\"by, counting\",do it,rearm\n"
+        );
+        let json: serde_json::Value =
+            serde_json::from_str(&shown(Format::Json, Colours::On)).unwrap();
+        assert_eq!(json[0]["figure"], 2.5);
+        assert!(json[1]["figure"].is_null() && json[1]["verdict"] == "unknown");
+    }
+}

@@ -1,0 +1,163 @@
+//! Prices of this host that can be measured by themselves, on one CPU.
+
+use crate::measure::{MeasureError, Spread, interleave, stay_on};
+use crate::study::Effort;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use tickless::clock::{Counter, SystemClock};
+use tickless_machine::validate::World;
+
+/// A price: its key in a machine's file, what was measured, and how.
+#[derive(Clone, Debug)]
+pub struct Price {
+    /// The key.
+    pub key: &'static str,
+    /// In the key's unit.
+    pub value: Spread,
+    /// In words.
+    pub how: &'static str,
+}
+
+/// Nanoseconds for one of so many.
+fn each(count: u32, mut work: impl FnMut()) -> f64 {
+    let begun = Instant::now();
+    for _ in 0..count {
+        work();
+    }
+    begun.elapsed().as_nanos() as f64 / f64::from(count)
+}
+
+/// How a raw time is taken.
+type Raw = fn(&Tools) -> f64;
+
+const RAW: [(&str, Raw); 11] = [
+    ("load", |_| load()),
+    ("store", |_| store()),
+    ("atomic", |_| atomic()),
+    ("pause", |_| each(20_000, spin_loop)),
+    ("clock", |_| each(20_000, || _ = black_box(super::real::Real.now()))),
+    ("chain", |_| chain()),
+    ("syscall", |_| each(5_000, || _ = black_box(nix::unistd::getppid()))),
+    ("counter", |tools| each(5_000, || _ = black_box(tools.counter.read()))),
+    ("near", |tools| tools.arm(Duration::from_micros(300))),
+    ("far", |tools| tools.arm(Duration::from_secs(100))),
+    ("switch", |_| switch()),
+];
+
+/// What the system gives for measuring.
+struct Tools {
+    timer: TimerFd,
+    counter: SystemClock,
+}
+
+impl Tools {
+    fn open() -> Result<Tools, MeasureError> {
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::empty())
+            .map_err(MeasureError::system("a timerfd was refused; raise the limit of files"))?;
+        let counter = SystemClock::open(tickless::clock::ClockId::PROCESS_CPU)
+            .map_err(std::io::Error::other)
+            .map_err(MeasureError::system("the clock of CPU time could not be read"))?;
+        Ok(Tools { timer, counter })
+    }
+
+    /// Arms a timer so far ahead and disarms it.
+    fn arm(&self, ahead: Duration) -> f64 {
+        each(2_000, || {
+            let at = Expiration::OneShot(ahead.into());
+            // A time in range is never refused.
+            let _ = self.timer.set(at, TimerSetTimeFlags::empty());
+            let _ = self.timer.unset();
+        })
+    }
+}
+
+fn load() -> f64 {
+    let words: [AtomicU64; 4] = Default::default();
+    let sum = || words.iter().map(|word| word.load(Ordering::Acquire)).sum::<u64>();
+    each(20_000, || _ = black_box(sum())) / words.len() as f64
+}
+
+fn store() -> f64 {
+    let words: [AtomicU64; 4] = Default::default();
+    let words = black_box(&words);
+    let mut number = 0;
+    let ns = each(20_000, || {
+        number += 1;
+        words.iter().for_each(|word| word.store(number, Ordering::Release));
+    });
+    ns / words.len() as f64
+}
+
+fn atomic() -> f64 {
+    let word = AtomicU64::new(0);
+    each(20_000, || _ = black_box(&word).fetch_add(1, Ordering::AcqRel))
+}
+
+/// Shifts and exclusive-ors that each wait for the last one: a cycle each.
+fn chain() -> f64 {
+    const STEPS: f64 = 6.0;
+    let mut value = black_box(1_u64);
+    let ns = each(100_000, || {
+        value ^= value << 13;
+        value ^= value >> 7;
+        value ^= value << 17;
+    });
+    black_box(value);
+    ns / STEPS
+}
+
+/// Two threads of one CPU that give it to each other: a system call and a switch.
+fn switch() -> f64 {
+    const YIELDS: u32 = 2_000;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // It inherits the CPU that the caller stays on.
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
+        });
+        let ns = each(YIELDS, thread::yield_now);
+        stop.store(true, Ordering::Relaxed);
+        ns
+    })
+}
+
+/// Measures them all on one CPU, in turn.
+pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, MeasureError> {
+    let turns = effort.pick(3, 31, 31);
+    let raw = thread::scope(|scope| {
+        let measuring = scope.spawn(|| {
+            stay_on(cpu)?;
+            let tools = Tools::open()?;
+            interleave(RAW.len(), turns, |at| Ok(RAW[at].1(&tools)))
+        });
+        crate::measure::joined(measuring, "that measures prices")
+    })?;
+    let of = |name: &str| {
+        let at = RAW.iter().position(|(known, _)| *known == name);
+        at.map_or(&[][..], |at| raw[at].as_slice())
+    };
+    let plain = |name: &str| Spread::of(of(name).iter().copied());
+    let less = |name: &str, off: &str| {
+        let off = plain(off).median;
+        Spread::of(of(name).iter().map(move |ns| (ns - off).max(0.0)))
+    };
+    let price = |key, value, how| Price { key, value, how };
+    let cycles = Spread::of(of("chain").iter().map(|ns| 1.0 / ns));
+    Ok(vec![
+        price("line.hit_ns", plain("load"), "loads of four words, one after the other"),
+        price("line.store_ns", plain("store"), "stores to four words"),
+        price("line.atomic_ns", less("atomic", "load"), "an addition less a load"),
+        price("cpu.pause_ns", plain("pause"), "a pause instruction"),
+        price("cpu.tsc_ns", plain("clock"), "a reading of the monotonic clock without a call"),
+        price("cpu.ghz", cycles, "shifts that wait for each other, a cycle each"),
+        price("os.syscall_ns", plain("syscall"), "getppid"),
+        price("counter.latency_ns", plain("counter"), "the clock of CPU time, a system call"),
+        price("event.program_ns", less("near", "far"), "a near timerfd less a far one"),
+        price("os.switch_ns", less("switch", "syscall"), "giving the CPU away less a system call"),
+    ])
+}

@@ -1,0 +1,70 @@
+//! Sizes of buffers: what people write, and what is taken if they write nothing.
+
+use std::fs;
+
+/// Kilobytes for each CPU, of a number with K, M or G.
+pub(super) fn parse(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let wrong = || format!("{text:?} is not a size; write a number and K, M or G, such as 64M");
+    let (number, unit) = text.split_at(text.len() - text.chars().last().map_or(0, char::len_utf8));
+    let kilobytes: u64 = match unit.to_ascii_uppercase().as_str() {
+        "K" => 1,
+        "M" => 1 << 10,
+        "G" => 1 << 20,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    match number.checked_mul(kilobytes) {
+        Some(size @ 1..=MOST) => Ok(size),
+        _ => Err(format!("{text} is not between 1K and 64G")),
+    }
+}
+
+/// No machine has more to give for each CPU, and products of it fit.
+const MOST: u64 = 64 << 20;
+
+/// A size as it is written.
+pub(super) fn show(kilobytes: u64) -> String {
+    match kilobytes {
+        size if size % (1 << 20) == 0 => format!("{}G", size >> 20),
+        size if size % (1 << 10) == 0 => format!("{}M", size >> 10),
+        size => format!("{size}K"),
+    }
+}
+
+/// Half a million events for each CPU, but never more than an eighth of the free memory together.
+pub(super) fn usual(cpus: usize) -> u64 {
+    const USUAL: u64 = 32 << 10;
+    const LEAST: u64 = 256;
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let free = available(&memory).unwrap_or(USUAL * 8);
+    (free / 8 / cpus.max(1) as u64).clamp(LEAST, USUAL)
+}
+
+fn available(meminfo: &str) -> Option<u64> {
+    let value = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    value.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, want) in [("4K", 4), ("64M", 65_536), (" 1g ", 1 << 20)] {
+            assert_eq!(parse(text), Ok(want));
+        }
+        for wrong in ["", "64", "M", "-1M", "0K", "1T", "65G", "18446744073709551615M", "1µ"] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!([4, 1_536, 65_536, 1 << 20].map(show), ["4K", "1536K", "64M", "1G"]);
+    }
+
+    #[test]
+    fn many_cpus_do_not_take_all_memory() {
+        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   4096 kB\n"), Some(4_096));
+        assert!(usual(4_096) <= usual(1));
+        assert!(usual(1_000_000) == 256, "as little as there has to be");
+    }
+}

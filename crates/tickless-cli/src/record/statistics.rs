@@ -1,0 +1,90 @@
+//! How many events were kept and how many were dropped, by CPU.
+
+use std::fs;
+use std::path::Path;
+
+/// What an instance's buffers went through, over all CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Statistics {
+    /// Events in the buffers.
+    pub kept: u64,
+    /// Events that later ones took the place of.
+    pub overwritten: u64,
+    /// Events for which there was no place at all.
+    pub refused: u64,
+    /// Of all of them, those of the CPU that dropped most.
+    pub dropped_on_one_cpu_max: u64,
+}
+
+impl Statistics {
+    /// Reads `per_cpu/cpu*/stats` of an instance.
+    pub(super) fn of(instance: &Path) -> Statistics {
+        let mut sum = Statistics::default();
+        let cpus = fs::read_dir(instance.join("per_cpu")).into_iter().flatten().flatten();
+        for cpu in cpus {
+            let Ok(text) = fs::read_to_string(cpu.path().join("stats")) else { continue };
+            sum = sum.plus(Statistics::parse(&text));
+        }
+        sum
+    }
+
+    /// Events that are missing in the trace.
+    pub fn dropped(&self) -> u64 {
+        self.overwritten + self.refused
+    }
+
+    /// How many times larger buffers would have held everything, rounded up to a power of two.
+    pub fn times_larger(&self) -> u64 {
+        let all = self.kept + self.dropped();
+        all.div_ceil(self.kept.max(1)).max(2).next_power_of_two()
+    }
+
+    fn parse(text: &str) -> Statistics {
+        let number = |key: &str| {
+            let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+            value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        };
+        let mut one = Statistics {
+            kept: number("entries"),
+            overwritten: number("overrun"),
+            refused: number("commit overrun") + number("dropped events"),
+            dropped_on_one_cpu_max: 0,
+        };
+        one.dropped_on_one_cpu_max = one.dropped();
+        one
+    }
+
+    fn plus(self, other: Statistics) -> Statistics {
+        Statistics {
+            kept: self.kept + other.kept,
+            overwritten: self.overwritten + other.overwritten,
+            refused: self.refused + other.refused,
+            dropped_on_one_cpu_max: self.dropped_on_one_cpu_max.max(other.dropped_on_one_cpu_max),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: every way in which the kernel counts a loss is a loss here.
+    #[test]
+    fn all_losses_are_counted() {
+        let text = "entries: 100\noverrun: 20\ncommit overrun: 3\nbytes: 4096\n\
+                    oldest event ts:   1.5\nnow ts: 2.5\ndropped events: 4\nread events: 9\n";
+        let one = Statistics::parse(text);
+        assert_eq!((one.kept, one.overwritten, one.refused, one.dropped()), (100, 20, 7, 27));
+        let both = one.plus(Statistics::parse("entries: 5\noverrun: 1\n"));
+        assert_eq!((both.kept, both.dropped(), both.dropped_on_one_cpu_max), (105, 28, 27));
+        assert_eq!(Statistics::parse(""), Statistics::default());
+    }
+
+    #[test]
+    fn larger_buffers_would_have_held_all() {
+        let of = |kept, overwritten| Statistics { kept, overwritten, ..Statistics::default() };
+        assert_eq!(of(100, 1).times_larger(), 2);
+        assert_eq!(of(100, 250).times_larger(), 4);
+        assert_eq!(of(0, 10).times_larger(), 16);
+    }
+}

@@ -1,0 +1,82 @@
+//! Where tracefs is: where it is mounted, or mounted for this process alone.
+
+use super::RecordError;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The root of tracefs.
+#[derive(Debug)]
+pub struct Tracefs {
+    root: PathBuf,
+    /// A mount without a place. It goes with this, however the process ends.
+    _mount: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    /// Finds it, or mounts it where nobody else sees it. Some system calls; does not block.
+    ///
+    /// # Errors
+    /// When the caller may not, or the kernel has none.
+    pub fn find() -> Result<Tracefs, RecordError> {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let tracefs = match mounted(&mounts) {
+            Some(root) => Tracefs::at(root),
+            None => Tracefs::mount()?,
+        };
+        match fs::read_dir(tracefs.root().join("instances")) {
+            Ok(_) => Ok(tracefs),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                Err(RecordError::NotPermitted)
+            }
+            Err(error) => Err(RecordError::NotMounted { error }),
+        }
+    }
+
+    /// Takes a folder for it.
+    pub fn at(root: PathBuf) -> Tracefs {
+        Tracefs { root, _mount: None }
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn mount() -> Result<Tracefs, RecordError> {
+        let open = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).and_then(|context| {
+            fsconfig_create(&context)?;
+            fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+        });
+        let mount = open.map_err(|errno| match errno {
+            Errno::PERM | Errno::ACCESS => RecordError::NotPermitted,
+            Errno::NODEV => RecordError::NoTracefs,
+            errno => RecordError::NotMounted { error: errno.into() },
+        })?;
+        let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        Ok(Tracefs { root, _mount: Some(mount) })
+    }
+}
+
+/// Where one of these mounts is tracefs.
+fn mounted(mounts: &str) -> Option<PathBuf> {
+    let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let tracefs = mounts.find(|mount| mount.get(2) == Some(&"tracefs"))?;
+    // The kernel writes a blank in a path as \040.
+    Some(PathBuf::from(tracefs[1].replace("\\040", " ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_found_by_its_type() {
+        let mounts = "proc /proc proc rw 0 0\n\
+                      tracefs /sys/kernel/my\\040tracing tracefs rw,nosuid 0 0\n";
+        assert_eq!(mounted(mounts), Some(PathBuf::from("/sys/kernel/my tracing")));
+        assert_eq!(mounted("tracefs /x tmpfs rw 0 0\n\nbroken\n"), None);
+    }
+}

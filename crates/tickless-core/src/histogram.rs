@@ -1,0 +1,99 @@
+//! How often something took how long: a histogram by powers of two, in fixed memory.
+//!
+//! Counting is one shift and one addition, so that every expiry can afford it. A bucket is as
+//! wide as everything below it, so a quantile is known to within a factor of two.
+
+use crate::time::Ns;
+
+/// The number of buckets. The last one has all from 4.6 minutes on.
+pub const BUCKETS: usize = 40;
+
+/// Durations, counted by powers of two. Bucket 0 has those of 0 ns, bucket n those from 2^(n-1)
+/// up to, and without, 2^n ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Histogram {
+    counts: [u64; BUCKETS],
+}
+
+impl Histogram {
+    /// Nothing counted.
+    pub const fn new() -> Histogram {
+        Histogram { counts: [0; BUCKETS] }
+    }
+
+    /// Counts one. O(1).
+    #[inline]
+    pub fn count(&mut self, took: Ns) {
+        let bucket = (u64::BITS - took.0.leading_zeros()) as usize;
+        self.counts[bucket.min(BUCKETS - 1)] += 1;
+    }
+
+    /// How many are in each bucket.
+    pub fn counts(&self) -> &[u64; BUCKETS] {
+        &self.counts
+    }
+
+    /// The longest that a bucket takes; [`Ns::NEVER`] for the last one.
+    pub const fn longest_in(bucket: usize) -> Ns {
+        if bucket >= BUCKETS - 1 { Ns::NEVER } else { Ns((1 << bucket) - 1) }
+    }
+
+    /// How many were counted.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// So many of a thousand took no longer than this: the longest that the bucket takes in which
+    /// the quantile lies. `None` if nothing was counted.
+    pub fn quantile(&self, per_mille: u64) -> Option<Ns> {
+        let total = self.total();
+        let rank = (u128::from(total) * u128::from(per_mille.min(1000))).div_ceil(1000).max(1);
+        let mut seen = 0;
+        let reached = self.counts.iter().position(|&count| {
+            seen += u128::from(count);
+            seen >= rank
+        });
+        reached.map(Histogram::longest_in)
+    }
+
+    /// The sum of two.
+    #[must_use]
+    pub fn plus(mut self, other: &Histogram) -> Histogram {
+        self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);
+        self
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_in_the_bucket_that_takes_it() {
+        for took in [0, 1, 2, 3, 4, 7, 8, 1_000_000, (1 << 38) - 1, 1 << 38, u64::MAX] {
+            let mut histogram = Histogram::new();
+            histogram.count(Ns(took));
+            let bucket = histogram.counts().iter().position(|&count| count == 1).unwrap();
+            assert!(Ns(took) <= Histogram::longest_in(bucket), "{took} in {bucket}");
+            assert!(bucket == 0 || Ns(took) > Histogram::longest_in(bucket - 1), "{took}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_upper_bounds() {
+        let mut histogram = Histogram::new();
+        assert_eq!(histogram.quantile(500), None);
+        (0..990).for_each(|_| histogram.count(Ns(100)));
+        (0..10).for_each(|_| histogram.count(Ns(5_000)));
+        let found = [0, 500, 990, 991, 1000, 2000].map(|per_mille| histogram.quantile(per_mille));
+        let (low, high) = (Some(Ns(127)), Some(Ns(8_191)));
+        assert_eq!(found, [low, low, low, high, high, high]);
+        assert_eq!(histogram.plus(&histogram.clone()).total(), 2_000);
+    }
+}

@@ -1,0 +1,77 @@
+//! Scenes on a simulated machine of two CPUs.
+
+use super::{Part, Played, World, per_operation};
+use crate::cpu;
+use crate::engine::{self, Machine};
+use crate::platform::{self, Sim, SimWord};
+use crate::ps::Ps;
+use crate::random::Random;
+use crate::spec::Spec;
+use crate::study::Figure;
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use tickless_core::platform::Platform;
+use tickless_core::time::{CpuId, Ns};
+
+/// Rounds of one play, here and for real.
+pub const ROUNDS: u64 = 1_000;
+
+/// How many plays a prediction takes; they begin a little apart.
+const PLAYS: u64 = 5;
+
+/// The simulated machine as a world: its CPU 0 and the last one.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Simulated;
+
+impl World for Simulated {
+    type Word = SimWord;
+
+    fn side(&self) -> usize {
+        usize::from(engine::here() != CpuId(0))
+    }
+
+    fn now(&self) -> Ns {
+        platform::now()
+    }
+
+    fn relax(&self, round: u32) {
+        Sim.relax(round);
+    }
+
+    fn work(&self, for_ns: Ns) {
+        cpu::work(Ps::from_ns(for_ns));
+    }
+
+    fn section(&self) {
+        engine::charge(engine::section());
+    }
+}
+
+/// What a scene takes on a machine: nanoseconds for each operation, over a few plays. Fails when
+/// there is no memory for stacks.
+pub fn figure(spec: &Spec, part: Part) -> io::Result<Figure> {
+    let plays = (1..=PLAYS).map(|seed| play(spec, part, ROUNDS, seed));
+    Ok(Figure::of(plays.collect::<io::Result<_>>()?))
+}
+
+/// One play of a scene; the seed says by how much one side comes later than the other.
+pub fn play(spec: &Spec, part: Part, rounds: u64, seed: u64) -> io::Result<f64> {
+    let mut machine = Machine::new(spec.costs());
+    let last = CpuId(spec.costs().topology.cpus() - 1);
+    let scene = part.scene(&Simulated, rounds);
+    let sides = Rc::new([const { Cell::new(Played { ops: 0, ns: 0.0 }) }; 2]);
+    let mut random = Random::new(seed);
+    for cpu in [CpuId(0), last] {
+        let (scene, sides) = (std::sync::Arc::clone(&scene), Rc::clone(&sides));
+        let late = Ps(random.below(1_000_000));
+        machine.start(cpu, move || {
+            cpu::work(late);
+            let played = scene.play(&Simulated);
+            sides[Simulated.side()].set(played);
+        })?;
+    }
+    machine.run(Ns::from_secs(10));
+    machine.finish();
+    Ok(per_operation([sides[0].get(), sides[1].get()]))
+}

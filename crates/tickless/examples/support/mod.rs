@@ -1,0 +1,85 @@
+//! The other side of the echo servers: clients that talk, then fall silent.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tickless::Ns;
+
+/// How long a connection may be silent.
+pub const IDLE: Duration = Duration::from_millis(150);
+
+/// Longer than a message.
+pub const MESSAGE_BYTES_MAX: usize = 64;
+
+/// All of them together last longer than [`IDLE`]: a server that pushes nothing out is noticed.
+const MESSAGES: u32 = 30;
+
+/// The servers' clock. Any will do that does not go back.
+pub fn now() -> Ns {
+    let now = clock_gettime(ClockId::Monotonic);
+    Ns(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
+/// Clients on threads of their own.
+pub struct Clients(Vec<JoinHandle<io::Result<u64>>>);
+
+impl Clients {
+    pub fn start(server: SocketAddr, count: usize) -> Clients {
+        let client = |nth| std::thread::spawn(move || talk(TcpStream::connect(server)?, nth));
+        Clients((0..count as u32).map(client).collect())
+    }
+
+    /// How many echoes they have heard, once all have been hung up on.
+    pub fn finish(self) -> u64 {
+        let join = |client: JoinHandle<_>| client.join().expect("no client is let down");
+        self.0.into_iter().map(|client| join(client).expect("the server is there")).sum()
+    }
+}
+
+/// Says something a few times, then waits to be hung up on. Returns how many echoes it heard.
+fn talk(mut server: TcpStream, nth: u32) -> io::Result<u64> {
+    server.set_nodelay(true)?;
+    // Should nobody hang up, that is an error and not a wait for ever.
+    server.set_read_timeout(Some(Duration::from_secs(20)))?;
+    let (mut heard, mut last) = (0, Instant::now());
+    for round in 0..MESSAGES {
+        let said = Instant::now();
+        let message = format!("message {round} of client {nth}");
+        if !is_echoed(&mut server, message.as_bytes())? {
+            // On a machine that is busy this thread may itself have been silent for too long.
+            break;
+        }
+        (heard, last) = (heard + 1, said);
+        std::thread::sleep(Duration::from_millis(u64::from(6 + nth % 5)));
+    }
+    let is_silent = heard < u64::from(MESSAGES) || read(&mut server, &mut [0])? == 0;
+    assert!(is_silent, "the server says something by itself");
+    assert!(last.elapsed() >= IDLE, "hung up on after {:?}", last.elapsed());
+    Ok(heard)
+}
+
+/// Says something and hears the same; false if the server has hung up.
+fn is_echoed(server: &mut TcpStream, message: &[u8]) -> io::Result<bool> {
+    if server.write_all(message).is_err() {
+        return Ok(false);
+    }
+    let (mut echo, mut length) = ([0; MESSAGE_BYTES_MAX], 0);
+    while length < message.len() {
+        match read(server, &mut echo[length..])? {
+            0 => return Ok(false),
+            bytes => length += bytes,
+        }
+    }
+    assert_eq!(&echo[..length], message);
+    Ok(true)
+}
+
+/// What has come; nothing if the server has hung up.
+fn read(server: &mut TcpStream, bytes: &mut [u8]) -> io::Result<usize> {
+    match server.read(bytes) {
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(0),
+        outcome => outcome,
+    }
+}

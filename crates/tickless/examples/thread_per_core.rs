@@ -1,0 +1,200 @@
+//! Timers of one's own inside a current-thread runtime: one runtime and one [`LocalTimers`] a
+//! thread, nothing shared.
+//!
+//! Two threads, each an echo server with idle timeouts on tokio's current-thread runtime. Of all
+//! the timers of a thread the runtime sees a single one: the driver's, a task that sleeps until
+//! the first of them is due, and is woken when one is armed for earlier than that. Everything
+//! stays on its thread, so there is no lock and no atomic operation in it.
+
+mod support;
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::mpsc::{Sender, channel};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use support::{Clients, IDLE, MESSAGE_BYTES_MAX, now};
+use tickless::{Key, LocalTimers, Ns};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{LocalSet, spawn_local};
+
+const THREADS: usize = 2;
+const CLIENTS: usize = 10;
+
+/// The timers of a thread.
+struct Timers {
+    local: RefCell<LocalTimers<Sleeper>>,
+    /// The driver, and what it sleeps for.
+    driver: RefCell<Waker>,
+    armed: Cell<Ns>,
+}
+
+/// What is to be known of a sleep.
+#[derive(Default)]
+struct Sleeper {
+    waker: Option<Waker>,
+    is_over: bool,
+}
+
+impl Timers {
+    fn start() -> Rc<Timers> {
+        let local = RefCell::new(LocalTimers::new(now()));
+        let driver = RefCell::new(Waker::noop().clone());
+        let timers = Rc::new(Timers { local, driver, armed: Cell::new(Ns::ZERO) });
+        spawn_local(Rc::clone(&timers).drive());
+        timers
+    }
+
+    /// The driver. Ends with its thread.
+    async fn drive(self: Rc<Timers>) {
+        let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
+        poll_fn(|cx| {
+            loop {
+                let (next, now) = (self.advance(), now());
+                self.armed.set(next);
+                self.driver.borrow_mut().clone_from(cx.waker());
+                if next == Ns::NEVER {
+                    return Poll::Pending;
+                }
+                sleep.as_mut().reset(tokio::time::Instant::now() + next.since(now).to_duration());
+                if sleep.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Wakes whose time has come. Says when to come again.
+    fn advance(&self) -> Ns {
+        let mut due = Vec::new();
+        let mut local = self.local.borrow_mut();
+        local.advance(now(), |local, key| {
+            let sleeper = local.value(key).expect("it has just fired");
+            sleeper.is_over = true;
+            due.extend(sleeper.waker.take());
+        });
+        let next = local.next_event();
+        drop(local);
+        // A waker may do anything, arm a timer for instance.
+        due.into_iter().for_each(Waker::wake);
+        next
+    }
+
+    fn sleep(self: &Rc<Timers>, after: Duration) -> Sleep {
+        let key = self.local.borrow_mut().insert(Sleeper::default()).expect("few are needed");
+        let sleep = Sleep { timers: Rc::clone(self), key };
+        sleep.reset(after);
+        sleep
+    }
+}
+
+/// Over when its time has come. Dropping it cancels it.
+struct Sleep {
+    timers: Rc<Timers>,
+    key: Key,
+}
+
+impl Sleep {
+    /// Pushes it out: no system call, and the driver is left alone.
+    fn reset(&self, after: Duration) {
+        let mut local = self.timers.local.borrow_mut();
+        local.value(self.key).expect("its own").is_over = false;
+        // The present, and not that of the last advance, which may be long ago.
+        local.start_at(self.key, now() + after).expect("its own");
+        if local.next_event() < self.timers.armed.get() {
+            self.timers.driver.borrow().wake_by_ref();
+        }
+    }
+
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut local = self.timers.local.borrow_mut();
+        let sleeper = local.value(self.key).expect("its own");
+        if sleeper.is_over {
+            return Poll::Ready(());
+        }
+        sleeper.waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
+        Poll::Pending
+    }
+
+    /// What `work` comes to, or nothing if this is over first.
+    async fn guard<F: Future>(&self, work: F) -> Option<F::Output> {
+        let mut work = pin!(work);
+        poll_fn(|cx| match work.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => self.poll(cx).map(|()| None),
+        })
+        .await
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.timers.local.borrow_mut().remove(self.key);
+    }
+}
+
+/// Says what it hears until it hears nothing for too long. Returns how often it heard something.
+async fn echo(mut socket: TcpStream, timers: Rc<Timers>) -> io::Result<u64> {
+    let (mut last_heard, idle) = (now(), timers.sleep(IDLE));
+    let (mut echoes, mut bytes) = (0, [0; MESSAGE_BYTES_MAX]);
+    while let Some(length) = idle.guard(socket.read(&mut bytes)).await {
+        let length = length?;
+        assert!(length > 0, "clients do not hang up");
+        last_heard = now();
+        idle.reset(IDLE);
+        socket.write_all(&bytes[..length]).await?;
+        echoes += 1;
+    }
+    assert!(now() >= last_heard + IDLE, "never early");
+    Ok(echoes)
+}
+
+async fn serve(listener: TcpListener) -> io::Result<u64> {
+    let timers = Timers::start();
+    let mut connections = Vec::new();
+    for _ in 0..CLIENTS {
+        let (socket, _) = listener.accept().await?;
+        connections.push(spawn_local(echo(socket, Rc::clone(&timers))));
+    }
+    let mut echoes = 0;
+    for connection in connections {
+        echoes += connection.await??;
+    }
+    assert!(timers.local.borrow().is_empty(), "every sleep has been dropped");
+    Ok(echoes)
+}
+
+/// One thread: its listener, its runtime, its timers.
+fn run(address: Sender<SocketAddr>) -> io::Result<u64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        address.send(listener.local_addr()?).map_err(io::Error::other)?;
+        serve(listener).await
+    })
+}
+
+fn main() -> io::Result<()> {
+    let (address, addresses) = channel();
+    let servers = [(); THREADS].map(|()| {
+        let address = address.clone();
+        std::thread::spawn(move || run(address))
+    });
+    let clients = addresses.iter().take(THREADS).map(|server| Clients::start(server, CLIENTS));
+    let clients: Vec<Clients> = clients.collect();
+    let mut echoes = 0;
+    for server in servers {
+        echoes += server.join().expect("no assertion fails")?;
+    }
+    println!("{echoes} echoes on {CLIENTS} connections of each of {THREADS} threads");
+    // No echo was lost. A client that was late with a message may have missed the last one.
+    let heard: u64 = clients.into_iter().map(Clients::finish).sum();
+    assert!(heard > 0 && (heard..=heard + (CLIENTS * THREADS) as u64).contains(&echoes));
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Timers that are driven by an event loop of the program's, without any thread of ours.
+//!
+//! [`LocalTimers`](crate::LocalTimers) belong to one thread; these can be armed and cancelled
+//! from any thread, and fire in the loop. It either polls a descriptor beside its others
+//! ([`start_in_loop`](crate::Builder::start_in_loop)) or computes a timeout and is told when that
+//! has become too long ([`start_in_loop_with`](crate::Builder::start_in_loop_with)).
+
+use crate::host::device::own_loop::{LoopDevice, OnRearm};
+use crate::host::device::timerfd::Timerfd;
+use crate::host::device::{BaseDevice, DeviceFallback};
+use crate::timers::Shared;
+use std::fmt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+use tickless_core::time::{CpuId, Ns};
+
+/// What an [`EventLoopDriver`] wakes its loop with: a descriptor to be polled.
+#[derive(Debug)]
+pub struct Descriptor(Arc<Timerfd>);
+
+/// What an [`EventLoopDriver`] wakes its loop with: a callback.
+#[derive(Debug)]
+pub struct Callback(());
+
+/// One base's driver, in the program's hands: whoever has it runs the base's timers.
+///
+/// ```
+/// use rustix::event::{PollFd, PollFlags, poll};
+/// use std::time::Duration;
+///
+/// let (timers, mut driver) = tickless::Timers::builder().start_in_loop()?;
+/// let (tx, rx) = std::sync::mpsc::channel();
+/// let timer = timers.hrtimer(move |_| tx.send(()).unwrap_or(()));
+/// timer.start(Duration::from_millis(5))?; // from any thread
+/// while rx.try_recv().is_err() {
+///     poll(&mut [PollFd::new(&driver, PollFlags::IN)], None)?;
+///     driver.run();
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Rules
+///
+/// - The loop calls [`run`](Self::run) when the descriptor is readable, or when the
+///   [`timeout`](EventLoopDriver::timeout) is over; more often does no harm and costs no system
+///   call while nothing is due.
+/// - Callbacks run inside `run`, on its thread, one at a time. What was said about waiting
+///   holds here: a synchronous cancel, or dropping a timer, waits for a callback that runs at
+///   that moment in another thread's `run`, returns an error inside the callback itself, and
+///   waits for nobody on the loop's own thread outside of it.
+/// - While nobody runs the driver nothing fires. Once it has been dropped nothing ever will;
+///   timers can still be armed, cancelled and dropped.
+/// - In the child of a fork it finds nothing to do. The descriptor is the parent's; close it by
+///   dropping the driver.
+pub struct EventLoopDriver<W = Descriptor> {
+    shared: Arc<Shared>,
+    base: CpuId,
+    wakes_by: W,
+}
+
+impl<W> fmt::Debug for EventLoopDriver<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLoopDriver").field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+impl<W> EventLoopDriver<W> {
+    /// For a base whose device this wakes.
+    pub(crate) fn new(shared: Arc<Shared>, base: CpuId, wakes_by: W) -> EventLoopDriver<W> {
+        EventLoopDriver { shared, base, wakes_by }
+    }
+
+    /// The base that it drives. [`HrTimer::pinned`](crate::HrTimer::pinned) to it is how a
+    /// program with a loop for each base keeps a timer in one of them.
+    pub fn base(&self) -> CpuId {
+        self.base
+    }
+
+    /// Runs what is due. Returns how many timers fired.
+    ///
+    /// Costs a clock reading if nothing is due; otherwise whatever the callbacks take, and with a
+    /// descriptor two system calls. A callback that keeps arming its timer for at once does not
+    /// keep the loop here for ever: see [`Builder::back_off`](crate::Builder::back_off).
+    pub fn run(&mut self) -> u64 {
+        if self.shared.is_left_behind() {
+            return 0;
+        }
+        let is_due = self.device().is_some_and(|device| device.begin_run(self.shared.now()));
+        if is_due { self.shared.run_loop(self.base) } else { 0 }
+    }
+
+    /// When there is something to do next; `None`: not before somebody arms a timer. Costs no
+    /// system call.
+    ///
+    /// From now on [`on_rearm`](crate::Builder::start_in_loop_with) is called for whatever is
+    /// earlier.
+    pub fn next_event(&mut self) -> Option<Ns> {
+        if self.shared.is_left_behind() {
+            return None;
+        }
+        let next = self.device().map_or(Ns::NEVER, LoopDevice::hear);
+        (next != Ns::NEVER).then_some(next)
+    }
+
+    /// How long the loop may wait, from now; `None`: until somebody arms a timer. Zero if
+    /// something is due. Round it up: a loop that comes early finds nothing to do.
+    pub fn timeout(&mut self) -> Option<Duration> {
+        let next = self.next_event()?;
+        Some(next - self.shared.now())
+    }
+
+    /// Are all [`Timers`](crate::Timers) and timers gone, so that nothing will ever be due?
+    /// When that comes about the loop is woken one last time.
+    pub fn is_over(&self) -> bool {
+        self.shared.is_stopped()
+    }
+
+    fn device(&self) -> Option<&LoopDevice> {
+        self.shared.bases.platform().devices.get(self.base.index())?.as_loop()
+    }
+}
+
+impl AsFd for EventLoopDriver<Descriptor> {
+    /// Readable when there is something to do, and not otherwise. For poll, select, epoll in
+    /// either way of triggering, and what stands on them. Not to be read or set: it is a timerfd
+    /// and belongs to the driver.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wakes_by.0.as_fd()
+    }
+}
+
+impl AsRawFd for EventLoopDriver<Descriptor> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl Descriptor {
+    /// One that is not armed, and the device that arms it.
+    pub(crate) fn new() -> Result<(Descriptor, BaseDevice), DeviceFallback> {
+        let timer = Arc::new(Timerfd::new()?);
+        let device = LoopDevice::with_descriptor(Arc::clone(&timer));
+        Ok((Descriptor(timer), BaseDevice::own_loop(device)))
+    }
+}
+
+impl Callback {
+    /// A callback's device.
+    pub(crate) fn new(on_rearm: Box<OnRearm>) -> (Callback, BaseDevice) {
+        (Callback(()), BaseDevice::own_loop(LoopDevice::with_callback(on_rearm)))
+    }
+}

@@ -1,0 +1,77 @@
+//! What happens, as events of the `tracing` facade: nothing at all without that feature.
+//!
+//! | level | events |
+//! |---|---|
+//! | `ERROR` | a callback panicked |
+//! | `WARN` | a callback was slow, an expiry overdue, the clock fell back |
+//! | `INFO` | a base went offline or online |
+//! | `TRACE` | armed, cancelled, fired |
+//!
+//! All have the target `tickless`. A subscriber is somebody else's code and may do anything, use
+//! timers included: so events are told outside of every lock. What a driver tells it tells
+//! within the callback's frame, where nothing waits for callbacks, and a panic of the subscriber
+//! counts as the callback's.
+
+use crate::clock::Fallback;
+use std::time::Duration;
+use tickless_core::queue::Window;
+use tickless_core::time::CpuId;
+
+/// An event, if the feature is there and somebody listens: only then are the values asked for.
+macro_rules! event {
+    ($level:ident, $message:literal $(, $field:ident = $value:expr)*) => {{
+        #[cfg(feature = "tracing")]
+        tracing::event!(
+            target: "tickless", tracing::Level::$level, $($field = $value,)* $message
+        );
+        // Names the values, so that they are not unused, and asks for none of them.
+        #[cfg(not(feature = "tracing"))]
+        let _ = || {
+            $(let _ = &$value;)*
+        };
+    }};
+}
+
+#[inline]
+pub(crate) fn armed(label: impl Fn() -> &'static str, window: Window) {
+    event!(TRACE, "armed", timer = label(), soft_ns = window.soft.0, hard_ns = window.hard.0);
+}
+
+#[inline]
+pub(crate) fn cancelled(label: impl Fn() -> &'static str) {
+    event!(TRACE, "cancelled", timer = label());
+}
+
+#[inline]
+pub(crate) fn fired(label: impl Fn() -> &'static str, base: CpuId, late: Duration) {
+    event!(TRACE, "fired", timer = label(), base = base.0, late_ns = late.as_nanos() as u64);
+}
+
+/// An expiry that its base was to see long ago.
+#[cold]
+pub(crate) fn overdue(label: impl Fn() -> &'static str, base: CpuId, by: Duration) {
+    event!(WARN, "overdue", timer = label(), base = base.0, by_ns = by.as_nanos() as u64);
+}
+
+#[cold]
+pub(crate) fn slow(label: impl Fn() -> &'static str, base: CpuId, took: Duration) {
+    event!(WARN, "slow callback", timer = label(), base = base.0, ns = took.as_nanos() as u64);
+}
+
+#[cold]
+pub(crate) fn panicked(label: impl Fn() -> &'static str, base: CpuId) {
+    event!(ERROR, "a callback panicked", timer = label(), base = base.0);
+}
+
+pub(crate) fn offline(base: CpuId, moved: u64) {
+    event!(INFO, "base offline", base = base.0, moved = moved);
+}
+
+pub(crate) fn online(base: CpuId) {
+    event!(INFO, "base online", base = base.0);
+}
+
+#[cold]
+pub(crate) fn clock_fell_back(why: Fallback) {
+    event!(WARN, "clock fallback", why = why.to_string());
+}

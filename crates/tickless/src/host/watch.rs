@@ -1,0 +1,191 @@
+//! Being told when the time of day is set, or the system was suspended.
+//!
+//! The kernel tells who has a timerfd on `CLOCK_REALTIME` that is to be cancelled when that clock
+//! is set; a suspend sets it too. One thread waits for that, from when the first timer on such
+//! a clock is made. Where it cannot be had, or there are to be no threads, those timers look at
+//! their clock once a second instead.
+
+use super::device::DeviceFallback;
+use core::sync::atomic::{AtomicU64, Ordering};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use tickless_core::time::Ns;
+
+/// How timers learn that their clock was set.
+#[derive(Debug, Default)]
+pub struct ClockWatch {
+    notice: Mutex<Option<Notice>>,
+    /// Why nobody tells, if that was not the program's wish.
+    refused: OnceLock<DeviceFallback>,
+    steps: AtomicU64,
+}
+
+/// Who tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// Whoever moves the clocks: in virtual time.
+    Hand,
+    /// The kernel.
+    Kernel,
+    /// Nobody: look for yourself, this often.
+    Nobody,
+}
+
+/// How often timers look at their clock when nobody tells them.
+pub const LOOK: Ns = Ns::from_secs(1);
+
+/// What the watching thread waits for.
+#[derive(Debug)]
+pub struct Watcher {
+    timer: OwnedFd,
+    end: OwnedFd,
+}
+
+impl ClockWatch {
+    /// Who tells, as `begin` finds out the first time.
+    pub fn notice(&self, begin: impl FnOnce() -> Result<Notice, DeviceFallback>) -> Notice {
+        *self.lock().get_or_insert_with(|| begin().unwrap_or_else(|why| self.refuse(why)))
+    }
+
+    /// Do timers have to look for themselves?
+    pub fn is_blind(&self) -> bool {
+        *self.lock() == Some(Notice::Nobody)
+    }
+
+    /// From now on nobody tells.
+    pub fn end(&self, why: DeviceFallback) {
+        *self.lock() = Some(self.refuse(why));
+    }
+
+    fn refuse(&self, why: DeviceFallback) -> Notice {
+        self.refused.get_or_init(|| why);
+        Notice::Nobody
+    }
+
+    /// Why nobody tells.
+    pub fn refused(&self) -> Option<DeviceFallback> {
+        self.refused.get().copied()
+    }
+
+    /// Somebody has told.
+    pub fn count_step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often somebody has told.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Notice>> {
+        self.notice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher {
+    /// One that hears of everything from now on.
+    pub fn new() -> Result<Watcher, DeviceFallback> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Realtime, flags)
+            .map_err(|errno| DeviceFallback::new("timerfd_create", errno))?;
+        let end = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|errno| DeviceFallback::new("eventfd2", errno))?;
+        let watcher = Watcher { timer, end };
+        watcher.arm().map_err(|errno| DeviceFallback::new("timerfd_settime", errno))?;
+        Ok(watcher)
+    }
+
+    /// Calls `stepped` whenever the clock was set, until told to end. An error says why it cannot
+    /// go on.
+    pub fn watch(&self, mut stepped: impl FnMut()) -> Result<(), DeviceFallback> {
+        loop {
+            let mut files = [&self.timer, &self.end].map(|file| PollFd::new(file, PollFlags::IN));
+            match poll(&mut files, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(DeviceFallback::new("poll", errno)),
+            }
+            if !files[1].revents().is_empty() {
+                return Ok(());
+            }
+            // Armed anew before anybody looks: a step in between is told of once more.
+            let told = rustix::io::read(&self.timer, &mut [0u8; 8]);
+            self.arm().map_err(|errno| DeviceFallback::new("timerfd_settime", errno))?;
+            // It is far from expiring, and may be read as if it had when time went there.
+            if told != Err(Errno::AGAIN) {
+                stepped();
+            }
+        }
+    }
+
+    /// Has `watch` return, now or later.
+    pub fn end(&self) {
+        let _ = rustix::io::write(&self.end, &1u64.to_ne_bytes());
+    }
+
+    fn arm(&self) -> Result<(), Errno> {
+        // The year 2243: what lies beyond is nobody's timer.
+        let far = Timespec { tv_sec: 1 << 33, tv_nsec: 0 };
+        let time = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: far };
+        let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+        timerfd_settime(&self.timer, flags, &time).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::time::{ClockId, clock_gettime};
+    use std::time::{Duration, Instant};
+
+    /// Goal: whoever watches is woken by its timerfd time and again, and ends when told to.
+    /// Method: the timerfd is made to expire, which reads like a step to the watcher: nobody sets
+    /// the clock for a test.
+    #[test]
+    #[cfg_attr(miri, ignore = "there is no timerfd under Miri")]
+    fn every_word_is_heard() {
+        let (watcher, heard) = (Watcher::new().expect("a timerfd can be had"), AtomicU64::new(0));
+        std::thread::scope(|s| {
+            let watching = s.spawn(|| {
+                watcher.watch(|| {
+                    heard.fetch_add(1, Ordering::SeqCst);
+                })
+            });
+            for round in 1..=3 {
+                let it_value = clock_gettime(ClockId::Realtime);
+                let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+                let passed = Itimerspec { it_interval, it_value };
+                let begun = Instant::now();
+                while heard.load(Ordering::SeqCst) < round {
+                    // Again, should the watcher have armed it in between.
+                    let flags = TimerfdTimerFlags::ABSTIME;
+                    assert!(timerfd_settime(&watcher.timer, flags, &passed).is_ok());
+                    assert!(begun.elapsed() < Duration::from_secs(20), "nobody hears");
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+            watcher.end();
+            assert!(watching.join().is_ok_and(|watched| watched.is_ok()));
+        });
+    }
+
+    /// Goal: why nobody tells is said once, and stays.
+    #[test]
+    fn refusals_are_kept() {
+        let watch = ClockWatch::default();
+        let why = |call| DeviceFallback { call, errno: 1 };
+        assert!(!watch.is_blind());
+        assert_eq!(watch.notice(|| Ok(Notice::Kernel)), Notice::Kernel);
+        assert_eq!(watch.notice(|| Err(why("not asked again"))), Notice::Kernel);
+        assert_eq!(watch.refused(), None);
+        watch.end(why("poll"));
+        watch.end(why("later"));
+        assert!(watch.is_blind());
+        assert_eq!(watch.refused(), Some(why("poll")));
+    }
+}

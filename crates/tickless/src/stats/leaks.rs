@@ -1,0 +1,67 @@
+//! What is still pending though it should not be, and who armed it.
+
+use super::timer_list::{Extent, ListedTimer, TimerList, relative};
+use crate::timers::Shared;
+use std::fmt;
+use std::panic::Location;
+use tickless_core::time::Ns;
+
+/// What is pending, gathered by who armed it; from [`Timers::leaks`](crate::Timers::leaks).
+#[derive(Clone, Debug)]
+pub struct Leaks {
+    /// Those with the most timers first.
+    pub leaks: Vec<Leak>,
+    now: Ns,
+}
+
+/// Pending timers of one owner, armed at one place.
+#[derive(Clone, Copy, Debug)]
+pub struct Leak {
+    /// Whose they are; see [`ListedTimer::label`].
+    pub label: &'static str,
+    /// Where they were armed, if that is noted.
+    pub armed_at: Option<&'static Location<'static>>,
+    /// How many.
+    pub count: usize,
+    /// When the first of them is due.
+    pub due: Ns,
+}
+
+impl Leaks {
+    pub(crate) fn of(shared: &Shared) -> Leaks {
+        let list = TimerList::with(shared, Extent::All);
+        let mut leaks: Vec<Leak> = Vec::new();
+        for &ListedTimer { label, armed_at, due, .. } in list.timers() {
+            let is_same = |leak: &&mut Leak| (leak.label, leak.armed_at) == (label, armed_at);
+            match leaks.iter_mut().find(is_same) {
+                Some(leak) => {
+                    leak.count += 1;
+                    leak.due = leak.due.min(due);
+                }
+                None => leaks.push(Leak { label, armed_at, count: 1, due }),
+            }
+        }
+        leaks.sort_by_key(|leak| (std::cmp::Reverse(leak.count), leak.due));
+        Leaks { leaks, now: list.now }
+    }
+
+    /// Is nothing pending?
+    pub fn is_empty(&self) -> bool {
+        self.leaks.is_empty()
+    }
+}
+
+impl fmt::Display for Leaks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count: usize = self.leaks.iter().map(|leak| leak.count).sum();
+        write!(f, "{count} timers pending")?;
+        for leak in &self.leaks {
+            write!(f, "\n{:>7} x {}", leak.count, leak.label)?;
+            if let Some(at) = leak.armed_at {
+                write!(f, ", armed at {at}")?;
+            }
+            write!(f, ", due {}", relative(leak.due, self.now))?;
+        }
+        Ok(())
+    }
+}

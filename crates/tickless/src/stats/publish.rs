@@ -1,0 +1,81 @@
+//! The figures of [`Stats`] for the `metrics` facade.
+//!
+//! Published when the program says so, from what the bases have counted anyway: no timer
+//! operation knows of it.
+
+use super::{BaseStats, Stats};
+use crate::Timers;
+use metrics::{counter, gauge};
+use tickless_core::histogram::Histogram;
+
+/// The buckets of lateness that are published: 1 us, 8 us, ... 17 s, and the rest.
+const BUCKETS: [usize; 9] = [10, 13, 16, 19, 22, 25, 28, 31, 34];
+
+impl Timers {
+    /// Hands what [`stats`](Timers::stats) says to the recorder of the `metrics` facade. To be
+    /// called before that is read, or every few seconds.
+    ///
+    /// Gauges and counters, all with the label `base`: `docs/statistics.md` has their names.
+    /// Takes each base's lock once, and allocates.
+    pub fn publish_metrics(&self) {
+        let Stats { bases, panics } = self.stats();
+        counter!("tickless_panics_total").absolute(panics);
+        for (place, base) in bases.iter().enumerate() {
+            publish(&place.to_string(), base);
+        }
+    }
+}
+
+fn publish(base: &str, stats: &BaseStats) {
+    let total = |name: &'static str, value| {
+        counter!(name, "base" => base.to_owned()).absolute(value);
+    };
+    let pending = |family: &'static str, count: usize| {
+        gauge!("tickless_pending", "base" => base.to_owned(), "family" => family).set(count as f64);
+    };
+    pending("coarse", stats.coarse);
+    pending("ranged", stats.ranged);
+    for (level, &count) in stats.levels.levels.iter().enumerate() {
+        let level = level.to_string();
+        gauge!("tickless_pending_on_level", "base" => base.to_owned(), "level" => level)
+            .set(count as f64);
+    }
+    total("tickless_armed_total", stats.counts.armed);
+    total("tickless_rearmed_total", stats.counts.rearmed);
+    total("tickless_fired_total", stats.counts.fired);
+    total("tickless_migrated_total", stats.counts.migrated);
+    total("tickless_overdue_total", stats.overdue);
+    total("tickless_device_writes_total", stats.device.writes);
+    total("tickless_device_events_total", stats.device.events);
+    total("tickless_wake_calls_total", stats.wake_calls);
+    total("tickless_sleeps_total", stats.sleeps);
+    let cancels = stats.cancels;
+    let by_state =
+        [("pending", cancels.pending), ("idle", cancels.idle), ("running", cancels.running)];
+    for (state, count) in by_state {
+        counter!("tickless_cancels_total", "base" => base.to_owned(), "found" => state)
+            .absolute(count);
+    }
+    late(base, "coarse", &stats.late.coarse);
+    late(base, "ranged", &stats.late.ranged);
+    if let Some(times) = stats.callbacks {
+        total("tickless_callbacks_total", times.count);
+        total("tickless_callbacks_slow_total", times.slow);
+        total("tickless_callbacks_ns_total", times.total.as_nanos() as u64);
+        let longest = gauge!("tickless_callback_longest_ns", "base" => base.to_owned());
+        longest.set(times.longest.as_nanos() as f64);
+    }
+}
+
+/// A cumulative histogram, as such counters are read.
+fn late(base: &str, family: &'static str, late: &Histogram) {
+    let bucket = |up_to: String, count| {
+        let labels = [("base", base.to_owned()), ("family", family.to_owned()), ("le", up_to)];
+        counter!("tickless_late_ns_bucket", &labels).absolute(count);
+    };
+    for last in BUCKETS {
+        let up_to = Histogram::longest_in(last).0.to_string();
+        bucket(up_to, late.counts()[..=last].iter().sum());
+    }
+    bucket("+Inf".into(), late.total());
+}

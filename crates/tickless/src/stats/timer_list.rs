@@ -1,0 +1,190 @@
+//! Every pending timer in a list for people, as a kernel gives it in `/proc/timer_list`.
+
+use super::notes::Note;
+use crate::ClockSource;
+use crate::host::owned::Task;
+use crate::timers::Shared;
+use std::fmt;
+use std::panic::Location;
+use tickless_core::base::{BaseView, FiresIn};
+use tickless_core::pending::{Pending, PendingIn, Walk};
+use tickless_core::queue::Window;
+use tickless_core::rearm::Policy;
+use tickless_core::time::{CpuId, Ns};
+use tickless_core::wheel::Wakes;
+
+/// So many timers are looked at each time that a base's lock is taken.
+const SLICE: usize = 256;
+
+/// What is pending; from [`Timers::timer_list`](crate::Timers::timer_list). Displays as a text
+/// with a line for each timer.
+#[derive(Clone, Debug)]
+pub struct TimerList {
+    /// Where the time comes from.
+    pub clock: ClockSource,
+    /// When the list was begun.
+    pub now: Ns,
+    /// When the bases' event devices are armed anew.
+    pub policy: Policy,
+    /// One for each base.
+    pub bases: Vec<ListedBase>,
+}
+
+/// One base of a [`TimerList`].
+#[derive(Clone, Debug)]
+pub struct ListedBase {
+    /// Which one.
+    pub base: CpuId,
+    /// Its state when it was come to.
+    pub view: BaseView,
+    /// Its pending timers, the next one first.
+    pub timers: Vec<ListedTimer>,
+    /// Were all of them listed? If more than 256 share one deadline of the queue or one list of
+    /// the wheel, those beyond are left out.
+    pub is_whole: bool,
+}
+
+/// One pending timer of a [`TimerList`].
+#[derive(Clone, Copy, Debug)]
+pub struct ListedTimer {
+    /// Whose it is: what [`labelled`](crate::Timeout::labelled) said, else the type of its
+    /// callback, else the future.
+    pub label: &'static str,
+    /// The window it was armed with; for a timeout both ends are the deadline.
+    pub window: Window,
+    /// When its base fires it.
+    pub due: Ns,
+    /// Where on its base it is, which also tells its family.
+    pub place: PendingIn,
+    /// Is it deferrable?
+    pub wakes: Wakes,
+    /// Where it was armed, if that is noted; see [`Builder::note_armings`].
+    ///
+    /// [`Builder::note_armings`]: crate::Builder::note_armings
+    pub armed_at: Option<&'static Location<'static>>,
+}
+
+/// How much of each base is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Extent {
+    /// A slice at a time, and what is too long for that is cut.
+    Slices,
+    /// All of it, under the lock.
+    All,
+}
+
+impl TimerList {
+    pub(crate) fn of(shared: &Shared) -> TimerList {
+        TimerList::with(shared, Extent::Slices)
+    }
+
+    pub(super) fn with(shared: &Shared, extent: Extent) -> TimerList {
+        let is_left_behind = shared.is_left_behind();
+        let count = if is_left_behind { 0 } else { shared.bases.count() as u16 };
+        let base = |base| ListedBase::of(shared, CpuId(base), extent);
+        TimerList {
+            clock: shared.bases.platform().clock.source(),
+            now: shared.now(),
+            policy: shared.bases.settings().policy,
+            bases: (0..count).filter_map(base).collect(),
+        }
+    }
+
+    /// The timers of all bases.
+    pub fn timers(&self) -> impl Iterator<Item = &ListedTimer> {
+        self.bases.iter().flat_map(|base| &base.timers)
+    }
+}
+
+impl ListedBase {
+    fn of(shared: &Shared, base: CpuId, extent: Extent) -> Option<ListedBase> {
+        let view = shared.bases.view(base)?;
+        let room = match extent {
+            Extent::Slices => SLICE,
+            Extent::All => view.coarse + view.ranged + SLICE,
+        };
+        let (mut walk, mut slice) = (Walk::begin(), Vec::with_capacity(room));
+        let (mut timers, mut is_whole) = (Vec::new(), true);
+        while !walk.is_over() {
+            is_whole &= shared.bases.walk(base, &mut walk, &mut slice);
+            timers.extend(slice.drain(..).map(|found| ListedTimer::of(shared, found)));
+        }
+        timers.sort_by_key(|timer: &ListedTimer| timer.due);
+        Some(ListedBase { base, view, timers, is_whole })
+    }
+}
+
+impl ListedTimer {
+    fn of(shared: &Shared, found: Pending<Task>) -> ListedTimer {
+        let Pending { timer, task, window, due, place, wakes } = found;
+        let Note { label, armed_at } = shared.notes.of(timer);
+        let label = label.unwrap_or_else(|| task.label());
+        ListedTimer { label, window, due, place, wakes, armed_at }
+    }
+}
+
+impl fmt::Display for TimerList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TimerList { clock, now, policy, bases } = self;
+        write!(f, "timers at {:?}, clock {clock:?}, rearming {policy:?}", now.to_duration())?;
+        for ListedBase { base, view, timers, is_whole } in bases {
+            let state = if view.is_online { "" } else { ", offline" };
+            let pending = view.coarse + view.ranged;
+            write!(f, "\n\nbase {}{state}: {pending} pending, device ", base.0)?;
+            match view.armed {
+                Ns::NEVER => write!(f, "not armed")?,
+                at => write!(f, "armed for {}", relative(at, *now))?,
+            }
+            let device = view.device;
+            write!(f, ", {} writes, {} events", device.writes, device.events)?;
+            if !timers.is_empty() {
+                let names = ["due", "soft", "hard"].map(|name| format!("{name:>14}"));
+                write!(f, "\n{}  {:<11}owner", names.concat(), "in")?;
+            }
+            for timer in timers {
+                let times = [timer.due, timer.window.soft, timer.window.hard];
+                let times = times.map(|at| format!("{:>14}", relative(at, *now)));
+                write!(f, "\n{}  {:<11}{timer}", times.concat(), place(timer.place))?;
+            }
+            if !is_whole {
+                write!(f, "\n... and {} more or so", pending.saturating_sub(timers.len()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whose it is, and what is special about it.
+impl fmt::Display for ListedTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label)?;
+        if self.wakes == Wakes::No {
+            f.write_str(", deferrable")?;
+        }
+        match self.armed_at {
+            Some(at) => write!(f, ", armed at {at}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn place(place: PendingIn) -> String {
+    match place {
+        PendingIn::Level(level) => format!("level {level}"),
+        PendingIn::Due => "due".into(),
+        PendingIn::Queue(FiresIn::Handler) => "queue".into(),
+        PendingIn::Queue(FiresIn::Thread) => "deferred".into(),
+    }
+}
+
+/// A point in time as seen from `now`, to the microsecond.
+pub(super) fn relative(at: Ns, now: Ns) -> String {
+    let to_us = |ns: Ns| Ns(ns.0 / 1_000 * 1_000).to_duration();
+    if at == Ns::NEVER {
+        "never".into()
+    } else if at >= now {
+        format!("+{:?}", to_us(at.since(now)))
+    } else {
+        format!("-{:?}", to_us(now.since(at)))
+    }
+}

@@ -1,0 +1,292 @@
+//! Time that moves on by itself when everybody waits for it.
+//!
+//! Whoever is at work has a [`Busy`] guard, or is polled by [`VirtualTime::block_on`], which is
+//! the same. While anybody has one the clock stands. When nobody has, it moves to the next
+//! expiry, and what fires there makes somebody busy again: a thread in [`Busy::sleep`] and a task
+//! of `block_on` count as busy from the moment at which their timer fires, not from when their
+//! thread gets its CPU. So the clock never moves on behind somebody's back.
+
+use super::VirtualTime;
+use crate::host::{frame, waits};
+use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often it is looked, in real time, whether somebody who is not busy has armed something.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Who is at work.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    state: Mutex<State>,
+    /// Somebody is through, or has been woken.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    busy: usize,
+    /// The thread that moves the clock to the next expiry because nobody is at work.
+    stepping: Option<u64>,
+}
+
+/// Keeps the clock from moving by itself; from [`VirtualTime::busy`]. May be sent along with the
+/// work: to a thread that is started, or in a message.
+#[must_use = "the clock moves on as soon as this is dropped"]
+pub struct Busy {
+    time: VirtualTime,
+    counts: bool,
+}
+
+/// Moves the clock whenever nobody is busy; from [`VirtualTime::auto_advance`]. Dropping it waits
+/// until a callback that it runs is over.
+#[derive(Debug)]
+#[must_use = "the clock stops moving by itself as soon as this is dropped"]
+pub struct AutoAdvance {
+    time: VirtualTime,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl VirtualTime {
+    /// The caller is at work, or waits for something that is not time: I/O, another program. As
+    /// long as anybody says so, the clock does not move by itself; who moves it by hand may.
+    ///
+    /// Waits while the clock is moving by itself: when this has returned it stands.
+    pub fn busy(&self) -> Busy {
+        self.enter();
+        Busy { time: self.clone(), counts: true }
+    }
+
+    /// A future of something outside of virtual time, I/O for instance: the clock does not move
+    /// by itself from when it is first polled until it is ready.
+    pub async fn outside<F: Future>(&self, future: F) -> F::Output {
+        let _busy = self.busy();
+        future.await
+    }
+
+    /// Moves the clock to the next expiry and runs it, unless somebody is busy, the clock runs
+    /// with real time, or this is a callback. Says whether anything fired.
+    ///
+    /// For executors that can say when they have nothing to run (tokio's `on_thread_park`).
+    pub fn idle(&self) -> bool {
+        let state = self.world.work.state();
+        self.step(state).1
+    }
+
+    /// Runs a future on this thread. Whenever it waits, and nobody is busy, the clock moves to
+    /// the next expiry: hours of sleeps take no time at all.
+    ///
+    /// If it waits for something else than time, and nobody is busy with that, time goes on
+    /// meanwhile, deadlines included: see [`outside`](VirtualTime::outside). If nothing is
+    /// pending it waits until it is woken. Several threads may do this at once: the clock moves
+    /// when all of them wait. Not for callbacks, within which the clock does not move.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        let task = Arc::new(Task {
+            time: self.clone(),
+            woken: AtomicBool::new(false),
+            waits: AtomicBool::new(false),
+        });
+        let waker = Waker::from(Arc::clone(&task));
+        let mut busy = self.busy();
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return output;
+            }
+            busy.wait_for(&task, Moves::Yes);
+        }
+    }
+
+    /// From now on the clock moves whenever nobody is busy, by a thread of its own: for programs
+    /// of threads that sleep with [`Busy::sleep`]. Be [`busy`](VirtualTime::busy) while setting
+    /// things up. Two of these take turns.
+    pub fn auto_advance(&self) -> AutoAdvance {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (time, stopped) = (self.clone(), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            let mut state = time.world.work.state();
+            while !stopped.load(Ordering::Relaxed) {
+                let fired;
+                (state, fired) = time.step(state);
+                if !fired {
+                    state = time.world.work.wait(state);
+                }
+            }
+        });
+        AutoAdvance { time: self.clone(), stop, thread: Some(thread) }
+    }
+
+    /// One step, if nobody is busy. Takes and returns the lock, which callbacks run without.
+    fn step<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        let may = state.busy == 0 && state.stepping.is_none() && self.is_paused();
+        if !may || self.moves_here() {
+            return (state, false);
+        }
+        state.stepping = Some(waits::this_thread());
+        drop(state);
+        let stepping = Stepping(self);
+        let fired = self.advance_to_next();
+        drop(stepping);
+        (self.world.work.state(), fired)
+    }
+
+    fn enter(&self) {
+        let me = waits::this_thread();
+        let mut state = self.world.work.state();
+        // In a callback nothing waits: it may be the one that the step is for.
+        while state.stepping.is_some_and(|who| who != me) && !frame::is_in_callback() {
+            state = self.world.work.wait(state);
+        }
+        state.busy += 1;
+    }
+
+    fn leave(&self) {
+        self.world.work.state().busy -= 1;
+        self.world.work.changed.notify_all();
+    }
+}
+
+/// A step that is over when this is dropped, also by a panic.
+struct Stepping<'a>(&'a VirtualTime);
+
+impl Drop for Stepping<'_> {
+    fn drop(&mut self) {
+        self.0.world.work.state().stepping = None;
+        self.0.world.work.changed.notify_all();
+    }
+}
+
+impl Work {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let waited = self.changed.wait_timeout(state, LOOK);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl Busy {
+    /// Sleeps until so much virtual time has passed. Meanwhile this counts as not busy; it does
+    /// again from the moment at which the time is over.
+    ///
+    /// Somebody has to move the clock: [`auto_advance`](VirtualTime::auto_advance), a
+    /// [`block_on`](VirtualTime::block_on) elsewhere, or a hand. In a callback this moves the
+    /// clock itself, and nothing fires meanwhile.
+    pub fn sleep(&mut self, after: Duration) {
+        if self.time.moves_here() {
+            return self.time.advance(after);
+        }
+        let task = Arc::new(Task {
+            time: self.time.clone(),
+            woken: AtomicBool::new(false),
+            waits: AtomicBool::new(false),
+        });
+        let wakes = Arc::clone(&task);
+        let timer = self.time.timers().hrtimer(move |_| wakes.wake_by_ref());
+        let timer = timer.labelled("tickless::Busy::sleep");
+        // An error is a timer that was shut down, which nobody else can do to this one.
+        if timer.start(after).is_ok() {
+            self.wait_for(&task, Moves::No);
+        }
+    }
+
+    /// Does something that waits for others, who wait for time. Meanwhile this counts as not
+    /// busy, and it does again when that has come back: to be sure that the clock stands in
+    /// between, the others send a guard of theirs along.
+    pub fn wait<R>(&mut self, wait: impl FnOnce() -> R) -> R {
+        self.counts = false;
+        self.time.leave();
+        let waited = wait();
+        self.time.enter();
+        self.counts = true;
+        waited
+    }
+
+    /// Not busy until the task is woken, and busy from then on.
+    fn wait_for(&mut self, task: &Task, moves: Moves) {
+        let work = &self.time.world.work;
+        let mut state = work.state();
+        task.waits.store(true, Ordering::Relaxed);
+        if !task.woken.swap(false, Ordering::Relaxed) {
+            state.busy -= 1;
+            self.counts = false;
+            work.changed.notify_all();
+            while !task.woken.swap(false, Ordering::Relaxed) {
+                let mut fired = false;
+                if moves == Moves::Yes {
+                    (state, fired) = self.time.step(state);
+                }
+                if !fired {
+                    state = work.wait(state);
+                }
+            }
+            // Whoever woke it has counted it.
+            self.counts = true;
+        }
+        task.waits.store(false, Ordering::Relaxed);
+        drop(state);
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if self.counts {
+            self.time.leave();
+        }
+    }
+}
+
+impl fmt::Debug for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Busy").finish_non_exhaustive()
+    }
+}
+
+impl Drop for AutoAdvance {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.time.world.work.changed.notify_all();
+        if let Some(thread) = self.thread.take()
+            && !self.time.moves_here()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Does somebody who waits move the clock, if that is what everybody waits for?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Moves {
+    Yes,
+    No,
+}
+
+/// Somebody who waits to be woken. Both marks are used under the lock of the work.
+struct Task {
+    time: VirtualTime,
+    woken: AtomicBool,
+    /// Is it not counted as busy, so that who wakes it has to count it?
+    waits: AtomicBool,
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut state = self.time.world.work.state();
+        let is_first = !self.woken.swap(true, Ordering::Relaxed);
+        if is_first && self.waits.load(Ordering::Relaxed) {
+            state.busy += 1;
+        }
+        self.time.world.work.changed.notify_all();
+    }
+}

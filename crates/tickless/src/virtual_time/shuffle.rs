@@ -1,0 +1,104 @@
+//! Ties in an order by chance.
+//!
+//! Timers of one base and one deadline fire as they were armed, which programs may rely on. What
+//! they may not rely on is that all timers are on one base: so under a shuffled time there are
+//! several, each arming goes to one of them by chance, as if it came from another CPU, and at
+//! each instant the bases have their turns in another order.
+
+use super::VirtualTime;
+use crate::Timers;
+use crate::host::chance::Chance;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+use tickless_core::time::Ns;
+
+/// The bases of a shuffled time: of two timers that tie, one in so many pairs stays as armed.
+const BASES: u16 = 16;
+
+/// What shuffles.
+#[derive(Debug)]
+pub(super) struct Shuffle {
+    seed: u64,
+    chance: Arc<Chance>,
+    /// Has it been said how to repeat this?
+    is_told: AtomicBool,
+}
+
+impl VirtualTime {
+    /// Virtual time with ties in an order by chance: timers of equal expiry, however they were
+    /// armed, fire in one order with one seed and in another with another. Timers that are
+    /// pinned to one base keep their order among each other.
+    ///
+    /// If a test panics while it has this, how to repeat it is printed to the standard error. A
+    /// seed repeats a run whose threads come in the same order, that is, one of one thread.
+    ///
+    /// ```
+    /// # use std::{sync::{Arc, Mutex}, time::Duration};
+    /// use tickless::VirtualTime;
+    ///
+    /// let order = |seed| {
+    ///     let (time, order) = (VirtualTime::shuffled(seed), Arc::new(Mutex::new(Vec::new())));
+    ///     let timers: Vec<_> = (0..5).map(|nth| {
+    ///         let order = Arc::clone(&order);
+    ///         let timer = time.timers().hrtimer(move |_| order.lock().unwrap().push(nth));
+    ///         timer.start(Duration::from_secs(1)).unwrap();
+    ///         timer
+    ///     }).collect();
+    ///     time.advance(Duration::from_secs(1));
+    ///     Arc::clone(&order).lock().unwrap().clone()
+    /// };
+    /// assert_eq!(order(1), order(1));
+    /// assert!((2..20).any(|seed| order(seed) != order(1)));
+    /// ```
+    pub fn shuffled(seed: u64) -> VirtualTime {
+        let builder = Timers::builder().bases(BASES);
+        VirtualTime::start(builder, Ns::from_secs(1), Some(Shuffle::new(seed)))
+    }
+
+    /// The same by another seed each time, or by the one in the environment as `TICKLESS_SEED`.
+    pub fn shuffled_anew() -> VirtualTime {
+        let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
+        let by_time = || {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            // Short, since somebody may have to type it.
+            Chance::new(now.map_or(1, |now| now.as_nanos() as u64)).draw() >> 32
+        };
+        VirtualTime::shuffled(given.unwrap_or_else(by_time))
+    }
+
+    /// The seed by which ties are shuffled, if they are.
+    pub fn seed(&self) -> Option<u64> {
+        self.world.shuffle.as_ref().map(|shuffle| shuffle.seed)
+    }
+}
+
+impl Shuffle {
+    fn new(seed: u64) -> Shuffle {
+        Shuffle { seed, chance: Arc::new(Chance::new(seed)), is_told: AtomicBool::new(false) }
+    }
+
+    pub(super) fn chance(&self) -> Arc<Chance> {
+        Arc::clone(&self.chance)
+    }
+
+    /// In an order by chance.
+    pub(super) fn order<T>(&self, all: impl Iterator<Item = T>) -> Vec<T> {
+        let mut all: Vec<T> = all.collect();
+        self.chance.shuffle(&mut all);
+        all
+    }
+}
+
+/// Whoever loses the time in a panic is told how to repeat that.
+impl Drop for VirtualTime {
+    fn drop(&mut self) {
+        if let Some(shuffle) = &self.world.shuffle
+            && std::thread::panicking()
+            && !shuffle.is_told.swap(true, Ordering::Relaxed)
+        {
+            // tidy: allow(print): a test that fails must say how to repeat it
+            eprintln!("ties were shuffled; to repeat: TICKLESS_SEED={}", shuffle.seed);
+        }
+    }
+}

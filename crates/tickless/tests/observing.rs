@@ -1,0 +1,244 @@
+//! The features `tracing` and `metrics`: what is told, to whom, and that telling changes nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tickless::{CpuId, Fired, Ns, Timers, VirtualTime};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+const MS: Duration = Duration::from_millis(1);
+
+type Seen = Arc<Mutex<Vec<(Level, BTreeMap<&'static str, String>)>>>;
+
+/// A subscriber that notes every event up to a level, and then does something of its own.
+struct Notes {
+    level: Level,
+    seen: Seen,
+    then: Box<dyn Fn(&Metadata<'_>) + Send + Sync>,
+}
+
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name(), format!("{value:?}").trim_matches('"').to_owned());
+    }
+}
+
+impl Subscriber for Notes {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "tickless" && *metadata.level() <= self.level
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields(BTreeMap::new());
+        event.record(&mut fields);
+        self.seen.lock().unwrap().push((*event.metadata().level(), fields.0));
+        (self.then)(event.metadata());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Runs something with a subscriber; returns the events as level, message and timer.
+fn told(
+    level: Level,
+    then: impl Fn(&Metadata<'_>) + Send + Sync + 'static,
+    run: impl FnOnce(),
+) -> Vec<(Level, String, String)> {
+    let seen = Seen::default();
+    let notes = Notes { level, seen: Arc::clone(&seen), then: Box::new(then) };
+    tracing::subscriber::with_default(notes, run);
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let of = |fields: &BTreeMap<_, String>, name| fields.get(name).cloned().unwrap_or_default();
+    seen.iter()
+        .map(|(level, fields)| (*level, of(fields, "message"), of(fields, "timer")))
+        .collect()
+}
+
+/// A story in which everything happens that is told; returns what the program itself sees.
+fn story() -> String {
+    let builder = Timers::builder().bases(2).slow_after(5 * MS).time_callbacks();
+    let time = Arc::new(VirtualTime::with(builder, Ns::from_secs(1)));
+    let clock = Arc::downgrade(&time);
+    let takes = move |_: &mut Fired<'_>| clock.upgrade().unwrap().advance(9 * MS);
+    let slow = time.timers().hrtimer(takes).labelled("slow").pinned(CpuId(0));
+    let late = time.timers().timeout(|_| {}).labelled("late").pinned(CpuId(0));
+    let bad = time.timers().timeout(|_| panic!("on purpose")).labelled("bad");
+    let never = time.timers().timeout(|_| {}).labelled("never");
+    slow.start(MS).unwrap();
+    late.start(3 * MS).unwrap();
+    bad.start(20 * MS).unwrap();
+    never.start(20 * MS).unwrap();
+    never.cancel();
+    time.advance(30 * MS);
+    time.timers().offline(CpuId(1)).unwrap();
+    time.timers().online(CpuId(1)).unwrap();
+    format!("{:?}", time.timers().stats())
+}
+
+/// Goal: what should worry somebody is told at levels that are usually on, with whose it is; the
+/// rest only to who asks for it; nothing changes for the program.
+#[test]
+fn worries_are_told_with_their_owner() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let (quiet, mut heard) = (story(), String::new());
+    let worries = told(Level::INFO, |_| {}, || heard = story());
+    let all = told(Level::TRACE, |_| {}, || _ = story());
+    std::panic::set_hook(hook);
+    assert_eq!(quiet, heard, "telling changes nothing");
+    let expected = [
+        (Level::WARN, "slow callback", "slow"),
+        (Level::WARN, "overdue", "late"),
+        (Level::ERROR, "a callback panicked", "bad"),
+        (Level::INFO, "base offline", ""),
+        (Level::INFO, "base online", ""),
+    ];
+    assert_eq!(worries, expected.map(|(level, what, who)| (level, what.into(), who.into())));
+    let of = |what: &str| {
+        let found = all.iter().filter(|event| event.1 == what);
+        found.map(|event| event.2.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("armed"), ["slow", "late", "bad", "never"]);
+    assert_eq!(of("cancelled"), ["never"]);
+    assert_eq!(of("fired"), ["slow", "late", "bad"]);
+    assert_eq!(all.len(), worries.len() + 4 + 1 + 3);
+}
+
+/// Goal: a subscriber may use timers, and may panic: then the panic counts as a callback's, and
+/// neither the clock nor the other timers mind.
+#[test]
+fn a_subscriber_may_do_anything() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let time = Arc::new(VirtualTime::new());
+    let own = time.timers().timeout(|_| {});
+    let then = move |metadata: &Metadata<'_>| {
+        if *metadata.level() == Level::TRACE {
+            return;
+        }
+        // Within the frame of a callback: refused or done, and never a wait without an end.
+        own.start(MS).unwrap();
+        let _ = own.cancel_sync();
+        panic!("the subscriber panics");
+    };
+    let fired = Arc::new(AtomicU64::new(0));
+    let events = told(Level::WARN, then, || {
+        let counted = Arc::clone(&fired);
+        let bad = time.timers().timeout(|_| panic!("on purpose"));
+        let good = time.timers().timeout(move |_| _ = counted.fetch_add(1, Ordering::Relaxed));
+        bad.start(MS).unwrap();
+        good.start(2 * MS).unwrap();
+        let advanced = catch_unwind(AssertUnwindSafe(|| time.advance(10 * MS)));
+        assert!(advanced.is_ok(), "it reached the one who moves the clock");
+    });
+    std::panic::set_hook(hook);
+    assert_eq!((events.len(), fired.load(Ordering::Relaxed)), (1, 1));
+    assert_eq!(time.timers().stats().panics, 2);
+}
+
+#[derive(Default)]
+struct Recorder(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
+
+impl Recorder {
+    fn cell(&self, key: &metrics::Key) -> Arc<AtomicU64> {
+        let labels = key.labels().map(|label| format!(" {}={}", label.key(), label.value()));
+        let name = format!("{}{}", key.name(), labels.collect::<String>());
+        Arc::clone(self.0.lock().unwrap().entry(name).or_default())
+    }
+
+    fn value(&self, name: &str) -> u64 {
+        let values = self.0.lock().unwrap();
+        values.get(name).map_or_else(|| panic!("no {name}"), |cell| cell.load(Ordering::Relaxed))
+    }
+}
+
+impl metrics::Recorder for Recorder {
+    fn describe_counter(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+
+    fn describe_gauge(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+
+    fn describe_histogram(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+
+    fn register_counter(&self, key: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Counter {
+        metrics::Counter::from_arc(self.cell(key))
+    }
+
+    fn register_gauge(&self, key: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Gauge {
+        metrics::Gauge::from_arc(self.cell(key))
+    }
+
+    fn register_histogram(
+        &self,
+        _: &metrics::Key,
+        _: &metrics::Metadata<'_>,
+    ) -> metrics::Histogram {
+        metrics::Histogram::noop()
+    }
+}
+
+/// Goal: what is published is what the statistics say, by base, and publishing once more does not
+/// count anything twice.
+#[test]
+fn metrics_are_the_statistics() {
+    let builder = Timers::builder().bases(2).time_callbacks();
+    let time = VirtualTime::with(builder, Ns::from_secs(1));
+    let [soon, far] = [0, 1].map(|base| time.timers().timeout(|_| {}).pinned(CpuId(base)));
+    soon.start(MS).unwrap();
+    far.start(100 * MS).unwrap();
+    time.advance(10 * MS);
+    soon.cancel();
+    let recorder = Recorder::default();
+    for _ in 0..2 {
+        metrics::with_local_recorder(&recorder, || time.timers().publish_metrics());
+    }
+    for (name, value) in [
+        ("tickless_fired_total base=0", 1),
+        ("tickless_fired_total base=1", 0),
+        ("tickless_armed_total base=1", 1),
+        ("tickless_cancels_total base=0 found=idle", 1),
+        ("tickless_late_ns_bucket base=0 family=coarse le=1023", 1),
+        ("tickless_late_ns_bucket base=0 family=coarse le=+Inf", 1),
+        ("tickless_callbacks_total base=0", 1),
+        ("tickless_panics_total", 0),
+    ] {
+        assert_eq!(recorder.value(name), value, "{name}");
+    }
+    let gauge = |name| f64::from_bits(recorder.value(name));
+    assert_eq!(gauge("tickless_pending base=1 family=coarse"), 1.0);
+    assert_eq!(gauge("tickless_pending_on_level base=1 level=1"), 1.0);
+}
