@@ -15,7 +15,8 @@ fn at(path: &str) -> PathBuf {
 fn the_readme_has_the_figures_of_the_program() {
     let studies = readme::studies().unwrap();
     let old = fs::read_to_string(at("README.md")).unwrap();
-    let new = readme::with_table(&old, &readme::table(&studies)).expect("no marks in README.md");
+    let table = readme::table(&studies);
+    let new = readme::with_table(&old, &table).expect("no marks in README.md");
     let picture = readme::picture(&studies).unwrap();
     if std::env::var_os("TICKLESS_REGENERATE").is_some() {
         fs::write(at("README.md"), &new).unwrap();
@@ -23,7 +24,7 @@ fn the_readme_has_the_figures_of_the_program() {
         return;
     }
     let advice = "TICKLESS_REGENERATE=1 cargo test -p tickless-cli --test readme";
-    assert_eq!(old, new, "README.md: run {advice}");
+    assert!(old == new, "README.md: run {advice}; what it should have:\n{table}");
     let drawn = fs::read_to_string(at("docs/five.svg")).unwrap_or_default();
     assert!(drawn == picture, "docs/five.svg: run {advice}");
 }

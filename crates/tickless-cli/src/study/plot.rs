@@ -141,6 +141,48 @@ pub struct Lane {
     pub runs: Vec<f64>,
 }
 
+impl Lane {
+    /// Of windows in nanoseconds, which do not touch, on a period that begins at `origin_ns`.
+    pub fn folded(
+        name: String,
+        side: Side,
+        windows: &[(u64, u64)],
+        [origin_ns, refill_ns]: [u64; 2],
+        period_ns: u64,
+    ) -> Lane {
+        const PARTS: u64 = 50;
+        let part_ns = (period_ns / PARTS).max(1);
+        let place = |at: u64| (at + period_ns - origin_ns % period_ns) % period_ns;
+        let mut ran_ns = vec![0.0; PARTS as usize];
+        for &(begin, end) in windows {
+            let mut at = begin;
+            while at < end {
+                // Up to where the next part begins.
+                let until = (at + part_ns - place(at) % part_ns).min(end);
+                ran_ns[(place(at) / part_ns % PARTS) as usize] += (until - at) as f64;
+                at = until;
+            }
+        }
+        let span = windows.last().map_or(0, |last| last.1) - windows.first().map_or(0, |w| w.0);
+        let each = (span.max(period_ns) as f64 / PARTS as f64).max(1.0);
+        let runs = ran_ns.into_iter().map(|ran| (ran / each).min(1.0)).collect();
+        Lane { name, side, refill_ms: place(refill_ns) as f64 / 1e6, runs }
+    }
+}
+
+/// Windows that touch become one.
+pub fn merged(mut windows: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    windows.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (begin, end) in windows {
+        match merged.last_mut() {
+            Some(last) if begin <= last.1 => last.1 = last.1.max(end),
+            _ => merged.push((begin, end)),
+        }
+    }
+    merged
+}
+
 impl Axis {
     /// From 0 on, evenly.
     pub fn linear(label: impl Into<String>) -> Axis {
@@ -301,6 +343,28 @@ mod tests {
         let strip = shown(Shape::Strip { period_ms: 100.0, lanes });
         assert!(strip.contains("|#+. |"), "{strip}");
         assert!(bars.lines().chain(strip.lines()).all(|line| line.len() <= WIDTH));
+    }
+
+    #[test]
+    fn windows_that_touch_become_one() {
+        assert_eq!(merged(vec![(20, 30), (0, 5), (3, 10), (30, 40)]), [(0, 10), (20, 40)]);
+    }
+
+    /// Goal: what ran when is seen on the circle of its period, from wherever that begins.
+    #[test]
+    fn windows_are_folded_onto_a_period() {
+        let windows = [(1_000, 1_050), (1_100, 1_150)];
+        let folded = |windows: &[(u64, u64)], places| {
+            Lane::folded(String::new(), Side::After, windows, places, 100)
+        };
+        let lane = folded(&windows, [0, 30]);
+        assert!(lane.runs[..25].iter().all(|&share| share == 1.0), "{lane:?}");
+        assert!(lane.runs[25..].iter().all(|&share| share == 0.0), "{lane:?}");
+        assert_eq!(lane.refill_ms, 30e-6);
+        let later = folded(&windows, [51, 30]);
+        assert!(later.runs[0] == 0.0 && later.runs[26] == 1.0, "{later:?}");
+        assert_eq!(later.refill_ms, 79e-6);
+        assert!(folded(&[], [0, 0]).runs.iter().all(|&share| share == 0.0));
     }
 
     /// Goal: programs get the same figures, named by their form.

@@ -137,7 +137,8 @@ pub fn run_phase(request: &Request, progress: &Progress) -> Result<Study, StudyE
     let spec = machine(request, "power10-core", &["workload.hz", "workload.work_s"])?;
     let mut study = start("phase", request, progress, &[&spec]);
     take(&mut study, request, cells(phase::cells(&spec))?);
-    sim_plots::phase(&mut study);
+    sim_plots::offsets(&mut study);
+    sim_plots::strip(&mut study, &spec).map_err(no_stacks())?;
     sim_answers::phase(&mut study);
     sweep(&mut study, request, &spec, |spec| phase::cells(spec).unwrap_or_default());
     timeline(&mut study, request, || phase::stretch(&spec))?;
@@ -186,7 +187,11 @@ fn start(name: &'static str, request: &Request, progress: &Progress, specs: &[&S
 }
 
 fn cells(run: io::Result<Vec<sim::Cell>>) -> Cells {
-    run.map_err(StudyError::system("memory for the simulated CPUs' stacks; use fewer CPUs"))
+    run.map_err(no_stacks())
+}
+
+fn no_stacks() -> impl FnOnce(io::Error) -> StudyError {
+    StudyError::system("memory for the simulated CPUs' stacks; use fewer CPUs")
 }
 
 /// The cells of a curve, which are shown as a plot and are none of the thread's.

@@ -1,7 +1,11 @@
 //! What the simulated studies show as curves and bars, with the published points beside them.
 
-use super::plot::{Axis, Bar, Line, Plot, Shape, Side};
+use super::plot::{Axis, Bar, Lane, Line, Plot, Shape, Side, merged};
 use super::{Cell, Effort, Study};
+use std::io;
+use tickless_core::phase::Phase;
+use tickless_machine::spec::Spec;
+use tickless_machine::study::phase::{self, GroupPlan};
 
 /// Where the curve of seed 1 is looked at: machines of whole sockets of 30 CPUs.
 pub fn clock_cpus(effort: Effort) -> &'static [u16] {
@@ -96,7 +100,7 @@ pub fn deferred(study: &mut Study) {
 }
 
 /// Seed 4: time and energy over the distance between the refills.
-pub fn phase(study: &mut Study) {
+pub fn offsets(study: &mut Study) {
     let id = |apart: u16, what: &str| match apart {
         0 => format!("together.aligned.{what}"),
         _ => format!("together.{apart}ms.{what}"),
@@ -115,6 +119,28 @@ pub fn phase(study: &mut Study) {
     let shape = Shape::Curve { x: x(), y: Axis::linear("energy, J"), lines: vec![joules] };
     let title = "Energy of the same work (the watts are assumed)";
     study.plots.push(Plot::new("joules", title, shape).in_exhibit());
+}
+
+/// Seed 4: when each group runs in a period, aligned and spread.
+pub fn strip(study: &mut Study, spec: &Spec) -> io::Result<()> {
+    let mut lanes = Vec::new();
+    let period_ns = GroupPlan::published(Phase::Aligned).period.0;
+    for (name, side, phase) in
+        [("aligned", Side::Before, Phase::Aligned), ("spread", Side::After, Phase::Spread)]
+    {
+        let groups = phase::windows(spec, &phase::pair(phase))?;
+        let origin_ns = groups.first().map_or(0, |group| group.first_refill.0);
+        for (number, group) in groups.iter().enumerate() {
+            let windows = merged(group.ran.iter().map(|(from, to)| (from.0, to.0)).collect());
+            let name = format!("{name}, {}", number + 1);
+            let places = [origin_ns, group.first_refill.0];
+            lanes.push(Lane::folded(name, side, &windows, places, period_ns));
+        }
+    }
+    let shape = Shape::Strip { period_ms: period_ns as f64 / 1e6, lanes };
+    let title = "When each group runs in a period, and when it is refilled";
+    study.plots.push(Plot::new("strip", title, shape));
+    Ok(())
 }
 
 fn value(cells: &[Cell], id: &str) -> f64 {

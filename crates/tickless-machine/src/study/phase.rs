@@ -69,6 +69,15 @@ pub struct Outcome {
     pub digest: u64,
 }
 
+/// When a group ran.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Windows {
+    /// When it was first refilled.
+    pub first_refill: Ns,
+    /// From when to when its workers ran, each by itself, in no order.
+    pub ran: Vec<(Ns, Ns)>,
+}
+
 /// Both groups aligned, for a timeline.
 pub fn stretch(spec: &Spec) -> io::Result<()> {
     run(spec, &pair(Phase::Aligned)).map(drop)
@@ -149,6 +158,8 @@ pub fn pair(second: Phase) -> [GroupPlan; 2] {
 
 /// A group with the tasks that are its members.
 struct Member {
+    first_refill: Ns,
+    ran: RefCell<Vec<(Ns, Ns)>>,
     group: SimLock<Group>,
     tasks: RefCell<Vec<(MemberId, TaskId)>>,
     began: Shared<Ps>,
@@ -158,6 +169,15 @@ struct Member {
 
 /// Runs some groups until all their workers are done.
 pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
+    Ok(run_watched(spec, plans)?.0)
+}
+
+/// The same; says when each group ran.
+pub fn windows(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Vec<Windows>> {
+    Ok(run_watched(spec, plans)?.1)
+}
+
+fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Windows>)> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
     let config = Config {
@@ -209,7 +229,11 @@ pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
         .sum();
     let switches = kernel.switches() as f64 / (end.as_ns_f64() / 1e9).max(1e-9);
     let digest = machine.digest();
-    Ok(Outcome { seconds, joules: joules / SHARE, switches_per_s: switches, digest })
+    let windows = groups
+        .iter()
+        .map(|group| Windows { first_refill: group.first_refill, ran: group.ran.take() });
+    let windows = windows.collect();
+    Ok((Outcome { seconds, joules: joules / SHARE, switches_per_s: switches, digest }, windows))
 }
 
 fn new_member(plan: GroupPlan, first: Ns) -> io::Result<Rc<Member>> {
@@ -222,6 +246,8 @@ fn new_member(plan: GroupPlan, first: Ns) -> io::Result<Rc<Member>> {
     };
     let group = Group::new(bandwidth, first).map_err(io::Error::other)?;
     Ok(Rc::new(Member {
+        first_refill: first,
+        ran: RefCell::default(),
         group: SimLock::new(group),
         tasks: RefCell::default(),
         began: Shared::new(Ps::ZERO),
@@ -257,6 +283,7 @@ impl Worker {
                     let began = engine::clock();
                     let slice = Ps::from_ns(Ns(amount).min(SLICE));
                     left = cpu::work_until(left, began + slice);
+                    self.member.ran.borrow_mut().push((began.to_ns(), engine::clock().to_ns()));
                     let used = (engine::clock() - began).to_ns().0;
                     self.member.group.lock().charge(me, used);
                 }

@@ -123,10 +123,15 @@ fn tick(us: f64) -> String {
 /// A row for each lane, as long as a period: the darker, the more often it runs there. A line
 /// where it is refilled.
 pub fn strip(parts: &[Part<'_>]) -> io::Result<String> {
-    const ROW: i32 = 28;
-    let Some((world, plot)) = parts.last() else { return Ok(String::new()) };
-    let Shape::Strip { period_ms, lanes } = &plot.shape else { return Ok(String::new()) };
-    let legend = Legend::new([].into_iter(), vec![*world]);
+    const ROW: i32 = 24;
+    let Some((_, plot)) = parts.first() else { return Ok(String::new()) };
+    let Shape::Strip { period_ms, .. } = &plot.shape else { return Ok(String::new()) };
+    let of = |&(world, plot): &Part<'_>| match &plot.shape {
+        Shape::Strip { lanes, .. } => lanes.iter().map(|lane| (world, lane.clone())).collect(),
+        _ => Vec::new(),
+    };
+    let lanes: Vec<(World, Lane)> = parts.iter().flat_map(of).collect();
+    let legend = Legend::new([].into_iter(), worlds(parts));
     let below = Legend::HEIGHT + ROW * lanes.len() as i32;
     let x = |ms: f64| LEFT + (ms / period_ms * f64::from(RIGHT - LEFT)) as i32;
     picture(below + 46, |area| {
@@ -136,9 +141,10 @@ pub fn strip(parts: &[Part<'_>]) -> io::Result<String> {
             line(area, [(x(ms), Legend::HEIGHT), (x(ms), below)], FAINT.into())?;
             text(area, &figure(ms), (x(ms), below + 12), Anchor::Middle)?;
         }
-        for (row, lane) in lanes.iter().enumerate() {
+        for (row, (world, lane)) in lanes.iter().enumerate() {
             let middle = Legend::HEIGHT + ROW * row as i32 + ROW / 2;
-            text(area, &lane.name, (LEFT - 10, middle), Anchor::Right)?;
+            text(area, &lane.name, (LEFT - 26, middle), Anchor::Right)?;
+            mark(area, *world, (LEFT - 13, middle), colour::of(lane.side))?;
             runs(area, lane, middle, *period_ms, &x)?;
         }
         let label = "ms of a period; the line is the refill, colour is running";

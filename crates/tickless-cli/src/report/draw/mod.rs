@@ -100,7 +100,7 @@ mod tests {
             assert!(svg.trim_end().ends_with("</svg>") && !svg.contains("<b>"), "{svg}");
             assert!(!svg.contains("://"), "{svg}");
             assert!(svg.contains("var(--before)") && !svg.contains("=\"#"), "{svg}");
-            let is_shared = matches!(plot.shape, Shape::Curve { .. } | Shape::Bars { .. });
+            let is_shared = !matches!(plot.shape, Shape::Histogram { .. });
             assert!(svg.contains("live") && svg.contains("simulated") == is_shared, "{svg}");
         }
     }

@@ -245,21 +245,20 @@ fn strip(study: &mut Study, ways: &[Way], taken: &[Vec<Taken>]) {
     study.plots.push(Plot::new("strip", title, shape));
 }
 
+/// The mean of all turns, each seen from its own first group's refill.
 fn lane(name: String, side: Side, taken: &[Taken], group: usize) -> Lane {
     let period_ns = PERIOD.as_nanos() as u64;
-    let mut sum: Vec<f64> = Vec::new();
-    for taken in taken {
-        let runs = taken.done.runs(group, taken.places_ns[0], period_ns);
-        sum.resize(runs.len(), 0.0);
-        sum.iter_mut().zip(runs).for_each(|(sum, share)| *sum += share);
-    }
-    let runs = sum.into_iter().map(|sum| sum / taken.len().max(1) as f64).collect();
-    let refill = |taken: &Taken| {
-        let [first, mine] = [taken.places_ns[0], taken.places_ns[group]];
-        ((mine + period_ns - first) % period_ns) as f64 / 1e6
+    let of_turn = |taken: &Taken| {
+        let places = [taken.places_ns[0], taken.places_ns[group]];
+        Lane::folded(name.clone(), side, &taken.done.windows[group], places, period_ns)
     };
-    let refill_ms = taken.first().map_or(0.0, refill);
-    Lane { name, side, refill_ms, runs }
+    let turns: Vec<Lane> = taken.iter().map(of_turn).collect();
+    let mean = |part: usize| {
+        turns.iter().map(|turn| turn.runs[part]).sum::<f64>() / turns.len().max(1) as f64
+    };
+    let parts = turns.first().map_or(0, |turn| turn.runs.len());
+    let refill_ms = turns.first().map_or(0.0, |turn| turn.refill_ms);
+    Lane { name: name.clone(), side, refill_ms, runs: (0..parts).map(mean).collect() }
 }
 
 fn answers(study: &mut Study) {

@@ -4,13 +4,11 @@
 //! that come the windows in which a group ran, whoever held it back, the library or the kernel.
 
 use crate::measure::{MeasureError, Usage, joined, timed};
+use crate::study::plot::merged;
 use nix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Parts of a period in which it is told when groups ran.
-const PARTS: u64 = 50;
 
 /// How much CPU time a unit takes.
 const UNIT: Duration = Duration::from_micros(100);
@@ -174,39 +172,6 @@ impl Done {
         let last = self.bursts_ms.len().saturating_sub(1);
         self.bursts_ms.get(last * percent / 100).copied().unwrap_or(f64::NAN)
     }
-
-    /// In which share of the periods a group ran, for equal parts of the period, which begins at
-    /// `origin_ns`.
-    pub(super) fn runs(&self, group: usize, origin_ns: u64, period_ns: u64) -> Vec<f64> {
-        let part_ns = (period_ns / PARTS).max(1);
-        let mut ran_ns = vec![0.0; PARTS as usize];
-        let windows = &self.windows[group];
-        for &(begin, end) in windows {
-            let mut at = begin;
-            while at < end {
-                let until = (at - at % part_ns + part_ns).min(end);
-                let place = (at + period_ns - origin_ns % period_ns) % period_ns / part_ns;
-                ran_ns[(place % PARTS) as usize] += (until - at) as f64;
-                at = until;
-            }
-        }
-        let span = windows.last().map_or(0, |last| last.1) - windows.first().map_or(0, |w| w.0);
-        let each = span as f64 / PARTS as f64;
-        ran_ns.into_iter().map(|ran| (ran / each.max(1.0)).min(1.0)).collect()
-    }
-}
-
-/// Windows that touch become one.
-fn merged(mut windows: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    windows.sort_unstable();
-    let mut merged: Vec<(u64, u64)> = Vec::new();
-    for (begin, end) in windows {
-        match merged.last_mut() {
-            Some(last) if begin <= last.1 => last.1 = last.1.max(end),
-            _ => merged.push((begin, end)),
-        }
-    }
-    merged
 }
 
 /// Of the time in which the less busy one ran, the part in which both did. Once one is done there
@@ -230,28 +195,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_merge_and_overlap() {
+    fn windows_overlap() {
         let one = merged(vec![(20, 30), (0, 5), (3, 10), (30, 40)]);
-        assert_eq!(one, [(0, 10), (20, 40)]);
         assert_eq!(overlap(&one, &[(10, 20), (41, 50)]), 0.0);
         assert_eq!(overlap(&one, &one), 1.0);
         // 15 units in which both run, of the 20 in which the second does until the first ends.
         assert_eq!(overlap(&one, &[(5, 15), (30, 60)]), 0.75);
         assert_eq!(overlap(&[], &one), 0.0);
-    }
-
-    /// Goal: when a group ran is seen on the circle of its period, from wherever that begins.
-    #[test]
-    fn windows_are_folded_onto_a_period() {
-        let windows = [vec![(1_000, 1_050), (1_100, 1_150)], Vec::new()];
-        let (bursts_ms, usage) = (Vec::new(), Usage::default());
-        let done = Done { completion_s: [0.0; 2], bursts_ms, overlap: 0.0, windows, usage };
-        let runs = done.runs(0, 0, 100);
-        assert!(runs[..25].iter().all(|&share| share == 1.0), "{runs:?}");
-        assert!(runs[25..].iter().all(|&share| share == 0.0), "{runs:?}");
-        let later = done.runs(0, 50, 100);
-        assert!(later[0] == 0.0 && later[25] == 1.0, "{later:?}");
-        assert!(done.runs(1, 0, 100).iter().all(|&share| share == 0.0));
     }
 
     #[test]
