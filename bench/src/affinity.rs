@@ -32,3 +32,20 @@ fn set(cpus: &[usize]) {
     }
     sched_setaffinity(None, &set).expect("a thread may stay on a CPU that it may use");
 }
+
+/// Who has which CPUs while a server is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Half {
+    First,
+    Second,
+}
+
+/// Keeps the calling thread to one half of the CPUs, if there are four or more.
+pub fn keep_to_half(half: Half) {
+    let (first, second) = ALLOWED.split_at(ALLOWED.len() / 2);
+    match half {
+        _ if ALLOWED.len() < 4 => unpin(),
+        Half::First => set(first),
+        Half::Second => set(second),
+    }
+}

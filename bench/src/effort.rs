@@ -15,6 +15,10 @@ pub struct Effort {
     pub bulk: usize,
     /// How many timers run in W5, for how long, and how often.
     pub lateness: (usize, Duration, usize),
+    /// How many sleeps of 1 ms one after the other in W8.
+    pub sleeps: usize,
+    /// How long a server runs in W9 and W10, how often, and how many idle timeouts it has in W10.
+    pub servers: (Duration, usize, usize),
 }
 
 impl Effort {
@@ -25,6 +29,8 @@ impl Effort {
         pending: &[1_000, 100_000, 1_000_000],
         bulk: 1_000_000,
         lateness: (1_000, Duration::from_secs(3), 3),
+        sleeps: 300,
+        servers: (Duration::from_secs(1), 9, 100_000),
     };
 
     /// Under a minute. Still the median of seven, of fewer operations each.
@@ -34,6 +40,8 @@ impl Effort {
         pending: &[1_000, 100_000],
         bulk: 100_000,
         lateness: (1_000, Duration::from_secs(1), 1),
+        sleeps: 100,
+        servers: (Duration::from_millis(400), 5, 100_000),
     };
 
     /// A moment: for tests, which keep the benches from rotting.
@@ -44,5 +52,7 @@ impl Effort {
         pending: &[20],
         bulk: 200,
         lateness: (20, Duration::from_millis(100), 1),
+        sleeps: 5,
+        servers: (Duration::from_millis(40), 2, 200),
     };
 }

@@ -16,8 +16,9 @@ mod random;
 mod report;
 mod sample;
 mod targets;
+mod web;
 
-use cases::{CASES, Case, Choice};
+use cases::{CASES, Case, Choice, Section};
 use clap::Parser;
 use effort::Effort;
 use machine::Machine;
@@ -31,7 +32,10 @@ struct Options {
     /// Under a minute: fewer timers, fewer operations.
     #[arg(long)]
     quick: bool,
-    /// Only these cases: W1, W2, W3, W4, W4x, W5, W6, clocks, syscalls.
+    /// The cases of this part of the page.
+    #[arg(long, value_enum, default_value_t = Section::Operations)]
+    section: Section,
+    /// Only these cases, of whatever section: W1 to W10, W4x, clocks, syscalls.
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     only: Vec<String>,
     /// Only contenders with this in their name.
@@ -40,7 +44,7 @@ struct Options {
     /// Writes everything to this file as JSON too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Puts the tables into this file, between its two `<!-- bench: ... -->` lines.
+    /// Puts the tables into this file, between the section's two `<!-- ... -->` lines.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
@@ -54,9 +58,14 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
-    let report = run(&effort, &options.only, &Choice { peer: options.peer.clone() });
+    let wanted = |case: &&Case| match &options.only[..] {
+        [] => case.section == options.section,
+        only => only.iter().any(|only| is(case.id, only)),
+    };
+    let cases = CASES.iter().filter(wanted).collect();
+    let report = run(&effort, cases, &Choice { peer: options.peer.clone() });
     print!("{}", report.markdown());
-    match write(&report, options.json.as_deref(), options.markdown.as_deref()) {
+    match write(&report, &options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
@@ -69,16 +78,16 @@ fn is(id: &str, only: &str) -> bool {
     id.eq_ignore_ascii_case(only)
 }
 
-fn run(effort: &Effort, only: &[String], choice: &Choice) -> Report {
+fn run(effort: &Effort, cases: Vec<&Case>, choice: &Choice) -> Report {
     let machine = Machine::here();
     // What starts threads does so before this thread stays on one CPU, so that they do not.
     peers::async_io_timer::warm_up();
     peers::timeout::TIMERS.now();
+    tickless::future::now();
     affinity::pin(0);
     let mut tables = Vec::new();
-    let wanted = |case: &&Case| only.is_empty() || only.iter().any(|only| is(case.id, only));
     let (first, rest): (Vec<&Case>, Vec<&Case>) =
-        CASES.iter().filter(wanted).partition(|case| case.id == cases::FIRST);
+        cases.into_iter().partition(|case| case.id == cases::FIRST);
     for case in first.into_iter().chain(rest) {
         for table in (case.run)(effort, choice) {
             eprintln!("{}", table.markdown(sample::unit()));
@@ -91,27 +100,33 @@ fn run(effort: &Effort, only: &[String], choice: &Choice) -> Report {
     Report { machine, unit_ns, tables, targets }
 }
 
-fn write(report: &Report, json: Option<&Path>, markdown: Option<&Path>) -> Result<(), String> {
-    if let Some(path) = json {
+fn write(report: &Report, options: &Options) -> Result<(), String> {
+    if let Some(path) = &options.json {
         let text = serde_json::to_string_pretty(report).map_err(|e| e.to_string())?;
         std::fs::write(path, text + "\n").map_err(|e| cannot("write", path, &e))?;
     }
-    if let Some(path) = markdown {
+    if let Some(path) = &options.markdown {
         let text = std::fs::read_to_string(path).map_err(|e| cannot("read", path, &e))?;
-        let text = between_marks(&text, &report.markdown())
-            .ok_or_else(|| format!("{} has no lines {BEGIN} and {END}", path.display()))?;
+        let [begin, end] = marks(options.section);
+        let text = between_marks(&text, [begin, end], &report.markdown())
+            .ok_or_else(|| format!("{} has no lines {begin} and {end}", path.display()))?;
         std::fs::write(path, text).map_err(|e| cannot("write", path, &e))?;
     }
     Ok(())
 }
 
-const BEGIN: &str = "<!-- bench: begin -->\n";
-const END: &str = "<!-- bench: end -->\n";
+/// The lines that a section's tables stand between.
+fn marks(section: Section) -> [&'static str; 2] {
+    match section {
+        Section::Operations => ["<!-- bench: begin -->\n", "<!-- bench: end -->\n"],
+        Section::Futures => ["<!-- bench futures: begin -->\n", "<!-- bench futures: end -->\n"],
+    }
+}
 
-fn between_marks(text: &str, tables: &str) -> Option<String> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{tables}\n{END}{after}"))
+fn between_marks(text: &str, [begin, end]: [&str; 2], tables: &str) -> Option<String> {
+    let (before, rest) = text.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}\n{tables}\n{end}{after}"))
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> String {
@@ -125,7 +140,7 @@ mod tests {
     /// Goal: the benches do not rot. Method: everything, tiny; their own assertions decide.
     #[test]
     fn every_case_runs() {
-        let report = run(&Effort::TINY, &[], &Choice::default());
+        let report = run(&Effort::TINY, CASES.iter().collect(), &Choice::default());
         assert!(report.tables.len() >= CASES.len());
         let text = report.markdown();
         for case in CASES {
@@ -136,9 +151,13 @@ mod tests {
 
     #[test]
     fn only_what_is_between_the_marks_is_replaced() {
-        let text = format!("a\n{BEGIN}old\n{END}b\n");
-        let replaced = between_marks(&text, "new").expect("both marks are there");
-        assert_eq!(replaced, format!("a\n{BEGIN}\nnew\n{END}b\n"));
-        assert_eq!(between_marks("a\n", "new"), None);
+        let page = include_str!("../../docs/performance.md");
+        for [begin, end] in [Section::Operations, Section::Futures].map(marks) {
+            let text = format!("a\n{begin}old\n{end}b\n");
+            let replaced = between_marks(&text, [begin, end], "new").expect("both are there");
+            assert_eq!(replaced, format!("a\n{begin}\nnew\n{end}b\n"));
+            assert_eq!(between_marks("a\n", [begin, end], "new"), None);
+            assert!(between_marks(page, [begin, end], "new").is_some(), "the page has {begin}");
+        }
     }
 }

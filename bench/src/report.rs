@@ -122,7 +122,8 @@ impl Cell {
         if samples < 2 {
             return value;
         }
-        let spread = format!("{value} ({}..{})", number(least), number(most));
+        let digits = if name == "x" { ratio } else { number };
+        let spread = format!("{value} ({}..{})", digits(least), digits(most));
         if name == "ns" { format!("{spread} {:.1}x", median / unit.median) } else { spread }
     }
 }
@@ -132,13 +133,20 @@ pub fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),
         v if v < 0.01 => format!("{value:.1e}"),
+        v if v < 0.1 => format!("{value:.2}"),
         v if v < 10.0 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
     }
 }
 
+/// Ratios near to one differ in what comes after the point.
+fn ratio(value: f64) -> String {
+    format!("{value:.2}")
+}
+
 fn with_unit(value: f64, unit: &str) -> String {
     match unit {
+        "x" => format!("{}x", ratio(value)),
         "%" | "/s" => format!("{}{unit}", number(value)),
         "" => number(value),
         _ => format!("{} {unit}", number(value)),

@@ -24,6 +24,11 @@ impl Figure {
         let (&least, &most) = (samples.first()?, samples.last()?);
         Some(Figure { median: samples[samples.len() / 2], least, most, samples: samples.len() })
     }
+
+    /// Of each sample over the other's of the same turn.
+    pub fn of_ratios(samples: &[f64], others: &[f64]) -> Option<Figure> {
+        Figure::of(samples.iter().zip(others).map(|(sample, other)| sample / other).collect())
+    }
 }
 
 /// Something that is measured again and again; each call gives one sample.
@@ -37,9 +42,18 @@ static UNITS: Mutex<Vec<f64>> = Mutex::new(Vec::new());
 
 /// Takes a sample of each contender in turn, and one of the unit, `repetitions` times.
 pub fn interleave(
-    mut contenders: Vec<Contender<'_>>,
+    contenders: Vec<Contender<'_>>,
     repetitions: usize,
 ) -> Vec<(&'static str, Option<Figure>)> {
+    let samples = interleave_samples(contenders, repetitions).into_iter();
+    samples.map(|(name, samples)| (name, Figure::of(samples))).collect()
+}
+
+/// The same, with every sample.
+pub fn interleave_samples(
+    mut contenders: Vec<Contender<'_>>,
+    repetitions: usize,
+) -> Vec<(&'static str, Vec<f64>)> {
     let mut samples: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
     for _ in 0..repetitions {
         unit_sample();
@@ -48,7 +62,7 @@ pub fn interleave(
         }
     }
     let names = contenders.iter().map(|contender| contender.name);
-    names.zip(samples.into_iter().map(Figure::of)).collect()
+    names.zip(samples).collect()
 }
 
 /// The unit of this run: an uncontended atomic add, in ns.

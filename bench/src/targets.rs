@@ -5,6 +5,7 @@
 
 use crate::report::{Table, number};
 use crate::sample::Figure;
+use crate::web::guards::{Guards, Tickless};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -22,6 +23,7 @@ struct Target {
 const LOCAL: &str = "**LocalTimers**";
 const SHARED: &str = "**Timeout**, `start_from(now, d)`";
 const PRECISE: &str = "**HrTimer**, no slack";
+const SLEEP: &str = "**Sleep**, `future::sleep(d)`";
 const SLACK: &str = "**HrTimer**, 1 ms slack";
 
 const fn target(
@@ -55,6 +57,11 @@ const TARGETS: &[Target] = &[
     target("CPU with slack", "W5", SLACK, "CPU", 5.0),
     target("memory", "W6", LOCAL, "heap", 64.0),
     target("memory", "W6", SHARED, "heap", 64.0),
+    target("made, polled, dropped", "W7", SLEEP, "1 threads / tokio", 0.5),
+    target("the same, 2 threads", "W7", SLEEP, "2 threads / tokio", 0.5),
+    target("1 ms, p50", "W8", "**Sleep** on tokio, 2 workers", "p50", 30.0),
+    target("1 ms, p50", "W8", "**Sleep** on async-io's `block_on`", "p50", 30.0),
+    target("share of 100k idle timeouts", "W10", Tickless::NAME, "share, timed", 1.0),
     target("system calls per arming", "syscalls", "**Timeout**", "calls per arming", 0.001),
 ];
 
@@ -74,8 +81,8 @@ pub struct Verdict {
 /// Judges every target whose case was run.
 pub fn judge(tables: &[Table], unit: Figure) -> Vec<Verdict> {
     let judged = TARGETS.iter().filter_map(|target| {
-        let table = tables.iter().find(|table| table.case == target.case)?;
-        let cell = table.cell(target.row, target.column)?;
+        let mut tables = tables.iter().filter(|table| table.case == target.case);
+        let cell = tables.find_map(|table| table.cell(target.row, target.column))?;
         let measured = cell.figure.median;
         let ratio = (cell.unit == "ns").then(|| measured / unit.median <= target.limit / UNIT_NS);
         Some(Verdict {

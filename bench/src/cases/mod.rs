@@ -3,8 +3,11 @@
 mod arm_cancel;
 mod clocks;
 mod expiry;
+mod http;
+mod idle;
 mod lateness;
 mod memory;
+mod one_sleep;
 mod push_out;
 mod sleep;
 mod syscalls;
@@ -14,23 +17,44 @@ use crate::effort::Effort;
 use crate::report::Table;
 use crate::sample::Contender;
 
+/// Which part of the page a case stands in, and is run for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Section {
+    /// What operations cost.
+    Operations,
+    /// Sleeps and deadlines in async programs, beside tokio's.
+    Futures,
+}
+
 /// One case: its name on the command line, and how to run it.
 pub struct Case {
     pub id: &'static str,
+    pub section: Section,
     pub run: fn(&Effort, &Choice) -> Vec<Table>,
 }
 
+const fn operations(id: &'static str, run: fn(&Effort, &Choice) -> Vec<Table>) -> Case {
+    Case { id, section: Section::Operations, run }
+}
+
+const fn futures(id: &'static str, run: fn(&Effort, &Choice) -> Vec<Table>) -> Case {
+    Case { id, section: Section::Futures, run }
+}
+
 pub const CASES: &[Case] = &[
-    Case { id: "W1", run: arm_cancel::run },
-    Case { id: "W2", run: push_out::run },
-    Case { id: "W3", run: expiry::run },
-    Case { id: "W4", run: threads::run_own },
-    Case { id: "W4x", run: threads::run_crossed },
-    Case { id: "W5", run: lateness::run },
-    Case { id: "W6", run: memory::run },
-    Case { id: "W7", run: sleep::run },
-    Case { id: "clocks", run: clocks::run },
-    Case { id: "syscalls", run: syscalls::run },
+    operations("W1", arm_cancel::run),
+    operations("W2", push_out::run),
+    operations("W3", expiry::run),
+    operations("W4", threads::run_own),
+    operations("W4x", threads::run_crossed),
+    operations("W5", lateness::run),
+    operations("W6", memory::run),
+    futures("W7", sleep::run),
+    futures("W8", one_sleep::run),
+    futures("W9", http::run),
+    futures("W10", idle::run),
+    operations("clocks", clocks::run),
+    operations("syscalls", syscalls::run),
 ];
 
 /// The case that must run before all others: memory that a program has given back may stay with

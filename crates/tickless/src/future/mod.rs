@@ -33,8 +33,10 @@
 //!
 //! Never early. [`Sleep`] and [`Interval`] are as exact as waking a thread allows; their slack,
 //! by which they may be late to share a wakeup, is a thousandth of the time to sleep, at most
-//! 50 ms, unless set otherwise. [`Deadline`] and [`CoarseSleep`] are on the timer wheel: as cheap
-//! to push out as anything can be, and late by up to an eighth of their distance.
+//! 50 ms, unless set otherwise: none for 1 ms, 1 ms for a second. So a sleep of 1 ms is late by
+//! what waking the driver's thread and then the task's takes. [`Deadline`] and [`CoarseSleep`] are
+//! on the timer wheel: as cheap to push out as anything can be, and late by up to an eighth of
+//! their distance.
 //!
 //! # Corner cases
 //!

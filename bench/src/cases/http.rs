@@ -1,0 +1,104 @@
+//! W9: a web server with tokio's timers, with ours, and with none.
+
+use super::Choice;
+use crate::affinity;
+use crate::effort::Effort;
+use crate::report::{Cell, Table};
+use crate::sample::{Figure, unit};
+use crate::web::guards::{Guards, Nothing, Tickless, Tokio};
+use crate::web::trial::{Outcome, Trial, try_out};
+
+/// So many connections, and as many requests on their way.
+const CONNECTIONS: usize = 64;
+
+/// A column: its name, its unit, and which part of the outcome it shows.
+type Column = (&'static str, &'static str, fn(&Outcome) -> f64);
+
+const COLUMNS: &[Column] = &[
+    ("requests", "/s", |o| o.requests_per_s),
+    ("CPU per request", "us", |o| o.cpu_us),
+    ("p50", "us", |o| o.p50_us),
+    ("p99", "us", |o| o.p99_us),
+    ("wake calls per request", "", |o| o.wake_calls),
+];
+
+/// Whose outcomes are divided by whose.
+const RATIOS: &[(&str, &str, &str)] = &[
+    ("tickless / tokio", Tickless::NAME, Tokio::NAME),
+    ("tickless / no timers", Tickless::NAME, Nothing::NAME),
+    ("tokio / no timers", Tokio::NAME, Nothing::NAME),
+];
+
+/// A server: its name, and how it is tried out.
+pub type Server = (&'static str, fn(&Trial) -> Outcome);
+
+/// What came of all runs of a server.
+type Outcomes = (&'static str, Vec<Outcome>);
+
+pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
+    let (run, repetitions, _) = effort.servers;
+    let trial = Trial { connections: CONNECTIONS, outstanding: CONNECTIONS, simulated: 0, run };
+    let servers: [Server; 3] = [
+        (Tickless::NAME, try_out::<Tickless>),
+        (Tokio::NAME, try_out::<Tokio>),
+        (Nothing::NAME, try_out::<Nothing>),
+    ];
+    let outcomes = in_turn(&servers, &trial, repetitions, choice);
+    vec![absolute(&outcomes), ratios(&outcomes)]
+}
+
+/// Tries out each of the servers that are wanted, then each again.
+pub fn in_turn(
+    servers: &[Server],
+    trial: &Trial,
+    repetitions: usize,
+    choice: &Choice,
+) -> Vec<Outcomes> {
+    let wanted: Vec<_> = servers.iter().filter(|(name, _)| choice.wants(name)).collect();
+    let mut outcomes: Vec<Outcomes> = wanted.iter().map(|(name, _)| (*name, Vec::new())).collect();
+    affinity::unpin();
+    for _ in 0..repetitions {
+        unit();
+        for ((_, try_out), (_, outcomes)) in wanted.iter().zip(&mut outcomes) {
+            outcomes.push(try_out(trial));
+        }
+    }
+    affinity::pin(0);
+    outcomes
+}
+
+fn absolute(outcomes: &[Outcomes]) -> Table {
+    let about = "HTTP/1.1 with keep-alive on tokio's multi-thread runtime, 64 connections, each \
+                 with a request on its way all the time. Every request has a deadline, and every \
+                 connection an idle timeout that each request pushes out. CPU time is that of \
+                 the server: workers, our drivers, and the kernel's work for both. Wake calls: \
+                 writes into tokio's eventfd, calls that wake our drivers, and their sleeps.";
+    let mut table = Table::new("W9", "a web server, every request guarded", about);
+    for &(column, unit, part) in COLUMNS {
+        let column = table.column(column);
+        for (name, outcomes) in outcomes {
+            let figure = Figure::of(outcomes.iter().map(part).collect());
+            table.put(name, column, figure.map(|figure| Cell { figure, unit }));
+        }
+    }
+    table
+}
+
+fn ratios(outcomes: &[Outcomes]) -> Table {
+    let about = "Each run over the other's of the same turn.";
+    let mut table = Table::new("W9", "the same as ratios", about);
+    // Of the last column there is next to nothing, and so no ratio that says anything.
+    for &(column, _, part) in &COLUMNS[..COLUMNS.len() - 1] {
+        let column = table.column(column);
+        let parts = |of: &str| {
+            let (_, outcomes) = outcomes.iter().find(|(name, _)| *name == of)?;
+            Some(outcomes.iter().map(part).collect::<Vec<f64>>())
+        };
+        for &(name, one, other) in RATIOS {
+            let both = parts(one).zip(parts(other));
+            let figure = both.and_then(|(one, other)| Figure::of_ratios(&one, &other));
+            table.put(name, column, figure.map(|figure| Cell { figure, unit: "x" }));
+        }
+    }
+    table
+}

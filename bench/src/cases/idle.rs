@@ -1,0 +1,75 @@
+//! W10: what the idle timeouts of very many connections cost a server at full load.
+//!
+//! As many connections as the limit of open files allows are real, and the requests come on
+//! them by chance; the rest are simulated, so that as many timeouts are pending as there would be.
+
+use super::Choice;
+use super::http::{Server, in_turn};
+use crate::effort::Effort;
+use crate::report::{Cell, Table};
+use crate::sample::Figure;
+use crate::web::guards::{Guards, IdleOnly, Nothing, Tickless, Tokio};
+use crate::web::trial::{Outcome, Trial, try_out};
+use rustix::process::{Resource, getrlimit};
+
+/// So many requests are on their way.
+const OUTSTANDING: usize = 64;
+
+/// A column: its name, its unit, and what it shows of an outcome and of one without timeouts.
+type Column = (&'static str, &'static str, fn(&Outcome, &Outcome) -> f64);
+
+const COLUMNS: &[Column] = &[
+    ("requests", "/s", |o, _| o.requests_per_s),
+    ("CPU per request", "us", |o, _| o.cpu_us),
+    ("share, by difference", "%", |o, without| 100.0 * (1.0 - without.cpu_us / o.cpu_us)),
+    ("a push-out", "ns", |o, without| push_out_ns(o, without)),
+    ("share, timed", "%", |o, without| push_out_ns(o, without) / o.cpu_us / 10.0),
+];
+
+/// Where there is nothing to push out it is the clock's reads that are timed.
+fn push_out_ns(outcome: &Outcome, without: &Outcome) -> f64 {
+    outcome.push_out_ns - without.push_out_ns
+}
+
+const WITHOUT: &str = "no idle timeouts";
+
+pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
+    let (run, repetitions, timeouts) = effort.servers;
+    let connections = timeouts.min(open_files() / 2);
+    let simulated = timeouts - connections;
+    let trial = Trial { connections, outstanding: OUTSTANDING, simulated, run };
+    let servers: [Server; 3] = [
+        (WITHOUT, try_out::<IdleOnly<Nothing>>),
+        (Tickless::NAME, try_out::<IdleOnly<Tickless>>),
+        (Tokio::NAME, try_out::<IdleOnly<Tokio>>),
+    ];
+    let outcomes = in_turn(&servers, &trial, repetitions, choice);
+    let title = format!(
+        "{timeouts} idle timeouts, {connections} of real connections, one pushed out by each \
+         request"
+    );
+    let about = "The server of W9 without deadlines of requests, 64 of which are on their way, on \
+                 connections by chance. Push-outs are timed where they happen, on the workers, \
+                 with the cache misses that they have there; what the clock's reads take is \
+                 taken off. A share is of the server's CPU time: by difference to the run \
+                 without timeouts in the same turn, and by what the push-outs took.";
+    let mut table = Table::new("W10", &title, about);
+    let without = outcomes.iter().find(|(name, _)| *name == WITHOUT);
+    for &(column, unit, part) in COLUMNS {
+        let column = table.column(column);
+        for (name, of_this) in &outcomes {
+            let without = without.map_or(of_this, |(_, without)| without);
+            let pairs = of_this.iter().zip(without);
+            let samples: Vec<f64> = pairs.map(|(one, without)| part(one, without)).collect();
+            let figure = Figure::of(samples).filter(|figure| figure.median.is_finite());
+            table.put(name, column, figure.map(|figure| Cell { figure, unit }));
+        }
+    }
+    vec![table]
+}
+
+/// How many files this program may have open, some left over for itself.
+fn open_files() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(200)
+}

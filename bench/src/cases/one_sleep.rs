@@ -1,0 +1,105 @@
+//! W8: how late a sleep of 1 ms is, with nothing set, when it is the only thing that happens.
+
+use super::Choice;
+use crate::affinity;
+use crate::effort::Effort;
+use crate::latency::{Latencies, Recorder, Watch};
+use crate::report::{Cell, Table};
+use crate::sample::{Figure, unit};
+use std::future::Future;
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+
+const MS: Duration = Duration::from_millis(1);
+const SAMPLES: usize = 5;
+
+/// A column: its name, its unit, and which part of the outcome it shows.
+type Column = (&'static str, &'static str, fn(&Latencies) -> f64);
+
+const COLUMNS: &[Column] = &[
+    ("p50", "us", |l| l.p50_us),
+    ("p99", "us", |l| l.p99_us),
+    ("max", "us", |l| l.max_us),
+    ("CPU", "%", |l| l.cpu_percent),
+    ("early", "", |l| l.early as f64),
+];
+
+/// Sleeps for a millisecond so many times and says what came of it.
+type Sleeps<'a> = Box<dyn Fn(usize) -> Latencies + 'a>;
+
+pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
+    let many = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let many = many.expect("a runtime starts");
+    let one = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+    let mut sleepers: Vec<(&str, Sleeps)> = vec![
+        ("**Sleep** on tokio, 2 workers", on(&many, || tickless::future::sleep(MS))),
+        ("**Sleep** on tokio, current thread", on(&one, || tickless::future::sleep(MS))),
+        (
+            "**Sleep** on async-io's `block_on`",
+            Box::new(|n| async_io::block_on(note(n, || tickless::future::sleep(MS)))),
+        ),
+        ("tokio `sleep`, 2 workers", on(&many, || tokio::time::sleep(MS))),
+        ("tokio `sleep`, current thread", on(&one, || tokio::time::sleep(MS))),
+        (
+            "async-io `Timer` on its `block_on`",
+            Box::new(|n| {
+                async_io::block_on(note(n, || async { _ = async_io::Timer::after(MS).await }))
+            }),
+        ),
+        (
+            "`thread::sleep`",
+            Box::new(|n| async_io::block_on(note(n, || async { std::thread::sleep(MS) }))),
+        ),
+    ];
+    sleepers.retain(|(name, _)| choice.wants(name));
+    let about = "One after the other, each made when the one before it is over. What wakes late \
+                 here is the machine's idle state as well; it is the same for all.";
+    let mut table = Table::new("W8", "lateness of a sleep of 1 ms, nothing set", about);
+    let mut outcomes: Vec<Vec<Latencies>> = sleepers.iter().map(|_| Vec::new()).collect();
+    affinity::unpin();
+    for _ in 0..SAMPLES {
+        unit();
+        for ((_, sleeps), outcomes) in sleepers.iter().zip(&mut outcomes) {
+            outcomes.push(sleeps(effort.sleeps));
+        }
+    }
+    affinity::pin(0);
+    for &(column, unit, part) in COLUMNS {
+        let column = table.column(column);
+        for ((name, _), outcomes) in sleepers.iter().zip(&outcomes) {
+            let figure = Figure::of(outcomes.iter().map(part).collect());
+            table.put(name, column, figure.map(|figure| Cell { figure, unit }));
+        }
+    }
+    let early: u64 = ours(&sleepers, &outcomes).map(|latencies| latencies.early).sum();
+    assert_eq!(early, 0, "never early (W1)");
+    vec![table]
+}
+
+fn ours<'a>(
+    sleepers: &'a [(&str, Sleeps<'_>)],
+    outcomes: &'a [Vec<Latencies>],
+) -> impl Iterator<Item = &'a Latencies> {
+    let both = sleepers.iter().zip(outcomes);
+    both.filter(|((name, _), _)| name.starts_with("**")).flat_map(|(_, outcomes)| outcomes)
+}
+
+/// On a task of a runtime, which for the one with workers is one of them.
+fn on<'a, S>(runtime: &'a Runtime, sleep: impl Fn() -> S + Copy + Send + 'static) -> Sleeps<'a>
+where
+    S: Future<Output = ()> + Send + 'static,
+{
+    Box::new(move |n| runtime.block_on(async { tokio::spawn(note(n, sleep)).await }).expect("done"))
+}
+
+async fn note<S: Future<Output = ()>>(n: usize, sleep: impl Fn() -> S) -> Latencies {
+    let recorder = Recorder::shared();
+    let watch = Watch::warmed_up(&recorder);
+    for _ in 0..n {
+        let due = Instant::now() + MS;
+        sleep().await;
+        let now = Instant::now();
+        recorder.lock().expect("nobody else has it").note(due, now);
+    }
+    watch.finish(&recorder)
+}

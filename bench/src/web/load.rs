@@ -1,0 +1,122 @@
+//! Clients that keep a server busy: each thread has some connections and keeps so many requests
+//! on their way, on connections by chance. A closed loop, so latencies are those of a server
+//! that has as much to do as it can.
+
+use super::server::{REQUEST, RESPONSE};
+use crate::random::Random;
+use crate::sample::Stopwatch;
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+/// How hard a server is worked.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Connections of a thread, and how many requests are on their way on them.
+    pub connections: usize,
+    pub outstanding: usize,
+    /// How long before what happens counts, and for how long it does.
+    pub warm_up: Duration,
+    pub run: Duration,
+}
+
+/// What one thread saw while it counted.
+pub struct Seen {
+    pub latencies_ns: Vec<u32>,
+    pub cpu: Duration,
+    pub wall: Duration,
+}
+
+/// One thread's connections.
+pub struct Clients {
+    epoll: OwnedFd,
+    connections: Vec<Connection>,
+    /// Those on which nothing is on its way.
+    free: Vec<usize>,
+    random: Random,
+    latencies_ns: Vec<u32>,
+}
+
+struct Connection {
+    socket: TcpStream,
+    asked: Instant,
+    /// How much of the answer has come.
+    received: usize,
+}
+
+impl Clients {
+    pub fn connect(server: SocketAddr, load: &Load, seed: u64) -> io::Result<Clients> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let mut connections = Vec::with_capacity(load.connections);
+        for nth in 0..load.connections {
+            let socket = TcpStream::connect(server)?;
+            socket.set_nodelay(true)?;
+            socket.set_nonblocking(true)?;
+            let data = epoll::EventData::new_u64(nth as u64);
+            epoll::add(&epoll, &socket, data, epoll::EventFlags::IN)?;
+            connections.push(Connection { socket, asked: Instant::now(), received: 0 });
+        }
+        let free = (0..connections.len()).collect();
+        let (random, latencies_ns) = (Random::seeded(seed), Vec::with_capacity(1 << 20));
+        Ok(Clients { epoll, connections, free, random, latencies_ns })
+    }
+
+    /// Asks and listens until the load's time is over. What counts does so between two meetings
+    /// with everybody else.
+    pub fn work(&mut self, load: &Load, begin: &Barrier, end: &Barrier) -> io::Result<Seen> {
+        for _ in 0..load.outstanding.min(load.connections) {
+            self.ask()?;
+        }
+        self.listen(Instant::now() + load.warm_up)?;
+        self.latencies_ns.clear();
+        begin.wait();
+        let (wall, cpu) = (Instant::now(), Stopwatch::start());
+        self.listen(wall + load.run)?;
+        let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
+        end.wait();
+        Ok(Seen { latencies_ns: std::mem::take(&mut self.latencies_ns), cpu, wall })
+    }
+
+    /// Sends a request on one of the free connections.
+    fn ask(&mut self) -> io::Result<()> {
+        let free = self.random.below(self.free.len() as u64) as usize;
+        let connection = &mut self.connections[self.free.swap_remove(free)];
+        connection.asked = Instant::now();
+        connection.socket.write_all(REQUEST)
+    }
+
+    /// Until then, and until something has been answered: a busy machine may be slow to start.
+    fn listen(&mut self, until: Instant) -> io::Result<()> {
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(256);
+        let patience = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+        let give_up = until + Duration::from_secs(20);
+        while Instant::now() < if self.latencies_ns.is_empty() { give_up } else { until } {
+            epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&patience))?;
+            for event in events.drain(..) {
+                self.receive(event.data.u64() as usize)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, nth: usize) -> io::Result<()> {
+        let connection = &mut self.connections[nth];
+        let mut bytes = [0; RESPONSE.len()];
+        let count = connection.socket.read(&mut bytes)?;
+        let rest = &RESPONSE[connection.received..];
+        assert!(count > 0 && rest.starts_with(&bytes[..count]), "what was asked for");
+        if count < rest.len() {
+            connection.received += count;
+            return Ok(());
+        }
+        connection.received = 0;
+        let took = connection.asked.elapsed().as_nanos();
+        self.latencies_ns.push(u32::try_from(took).unwrap_or(u32::MAX));
+        self.free.push(nth);
+        self.ask()
+    }
+}

@@ -1,0 +1,117 @@
+//! A server with keep-alive on tokio's multi-thread runtime.
+//!
+//! Each connection has an idle timeout, which every request pushes out, and each request a
+//! deadline. A handler lets others go first once before it answers, as one does that asks a
+//! database: a deadline around a handler that never waits is never armed, by nobody.
+
+use super::guards::{Guards, IDLE};
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::{Pin, pin};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+
+pub const REQUEST: &[u8] = b"GET /hello HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\n\
+                             Accept: text/plain\r\nConnection: keep-alive\r\n\r\n";
+pub const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\
+                              Content-Length: 13\r\n\r\nHello, world!";
+
+/// More than a request's head may have.
+const HEAD_BYTES_MAX: usize = 1024;
+
+/// A server that runs until it is dropped.
+pub struct Server {
+    runtime: Option<Runtime>,
+    pub address: SocketAddr,
+}
+
+impl Server {
+    /// `settle` is called by each worker thread before it does anything.
+    pub fn start<G: Guards>(workers: usize, settle: fn()) -> io::Result<Server> {
+        let mut builder = Builder::new_multi_thread();
+        let builder = builder.worker_threads(workers).on_thread_start(settle).enable_all();
+        let runtime = builder.build()?;
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let entered = runtime.enter();
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        drop(entered);
+        runtime.spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(serve::<G>(socket));
+            }
+        });
+        Ok(Server { runtime: Some(runtime), address })
+    }
+
+    pub fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().expect("it is there until this is dropped")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_secs(10));
+        }
+    }
+}
+
+/// One connection, until the client hangs up or is silent for too long.
+async fn serve<G: Guards>(mut socket: TcpStream) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    let mut idle = pin!(G::idle(IDLE));
+    let (mut bytes, mut length) = ([0; HEAD_BYTES_MAX], 0);
+    loop {
+        let head = loop {
+            if let Some(head) = head_bytes(&bytes[..length])? {
+                break head;
+            }
+            match unless_over(socket.read(&mut bytes[length..]), idle.as_mut()).await {
+                None => return Ok(()),
+                Some(read) => match read? {
+                    0 => return Ok(()),
+                    count => length += count,
+                },
+            }
+        };
+        bytes.copy_within(head..length, 0);
+        length -= head;
+        G::push_out(idle.as_mut(), IDLE);
+        G::limit(answer(&mut socket)).await.ok_or(io::ErrorKind::TimedOut)??;
+    }
+}
+
+async fn answer(socket: &mut TcpStream) -> io::Result<()> {
+    tokio::task::yield_now().await;
+    socket.write_all(RESPONSE).await
+}
+
+/// How long a request's head is, if all of it is there.
+fn head_bytes(bytes: &[u8]) -> io::Result<Option<usize>> {
+    let mut headers = [httparse::EMPTY_HEADER; 16];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(bytes).map_err(io::Error::other)? {
+        httparse::Status::Complete(head) if request.path == Some("/hello") => Ok(Some(head)),
+        httparse::Status::Complete(_) => Err(io::ErrorKind::NotFound.into()),
+        httparse::Status::Partial => Ok(None),
+    }
+}
+
+/// What `work` comes to, or nothing if `idle` is over first.
+async fn unless_over<F, I>(work: F, mut idle: Pin<&mut I>) -> Option<F::Output>
+where
+    F: Future,
+    I: Future<Output = ()>,
+{
+    let mut work = pin!(work);
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        std::task::Poll::Ready(output) => std::task::Poll::Ready(Some(output)),
+        std::task::Poll::Pending => idle.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}

@@ -1,0 +1,131 @@
+//! One run of a server under load.
+
+use super::guards::{Guards, IDLE, PushOuts};
+use super::load::{Clients, Load, Seen};
+use super::server::Server;
+use crate::affinity;
+use crate::sample::process_time;
+use std::pin::Pin;
+use std::sync::Barrier;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+/// How a server is tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial {
+    /// Connections in all, and how many requests are on their way.
+    pub connections: usize,
+    pub outstanding: usize,
+    /// Idle timeouts of connections that nobody made, pending like the others.
+    pub simulated: usize,
+    pub run: Duration,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub requests_per_s: f64,
+    /// CPU time of all threads but the clients': workers, drivers, kernel work included.
+    pub cpu_us: f64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+    /// System calls that wake a thread for a timer, or for tokio's runtime, for each request.
+    pub wake_calls: f64,
+    /// What a push-out took, if that was timed: wall time, two reads of the clock included.
+    pub push_out_ns: f64,
+}
+
+/// A server has half of the CPUs if there are four, and shares them with its clients otherwise.
+fn workers() -> usize {
+    (affinity::remember() / 2).max(2)
+}
+
+fn keep_to_servers() {
+    affinity::keep_to_half(affinity::Half::First);
+}
+
+fn keep_to_clients() {
+    affinity::keep_to_half(affinity::Half::Second);
+}
+
+pub fn try_out<G: Guards>(trial: &Trial) -> Outcome {
+    let server = Server::start::<G>(workers(), keep_to_servers).expect("a server starts");
+    let simulated = simulate::<G>(trial.simulated, &server);
+    let threads = (affinity::remember() / 2).clamp(1, 2);
+    let load = Load {
+        connections: trial.connections.div_ceil(threads),
+        outstanding: trial.outstanding.div_ceil(threads),
+        warm_up: trial.run / 4,
+        run: trial.run,
+    };
+    let (begin, end) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
+    let (seen, cpu, wake_calls, push_out_ns) = std::thread::scope(|s| {
+        let clients = |nth| {
+            let (server, load, begin, end) = (&server, &load, &begin, &end);
+            s.spawn(move || {
+                keep_to_clients();
+                let clients = Clients::connect(server.address, load, nth as u64);
+                let mut clients = clients.expect("the server listens");
+                clients.work(load, begin, end).expect("the server answers")
+            })
+        };
+        let clients: Vec<_> = (0..threads).map(clients).collect();
+        begin.wait();
+        let before = (process_time(), wake_calls(), PushOuts::so_far());
+        end.wait();
+        let cpu = process_time().saturating_sub(before.0);
+        let calls = wake_calls() - before.1;
+        let push_out_ns = PushOuts::ns_each_since(before.2);
+        let joined =
+            clients.into_iter().map(|client| client.join().expect("all answers are right"));
+        (joined.collect::<Vec<Seen>>(), cpu, calls, push_out_ns)
+    });
+    let entered = server.runtime().enter();
+    drop(simulated);
+    drop(entered);
+    outcome(seen, cpu, wake_calls, push_out_ns)
+}
+
+fn outcome(seen: Vec<Seen>, cpu: Duration, wake_calls: u64, push_out_ns: f64) -> Outcome {
+    let clients: Duration = seen.iter().map(|seen| seen.cpu).sum();
+    let wall = seen.iter().map(|seen| seen.wall).max().unwrap_or_default();
+    let mut latencies: Vec<u32> = seen.into_iter().flat_map(|seen| seen.latencies_ns).collect();
+    latencies.sort_unstable();
+    let requests = latencies.len() as f64;
+    assert!(requests > 0.0, "nothing was answered");
+    let at = |part: f64| f64::from(latencies[((requests - 1.0) * part) as usize]) / 1e3;
+    Outcome {
+        requests_per_s: requests / wall.as_secs_f64(),
+        cpu_us: cpu.saturating_sub(clients).as_secs_f64() * 1e6 / requests,
+        p50_us: at(0.5),
+        p99_us: at(0.99),
+        wake_calls: wake_calls as f64 / requests,
+        push_out_ns,
+    }
+}
+
+/// Idle timeouts as a server has them that has been up for a while: pushed out, and so at
+/// places all over the wheel, which its driver comes by during the run.
+fn simulate<G: Guards>(count: usize, server: &Server) -> Vec<Pin<Box<G::Idle>>> {
+    let _in = server.runtime().enter();
+    let cx = &mut Context::from_waker(Waker::noop());
+    let each = |nth: usize| {
+        let spread = IDLE.mul_f64((nth + 1) as f64 / count as f64);
+        let mut idle = Box::pin(G::idle(Duration::from_millis(500) + spread));
+        assert!(idle.as_mut().poll(cx).is_pending());
+        G::push_out(idle.as_mut(), IDLE);
+        idle
+    };
+    (0..count).map(each).collect()
+}
+
+/// System calls that woke somebody: writes of this process, which are tokio's into its eventfd
+/// (sockets are sent to), and those of our drivers, their own sleeps included.
+fn wake_calls() -> u64 {
+    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let writes = io.lines().find_map(|line| line.strip_prefix("syscw: ")?.parse::<u64>().ok());
+    let ours = tickless::future::timers().map_or(0, |timers| {
+        timers.stats().bases.iter().map(|base| base.wake_calls + base.sleeps).sum()
+    });
+    writes.unwrap_or(0) + ours
+}
