@@ -64,6 +64,8 @@ fn wakes_are_counted_and_few() {
             timer.start(60 * MS).unwrap();
             wait_until("it fired", || fired.load(Ordering::Relaxed) == round);
         }
+        // On a machine with much else to do some ticks are missed.
+        wait_until("ticks have come", || !ticking || timers.stats().bases[0].ticks > 90);
         timers.stats().bases[0]
     };
     let after = run(Deferral::OnExpiry, false);

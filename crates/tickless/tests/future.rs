@@ -5,14 +5,14 @@ mod support;
 use std::future::{pending, poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use support::{Rng, rounds, seed, wait_until};
 use tickless::future::{
     self, CoarseSleep, Elapsed, Sleep, coarse_sleep, deadline, interval, sleep,
 };
-use tickless::{Missed, Ns, Timers, VirtualTime};
+use tickless::{Missed, Ns, Tick, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -432,4 +432,108 @@ fn many_tasks_at_once() {
     wait_until("nothing is pending", || timers.stats().pending() == 0);
     let total = timers.stats().total();
     assert_eq!(total.armed, total.fired + total.cancelled);
+}
+
+/// Goal: coarse sleeps that are reset while they fire are never early, and wake their task, which
+/// need not poll them again for that.
+/// Method: many resets, to earlier and to later, around the moment at which the timer fires; then
+/// the task polls only when it was woken.
+#[test]
+fn coarse_sleeps_are_put_off_while_they_fire() {
+    let seed = seed("future", "coarse_sleeps_are_put_off_while_they_fire");
+    let tick = Tick::new(Ns::from_us(20)).unwrap();
+    let timers = Timers::builder().bases(2).tick(tick).start().unwrap();
+    std::thread::scope(|s| {
+        for thread in 0..3 {
+            let timers = &timers;
+            s.spawn(move || {
+                let mut rng = Rng::new(seed ^ thread);
+                for _ in 0..rounds(2_000) {
+                    let mut after = Duration::from_nanos(rng.below(200_000));
+                    let mut begun = timers.now();
+                    let mut sleep = pin!(timers.coarse_sleep(after));
+                    let (count, waker) = woken();
+                    let mut is_ready = poll(sleep.as_mut(), &waker).is_ready();
+                    for _ in 0..rng.below(6) {
+                        for _ in 0..rng.below(20_000) {
+                            std::hint::spin_loop();
+                        }
+                        after = Duration::from_nanos(rng.below(200_000));
+                        begun = timers.now();
+                        sleep.as_mut().reset(after);
+                        // Who resets what was ready has to poll it.
+                        if is_ready || count.count() > 0 {
+                            is_ready = poll(sleep.as_mut(), &waker).is_ready();
+                        }
+                    }
+                    let mut seen = 0;
+                    while !is_ready {
+                        wait_until("it is woken", || count.count() > seen);
+                        seen = count.count();
+                        is_ready = poll(sleep.as_mut(), &waker).is_ready();
+                    }
+                    assert!(timers.now() >= begun + after, "early");
+                }
+            });
+        }
+    });
+    wait_until("nothing is pending", || timers.stats().pending() == 0);
+    let total = timers.stats().total();
+    assert_eq!(total.armed, total.fired + total.cancelled);
+}
+
+/// Goal: a coarse sleep that is put off again and again costs its base nothing, and fires when it
+/// should.
+#[test]
+fn putting_off_leaves_the_base_alone() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let mut sleep = pin!(timers.coarse_sleep(HOUR));
+    let (count, waker) = woken();
+    assert!(poll(sleep.as_mut(), &waker).is_pending());
+    let before = timers.stats().total();
+    for _ in 0..1_000 {
+        sleep.as_mut().reset(HOUR);
+    }
+    assert_eq!(timers.stats().total(), before);
+    let deadline = timers.now() + 40 * MS;
+    sleep.as_mut().reset_at(timers.now() + 10 * MS);
+    sleep.as_mut().reset_at(deadline);
+    wait_until("it is woken", || count.count() == 1);
+    assert!(timers.now() >= deadline && poll(sleep.as_mut(), &waker).is_ready());
+    let total = timers.stats().total();
+    assert_eq!(total.fired, before.fired + 2, "once to be put off");
+}
+
+/// Goal: a sleep that is brought nearer just when its timer is being put off wakes its task.
+/// Method: a loop that never waits, so that timers fire within some hundred nanoseconds of their
+/// deadline, which is when the task asks for an earlier one.
+#[test]
+fn brought_nearer_while_it_is_put_off() {
+    let mut rng = Rng::new(seed("future", "brought_nearer_while_it_is_put_off"));
+    let tick = Tick::new(Ns::from_us(1)).unwrap();
+    let (timers, mut driver) = Timers::builder().tick(tick).start_in_loop_with(|_| ());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&is_over);
+    let looping = std::thread::spawn(move || {
+        while !over.load(Ordering::Relaxed) {
+            driver.run();
+        }
+    });
+    for _ in 0..rounds(5_000) {
+        let begun = timers.now();
+        let mut sleep = pin!(timers.coarse_sleep(Duration::from_micros(5)));
+        let (count, waker) = woken();
+        if poll(sleep.as_mut(), &waker).is_ready() {
+            continue;
+        }
+        sleep.as_mut().reset(MS);
+        let meeting = begun + Duration::from_nanos(4_500 + rng.below(4_000));
+        while timers.now() < meeting {
+            std::hint::spin_loop();
+        }
+        sleep.as_mut().reset(Duration::from_micros(20));
+        wait_until("it is woken", || count.count() > 0);
+    }
+    is_over.store(true, Ordering::Relaxed);
+    looping.join().unwrap();
 }

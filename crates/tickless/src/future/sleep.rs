@@ -19,7 +19,8 @@ pub struct Sleep(Entry<QueueLink>);
 /// [`coarse_sleep`](super::coarse_sleep). 88 bytes.
 ///
 /// What [`Deadline`](super::Deadline) uses. Pushing it out with [`reset`](CoarseSleep::reset) is
-/// what it is best at.
+/// what it is best at: one compare-and-swap. Its timer comes once at the old deadline, and is armed
+/// for the new one then, which counts as fired and armed; until then lists of timers have the old.
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct CoarseSleep(Entry<WheelLink>);
 

@@ -3,13 +3,22 @@
 //! # Who touches the waker
 //!
 //! The task that owns the entry writes it, the driver whose timer fires takes it out, and the
-//! entry's state says whose turn it is:
+//! entry's word says whose turn it is:
 //!
 //! | task | driver |
 //! |---|---|
 //! | `REGISTERING` on, unless `FIRED` | `FIRED` on |
 //! | writes the waker | takes the waker, unless `REGISTERING` was on |
 //! | `REGISTERING` off; if `FIRED` came meanwhile, it is done | |
+//!
+//! # Putting off
+//!
+//! The word has the deadline as well. A coarse entry that is put off changes its word and nothing
+//! else: its timer comes at the old deadline, finds another one in the word, and is armed for
+//! that. So the timer is always armed for the word's deadline or an earlier one, and whoever asks
+//! for an earlier one than the word's arms it himself; a restart gives way to that (R9). `FIRED` is
+//! set by compare-and-swap on the very word whose deadline has passed. Exact entries are armed anew
+//! each time: their timers would wake a driver of their own for nothing.
 //!
 //! # Waking
 //!
@@ -31,7 +40,7 @@ use core::marker::PhantomPinned;
 use core::mem::ManuallyDrop;
 use core::pin::Pin;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickless_core::base::{Family, Options, Started};
@@ -39,11 +48,14 @@ use tickless_core::cancel::Cancel;
 use tickless_core::link::{Timer, TimerRef};
 use tickless_core::queue::Window;
 use tickless_core::time::Ns;
+use tickless_core::wheel::PushOut;
 
 /// The task writes the waker.
-const REGISTERING: u8 = 1;
+const REGISTERING: u64 = 1 << 62;
 /// The timer has fired.
-const FIRED: u8 = 2;
+const FIRED: u64 = 1 << 63;
+/// The rest is the deadline. What does not fit, 146 years after the system's start, is never.
+const DEADLINE: u64 = REGISTERING - 1;
 
 /// So many wakers a driver collects before it wakes them.
 const COLLECTED_MAX: usize = 64;
@@ -55,10 +67,10 @@ pub(crate) struct Entry<L: Family> {
     waker: UnsafeCell<Option<Waker>>,
     /// `None` if timers could not be started; then whoever polls it looks at the clock.
     shared: ManuallyDrop<Option<Handle>>,
-    deadline: Cell<Ns>,
+    /// The deadline, `REGISTERING` and `FIRED`.
+    word: AtomicU64,
     /// Units of 1.024 µs.
-    slack: Cell<u32>,
-    state: AtomicU8,
+    slack: AtomicU32,
     /// Has it been armed since the last time it was idle for certain?
     armed: Cell<bool>,
     /// Does it keep the timers running? Those of the process run for ever.
@@ -67,8 +79,8 @@ pub(crate) struct Entry<L: Family> {
 }
 
 // SAFETY: the task may move between threads, its entry with it as long as it is not pinned;
-// afterwards what is shared with drivers is the timer, which is made for that, the state, and
-// the waker, whose turns the state says.
+// afterwards what is shared with drivers is the timer, which is made for that, the word, the slack,
+// and the waker, whose turns the word says.
 unsafe impl<L: Family> Send for Entry<L> {}
 // SAFETY: a shared entry can only be asked for its deadline, which only `&mut` ways change.
 unsafe impl<L: Family> Sync for Entry<L> {}
@@ -88,9 +100,8 @@ impl<L: Family> Entry<L> {
             timer: Timer::new(Self::GLUE),
             waker: UnsafeCell::new(None),
             shared: ManuallyDrop::new(shared),
-            deadline: Cell::new(deadline),
-            slack: Cell::new(slack_units(slack)),
-            state: AtomicU8::new(0),
+            word: AtomicU64::new(word_of(deadline)),
+            slack: AtomicU32::new(slack_units(slack)),
             armed: Cell::new(false),
             keeps,
             pinned: PhantomPinned,
@@ -99,18 +110,19 @@ impl<L: Family> Entry<L> {
 
     /// When it is to fire, at the earliest.
     pub(crate) fn deadline(&self) -> Ns {
-        self.deadline.get()
+        // Relaxed: only its owner changes it.
+        deadline_of(self.word.load(Ordering::Relaxed))
     }
 
     /// By how much it may be late, from the next time on that it is armed.
     pub(crate) fn set_slack(&self, slack: Ns) {
-        self.slack.set(slack_units(slack));
+        self.slack.store(slack_units(slack), Ordering::Relaxed);
     }
 
     /// Has it fired?
     pub(crate) fn has_fired(&self) -> bool {
         // Acquire: pairs with the Release in `call`.
-        self.state.load(Ordering::Acquire) & FIRED != 0
+        self.word.load(Ordering::Acquire) & FIRED != 0
     }
 
     /// The timers it belongs to.
@@ -133,9 +145,9 @@ impl<L: Family> Entry<L> {
             return if entry.register(cx.waker()) { Poll::Pending } else { Poll::Ready(()) };
         }
         let now = shared.now();
-        if entry.deadline.get() <= now {
+        if entry.deadline() <= now {
             // Release: nobody else looks at it, but `has_fired` does not know that.
-            entry.state.store(FIRED, Ordering::Release);
+            entry.word.fetch_or(FIRED, Ordering::Release);
             return Poll::Ready(());
         }
         // SAFETY: the timer is not armed, so no driver looks at the waker.
@@ -146,23 +158,47 @@ impl<L: Family> Entry<L> {
     }
 
     /// Sets another deadline, whether it has fired or not. If it is armed it stays so, at the
-    /// price of pushing a timer out.
+    /// price of a compare-and-swap, or of pushing a timer out.
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns, now: Ns) {
         let entry = self.into_ref();
-        entry.deadline.set(deadline);
-        let Some(shared) = entry.shared() else { return };
-        if entry.armed.get()
-            && !entry.has_fired()
-            && entry.start(shared, now) == Some(Started::Pending)
+        if let Some(shared) = entry.shared()
+            && entry.armed.get()
         {
-            return;
+            if let Some(before) = entry.change(deadline) {
+                if entry.may_put_off(shared) && deadline >= before {
+                    return entry.note(shared);
+                }
+                if entry.start(shared, now) == Some(Started::Pending) {
+                    return;
+                }
+            }
+            // It has fired or is about to: a driver may be in its callback just now.
+            entry.withdraw(shared);
+            if !entry.has_fired() {
+                // That only had the timer armed for another deadline, so the waker is still here.
+                entry.start(shared, now);
+                return;
+            }
         }
-        // It may have fired in between, and a driver be in its callback just now.
-        entry.disarm(shared);
         // Relaxed: no driver knows the entry any more.
-        entry.state.store(0, Ordering::Relaxed);
+        entry.word.store(word_of(deadline), Ordering::Relaxed);
         entry.armed.set(false);
+    }
+
+    /// Puts another deadline into the word; returns the one before. `None` if it has fired.
+    fn change(&self, deadline: Ns) -> Option<Ns> {
+        let change = |word| (word & FIRED == 0).then_some(word_of(deadline));
+        // Relaxed: the driver needs nothing from here but the word itself; who finds that it has
+        // fired looks again, with Acquire.
+        let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+        before.ok().map(deadline_of)
+    }
+
+    /// May its timer come too early, and be armed again then? Where the order of equal deadlines
+    /// is to be that of arming, it may not.
+    fn may_put_off(&self, shared: &Shared) -> bool {
+        L::COARSE && shared.bases.settings().push_out == PushOut::Lazy
     }
 
     /// Makes arming it for the first time as cheap as arming it again.
@@ -180,14 +216,25 @@ impl<L: Family> Entry<L> {
         if shared.is_left_behind() {
             return None;
         }
-        let deadline = self.deadline.get();
-        let slack = Ns(u64::from(self.slack.get()) << 10);
-        let window = Window::new(deadline, deadline.after(slack));
+        let window = self.window(self.deadline());
         let started = shared.bases.start(self.timer_ref(), window, now, Options::default());
+        self.note(shared);
+        started.ok()
+    }
+
+    fn window(&self, deadline: Ns) -> Window {
+        let slack = Ns(u64::from(self.slack.load(Ordering::Relaxed)) << 10);
+        Window::new(deadline, deadline.after(slack))
+    }
+
+    /// It was armed, or put off: says so to whoever wants to know.
+    #[cfg_attr(debug_assertions, track_caller)]
+    #[inline]
+    fn note(self: Pin<&Self>, shared: &Shared) {
         #[cfg(debug_assertions)]
         shared.notes.armed(self.address(), core::panic::Location::caller());
-        events::armed(Self::label, window);
-        started.ok()
+        let _ = shared;
+        events::armed(Self::label, self.window(self.deadline()));
     }
 
     /// Leaves the waker to be woken. False if the timer has fired by now.
@@ -195,7 +242,8 @@ impl<L: Family> Entry<L> {
         // Acquire: pairs with the Release of a driver that fired, whose taking of the waker is
         // over or will not come.
         let (on, fired) = (Ordering::Acquire, Ordering::Acquire);
-        if self.state.compare_exchange(0, REGISTERING, on, fired).is_err() {
+        let register = |word| (word & FIRED == 0).then_some(word | REGISTERING);
+        if self.word.fetch_update(on, fired, register).is_err() {
             return false;
         }
         // SAFETY: while this task is registering no driver touches the waker.
@@ -205,13 +253,13 @@ impl<L: Family> Entry<L> {
             _ => *slot = Some(waker.clone()),
         }
         // Release: the driver that takes the waker sees it.
-        self.state.fetch_and(!REGISTERING, Ordering::AcqRel) & FIRED == 0
+        self.word.fetch_and(!REGISTERING, Ordering::AcqRel) & FIRED == 0
     }
 
     /// Without timers: looks at the clock, and asks to be polled again.
     #[cold]
     fn poll_by_clock(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.deadline.get() <= super::clock::system_now() {
+        if self.deadline() <= super::clock::system_now() {
             return Poll::Ready(());
         }
         cx.waker().wake_by_ref();
@@ -233,6 +281,16 @@ impl<L: Family> Entry<L> {
         events::cancelled(Self::label);
     }
 
+    /// The same if its callback may be about to have it armed again although it is armed: who
+    /// waits for the callback prevents that (X3).
+    #[cold]
+    fn withdraw(self: Pin<&Self>, shared: &Shared) {
+        if !shared.is_left_behind() && !frame::is_in_callback_of_timer(self.address()) {
+            shared.bases.cancel_sync(self.timer_ref());
+        }
+        self.disarm(shared);
+    }
+
     fn address(self: Pin<&Self>) -> usize {
         core::ptr::from_ref(self.get_ref()).addr()
     }
@@ -251,13 +309,21 @@ impl<L: Family> Entry<L> {
 
     /// # Safety
     /// `node` is a live entry of this family.
-    unsafe fn call(node: NonNull<()>, _: &mut Fired<'_>) {
+    unsafe fn call(node: NonNull<()>, fired: &mut Fired<'_>) {
         // SAFETY: as promised: who drops the entry waits for this to end.
         let entry = unsafe { node.cast::<Self>().as_ref() };
+        let now = fired.found_at();
+        let fire = |word| (deadline_of(word) <= now).then_some(word | FIRED);
         // AcqRel: pairs with `register` and `has_fired`, both ways.
-        if entry.state.fetch_or(FIRED, Ordering::AcqRel) & REGISTERING != 0 {
+        match entry.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, fire) {
             // The task that registers sees that by itself.
-            return;
+            Ok(word) if word & REGISTERING != 0 => return,
+            Ok(_) => {}
+            // It was put off.
+            Err(word) => {
+                let window = entry.window(deadline_of(word));
+                return fired.restart_range(window.soft, window.hard);
+            }
         }
         // SAFETY: once `FIRED` is on, with nobody registering, the waker is this driver's.
         if let Some(waker) = unsafe { (*entry.waker.get()).take() } {
@@ -304,6 +370,17 @@ pub(crate) fn project<T, A, B>(
     unsafe {
         let (a, b) = fields(pinned.get_unchecked_mut());
         (Pin::new_unchecked(a), Pin::new_unchecked(b))
+    }
+}
+
+fn word_of(deadline: Ns) -> u64 {
+    deadline.0.min(DEADLINE)
+}
+
+fn deadline_of(word: u64) -> Ns {
+    match word & DEADLINE {
+        DEADLINE => Ns::NEVER,
+        ns => Ns(ns),
     }
 }
 
