@@ -34,9 +34,18 @@ macro_rules! event {
     }};
 }
 
+/// Does anybody listen to what happens to single timers?
 #[inline]
-pub(crate) fn armed(label: impl Fn() -> &'static str, window: Window) {
-    event!(TRACE, "armed", timer = label(), soft_ns = window.soft.0, hard_ns = window.hard.0);
+pub(crate) fn are_traced() -> bool {
+    #[cfg(feature = "tracing")]
+    return tracing::event_enabled!(target: "tickless", tracing::Level::TRACE);
+    #[cfg(not(feature = "tracing"))]
+    return false;
+}
+
+#[inline]
+pub(crate) fn armed(label: &'static str, window: Window) {
+    event!(TRACE, "armed", timer = label, soft_ns = window.soft.0, hard_ns = window.hard.0);
 }
 
 #[inline]

@@ -234,7 +234,9 @@ impl<L: Family> Entry<L> {
         #[cfg(debug_assertions)]
         shared.notes.armed(self.address(), core::panic::Location::caller());
         let _ = shared;
-        events::armed(Self::label, self.window(self.deadline()));
+        if events::are_traced() {
+            events::armed(Self::label(), self.window(self.deadline()));
+        }
     }
 
     /// Leaves the waker to be woken. False if the timer has fired by now.

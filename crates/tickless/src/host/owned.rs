@@ -200,10 +200,16 @@ impl<L: Family> Owned<L> {
         if self.shared.is_left_behind() {
             return Err(StartError::Shut);
         }
-        let started = self.shared.bases.start(self.timer(), window, now, options);
         #[cfg(debug_assertions)]
         self.shared.notes.armed(self.address(), core::panic::Location::caller());
-        events::armed(|| self.label(), window);
+        let label = events::are_traced().then(|| self.label());
+        // The last that is done with the timer: its callback may free it.
+        let started = self.shared.bases.start(self.timer(), window, now, options);
+        if let Some(label) = label
+            && started.is_ok()
+        {
+            events::armed(label, window);
+        }
         started
     }
 
