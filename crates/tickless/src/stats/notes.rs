@@ -16,7 +16,8 @@ pub(crate) struct Notes {
     any: AtomicBool,
     notes: Mutex<HashMap<usize, Note>>,
     /// Is the place noted where a timer was armed?
-    pub(crate) armings: bool,
+    #[cfg(debug_assertions)]
+    armings: bool,
 }
 
 /// What is noted about a timer.
@@ -30,7 +31,13 @@ impl Notes {
     /// No notes; places where timers are armed will be noted if `armings` says so, and the
     /// program was built for debugging.
     pub(crate) fn new(armings: bool) -> Notes {
-        Notes { armings: armings && cfg!(debug_assertions), ..Notes::default() }
+        // Built for release nobody asks.
+        let _ = armings;
+        Notes {
+            #[cfg(debug_assertions)]
+            armings,
+            ..Notes::default()
+        }
     }
 
     /// Gives a timer a label.
