@@ -391,7 +391,7 @@ impl Shared {
     /// What a clock shows.
     pub(crate) fn now_on(&self, base: TimeBase) -> Ns {
         let host = self.bases.platform();
-        host.steps.read(base, &host.clock)
+        host.clock.steps().read(base, &host.clock)
     }
 
     /// A clock was set, or the system was suspended: puts every deadline where it belongs now.
@@ -476,7 +476,7 @@ mod tests {
             });
             let due = timers.now_on(TimeBase::Realtime) + Duration::from_millis(200);
             timer.start_at(due).expect("not shut down");
-            let steps = &timers.shared.bases.platform().steps;
+            let steps = timers.shared.bases.platform().clock.steps();
             let tell = || {
                 if is_told {
                     timers.shared.clocks_stepped()

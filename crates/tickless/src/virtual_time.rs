@@ -149,11 +149,6 @@ impl VirtualTime {
     /// one instant, timers that were added earlier go first.
     pub fn add_timers(&self, builder: Builder) -> Timers {
         let timers = timers_on(&self.world.clock, builder, self.world.shuffle.as_ref());
-        // All have one time of day.
-        for base in [TimeBase::Boottime, TimeBase::Realtime] {
-            let ahead = self.now_on(base).0.wrapping_sub(timers.now_on(base).0);
-            timers.shared.bases.platform().steps.step(base, ahead.cast_signed());
-        }
         let mut all = self.world.all.lock().unwrap_or_else(PoisonError::into_inner);
         *all = all.iter().chain([&timers]).cloned().collect();
         timers
@@ -236,13 +231,10 @@ impl VirtualTime {
         self.step_clocks(&[TimeBase::Boottime, TimeBase::Realtime], by);
     }
 
-    /// Moves these clocks of all timers.
+    /// Moves these clocks, which all timers share.
     fn step_clocks(&self, bases: &[TimeBase], by_ns: i64) {
-        for timers in &*self.all() {
-            let steps = &timers.shared.bases.platform().steps;
-            bases.iter().for_each(|&base| steps.step(base, by_ns));
-            timers.shared.clocks_stepped();
-        }
+        bases.iter().for_each(|&base| self.world.clock.steps.step(base, by_ns));
+        self.all().iter().for_each(|timers| timers.shared.clocks_stepped());
         self.advance_to(self.now());
     }
 

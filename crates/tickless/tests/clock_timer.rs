@@ -329,3 +329,21 @@ fn real_clocks_are_kept() {
     });
     assert!(log.take()[0] >= due);
 }
+
+/// Goal: several timers on one virtual clock have one time of day, also those that come after it
+/// was set, and all of them heed the next step.
+#[test]
+fn timers_of_one_clock_share_its_steps() {
+    let time = VirtualTime::new();
+    time.set_realtime(time.now_on(Realtime) + HOUR * 5);
+    time.suspend(HOUR);
+    let others = time.add_timers(Timers::builder().bases(1));
+    for base in [Monotonic, Boottime, Realtime] {
+        assert_eq!(others.now_on(base), time.now_on(base), "{base:?}");
+    }
+    let (timer, log) = noting(&others, Realtime);
+    let noon = time.now_on(Realtime) + HOUR * 12;
+    timer.start_at(noon).unwrap();
+    time.set_realtime(noon + SECOND);
+    assert_eq!(log.take(), [noon + SECOND], "at once");
+}

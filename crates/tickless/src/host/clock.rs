@@ -24,6 +24,7 @@ use super::counter;
 use super::fork::Process;
 use super::hand::Hand;
 use super::lock;
+use super::time_base::Steps;
 use crate::clock::Fallback;
 use crate::events;
 use core::sync::atomic::AtomicU64;
@@ -112,6 +113,11 @@ impl HostClock {
     /// `CLOCK_MONOTONIC` itself.
     pub fn system() -> HostClock {
         HostClock::without_counter(Kind::System)
+    }
+
+    /// How far a program has moved the clocks beside this one: virtual time's, or in tests.
+    pub fn steps(&self) -> &Steps {
+        &self.manual.steps
     }
 
     /// A clock that shows what this hand does.

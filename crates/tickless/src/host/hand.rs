@@ -4,6 +4,7 @@
 //! has shown is ever taken back, not even when it is stopped while others read it.
 
 use super::clock::system_now;
+use super::time_base::Steps;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickless_core::time::Ns;
 
@@ -14,12 +15,15 @@ pub struct Hand {
     /// How far it is ahead of `CLOCK_MONOTONIC` while it runs, wrapping.
     ahead: AtomicU64,
     runs: AtomicBool,
+    /// How far it has moved the clocks beside this one.
+    pub steps: Steps,
 }
 
 impl Hand {
     /// A hand that stands still.
     pub fn at(now: Ns) -> Hand {
-        Hand { shown: AtomicU64::new(now.0), ..Hand::default() }
+        let steps = Steps::of_virtual_time();
+        Hand { shown: AtomicU64::new(now.0), steps, ..Hand::default() }
     }
 
     /// What it shows.

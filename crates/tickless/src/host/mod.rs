@@ -50,22 +50,19 @@ pub(crate) mod time_base;
 pub(crate) mod waits;
 pub(crate) mod watch;
 
-use clock::{ClockSource, HostClock};
+use clock::HostClock;
 use core::sync::atomic::AtomicU64;
 use cpu::CpuMap;
 use device::{BaseDevice, Device, DeviceFallback};
 use tickless_core::platform::Platform;
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
-use time_base::Steps;
 
 /// The core's platform on this machine.
 #[derive(Debug)]
 pub struct Host {
     pub(crate) clock: HostClock,
     pub(crate) cpus: CpuMap,
-    /// How far a program has moved the other clocks by hand.
-    pub(crate) steps: Steps,
     /// What wakes each base.
     pub(crate) devices: Box<[BaseDevice]>,
     /// Why that is not what was asked for.
@@ -94,11 +91,7 @@ impl Host {
 
     /// The same with these, one a base.
     pub fn with_devices(clock: HostClock, cpus: CpuMap, devices: Vec<BaseDevice>) -> Host {
-        let steps = match clock.source() {
-            ClockSource::Manual => Steps::of_virtual_time(),
-            _ => Steps::default(),
-        };
-        Host { clock, cpus, steps, devices: devices.into(), refused: None }
+        Host { clock, cpus, devices: devices.into(), refused: None }
     }
 
     /// Why some base has another device than was asked for.
