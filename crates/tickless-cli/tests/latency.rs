@@ -1,10 +1,13 @@
 //! `tickless latency`, run as a user runs it.
 
+mod support;
+
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use support::live::interrupted;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
@@ -188,16 +191,8 @@ fn priority_that_is_refused_is_an_error() {
 /// Goal: Ctrl-C ends it early with what there is.
 #[test]
 fn an_interrupt_shows_what_there_is() {
-    let child = Command::new(PROGRAM)
-        .args(["latency", "-D", "1h", "-i", "1000", "--json"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(Duration::from_millis(500));
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let output = child.wait_with_output().unwrap();
+    let latency = ["latency", "-D", "1h", "-i", "1000", "--json"];
+    let output = interrupted(Command::new(PROGRAM).args(latency));
     let rows = rows(&output);
     assert!(rows[0]["samples"].as_u64() > Some(0), "{rows:?}");
     assert_eq!(stderr(&output), "");

@@ -1,11 +1,13 @@
 //! `tickless report`, run as a user runs it.
 
+mod support;
+
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Command, Output};
+use support::live::interrupted;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
@@ -108,18 +110,8 @@ fn a_study_that_fails_is_shown() {
 #[test]
 fn an_interrupt_leaves_nothing_behind() {
     let out = folder("report-interrupted");
-    let child = Command::new(PROGRAM)
-        .args(["report", "--full", "--live-only", "--only", "rearm", "--out"])
-        .arg(&out)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Long enough for the handler to be there, and far too short for the study.
-    std::thread::sleep(Duration::from_millis(500));
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let output = child.wait_with_output().unwrap();
+    let report = ["report", "--full", "--live-only", "--only", "rearm", "--out"];
+    let output = interrupted(Command::new(PROGRAM).args(report).arg(&out));
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     assert_eq!((output.stdout, files(&out)), (Vec::new(), Vec::new()));
 }

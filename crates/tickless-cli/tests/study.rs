@@ -6,8 +6,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-use support::live::{skip, wait_until};
+use support::live::{interrupted, skip, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
@@ -193,17 +192,8 @@ fn deferred_shows_the_wakes() {
 /// result.
 #[test]
 fn an_interrupt_leaves_nothing_behind() {
-    let child = Command::new(PROGRAM)
-        .args(["study", "rearm", "--live", "--full", "--format", "json"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Long enough for the handler to be there, and far too short for the study.
-    std::thread::sleep(Duration::from_millis(500));
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let output = child.wait_with_output().unwrap();
+    let study = ["study", "rearm", "--live", "--full", "--format", "json"];
+    let output = interrupted(Command::new(PROGRAM).args(study));
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert_eq!((stdout(&output), stderr(&output)), (String::new(), String::new()));
 }

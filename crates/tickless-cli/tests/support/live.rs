@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{Write, stderr};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use tickless_cli::record::Tracefs;
@@ -16,6 +17,16 @@ pub fn skip(test: &str, why: impl std::fmt::Display) {
     {
         let _ = file.write_all(line.as_bytes());
     }
+}
+
+/// What comes of a program that gets Ctrl-C half a second after its start: long enough for its
+/// handler to be there, and far too short for what it was asked to do.
+pub fn interrupted(command: &mut Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    child.wait_with_output().unwrap()
 }
 
 /// The machine's tracefs; none, and said so, where this user may not use it.
