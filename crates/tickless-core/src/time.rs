@@ -1,10 +1,15 @@
-//! Nanoseconds, ticks and CPU numbers as types of their own.
+//! Nanoseconds, windows, ticks and CPU numbers as types of their own.
 //!
 //! A raw `u64` could be either a point in time or a tick count; mixing them up
 //! compiles and fires a million times too early. All arithmetic saturates: the
 //! far end of the range is [`Ns::NEVER`], and nothing wraps on the way there (W5).
 
+mod tick;
+mod window;
+
 use core::fmt;
+pub use tick::{Tick, TickError};
+pub use window::Window;
 
 /// A point in time or a distance, in nanoseconds. Range: 584 years.
 ///

@@ -4,11 +4,12 @@ mod world;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tickless_core::base::{Options, Scan, Settings, Started};
-use tickless_core::cancel::{Cancel, NotSingleShot, Occupied, Wait};
-use tickless_core::expiry::Verdict;
-use tickless_core::link::{OwnedTimer, WheelLink};
-use tickless_core::running::Runner;
+use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied, Wait};
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::running::Runner;
+use tickless_core::bases::{Options, Scan, Settings, Started};
+use tickless_core::link::WheelLink;
+use tickless_core::owned::OwnedTimer;
 use tickless_core::time::{CpuId, Ns};
 use world::scene::{START, Scene};
 use world::timers::{Family, exactly};

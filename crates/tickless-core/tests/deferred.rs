@@ -2,13 +2,13 @@
 
 mod world;
 
-use tickless_core::base::{Deferral, FiresIn, Options, Settings, WheelEvents};
-use tickless_core::cancel::Cancel;
-use tickless_core::deferred::{Call, DeferredCounts};
-use tickless_core::expiry::{Firing, Verdict};
-use tickless_core::running::Runner;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::deferred::{Call, DeferredCounts};
+use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::running::Runner;
+use tickless_core::bases::{Deferral, FiresIn, Options, Settings, WheelEvents};
+use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::Wakes;
 use world::scene::{START, Scene};
 use world::timers::{AnyTimer, Family, exactly};
 use world::{World, on};
@@ -17,7 +17,7 @@ const HERE: CpuId = CpuId(0);
 const THERE: CpuId = CpuId(1);
 const IN_THREAD: Options =
     Options { fires_in: FiresIn::Thread, wakes: Wakes::Yes, pinned: None, pending: PENDING };
-const PENDING: tickless_core::base::IfPending = tickless_core::base::IfPending::Rearm;
+const PENDING: tickless_core::bases::IfPending = tickless_core::bases::IfPending::Rearm;
 
 const fn ms(ms: u64) -> Ns {
     Ns::from_ms(ms)

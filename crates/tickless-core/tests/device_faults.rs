@@ -4,8 +4,8 @@
 mod world;
 
 use std::cell::Cell;
-use tickless_core::base::{Options, Settings};
-use tickless_core::expiry::Verdict;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::{Options, Settings};
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 use tickless_core::time::{CpuId, Ns};
 use world::on;

@@ -4,17 +4,17 @@ mod world;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use tickless_core::base::{
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::deferred::Call;
+use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::migrate::OnlineError;
+use tickless_core::bases::running::Runner;
+use tickless_core::bases::{
     BaseCounts, Deferral, FiresIn, Options, Scan, Settings, StartError, Started, WheelEvents,
 };
-use tickless_core::cancel::Cancel;
-use tickless_core::deferred::Call;
-use tickless_core::expiry::{Firing, Verdict};
-use tickless_core::migrate::OnlineError;
+use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Policy;
-use tickless_core::running::Runner;
 use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::Wakes;
 use world::random::{Random, with_seeds};
 use world::scene::{START, Scene};
 use world::timers::{AnyTimer, Family, exactly};

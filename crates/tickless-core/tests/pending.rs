@@ -3,12 +3,11 @@
 mod world;
 
 use std::collections::BTreeMap;
-use tickless_core::base::{Deferral, FiresIn, Options, Settings};
-use tickless_core::expiry::Verdict;
-use tickless_core::pending::{Pending, PendingIn, Walk};
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::Wakes;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::pending::{Pending, PendingIn, Walk};
+use tickless_core::bases::{Deferral, FiresIn, Options, Settings};
+use tickless_core::queues::wheel::Wakes;
+use tickless_core::time::{CpuId, Ns, Window};
 use world::random::{Random, with_seeds};
 use world::scene::{START, Scene};
 use world::timers::Family;

@@ -3,8 +3,7 @@
 mod world;
 
 use tickless_core::periodic::forward;
-use tickless_core::queue::Window;
-use tickless_core::time::Ns;
+use tickless_core::time::{Ns, Window};
 use world::random::{Random, with_seeds};
 
 /// One period after another until the window begins after `now`.

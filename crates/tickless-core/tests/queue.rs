@@ -6,8 +6,8 @@
 use std::ptr::NonNull;
 
 use tickless_core::link::{QueueLink, QueueRef};
-use tickless_core::queue::{Queue, Window};
-use tickless_core::time::Ns;
+use tickless_core::queues::tree::Queue;
+use tickless_core::time::{Ns, Window};
 
 /// Timers that live long enough: boxed in one slice, so that none of them ever moves.
 struct Timers {

@@ -2,8 +2,8 @@
 
 mod world;
 
-use tickless_core::base::{BaseCounts, Options, Settings, WheelEvents};
-use tickless_core::expiry::Verdict;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::{BaseCounts, Options, Settings, WheelEvents};
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 use tickless_core::time::{CpuId, Ns};
 use world::history::{Interference, Outcome, Plan, run};

@@ -3,10 +3,10 @@
 use super::checker::Checker;
 use super::models;
 use super::stage::{CPU0, CPU1, LATER, NOW, Stage};
-use tickless_core::base::Family;
-use tickless_core::cancel::Cancel;
-use tickless_core::expiry::Verdict;
-use tickless_core::queue::Window;
+use tickless_core::bases::Family;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::time::Window;
 
 models! {
     first_starts_race,

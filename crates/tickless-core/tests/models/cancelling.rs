@@ -3,11 +3,10 @@
 use super::checker::Checker;
 use super::models;
 use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
-use tickless_core::base::{Family, Started};
-use tickless_core::cancel::{Cancel, NotSingleShot};
-use tickless_core::expiry::Verdict;
-use tickless_core::queue::Window;
-use tickless_core::time::Ns;
+use tickless_core::bases::cancel::{Cancel, NotSingleShot};
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::{Family, Started};
+use tickless_core::time::{Ns, Window};
 
 models! {
     cancel_against_fire,

@@ -3,13 +3,12 @@
 use super::checker::Checker;
 use super::models;
 use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
-use tickless_core::base::{Deferral, Family, Settings};
-use tickless_core::cancel::Cancel;
-use tickless_core::deferred::Call;
-use tickless_core::expiry::Verdict;
-use tickless_core::queue::Window;
-use tickless_core::running::Runner;
-use tickless_core::time::Ns;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::deferred::Call;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::running::Runner;
+use tickless_core::bases::{Deferral, Family, Settings};
+use tickless_core::time::{Ns, Window};
 
 models! {
     collect_against_fire,

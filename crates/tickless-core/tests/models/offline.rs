@@ -3,13 +3,13 @@
 use super::checker::Checker;
 use super::models;
 use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
-use tickless_core::base::Family;
-use tickless_core::cancel::Cancel;
-use tickless_core::deferred::Call;
-use tickless_core::expiry::Verdict;
-use tickless_core::migrate::OnlineError;
-use tickless_core::queue::Window;
-use tickless_core::running::Runner;
+use tickless_core::bases::Family;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::deferred::Call;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::migrate::OnlineError;
+use tickless_core::bases::running::Runner;
+use tickless_core::time::Window;
 
 models! {
     offline_against_cancel,

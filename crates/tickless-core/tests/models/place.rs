@@ -4,7 +4,7 @@ use super::checker::Checker;
 use super::world::World;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
-use tickless_core::base::Family;
+use tickless_core::bases::Family;
 use tickless_core::link::{Timer, TimerRef};
 
 /// A place for a timer; one that was freed leaves it to a new one at the same address.

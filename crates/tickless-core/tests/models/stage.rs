@@ -5,16 +5,15 @@ use super::place::Place;
 use super::world::{CPUS, World};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use tickless_core::base::{
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::deferred::Call;
+use tickless_core::bases::expiry::{Expired, Firing, Verdict};
+use tickless_core::bases::running::Runner;
+use tickless_core::bases::{
     BaseCounts, Bases, Deferral, Family, FiresIn, Options, Settings, StartError, Started,
 };
-use tickless_core::cancel::Cancel;
-use tickless_core::deferred::Call;
-use tickless_core::expiry::{Expired, Firing, Verdict};
 use tickless_core::platform::{Lock, Ordering, Word};
-use tickless_core::queue::Window;
-use tickless_core::running::Runner;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// Where timers are as a rule...
 pub const CPU0: CpuId = CpuId(0);

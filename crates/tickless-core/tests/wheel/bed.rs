@@ -2,9 +2,8 @@
 
 use crate::nodes::Nodes;
 use tickless_core::link::WheelRef;
-use tickless_core::tick::Tick;
-use tickless_core::time::Ns;
-use tickless_core::wheel::{PushOut, Wakes, Wheel};
+use tickless_core::queues::wheel::{PushOut, Wakes, Wheel};
+use tickless_core::time::{Ns, Tick};
 
 pub(crate) const BOTH: [PushOut; 2] = [PushOut::Lazy, PushOut::Eager];
 

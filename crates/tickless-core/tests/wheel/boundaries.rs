@@ -2,8 +2,8 @@
 
 use crate::bed::{BOTH, Bed};
 use crate::twin::REACHES;
+use tickless_core::queues::wheel::{LEVELS, PushOut, REACH};
 use tickless_core::time::Ns;
-use tickless_core::wheel::{LEVELS, PushOut, REACH};
 
 const MS: u64 = 1_000_000;
 

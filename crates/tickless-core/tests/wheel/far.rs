@@ -1,8 +1,8 @@
 //! W5 and D7: deadlines beyond the wheel's reach, and the far end of the 64-bit range.
 
 use crate::bed::{BOTH, Bed};
+use tickless_core::queues::wheel::{PushOut, REACH};
 use tickless_core::time::Ns;
-use tickless_core::wheel::{PushOut, REACH};
 
 const TICKS: &[Ns] = if cfg!(miri) {
     &[Ns::from_ms(1)]

@@ -5,9 +5,8 @@ use crate::nodes::Nodes;
 use crate::twin::{Entry, Order, REACHES, Twin};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use tickless_core::tick::Tick;
-use tickless_core::time::Ns;
-use tickless_core::wheel::{PushOut, REACH, Wakes, Wheel};
+use tickless_core::queues::wheel::{PushOut, REACH, Wakes, Wheel};
+use tickless_core::time::{Ns, Tick};
 
 const TIMERS: usize = 12;
 

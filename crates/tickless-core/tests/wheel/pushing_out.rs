@@ -1,8 +1,8 @@
 //! Re-arming a pending timer to a later time, the two ways of doing it.
 
 use crate::bed::{BOTH, Bed};
+use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::time::Ns;
-use tickless_core::wheel::{PushOut, Wakes};
 
 const fn ms(ms: u64) -> Ns {
     Ns::from_ms(ms)

@@ -2,8 +2,8 @@
 
 use crate::bed::{BOTH, Bed};
 use tickless_core::link::Lists;
+use tickless_core::queues::wheel::{PushOut, Wakes, WheelFault};
 use tickless_core::time::Ns;
-use tickless_core::wheel::{PushOut, Wakes, WheelFault};
 
 const fn ms(ms: u64) -> Ns {
     Ns::from_ms(ms)

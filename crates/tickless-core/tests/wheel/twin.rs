@@ -36,7 +36,7 @@ impl Entry {
     }
 }
 
-/// Is the twin's order that of [`PushOut::Eager`](tickless_core::wheel::PushOut)?
+/// Is the twin's order that of [`PushOut::Eager`](tickless_core::queues::wheel::PushOut)?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     Exact,

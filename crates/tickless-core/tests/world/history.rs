@@ -13,14 +13,12 @@ use super::{Moment, Watch, World, assert_unlocked, on};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tickless_core::base::{BaseCounts, Bases, IfPending, Options, Settings, WheelEvents};
-use tickless_core::expiry::{Firing, Verdict};
-use tickless_core::queue::Window;
+use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::{BaseCounts, Bases, IfPending, Options, Settings, WheelEvents};
+use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 use tickless_core::state::Life;
-use tickless_core::tick::Tick;
-use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::{PushOut, Wakes};
+use tickless_core::time::{CpuId, Ns, Tick, Window};
 
 /// What a history is made of.
 #[derive(Clone, Copy, Debug)]

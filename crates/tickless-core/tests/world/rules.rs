@@ -4,7 +4,7 @@
 
 use super::World;
 use super::twin::Twin;
-use tickless_core::base::{BaseView, Bases};
+use tickless_core::bases::{BaseView, Bases};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 

@@ -3,8 +3,8 @@
 use super::timers::{AnyTimer, Family, exactly};
 use super::{World, on};
 use std::sync::Arc;
-use tickless_core::base::{Bases, Options, Settings, Started};
-use tickless_core::expiry::{Expired, Firing, Verdict};
+use tickless_core::bases::expiry::{Expired, Firing, Verdict};
+use tickless_core::bases::{Bases, Options, Settings, Started};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 

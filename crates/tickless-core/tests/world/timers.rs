@@ -2,11 +2,11 @@
 
 use super::World;
 use std::sync::Arc;
-use tickless_core::base::{Bases, Options, StartError, Started};
-use tickless_core::cancel::{Cancel, NotSingleShot};
-use tickless_core::link::{OwnedTimer, QueueLink, WheelLink};
-use tickless_core::queue::Window;
-use tickless_core::time::Ns;
+use tickless_core::bases::cancel::{Cancel, NotSingleShot};
+use tickless_core::bases::{Bases, Options, StartError, Started};
+use tickless_core::link::{QueueLink, WheelLink};
+use tickless_core::owned::OwnedTimer;
+use tickless_core::time::{Ns, Window};
 
 /// The two families.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

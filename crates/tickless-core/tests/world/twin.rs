@@ -4,13 +4,12 @@
 
 use super::timers::Family;
 use std::cmp::Reverse;
-use tickless_core::base::{IfPending, Options, Settings, StartError, Started, WheelEvents};
-use tickless_core::cancel::Cancel;
-use tickless_core::expiry::Verdict;
-use tickless_core::queue::Window;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::{IfPending, Options, Settings, StartError, Started, WheelEvents};
+use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::rearm::Policy;
-use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::{PushOut, Wakes};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// How far each level of the wheel reaches, in ticks, from the table in its documentation.
 const REACHES: [u64; 9] =

@@ -74,29 +74,10 @@ mod balance;
 mod check;
 
 use crate::link::{QueueRef, Side};
-use crate::time::Ns;
+use crate::time::{Ns, Window};
 
 use balance::Tree;
 pub use check::QueueFault;
-
-/// When a timer may fire and when it must.
-///
-/// Both are points on the owning base's clock, in nanoseconds, any `u64`. `soft <= hard`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Window {
-    /// Never before this (W1).
-    pub soft: Ns,
-    /// The device is armed for this.
-    pub hard: Ns,
-}
-
-impl Window {
-    /// From `soft` to `hard`; a `hard` before `soft` is moved up to it, so that the timer is
-    /// late by the contradiction rather than early.
-    pub const fn new(soft: Ns, hard: Ns) -> Window {
-        Window { soft, hard: if hard.0 < soft.0 { soft } else { hard } }
-    }
-}
 
 /// Timers in order of hard expiry; equal ones in the order they came (W4).
 ///

@@ -4,23 +4,10 @@
 //! cancelling and firing is the same and is written once, in `base`, `cancel` and `expiry`.
 
 use crate::link::{Link, QueueLink, QueueRef, WheelLink, WheelRef};
-use crate::queue::Window;
-use crate::ranged::Ranged;
-use crate::state::Life;
-use crate::time::Ns;
-use crate::wheel::{Wakes, Wheel};
-
-/// Where a timer's callback runs, if expiry is deferred (seed 3). Without that, everything runs
-/// in the handler.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum FiresIn {
-    /// In the event device's handler: at once, and holding up everything behind it. The kernel
-    /// calls such timers hard.
-    #[default]
-    Handler,
-    /// In the expiry thread; coarse timers always do. The kernel calls such timers soft.
-    Thread,
-}
+use crate::queues::wheel::{Wakes, Wheel};
+use crate::queues::windows::Ranged;
+use crate::state::{FiresIn, Life};
+use crate::time::{Ns, Window};
 
 /// The timers of one base.
 pub struct Queues {

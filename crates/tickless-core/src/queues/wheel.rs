@@ -57,8 +57,7 @@ pub(crate) use walk::LISTS;
 pub use walk::Levels;
 
 use crate::link::{Lists, WheelRef};
-use crate::tick::Tick;
-use crate::time::Ns;
+use crate::time::{Ns, Tick};
 use alloc::boxed::Box;
 use place::{CLAMPED, DEFERRABLE, MOVED, Place};
 use run_ahead::RunAhead;

@@ -31,10 +31,12 @@
 //!
 //! A canceller's priority is not handed on to the callback that it waits for.
 
-use crate::base::{Bases, Family, Scan};
+use super::base::Bases;
+use super::family::Family;
+use super::running::Runner;
+use super::settings::Scan;
 use crate::link::TimerRef;
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::running::Runner;
 use crate::state::Life;
 use crate::time::CpuId;
 use core::convert::Infallible;

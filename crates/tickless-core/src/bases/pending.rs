@@ -9,14 +9,16 @@
 //! two lists of the wheel, or between two deadlines of a queue; a list or a deadline with more
 //! timers than a slice takes is cut.
 
-use crate::base::Bases;
-use crate::family::FiresIn;
+use super::base::Bases;
 use crate::link::{Link, QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Platform};
-use crate::queue::{Queue, Window};
-use crate::time::{CpuId, Ns};
-use crate::wheel::{LISTS, Wakes};
+use crate::queues::tree::Queue;
+use crate::queues::wheel::{LISTS, Wakes};
+use crate::state::FiresIn;
+use crate::time::{CpuId, Ns, Window};
 use alloc::vec::Vec;
+
+pub use crate::state::PendingIn;
 
 /// A pending timer.
 #[derive(Clone, Copy, Debug)]
@@ -33,17 +35,6 @@ pub struct Pending<T> {
     pub place: PendingIn,
     /// Does it keep a CPU awake?
     pub wakes: Wakes,
-}
-
-/// Where on its base a timer is pending.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PendingIn {
-    /// On a level of the wheel.
-    Level(u8),
-    /// In the wheel, due, and about to be fired.
-    Due,
-    /// In the queue of ranged timers, to be fired by this one.
-    Queue(FiresIn),
 }
 
 /// Where a walk stands. One walk over one base.

@@ -9,17 +9,9 @@
 //! word. Whatever is said about a timer's lane in here is said to the owner at once.
 
 use crate::link::QueueRef;
-use crate::queue::{Queue, QueueFault, Window};
-use crate::time::Ns;
-
-/// Where a pending ranged timer is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lane {
-    /// In the queue.
-    Queued,
-    /// Armed for what the last pass had already seen: goes into the queue before the next one.
-    Late,
-}
+use crate::queues::tree::{Queue, QueueFault};
+use crate::state::Lane;
+use crate::time::{Ns, Window};
 
 /// Ranged timers, in order of hard expiry.
 pub(crate) struct Ranged {

@@ -10,17 +10,15 @@
 //! - After a callback has started, the core touches no field of its timer, unless the callback
 //!   itself asks for a restart and thereby says that the timer is still there (X4).
 
-use crate::base::{Base, BaseState, Bases};
-use crate::deferred::Call;
-use crate::family::{Arming, Family, FiresIn};
+use super::base::{Base, BaseState, Bases};
+use super::expiry_thread::Call;
+use super::family::{Arming, Family};
+use super::running::Runner;
 use crate::link::{Link, QueueLink, QueueRef, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::queue::Window;
-use crate::ranged::Lane;
-use crate::running::Runner;
-use crate::state::Life;
-use crate::time::{CpuId, Ns};
-use crate::wheel::Wakes;
+use crate::queues::wheel::Wakes;
+use crate::state::{FiresIn, Lane, Life};
+use crate::time::{CpuId, Ns, Window};
 use core::ptr::NonNull;
 
 /// A timer that fires: everything its callback may know.

@@ -1,4 +1,4 @@
-//! Bases that go away and come back (D8), and looking after those whose device does not (R13).
+//! Bases that go away and come back (D8).
 //!
 //! A base that goes offline gives its timers to the next one that is online: what is pending,
 //! and what has been collected and not fired yet. A timer whose callback runs there stays until
@@ -10,16 +10,15 @@
 //! cancel waits for the moment, finds the timer on its new base, and takes it off there. So
 //! nothing is lost, fired twice, or left.
 
-use crate::base::{BaseState, Bases};
-use crate::family::{Arming, Family};
+use super::base::{BaseState, Bases};
+use super::family::{Arming, Family};
 use crate::link::{QueueLink, QueueRef, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::queue::Window;
-use crate::ranged::{Lane, Ranged};
+use crate::queues::wheel::Wakes;
+use crate::queues::windows::Ranged;
 use crate::rearm::Rearm;
-use crate::state::Life;
-use crate::time::{CpuId, Ns};
-use crate::wheel::Wakes;
+use crate::state::{Lane, Life};
+use crate::time::{CpuId, Ns, Window};
 use core::fmt;
 
 /// Why a base did not go away or come back.
@@ -110,27 +109,6 @@ impl<P: Platform> Bases<P> {
         drop(state);
         self.finish(left);
         Ok(())
-    }
-
-    /// Looks after another base: has its event device been due for longer than `grace`, and not
-    /// come? Then its CPU is made to look, which fires what is due and arms the device anew, and
-    /// it is counted as lost ([`DeviceCounts::lost`](crate::rearm::DeviceCounts::lost)).
-    ///
-    /// An event or a kick that is lost on its way loses every timer of its base until somebody
-    /// looks (R13): call this for the next CPU from each CPU's tick, with more grace than events
-    /// are late by themselves. Takes that base's lock for a comparison; nothing else pays for it.
-    pub fn look_after(&self, cpu: CpuId, grace: Ns) -> bool {
-        if cpu.index() >= self.count() {
-            return false;
-        }
-        let mut state = self.base(cpu).state.lock();
-        let now = self.platform().now();
-        let is_overdue = state.is_online && state.device.is_overdue(now, grace);
-        drop(state);
-        if is_overdue {
-            self.platform().kick(cpu);
-        }
-        is_overdue
     }
 
     /// Moves everything off a base that may leave it, unless it has come back online.

@@ -113,8 +113,7 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::link::QueueLink;
-    use crate::queue::Window;
-    use crate::time::Ns;
+    use crate::time::{Ns, Window};
 
     type Links = [QueueLink; 7];
 

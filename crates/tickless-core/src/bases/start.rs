@@ -11,15 +11,14 @@
 //!   there; that one moves when the callback is over.
 //! - R3, R4 What the device is told: see `rearm`.
 
-use crate::base::{BaseState, Bases, Locked};
-use crate::family::{Arming, Family, FiresIn};
+use super::base::{BaseState, Bases, Locked};
+use super::family::{Arming, Family};
 use crate::link::{Link, Timer, TimerRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::queue::Window;
+use crate::queues::wheel::Wakes;
 use crate::rearm::{Place, Policy, Rearm};
-use crate::state::Life;
-use crate::time::{CpuId, Ns};
-use crate::wheel::Wakes;
+use crate::state::{FiresIn, Life};
+use crate::time::{CpuId, Ns, Window};
 
 /// How a timer is to be armed, beside its window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -97,7 +96,8 @@ impl<P: Platform> Bases<P> {
     /// soft end as their deadline.
     ///
     /// Takes one lock, two if the timer was on another CPU's base; waits for nothing else and
-    /// allocates nothing. `now` may be a little old: see [`Wheel::arm`](crate::wheel::Wheel::arm).
+    /// allocates nothing. `now` may be a little old: see
+    /// [`Wheel::arm`](crate::queues::wheel::Wheel::arm).
     pub fn start<L: Family>(
         &self,
         timer: TimerRef<P, L>,

@@ -7,7 +7,7 @@
 //! Integers using Multiplication" (1994); here with a truncated reciprocal and one correction,
 //! which is exact for every 64-bit dividend and cheaper than a 64-bit `div` on most CPUs.
 
-use crate::time::Ns;
+use super::Ns;
 use core::fmt;
 
 /// The length of a tick, from 1 µs to 1 s.
@@ -21,7 +21,7 @@ pub struct Tick {
 /// A tick that cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TickError {
-    /// Shorter than [`Tick::MIN`]; use an [`HrTimer`](crate::queue) for finer deadlines.
+    /// Shorter than [`Tick::MIN`]; use a high-resolution timer for finer deadlines.
     TooShort(Ns),
     /// Longer than [`Tick::MAX`].
     TooLong(Ns),

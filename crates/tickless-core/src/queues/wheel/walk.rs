@@ -3,7 +3,7 @@
 use super::place::{DEFERRABLE, Place};
 use super::{DUE, LEVELS, OVERDUE, SLOTS, Wakes, Wheel};
 use crate::link::WheelRef;
-use crate::pending::PendingIn;
+use crate::state::PendingIn;
 use crate::time::Ns;
 
 /// The number of a wheel's lists.

@@ -2,15 +2,13 @@
 //!
 //! For tests after each step, and for the doubtful; allowed in release builds.
 
-use crate::base::Bases;
-use crate::family::FiresIn;
+use super::base::Bases;
 use crate::link::{QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::queue::QueueFault;
-use crate::ranged::Lane;
-use crate::state::Life;
+use crate::queues::tree::QueueFault;
+use crate::queues::wheel::WheelFault;
+use crate::state::{FiresIn, Lane, Life};
 use crate::time::{CpuId, Ns};
-use crate::wheel::WheelFault;
 use core::fmt;
 
 /// What is broken in a base. Each is a bug of this crate or a broken promise of a caller of

@@ -8,7 +8,8 @@
 //!
 //! The published patch moved expired timers to lists of their own in the interrupt, and had to
 //! merge those with what the thread had not fired yet. Here the interrupt moves one number: the
-//! tick up to which the wheel is to be emptied ([`Wheel::advance`](crate::wheel::Wheel::advance)).
+//! tick up to which the wheel is to be emptied
+//! ([`Wheel::advance`](crate::queues::wheel::Wheel::advance)).
 //! What lies at or before it has been collected, wherever it stands; it can still be cancelled,
 //! and what is armed for the past from then on belongs to the next round. So collecting is a
 //! comparison and a store, merging is the maximum of two numbers, and neither takes memory. The
@@ -23,8 +24,8 @@
 //!   thread, under the lock, raises it.
 //! - D6 Collecting and merging are constant time and lose nothing.
 //! - D9 A callback that blocks delays what its own thread fires, until a second thread takes
-//!   over; that is asked for when nothing has been fired for [`Settings::patience`] though
-//!   something is due. A timer that is due again while its own callback still runs waits for
+//!   over; that is asked for when nothing has been fired for
+//!   [`Settings::patience`](super::Settings::patience) though something is due. A timer that is due again while its own callback still runs waits for
 //!   that (X2).
 //!
 //! While the thread is at work the event device does not come for what the thread fires, until
@@ -36,49 +37,17 @@
 //! thread that sleeps until then, the very wakeup that it saves. It is one a patience at most, and
 //! none if anything else comes before.
 
-use crate::base::{Base, BaseState, Bases, Settings, WheelEvents};
-use crate::expiry::{Expired, Firing, Share, Verdict};
-use crate::family::{Family, FiresIn, Queues};
+use super::base::{Base, BaseState, Bases};
+use super::expiry::{Expired, Firing, Share, Verdict};
+pub use super::expiry_thread::{Call, DeferredCounts};
+use super::expiry_thread::{bit, thread_next};
+use super::family::Family;
+use super::running::Runner;
+use super::settings::Deferral;
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::rearm::Rearm;
-use crate::running::Runner;
-use crate::state::Life;
+use crate::state::{FiresIn, Life};
 use crate::time::{CpuId, Ns};
-
-/// Who fires coarse timers and those that ask for it, and when that one is woken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
-pub enum Deferral {
-    /// The handler, like all others. There is no expiry thread.
-    #[default]
-    None,
-    /// An expiry thread, woken when something has expired: after the patch of seed 3.
-    OnExpiry,
-    /// An expiry thread, woken by every tick: before the patch.
-    EveryTick,
-}
-
-/// Whom a handler or a tick wants to be woken.
-#[must_use = "who is not woken fires nothing"]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Call {
-    /// Nobody.
-    Nobody,
-    /// The base's expiry thread, to [`fire`](Bases::fire) as [`Runner::Thread`].
-    Thread,
-    /// A second expiry thread, to fire as [`Runner::Relief`]: the first one is stuck.
-    Relief,
-}
-
-impl Call {
-    /// Both calls in one. A thread that has been called must be woken; whether somebody is to
-    /// stand in for it is asked again.
-    pub(crate) fn and(self, later: Call) -> Call {
-        match (self, later) {
-            (Call::Thread, _) | (_, Call::Nobody) => self,
-            _ => later,
-        }
-    }
-}
 
 /// What came of a handler that defers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,172 +56,6 @@ pub struct Collected {
     pub expired: Expired,
     /// Whom to wake.
     pub call: Call,
-}
-
-/// What the expiry threads of a base were put through.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct DeferredCounts {
-    /// Batches of the expiry thread: times it was woken and looked.
-    pub wakes: u64,
-    /// Those of them that found nothing to fire.
-    pub empty_wakes: u64,
-    /// Timers that expiry threads fired.
-    pub fired: u64,
-    /// Times that more came due before a thread was through.
-    pub merged: u64,
-    /// The most timers fired by one wake.
-    pub longest_batch: u64,
-    /// Times a second thread was asked to take over.
-    pub reliefs: u64,
-}
-
-impl DeferredCounts {
-    /// The sum over two bases; of the longest batches the longer.
-    #[must_use]
-    pub fn plus(self, other: DeferredCounts) -> DeferredCounts {
-        DeferredCounts {
-            wakes: self.wakes + other.wakes,
-            empty_wakes: self.empty_wakes + other.empty_wakes,
-            fired: self.fired + other.fired,
-            merged: self.merged + other.merged,
-            longest_batch: self.longest_batch.max(other.longest_batch),
-            reliefs: self.reliefs + other.reliefs,
-        }
-    }
-}
-
-/// What a base knows of its expiry threads. Used under the base's lock.
-pub(crate) struct Deferred {
-    deferral: Deferral,
-    events: WheelEvents,
-    patience: Ns,
-    /// Is everything fired by the handler, and the device told of everything?
-    plain: bool,
-    /// The thread has been called and has not come to an end since.
-    called: bool,
-    /// Who is firing: a bit for each [`Runner`].
-    at_work: u8,
-    /// When the handler looks whether the thread is stuck, if something is due by then.
-    look_at: Ns,
-    /// How many callbacks had ended when it last looked.
-    fired_then: u64,
-    /// What `thread_next` of the base says.
-    next: Ns,
-    counts: DeferredCounts,
-}
-
-impl Deferred {
-    pub(crate) fn new(settings: &Settings) -> Deferred {
-        let Settings { deferral, wheel, patience, .. } = *settings;
-        Deferred {
-            deferral,
-            events: wheel,
-            patience,
-            plain: deferral == Deferral::None && wheel == WheelEvents::Device,
-            called: false,
-            at_work: 0,
-            look_at: Ns::NEVER,
-            fired_then: 0,
-            next: Ns::NEVER,
-            counts: DeferredCounts::default(),
-        }
-    }
-
-    pub(crate) fn counts(&self) -> DeferredCounts {
-        self.counts
-    }
-
-    /// A callback that a thread ran is over.
-    pub(crate) fn has_fired(&mut self) {
-        self.counts.fired += 1;
-    }
-
-    /// When the event device must come, for whatever reason.
-    pub(crate) fn earliest(&self, queues: &Queues) -> Ns {
-        let in_thread = self.thread_is_called_at(queues);
-        let in_thread = if self.is_active() { in_thread.max(self.look_at) } else { in_thread };
-        queues.earliest_in_handler().min(in_thread)
-    }
-
-    /// When the event device must come for a timer that is due at `due`.
-    #[inline]
-    pub(crate) fn for_device<L: Family>(&self, life: Life, due: Ns) -> Ns {
-        if self.plain {
-            return due;
-        }
-        let in_thread = self.deferral != Deferral::None && L::fires_in(life) == FiresIn::Thread;
-        let ticks = L::COARSE && self.events == WheelEvents::Tick;
-        match () {
-            () if ticks => Ns::NEVER,
-            () if in_thread && self.is_active() => due.max(self.look_at),
-            () => due,
-        }
-    }
-
-    /// May ticks believe that nothing is due before `next` (D4)? They need not know while the
-    /// thread is at work.
-    pub(crate) fn is_early(&self, next: Ns, queues: &Queues) -> bool {
-        self.plain || self.is_active() || next == self.next && next <= thread_next(queues)
-    }
-
-    /// When the event device has to come to have the thread called.
-    fn thread_is_called_at(&self, queues: &Queues) -> Ns {
-        match self.events {
-            WheelEvents::Device => thread_next(queues),
-            WheelEvents::Tick => queues.earliest_in_thread(),
-        }
-    }
-
-    fn is_active(&self) -> bool {
-        self.called || self.at_work != 0
-    }
-
-    fn works(&self, runner: Runner) -> bool {
-        self.at_work & bit(runner) != 0
-    }
-
-    pub(crate) fn forget_call(&mut self) {
-        self.called = false;
-    }
-
-    fn call(&mut self, now: Ns) -> Call {
-        self.called = true;
-        self.look_at = now.after(self.patience);
-        self.fired_then = self.counts.fired;
-        Call::Thread
-    }
-
-    /// Is somebody to take over, now that more is due while the thread is at work?
-    fn relieve(&mut self, now: Ns) -> Call {
-        self.counts.merged += 1;
-        if now < self.look_at {
-            return Call::Nobody;
-        }
-        let is_stuck = self.fired_then == self.counts.fired;
-        self.look_at = now.after(self.patience);
-        self.fired_then = self.counts.fired;
-        if !is_stuck {
-            return Call::Nobody;
-        }
-        if !self.works(Runner::Thread) && !self.called {
-            // The first one has come back, and it is the other one that is stuck.
-            return self.call(now);
-        }
-        if self.works(Runner::Relief) {
-            return Call::Nobody;
-        }
-        self.counts.reliefs += 1;
-        Call::Relief
-    }
-}
-
-/// When the next timer is due that the thread fires.
-fn thread_next(queues: &Queues) -> Ns {
-    queues.earliest_in_thread().min(queues.wheel.next_event())
-}
-
-fn bit(runner: Runner) -> u8 {
-    1 << runner as u8
 }
 
 impl<P: Platform> Bases<P> {

@@ -13,80 +13,19 @@
 //!   at one base is enough to know whether it runs, and it never overlaps itself.
 //! - Nothing is called, woken or allocated under a lock.
 
-use crate::deferred::Deferred;
-pub use crate::deferred::{Deferral, DeferredCounts};
-pub use crate::family::{Arming, Family, FiresIn, Queues};
+use super::expiry_thread::{Deferred, DeferredCounts};
+use super::family::{Family, Queues};
+use super::running::Running;
+use super::settings::{Deferral, Settings};
 use crate::histogram::Histogram;
 use crate::link::{Link, QueueLink, Timer, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::ranged::Ranged;
-use crate::rearm::{Device, DeviceCounts, Limits, Place, Policy, Rearm};
-use crate::running::Running;
-pub use crate::start::{IfPending, Options, StartError, Started};
+use crate::queues::wheel::{Levels, Wheel};
+use crate::queues::windows::Ranged;
+use crate::rearm::{Device, DeviceCounts, Place, Policy, Rearm};
 use crate::state::Life;
-use crate::tick::Tick;
 use crate::time::{CpuId, Ns};
-use crate::wheel::{Levels, PushOut, Wheel};
 use alloc::boxed::Box;
-
-/// How the bases of one program or machine are set up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
-    /// The wheel's tick.
-    pub tick: Tick,
-    /// How pending coarse timers are pushed out.
-    pub push_out: PushOut,
-    /// When a removal programs the event device.
-    pub policy: Policy,
-    /// What the event devices can do.
-    pub limits: Limits,
-    /// Do coarse timers program the event device? Not in a kernel, whose wheel rides on a
-    /// periodic tick that is itself a high-resolution timer.
-    pub wheel: WheelEvents,
-    /// Who fires coarse timers, and the ranged ones that ask for it (seed 3).
-    pub deferral: Deferral,
-    /// How long an expiry thread may be in one callback before another thread takes its other
-    /// timers over (D9); [`Ns::NEVER`] for as long as it likes.
-    pub patience: Ns,
-    /// Where a synchronous cancel looks (seed 2).
-    pub scan: Scan,
-}
-
-/// Which bases a synchronous cancel looks at for a callback of its timer (seed 2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
-pub enum Scan {
-    /// The timer's own: a running timer stays there (X2), so there is no other.
-    #[default]
-    RunningBase,
-    /// Every base, as the kernel did until 2005. The result is the same; the cost grows with the
-    /// number of bases.
-    AllBases,
-}
-
-/// Who makes sure that the wheel is advanced in time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum WheelEvents {
-    /// The event device, like everything else.
-    #[default]
-    Device,
-    /// Somebody else's tick.
-    Tick,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            tick: Tick::MILLISECOND,
-            push_out: PushOut::default(),
-            policy: Policy::default(),
-            limits: Limits::NONE,
-            wheel: WheelEvents::default(),
-            deferral: Deferral::default(),
-            patience: Ns::NEVER,
-            scan: Scan::default(),
-        }
-    }
-}
 
 /// All bases, one a CPU.
 pub struct Bases<P: Platform> {
@@ -351,39 +290,6 @@ impl<P: Platform> Bases<P> {
         let earliest = || deferred.earliest(queues);
         let rearm = device.removed(expiry, place, earliest, || self.platform.now());
         self.carry_out(cpu, device, rearm)
-    }
-
-    /// Carries out, under the base's lock, what its device must be told.
-    #[inline]
-    pub(crate) fn carry_out(&self, cpu: CpuId, device: &mut Device, rearm: Rearm) -> Rearm {
-        match rearm {
-            Rearm::Arm(at) => match self.platform.program(cpu, at) {
-                Rearm::Arm(_) => self.insist(cpu, device),
-                left => left,
-            },
-            rest => rest,
-        }
-    }
-
-    /// Tells a device that has refused a deadline another one, until it takes it (R13).
-    #[cold]
-    fn insist(&self, cpu: CpuId, device: &mut Device) -> Rearm {
-        let mut tries = 0;
-        while let Some(at) = device.refused(tries, self.platform.now()) {
-            match self.platform.program(cpu, at) {
-                Rearm::Arm(_) => tries += 1,
-                left => return left,
-            }
-        }
-        Rearm::Keep
-    }
-
-    /// Carries out, without the lock, what was left to be done.
-    #[inline]
-    pub(crate) fn finish(&self, left: Rearm) {
-        if let Rearm::Kick(cpu) = left {
-            self.platform.kick(cpu);
-        }
     }
 }
 
