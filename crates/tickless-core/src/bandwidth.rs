@@ -11,13 +11,13 @@
 //! - Every unit is accounted for, always: `refilled = used + expired + held`, where `held` is what
 //!   is in the pool and with the members. Who charges more than it has owes the difference, and
 //!   pays it out of the next slice; who leaves in debt leaves the debt to the pool.
-//! - At most `quota + burst` are held at any time, but for refunds that members keep. So in N
-//!   periods no more is used than `(N + 1) x quota + burst` and what members owe at the end.
+//! - At most `quota + extra` are held at any time, but for refunds that members keep. So in N
+//!   periods no more is used than `(N + 1) x quota + extra` and what members owe at the end.
 //! - First come, first served: whoever asks while others wait, waits behind them.
 //! - After a refill members are let go in batches ([`Release`]), not as a herd, and only as many
 //!   as there is quota for.
 //! - A refill that comes late brings what all periods since are worth, as far as there is room.
-//!   If three in a row miss a whole period, the period cannot be kept: it is doubled, with the
+//!   If three in a row miss a whole period, and the group was not at rest, the period cannot be kept: it is doubled, with the
 //!   quota, so that the rate stays; after 64 that come in time it is halved again. Both are
 //!   counted.
 //! - A clock that steps back only makes a refill wait; one that steps ahead brings no more than
@@ -29,13 +29,16 @@
 //! allocate; charging, refilling and letting go do not.
 
 mod check;
+mod permits;
 mod settings;
 
+use crate::platform::Word;
 use crate::time::Ns;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 pub use check::BandwidthFault;
+pub use permits::{Permits, Take};
 use settings::STRETCH_MAX;
 pub use settings::{AMOUNT_MAX, PERIOD_LIMIT, PERIOD_MIN, Release, Settings, SettingsError};
 
@@ -68,6 +71,8 @@ pub struct Group {
     batch_at: Ns,
     late_in_row: u32,
     kept_in_row: u32,
+    /// What was in the pool when it was opened to those that take no lock.
+    opened: u64,
     counts: Counts,
 }
 
@@ -82,7 +87,7 @@ pub struct Counts {
     pub expired: u128,
     /// Refills.
     pub refills: u64,
-    /// Periods that passed without a refill of their own.
+    /// Periods that passed without a refill of their own, while one was to come.
     pub missed: u64,
     /// How often a member had to wait.
     pub throttled: u64,
@@ -129,7 +134,7 @@ pub enum Grant {
 /// Why asking is in vain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AskError {
-    /// More than quota and burst together: it is never there at once. Ask for less at a time.
+    /// More than quota and extra together: it is never there at once. Ask for less at a time.
     NeverEnough {
         /// The most that can be asked for.
         most: u64,
@@ -162,16 +167,28 @@ pub struct Refill {
     pub period: Ns,
 }
 
+/// Passes the refills that are due by `now`, the next of them included. Returns how many.
+fn pass_refills(next: &mut Ns, period: Ns, now: Ns) -> u64 {
+    let periods = (now.0 - next.0) / period.0 + 1;
+    *next = next.after(Ns(periods.saturating_mul(period.0)));
+    periods
+}
+
 impl Group {
     /// A group with its quota in the pool, whose first refill is due at `first`.
     pub fn new(settings: Settings, first: Ns) -> Result<Group, SettingsError> {
+        Group::with_pool(settings, settings.quota, first)
+    }
+
+    /// The same with so much in the pool, up to what it may hold.
+    pub fn with_pool(settings: Settings, pool: u64, first: Ns) -> Result<Group, SettingsError> {
         settings.check()?;
-        let quota = settings.quota;
+        let pool = pool.min(settings.most());
         Ok(Group {
             settings,
             stretch: 0,
             next: first,
-            pool: i128::from(quota),
+            pool: i128::from(pool),
             lent: 0,
             members: Vec::new(),
             free: Vec::new(),
@@ -181,7 +198,8 @@ impl Group {
             batch_at: Ns::ZERO,
             late_in_row: 0,
             kept_in_row: 0,
-            counts: Counts { refilled: u128::from(quota), ..Counts::default() },
+            opened: 0,
+            counts: Counts { refilled: u128::from(pool), ..Counts::default() },
         })
     }
 
@@ -257,7 +275,7 @@ impl Group {
     /// A member asks for at least `want`, at least 1, and is given a slice if that is more. If
     /// it must wait it lines up; asking again while it waits changes nothing.
     pub fn ask(&mut self, id: MemberId, want: u64, now: Ns) -> Result<Grant, AskError> {
-        let most = self.settings.quota + self.settings.burst;
+        let most = self.settings.most();
         let slot = self.slot(id).ok_or(AskError::Left)?;
         if want > most {
             return Err(AskError::NeverEnough { most });
@@ -286,7 +304,7 @@ impl Group {
     /// Uses `amount` at once, without being a member; `false` if it is not there or others wait
     /// for it.
     pub fn try_take(&mut self, amount: u64) -> Result<bool, AskError> {
-        let most = self.settings.quota + self.settings.burst;
+        let most = self.settings.most();
         if amount > most {
             return Err(AskError::NeverEnough { most });
         }
@@ -296,6 +314,25 @@ impl Group {
             self.counts.used += u128::from(amount);
         }
         Ok(is_there)
+    }
+
+    /// Lets the pool be taken without a lock until the next refill; nothing of it while somebody
+    /// waits. From then until [`close`](Group::close) nothing else may be done with the group.
+    pub fn open<W: Word>(&mut self, permits: &Permits<W>) {
+        let is_free = self.waiting() == 0;
+        // The pool never holds more than `AMOUNT_MAX` and refunds.
+        self.opened = if is_free { self.pool.clamp(0, i128::from(AMOUNT_MAX)) as u64 } else { 0 };
+        permits.open(self.opened, self.next);
+    }
+
+    /// Ends what [`open`](Group::open) began: what was taken counts as used. Returns whether it
+    /// was open.
+    pub fn close<W: Word>(&mut self, permits: &Permits<W>) -> bool {
+        let Some(left) = permits.close() else { return false };
+        let taken = self.opened - left;
+        self.pool -= i128::from(taken);
+        self.counts.used += u128::from(taken);
+        true
     }
 
     /// A member that is about to rest gives back what it has above `keep`. Afterwards others may
@@ -333,14 +370,17 @@ impl Group {
         if now < self.next {
             return None;
         }
+        // At rest it has no timer that could have missed a period.
+        let had_timer = !self.is_idle();
         let period = self.period();
-        let periods = (now.0 - self.next.0) / period.0 + 1;
-        self.next = self.next.after(Ns(periods.saturating_mul(period.0)));
+        let periods = pass_refills(&mut self.next, period, now);
         self.bring(u128::from(periods) * u128::from(self.quota()));
         self.counts.refills += 1;
-        self.counts.missed += periods - 1;
         self.batch_left = self.settings.release.batch;
-        self.judge(periods);
+        if had_timer {
+            self.counts.missed += periods - 1;
+            self.judge(periods);
+        }
         Some(Refill { periods, next: self.next, period: self.period() })
     }
 
@@ -381,7 +421,7 @@ impl Group {
     }
 
     fn capacity(&self) -> i128 {
-        i128::from(self.quota()) + i128::from(self.settings.burst)
+        i128::from(self.quota()) + i128::from(self.settings.extra)
     }
 
     /// Puts into the pool what fits.

@@ -3,9 +3,10 @@
 mod world;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use tickless_core::bandwidth::{
-    AMOUNT_MAX, AskError, Grant, Group, MemberId, PERIOD_LIMIT, PERIOD_MIN, Release, Settings,
-    SettingsError,
+    AMOUNT_MAX, AskError, Grant, Group, MemberId, PERIOD_LIMIT, PERIOD_MIN, Permits, Release,
+    Settings, SettingsError, Take,
 };
 use tickless_core::time::Ns;
 use world::random::{Random, with_seeds};
@@ -13,7 +14,7 @@ use world::random::{Random, with_seeds};
 const MS: u64 = 1_000_000;
 
 fn settings(quota: u64, slice: u64) -> Settings {
-    Settings { quota, period: Ns::from_ms(100), burst: 0, slice, release: Release::TOGETHER }
+    Settings { quota, period: Ns::from_ms(100), extra: 0, slice, release: Release::TOGETHER }
 }
 
 fn group(settings: Settings) -> Group {
@@ -74,7 +75,7 @@ impl Twin {
 
     fn expire_excess(&mut self) {
         let capacity =
-            (i128::from(self.settings.quota) << self.doubled) + i128::from(self.settings.burst);
+            (i128::from(self.settings.quota) << self.doubled) + i128::from(self.settings.extra);
         while self.held() > capacity && self.pool > 0 {
             self.pool -= 1;
             self.expired += 1;
@@ -98,15 +99,21 @@ impl Twin {
         }
         let doubled = self.doubled;
         let mut periods = 0;
+        let capacity =
+            (i128::from(self.settings.quota) << doubled) + i128::from(self.settings.extra);
+        let rests = self.held() >= capacity && self.line.is_empty();
         while self.next <= now {
             self.next += self.settings.period.0 << doubled;
             let quota = i128::from(self.settings.quota) << doubled;
-            let room = (quota + i128::from(self.settings.burst) - self.held()).max(0);
+            let room = (quota + i128::from(self.settings.extra) - self.held()).max(0);
             self.pool += room.min(quota);
             self.expired += quota - room.min(quota);
             periods += 1;
         }
         self.batch = self.settings.release.batch;
+        if rests {
+            return;
+        }
         (self.late, self.kept) = if periods > 1 { (self.late + 1, 0) } else { (0, self.kept + 1) };
         if self.late == 3 && doubled < 4 {
             self.doubled += 1;
@@ -117,7 +124,7 @@ impl Twin {
             self.next -= self.settings.period.0 << self.doubled;
             self.kept = 0;
             let capacity =
-                (i128::from(self.settings.quota) << self.doubled) + i128::from(self.settings.burst);
+                (i128::from(self.settings.quota) << self.doubled) + i128::from(self.settings.extra);
             while self.held() > capacity && self.pool > 0 {
                 self.pool -= 1;
                 self.expired += 1;
@@ -146,6 +153,7 @@ impl Twin {
 struct Pair {
     random: Random,
     group: Group,
+    permits: Permits<AtomicU64>,
     twin: Twin,
     members: Vec<(MemberId, usize)>,
     joined: usize,
@@ -163,7 +171,7 @@ impl Pair {
         let settings = Settings {
             quota,
             period: Ns::from_us(100 + random.below(900)),
-            burst: random.pick(&[0, 0, 1, 200]),
+            extra: random.pick(&[0, 0, 1, 200]),
             slice: 1 + random.below(quota),
             release: Release { batch, gap: Ns::from_us(random.below(300)) },
         };
@@ -172,7 +180,16 @@ impl Pair {
         let group = Group::new(settings, Ns(first)).unwrap();
         let twin = Twin::new(settings, first);
         let pace = settings.period.0 * random.pick(&[1, 1, 9]);
-        Pair { random, group, twin, members: Vec::new(), joined: 0, now, pace }
+        Pair {
+            random,
+            group,
+            permits: Permits::closed(),
+            twin,
+            members: Vec::new(),
+            joined: 0,
+            now,
+            pace,
+        }
     }
 
     fn balance(&mut self, who: usize) -> &mut i128 {
@@ -186,7 +203,7 @@ impl Pair {
         }
         let place = self.random.below(self.members.len() as u64) as usize;
         let (id, who) = self.members[place];
-        let Settings { quota, burst, .. } = *self.group.settings();
+        let Settings { quota, extra, .. } = *self.group.settings();
         match self.random.below(9) {
             0 => {
                 self.members.swap_remove(place);
@@ -220,7 +237,7 @@ impl Pair {
                 }
             }
             _ => {
-                let most = self.random.pick(&[1, 1, quota + burst]);
+                let most = self.random.pick(&[1, 1, quota + extra]);
                 let want = 1 + self.random.below(most);
                 let runs = matches!(self.group.ask(id, want, Ns(self.now)), Ok(Grant::Run(_)));
                 assert_eq!(runs, self.twin.ask(who, want));
@@ -228,9 +245,29 @@ impl Pair {
         }
     }
 
+    /// Some permits are taken past the group, on clocks that may show the next period already.
+    fn open_step(&mut self) {
+        let Settings { quota, period, .. } = *self.group.settings();
+        self.group.open(&self.permits);
+        for _ in 0..self.random.below(6) {
+            let amount = self.random.below(quota + 2);
+            let now = self.now + self.random.pick(&[0, 0, 0, period.0]);
+            let is_there = self.twin.line.is_empty() && self.twin.pool >= i128::from(amount);
+            let expected = match is_there {
+                _ if now >= self.twin.next || amount == 0 => Take::AskGroup,
+                true => Take::Taken,
+                false => Take::Refused,
+            };
+            assert_eq!(self.permits.take(amount, Ns(now)), expected);
+            self.twin.pool -= if expected == Take::Taken { i128::from(amount) } else { 0 };
+        }
+        assert!(self.group.close(&self.permits));
+        assert_eq!(self.permits.take(1, Ns(self.now)), Take::AskGroup);
+    }
+
     fn step(&mut self) {
         let Settings { quota, period, .. } = *self.group.settings();
-        match self.random.below(13) {
+        match self.random.below(15) {
             0 if self.members.len() < 12 => {
                 self.members.push((self.group.join(), self.joined));
                 self.twin.members.insert(self.joined, 0);
@@ -252,6 +289,7 @@ impl Pair {
                 self.group.refill(Ns(self.now));
                 self.twin.refill(self.now);
             }
+            4 | 5 => self.open_step(),
             _ => self.member_step(),
         }
     }
@@ -286,6 +324,46 @@ fn histories_account_for_every_unit() {
         for _ in 0..if cfg!(miri) { 60 } else { 600 } {
             pair.step();
             pair.settle();
+        }
+    });
+}
+
+/// Goal: permits without a group, refilled by arithmetic whenever somebody asks, are what one
+/// period after the other brings; no period has more than all that can be held.
+#[test]
+fn a_key_needs_no_group() {
+    with_seeds(if cfg!(miri) { 4 } else { 200 }, |seed| {
+        let mut random = Random::new(seed);
+        let extra = random.pick(&[0, 0, 1, 30]);
+        let settings = Settings { extra, ..settings(1 + random.below(20), 1) };
+        let (period, most) = (settings.period.0, settings.most());
+        let mut now = random.below(1 << 40);
+        let key = Permits::<AtomicU64>::full(&settings, Ns(now));
+        let (mut left, mut next, mut taken) = (most, now + period, 0);
+        for _ in 0..300 {
+            now += match random.below(20) {
+                0 => random.below(50 * period),
+                _ => random.below(period / 2),
+            };
+            let is_due = next <= now;
+            while next <= now {
+                left = (left + settings.quota).min(most);
+                next += period;
+            }
+            // All are there: its period begins with its use.
+            next = if is_due && left == most { now + period } else { next };
+            taken = if is_due { 0 } else { taken };
+            assert_eq!(key.available(&settings, Ns(now)), left);
+            let amount = 1 + random.below(most);
+            if is_due {
+                assert_eq!(key.take(amount, Ns(now)), Take::AskGroup);
+                assert_eq!(key.refill(&settings, Ns(now)), (left, Ns(next)));
+            }
+            let took = key.take(amount, Ns(now));
+            assert_eq!(took, if amount <= left { Take::Taken } else { Take::Refused });
+            let amount = if took == Take::Taken { amount } else { 0 };
+            (left, taken) = (left - amount, taken + amount);
+            assert!(taken <= most);
         }
     });
 }
@@ -407,14 +485,22 @@ fn releases_are_bounded() {
 fn a_period_that_cannot_be_kept_is_stretched() {
     let period = 100 * MS;
     let mut group = group(settings(50, 1));
+    // At rest nobody misses anything, however often somebody looks.
+    for now in [200, 400, 600] {
+        group.refill(Ns(now * period)).unwrap();
+    }
+    assert_eq!((group.counts().missed, group.counts().stretched), (0, 0));
+    group.try_take(1).unwrap();
     group.refill(Ns(1_000 * period)).unwrap();
-    assert_eq!((group.counts().missed, group.counts().stretched), (999, 0));
+    assert_eq!((group.counts().missed, group.counts().stretched), (399, 0));
     let mut now = 1_001 * period;
+    group.try_take(1).unwrap();
     assert_eq!(group.refill(Ns(now)).unwrap().periods, 1, "in time: it counts from anew");
     for doubled in 1..=5u32 {
         let one = group.period().0;
         for _ in 0..3 {
             now += 2 * one;
+            group.try_take(1).unwrap();
             assert_eq!(group.refill(Ns(now)).unwrap().periods, 2);
         }
         let doubled = doubled.min(4);
@@ -428,6 +514,7 @@ fn a_period_that_cannot_be_kept_is_stretched() {
     group.refill(group.next_refill()).unwrap();
     assert_eq!(group.counts().refilled - before, 50 << 4);
     for _ in 0..4 * 64 {
+        group.try_take(1).unwrap();
         group.refill(group.next_refill()).unwrap();
         group.check().unwrap();
     }
@@ -468,7 +555,7 @@ fn who_vanishes_leaves_nothing_behind() {
 /// Goal: a clock that steps back or far ahead neither brings too much nor stops the group.
 #[test]
 fn clocks_that_step() {
-    let mut group = group(Settings { burst: 30, ..settings(100, 10) });
+    let mut group = group(Settings { extra: 30, ..settings(100, 10) });
     assert_eq!(group.refill(Ns::from_ms(99)), None);
     assert_eq!(group.refill(Ns::from_ms(50)), None);
     group.try_take(100).unwrap();
@@ -503,13 +590,13 @@ fn absurd_groups_are_refused() {
     assert_eq!(with(|s| s.period.0 = PERIOD_LIMIT.0 + 1), Some(SettingsError::PeriodTooLong(long)));
     let below = SettingsError::QuotaBelowSlice { quota: 4 * MS, slice: 5 * MS };
     assert_eq!(with(|s| s.quota = 4_000_000), Some(below));
-    assert_eq!(with(|s| s.burst = AMOUNT_MAX), Some(SettingsError::TooMuch));
-    assert_eq!(with(|s| s.burst = u64::MAX), Some(SettingsError::TooMuch));
+    assert_eq!(with(|s| s.extra = AMOUNT_MAX), Some(SettingsError::TooMuch));
+    assert_eq!(with(|s| s.extra = u64::MAX), Some(SettingsError::TooMuch));
     let above = SettingsError::QuotaAboveMachine { quota: 201 * MS, capacity: 200 * MS };
     assert_eq!(settings(200 * MS, 1).check_cpu_time(2), Ok(()));
     assert_eq!(settings(201 * MS, 1).check_cpu_time(2), Err(above));
     assert!(above.to_string().contains("never throttles"));
-    let mut group = group(Settings { burst: 7, ..settings(100, 10) });
+    let mut group = group(Settings { extra: 7, ..settings(100, 10) });
     let member = group.join();
     let never = Err(AskError::NeverEnough { most: 107 });
     assert_eq!(group.ask(member, 108, Ns::ZERO), never);

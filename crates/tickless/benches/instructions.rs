@@ -13,7 +13,7 @@ use std::pin::{Pin, pin};
 use std::process::{Command, ExitCode};
 use std::task::{Context, Waker};
 use std::time::Duration;
-use tickless::{Key, LocalTimers, Ns, Timeout, Timers, VirtualTime};
+use tickless::{Key, KeyedLimiter, Limiter, LocalTimers, Ns, Timeout, Timers, VirtualTime};
 
 /// Operations a figure is the mean of.
 const OPERATIONS: u64 = 1_000;
@@ -33,6 +33,9 @@ const COUNTED: &[(&str, fn())] = &[
     ("sleep_once", || sleep_once(&mut Shared::with_pending(OPERATIONS))),
     ("coarse_sleep_reset", || coarse_sleep_reset(&mut Shared::with_pending(OPERATIONS))),
     ("coarse_sleep_once", || coarse_sleep_once(&mut Shared::with_pending(OPERATIONS))),
+    ("limiter_take", || limiter_take(&Permits::open())),
+    ("limiter_refuse", || limiter_refuse(&Permits::open())),
+    ("limiter_of_key", || limiter_of_key(&Permits::open())),
     ("timeout_expiry", || timeout_expiry(&Virtual::with_pending(OPERATIONS, Timing::Off))),
     ("timed_expiry", || timed_expiry(&Virtual::with_pending(OPERATIONS, Timing::On))),
 ];
@@ -129,6 +132,28 @@ impl Shared {
         let timeouts = timeouts.collect();
         let spare = timers.timeout(|_| ());
         Shared { after: deadlines(), timers, now, timeouts, spare }
+    }
+}
+
+/// Limiters whose period has begun and does not end.
+struct Permits {
+    plenty: Limiter,
+    none: Limiter,
+    keys: KeyedLimiter<u64>,
+}
+
+impl Permits {
+    fn open() -> Permits {
+        let timers = Timers::builder().bases(1).start().expect("one driver can be started");
+        let limiter = |permits| timers.limiter(permits, Duration::from_secs(3600));
+        let started = |permits| limiter(permits).start().expect("a good limit");
+        let (plenty, none) = (started(1 << 40), started(1));
+        let keys = limiter(1 << 40).keyed().expect("a good limit");
+        let permits = Permits { plenty, none, keys };
+        permits.plenty.try_acquire(1).expect("many are there");
+        permits.none.try_acquire(1).expect("one is there");
+        permits.keys.try_acquire(&7, 1).expect("many are there");
+        permits
     }
 }
 
@@ -259,6 +284,27 @@ fn coarse_sleep_reset(shared: &mut Shared) {
 #[inline(always)]
 fn poll_once(future: Pin<&mut impl Future>) {
     assert!(future.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+}
+
+#[inline(never)]
+fn limiter_take(permits: &Permits) {
+    for _ in 0..OPERATIONS {
+        black_box(permits.plenty.try_acquire(1)).expect("many are there");
+    }
+}
+
+#[inline(never)]
+fn limiter_refuse(permits: &Permits) {
+    for _ in 0..OPERATIONS {
+        black_box(permits.none.try_acquire(1)).expect_err("none is there");
+    }
+}
+
+#[inline(never)]
+fn limiter_of_key(permits: &Permits) {
+    for _ in 0..OPERATIONS {
+        black_box(permits.keys.try_acquire(black_box(&7), 1)).expect("many are there");
+    }
 }
 
 #[inline(never)]

@@ -62,8 +62,8 @@ mod timers;
 mod virtual_time;
 
 pub use bandwidth::{
-    Acquire, AcquireError, BandwidthError, Checked, Limiter, LimiterBuilder, Throttle,
-    ThrottleBuilder, ThrottleError, Worker,
+    Acquire, AcquireError, BandwidthError, Checked, KeyedLimiter, Limiter, LimiterBuilder,
+    Throttle, ThrottleBuilder, ThrottleError, Worker,
 };
 pub use builder::{Builder, StartTimersError};
 pub use cancel_error::CancelError;

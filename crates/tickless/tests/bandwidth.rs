@@ -50,7 +50,7 @@ fn assert_conserved(counts: BandwidthCounts, held: u64) {
 }
 
 /// Goal: over an hour of virtual time with greedy users at random moments exactly the quota of
-/// every period is used, and no more than quota and burst at any time (P6).
+/// every period is used, and no more than quota and extra at any time (P6).
 #[test]
 fn the_rate_over_an_hour_is_exact() {
     let mut rng = Rng::new(seed("bandwidth", "the_rate_over_an_hour_is_exact"));
@@ -77,7 +77,7 @@ fn the_rate_over_an_hour_is_exact() {
 fn a_rested_group_has_no_timer_and_keeps_its_phase() {
     let time = VirtualTime::new();
     let limiter =
-        time.timers().limiter(10, MS * 100).burst(5).slack(Duration::ZERO).start().unwrap();
+        time.timers().limiter(10, MS * 100).extra(5).slack(Duration::ZERO).start().unwrap();
     let place = limiter.place().unwrap();
     for _ in 0..3 {
         limiter.try_acquire(10).unwrap();
@@ -132,7 +132,7 @@ fn futures_that_vanish_leave_nothing_behind() {
     for _ in 0..support::rounds(200) {
         let time = VirtualTime::new();
         let release = Release { batch: 1 + rng.below(4) as u32, gap: Ns(rng.below(5_000_000)) };
-        let limiter = time.timers().limiter(10, MS * 100).burst(rng.below(10)).release(release);
+        let limiter = time.timers().limiter(10, MS * 100).extra(rng.below(10)).release(release);
         let limiter = limiter.start().unwrap();
         let log = Log::new();
         let (mut tasks, mut served) = (Vec::<Option<Task>>::new(), 0u64);
@@ -282,7 +282,7 @@ fn absurd_groups_are_refused() {
     let below = SettingsError::QuotaBelowSlice { quota: 1_000_000, slice: 2_000_000 };
     assert_eq!(slice, refused(below));
     assert_eq!(timers.phases_of(MS), None, "nobody is left sitting");
-    let limiter = timers.limiter(5, MS).burst(2).start().unwrap();
+    let limiter = timers.limiter(5, MS).extra(2).start().unwrap();
     assert_eq!(limiter.try_acquire(8), Err(AcquireError::NeverEnough { most: 7 }));
     let mut never = Task::new(&limiter, 8, 0, &Log::new());
     assert_eq!(never.poll(), Poll::Ready(Err(AcquireError::NeverEnough { most: 7 })));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{PATIENCE, wait_until};
-use tickless::{Cancel, StartError, TimeBase, Timers, VirtualTime};
+use tickless::{AcquireError, Cancel, StartError, TimeBase, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -206,4 +206,24 @@ fn virtual_time_goes_on_in_a_child() {
         assert_eq!(timer.cancel(), Cancel::Pending);
     });
     assert_eq!(time.timers().stats().total().fired, 0);
+}
+
+/// Goal: nothing gives permits in a child, and nothing waits there for a refill or a lock.
+#[test]
+fn a_child_has_no_permits() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let limiter = timers.limiter(10, MS * 1_000).start().unwrap();
+    let keys: tickless::KeyedLimiter<u32> = timers.limiter(10, MS * 1_000).keyed().unwrap();
+    // Permits can be had without a lock.
+    limiter.try_acquire(1).unwrap();
+    keys.try_acquire(&1, 1).unwrap();
+    in_child(|| {
+        let none = Err(AcquireError::NoTimers);
+        assert_eq!((limiter.try_acquire(1), keys.try_acquire(&1, 1)), (none, none));
+        assert_eq!(limiter.blocking_acquire(1), none);
+        assert_eq!(keys.limiter(&1).err(), Some(AcquireError::NoTimers));
+        assert_eq!((limiter.available(), keys.available(&1), keys.len()), (0, 0, 0));
+        assert_eq!(keys.remove_idle(), 0);
+    });
+    assert_eq!((limiter.try_acquire(9), keys.try_acquire(&1, 9)), (Ok(()), Ok(())));
 }

@@ -20,7 +20,7 @@ pub enum BandwidthFault {
         /// What they have.
         found: i128,
     },
-    /// More is held than quota and burst.
+    /// More is held than quota and extra.
     Overfull(i128),
     /// Members that wait are not those in line.
     Line {

@@ -13,9 +13,9 @@ pub struct Settings {
     pub quota: u64,
     /// How often the quota is refilled.
     pub period: Ns,
-    /// How much of what a period leaves over may be used later. At most `quota + burst` are held
+    /// How much of what a period leaves over may be used later. At most `quota + extra` are held
     /// at any time.
-    pub burst: u64,
+    pub extra: u64,
     /// How much a member takes at a time, to spend without asking.
     pub slice: u64,
     /// How fast those that wait are let go.
@@ -45,7 +45,7 @@ pub const PERIOD_LIMIT: Ns = Ns(PERIOD_MAX.0 >> STRETCH_MAX);
 /// How often a period may be doubled.
 pub(super) const STRETCH_MAX: u32 = 4;
 
-/// The most that quota and burst may add up to.
+/// The most that quota and extra may add up to.
 pub const AMOUNT_MAX: u64 = 1 << 58;
 
 /// Why there can be no such group.
@@ -75,7 +75,7 @@ pub enum SettingsError {
         /// What all CPUs can do in a period.
         capacity: u64,
     },
-    /// Quota and burst add up to more than [`AMOUNT_MAX`].
+    /// Quota and extra add up to more than [`AMOUNT_MAX`].
     TooMuch,
 }
 
@@ -102,7 +102,7 @@ impl fmt::Display for SettingsError {
                 "a quota of {quota} ns in a period in which all CPUs together do {capacity} ns \
                  never throttles; leave the limit out"
             ),
-            SettingsError::TooMuch => write!(f, "quota and burst exceed {AMOUNT_MAX} together"),
+            SettingsError::TooMuch => write!(f, "quota and extra exceed {AMOUNT_MAX} together"),
         }
     }
 }
@@ -110,9 +110,14 @@ impl fmt::Display for SettingsError {
 impl core::error::Error for SettingsError {}
 
 impl Settings {
+    /// The most that is ever held, and that can be asked for at once.
+    pub fn most(&self) -> u64 {
+        self.quota.saturating_add(self.extra)
+    }
+
     /// Can there be such a group?
     pub fn check(&self) -> Result<(), SettingsError> {
-        let Settings { quota, period, burst, slice, release } = *self;
+        let Settings { quota, period, slice, release, .. } = *self;
         if quota == 0 {
             return Err(SettingsError::QuotaZero);
         }
@@ -131,7 +136,7 @@ impl Settings {
         if slice > quota {
             return Err(SettingsError::QuotaBelowSlice { quota, slice });
         }
-        if quota.saturating_add(burst) > AMOUNT_MAX {
+        if self.most() > AMOUNT_MAX {
             return Err(SettingsError::TooMuch);
         }
         Ok(())

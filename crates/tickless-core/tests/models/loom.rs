@@ -16,6 +16,7 @@ mod diagram;
 mod freeing;
 mod last_running;
 mod offline;
+mod permits;
 mod place;
 mod stage;
 mod temporary_heads;

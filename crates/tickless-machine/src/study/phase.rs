@@ -239,7 +239,7 @@ fn new_member(plan: GroupPlan, first: Ns) -> io::Result<Rc<Member>> {
     let bandwidth = Bandwidth {
         quota: plan.quota.0,
         period: plan.period,
-        burst: 0,
+        extra: 0,
         slice: SLICE.0,
         release: Release::TOGETHER,
     };

@@ -4,6 +4,9 @@
 //!
 //! - Lock order: a group's state, then what its timer locks, or who sits where. Timers' callbacks
 //!   run without any lock, so a refill takes the state's lock like everybody else.
+//! - Beside the state stands a word with the permits that can be had without the lock. The lock's
+//!   holder closes it before it looks at the group, and opens it again while the timer runs; at
+//!   rest it stays closed, so that the first to take something starts the timer.
 //! - Nobody is woken and no waker is cloned or dropped under the state's lock.
 //! - The timer runs only while a refill would change something. Whoever takes from a group that
 //!   has rested brings it up to date by arithmetic, and starts the timer again where its
@@ -18,11 +21,12 @@ use crate::{HrTimer, Period, Periodic, StartError, Timers};
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
-use tickless_core::bandwidth::{Counts, Group, MemberId};
+use tickless_core::bandwidth::{Counts, Group, MemberId, Permits, Take};
 use tickless_core::phase::Seat;
 use tickless_core::time::Ns;
 
@@ -35,7 +39,23 @@ pub(super) struct Controller {
     refill: Periodic,
     /// For those that a refill has quota for and that are let go later, not to be a herd.
     release: HrTimer,
+    /// The most that can be asked for at once.
+    most: u64,
+    permits: OwnLine<Permits<AtomicU64>>,
     state: Mutex<State>,
+}
+
+/// Apart from what is only read, for CPUs that fetch lines in pairs as well.
+#[repr(align(128))]
+struct OwnLine<T>(T);
+
+/// Where a group begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Begin {
+    /// With the quota of one period.
+    Anew,
+    /// With so many permits, and its next refill then.
+    With(u64, Ns),
 }
 
 /// What a group's lock guards.
@@ -79,14 +99,21 @@ impl fmt::Debug for Controller {
 }
 
 impl Controller {
-    pub(super) fn start(timers: &Timers, plan: Plan) -> Result<Arc<Controller>, BandwidthError> {
+    pub(super) fn start(
+        timers: &Timers,
+        plan: Plan,
+        begin: Begin,
+    ) -> Result<Arc<Controller>, BandwidthError> {
         plan.settings.check()?;
         if timers.shared.is_left_behind() {
             return Err(StartError::Shut.into());
         }
         let now = timers.now();
         let seat = timers.shared.phases().take(plan.settings.period, plan.phase)?;
-        let group = Group::new(plan.settings, seat.first_after(now))?;
+        let group = match begin {
+            Begin::Anew => Group::new(plan.settings, seat.first_after(now))?,
+            Begin::With(permits, until) => Group::with_pool(plan.settings, permits, until)?,
+        };
         Ok(Arc::new_cyclic(|this: &Weak<Controller>| {
             let (of_refill, of_release) = (this.clone(), this.clone());
             Controller {
@@ -103,9 +130,21 @@ impl Controller {
                         this.poke();
                     }
                 }),
+                most: plan.settings.most(),
+                permits: OwnLine(Permits::closed()),
                 state: Mutex::new(State { group, waiting: HashMap::new(), is_active: false }),
             }
         }))
+    }
+
+    /// Takes permits without the lock, if they are there. [`Take::AskGroup`] in a child that a
+    /// fork left behind.
+    #[inline]
+    pub(super) fn take(&self, permits: u64) -> Take {
+        match self.is_left_behind() {
+            false => self.permits.0.take(permits, self.timers.now()),
+            true => Take::AskGroup,
+        }
     }
 
     /// The state, up to date; an error in a child that a fork left behind. Ends in
@@ -130,13 +169,23 @@ impl Controller {
             // Refused only in a child that a fork left behind, where the next call says so.
             state.is_active = self.refill.start_range(next, period, self.slack()).is_ok();
         }
+        if state.is_active {
+            state.group.open(&self.permits.0);
+        }
         drop(state);
         self.carry_out(left);
     }
 
     /// A look at the group; `None` in a child that a fork left behind.
     pub(super) fn look<R>(&self, look: impl FnOnce(&Group) -> R) -> Option<R> {
-        (!self.is_left_behind()).then(|| look(&self.lock().group))
+        (!self.is_left_behind()).then(|| {
+            let mut state = self.lock();
+            let looked = look(&state.group);
+            if state.is_active {
+                state.group.open(&self.permits.0);
+            }
+            looked
+        })
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -175,6 +224,29 @@ impl Controller {
         self.finish(state, now);
     }
 
+    /// How long somebody waits for a refill's wakeup before it looks after the group itself:
+    /// drivers may be held up by somebody's callback.
+    pub(super) fn patience(&self) -> Duration {
+        let now = self.timers.now();
+        let patience = |group: &Group| group.next_refill().since(now).after(group.period());
+        self.look(patience).unwrap_or(Ns::ZERO).to_duration()
+    }
+
+    pub(super) fn most(&self) -> u64 {
+        self.most
+    }
+
+    pub(super) fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    /// Permits and next refill, if nobody waits: all that there is to a group of which no counts
+    /// are wanted.
+    pub(super) fn remains(&self) -> Option<(u64, Ns)> {
+        let remains = |group: &Group| (group.pool().max(0) as u64, group.next_refill());
+        self.look(|group| (group.waiting() == 0).then(|| remains(group)))?
+    }
+
     /// How late a refill may be.
     fn slack(&self) -> Duration {
         let by_crowd = || {
@@ -201,7 +273,9 @@ impl Controller {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.group.close(&self.permits.0);
+        state
     }
 }
 

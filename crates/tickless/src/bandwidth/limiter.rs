@@ -1,21 +1,27 @@
 //! Permits, so many in every period: taken at once, or awaited on any runtime.
 
-use super::controller::{Controller, Wake};
+use super::controller::{Begin, Controller, Wake};
 use super::plan::{BandwidthError, Plan};
 use crate::{Phase, Timers};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
+use std::thread::Thread;
 use std::time::Duration;
-use tickless_core::bandwidth::{AskError, Counts, Grant, Group, MemberId, Release};
+use tickless_core::bandwidth::{AskError, Counts, Grant, Group, MemberId, Release, Take};
 use tickless_core::time::Ns;
 
 /// Permits, so many in every period; from [`Timers::limiter`]. Cheap to clone.
 ///
-/// First come, first served: a small request does not overtake a large one that waits. Who
-/// waits costs nothing until it is woken; permits that a dropped future had been given go back.
+/// First come, first served: a small request does not overtake a large one that waits. A waiting
+/// task costs nothing until it is woken; permits that a dropped future had been given go back.
+///
+/// While permits last, taking them is one compare-and-swap beside a look at the clock, and so is
+/// being refused. A lock is taken once a period for the refill, and by those that wait.
+///
+/// For a limit of each user or address, see [`KeyedLimiter`](crate::KeyedLimiter).
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,7 +29,7 @@ use tickless_core::time::Ns;
 ///
 /// let time = tickless::VirtualTime::new();
 /// // 10 in 100 ms, up to 20 after a quiet time.
-/// let limiter = time.timers().limiter(10, Duration::from_millis(100)).burst(10).start()?;
+/// let limiter = time.timers().limiter(10, Duration::from_millis(100)).extra(10).start()?;
 /// limiter.try_acquire(10)?;
 /// assert_eq!(limiter.try_acquire(1), Err(AcquireError::Empty));
 /// time.advance(Duration::from_secs(1));
@@ -32,19 +38,20 @@ use tickless_core::time::Ns;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Limiter {
-    controller: Arc<Controller>,
+    pub(super) controller: Arc<Controller>,
 }
 
 /// Sets a [`Limiter`] up; from [`Timers::limiter`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `start` is called"]
 pub struct LimiterBuilder {
-    timers: Timers,
-    plan: Plan,
+    pub(super) timers: Timers,
+    pub(super) plan: Plan,
 }
 
 /// Why there is no permit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum AcquireError {
     /// Too few are left, or others wait for them. Await them, or try again in a later period.
     Empty,
@@ -56,6 +63,8 @@ pub enum AcquireError {
     /// The timers have ended, or stayed with the process that forked: nothing refills the
     /// permits any more. Start timers anew.
     NoTimers,
+    /// The time that the caller was ready to wait is over. Nothing was taken.
+    TimedOut,
 }
 
 impl fmt::Display for AcquireError {
@@ -67,6 +76,9 @@ impl fmt::Display for AcquireError {
             }
             AcquireError::NoTimers => {
                 f.write_str("nothing refills these permits in this process; start timers anew")
+            }
+            AcquireError::TimedOut => {
+                f.write_str("the permits did not come in time; wait longer, or do without")
             }
         }
     }
@@ -94,9 +106,10 @@ impl Timers {
 }
 
 impl LimiterBuilder {
-    /// How many that a period leaves over may be used later; 0 unless set.
-    pub fn burst(mut self, burst: u64) -> LimiterBuilder {
-        self.plan.settings.burst = burst;
+    /// How many permits that a period leaves over may be used later, on top of a period's own; 0
+    /// unless set.
+    pub fn extra(mut self, extra: u64) -> LimiterBuilder {
+        self.plan.settings.extra = extra;
         self
     }
 
@@ -122,17 +135,104 @@ impl LimiterBuilder {
 
     /// Starts it, with one period's permits to begin with. Allocates.
     pub fn start(self) -> Result<Limiter, BandwidthError> {
-        Ok(Limiter { controller: Controller::start(&self.timers, self.plan)? })
+        Ok(Limiter { controller: Controller::start(&self.timers, self.plan, Begin::Anew)? })
     }
 }
 
 impl Limiter {
-    /// Takes permits if they are there. Never waits but for an uncontended lock.
+    /// Takes permits if they are there. Takes no lock and makes no system call, but for the first
+    /// call of a period, which refills them, or while others wait: then an uncontended lock.
+    ///
+    /// # Errors
+    ///
+    /// [`Empty`](AcquireError::Empty) if there are too few, or others wait for them;
+    /// [`NeverEnough`](AcquireError::NeverEnough) if there are never so many;
+    /// [`NoTimers`](AcquireError::NoTimers) in a forked child.
+    #[inline]
     pub fn try_acquire(&self, permits: u64) -> Result<(), AcquireError> {
+        match self.controller.take(permits) {
+            Take::Taken => Ok(()),
+            Take::Refused => Err(refusal(permits, self.controller.most())),
+            Take::AskGroup => self.ask_group(permits),
+        }
+    }
+
+    #[cold]
+    fn ask_group(&self, permits: u64) -> Result<(), AcquireError> {
         let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
         let took = state.group.try_take(permits);
         self.controller.finish(state, now);
         if took? { Ok(()) } else { Err(AcquireError::Empty) }
+    }
+
+    /// Takes permits as soon as they are there, and blocks the thread until then: what
+    /// [`acquire`](Limiter::acquire) is for threads, in line with the tasks that wait. Allocates if
+    /// it has to wait.
+    ///
+    /// Not for async tasks, whose thread has others to run.
+    ///
+    /// # Errors
+    ///
+    /// [`NeverEnough`](AcquireError::NeverEnough) and [`NoTimers`](AcquireError::NoTimers), both
+    /// at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let timers = tickless::Timers::start()?;
+    /// let limiter = timers.limiter(2, Duration::from_millis(5)).start()?;
+    /// for _ in 0..6 {
+    ///     limiter.blocking_acquire(1)?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn blocking_acquire(&self, permits: u64) -> Result<(), AcquireError> {
+        self.block(permits, None)
+    }
+
+    /// The same for this long at most, on the timers' clock.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`blocking_acquire`](Limiter::blocking_acquire), and
+    /// [`TimedOut`](AcquireError::TimedOut).
+    pub fn blocking_acquire_timeout(
+        &self,
+        permits: u64,
+        timeout: Duration,
+    ) -> Result<(), AcquireError> {
+        self.block(permits, Some(timeout))
+    }
+
+    fn block(&self, permits: u64, timeout: Option<Duration>) -> Result<(), AcquireError> {
+        match self.try_acquire(permits) {
+            Err(AcquireError::Empty) => {}
+            done => return done,
+        }
+        let thread = std::thread::current();
+        let timers = self.controller.timers();
+        let deadline = timeout.map(|timeout| timers.now() + timeout);
+        // Wakes the thread; under virtual time as well.
+        let alarm = deadline.map(|deadline| {
+            let thread = thread.clone();
+            let alarm = timers.hrtimer(move |_| thread.unpark());
+            alarm.start_at(deadline).map(|_| alarm)
+        });
+        let _alarm = alarm.transpose().map_err(|_| AcquireError::NoTimers)?;
+        let waker = Waker::from(Arc::new(Unpark(thread)));
+        let mut context = Context::from_waker(&waker);
+        let mut acquire = std::pin::pin!(self.acquire(permits));
+        loop {
+            if let Poll::Ready(done) = acquire.as_mut().poll(&mut context) {
+                return done;
+            }
+            if deadline.is_some_and(|deadline| timers.now() >= deadline) {
+                return Err(AcquireError::TimedOut);
+            }
+            // Awake without anybody's doing, it looks after the group itself.
+            std::thread::park_timeout(self.controller.patience());
+            self.controller.poke();
+        }
     }
 
     /// Takes permits as soon as they are there. Does nothing until it is polled; needs no
@@ -162,6 +262,20 @@ impl Limiter {
     /// How far behind the multiples of its period it is refilled.
     pub fn place(&self) -> Option<Ns> {
         self.controller.place()
+    }
+}
+
+/// Why so many were not to be had at once.
+pub(super) fn refusal(permits: u64, most: u64) -> AcquireError {
+    if permits > most { AcquireError::NeverEnough { most } } else { AcquireError::Empty }
+}
+
+/// Wakes a thread that waits for permits.
+struct Unpark(Thread);
+
+impl std::task::Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 
@@ -230,6 +344,12 @@ impl Future for Acquire {
     type Output = Result<(), AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.place == Place::Nowhere {
+            match self.controller.take(self.permits) {
+                Take::Taken => return Poll::Ready(Ok(())),
+                Take::Refused | Take::AskGroup => {}
+            }
+        }
         // Before the lock: cloning a waker runs the runtime's code.
         let waker = Wake::Task(context.waker().clone(), self.permits);
         match self.place {

@@ -5,13 +5,16 @@
 //! | `controller` | a core group with its refill timer, and whom it wakes |
 //! | `throttle` | threads that spend CPU time, and park when there is none left |
 //! | `limiter` | permits, taken at once or awaited |
-//! | `plan` | how both are set up |
+//! | `keyed` | a limit for each key |
+//! | `plan` | how all of them are set up |
 
 mod controller;
+mod keyed;
 mod limiter;
 mod plan;
 mod throttle;
 
+pub use keyed::KeyedLimiter;
 pub use limiter::{Acquire, AcquireError, Limiter, LimiterBuilder};
 pub use plan::BandwidthError;
 pub use throttle::{Checked, Throttle, ThrottleBuilder, ThrottleError, Worker};

@@ -63,7 +63,7 @@ impl Plan {
         // Long enough for a batch to get going, and short beside the period.
         let gap = Ns::from_ms(1).min(Ns(period.0 / 64));
         let release = Release { batch, gap };
-        let settings = Settings { quota, period, burst: 0, slice, release };
+        let settings = Settings { quota, period, extra: 0, slice, release };
         Plan { settings, phase: Phase::Spread, slack: None }
     }
 }

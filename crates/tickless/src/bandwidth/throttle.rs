@@ -4,7 +4,7 @@
 //! it may go on, and parks when the group has used up its quota. What it used is read from
 //! `CLOCK_THREAD_CPUTIME_ID`, so waiting for a lock or a socket costs nothing.
 
-use super::controller::{Controller, Wake};
+use super::controller::{Begin, Controller, Wake};
 use super::plan::{BandwidthError, Plan};
 use crate::{Phase, StartError, Timers};
 use rustix::time::{ClockId, clock_gettime};
@@ -93,8 +93,8 @@ impl Timers {
 
 impl ThrottleBuilder {
     /// How much of what a period leaves over may be used later; 0 unless set.
-    pub fn burst(mut self, burst: Duration) -> ThrottleBuilder {
-        self.plan.settings.burst = Ns::from_duration(burst).0;
+    pub fn extra(mut self, extra: Duration) -> ThrottleBuilder {
+        self.plan.settings.extra = Ns::from_duration(extra).0;
         self
     }
 
@@ -129,7 +129,7 @@ impl ThrottleBuilder {
     pub fn start(self) -> Result<Throttle, BandwidthError> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         self.plan.settings.check_cpu_time(cpus)?;
-        Ok(Throttle { controller: Controller::start(&self.timers, self.plan)? })
+        Ok(Throttle { controller: Controller::start(&self.timers, self.plan, Begin::Anew)? })
     }
 }
 
@@ -223,9 +223,8 @@ impl Worker {
                 }
                 state.waiting.insert(self.id, Wake::Thread(std::thread::current()));
             }
-            let patience = state.group.next_refill().since(now).after(state.group.period());
             self.controller.finish(state, now);
-            std::thread::park_timeout(patience.to_duration());
+            std::thread::park_timeout(self.controller.patience());
         }
     }
 }
