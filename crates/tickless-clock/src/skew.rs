@@ -12,8 +12,8 @@
 //!
 //! Source of the idea: the kernel's check of TSC synchronisation between CPUs.
 
-use super::counter::Width;
-use crate::platform::{Ordering, Word};
+use crate::counter::Width;
+use crate::word::{Ordering, Word};
 use core::fmt;
 
 /// The reading that CPUs hand to each other.

@@ -11,8 +11,8 @@
 //!
 //! Nothing here reads a clock, so that the tests can suspend a machine.
 
-use super::slope::{FRACTION_BITS, Slope};
-use crate::time::Ns;
+use crate::Ns;
+use crate::slope::{FRACTION_BITS, Slope};
 
 /// How far the rate may be bent to bring the line back to `CLOCK_MONOTONIC`: 500 ppm, the
 /// kernel's own bound for slewing.
@@ -146,9 +146,9 @@ impl Discipline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::counter::Width;
-    use crate::clock::segment::{Segment, SourceId};
-    use crate::clock::slope::Point;
+    use crate::counter::Width;
+    use crate::segment::{Segment, SourceId};
+    use crate::slope::Point;
 
     /// A machine whose counter and clock can be made to do anything.
     struct Machine {

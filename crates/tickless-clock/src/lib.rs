@@ -2,6 +2,8 @@
 //!
 //! | file | holds | contract |
 //! |---|---|---|
+//! | `ns` | nanoseconds, as points in time and as distances | W5 |
+//! | `word` | an atomic word: what the host, a model checker or a simulated machine brings | |
 //! | `counter` | what a counter is: a reading, a width, a frequency, a rating | C7 |
 //! | `slope` | cycles to nanoseconds and back, in fixed point | C7 |
 //! | `segment` | a straight line from counts to time; pure | C7, C8 |
@@ -15,14 +17,22 @@
 //! | `skew` | do two CPUs read the same counter alike? | C8 |
 //!
 //! `line`, `combined`, `ratchet`, `timekeeper` and `skew` are generic over
-//! [`Word`](crate::platform::Word), so that the host, the model checkers and a simulated machine
+//! [`Word`](crate::word::Word), so that the host, the model checkers and a simulated machine
 //! run the same code; everything else knows neither words nor threads. Nothing here reads a
 //! clock of its own accord: counters are passed in.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 pub mod combined;
 pub mod counter;
 pub mod discipline;
 pub mod line;
+mod ns;
 pub mod ratchet;
 pub mod segment;
 pub mod skew;
@@ -30,10 +40,13 @@ pub mod slope;
 pub mod sources;
 pub mod timekeeper;
 pub mod watchdog;
+pub mod word;
+
+pub use ns::Ns;
 
 /// What a thread does while it waits for another one; `round` counts up from zero.
 ///
-/// A closure is one, so a [`Platform`](crate::platform::Platform)'s own `relax` fits.
+/// A closure is one.
 pub trait Relax: Send + Sync {
     /// Spins, yields or sleeps for a moment.
     fn relax(&self, round: u32);

@@ -8,13 +8,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
-use tickless_core::clock::ratchet::Ratchet;
-use tickless_core::clock::segment::SourceId;
-use tickless_core::clock::sources::Fault;
-use tickless_core::clock::timekeeper::{Face, Report, Timekeeper};
+use tickless_clock::Ns;
+use tickless_clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_clock::ratchet::Ratchet;
+use tickless_clock::segment::SourceId;
+use tickless_clock::sources::Fault;
+use tickless_clock::timekeeper::{Face, Report, Timekeeper};
 use tickless_core::local::LocalTimers;
-use tickless_core::time::Ns;
 
 /// Tests read these by one thread; the order among them means nothing.
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -373,7 +373,7 @@ fn steps_and_suspends() {
         assert_eq!(machine.face.steps(), steps + 1);
         steps += 1;
         machine.truth.fetch_sub(counted, RELAXED);
-        machine.keeper.steer(tickless_core::clock::slope::Slope::of(Hertz::new(2_994_375_731)));
+        machine.keeper.steer(tickless_clock::slope::Slope::of(Hertz::new(2_994_375_731)));
     }
     assert_eq!(machine.reports, [], "a suspend is no fault");
 }

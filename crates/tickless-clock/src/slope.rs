@@ -9,8 +9,8 @@
 //! What conversion drops behind the point is not lost either: a [`Point`] carries it on to the
 //! next segment (C7).
 
-use super::counter::Hertz;
-use crate::time::Ns;
+use crate::Ns;
+use crate::counter::Hertz;
 
 /// Bits behind the point.
 pub const FRACTION_BITS: u32 = 32;

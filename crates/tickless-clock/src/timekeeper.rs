@@ -24,15 +24,15 @@
 //! so a reader has a clock from before the step or from after it, and who has seen the number of
 //! steps go up has one from after it.
 
-use super::Relax;
-use super::counter::{Counter, max_idle};
-use super::line::Line;
-use super::segment::{Segment, SourceId};
-use super::slope::{Point, Slope};
-use super::sources::{Fault, Sources};
-use super::watchdog::{Look, Scale, Tolerance, Verdict, judge};
-use crate::platform::{Ordering, Word};
-use crate::time::Ns;
+use crate::Ns;
+use crate::Relax;
+use crate::counter::{Counter, max_idle};
+use crate::line::Line;
+use crate::segment::{Segment, SourceId};
+use crate::slope::{Point, Slope};
+use crate::sources::{Fault, Sources};
+use crate::watchdog::{Look, Scale, Tolerance, Verdict, judge};
+use crate::word::{Ordering, Word};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;

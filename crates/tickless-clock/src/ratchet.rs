@@ -12,8 +12,8 @@
 //! The price is one word that all readers share and most of them write. A counter that everybody
 //! may trust should not have one.
 
-use super::counter::{Counter, Hertz, Rating, Width};
-use crate::platform::{Ordering, Word};
+use crate::counter::{Counter, Hertz, Rating, Width};
+use crate::word::{Ordering, Word};
 
 /// A counter behind a ratchet.
 #[derive(Debug)]

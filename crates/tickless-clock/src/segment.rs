@@ -5,9 +5,9 @@
 //! time never goes back (C8), and however often the segment is renewed nothing is rounded away
 //! (C7).
 
-use super::counter::{Counter, Width};
-use super::slope::{Point, Slope};
-use crate::time::Ns;
+use crate::Ns;
+use crate::counter::{Counter, Width};
+use crate::slope::{Point, Slope};
 
 /// Which of a machine's counters: its place in the list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -66,7 +66,7 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::counter::Hertz;
+    use crate::counter::Hertz;
 
     fn hpet(count: u64) -> Segment {
         let slope = Slope::of(Hertz::new(14_318_180));

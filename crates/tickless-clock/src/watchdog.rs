@@ -13,10 +13,10 @@
 //!
 //! Pure, but for [`Look::take`], which reads the two counters that it is given.
 
-use super::counter::{Counter, Width};
-use super::slope::Slope;
-use super::sources::Fault;
-use crate::time::Ns;
+use crate::Ns;
+use crate::counter::{Counter, Width};
+use crate::slope::Slope;
+use crate::sources::Fault;
 
 /// What a watchdog lets pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -187,7 +187,7 @@ fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::counter::Hertz;
+    use crate::counter::Hertz;
 
     const HPET: Scale = Scale { width: Width::bits(32), slope: Slope::of(Hertz::new(14_318_180)) };
     const TSC: Scale = Scale { width: Width::FULL, slope: Slope::of(Hertz::new(2_000_000_000)) };

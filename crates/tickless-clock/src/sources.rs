@@ -4,9 +4,9 @@
 //! bad: what stood still once may stand still again, and going back to it would be a change of
 //! source for nothing.
 
-use super::counter::{Counter, Rating};
-use super::segment::SourceId;
-use crate::time::Ns;
+use crate::Ns;
+use crate::counter::{Counter, Rating};
+use crate::segment::SourceId;
 use alloc::vec::Vec;
 use core::fmt;
 

@@ -57,9 +57,9 @@
 //! value that is near; it changes once in 208 days of nanoseconds, or when somebody sets the
 //! device. A reader that sees it change begins again.
 
-use super::Relax;
-use super::counter::{Counter, Hertz, Rating, Width};
-use crate::platform::{Ordering, Word};
+use crate::Relax;
+use crate::counter::{Counter, Hertz, Rating, Width};
+use crate::word::{Ordering, Word};
 
 /// How a shared counter is read (the switch of seed 1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]

@@ -14,11 +14,11 @@
 //! There are no fences: every part is written with Release and read with Acquire, which is the
 //! same code on x86 and one instruction more per part elsewhere, and keeps the seam to words.
 
-use super::counter::Width;
-use super::segment::{Segment, SourceId};
-use super::slope::{Point, Slope};
-use crate::platform::{Ordering, Word};
-use crate::time::Ns;
+use crate::Ns;
+use crate::counter::Width;
+use crate::segment::{Segment, SourceId};
+use crate::slope::{Point, Slope};
+use crate::word::{Ordering, Word};
 
 /// A segment in words. Together they fit a cache line.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ fn shape_of(segment: &Segment) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::counter::{Hertz, Width};
+    use crate::counter::{Hertz, Width};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicBool, AtomicU64};
 
