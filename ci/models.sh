@@ -8,7 +8,6 @@
 bash ci/mutations.sh --check
 
 export TICKLESS_MODELS=deep
-test=(cargo test --locked --release -p tickless-core --test models_loom --test models_shuttle
-  -p tickless-clock --test models)
+test=(cargo test --locked --release -p tickless-models)
 "${test[@]}" --no-run
 timeout 300 "${test[@]}"
