@@ -93,7 +93,7 @@ impl<'a> House<'a> {
             let ends = stem.match_indices('/').map(|(at, _)| at).chain([stem.len()]);
             let unit = ends.map(|end| &stem[..end]).find(|part| is_folder_of_a_file(part));
             let unit: Vec<&str> =
-                unit.unwrap_or(stem).split('/').filter(|part| *part != "").collect();
+                unit.unwrap_or(stem).split('/').filter(|part| !part.is_empty()).collect();
             if is_front || inside.strip_suffix(".rs") == Some(&unit.join("/")) {
                 house.units.insert(unit.clone(), Unit { file, is_front });
             }
