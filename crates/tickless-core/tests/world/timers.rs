@@ -3,7 +3,7 @@
 use super::World;
 use std::sync::Arc;
 use tickless_core::base::{Bases, Options, StartError, Started};
-use tickless_core::cancel::{Cancel, NotSingleShot};
+use tickless_core::cancel::{Cancel, NotSingleShot, Occupied};
 use tickless_core::link::{OwnedTimer, QueueLink, WheelLink};
 use tickless_core::queue::Window;
 use tickless_core::time::Ns;
@@ -56,6 +56,13 @@ impl AnyTimer {
 
     pub fn cancel_sync(&self) -> Cancel {
         of_either!(self, cancel_sync())
+    }
+
+    pub fn cancel_sync_unless<E>(
+        &self,
+        refuse: impl FnMut(Occupied) -> Result<(), E>,
+    ) -> Result<Cancel, E> {
+        of_either!(self, cancel_sync_unless(refuse))
     }
 
     pub fn cancel_single_shot(&self) -> Result<Cancel, NotSingleShot> {
