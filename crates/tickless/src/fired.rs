@@ -5,10 +5,9 @@ use crate::host::wakers::Wakers;
 use crate::timers::Shared;
 use std::task::Waker;
 use std::time::Duration;
-use tickless_core::expiry::{Firing, Verdict};
+use tickless_core::bases::expiry::{Firing, Verdict};
 use tickless_core::periodic;
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// A timer that fires, as its callback sees it.
 ///

@@ -29,9 +29,8 @@
 //! over: see [`super::wakers`]. So dropping an entry whose callback runs waits for a matter of
 //! nanoseconds.
 
-use super::Host;
-use super::frame;
 use super::owned::{Glue, Task};
+use super::{Host, frame};
 use crate::events;
 use crate::fired::Fired;
 use crate::timers::{Handle, Shared};
@@ -42,12 +41,11 @@ use core::pin::Pin;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
-use tickless_core::base::{Family, Options, Started};
-use tickless_core::cancel::Cancel;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::{Family, Options, Started};
 use tickless_core::link::{Timer, TimerRef};
-use tickless_core::queue::Window;
-use tickless_core::time::Ns;
-use tickless_core::wheel::PushOut;
+use tickless_core::queues::wheel::PushOut;
+use tickless_core::time::{Ns, Window};
 
 /// The task writes the waker.
 const REGISTERING: u64 = 1 << 62;
@@ -179,7 +177,7 @@ impl<L: Family> Entry<L> {
         {
             let is_near = century_of(deadline) == entry.century.load(Ordering::Relaxed);
             if is_near && let Some(before) = entry.change(deadline) {
-                if entry.may_put_off(shared) && deadline >= before {
+                if word_of(deadline) >= before && entry.may_put_off(shared) {
                     return entry.note(shared);
                 }
                 if entry.start(shared, now) == Some(Started::Pending) {
@@ -200,13 +198,15 @@ impl<L: Family> Entry<L> {
         entry.armed.set(false);
     }
 
-    /// Puts another deadline into the word; returns the one before. `None` if it has fired.
-    fn change(&self, deadline: Ns) -> Option<Ns> {
+    /// Puts another deadline of this century into the word; returns the one before, as in the word.
+    /// `None` if it has fired.
+    #[inline]
+    fn change(&self, deadline: Ns) -> Option<u64> {
         let change = |word| (word & FIRED == 0).then_some(word_of(deadline));
         // Relaxed: the driver needs nothing from here but the word itself; who finds that it has
         // fired looks again, with Acquire.
         let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
-        before.ok().map(|word| self.deadline_in(word))
+        before.ok().map(|word| word & DEADLINE)
     }
 
     /// May its timer come too early, and be armed again then? Where the order of equal deadlines
