@@ -26,7 +26,7 @@ pub const UNSAFE_ADDRESSES: &[Address] = &[
     ("crates/tickless/src/host/", "system calls and counter instructions"),
     ("crates/tickless/tests/fork.rs", "fork(2) can only be called so"),
     ("crates/tickless/tests/all/refused.rs", "seccomp(2) can only be called so"),
-    ("crates/tickless-cli/src/measure/stopwatch.rs", "the counter instruction by itself"),
+    ("crates/tickless-lab/src/measure/stopwatch.rs", "the counter instruction by itself"),
     ("crates/tickless-capi/", "pointers come from and go to C"),
     ("crates/tickless-machine/src/fiber.rs", "a fiber finds its way out by a pointer"),
     ("bench/src/memory.rs", "an allocator that counts"),
