@@ -6,4 +6,5 @@ need_component clippy
 for feature in tracing metrics; do
   cargo clippy --locked -p tickless --lib --features "$feature" -- -D warnings
 done
-cargo test --locked -p tickless --all-features --lib --test observing --test statistics
+cargo test --locked -p tickless --all-features --lib --test observing
+cargo test --locked -p tickless --all-features --test all statistics::

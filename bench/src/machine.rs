@@ -17,7 +17,16 @@ pub struct Machine {
 }
 
 /// The peers that stand in the lock file.
-const PEERS: &[&str] = &["tokio", "tokio-util", "async-io", "hierarchical_hash_wheel_timer"];
+const PEERS: &[&str] = &[
+    "tokio",
+    "tokio-util",
+    "async-io",
+    "hierarchical_hash_wheel_timer",
+    "nexus-timer",
+    "bitwheel",
+    "governor",
+    "leaky-bucket",
+];
 
 impl Machine {
     pub fn here() -> Machine {

@@ -6,6 +6,7 @@ mod expiry;
 mod http;
 mod idle;
 mod lateness;
+mod limiter;
 mod memory;
 mod one_sleep;
 mod push_out;
@@ -53,6 +54,7 @@ pub const CASES: &[Case] = &[
     futures("W8", one_sleep::run),
     futures("W9", http::run),
     futures("W10", idle::run),
+    operations("W11", limiter::run),
     operations("clocks", clocks::run),
     operations("syscalls", syscalls::run),
 ];

@@ -107,10 +107,10 @@ fn local_each(after: &[Duration]) -> f64 {
 }
 
 /// Where two threads meet, so that both are measured while both run.
-struct Lap(Barrier);
+pub(super) struct Lap(Barrier);
 
 impl Lap {
-    fn time(&self, work: impl FnOnce()) -> (Instant, Instant) {
+    pub(super) fn time(&self, work: impl FnOnce()) -> (Instant, Instant) {
         self.0.wait();
         let began = Instant::now();
         work();
@@ -118,10 +118,10 @@ impl Lap {
     }
 }
 
-type Work<'a> = &'a (dyn Fn(&Lap) -> (Instant, Instant) + Sync);
+pub(super) type Work<'a> = &'a (dyn Fn(&Lap) -> (Instant, Instant) + Sync);
 
 /// Runs two threads at once. Wall time from when the first began to when the last ended, in ns.
-fn both(one: Work<'_>, other: Work<'_>) -> f64 {
+pub(super) fn both(one: Work<'_>, other: Work<'_>) -> f64 {
     let lap = Lap(Barrier::new(2));
     let (one, other) = std::thread::scope(|scope| {
         let lap = &lap;

@@ -11,11 +11,13 @@
 //! was made; peers that read the clock themselves count from then on.
 
 pub mod async_io_timer;
+pub mod bit_wheel;
 pub mod delay_queue;
 pub mod hash_wheel;
 pub mod heap;
 pub mod local;
 pub mod naive;
+pub mod nexus;
 pub mod timeout;
 pub mod tokio_sleep;
 pub mod tree;
@@ -106,6 +108,8 @@ pub fn tables() -> Vec<TablePeer> {
         table::<tokio_sleep::Sleeps>(),
         table::<delay_queue::Delays>(),
         table::<hash_wheel::HashWheel>(),
+        table::<nexus::Nexus>(),
+        table::<bit_wheel::BitWheel>(),
         table::<async_io_timer::AsyncIo>(),
     ]
 }
@@ -167,6 +171,8 @@ pub fn expirations() -> Vec<Expire> {
         tokio_sleep::EXPIRE,
         delay_queue::EXPIRE,
         hash_wheel::EXPIRE,
+        nexus::EXPIRE,
+        bit_wheel::EXPIRE,
         async_io_timer::EXPIRE,
     ]
 }

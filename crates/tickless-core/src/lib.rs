@@ -14,7 +14,7 @@
 //! | [`bases`] | many bases, one a CPU |
 //! | [`owned`] | a timer that owns its memory; unsafe code |
 //!
-//! Beside them, on `time` alone: [`clock`], [`bandwidth`], [`phase`], [`periodic`] and
+//! Beside them, on `time` alone: [`bandwidth`], [`phase`], [`periodic`] and
 //! [`histogram`].
 #![no_std]
 
@@ -29,8 +29,6 @@ pub mod owned;
 pub mod bandwidth;
 #[forbid(unsafe_code)]
 pub mod bases;
-#[forbid(unsafe_code)]
-pub mod clock;
 #[forbid(unsafe_code)]
 pub mod histogram;
 #[forbid(unsafe_code)]

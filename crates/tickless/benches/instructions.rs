@@ -8,6 +8,10 @@
 //! The thread-safe types have one base here: under valgrind there are no restartable sequences
 //! to ask for the CPU.
 
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::hint::black_box;
 use std::pin::{Pin, pin};
 use std::process::{Command, ExitCode};
@@ -40,6 +44,9 @@ const COUNTED: &[(&str, fn())] = &[
     ("timed_expiry", || timed_expiry(&Virtual::with_pending(OPERATIONS, Timing::On))),
 ];
 
+/// What an operation may take. More than a tenth above it is a failure.
+const AT_MOST: &[(&str, f64)] = &[("limiter_take", 60.0), ("limiter_refuse", 60.0)];
+
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     match (args.next().as_deref(), args.next()) {
@@ -60,7 +67,15 @@ fn count() -> ExitCode {
     }
     for (name, _) in COUNTED {
         match instructions(name) {
-            Ok(total) => println!("{name:24} {:8.1} instructions", total / OPERATIONS as f64),
+            Ok(total) => {
+                let each = total / OPERATIONS as f64;
+                println!("{name:24} {each:8.1} instructions");
+                let limit = AT_MOST.iter().find(|limit| limit.0 == *name);
+                if let Some((_, limit)) = limit.filter(|limit| each > 1.1 * limit.1) {
+                    eprintln!("{name}: {each:.1} instructions, and {limit} were to be the most");
+                    return ExitCode::FAILURE;
+                }
+            }
             Err(why) => {
                 eprintln!("{name}: {why}");
                 return ExitCode::FAILURE;

@@ -25,8 +25,8 @@
 //! - D6 Collecting and merging are constant time and lose nothing.
 //! - D9 A callback that blocks delays what its own thread fires, until a second thread takes
 //!   over; that is asked for when nothing has been fired for
-//!   [`Settings::patience`](super::Settings::patience) though something is due. A timer that is due again while its own callback still runs waits for
-//!   that (X2).
+//!   [`Settings::patience`](super::Settings::patience) though something is due. A timer that is
+//!   due again while its own callback still runs waits for that (X2).
 //!
 //! While the thread is at work the event device does not come for what the thread fires, until
 //! its patience is over: the thread will look by itself before it goes to sleep, and arms the
@@ -156,7 +156,7 @@ impl<P: Platform> Bases<P> {
         }
         // Callbacks that had their timers armed again have not told the device.
         let earliest = state.earliest();
-        let rearm = state.device.started(earliest, now);
+        let rearm = state.device.started(earliest, || now);
         self.carry_out(cpu, &mut state.device, rearm)
     }
 

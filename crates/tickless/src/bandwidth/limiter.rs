@@ -150,15 +150,21 @@ impl Limiter {
     /// [`NoTimers`](AcquireError::NoTimers) in a forked child.
     #[inline]
     pub fn try_acquire(&self, permits: u64) -> Result<(), AcquireError> {
-        match self.controller.take(permits) {
+        match self.controller.try_take(permits) {
             Take::Taken => Ok(()),
             Take::Refused => Err(refusal(permits, self.controller.most())),
             Take::AskGroup => self.ask_group(permits),
         }
     }
 
-    #[cold]
+    /// Perhaps it was only the clock that could not be read at once.
+    #[inline(never)]
     fn ask_group(&self, permits: u64) -> Result<(), AcquireError> {
+        match self.controller.take(permits) {
+            Take::Taken => return Ok(()),
+            Take::Refused => return Err(refusal(permits, self.controller.most())),
+            Take::AskGroup => {}
+        }
         let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
         let took = state.group.try_take(permits);
         self.controller.finish(state, now);

@@ -18,7 +18,7 @@
 //! the counter contradicts it time and again, the line goes on over `CLOCK_MONOTONIC` from
 //! where it stands (C8, C9); [`fallback`](HostClock::fallback) says why.
 //!
-//! The line and the discipline are the core's: [`tickless_core::clock`].
+//! The line and the discipline are the core's: [`tickless_clock`].
 
 use super::counter;
 use super::fork::Process;
@@ -29,11 +29,11 @@ use crate::clock::Fallback;
 use crate::events;
 use core::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
-use tickless_core::clock::counter::{Hertz, Width};
-use tickless_core::clock::discipline::{Discipline, EVERY, Moment, Step};
-use tickless_core::clock::line::Line;
-use tickless_core::clock::segment::{Segment, SourceId};
-use tickless_core::clock::slope::{Point, Slope};
+use tickless_clock::counter::{Hertz, Width};
+use tickless_clock::discipline::{Discipline, EVERY, Moment, Step};
+use tickless_clock::line::Line;
+use tickless_clock::segment::{Segment, SourceId};
+use tickless_clock::slope::{Point, Slope};
 use tickless_core::time::Ns;
 
 /// Where the time comes from.
@@ -169,11 +169,26 @@ impl HostClock {
     /// The present. About 11 ns with a TSC, most of it the instruction itself.
     #[inline]
     pub fn now(&self) -> Ns {
+        self.try_now().unwrap_or_else(|| self.now_otherwise())
+    }
+
+    /// The same if it takes neither calls nor stack: by the counter, while its line is not being
+    /// replaced.
+    #[inline]
+    pub fn try_now(&self) -> Option<Ns> {
+        if self.kind != Kind::Line {
+            return None;
+        }
+        let read = |source| (source == TSC).then(counter::read);
+        let (segment, count) = self.line.try_read(read)?;
+        // The counter has the width that `with` gave it, so none has to be computed.
+        Some(Segment { width: Width::FULL, ..segment }.at(count).ns)
+    }
+
+    #[inline(never)]
+    fn now_otherwise(&self) -> Ns {
         match self.kind {
-            Kind::Line => match self.line.try_at(count) {
-                Some(now) => now,
-                None => self.wait(),
-            },
+            Kind::Line => self.line.try_at(count).unwrap_or_else(|| self.wait()),
             Kind::System => system_now(),
             Kind::Manual => self.manual.now(),
         }
@@ -281,7 +296,6 @@ impl Default for HostClock {
 }
 
 /// What the line's counter stands at.
-#[inline]
 fn count(source: SourceId) -> u64 {
     if source == TSC { counter::read() } else { system_now().0 }
 }

@@ -1,0 +1,23 @@
+//! The core's tests: one binary, since linking takes longer than most of them.
+
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
+mod bandwidth;
+mod cancel;
+mod cancel_sync;
+mod deferred;
+mod device;
+mod device_faults;
+mod expiry;
+mod local;
+mod migrate;
+mod pending;
+mod periodic;
+mod phase;
+mod queue;
+mod rearm;
+mod threads;
+mod wheel;
+mod world;

@@ -1,0 +1,296 @@
+//! Permits taken without a lock, by blocking threads, and by key.
+
+use crate::support::{Rng, rounds, seed, wait_until};
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+use tickless::{AcquireError, KeyedLimiter, Limiter, Ns, Phase, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+const PERIOD: Ns = Ns::from_ms(100);
+
+/// The rules, one period after the other.
+struct Twin {
+    quota: u64,
+    most: u64,
+    left: u64,
+    next: Ns,
+    /// In the present period, and the most of any.
+    taken: u64,
+    /// Does its period begin anew when it is used after all permits had come back?
+    restarts: bool,
+}
+
+impl Twin {
+    fn new(quota: u64, most: u64, left: u64, next: Ns) -> Twin {
+        Twin { quota, most, left, next, taken: 0, restarts: false }
+    }
+
+    fn refill(&mut self, now: Ns) {
+        let is_due = self.next <= now;
+        while self.next <= now {
+            self.left = (self.left + self.quota).min(self.most);
+            self.next = Ns(self.next.0 + PERIOD.0);
+            self.taken = 0;
+        }
+        if is_due && self.restarts && self.left == self.most {
+            self.next = Ns(now.0 + PERIOD.0);
+        }
+    }
+
+    /// A key that has all is as good as one that was never seen.
+    fn forget_if_full(&mut self, now: Ns) {
+        if self.restarts && self.left == self.most {
+            self.next = now;
+        }
+    }
+
+    fn take(&mut self, permits: u64, now: Ns) -> Result<(), AcquireError> {
+        self.refill(now);
+        if permits > self.most {
+            return Err(AcquireError::NeverEnough { most: self.most });
+        }
+        if permits > self.left {
+            return Err(AcquireError::Empty);
+        }
+        self.left -= permits;
+        self.taken += permits;
+        assert!(self.taken <= self.most, "no period has more than can be held");
+        Ok(())
+    }
+}
+
+/// Goal: whatever is taken when, it is what the rules allow, period by period, and the accounts
+/// say so.
+#[test]
+fn permits_are_taken_as_the_rules_say() {
+    let mut rng = Rng::new(seed("limiter", "permits_are_taken_as_the_rules_say"));
+    for _ in 0..rounds(60) {
+        let time = VirtualTime::new();
+        let (quota, extra) = (1 + rng.below(20), rng.below(3) * rng.below(20));
+        let limiter = time.timers().limiter(quota, MS * 100).extra(extra).phase(Phase::Aligned);
+        let limiter = limiter.start().unwrap();
+        let next = Ns((time.now().0 / PERIOD.0 + 1) * PERIOD.0);
+        let (mut twin, mut used) = (Twin::new(quota, quota + extra, quota, next), 0);
+        for _ in 0..400 {
+            let most = if rng.below(10) == 0 { 1_000_000_000 } else { 30_000_000 };
+            time.advance(Duration::from_nanos(rng.below(most)));
+            let permits = rng.below(3) * rng.below(quota + extra + 2);
+            let took = limiter.try_acquire(permits);
+            assert_eq!(took, twin.take(permits, time.now()), "{permits} of {}", twin.left);
+            used += if took.is_ok() { permits } else { 0 };
+        }
+        let counts = limiter.counts();
+        assert_eq!((counts.used, limiter.available()), (u128::from(used), twin.left));
+        assert_eq!(counts.refilled, counts.used + counts.expired + u128::from(twin.left));
+    }
+}
+
+/// Goal: threads that take permits at the same time, while refills come and tasks wait, never
+/// have more than there were, and the accounts add up to what they had.
+#[test]
+fn threads_never_have_more_than_there_is() {
+    let timers = Timers::start().unwrap();
+    let limiter = timers.limiter(50, MS).extra(20).start().unwrap();
+    let begun = timers.now();
+    let taken = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for permits in 1..=3 {
+            let (limiter, taken) = (&limiter, &taken);
+            scope.spawn(move || {
+                for round in 0..200_000 {
+                    let took = match round % 1_000 {
+                        0 => limiter.blocking_acquire(permits),
+                        _ => limiter.try_acquire(permits),
+                    };
+                    taken.fetch_add(took.map_or(0, |()| permits), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let taken = taken.into_inner();
+    let periods = (timers.now() - begun).as_millis() as u64 + 1;
+    assert!(taken <= (periods + 1) * 50 + 20, "{taken} in {periods} periods");
+    let counts = limiter.counts();
+    assert_eq!(counts.used, u128::from(taken), "{counts:?}");
+    assert!(counts.throttled > 0 && limiter.waiting() == 0, "{counts:?}");
+}
+
+/// Goal: a thread that blocks stands in line with tasks, is woken by the refill, and gives up in
+/// time without having taken anything.
+#[test]
+fn threads_block_in_line() {
+    struct Nobody;
+    impl Wake for Nobody {
+        fn wake(self: Arc<Self>) {}
+    }
+    let time = VirtualTime::new();
+    let limiter = time.timers().limiter(4, MS * 100).slack(Duration::ZERO);
+    let limiter = limiter.phase(Phase::Aligned).start().unwrap();
+    limiter.blocking_acquire(4).unwrap();
+    let never = Err(AcquireError::NeverEnough { most: 4 });
+    assert_eq!(limiter.blocking_acquire(5), never);
+    assert_eq!(limiter.blocking_acquire_timeout(1, Duration::ZERO), Err(AcquireError::TimedOut));
+    let mut task = pin!(limiter.acquire(3));
+    let waker = Waker::from(Arc::new(Nobody));
+    assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    std::thread::scope(|scope| {
+        let late = scope.spawn(|| limiter.blocking_acquire_timeout(2, MS * 50));
+        wait_until("it stands in line", || limiter.waiting() == 2);
+        time.advance(MS * 99);
+        assert_eq!(late.join().unwrap(), Err(AcquireError::TimedOut));
+        let waits = scope.spawn(|| limiter.blocking_acquire(2));
+        wait_until("it stands in line", || limiter.waiting() == 2);
+        time.advance(MS);
+        assert_eq!(task.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Ready(Ok(())));
+        wait_until("one is left, which is not enough", || limiter.waiting() == 1);
+        time.advance(MS * 100);
+        assert_eq!(waits.join().unwrap(), Ok(()));
+    });
+    assert_eq!(limiter.counts().used, 4 + 3 + 2);
+}
+
+/// Goal: a thread that blocks looks after the permits itself if no driver does.
+#[test]
+fn a_blocked_thread_needs_no_driver() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let limiter = timers.limiter(1, MS * 5).start().unwrap();
+    let inner = limiter.clone();
+    let done = Arc::new(AtomicU64::new(0));
+    let sum = Arc::clone(&done);
+    // The only driver waits for what its own base would refill.
+    let hog = timers.hrtimer(move |_| {
+        for _ in 0..3 {
+            inner.blocking_acquire(1).unwrap();
+        }
+        sum.store(1, Ordering::Release);
+    });
+    hog.start(Duration::ZERO).unwrap();
+    wait_until("it has had them", || done.load(Ordering::Acquire) == 1);
+}
+
+/// Goal: each key has what the rules allow, whether it is new, forgotten and new again, or made a
+/// limiter of its own for a while.
+#[test]
+fn keys_have_what_the_rules_say() {
+    let mut rng = Rng::new(seed("limiter", "keys_have_what_the_rules_say"));
+    for _ in 0..rounds(20) {
+        let time = VirtualTime::new();
+        let (quota, extra) = (1 + rng.below(5), rng.below(2) * rng.below(9));
+        let builder = time.timers().limiter(quota, MS * 100).extra(extra);
+        let keys: KeyedLimiter<u64> = builder.keyed().unwrap();
+        let mut twins: HashMap<u64, Twin> = HashMap::new();
+        let mut held: HashMap<u64, Limiter> = HashMap::new();
+        for _ in 0..2_000 {
+            time.advance(Duration::from_nanos(rng.below(3) * rng.below(5_000_000)));
+            let (key, now) = (rng.below(150), time.now());
+            let most = quota + extra;
+            let twin = twins.entry(key).or_insert_with(|| {
+                let next = Ns(now.0 + PERIOD.0);
+                Twin { restarts: true, ..Twin::new(quota, most, most, next) }
+            });
+            match rng.below(30) {
+                0 => {
+                    keys.remove_idle();
+                    twin.forget_if_full(now);
+                }
+                1 if held.len() < 20 => {
+                    twin.refill(now);
+                    // A limiter keeps its phase.
+                    twin.restarts = false;
+                    held.insert(key, keys.limiter(&key).unwrap());
+                }
+                2 if held.remove(&key).is_some() => {
+                    twin.refill(now);
+                    twin.restarts = true;
+                    keys.remove_idle();
+                    if twin.left == twin.most {
+                        twins.remove(&key);
+                    }
+                }
+                3 => {
+                    twin.refill(now);
+                    assert_eq!(keys.available(&key), twin.left, "of {key}");
+                    // Nothing is kept of a look at a key that has all.
+                    twin.forget_if_full(now);
+                }
+                _ => {
+                    let permits = 1 + rng.below(most);
+                    let expected = twin.take(permits, now);
+                    let took = match held.get(&key) {
+                        Some(limiter) if rng.below(2) == 0 => limiter.try_acquire(permits),
+                        _ => keys.try_acquire(&key, permits),
+                    };
+                    assert_eq!(took, expected, "{permits} of {key}'s");
+                }
+            }
+        }
+        assert!(keys.len() <= 150);
+    }
+}
+
+/// Goal: keys that have all their permits again take no memory, by themselves; what cannot be had
+/// is said.
+#[test]
+fn keys_at_rest_are_forgotten() {
+    let time = VirtualTime::new();
+    let keys: KeyedLimiter<String> = time.timers().limiter(2, MS * 100).keyed().unwrap();
+    assert!(keys.is_empty());
+    for round in 0..50_000 {
+        keys.try_acquire(format!("user {round}").as_str(), 1).unwrap();
+        time.advance(MS / 10);
+    }
+    // A thousand a period.
+    assert!(keys.len() < 64 * 40, "{} keys", keys.len());
+    let busy = keys.limiter("busy").unwrap();
+    busy.try_acquire(2).unwrap();
+    time.advance(MS * 300);
+    assert!(keys.remove_idle() > 900);
+    assert_eq!(keys.len(), 1, "somebody has it");
+    assert_eq!(keys.try_acquire("busy", 2), Ok(()), "the same permits");
+    assert_eq!((busy.available(), keys.available("busy")), (0, 0));
+    assert_eq!(keys.try_acquire("busy", 3), Err(AcquireError::NeverEnough { most: 2 }));
+    assert_eq!(keys.try_acquire("else", 3), Err(AcquireError::NeverEnough { most: 2 }));
+    assert_eq!(keys.try_acquire("else", 0), Ok(()));
+    drop(busy);
+    assert_eq!((keys.remove_idle(), keys.available("busy")), (1, 0), "not what it has used");
+    assert_eq!(keys.try_acquire("busy", 1), Err(AcquireError::Empty));
+    time.advance(MS * 100);
+    assert_eq!(keys.try_acquire("busy", 1), Ok(()));
+    assert_eq!(time.timers().phases_of(MS * 100), None, "its timer is gone");
+}
+
+/// Goal: threads that use keys, make limiters of them and have them forgotten at the same time
+/// never have more than a key allows.
+#[test]
+fn threads_share_keys() {
+    let timers = Timers::start().unwrap();
+    // A period that does not pass within this test: every key has three, once.
+    let keys: KeyedLimiter<u64> = timers.limiter(3, Duration::from_secs(3600)).keyed().unwrap();
+    let taken = AtomicU64::new(0);
+    let barrier = Barrier::new(3);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (keys, taken, barrier) = (keys.clone(), &taken, &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                for round in 0..6_000u64 {
+                    let key = round / 4;
+                    let took = match (round + thread) % 7 {
+                        0 => keys.limiter(&key).and_then(|limiter| limiter.try_acquire(1)),
+                        _ => keys.try_acquire(&key, 1),
+                    };
+                    taken.fetch_add(u64::from(took.is_ok()), Ordering::Relaxed);
+                    if round % 1_000 == 0 {
+                        keys.remove_idle();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(taken.into_inner(), 3 * 1_500);
+}
