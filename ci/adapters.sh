@@ -20,7 +20,8 @@ run() {
   local package=$1 example=$2 features=$3
   shift 3
   echo "=== $package: $example"
-  timeout 120 cargo run --locked -q -p "$package" --example "$example" --features "$features" -- "$@"
+  timeout 300 cargo run --locked -q -p "$package" --example "$example" \
+    --features "$features" -- "$@"
 }
 run tickless-hyper graceful_server '' --self-test
 run tickless-quinn quic_echo ''

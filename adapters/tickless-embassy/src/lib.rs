@@ -8,7 +8,8 @@
 //! - With the feature `virtual-time`, a driver whose clock a test moves ([`virtual_time`]).
 //!
 //! A program has one time driver. None is a linker error that names `_embassy_time_now`; two are
-//! one that says it is defined twice. A second version of `embassy-time-driver` is refused by cargo.
+//! one that says it is defined twice. A second version of `embassy-time-driver` is refused by
+//! cargo.
 //!
 //! # A driver for a board
 //!
@@ -50,8 +51,9 @@ extern crate std;
 
 #[cfg(all(feature = "std", feature = "virtual-time"))]
 compile_error!(
-    "tickless-embassy: the features `std` and `virtual-time` are two time drivers, and a program has \
-     one; drop one of them (`cargo tree -e features -i tickless-embassy` shows who asks for which)"
+    "tickless-embassy: the features `std` and `virtual-time` are two time drivers, and a program \
+     has one; drop one of them (`cargo tree -e features -i tickless-embassy` shows where they come \
+     from)"
 );
 
 mod queue;

@@ -11,8 +11,8 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 
 /// Tasks and when they want to be woken. Times are embassy's ticks, [`TICK_HZ`] a second.
 ///
-/// A task has one entry: its earliest time. Each time it is woken it asks for the next by itself, as
-/// embassy's timers do.
+/// A task has one entry: its earliest time. Each time it is woken it asks for the next by itself,
+/// as embassy's timers do.
 pub struct TimerQueue {
     timers: LocalTimers<Waker>,
     /// The entry of each waker, by what makes two wakers wake the same task.

@@ -53,8 +53,8 @@ impl Driver for VirtualDriver {
     }
 }
 
-/// Moves the clock on by `ticks`, from one expiry to the next, and wakes what comes due, each at its
-/// own time. What was woken may ask for more, and gets it if that is within `ticks`.
+/// Moves the clock on by `ticks`, from one expiry to the next, and wakes what comes due, each at
+/// its own time. What was woken may ask for more, and gets it if that is within `ticks`.
 pub fn advance(ticks: u64) {
     let to = DRIVER.hand().now.saturating_add(ticks);
     while step(to) {}

@@ -11,13 +11,13 @@
 //! # Ok::<(), tickless::StartTimersError>(())
 //! ```
 //!
-//! [`TicklessTimer`] is a [`hyper::rt::Timer`]: wherever hyper or hyper-util takes a timer, it takes
-//! this one (`Builder::timer`, `pool_timer`). It works in any runtime. Under virtual time, timeouts
-//! of minutes are tested in milliseconds: make it of a [`VirtualTime`](tickless::VirtualTime). A
-//! keep-alive that is put off is not boxed anew.
+//! [`TicklessTimer`] is a [`hyper::rt::Timer`]: wherever hyper or hyper-util takes a timer, it
+//! takes this one (`Builder::timer`, `pool_timer`). It works in any runtime. Under virtual time,
+//! timeouts of minutes are tested in milliseconds: make it of a
+//! [`VirtualTime`](tickless::VirtualTime). A keep-alive that is put off is not boxed anew.
 //!
-//! A second, incompatible version of hyper in a program is a compile error that says that the trait
-//! `hyper::rt::Timer` is not implemented for `TicklessTimer`; `cargo tree -i hyper` shows whose it is.
+//! A second, incompatible version of hyper in a program is a compile error: `TicklessTimer` is a
+//! timer of the other one. `cargo tree -i hyper` shows which crate asks for which.
 
 use hyper::rt::{Sleep, Timer};
 use pin_project_lite::pin_project;

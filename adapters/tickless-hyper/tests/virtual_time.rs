@@ -1,12 +1,16 @@
 //! HTTP clients and servers with timeouts of minutes, in virtual time: real hyper on both ends of a
 //! pipe in memory.
 
+#[path = "../../support/in_virtual_time.rs"]
+mod in_virtual_time;
+
 use bytes::Bytes;
 use http_body_util::{Empty, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response, client, server};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use in_virtual_time::in_virtual_time;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -19,21 +23,6 @@ use tickless_hyper::TicklessTimer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// Runs a test on tokio's current-thread runtime, whose clock is virtual: it moves when the runtime
-/// has nothing to run. Fails if that took a minute of real time.
-fn in_virtual_time<F: Future<Output = ()>>(test: impl FnOnce(VirtualTime) -> F) {
-    let (time, begun) = (VirtualTime::new(), Instant::now());
-    let idle = time.clone();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .on_thread_park(move || {
-            idle.idle();
-        })
-        .build()
-        .expect("a runtime");
-    runtime.block_on(test(time));
-    assert!(begun.elapsed() < MINUTE);
-}
 
 async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new(Bytes::from("hello"))))
@@ -89,7 +78,8 @@ fn each_request_has_its_own_timeout() {
     });
 }
 
-/// Goal: HTTP/2's keep-alive notices a peer that has fallen silent, after an interval and a timeout.
+/// Goal: HTTP/2's keep-alive notices a peer that has fallen silent, after an interval and a
+/// timeout.
 #[test]
 fn a_silent_http2_peer_is_given_up() {
     in_virtual_time(|time| async move {

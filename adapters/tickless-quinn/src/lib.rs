@@ -11,10 +11,10 @@
 //! # }
 //! ```
 //!
-//! [`TicklessRuntime`] is a [`quinn::Runtime`]: loss detection, pacing, keep-alive and idle timeouts
-//! run on Tickless; tasks and sockets are those of another runtime, tokio's for instance. Under
-//! virtual time (`TicklessRuntime::over` with a [`VirtualTime`](tickless::VirtualTime)) idle timeouts
-//! of minutes are tested in milliseconds.
+//! [`TicklessRuntime`] is a [`quinn::Runtime`]: loss detection, pacing, keep-alive and idle
+//! timeouts run on Tickless; tasks and sockets are those of another runtime, tokio's for instance.
+//! Under virtual time (`TicklessRuntime::over` with a [`VirtualTime`](tickless::VirtualTime)) idle
+//! timeouts of minutes are tested in milliseconds.
 
 use pin_project_lite::pin_project;
 use quinn::{AsyncTimer, AsyncUdpSocket, Runtime};

@@ -1,11 +1,13 @@
 //! QUIC endpoints with idle timeouts of minutes, in virtual time: real quinn on both ends of a
 //! network in memory that can lose what is sent.
 
+#[path = "../../support/in_virtual_time.rs"]
+mod in_virtual_time;
 mod network;
 
+use in_virtual_time::in_virtual_time;
 use network::{Network, Outage};
 use quinn::{ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig};
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,21 +15,6 @@ use tickless::VirtualTime;
 use tickless_quinn::{RuntimeError, TicklessRuntime};
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// Runs a test on tokio's current-thread runtime, whose clock is virtual: it moves when the runtime
-/// has nothing to run. Fails if that took a minute of real time.
-fn in_virtual_time<F: Future<Output = ()>>(test: impl FnOnce(VirtualTime) -> F) {
-    let (time, begun) = (VirtualTime::new(), Instant::now());
-    let idle = time.clone();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .on_thread_park(move || {
-            idle.idle();
-        })
-        .build()
-        .expect("a runtime");
-    runtime.block_on(test(time));
-    assert!(begun.elapsed() < MINUTE);
-}
 
 /// How long connections may be idle, and whether the client keeps its own alive.
 struct Settings {
@@ -144,8 +131,8 @@ fn an_outage_is_survived() {
     });
 }
 
-/// Goal: the endpoint may be used from a thread that is in no runtime; and one cannot be made there,
-/// with words.
+/// Goal: the endpoint may be used from a thread that is in no runtime; and one cannot be made
+/// there, with words.
 #[test]
 fn outside_of_tokio() {
     let error = TicklessRuntime::on_tokio().expect_err("there is no runtime here");

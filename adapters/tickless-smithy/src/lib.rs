@@ -9,8 +9,8 @@
 //! # Ok::<(), tickless::StartTimersError>(())
 //! ```
 //!
-//! [`TicklessSleep`] is an `AsyncSleep`: the SDK's timeouts and the backoff of its retries wait on it,
-//! in any runtime. [`VirtualTimeSource`] is a `TimeSource` for tests: with both on one
+//! [`TicklessSleep`] is an `AsyncSleep`: the SDK's timeouts and the backoff of its retries wait on
+//! it, in any runtime. [`VirtualTimeSource`] is a `TimeSource` for tests: with both on one
 //! [`VirtualTime`], an hour of retries takes no time, and credentials expire when the test says so.
 
 use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep};

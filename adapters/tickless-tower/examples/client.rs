@@ -1,5 +1,5 @@
-//! A client made of tower's layers: four requests a second, half a second for each, and retries with
-//! pauses that grow. The server it talks to fails and hangs at times.
+//! A client made of tower's layers: four requests a second, half a second for each, and retries
+//! with pauses that grow. The server it talks to fails and hangs at times.
 //!
 //! The same client first runs an hour of requests in virtual time, then a second of real ones.
 

@@ -54,8 +54,8 @@ impl fmt::Display for InvalidBackoff {
 impl std::error::Error for InvalidBackoff {}
 
 impl<R: Rng> ExponentialBackoffMaker<R> {
-    /// The first pause is `min`, each further one twice the last, none longer than `max`. To each is
-    /// added a random part of it, up to `jitter` times the pause. The timers: `&Timers`,
+    /// The first pause is `min`, each further one twice the last, none longer than `max`. To each
+    /// is added a random part of it, up to `jitter` times the pause. The timers: `&Timers`,
     /// `&VirtualTime` or a [`TimerSource`].
     pub fn new(
         timers: impl Into<TimerSource>,

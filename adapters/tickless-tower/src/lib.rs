@@ -15,7 +15,7 @@
 //!
 //! | tower | here |
 //! |---|---|
-//! | `timeout::TimeoutLayer` | [`TimeoutLayer`]; its error is tower's own [`Elapsed`](tower::timeout::error::Elapsed) |
+//! | `timeout::TimeoutLayer` | [`TimeoutLayer`]; its error is tower's own `Elapsed` |
 //! | `limit::RateLimitLayer` | [`RateLimitLayer`] |
 //! | `retry::backoff::ExponentialBackoff` | [`ExponentialBackoff`], for tower's own `Retry` |
 //!

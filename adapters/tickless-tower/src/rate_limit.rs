@@ -94,16 +94,6 @@ impl<S> RateLimit<S> {
         Ok(RateLimitLayer::new(timers, requests, per)?.layer(inner))
     }
 
-    /// The service within.
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// The service within.
-    pub fn get_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
     /// The service without its limit.
     pub fn into_inner(self) -> S {
         self.inner

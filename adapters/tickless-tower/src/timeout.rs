@@ -44,16 +44,6 @@ impl<S> Timeout<S> {
         TimeoutLayer::new(timers, timeout).layer(inner)
     }
 
-    /// The service within.
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// The service within.
-    pub fn get_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
     /// The service without its timeout.
     pub fn into_inner(self) -> S {
         self.inner

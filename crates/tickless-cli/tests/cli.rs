@@ -1,5 +1,6 @@
 //! The built program, run as a user runs it.
 
+#[path = "../../tickless-trace/tests/support/mod.rs"]
 mod support;
 
 use std::collections::BTreeSet;
@@ -285,4 +286,16 @@ fn closed_outputs_are_left_alone() {
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).starts_with("tickless: cannot write the results: "));
     }
+}
+
+/// Goal: people see two groups of periodic timers on the strip of their period, as documented.
+#[test]
+fn the_strip_of_a_period_is_shown() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/replay.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let output = replay("two-groups-aligned", &[]);
+    let strip = " recorded |...........................2......................| nearest 115 us";
+    let shown = stdout(&output);
+    assert!(shown.lines().any(|line| line == strip), "{shown}");
+    assert!(page.contains(strip), "docs/replay.md shows another strip");
 }

@@ -1,6 +1,6 @@
 //! `tickless doctor`, run as a user runs it, with pathologies planted in this machine.
 
-mod support;
+mod live;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,11 +14,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use live::{skip, tracefs, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::live::{skip, tracefs, wait_until};
-use tickless_cli::doctor::CHECKS;
+use tickless_lab::doctor::CHECKS;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
@@ -165,7 +165,7 @@ fn a_planted_waker_is_found() {
     let waker = waker.spawn({
         let stop = Arc::clone(&stop);
         move || {
-            let _ = tickless_cli::measure::sleep_with_slack(1);
+            let _ = tickless_lab::measure::sleep_with_slack(1);
             while !stop.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_micros(700));
             }

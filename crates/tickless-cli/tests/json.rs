@@ -1,6 +1,7 @@
 //! The JSON of every command against `docs/json.md`: each key that is printed is on the page with
 //! its type, and each key on the page is printed.
 
+#[path = "../../tickless-trace/tests/support/mod.rs"]
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,13 +1,13 @@
 //! `tickless latency`, run as a user runs it.
 
-mod support;
+mod live;
 
+use live::interrupted;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use support::live::interrupted;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use tickless_cli::measure;
+use tickless_lab::measure;
 use tickless_machine::machines::FILES;
 use tickless_machine::spec::Spec;
 use tickless_machine::validate::Part;

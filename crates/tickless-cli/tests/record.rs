@@ -1,6 +1,6 @@
 //! `tickless record`, run as a user runs it, on this machine's own tracefs.
 
-mod support;
+mod live;
 
 use std::fs;
 use std::io::Read;
@@ -9,11 +9,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flate2::read::GzDecoder;
+use live::{tracefs, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::live::{tracefs, wait_until};
-use tickless_cli::record::Tracefs;
+use tickless_trace::record::Tracefs;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
@@ -251,7 +251,7 @@ fn others_than_root_are_told() {
     }
     // A folder that nobody may enter keeps nobody from the program as well.
     let Ok(output) = command.output() else {
-        return support::live::skip("others_than_root_are_told", "nobody cannot run the program");
+        return live::skip("others_than_root_are_told", "nobody cannot run the program");
     };
     assert_eq!(output.status.code(), Some(1));
     let message = stderr(&output);

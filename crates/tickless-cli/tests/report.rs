@@ -1,13 +1,13 @@
 //! `tickless report`, run as a user runs it.
 
-mod support;
+mod live;
 
+use live::interrupted;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::live::interrupted;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 

@@ -1,12 +1,12 @@
 //! `tickless study`, run as a user runs it.
 
-mod support;
+mod live;
 
+use live::{interrupted, skip, wait_until};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
-use support::live::{interrupted, skip, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
@@ -44,7 +44,7 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 
 /// Every study in every world that it is offered in.
 fn offers() -> impl Iterator<Item = (&'static str, &'static str)> {
-    tickless_cli::study::OFFERS.iter().flat_map(|offer| {
+    tickless_lab::study::OFFERS.iter().flat_map(|offer| {
         let live = offer.live.map(|_| (offer.name, "--live"));
         let sim = offer.sim.map(|_| (offer.name, "--sim"));
         live.into_iter().chain(sim)
@@ -116,7 +116,7 @@ fn wrong_command_lines_exit_2_and_say_what_to_do() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
         assert!(output.stdout.is_empty() && stderr(&output).contains(advice), "{args:?}");
     }
-    for offer in tickless_cli::study::OFFERS {
+    for offer in tickless_lab::study::OFFERS {
         for (missing, exists, there) in
             [("--sim", "--live", offer.sim.is_some()), ("--live", "--sim", offer.live.is_some())]
         {
@@ -135,7 +135,7 @@ fn help_names_every_study_and_has_examples() {
     let help = stdout(&study(&["--help"]));
     // Long lines are broken.
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    for offer in tickless_cli::study::OFFERS {
+    for offer in tickless_lab::study::OFFERS {
         assert!(words.contains(&format!("{}: {}", offer.name, offer.about)), "{help}");
     }
     for word in ["Examples:\n  tickless study rearm --live\n", "Exit status", "--seed", "--cpus"] {

@@ -16,18 +16,18 @@ use crate::host::device::DeviceFallback;
 use crate::host::owned::Owned;
 use crate::host::time_base::TimeBase;
 use crate::host::watch::{ClockWatch, LOOK, Notice, Watcher};
+use crate::host::worker::Worker;
 use crate::timers::{Handle, Shared};
 use crate::{CancelError, Timers};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tickless_core::base::{Options, StartError, Started};
-use tickless_core::cancel::Cancel;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::{Options, StartError, Started};
 use tickless_core::link::QueueLink;
 use tickless_core::periodic;
-use tickless_core::queue::Window;
-use tickless_core::time::Ns;
+use tickless_core::time::{Ns, Window};
 
 /// A timer whose deadlines are on a clock of the program's choice; from
 /// [`Timers::clock_timer`].
@@ -429,7 +429,7 @@ impl Handle {
                     shared.clocks_stepped();
                 }
             };
-            let thread = std::thread::Builder::new().name("tickless-clock".into()).spawn(watch);
+            let thread = Worker::spawn("tickless-clock".into(), watch);
             let thread = thread.map_err(|error| DeviceFallback {
                 call: "clone",
                 errno: error.raw_os_error().unwrap_or_default(),

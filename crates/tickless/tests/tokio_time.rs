@@ -1,7 +1,7 @@
 //! `tickless::tokio_time` beside `tokio::time`: one body, run against both.
 //!
-//! What is the same must come out the same; what differs, as the table in the module's documentation
-//! says, must differ as it says.
+//! What is the same must come out the same; what differs must differ as the table in the module's
+//! documentation says.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ macro_rules! bodies {
     () => {
         use super::*;
         use std::pin::pin;
-        use std::task::{Context, Poll, Waker};
+        use std::task::Poll;
         use time::{Instant, MissedTickBehavior};
 
         fn ms(n: u64) -> Duration {

@@ -1,9 +1,11 @@
 //! A study's results for people and for programs.
 
-use super::{Band, Cell, Exhibit, Form, Role, Study};
-use crate::output::{Format, WIDTH, bare, figure, paragraph, print};
+use super::plot;
+use crate::output::{Format, WIDTH, bare, paragraph, print};
 use comfy_table::ContentArrangement;
 use std::io::{self, Write};
+use tickless_lab::study::{Cell, Exhibit, Form, Role, Study, wanted};
+use tickless_lab::text::figure;
 
 /// Prints a study.
 pub fn show(study: &Study, format: Format, out: &mut dyn Write) -> io::Result<()> {
@@ -37,7 +39,7 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
     for plot in study.plots.iter().filter(|plot| !plot.in_exhibit) {
         writeln!(out)?;
         paragraph(out, "", &format!("{}:", plot.title))?;
-        plot.show(out)?;
+        plot::show(plot, out)?;
     }
     for (role, title) in ROLES {
         let is_listed = |cell: &&Cell| cell.role == role && !cell.in_exhibit;
@@ -138,21 +140,6 @@ fn wanted_with_verdict(cell: &Cell) -> String {
     }
     let verdict = if cell.inside == Some(false) { "NO" } else { "ok" };
     format!("{} {verdict}", wanted(cell))
-}
-
-/// The band of a cell in words; nothing if it has none.
-pub fn wanted(cell: &Cell) -> String {
-    cell.band.map_or_else(String::new, band)
-}
-
-fn band(band: Band) -> String {
-    match (band.low, band.high) {
-        (Some(low), Some(high)) if low == high => low.to_string(),
-        (Some(low), Some(high)) => format!("{} to {}", figure(low), figure(high)),
-        (Some(low), None) => format!(">= {low}"),
-        (None, Some(high)) => format!("<= {high}"),
-        (None, None) => String::new(),
-    }
 }
 
 fn csv(study: &Study, out: &mut dyn Write) -> io::Result<()> {

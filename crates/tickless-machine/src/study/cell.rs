@@ -10,6 +10,8 @@ pub enum Role {
     Calibrated,
     /// Nothing was set for it: it came out.
     Predicted,
+    /// Measured now, on the machine at hand.
+    Live,
 }
 
 /// Where a figure should lie, both ends included.
@@ -88,11 +90,11 @@ pub struct Cell {
     pub id: String,
     /// What it is counted in.
     pub unit: &'static str,
-    /// What the thread reported, if it did.
+    /// What the thread reported, if it did; on its own machine.
     pub published: Option<f64>,
     /// Where the value comes from.
     pub role: Role,
-    /// The median over the seeds.
+    /// The figure: a median, or a count.
     pub value: f64,
     /// The least.
     pub low: f64,
@@ -102,14 +104,42 @@ pub struct Cell {
     pub band: Option<Band>,
     /// Does it?
     pub inside: Option<bool>,
+    /// Do people see it in another table, so that those of cells need not repeat it?
+    #[serde(skip)]
+    pub in_exhibit: bool,
 }
 
 impl Cell {
+    /// A figure without a published counterpart and without a band.
+    pub fn new(
+        id: impl Into<String>,
+        unit: &'static str,
+        role: Role,
+        figure: impl Into<Figure>,
+    ) -> Cell {
+        let Figure { value, low, high } = figure.into();
+        Cell {
+            id: id.into(),
+            unit,
+            published: None,
+            role,
+            value,
+            low,
+            high,
+            band: None,
+            inside: None,
+            in_exhibit: false,
+        }
+    }
+
     /// A figure that came out, without a published counterpart and without a band.
     pub fn predicted(id: impl Into<String>, unit: &'static str, figure: Figure) -> Cell {
-        let Figure { value, low, high } = figure;
-        let (role, id) = (Role::Predicted, id.into());
-        Cell { id, unit, published: None, role, value, low, high, band: None, inside: None }
+        Cell::new(id, unit, Role::Predicted, figure)
+    }
+
+    /// A figure that was measured on the machine at hand.
+    pub fn live(id: impl Into<String>, unit: &'static str, figure: impl Into<Figure>) -> Cell {
+        Cell::new(id, unit, Role::Live, figure)
     }
 
     /// A figure that a parameter was set from, beside the published one.
@@ -130,11 +160,45 @@ impl Cell {
         self
     }
 
+    /// People see it in another table: those of cells do not repeat it, JSON and CSV have it.
+    #[must_use]
+    pub fn in_exhibit(mut self) -> Cell {
+        self.in_exhibit = true;
+        self
+    }
+
     /// Should lie in this band; whether it does is decided here.
     #[must_use]
     pub fn within(mut self, band: Band) -> Cell {
         self.inside = Some(band.contains(self.value));
         self.band = Some(band);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a band includes its ends, an open end takes everything, and not-a-number is never
+    /// inside.
+    #[test]
+    fn bands_say_what_is_inside() {
+        assert!(Band::between(1.0, 2.0).contains(1.0) && Band::between(1.0, 2.0).contains(2.0));
+        assert!(!Band::between(1.0, 2.0).contains(2.01) && !Band::between(1.0, 2.0).contains(0.99));
+        assert!(Band::at_least(2.0).contains(1e30) && !Band::at_least(2.0).contains(1.9));
+        assert!(Band::at_most(2.0).contains(-1e30) && !Band::at_most(2.0).contains(2.1));
+        assert_eq!(Band::around(200.0, 15.0), Band::between(170.0, 230.0));
+        assert!(!Band::at_most(2.0).contains(f64::NAN) && !Band::at_least(2.0).contains(f64::NAN));
+        let json = serde_json::to_string(&Band::at_least(2.0)).unwrap();
+        assert_eq!(json, "[2.0,null]");
+    }
+
+    #[test]
+    fn a_cell_knows_whether_it_is_inside() {
+        let cell = Cell::live("a", "ns", Figure { value: 3.0, low: 3.0, high: 3.0 });
+        assert_eq!((cell.inside, cell.band), (None, None));
+        assert_eq!(cell.clone().within(Band::at_most(3.0)).inside, Some(true));
+        assert_eq!(cell.within(Band::at_most(2.9)).inside, Some(false));
     }
 }

@@ -20,11 +20,10 @@ use crate::spec::Spec;
 use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
-use tickless_core::base::{Options, Settings};
-use tickless_core::expiry::Verdict;
-use tickless_core::queue::Window;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::{Options, Settings};
 use tickless_core::rearm::{DeviceCounts, Policy};
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// Round trips that are measured, after a tenth as many that are not.
 const ROUNDS: u32 = 20_000;

@@ -11,15 +11,14 @@
 //! which may be the very callback that drops it (X4), is left to [`super::orphans`]. A node in
 //! somebody else's memory is given back before its owner is dropped: see [`super::embed`].
 
-use super::Host;
 use super::arena::Arena;
-use super::embed;
 use super::frame::{self, Place};
 use super::waits::{self, Circle, Goal};
-use crate::CancelError;
-use crate::events;
+use super::wakers::Wakers;
+use super::{Host, embed};
 use crate::fired::Fired;
 use crate::timers::{Handle, Shared};
+use crate::{CancelError, events};
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -28,13 +27,12 @@ use core::ptr::NonNull;
 use std::alloc::handle_alloc_error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
-use tickless_core::base::{Family, Options, StartError, Started};
-use tickless_core::cancel::{Cancel, NotSingleShot, Occupied, Wait};
-use tickless_core::expiry::{Firing, Verdict};
+use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied, Wait};
+use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::running::Runner;
+use tickless_core::bases::{Family, Options, StartError, Started};
 use tickless_core::link::{Timer, TimerRef};
-use tickless_core::queue::Window;
-use tickless_core::running::Runner;
-use tickless_core::time::Ns;
+use tickless_core::time::{Ns, Window};
 
 /// What the core hands back when a timer fires: how to treat the node.
 pub type Task = &'static Glue;
@@ -397,18 +395,28 @@ impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
 ///
 /// A panic ends the callback, not the driver; it is counted and handed to the reporter (H3).
 #[inline]
-pub(crate) fn run(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict {
+pub(crate) fn run(
+    shared: &Shared,
+    firing: &Firing<Host>,
+    runner: Runner,
+    wakers: &mut Wakers,
+) -> Verdict {
     if shared.counters.times {
-        return run_timed(shared, firing, runner);
+        return run_timed(shared, firing, runner, wakers);
     }
-    call(shared, firing, runner)
+    call(shared, firing, runner, wakers)
 }
 
 /// The same with a clock in hand.
 #[cold]
-fn run_timed(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict {
+fn run_timed(
+    shared: &Shared,
+    firing: &Firing<Host>,
+    runner: Runner,
+    wakers: &mut Wakers,
+) -> Verdict {
     let begun = shared.now();
-    let verdict = call(shared, firing, runner);
+    let verdict = call(shared, firing, runner, wakers);
     let took = shared.now() - begun;
     // What this tells it tells as the callback.
     frame::within(shared, Place::of(shared, firing, runner), || timed(shared, firing, took));
@@ -416,8 +424,8 @@ fn run_timed(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict 
 }
 
 #[inline]
-fn call(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict {
-    let mut fired = Fired::new(shared, firing);
+fn call(shared: &Shared, firing: &Firing<Host>, runner: Runner, wakers: &mut Wakers) -> Verdict {
+    let mut fired = Fired::new(shared, firing, wakers);
     frame::within(shared, Place::of(shared, firing, runner), || {
         if firing.now.since(firing.due) > shared.counters.slow_after {
             overdue(shared, firing);

@@ -7,8 +7,8 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::Duration;
 use tickless_core::time::Ns;
 
-/// A point in time on the clock that this module's timers run on. Range: 584 years from the system's
-/// start.
+/// A point in time on the clock that this module's timers run on. Range: 584 years from the
+/// system's start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(pub(super) Ns);
 

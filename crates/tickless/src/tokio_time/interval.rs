@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tickless_core::time::Ns;
 
-/// A tick that is late by more than this, or by a whole period if that is shorter, counts as missed.
+/// A tick that is late by more than this, or by a period if that is shorter, counts as missed.
 const TOLERATED: Duration = Duration::from_millis(5);
 
 /// What becomes of the ticks after one that was missed.

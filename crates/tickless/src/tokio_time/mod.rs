@@ -18,15 +18,7 @@
 //!
 //! # What differs
 //!
-//! | | `tokio::time` | here |
-//! |---|---|---|
-//! | resolution | 1 ms | that of the system's timers: a sleep of 250 µs takes 250 µs and a thread's wakeup |
-//! | outside of a runtime | panics | works |
-//! | an instant out of range | panics | is never; `checked_add` returns `None`, as there |
-//! | a task that polls ready timers in a loop | is made to yield after 128 of them | is not |
-//! | an interval with a period below 5 ms | counts a tick as missed when it is 5 ms late | counts it as missed when it is a period late |
-//! | what can be paused | the clock of a current-thread runtime | any [`VirtualTime`](crate::VirtualTime) that a thread has [entered](enter), on any runtime |
-//! | paused, and everybody waits | the runtime moves the clock | [`run_paused`] and [`VirtualTime::block_on`](crate::VirtualTime::block_on) move it; another runtime calls [`VirtualTime::idle`](crate::VirtualTime::idle) from `on_thread_park` |
+#![doc = include_str!("differences.md")]
 //!
 //! Each row has a test that runs one body against both: `tests/tokio_time.rs`.
 //!

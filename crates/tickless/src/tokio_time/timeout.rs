@@ -32,11 +32,13 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 
 impl<T> Timeout<T> {
     /// The future within.
+    // tidy: allow(get-name): tokio's name
     pub fn get_ref(&self) -> &T {
         &self.value
     }
 
     /// The future within.
+    // tidy: allow(get-name): tokio's name
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.value
     }

@@ -1,0 +1,283 @@
+//! The event device's own decisions, on paper: no base, no lock, no timer.
+//!
+//! R7, R8 and R11 as tables: what is told to the device, and what it must be told in return.
+
+use tickless_core::rearm::{Device, Limits, Place, Policy, Rearm};
+use tickless_core::time::Ns;
+
+/// A move. Times are in microseconds; `None` is never.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    /// A start to expire then.
+    Start(u64),
+    /// A local removal of what expired then; what is left is due when the second says.
+    Remove(u64, Option<u64>),
+    /// A local restart, from and to, and what is due afterwards.
+    Restart(u64, u64, Option<u64>),
+    /// The event is delivered, and its handler expires something.
+    Enter,
+    /// The handler ends; what is left is due then.
+    Leave(Option<u64>),
+    /// The handler gives up.
+    BackOff,
+}
+use Move::{BackOff, Enter, Leave, Remove, Restart, Start};
+
+/// What must come of it: left alone, programmed for a time, or stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Told {
+    Keep,
+    Arm(u64),
+    Stop,
+}
+use Told::{Arm, Keep, Stop};
+
+fn us(us: Option<u64>) -> Ns {
+    us.map_or(Ns::NEVER, Ns::from_us)
+}
+
+fn make(device: &mut Device, step: Move, now: Ns) -> Told {
+    let rearm = match step {
+        Start(at) => device.started(us(Some(at)), || now),
+        Remove(at, left) => device.removed(us(Some(at)), Place::Here, || us(left), || now),
+        Restart(old, new, left) => {
+            device.restarted(us(Some(old)), us(Some(new)), Place::Here, || us(left), || now)
+        }
+        Enter => {
+            device.enter(now);
+            Rearm::Keep
+        }
+        Leave(left) => device.leave(us(left), 1, now),
+        BackOff => device.back_off(now),
+    };
+    match rearm {
+        Rearm::Keep => Keep,
+        Rearm::Arm(Ns::NEVER) => Stop,
+        Rearm::Arm(at) => Arm(at.0 / 1_000),
+        Rearm::Kick(cpu) => panic!("a device does not kick {cpu:?}"),
+    }
+}
+
+/// Plays a table of (now, move, what must come of it).
+fn play(policy: Policy, limits: Limits, table: &[(u64, Move, Told)]) -> Device {
+    let mut device = Device::new(policy, limits);
+    for (line, &(now, step, expected)) in table.iter().enumerate() {
+        let before = device.armed();
+        let told = make(&mut device, step, Ns::from_us(now));
+        assert_eq!(told, expected, "{policy:?}, line {line}: {step:?} at {now} us");
+        match told {
+            Keep if !matches!(step, Enter) => assert_eq!(device.armed(), before),
+            Keep => assert_eq!(device.armed(), Ns::NEVER, "R5: in the handler that is never"),
+            Arm(at) => assert_eq!(device.armed(), Ns::from_us(at)),
+            Stop => assert_eq!(device.armed(), Ns::NEVER),
+        }
+    }
+    device
+}
+
+const MIN_100_US: Limits = Limits { min_delta: Ns::from_us(100), ..Limits::NONE };
+
+/// Goal: each policy's removals and restarts (R2, R4, R12).
+#[test]
+fn policies() {
+    let common = [(0, Start(500), Arm(500)), (0, Start(800), Keep), (1, Start(500), Keep)];
+    type Row = (u64, Move, Told);
+    let rows: [(Policy, [Row; 5]); 3] = [
+        (
+            Policy::Lazy,
+            [
+                (2, Remove(500, Some(800)), Keep),
+                (3, Start(500), Keep),
+                (4, Start(499), Arm(499)),
+                (5, Restart(499, 900, Some(800)), Keep),
+                (6, Remove(800, None), Keep),
+            ],
+        ),
+        (
+            Policy::RestartAware,
+            [
+                (2, Remove(500, Some(800)), Arm(800)),
+                (3, Start(500), Arm(500)),
+                (4, Restart(500, 500, Some(500)), Keep),
+                (5, Restart(500, 900, Some(800)), Arm(800)),
+                (6, Remove(800, None), Stop),
+            ],
+        ),
+        (
+            Policy::Eager,
+            [
+                (2, Remove(500, Some(800)), Arm(800)),
+                (3, Start(500), Arm(500)),
+                (4, Remove(500, Some(800)), Arm(800)),
+                (5, Remove(500, Some(800)), Keep),
+                (6, Remove(800, None), Stop),
+            ],
+        ),
+    ];
+    for (policy, row) in rows {
+        play(policy, Limits::NONE, &[&common[..], &row].concat());
+    }
+}
+
+/// Goal: another CPU's removal tells the device nothing (R3), whatever the policy.
+#[test]
+fn a_removal_from_elsewhere() {
+    for policy in Policy::ALL {
+        let mut device = play(policy, Limits::NONE, &[(0, Start(500), Arm(500))]);
+        let (at, never, now) = (Ns::from_us(500), || Ns::NEVER, || Ns::ZERO);
+        assert_eq!(device.removed(at, Place::Elsewhere, never, now), Rearm::Keep);
+        let later = Ns::from_us(900);
+        let left = device.restarted(at, later, Place::Elsewhere, || later, || Ns::ZERO);
+        assert_eq!((left, device.armed()), (Rearm::Keep, at));
+    }
+}
+
+/// Goal: a handler backs off after its passes, for as long as it took but at most 100 ms, and
+/// the hang is counted (R7).
+#[test]
+fn backing_off_is_bounded() {
+    let device = Device::new(Policy::Lazy, Limits::NONE);
+    assert_eq!([1, 2, 3, 4].map(|passes| device.may_pass(passes)), [true, true, false, false]);
+    for (took, until) in
+        [(0, 0), (40, 40), (99_999, 99_999), (100_001, 100_000), (1 << 40, 100_000)]
+    {
+        let end = 1_000 + took;
+        let table = [(1_000, Enter, Keep), (end, BackOff, Arm(end + until))];
+        let device = play(Policy::Lazy, Limits::NONE, &table);
+        assert_eq!((device.counts().hangs, device.promises()), (1, false));
+    }
+    let short = Limits { backoff_max: Ns::from_us(7), ..MIN_100_US };
+    play(Policy::Lazy, short, &[(0, Enter, Keep), (50, BackOff, Arm(150))]);
+}
+
+/// Goal: while it backs off nothing moves the device, neither a removal of the first timer nor
+/// an earlier start, and the event ends the back-off (R7). Nothing in the past is programmed.
+#[test]
+fn backing_off_is_left_alone() {
+    for policy in Policy::ALL {
+        let table = [
+            (0, Start(10), Arm(10)),
+            (10, Enter, Keep),
+            (50, BackOff, Arm(90)),
+            (51, Remove(90, Some(20)), Keep),
+            (52, Remove(20, None), Keep),
+            (53, Start(60), Keep),
+            (54, Restart(90, 95, Some(60)), Keep),
+            (90, Enter, Keep),
+            (91, Leave(Some(95)), Arm(95)),
+            (92, Start(93), Arm(93)),
+        ];
+        play(policy, Limits::NONE, &table);
+    }
+}
+
+/// Goal: loops cannot push ahead an event that comes as soon as it can (R8).
+/// Method: passed deadlines, near ones, and starts that alternate with removals.
+#[test]
+fn no_loop_pushes_a_forced_event_ahead() {
+    for policy in Policy::ALL {
+        let table = [
+            (1_000, Start(500), Arm(1_100)),
+            (1_010, Start(400), Keep),
+            (1_020, Start(1_020), Keep),
+            (1_030, Start(1_050), Keep),
+            (1_040, Start(1_100), Keep),
+            (1_050, Remove(1_100, Some(400)), Keep),
+            (1_060, Restart(1_100, 1_065, Some(400)), Keep),
+            (1_070, Remove(400, None), Keep),
+            (1_080, Start(600), Keep),
+            (1_100, Enter, Keep),
+        ];
+        let device = play(policy, MIN_100_US, &table);
+        assert_eq!((device.counts().writes, device.counts().forced), (1, 1), "{policy:?}");
+    }
+}
+
+/// Goal: a near deadline does not make the timer late that the device is armed for already.
+#[test]
+fn a_near_start_does_not_postpone_another_event() {
+    let table = [
+        (0, Start(150), Arm(150)),
+        (100, Start(120), Keep),
+        (150, Enter, Keep),
+        (151, Leave(None), Keep),
+        (152, Start(153), Arm(252)),
+        (153, Start(254), Keep),
+    ];
+    play(Policy::Lazy, MIN_100_US, &table);
+}
+
+/// Goal: the mark of a forced event goes with the event (R8): what comes next is judged anew.
+#[test]
+fn the_next_event_is_not_forced() {
+    for policy in [Policy::Eager, Policy::RestartAware] {
+        let table = [
+            (1_000, Start(500), Arm(1_100)),
+            (1_100, Enter, Keep),
+            (1_101, Leave(Some(2_000)), Arm(2_000)),
+            (1_102, Remove(2_000, Some(3_000)), Arm(3_000)),
+            (1_103, Start(2_500), Arm(2_500)),
+        ];
+        let device = play(policy, MIN_100_US, &table);
+        assert!(device.promises());
+    }
+    // Delivered and forced again, by the handler itself; then by a back-off.
+    let table = [
+        (1_000, Start(500), Arm(1_100)),
+        (1_100, Enter, Keep),
+        (1_110, Leave(Some(1_111)), Arm(1_210)),
+        (1_120, Start(1_130), Keep),
+        (1_210, Enter, Keep),
+        (1_290, BackOff, Arm(1_390)),
+        (1_390, Enter, Keep),
+        (1_400, Leave(Some(1_600)), Arm(1_600)),
+        (1_401, Start(1_550), Arm(1_550)),
+    ];
+    assert_eq!(play(Policy::Lazy, MIN_100_US, &table).counts().hangs, 1);
+}
+
+/// Goal: what is nearer or farther than the device can do is clamped, never lost (R11).
+#[test]
+fn limits_clamp() {
+    let limits = Limits { max_delta: Ns::from_us(1_000), ..MIN_100_US };
+    let table = [
+        (0, Start(50), Arm(100)),
+        (100, Enter, Keep),
+        (101, Leave(Some(5_000)), Arm(1_101)),
+        (102, Start(4_000), Keep),
+        (1_101, Enter, Keep),
+        (1_102, Leave(Some(1_202)), Arm(1_202)),
+        (1_202, Enter, Keep),
+        (1_203, Leave(None), Keep),
+        (1_204, Start(2_204), Arm(2_204)),
+    ];
+    for policy in Policy::ALL {
+        play(policy, limits, &table);
+    }
+    // A device that cannot do anything still comes.
+    let absurd = Limits { max_delta: Ns::from_us(10), ..MIN_100_US };
+    play(Policy::Lazy, absurd, &[(0, Start(50), Arm(10)), (10, Enter, Keep)]);
+}
+
+/// Goal: a device that cannot be armed for long can still be stopped: never is beyond its reach and
+/// is not clamped to it (R11).
+#[test]
+fn stopping_is_not_clamped() {
+    let limits = Limits { max_delta: Ns::from_us(1_000), ..MIN_100_US };
+    let table = [(0, Start(500), Arm(500)), (1, Remove(500, None), Stop)];
+    play(Policy::Eager, limits, &table);
+    play(Policy::RestartAware, limits, &table);
+}
+
+/// Goal: the ends of the range (R11, W5).
+#[test]
+fn the_ends_of_the_range() {
+    let mut device = Device::new(Policy::Eager, MIN_100_US);
+    let end = Ns(u64::MAX - 1);
+    assert_eq!(device.started(Ns::NEVER, || Ns::ZERO), Rearm::Keep, "never is not a deadline");
+    assert_eq!(device.started(end, || Ns::ZERO), Rearm::Arm(end));
+    assert_eq!(device.started(Ns(5), || Ns(u64::MAX - 5)), Rearm::Keep, "no sooner than that");
+    device.enter(end);
+    assert_eq!(device.leave(Ns::ZERO, 0, Ns::ZERO), Rearm::Arm(Ns::from_us(100)));
+    assert_eq!(device.counts().spurious, 1);
+}
