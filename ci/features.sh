@@ -7,4 +7,4 @@ for feature in tracing metrics stream tokio-time; do
   cargo clippy --locked -p tickless --lib --features "$feature" -- -D warnings
 done
 cargo test --locked -p tickless --all-features --lib --test observing --test tokio_time
-cargo test --locked -p tickless --all-features --test all -- statistics
+cargo test --locked -p tickless --all-features --test all statistics::

@@ -1,15 +1,12 @@
 //! What `tickless doctor` makes of machines: healthy ones, and ones with each pathology planted.
 //! Typed and recorded, so that it runs anywhere; `doctor_live` plants them in this machine.
 
-#[path = "../../tickless-trace/tests/support/mod.rs"]
-mod support;
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use support::{sample_text, text_without};
+use crate::support::{sample_text, text_without};
 use tickless_lab::doctor::facts::{
     ClockSource, Counted, CpuCounts, Facts, IdleTicks, Quota, ReadCost, RecordedTimers, Sleeps,
 };
@@ -249,7 +246,7 @@ fn an_eager_policy_is_found() {
 
 /// A tick every so often, and after each so many waits with a timeout of 1.5 ms, 100 us apart.
 fn eager_trace(tick_us: u64, waits: u64) -> String {
-    let mut text = support::Text::new();
+    let mut text = crate::support::Text::new();
     for tick in 0..50u64 {
         let at = 1_000 + tick_us * tick;
         text = text.enter(at, 0).expire(at, 0, "aa").returned(at, 0, "aa");
@@ -330,7 +327,7 @@ fn softirqs_of_every_tick_are_found() {
 
 /// So many wakeups a second of thread 7 by a timer's callback, and as many of thread 8 by others.
 fn wakers(per_s: u64) -> String {
-    let mut text = support::Text::new();
+    let mut text = crate::support::Text::new();
     for turn in 0..per_s {
         let at = 1_000 + turn * 1_000_000 / per_s;
         let wake = |pid: u32| format!("sched_wakeup: comm=w pid={pid} prio=120 target_cpu=000");
@@ -378,11 +375,11 @@ fn aligned_quota_groups_are_found() {
 
 /// Two timers of 100 ms with this function, so many microseconds apart, ten times.
 fn periodic(function: &str, apart_us: u64) -> String {
-    let mut text = support::Text::new();
+    let mut text = crate::support::Text::new();
     for turn in 0..10 {
         for (timer, offset) in [("aa", 0), ("bb", apart_us)] {
             let at = 200_000 + 100_000 * turn + offset;
-            let start = support::hrtimer_start(timer, at + 100_000, " mode=ABS was_armed=0");
+            let start = crate::support::hrtimer_start(timer, at + 100_000, " mode=ABS was_armed=0");
             text = text.enter(at, 0).expire(at, 0, timer).returned(at, 0, timer);
             text = text.line(at, 0, "d.h2.", &start).leave(at, 0);
         }

@@ -1,6 +1,6 @@
 //! The README's table and picture of the five mechanisms are what the program says they are.
 //!
-//! `TICKLESS_REGENERATE=1 cargo test -p tickless-lab --test readme` writes both anew.
+//! `TICKLESS_REGENERATE=1 cargo test -p tickless-lab --test all readme::` writes both anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn the_readme_has_the_figures_of_the_program() {
         fs::write(at("docs/five.svg"), &picture).unwrap();
         return;
     }
-    let advice = "TICKLESS_REGENERATE=1 cargo test -p tickless-lab --test readme";
+    let advice = "TICKLESS_REGENERATE=1 cargo test -p tickless-lab --test all readme::";
     assert!(old == new, "README.md: run {advice}; what it should have:\n{table}");
     let drawn = fs::read_to_string(at("docs/five.svg")).unwrap_or_default();
     assert!(drawn == picture, "docs/five.svg: run {advice}");

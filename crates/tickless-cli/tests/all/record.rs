@@ -1,15 +1,13 @@
 //! `tickless record`, run as a user runs it, on this machine's own tracefs.
 
-mod live;
-
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::live::{tracefs, wait_until};
 use flate2::read::GzDecoder;
-use live::{tracefs, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -251,7 +249,7 @@ fn others_than_root_are_told() {
     }
     // A folder that nobody may enter keeps nobody from the program as well.
     let Ok(output) = command.output() else {
-        return live::skip("others_than_root_are_told", "nobody cannot run the program");
+        return crate::live::skip("others_than_root_are_told", "nobody cannot run the program");
     };
     assert_eq!(output.status.code(), Some(1));
     let message = stderr(&output);

@@ -3,9 +3,7 @@
 //! Conventions: `A`, `B` are hrtimers (`a`, `b` in the text), `w(300)` a device write for 300,
 //! times in microseconds; answers in the order eager, lazy, restart-aware.
 
-mod support;
-
-use support::{
+use crate::support::{
     Text, fired, hrtimer_start, inferred_writes, replay, replay_with, spurious, text_without,
     wakeups, writes,
 };

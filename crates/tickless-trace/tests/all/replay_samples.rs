@@ -1,8 +1,6 @@
 //! The committed recordings, replayed: every count, and how near to the kernel they come.
 
-mod support;
-
-use support::{
+use crate::support::{
     SAMPLES, all, fired, older_kernel, replay, replay_with, sample_text, text_without, wakeups,
     without_flags,
 };

@@ -1,14 +1,11 @@
 //! The JSON of every command against `docs/json.md`: each key that is printed is on the page with
 //! its type, and each key on the page is printed.
 
-#[path = "../../tickless-trace/tests/support/mod.rs"]
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
+use crate::support::sample_path;
 use serde_json::Value;
-use support::sample_path;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 

@@ -1,16 +1,13 @@
 //! The built program, run as a user runs it.
 
-#[path = "../../tickless-trace/tests/support/mod.rs"]
-mod support;
-
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use crate::support::{SAMPLES, sample_path, sample_text, text_without};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
-use support::{SAMPLES, sample_path, sample_text, text_without};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 

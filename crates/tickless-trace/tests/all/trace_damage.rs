@@ -281,9 +281,9 @@ fn extreme() -> impl Strategy<Value = u64> {
 
 fn samples() -> [&'static [u8]; 3] {
     [
-        include_bytes!("data/trace-cmd.txt"),
-        include_bytes!("data/trace-cmd-2.txt"),
-        include_bytes!("data/perf.txt"),
+        include_bytes!("../data/trace-cmd.txt"),
+        include_bytes!("../data/trace-cmd-2.txt"),
+        include_bytes!("../data/perf.txt"),
     ]
 }
 
@@ -291,7 +291,7 @@ fn samples() -> [&'static [u8]; 3] {
 fn seeded() -> ProptestConfig {
     let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(rand_seed);
-    println!("replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test trace_damage");
+    println!("replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test all trace_damage::");
     let rng_seed = RngSeed::Fixed(seed);
     ProptestConfig { failure_persistence: None, rng_seed, ..ProptestConfig::default() }
 }

@@ -1,8 +1,6 @@
 //! `tickless latency`, run as a user runs it.
 
-mod live;
-
-use live::interrupted;
+use crate::live::interrupted;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,7 +1,5 @@
 //! `tickless doctor`, run as a user runs it, with pathologies planted in this machine.
 
-mod live;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use live::{skip, tracefs, wait_until};
+use crate::live::{skip, tracefs, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;

@@ -5,18 +5,16 @@
 //! of the first timer programs, a restart is judged as a whole, another CPU's device is left
 //! alone), and prints what Linux would print.
 
-mod support;
-
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
-use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
-use support::{
+use crate::support::{
     SAMPLES, all, fired, older_kernel, replay, replay_with, sample_text, spurious, text_without,
     wakeups, without_flags, writes,
 };
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use tickless_trace::replay::Inference;
 
 const NEVER: u64 = u64::MAX;
@@ -203,7 +201,9 @@ impl Kernel {
 fn seeded() -> ProptestConfig {
     let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| RandomState::new().hash_one("replay_property"));
-    println!("replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test replay_property");
+    println!(
+        "replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test all replay_property::"
+    );
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     let rng_seed = RngSeed::Fixed(seed);
     let cases = cases.unwrap_or(100);

@@ -4,7 +4,7 @@ use tickless_machine::machines::{self, FILES};
 use tickless_machine::spec::{Origin, Spec, SpecFault};
 
 /// One line for each state of a file: its name, its fingerprint, and why it changed.
-const CHANGES: &str = include_str!("../machines/CHANGES.md");
+const CHANGES: &str = include_str!("../../machines/CHANGES.md");
 
 fn small() -> &'static str {
     FILES.iter().find(|(name, _)| *name == "itanium2-4p").unwrap().1

@@ -1,8 +1,6 @@
 //! `tickless study`, run as a user runs it.
 
-mod live;
-
-use live::{interrupted, skip, wait_until};
+use crate::live::{interrupted, skip, wait_until};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Output, Stdio};
