@@ -319,6 +319,7 @@ impl Periodic {
         was_stopped
     }
 
+    #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     fn found(found: Cancel, was_stopped: bool) -> Cancel {
         match found {
             // Left over from a callback that the last stop found running.

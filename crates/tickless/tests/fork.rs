@@ -1,5 +1,9 @@
 //! H4: what a fork leaves of timers in the child, and in the parent.
 
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -236,7 +236,7 @@ pub fn relax(round: u32) {
     match round {
         0..100 => core::hint::spin_loop(),
         100..120 => std::thread::yield_now(),
-        // tidy: allow(sleep): there is no event to park on, which is this lock's whole point
+        #[expect(clippy::disallowed_methods, reason = "there is no event to park on")]
         _ => std::thread::sleep(std::time::Duration::from_micros(50)),
     }
 }
