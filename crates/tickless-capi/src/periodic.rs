@@ -102,8 +102,7 @@ unsafe fn live(timer: *const PeriodicStorage) -> Outcome<ManuallyDrop<Periodic>>
     let value = unsafe { Stored::value(place, &KIND) }?;
     // SAFETY: an initialised timer; what is in its slot is not part of this. The copy is not
     // dropped.
-    let copy = unsafe { (&raw const (*value.as_ptr()).periodic).cast::<ManuallyDrop<_>>().read() };
-    Ok(copy)
+    Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).periodic).read() }))
 }
 
 /// Makes a periodic timer, not started, in its caller's memory. Allocates nothing, and starting

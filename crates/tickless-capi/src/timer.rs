@@ -80,7 +80,7 @@ unsafe fn live(timer: *const TimerStorage) -> Outcome<ManuallyDrop<Any>> {
     let value = unsafe { Stored::value(place, &KIND) }?;
     // SAFETY: an initialised timer; what is in its slot is not part of this. The copy is not
     // dropped.
-    Ok(unsafe { (&raw const (*value.as_ptr()).any).cast::<ManuallyDrop<Any>>().read() })
+    Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).any).read() }))
 }
 
 /// Runs an expression on a timer of either family.

@@ -25,9 +25,10 @@ pin_project! {
     /// Completes when its deadline has passed, or up to an eighth of its distance later; from
     /// [`coarse_sleep`](super::coarse_sleep). 88 bytes.
     ///
-    /// What [`Deadline`](super::Deadline) uses. Pushing it out with [`reset`](CoarseSleep::reset) is
-    /// what it is best at: one compare-and-swap. Its timer comes once at the old deadline, and is armed
-    /// for the new one then, which counts as fired and armed; until then lists of timers have the old.
+    /// What [`Deadline`](super::Deadline) uses. Pushing it out with [`reset`](CoarseSleep::reset)
+    /// is what it is best at: one compare-and-swap. Its timer comes once at the old deadline, and
+    /// is armed for the new one then, which counts as fired and armed; until then lists of timers
+    /// have the old one.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct CoarseSleep {
         #[pin]

@@ -11,8 +11,8 @@ const CMD_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 
 /// Can barriers be made? Registers the process on the first call.
 pub fn is_available() -> bool {
-    // Two threads may both ask: the answer is the same. A `OnceLock` might be held by another thread
-    // when the process forks.
+    // Two threads may both ask: the answer is the same. A `OnceLock` might be held by another
+    // thread when the process forks.
     static ANSWER: AtomicU8 = AtomicU8::new(0);
     const YES: u8 = 1;
     const NO: u8 = 2;
