@@ -441,6 +441,7 @@ impl Handle {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test waits for a thread")]
 #[cfg(test)]
 mod tests {
     use super::*;

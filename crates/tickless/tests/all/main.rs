@@ -4,6 +4,10 @@
 //! `observing` needs features that are off by default. A test in here that ends, traces or
 //! restricts a process does so to a child, which is this binary with that test alone.
 
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 mod api;
 mod auto_advance;
 mod bandwidth;
