@@ -140,12 +140,23 @@ impl Word for SimWord {
     }
 }
 
-/// A ticket lock on a simulated line, around what is on another one. Interrupts are disabled
+/// The most lines of what a lock guards that a critical section goes through.
+const GUARDED_MAX: usize = 8;
+
+/// How many lines a critical section over a `T` goes through: what the machine's file says, and
+/// no more than it has.
+fn lines_of<T>() -> usize {
+    const LINE: usize = 64;
+    let most = world::with(|world| usize::from(world.costs.section_lines)).unwrap_or(1);
+    size_of::<T>().div_ceil(LINE).clamp(1, most.clamp(1, GUARDED_MAX))
+}
+
+/// A ticket lock on a simulated line, around what is on other ones. Interrupts are disabled
 /// while it is held, as for a kernel's base.
 #[derive(Debug)]
 pub struct SimLock<T> {
     line: Place,
-    guarded: Place,
+    guarded: [Place; GUARDED_MAX],
     next: AtomicU64,
     serving: AtomicU64,
     /// Never waited for: the tickets see to that.
@@ -161,7 +172,7 @@ impl<T: Send> Lock<T> for SimLock<T> {
     fn new(value: T) -> Self {
         SimLock {
             line: Place::default(),
-            guarded: Place::default(),
+            guarded: Default::default(),
             next: AtomicU64::new(0),
             serving: AtomicU64::new(0),
             data: Mutex::new(value),
@@ -182,8 +193,10 @@ impl<T: Send> Lock<T> for SimLock<T> {
                 world::relax();
             }
         }
-        access(&self.guarded, Access::Read);
-        access(&self.guarded, Access::Store);
+        for line in self.guarded.iter().take(lines_of::<T>()) {
+            access(line, Access::Read);
+            access(line, Access::Store);
+        }
         world::with(|world| {
             let section = world.costs.section;
             let mut is_second = false;

@@ -39,6 +39,8 @@ pub(crate) struct World {
     pub(crate) counters: Vec<Counter>,
     /// Busy threads of each core.
     pub(crate) busy: Vec<u16>,
+    /// What each core has used until when, beside what its CPUs do while they are idle.
+    pub(crate) used: Vec<Used>,
     /// The CPU whose fiber runs just now.
     pub(crate) running: Option<usize>,
     /// Until when, exclusively, that CPU comes before all others.
@@ -73,6 +75,13 @@ impl Drop for World {
     }
 }
 
+/// What a core has used.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Used {
+    pub until: Ps,
+    pub joules: f64,
+}
+
 /// What a CPU has to do before it may act.
 enum Go {
     Now,
@@ -101,6 +110,7 @@ impl World {
             lines: Lines::new(costs.line, topology),
             counters: Vec::new(),
             busy: vec![0; topology.cores() as usize],
+            used: vec![Used::default(); topology.cores() as usize],
             running: None,
             horizon: Ps::ZERO,
             handler: None,
@@ -159,6 +169,7 @@ impl World {
             state.fiber = fiber;
             state.mode = Mode::Running;
             self.order.set(cpu.index(), state.key());
+            self.meter(cpu.index());
             self.busy[self.costs.topology.core(cpu) as usize] += 1;
         }
     }
