@@ -270,13 +270,13 @@ impl Cell {
     }
 
     /// Beside what a formula gives from the same parameters. If the simulation says the same, to
-    /// a twentieth, the cell is implied: it has no verdict and no score.
+    /// a twentieth, the cell is implied: being right proves nothing then. Being wrong still counts.
     #[must_use]
     pub fn beside_formula(mut self, value: f64) -> Cell {
         if self.role == Role::Predicted && (self.value / value - 1.0).abs() <= IMPLIED {
             self.role = Role::Implied;
             self.null_model = Some(value);
-            (self.inside, self.score, self.band) = (None, None, None);
+            self.inside = self.inside.filter(|inside| !inside);
         }
         self
     }
@@ -324,7 +324,9 @@ mod tests {
     fn formulas_imply() {
         let claim = Claim::change(100.0, 130.0, Band::between(20.0, 40.0)).published(30.0, 35.0);
         let implied = cell(130.0).claims(claim).beside_formula(128.0);
-        assert_eq!((implied.role, implied.inside, implied.score), (Role::Implied, None, None));
+        assert_eq!((implied.role, implied.inside), (Role::Implied, None));
+        let wrong = Claim::change(100.0, 110.0, claim.band);
+        assert_eq!(cell(110.0).claims(wrong).beside_formula(110.0).inside, Some(false));
         assert_eq!(implied.null_model, Some(128.0));
         let predicted = cell(130.0).claims(claim).beside_formula(120.0);
         assert_eq!((predicted.role, predicted.inside), (Role::Predicted, Some(true)));
