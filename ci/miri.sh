@@ -5,7 +5,7 @@
 # passes.
 . "$(dirname "$0")/lib.sh"
 
-targets=(--lib --test queue)
+targets=(--lib --test all queue::)
 
 # A nightly that is already there only gets the component; one is installed where there is none.
 have_miri() { cargo +nightly miri --version >/dev/null 2>&1; }

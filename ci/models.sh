@@ -8,6 +8,6 @@
 bash ci/mutations.sh --check
 
 export TICKLESS_MODELS=deep
-models=(--test models_loom --test models_shuttle --test clock_models)
-cargo test --locked --release -p tickless-core "${models[@]}" --no-run
-timeout 300 cargo test --locked --release -p tickless-core "${models[@]}"
+test=(cargo test --locked --release -p tickless-models)
+"${test[@]}" --no-run
+timeout 300 "${test[@]}"

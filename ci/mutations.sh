@@ -9,7 +9,7 @@
 # An entry is a title, a file, lines of it (`-` goes, `+` comes instead, ` ` stays; where they stand
 # must be unique, indentation aside), and the test that must fail:
 #     # title
-#     @ crates/tickless-core/src/running.rs
+#     @ crates/tickless-core/src/bases/running.rs
 #     - self.timer(runner).store(0, Ordering::Release);
 #     + self.timer(runner).store(0, Ordering::Relaxed);
 #     ? tickless-core models_loom cancelling::watching_against_fire

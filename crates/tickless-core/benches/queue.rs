@@ -1,4 +1,4 @@
-//! What the ranged queue costs: the column "this" of the table at the top of `queue.rs`.
+//! What the ordered queue costs: the column "this" of the table at the top of `queues/tree.rs`.
 //!
 //! `cargo bench -p tickless-core --bench queue`, best as `taskset -c 1 cargo bench ...` on a
 //! machine with nothing else to do. Each row is the median of several repetitions, with the
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use tickless_core::link::{QueueLink, QueueRef};
-use tickless_core::queue::{Queue, Window};
-use tickless_core::time::Ns;
+use tickless_core::queues::tree::Queue;
+use tickless_core::time::{Ns, Window};
 
 /// Timers expire within a second, after the first second.
 const SPAN: u64 = 1_000_000_000;

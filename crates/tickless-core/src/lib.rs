@@ -1,4 +1,21 @@
 //! Linux's timer algorithms for programs: no operating system, no allocation to arm.
+//!
+//! From the bottom up; a module uses those above it in this table alone.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`time`] | nanoseconds, windows, ticks, CPU numbers |
+//! | [`rearm`] | what the event device must be told, as a value |
+//! | [`platform`] | the seam: what a world must provide |
+//! | [`state`] | a timer's life in one word |
+//! | [`link`] | intrusive nodes and slots; unsafe code |
+//! | [`queues`] | the wheel and the ordered queue: pure |
+//! | [`local`] | one base, one thread, no locks |
+//! | [`bases`] | many bases, one a CPU |
+//! | [`owned`] | a timer that owns its memory; unsafe code |
+//!
+//! Beside them, on `time` alone: [`bandwidth`], [`phase`], [`periodic`] and
+//! [`histogram`].
 #![no_std]
 
 extern crate alloc;
@@ -6,31 +23,16 @@ extern crate alloc;
 extern crate std;
 
 pub mod link;
+pub mod owned;
 
 #[forbid(unsafe_code)]
 pub mod bandwidth;
 #[forbid(unsafe_code)]
-pub mod base;
-#[forbid(unsafe_code)]
-pub mod cancel;
-#[forbid(unsafe_code)]
-pub mod check;
-#[forbid(unsafe_code)]
-pub mod clock;
-#[forbid(unsafe_code)]
-pub mod deferred;
-#[forbid(unsafe_code)]
-pub mod expiry;
-#[forbid(unsafe_code)]
-mod family;
+pub mod bases;
 #[forbid(unsafe_code)]
 pub mod histogram;
 #[forbid(unsafe_code)]
 pub mod local;
-#[forbid(unsafe_code)]
-pub mod migrate;
-#[forbid(unsafe_code)]
-pub mod pending;
 #[forbid(unsafe_code)]
 pub mod periodic;
 #[forbid(unsafe_code)]
@@ -38,20 +40,10 @@ pub mod phase;
 #[forbid(unsafe_code)]
 pub mod platform;
 #[forbid(unsafe_code)]
-pub mod queue;
-#[forbid(unsafe_code)]
-mod ranged;
+pub mod queues;
 #[forbid(unsafe_code)]
 pub mod rearm;
 #[forbid(unsafe_code)]
-pub mod running;
-#[forbid(unsafe_code)]
-pub mod start;
-#[forbid(unsafe_code)]
 pub mod state;
 #[forbid(unsafe_code)]
-pub mod tick;
-#[forbid(unsafe_code)]
 pub mod time;
-#[forbid(unsafe_code)]
-pub mod wheel;

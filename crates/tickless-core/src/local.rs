@@ -27,11 +27,10 @@
 //! for long advances first.
 
 use crate::link::{QueueLink, Slab, SlotKey, WheelLink};
-use crate::queue::Window;
-use crate::ranged::{Lane, Ranged};
-use crate::tick::Tick;
-use crate::time::Ns;
-use crate::wheel::{PushOut, Wakes, Wheel};
+use crate::queues::wheel::{PushOut, Wakes, Wheel};
+use crate::queues::windows::Ranged;
+use crate::state::Lane;
+use crate::time::{Ns, Tick, Window};
 use core::fmt;
 use core::time::Duration;
 

@@ -1,7 +1,6 @@
 //! Periods: expiry = initial + N x period, exactly, for every N (P1).
 
-use crate::queue::Window;
-use crate::time::Ns;
+use crate::time::{Ns, Window};
 
 /// Moves a window on by whole periods until it begins after `now`.
 ///

@@ -29,8 +29,6 @@
 //! The generation counts armings and tells two of them apart for whoever looks without the
 //! lock.
 
-use crate::family::FiresIn;
-use crate::ranged::Lane;
 use crate::time::CpuId;
 
 /// The decoded word. The atomic itself belongs to the platform.
@@ -170,6 +168,38 @@ impl Life {
     pub fn shut(self) -> Life {
         Life(self.0 | SHUT)
     }
+}
+
+/// Where a timer's callback runs, if expiry is deferred (seed 3). Without that, everything runs
+/// in the handler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FiresIn {
+    /// In the event device's handler: at once, and holding up everything behind it. The kernel
+    /// calls such timers hard.
+    #[default]
+    Handler,
+    /// In the expiry thread; coarse timers always do. The kernel calls such timers soft.
+    Thread,
+}
+
+/// Where a pending ranged timer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lane {
+    /// In the queue.
+    Queued,
+    /// Armed for what the last pass had already seen: goes into the queue before the next one.
+    Late,
+}
+
+/// Where on its base a timer is pending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PendingIn {
+    /// On a level of the wheel.
+    Level(u8),
+    /// In the wheel, due, and about to be fired.
+    Due,
+    /// In the queue of ranged timers, to be fired by this one.
+    Queue(FiresIn),
 }
 
 #[cfg(test)]

@@ -1,92 +1,14 @@
-//! Nanoseconds, ticks and CPU numbers as types of their own.
+//! Nanoseconds, windows, ticks and CPU numbers as types of their own.
 //!
-//! A raw `u64` could be either a point in time or a tick count; mixing them up
-//! compiles and fires a million times too early. All arithmetic saturates: the
-//! far end of the range is [`Ns::NEVER`], and nothing wraps on the way there (W5).
+//! All arithmetic saturates: the far end of the range is [`Ns::NEVER`], and nothing wraps on the
+//! way there (W5).
 
-use core::fmt;
+mod tick;
+mod window;
 
-/// A point in time or a distance, in nanoseconds. Range: 584 years.
-///
-/// Which clock it belongs to is said by whoever hands it out.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Ns(pub u64);
-
-impl Ns {
-    /// The clock's own start.
-    pub const ZERO: Ns = Ns(0);
-    /// Later than every deadline: what a device with nothing to do is armed for.
-    pub const NEVER: Ns = Ns(u64::MAX);
-
-    /// `us` microseconds, saturating.
-    pub const fn from_us(us: u64) -> Ns {
-        Ns(us.saturating_mul(1_000))
-    }
-
-    /// `ms` milliseconds, saturating.
-    pub const fn from_ms(ms: u64) -> Ns {
-        Ns(ms.saturating_mul(1_000_000))
-    }
-
-    /// `secs` seconds, saturating.
-    pub const fn from_secs(secs: u64) -> Ns {
-        Ns(secs.saturating_mul(1_000_000_000))
-    }
-
-    /// A `Duration`, saturating at [`Ns::NEVER`].
-    #[inline]
-    pub const fn from_duration(duration: core::time::Duration) -> Ns {
-        // In 64 bits: most of it is a multiplication, which is on the way of every arming.
-        match duration.as_secs().checked_mul(1_000_000_000) {
-            Some(secs) => Ns(secs.saturating_add(duration.subsec_nanos() as u64)),
-            None => Ns::NEVER,
-        }
-    }
-
-    /// This many nanoseconds as a `Duration`.
-    #[inline]
-    pub const fn to_duration(self) -> core::time::Duration {
-        core::time::Duration::from_nanos(self.0)
-    }
-
-    /// `self + delta`, or [`Ns::NEVER`] where that does not fit.
-    #[inline]
-    #[must_use]
-    pub const fn after(self, delta: Ns) -> Ns {
-        Ns(self.0.saturating_add(delta.0))
-    }
-
-    /// How far `self` lies after `earlier`; zero when it does not.
-    #[inline]
-    #[must_use]
-    pub const fn since(self, earlier: Ns) -> Ns {
-        Ns(self.0.saturating_sub(earlier.0))
-    }
-}
-
-impl core::ops::Add<core::time::Duration> for Ns {
-    type Output = Ns;
-
-    #[inline]
-    fn add(self, duration: core::time::Duration) -> Ns {
-        self.after(Ns::from_duration(duration))
-    }
-}
-
-impl core::ops::Sub for Ns {
-    type Output = core::time::Duration;
-
-    /// How far `self` lies after `earlier`; zero when it does not.
-    fn sub(self, earlier: Ns) -> core::time::Duration {
-        self.since(earlier).to_duration()
-    }
-}
-
-impl fmt::Debug for Ns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Ns::NEVER { f.write_str("never") } else { write!(f, "{}ns", self.0) }
-    }
-}
+pub use tick::{Tick, TickError};
+pub use tickless_clock::Ns;
+pub use window::Window;
 
 /// A CPU's number, and with it the number of its base. Dense, from zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

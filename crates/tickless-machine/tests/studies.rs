@@ -1,6 +1,6 @@
 //! The studies' cells: what comes out, and that it comes out again.
 
-use tickless_core::base::Scan;
+use tickless_core::bases::Scan;
 use tickless_core::phase::Phase;
 use tickless_core::rearm::Policy;
 use tickless_machine::machines;

@@ -63,7 +63,7 @@ pub fn banned_calls(file: &SourceFile) -> Vec<Finding> {
     let applies = |ban: &&Ban| match ban.scope {
         Scope::Everywhere => true,
         Scope::ExceptCli => library != CLI,
-        Scope::Core => library == "tickless-core",
+        Scope::Core => matches!(library, "tickless-core" | "tickless-clock"),
     };
     BANS.iter().filter(applies).flat_map(|ban| breaches(file, ban)).collect()
 }

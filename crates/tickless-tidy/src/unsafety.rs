@@ -13,19 +13,19 @@ pub type Address = (&'static str, &'static str);
 
 /// The only places where the word `unsafe` may stand, tests and benches included.
 pub const UNSAFE_ADDRESSES: &[Address] = &[
-    ("crates/tickless-core/src/link.rs", "intrusive nodes are reached through pointers"),
+    ("crates/tickless-core/src/owned.rs", "the owner of a timer frees it"),
     ("crates/tickless-core/src/link/", "intrusive nodes are reached through pointers"),
     (
-        "crates/tickless-core/tests/models/place.rs",
+        "crates/tickless-models/tests/models/place.rs",
         "models free timers, to see who still uses them",
     ),
-    ("crates/tickless-core/tests/queue.rs", "tests own the nodes that they hand in"),
-    ("crates/tickless-core/tests/wheel/nodes.rs", "tests own the nodes that they hand in"),
+    ("crates/tickless-core/tests/all/queue.rs", "tests own the nodes that they hand in"),
+    ("crates/tickless-core/tests/all/wheel/nodes.rs", "tests own the nodes that they hand in"),
     ("crates/tickless-core/benches/queue.rs", "benches own the nodes that they hand in"),
     ("crates/tickless-core/benches/wheel.rs", "benches own the nodes that they hand in"),
     ("crates/tickless/src/host/", "system calls and counter instructions"),
     ("crates/tickless/tests/fork.rs", "fork(2) can only be called so"),
-    ("crates/tickless/tests/refused.rs", "seccomp(2) can only be called so"),
+    ("crates/tickless/tests/all/refused.rs", "seccomp(2) can only be called so"),
     ("crates/tickless-cli/src/measure/stopwatch.rs", "the counter instruction by itself"),
     ("crates/tickless-capi/", "pointers come from and go to C"),
     ("crates/tickless-machine/src/fiber.rs", "a fiber finds its way out by a pointer"),
@@ -33,9 +33,9 @@ pub const UNSAFE_ADDRESSES: &[Address] = &[
     ("bench/src/cases/clocks.rs", "the counter instruction by itself"),
 ];
 
-/// The only places in the core's sources that may name an atomic type.
+/// The only places in the sources of the core and the clocks that may name an atomic type.
 pub const ATOMIC_ADDRESSES: &[Address] =
-    &[("crates/tickless-core/src/platform.rs", "the seam defines what a Word is")];
+    &[("crates/tickless-clock/src/word.rs", "the seam defines what a Word is")];
 
 const ATOMICS: &[&str] =
     &["sync::atomic", "atomic::", "AtomicU", "AtomicI", "AtomicBool", "AtomicPtr"];
@@ -53,9 +53,11 @@ pub fn unsafe_addresses(file: &SourceFile) -> Vec<Finding> {
     breaches.collect()
 }
 
-/// Atomics stand only at [`ATOMIC_ADDRESSES`] of the core; other crates are free.
+/// Atomics stand only at [`ATOMIC_ADDRESSES`] of the core and the clocks; other crates are free.
 pub fn atomics(file: &SourceFile) -> Vec<Finding> {
-    if file.library() != Some("tickless-core") || is_at(&file.path, ATOMIC_ADDRESSES) {
+    if !matches!(file.library(), Some("tickless-core" | "tickless-clock"))
+        || is_at(&file.path, ATOMIC_ADDRESSES)
+    {
         return Vec::new();
     }
     let has_atomic = |code: &str| ATOMICS.iter().any(|atomic| starts_word(code, atomic));
@@ -139,10 +141,11 @@ mod tests {
     #[test]
     fn unsafe_outside_its_addresses_is_found() {
         let text = "#![forbid(unsafe_code)] // no unsafe\nlet a = \"unsafe\";\nunsafe { b() }\n";
-        for path in ["crates/tickless-core/src/wheel.rs", "crates/tickless-core/tests/a.rs"] {
+        for path in ["crates/tickless-core/src/queues/wheel.rs", "crates/tickless-core/tests/a.rs"]
+        {
             assert_eq!(lines(unsafe_addresses, path, text), [3]);
         }
-        let linked = ["crates/tickless-core/src/link.rs", "crates/tickless-core/src/link/list.rs"];
+        let linked = ["crates/tickless-core/src/owned.rs", "crates/tickless-core/src/link/list.rs"];
         for path in linked {
             assert_eq!(lines(unsafe_addresses, path, text), NONE);
         }
@@ -177,7 +180,7 @@ mod tests {
         let text = "use core::sync::atomic::Ordering;\nlet a: AtomicU64;\nlet non_atomic::b;\n\
                     #[cfg(test)]\nmod tests { use core::sync::atomic::AtomicBool; }";
         assert_eq!(lines(atomics, "crates/tickless-core/src/state.rs", text), [1, 2]);
-        for path in ["crates/tickless-core/src/platform.rs", "crates/tickless/src/timers.rs"] {
+        for path in ["crates/tickless-clock/src/word.rs", "crates/tickless/src/timers.rs"] {
             assert_eq!(lines(atomics, path, text), NONE);
         }
     }

@@ -14,11 +14,10 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tickless_core::base::{Deferral, Scan, Settings, WheelEvents};
+use tickless_core::bases::{Deferral, Scan, Settings, WheelEvents};
+use tickless_core::queues::wheel::PushOut;
 use tickless_core::rearm::{Limits, Policy};
-use tickless_core::tick::Tick;
-use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::PushOut;
+use tickless_core::time::{CpuId, Ns, Tick};
 
 /// Sets timers up; from [`Timers::builder`].
 #[must_use = "a builder does nothing until `start` is called"]

@@ -31,17 +31,17 @@ pub use crate::host::hardware::{PtpClock, SystemClock, Tsc, TscOrder};
 pub use combined::Combined;
 pub use kept::Clock;
 pub use open::{ClockId, Fallback, OpenClockError};
-pub use tickless_core::clock::combined::{Patience, ReadPolicy};
-pub use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
-pub use tickless_core::clock::segment::SourceId;
-pub use tickless_core::clock::skew::Skew;
-pub use tickless_core::clock::sources::Fault;
-pub use tickless_core::clock::timekeeper::{Change, NoCounter, Report, WatchCounts};
-pub use tickless_core::clock::watchdog::Tolerance;
+pub use tickless_clock::combined::{Patience, ReadPolicy};
+pub use tickless_clock::counter::{Counter, Hertz, Rating, Width};
+pub use tickless_clock::segment::SourceId;
+pub use tickless_clock::skew::Skew;
+pub use tickless_clock::sources::Fault;
+pub use tickless_clock::timekeeper::{Change, NoCounter, Report, WatchCounts};
+pub use tickless_clock::watchdog::Tolerance;
 
 /// A counter that never goes back, over one that may: one that can be set, or that differs between
 /// CPUs. Costs a word that its readers share.
-pub type Ratchet<C> = tickless_core::clock::ratchet::Ratchet<core::sync::atomic::AtomicU64, C>;
+pub type Ratchet<C> = tickless_clock::ratchet::Ratchet<core::sync::atomic::AtomicU64, C>;
 
 /// A point in time of the standard library's, as [`ClockTimer`](crate::ClockTimer) wants it on
 /// [`TimeBase::Realtime`](crate::TimeBase::Realtime): nanoseconds since 1970, which is also what

@@ -22,12 +22,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tickless_core::base::{Options, StartError, Started};
-use tickless_core::cancel::Cancel;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::{Options, StartError, Started};
 use tickless_core::link::QueueLink;
 use tickless_core::periodic;
-use tickless_core::queue::Window;
-use tickless_core::time::Ns;
+use tickless_core::time::{Ns, Window};
 
 /// A timer whose deadlines are on a clock of the program's choice; from
 /// [`Timers::clock_timer`].

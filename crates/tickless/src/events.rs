@@ -15,9 +15,8 @@
 use crate::clock::Fallback;
 use crate::host::Host;
 use std::time::Duration;
-use tickless_core::expiry::Firing;
-use tickless_core::queue::Window;
-use tickless_core::time::CpuId;
+use tickless_core::bases::expiry::Firing;
+use tickless_core::time::{CpuId, Window};
 
 /// An event, if the feature is there and somebody listens: only then are the values asked for.
 macro_rules! event {

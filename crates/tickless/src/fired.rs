@@ -3,10 +3,9 @@
 use crate::host::Host;
 use crate::timers::Shared;
 use std::time::Duration;
-use tickless_core::expiry::{Firing, Verdict};
+use tickless_core::bases::expiry::{Firing, Verdict};
 use tickless_core::periodic;
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// A timer that fires, as its callback sees it.
 ///

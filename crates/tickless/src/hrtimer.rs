@@ -5,11 +5,10 @@ use crate::host::owned::Owned;
 use crate::timers::Shared;
 use crate::{CancelError, Timers};
 use std::time::Duration;
-use tickless_core::base::{FiresIn, Options, StartError, Started};
-use tickless_core::cancel::Cancel;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::{FiresIn, Options, StartError, Started};
 use tickless_core::link::QueueLink;
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// A high-resolution timer with its callback; from [`Timers::hrtimer`].
 ///

@@ -82,20 +82,18 @@ pub use stats::{
     BaseStats, CallbackTimes, CancelCounts, Leak, Leaks, ListedBase, ListedTimer, Stats, TimerList,
 };
 pub use tickless_core::bandwidth::{Counts as BandwidthCounts, Release, SettingsError};
-pub use tickless_core::base::{
+pub use tickless_core::bases::cancel::Cancel;
+pub use tickless_core::bases::migrate::OnlineError;
+pub use tickless_core::bases::pending::PendingIn;
+pub use tickless_core::bases::{
     BaseCounts, BaseView, Deferral, DeferredCounts, FiresIn, Late, Scan, StartError, Started,
 };
-pub use tickless_core::cancel::Cancel;
 pub use tickless_core::histogram::Histogram;
 pub use tickless_core::local::{Key, LocalError, LocalTimers};
-pub use tickless_core::migrate::OnlineError;
-pub use tickless_core::pending::PendingIn;
 pub use tickless_core::phase::{CircleView, Phase, PhaseError};
-pub use tickless_core::queue::Window;
+pub use tickless_core::queues::wheel::{Levels, PushOut, Wakes};
 pub use tickless_core::rearm::{DeviceCounts, Policy};
-pub use tickless_core::tick::{Tick, TickError};
-pub use tickless_core::time::{CpuId, Ns};
-pub use tickless_core::wheel::{Levels, PushOut, Wakes};
+pub use tickless_core::time::{CpuId, Ns, Tick, TickError, Window};
 pub use timeout::Timeout;
 pub use timers::Timers;
 pub use virtual_time::{AutoAdvance, Busy, VirtualTime};

@@ -25,10 +25,9 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tickless_core::cancel::Cancel;
+use tickless_core::bases::cancel::Cancel;
 use tickless_core::phase::{Phase, PhaseError, Seat};
-use tickless_core::queue::Window;
-use tickless_core::time::Ns;
+use tickless_core::time::{Ns, Window};
 
 /// What happens to periods that were missed because the system or the callback was late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

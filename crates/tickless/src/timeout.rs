@@ -4,12 +4,11 @@ use crate::fired::Fired;
 use crate::host::owned::Owned;
 use crate::{CancelError, Timers};
 use std::time::Duration;
-use tickless_core::base::{IfPending, Options, StartError, Started};
-use tickless_core::cancel::Cancel;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::{IfPending, Options, StartError, Started};
 use tickless_core::link::WheelLink;
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::Wakes;
+use tickless_core::queues::wheel::Wakes;
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// A coarse timer with its callback; from [`Timers::timeout`].
 ///

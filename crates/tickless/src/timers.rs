@@ -3,7 +3,6 @@
 use crate::builder::Builder;
 use crate::clock::Fallback;
 use crate::clock_timer::ClockTimers;
-use crate::events;
 use crate::fired::Fired;
 use crate::host::arena::Arena;
 use crate::host::device::{BaseDevice, Device, DeviceFallback};
@@ -13,7 +12,7 @@ use crate::host::frame::{Nudge, Place};
 use crate::host::orphans::Orphans;
 use crate::host::{Host, entry, frame, owned};
 use crate::stats::{Counters, Leaks, Notes, Stats, TimerList};
-use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout};
+use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout, events};
 use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
@@ -22,14 +21,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tickless_core::base::{Bases, Deferral};
-use tickless_core::cancel::Cancel;
-use tickless_core::expiry::Expired;
-use tickless_core::migrate::OnlineError;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::expiry::Expired;
+use tickless_core::bases::migrate::OnlineError;
+use tickless_core::bases::running::Runner;
+use tickless_core::bases::{Bases, Deferral};
 use tickless_core::phase::{CircleView, Phases};
-use tickless_core::running::Runner;
-use tickless_core::tick::Tick;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Tick};
 
 /// All timers of a program, or as many separate sets as it likes. Cheap to clone.
 ///

@@ -38,8 +38,8 @@ use shuffle::Shuffle;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::PushOut;
 
 /// Where the clock stops: [`Ns::NEVER`] does not come.
 const END: Ns = Ns(Ns::NEVER.0 - 1);

@@ -18,13 +18,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use tickless_core::base::{Bases, Options, Settings};
-use tickless_core::expiry::{Firing, Verdict};
-use tickless_core::link::{OwnedTimer, QueueLink, WheelLink};
+use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::{Bases, Options, Settings};
+use tickless_core::link::{QueueLink, WheelLink};
+use tickless_core::owned::OwnedTimer;
+use tickless_core::queues::wheel::PushOut;
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
-use tickless_core::tick::Tick;
-use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::PushOut;
+use tickless_core::time::{CpuId, Ns, Tick};
 
 /// What came of a replay under one policy.
 #[derive(Debug)]

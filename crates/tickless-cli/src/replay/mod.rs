@@ -21,7 +21,7 @@
 //!
 //! The kernel that recorded programs its event device only for high-resolution timers, the
 //! periodic tick being one of them; its wheel rides on that tick. The replay does the same
-//! ([`WheelEvents::Tick`](tickless_core::base::WheelEvents)), so that under the policy which
+//! ([`WheelEvents::Tick`](tickless_core::bases::WheelEvents)), so that under the policy which
 //! the kernel has (`restart-aware`, since 5.15) the device must be written as often as the trace
 //! recorded. An interrupt that the trace recorded is delivered when it was; one that only the
 //! replay has (an event that laziness left standing) is delivered when it is due.

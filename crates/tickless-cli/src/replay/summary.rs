@@ -8,9 +8,9 @@ use super::script::{self, Counts, Family, Inference, Interrupts, Script};
 use crate::trace::{EventKind, Trace};
 use serde::Serialize;
 use std::thread;
-use tickless_core::base::WheelEvents;
+use tickless_core::bases::WheelEvents;
 use tickless_core::rearm::Policy;
-use tickless_core::tick::Tick;
+use tickless_core::time::Tick;
 
 /// A replay's results. Serialises to the JSON that is documented in `docs/replay.md`.
 #[derive(Debug, Serialize)]

@@ -30,8 +30,8 @@ impl Ends {
     }
 }
 
-/// What a timer must embed, as its first field, to live in a [`Wheel`](crate::wheel::Wheel).
-/// 32 bytes.
+/// What a timer must embed, as its first field, to live in a
+/// [`Wheel`](crate::queues::wheel::Wheel). 32 bytes.
 #[repr(C)]
 #[derive(Debug)]
 pub struct WheelLink {

@@ -1,13 +1,11 @@
 //! Intrusive nodes: the one place in the core where pointers are followed.
 
 mod list;
-mod owned;
 mod slab;
 mod timer;
 mod tree;
 
 pub use list::{Lists, WheelLink, WheelRef};
-pub use owned::OwnedTimer;
 pub(crate) use slab::{Slab, SlotKey};
 pub use timer::{Link, Timer, TimerRef};
 pub(crate) use tree::{Colour, Side};

@@ -81,7 +81,7 @@ impl<P: Platform, L: Link> Timer<P, L> {
     }
 
     /// Makes this its base, if it was never armed or shut down; otherwise changes nothing. See
-    /// [`Bases::adopt`](crate::base::Bases::adopt).
+    /// [`Bases::adopt`](crate::bases::Bases::adopt).
     #[inline]
     pub(crate) fn adopt(&mut self, base: CpuId) {
         // Relaxed: its owner has it for itself, and hands it over by what comes after this.
@@ -129,7 +129,7 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
     /// - it stays valid and does not move;
     /// - it is only used through references like this one, with bases of one [`Bases`] only.
     ///
-    /// [`Bases`]: crate::base::Bases
+    /// [`Bases`]: crate::bases::Bases
     pub unsafe fn new(timer: NonNull<Timer<P, L>>) -> Self {
         TimerRef(timer)
     }
@@ -166,117 +166,5 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
     pub(crate) fn around(node: L::Ref) -> Self {
         // The link is the timer's first field, and `repr(C)` keeps it there.
         TimerRef(L::address(node).cast())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::{Bases, Options, Settings};
-    use crate::cancel::Cancel;
-    use crate::expiry::Verdict;
-    use crate::platform::Lock;
-    use crate::queue::Window;
-    use crate::rearm::Rearm;
-    use crate::time::{CpuId, Ns};
-    use alloc::boxed::Box;
-    use core::sync::atomic::AtomicU64;
-    use std::sync::{Mutex, MutexGuard, PoisonError};
-
-    /// One CPU on which it is always two o'clock.
-    struct Still;
-
-    const NOW: Ns = Ns::from_secs(7_200);
-
-    impl Platform for Still {
-        type Word = AtomicU64;
-        type Lock<T: Send> = Guarded<T>;
-        type Task = ();
-
-        fn now(&self) -> Ns {
-            NOW
-        }
-
-        fn here(&self) -> CpuId {
-            CpuId(0)
-        }
-
-        fn program(&self, _: CpuId, _: Ns) -> Rearm {
-            Rearm::Keep
-        }
-
-        fn kick(&self, _: CpuId) {}
-
-        fn relax(&self, _: u32) {
-            panic!("nobody to wait for");
-        }
-
-        fn park(&self, _: &AtomicU64, _: u64) {
-            panic!("nobody to wait for");
-        }
-
-        fn unpark(&self, _: &AtomicU64) {}
-    }
-
-    struct Guarded<T>(Mutex<T>);
-
-    impl<T: Send> Lock<T> for Guarded<T> {
-        type Guard<'a>
-            = MutexGuard<'a, T>
-        where
-            T: 'a;
-
-        fn new(value: T) -> Self {
-            Guarded(Mutex::new(value))
-        }
-
-        fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-    }
-
-    fn timer_at<L: Link>(place: NonNull<Timer<Still, L>>) -> TimerRef<Still, L> {
-        // SAFETY: the tests below keep a timer in its place until it has been shut down or its
-        // callback has started and it is not pending, and have one set of bases each.
-        unsafe { TimerRef::new(place) }
-    }
-
-    fn frees_itself<L: crate::base::Family>() {
-        let bases = Bases::new(Still, 1, Settings::default());
-        for reuse in [false, true] {
-            let place = NonNull::from(Box::leak(Box::new(Timer::<Still, L>::new(()))));
-            let window = Window::new(Ns::ZERO, Ns::ZERO);
-            let started = bases.start(timer_at(place), window, NOW, Options::default());
-            assert!(started.is_ok());
-            let expired = bases.expire(CpuId(0), |firing| {
-                assert_eq!(firing.timer, place.cast());
-                // SAFETY: `place` was leaked above; its callback has started, it is not pending,
-                // and nobody uses it any more.
-                let mut memory = unsafe { Box::from_raw(place.as_ptr()) };
-                if reuse {
-                    *memory = Timer::new(());
-                    // The address is taken for the old timer: at worst somebody waits for nothing.
-                    let new = timer_at(NonNull::from(Box::leak(memory)));
-                    assert_eq!((bases.is_active(new), bases.cancel(new)), (false, Cancel::Idle));
-                    assert!(bases.start(new, window, NOW, Options::default()).is_ok());
-                    assert_eq!(bases.shutdown(new), Cancel::Running);
-                }
-                Verdict::Done
-            });
-            assert_eq!(expired.fired, 1);
-            if reuse {
-                assert!(!bases.is_running(timer_at(place)));
-                // SAFETY: leaked above once more, and shut down.
-                drop(unsafe { Box::from_raw(place.as_ptr()) });
-            }
-        }
-    }
-
-    /// Goal: a callback may free its own timer, and another one may take its address (X4).
-    /// Method: free the memory in the callback; Miri sees every later touch.
-    #[test]
-    fn a_callback_may_free_its_own_timer() {
-        frees_itself::<WheelLink>();
-        frees_itself::<QueueLink>();
     }
 }

@@ -1,6 +1,6 @@
 //! The node of the ranged queue, and the only unsafe code that queue rests on.
 //!
-//! [`crate::queue`] is safe code that moves [`QueueRef`]s about; each of its steps is one of
+//! [`crate::queues::tree`] is safe code that moves [`QueueRef`]s about; each of its steps is one of
 //! the accessors below, and each of those reads or writes one field of one node.
 //!
 //! # Ground rules
@@ -19,8 +19,7 @@ use core::cell::UnsafeCell;
 use core::marker::PhantomPinned;
 use core::ptr::{NonNull, null_mut};
 
-use crate::queue::Window;
-use crate::time::Ns;
+use crate::time::{Ns, Window};
 
 /// Place in a ranged queue. Embed one in a timer, in memory that does not move while queued.
 #[repr(C)]

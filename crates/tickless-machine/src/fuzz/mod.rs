@@ -21,7 +21,7 @@
 //!   running (X1); a callback never overlaps itself (X2);
 //! - locks: one at a time; devices are told under one, nobody is kicked or called under one;
 //! - idle: no CPU sleeps through the first timer of its base (R1, R6);
-//! - bases: [`Bases::check`](tickless_core::base::Bases::check) finds nothing;
+//! - bases: [`Bases::check`](tickless_core::bases::Bases::check) finds nothing;
 //! - the run comes to its end: nobody waits for ever.
 
 mod oracle;
@@ -39,7 +39,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io;
 use std::rc::Rc;
-use tickless_core::base::{Deferral, Settings, WheelEvents};
+use tickless_core::bases::{Deferral, Settings, WheelEvents};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 

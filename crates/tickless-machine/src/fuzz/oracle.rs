@@ -1,20 +1,19 @@
 //! What was asked for, and what came of it: the checkers of a history.
 
 use super::{FaultCounts, History, LATE_MAX};
-use crate::cpu;
-use crate::engine;
 use crate::os::Kernel;
 use crate::platform::{self, Sim};
 use crate::ps::Ps;
 use crate::random::Random;
+use crate::{cpu, engine};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use tickless_core::base::{Family, Options, Started};
-use tickless_core::cancel::Cancel;
-use tickless_core::expiry::Verdict;
-use tickless_core::link::{OwnedTimer, QueueLink, WheelLink};
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::{Family, Options, Started};
+use tickless_core::link::{QueueLink, WheelLink};
+use tickless_core::owned::OwnedTimer;
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// What has been asked for, and what came of it.
 #[derive(Default)]

@@ -2,18 +2,15 @@
 
 use super::oracle::{How, Oracle, Subject};
 use super::{CHECK_AT, FARTHEST, GRACE, LAST_RETURN, LATE_MAX, SAFE_UNTIL};
-use crate::cpu;
-use crate::engine;
 use crate::os::Kernel;
-use crate::platform;
 use crate::ps::Ps;
 use crate::random::Random;
+use crate::{cpu, engine, platform};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use tickless_core::base::{Options, Started};
-use tickless_core::cancel::Cancel;
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::{Options, Started};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// What one CPU does with its timers.
 pub(super) struct Program {

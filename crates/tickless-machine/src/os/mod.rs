@@ -38,14 +38,14 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use task::{RunQueue, Task};
-use tickless_core::base::{Bases, Deferral, Options, Settings};
-use tickless_core::deferred::Call;
-use tickless_core::expiry::{Firing, Verdict};
-use tickless_core::link::{OwnedTimer, QueueLink};
+use tickless_core::bases::deferred::Call;
+use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::{Bases, Deferral, Options, Settings};
+use tickless_core::link::QueueLink;
+use tickless_core::owned::OwnedTimer;
 use tickless_core::periodic;
 use tickless_core::platform::Lock;
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// How a kernel is set up.
 #[derive(Clone, Copy, Debug)]

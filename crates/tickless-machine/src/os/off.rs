@@ -8,13 +8,12 @@
 //! callback.
 
 use super::Kernel;
-use crate::engine;
 use crate::irq::{self, Vector};
 use crate::ps::Ps;
-use crate::{cpu, platform};
+use crate::{cpu, engine, platform};
 use std::rc::Rc;
-use tickless_core::expiry::Firing;
-use tickless_core::running::Runner;
+use tickless_core::bases::expiry::Firing;
+use tickless_core::bases::running::Runner;
 use tickless_core::time::{CpuId, Ns};
 
 use super::{Sim, Slept};

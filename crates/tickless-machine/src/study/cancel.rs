@@ -26,12 +26,12 @@ use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use tickless_core::base::{Bases, Options, Scan, Settings};
-use tickless_core::expiry::Verdict;
-use tickless_core::link::{OwnedTimer, QueueLink};
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::{Bases, Options, Scan, Settings};
+use tickless_core::link::QueueLink;
+use tickless_core::owned::OwnedTimer;
 use tickless_core::periodic;
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// The seeds that each cell is run with.
 const SEEDS: [u64; 3] = [1, 2, 3];

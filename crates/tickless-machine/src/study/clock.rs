@@ -31,15 +31,15 @@ use std::cell::{Cell as Shared, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use tickless_core::base::{Bases, Options, Settings};
-use tickless_core::clock::combined::{Combined, ReadPolicy};
-use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
-use tickless_core::expiry::Verdict;
-use tickless_core::link::{OwnedTimer, QueueLink};
+use tickless_clock::combined::{Combined, ReadPolicy};
+use tickless_clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::{Bases, Options, Settings};
+use tickless_core::link::QueueLink;
+use tickless_core::owned::OwnedTimer;
 use tickless_core::periodic;
 use tickless_core::platform::Platform;
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// What ticks read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

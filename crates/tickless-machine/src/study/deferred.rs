@@ -31,11 +31,11 @@ use crate::spec::Spec;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
-use tickless_core::base::{Deferral, Options, Settings, WheelEvents};
-use tickless_core::expiry::Verdict;
-use tickless_core::link::{OwnedTimer, WheelLink};
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::{Deferral, Options, Settings, WheelEvents};
+use tickless_core::link::WheelLink;
+use tickless_core::owned::OwnedTimer;
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// Where the measuring tasks may run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

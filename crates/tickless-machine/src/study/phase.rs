@@ -28,13 +28,12 @@ use std::cell::{Cell as Shared, RefCell};
 use std::io;
 use std::rc::Rc;
 use tickless_core::bandwidth::{Grant, Group, MemberId, Release, Settings as Bandwidth};
-use tickless_core::base::{Options, Settings};
-use tickless_core::expiry::Verdict;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::{Options, Settings};
 use tickless_core::periodic;
 use tickless_core::phase::{Phase, Phases};
 use tickless_core::platform::Lock;
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// One group of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -29,12 +29,11 @@ use crate::spec::Spec;
 use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
-use tickless_core::base::{Options, Settings};
-use tickless_core::expiry::{Firing, Verdict};
+use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::{Options, Settings};
 use tickless_core::periodic;
-use tickless_core::queue::Window;
 use tickless_core::rearm::{DeviceCounts, Policy};
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// Round trips that are measured, after a tenth as many that are not.
 const ROUNDS: u32 = 20_000;

@@ -4,14 +4,14 @@ use super::primitives::{TicketLock, wait_for};
 use super::{Gate, Line, Played, Scene, World};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tickless_core::base::{Bases, Options, Settings};
-use tickless_core::clock::combined::{Combined, ReadPolicy};
-use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
-use tickless_core::link::{OwnedTimer, QueueLink};
+use tickless_clock::combined::{Combined, ReadPolicy};
+use tickless_clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_core::bases::{Bases, Options, Settings};
+use tickless_core::link::QueueLink;
+use tickless_core::owned::OwnedTimer;
 use tickless_core::platform::{Lock, Ordering, Platform, Word};
-use tickless_core::queue::Window;
 use tickless_core::rearm::Rearm;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// The timer core on a world's words, with a ticket lock for each base and without devices.
 #[derive(Debug)]

@@ -151,7 +151,7 @@ impl Part {
 
     /// The scene, for one play of so many rounds.
     pub fn scene<W: World>(self, world: &W, rounds: u64) -> Arc<dyn Scene<W>> {
-        use tickless_core::clock::combined::ReadPolicy;
+        use tickless_clock::combined::ReadPolicy;
         match self {
             Part::Transfer => Arc::new(primitives::Transfer::new(rounds / 16)),
             Part::PingPong => Arc::new(primitives::PingPong::by_reading(rounds)),

@@ -2,8 +2,8 @@
 
 use crate::host::clock;
 use core::sync::atomic::AtomicU64;
-use tickless_core::clock::combined::{self, Patience, ReadPolicy};
-use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_clock::combined::{self, Patience, ReadPolicy};
+use tickless_clock::counter::{Counter, Hertz, Rating, Width};
 
 /// A slow shared counter, read by one thread for all that want it at that moment.
 ///

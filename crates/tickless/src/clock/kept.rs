@@ -5,11 +5,11 @@ use core::fmt;
 use core::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tickless_core::clock::counter::Counter;
-use tickless_core::clock::segment::SourceId;
-use tickless_core::clock::sources::Fault;
-use tickless_core::clock::timekeeper::{Face, NoCounter, Report, Timekeeper, WatchCounts};
-use tickless_core::clock::watchdog::Tolerance;
+use tickless_clock::counter::Counter;
+use tickless_clock::segment::SourceId;
+use tickless_clock::sources::Fault;
+use tickless_clock::timekeeper::{Face, NoCounter, Report, Timekeeper, WatchCounts};
+use tickless_clock::watchdog::Tolerance;
 use tickless_core::time::Ns;
 
 /// Any counter.

@@ -18,7 +18,7 @@
 //! the counter contradicts it time and again, the line goes on over `CLOCK_MONOTONIC` from
 //! where it stands (C8, C9); [`fallback`](HostClock::fallback) says why.
 //!
-//! The line and the discipline are the core's: [`tickless_core::clock`].
+//! The line and the discipline are the core's: [`tickless_clock`].
 
 use super::counter;
 use super::fork::Process;
@@ -29,11 +29,11 @@ use crate::clock::Fallback;
 use crate::events;
 use core::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
-use tickless_core::clock::counter::{Hertz, Width};
-use tickless_core::clock::discipline::{Discipline, EVERY, Moment, Step};
-use tickless_core::clock::line::Line;
-use tickless_core::clock::segment::{Segment, SourceId};
-use tickless_core::clock::slope::{Point, Slope};
+use tickless_clock::counter::{Hertz, Width};
+use tickless_clock::discipline::{Discipline, EVERY, Moment, Step};
+use tickless_clock::line::Line;
+use tickless_clock::segment::{Segment, SourceId};
+use tickless_clock::slope::{Point, Slope};
 use tickless_core::time::Ns;
 
 /// Where the time comes from.

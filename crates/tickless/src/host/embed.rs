@@ -24,7 +24,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use tickless_core::base::Family;
+use tickless_core::bases::Family;
 use tickless_core::link::{QueueLink, Timer, WheelLink};
 
 /// A timer's place in memory that somebody else owns.

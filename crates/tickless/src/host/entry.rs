@@ -29,9 +29,8 @@
 //! matter of nanoseconds; inside that very callback, where it is collected wakers that are woken,
 //! there is nothing left to wait for.
 
-use super::Host;
-use super::frame;
 use super::owned::{Glue, Task};
+use super::{Host, frame};
 use crate::events;
 use crate::fired::Fired;
 use crate::timers::{Handle, Shared};
@@ -43,12 +42,11 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tickless_core::base::{Family, Options, Started};
-use tickless_core::cancel::Cancel;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::{Family, Options, Started};
 use tickless_core::link::{Timer, TimerRef};
-use tickless_core::queue::Window;
-use tickless_core::time::Ns;
-use tickless_core::wheel::PushOut;
+use tickless_core::queues::wheel::PushOut;
+use tickless_core::time::{Ns, Window};
 
 /// The task writes the waker.
 const REGISTERING: u64 = 1 << 62;

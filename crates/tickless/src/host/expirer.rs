@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use rustix::thread::futex;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use tickless_core::deferred::Call;
+use tickless_core::bases::deferred::Call;
 use tickless_core::time::CpuId;
 
 /// How the expiry threads of a set of timers are called.

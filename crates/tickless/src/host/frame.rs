@@ -7,8 +7,8 @@
 //! other?
 
 use core::cell::Cell;
-use tickless_core::expiry::Firing;
-use tickless_core::running::Runner;
+use tickless_core::bases::expiry::Firing;
+use tickless_core::bases::running::Runner;
 use tickless_core::time::CpuId;
 
 /// Which callback a runner of a base is in.

@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
-use tickless_core::clock::skew::{Handover, Skew};
+use tickless_clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_clock::skew::{Handover, Skew};
 use tickless_core::time::{CpuId, Ns};
 
 /// May a reading of the TSC move among the instructions around it?

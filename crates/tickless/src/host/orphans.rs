@@ -18,7 +18,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering, fence};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
-use tickless_core::running::Runner;
+use tickless_core::bases::running::Runner;
 use tickless_core::time::CpuId;
 
 /// What waits to be freed, of one set of timers.

@@ -11,15 +11,13 @@
 //! which may be the very callback that drops it (X4), is left to [`super::orphans`]. A node in
 //! somebody else's memory is given back before its owner is dropped: see [`super::embed`].
 
-use super::Host;
 use super::arena::Arena;
-use super::embed;
 use super::frame::{self, Place};
 use super::waits::{self, Circle, Goal};
-use crate::CancelError;
-use crate::events;
+use super::{Host, embed};
 use crate::fired::Fired;
 use crate::timers::{Handle, Shared};
+use crate::{CancelError, events};
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -28,13 +26,12 @@ use core::ptr::NonNull;
 use std::alloc::handle_alloc_error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
-use tickless_core::base::{Family, Options, StartError, Started};
-use tickless_core::cancel::{Cancel, NotSingleShot, Occupied, Wait};
-use tickless_core::expiry::{Firing, Verdict};
+use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied, Wait};
+use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::running::Runner;
+use tickless_core::bases::{Family, Options, StartError, Started};
 use tickless_core::link::{Timer, TimerRef};
-use tickless_core::queue::Window;
-use tickless_core::running::Runner;
-use tickless_core::time::Ns;
+use tickless_core::time::{Ns, Window};
 
 /// What the core hands back when a timer fires: how to treat the node.
 pub type Task = &'static Glue;

@@ -138,7 +138,7 @@ fn circle(waits: &[Wait], thread: u64) -> Option<Circle> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tickless_core::running::Runner;
+    use tickless_core::bases::running::Runner;
     use tickless_core::time::CpuId;
 
     fn place(cpu: u16) -> Place {

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tickless_core::cancel::Cancel;
+use tickless_core::bases::cancel::Cancel;
 use tickless_core::time::{CpuId, Ns};
 
 /// What cancels found. Those of dropped futures and timers count only as `pending`.

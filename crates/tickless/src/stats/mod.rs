@@ -25,10 +25,10 @@ use crate::host::device::BaseDevice;
 use crate::timers::Shared;
 use std::fmt;
 use std::sync::atomic::Ordering;
-use tickless_core::base::{BaseCounts, BaseView, DeferredCounts, Late};
+use tickless_core::bases::{BaseCounts, BaseView, DeferredCounts, Late};
+use tickless_core::queues::wheel::Levels;
 use tickless_core::rearm::DeviceCounts;
 use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::Levels;
 
 /// Counters of a set of timers; from [`Timers::stats`](crate::Timers::stats).
 #[derive(Clone, Debug)]

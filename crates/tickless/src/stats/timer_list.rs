@@ -6,12 +6,11 @@ use crate::host::owned::Task;
 use crate::timers::Shared;
 use std::fmt;
 use std::panic::Location;
-use tickless_core::base::{BaseView, FiresIn};
-use tickless_core::pending::{Pending, PendingIn, Walk};
-use tickless_core::queue::Window;
+use tickless_core::bases::pending::{Pending, PendingIn, Walk};
+use tickless_core::bases::{BaseView, FiresIn};
+use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Policy;
-use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::Wakes;
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// So many timers are looked at each time that a base's lock is taken.
 const SLICE: usize = 256;

@@ -58,7 +58,9 @@ pub fn seed(file: &str, test: &str) -> u64 {
     let by_time = || Instant::now().elapsed().as_nanos() as u64 ^ clock_bits();
     let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(by_time);
-    println!("replay: TICKLESS_SEED={seed} cargo test -p tickless --test {file} {test}");
+    let test =
+        if file == "stress" { format!("stress {test}") } else { format!("all {file}::{test}") };
+    println!("replay: TICKLESS_SEED={seed} cargo test -p tickless --test {test}");
     seed
 }
 

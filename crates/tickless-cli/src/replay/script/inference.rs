@@ -25,9 +25,8 @@
 use super::interrupt::Interrupt;
 use super::writer::{Armed, Known, Writer};
 use super::{Family, ItemKind, Op, Start};
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::Wakes;
+use tickless_core::queues::wheel::Wakes;
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// Whether operations without a record are inferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

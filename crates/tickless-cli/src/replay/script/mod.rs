@@ -33,10 +33,9 @@ mod writer;
 
 use super::lateness::Lateness;
 use crate::trace::{NameId, Trace};
-use tickless_core::base::WheelEvents;
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::Wakes;
+use tickless_core::bases::WheelEvents;
+use tickless_core::queues::wheel::Wakes;
+use tickless_core::time::{CpuId, Ns, Window};
 
 pub use inference::Inference;
 

@@ -6,9 +6,8 @@ use super::interrupt::{Ends, Interrupt};
 use super::numbers::Numbers;
 use super::{Interrupts, ItemKind, Op, Script, Start, halves};
 use crate::trace::{ClockId, Context, Event, EventKind, Jiffy, NameId, Record, Trace};
-use tickless_core::queue::Window;
-use tickless_core::time::{CpuId, Ns};
-use tickless_core::wheel::Wakes;
+use tickless_core::queues::wheel::Wakes;
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// What the kernel calls the callback of the periodic tick, and what older ones call it.
 const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];

@@ -344,7 +344,7 @@ fn answers(study: &mut Study) {
          one?",
         "With a remembered base, yes: a model of the protocol of 2004, in which another CPU arms \
          and fires the timer while its callback runs, has schedules in which the cancel returns \
-         too early (docs/cancel.md prints one; cargo test -p tickless-core --test models_loom \
+         too early (docs/cancel.md prints one; cargo test -p tickless-models --test models_loom \
          last_running finds them). It is nobody's fault for running too long: nothing says how \
          long a callback may run. Ours has none: a timer whose callback runs stays on its base \
          when it is armed again, so there is one base to look at (contract X2: explored by the \

@@ -1,0 +1,54 @@
+//! The part of the seam that clocks and timers share: an atomic word.
+//!
+//! The host, the model checkers and a simulated machine each bring their own. **The only file that
+//! names an atomic type.**
+
+use core::sync::atomic::AtomicU64;
+pub use core::sync::atomic::Ordering;
+
+/// A 64-bit atomic word.
+pub trait Word: Send + Sync {
+    /// A word that holds `value`.
+    fn new(value: u64) -> Self;
+    /// Reads it.
+    fn load(&self, order: Ordering) -> u64;
+    /// Writes it.
+    fn store(&self, value: u64, order: Ordering);
+    /// Writes `new` if it holds `current`; otherwise returns what it holds.
+    fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64>;
+}
+
+/// A word of real memory, for every world that neither counts nor checks accesses.
+impl Word for AtomicU64 {
+    #[inline]
+    fn new(value: u64) -> Self {
+        AtomicU64::new(value)
+    }
+
+    #[inline]
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
+    }
+
+    #[inline]
+    fn store(&self, value: u64, order: Ordering) {
+        self.store(value, order);
+    }
+
+    #[inline]
+    fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        self.compare_exchange(current, new, success, failure)
+    }
+}

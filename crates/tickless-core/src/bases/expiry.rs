@@ -1,0 +1,401 @@
+//! Expiry: what an event device's handler does with a base.
+//!
+//! The base hands the timers that are due to its caller one by one, without its lock, and the
+//! caller runs the callbacks: the core itself calls nothing it does not know.
+//!
+//! # Guarantees
+//!
+//! - W1 nothing is fired before its deadline; W4 timers of one instant fire as armed.
+//! - R5, R6 the device is written once, at the end, on every way out, a panic included.
+//! - After a callback has started, the core touches no field of its timer, unless the callback
+//!   itself asks for a restart and thereby says that the timer is still there (X4).
+
+use super::base::{Base, BaseState, Bases};
+use super::expiry_thread::Call;
+use super::family::{Arming, Family};
+use super::running::Runner;
+use crate::link::{Link, QueueLink, QueueRef, TimerRef, WheelLink};
+use crate::platform::{Lock, Ordering, Platform, Word};
+use crate::queues::wheel::Wakes;
+use crate::state::{FiresIn, Lane, Life};
+use crate::time::{CpuId, Ns, Window};
+use core::ptr::NonNull;
+
+/// A timer that fires: everything its callback may know.
+#[derive(Debug)]
+pub struct Firing<P: Platform> {
+    /// The timer's address. Only its owner may know whether it can be followed.
+    pub timer: NonNull<()>,
+    /// What to run.
+    pub task: P::Task,
+    /// The window it was armed with; coarse timers have only a deadline, which is both ends.
+    pub window: Window,
+    /// When its base was to fire it: the hard end, or the deadline as the wheel has rounded it.
+    pub due: Ns,
+    /// Whether it would have woken a CPU. A restart keeps that.
+    pub wakes: Wakes,
+    /// Where it fires, if expiry is deferred. A restart keeps that.
+    pub fires_in: FiresIn,
+    /// The time at which it was found to be due.
+    pub now: Ns,
+    /// On which base.
+    pub cpu: CpuId,
+}
+
+/// What a callback wants to happen to its timer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Nothing; the timer may not even exist any more.
+    Done,
+    /// It is armed again, deferrable or not as before, unless somebody did that meanwhile (R9)
+    /// or it has been shut down.
+    Restart(Window),
+}
+
+/// What came of looking at a base.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expired {
+    /// How many timers fired.
+    pub fired: u64,
+    /// When the next one is due; the device is armed for that, or has backed off.
+    pub next: Ns,
+}
+
+/// Which of the due timers a runner fires.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Share {
+    /// All of them.
+    All,
+    /// Those that fire in the handler.
+    Handler,
+    /// Those that fire in the expiry thread.
+    Thread,
+}
+
+type Guard<'a, P> = <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>;
+
+/// Dropped when a callback panics: the way out of the handler that remains (R6).
+struct Unwinding<'a, P: Platform> {
+    bases: &'a Bases<P>,
+    cpu: CpuId,
+    runner: Runner,
+    share: Share,
+    fired: u64,
+}
+
+/// A timer taken off a base's data structures.
+enum Due<P: Platform> {
+    Coarse(TimerRef<P, WheelLink>),
+    Ranged(TimerRef<P, QueueLink>),
+}
+
+impl<P: Platform> Bases<P> {
+    /// Handles an event of `cpu`'s device: runs everything that is due, then arms the device
+    /// for what is left. `run` is called without any lock and may use the bases freely. On bases
+    /// that defer this does the expiry thread's work as well.
+    ///
+    /// One handler a base at a time: a second one, from another thread or from inside a
+    /// callback, finds nothing to do. The first will see to what is due and arm the device.
+    ///
+    /// Should `run` panic, its timer is idle, the device is armed for what is left, and the
+    /// panic goes on to the caller.
+    pub fn expire(&self, cpu: CpuId, mut run: impl FnMut(&Firing<P>) -> Verdict) -> Expired {
+        if !self.defers {
+            return self.handle(cpu, Share::All, run).0;
+        }
+        let (mut expired, call) = self.handle(cpu, Share::Handler, &mut run);
+        if call == Call::Thread {
+            expired.fired += self.fire(cpu, Runner::Thread, run);
+            expired.next = self.base(cpu).state.lock().device.armed();
+        }
+        expired
+    }
+
+    /// What a handler does for its share, and whom it wants to be woken for the rest.
+    pub(crate) fn handle(
+        &self,
+        cpu: CpuId,
+        share: Share,
+        mut run: impl FnMut(&Firing<P>) -> Verdict,
+    ) -> (Expired, Call) {
+        let base = self.base(cpu);
+        let (mut fired, mut passes, mut call) = (0, 0, Call::Nobody);
+        let mut state = base.state.lock();
+        if state.device.is_handling() {
+            return (Expired { fired, next: state.device.armed() }, call);
+        }
+        // Read under the lock: who had it before may have brought the wheel up to a time that
+        // was still to come when this handler began to wait.
+        let mut now = self.platform().now();
+        state.device.enter(now);
+        let rearm = loop {
+            let in_pass;
+            (state, in_pass) = self.pass(cpu, Runner::Handler, share, state, now, &mut run);
+            fired += in_pass;
+            passes += 1;
+            now = self.platform().now();
+            if share == Share::Handler {
+                // In every pass: a pass may take longer than patience lasts.
+                call = call.and(self.collect_due(&mut state, now));
+            }
+            let earliest = state.earliest();
+            if earliest > now {
+                // Whom it calls has something to do, so the event was not for nothing.
+                let done = fired + u64::from(call != Call::Nobody);
+                break state.device.leave(earliest, done, now);
+            }
+            if !state.device.may_pass(passes) {
+                break state.device.back_off(now);
+            }
+        };
+        if share == Share::All {
+            state.deferred.forget_call();
+            self.refresh(base, &mut state);
+        }
+        let next = state.device.armed();
+        let left = self.carry_out(cpu, &mut state.device, rearm);
+        let is_online = state.is_online;
+        drop(state);
+        self.finish(left);
+        if !is_online {
+            self.evacuate(cpu);
+        }
+        (Expired { fired, next }, call)
+    }
+
+    /// Fires what is due at one moment. Takes and returns the lock, which callbacks run without.
+    pub(crate) fn pass<'a>(
+        &'a self,
+        cpu: CpuId,
+        runner: Runner,
+        share: Share,
+        mut state: Guard<'a, P>,
+        now: Ns,
+        run: &mut impl FnMut(&Firing<P>) -> Verdict,
+    ) -> (Guard<'a, P>, u64) {
+        let base = self.base(cpu);
+        let mut fired = 0;
+        Self::begin_pass(&mut state, share, now);
+        while let Some((due, firing)) = Self::take_due(&mut state, share, now, cpu) {
+            if share == Share::Thread && base.running.has_elsewhere(due.address(), runner) {
+                due.put_back(&mut state, &firing);
+                continue;
+            }
+            fired += 1;
+            state.counts.fired += 1;
+            due.count_late(&mut state, &firing);
+            due.begin(base, runner);
+            drop(state);
+            let unwinding = Unwinding { bases: self, cpu, runner, share, fired };
+            let verdict = run(&firing);
+            core::mem::forget(unwinding);
+            state = base.state.lock();
+            if let Verdict::Restart(window) = verdict {
+                due.restart(&mut state, window, &firing);
+            }
+            state = self.end_callback(base, runner, share, state);
+        }
+        (state, fired)
+    }
+
+    /// A callback is over, whichever way.
+    #[inline]
+    fn end_callback<'a>(
+        &'a self,
+        base: &'a Base<P>,
+        runner: Runner,
+        share: Share,
+        mut state: Guard<'a, P>,
+    ) -> Guard<'a, P> {
+        base.running.end(runner);
+        if share == Share::Thread {
+            state.deferred.has_fired();
+        }
+        if state.has_waiters { self.end_waits(base, state) } else { state }
+    }
+
+    /// Wakes whoever waits for a callback of this base; they look whether it was theirs.
+    #[cold]
+    fn end_waits<'a>(&'a self, base: &'a Base<P>, mut state: Guard<'a, P>) -> Guard<'a, P> {
+        state.has_waiters = false;
+        base.running.end_waits();
+        drop(state);
+        self.platform().unpark(base.running.parking());
+        base.state.lock()
+    }
+
+    /// What is due by now becomes this pass's, what is armed for the past from here on the next
+    /// one's: a callback that keeps doing that cannot hold the handler up (R7).
+    fn begin_pass(state: &mut BaseState, share: Share, now: Ns) {
+        let queued = |node| {
+            let timer = TimerRef::<P, QueueLink>::around(node);
+            let life = Life::from_word(timer.word().load(Ordering::Relaxed));
+            // Release: as wherever a pending timer's word is written.
+            timer.word().store(life.on(Lane::Queued).word(), Ordering::Release);
+        };
+        if share != Share::Thread {
+            state.queues.ranged.begin_pass(now, queued);
+        }
+        if share != Share::Handler {
+            state.queues.deferred.begin_pass(now, queued);
+            state.queues.wheel.advance(now);
+        }
+    }
+
+    /// The next timer that is due: first the ranged ones, whose users asked for precision.
+    fn take_due(
+        state: &mut BaseState,
+        share: Share,
+        now: Ns,
+        cpu: CpuId,
+    ) -> Option<(Due<P>, Firing<P>)> {
+        let queues = &mut state.queues;
+        let of_queue = |node: QueueRef, fires_in| {
+            let timer = TimerRef::around(node);
+            let firing = Firing::of(timer, node.window(), Wakes::Yes, fires_in, now, cpu);
+            Some((Due::Ranged(timer), firing))
+        };
+        if share != Share::Thread
+            && let Some(node) = queues.ranged.pop()
+        {
+            return of_queue(node, FiresIn::Handler);
+        }
+        if share == Share::Handler {
+            return None;
+        }
+        if let Some(node) = queues.deferred.pop() {
+            return of_queue(node, FiresIn::Thread);
+        }
+        let mut budget = usize::MAX;
+        let node = queues.wheel.pop(&mut budget)?;
+        let (due, wakes) = queues.wheel.due_and_wakes(node);
+        let timer = TimerRef::around(node);
+        let window = Window::new(node.deadline(), node.deadline());
+        let firing = Firing { due, ..Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu) };
+        Some((Due::Coarse(timer), firing))
+    }
+}
+
+impl<P: Platform> Drop for Unwinding<'_, P> {
+    fn drop(&mut self) {
+        let now = self.bases.platform().now();
+        let base = self.bases.base(self.cpu);
+        let state = base.state.lock();
+        let mut state = self.bases.end_callback(base, self.runner, self.share, state);
+        let left = if self.share == Share::Thread {
+            self.bases.end_batch(self.cpu, &mut state, self.runner, self.fired, now)
+        } else {
+            // Whoever was to be called will not be, so the device comes for that again.
+            state.deferred.forget_call();
+            let earliest = state.earliest();
+            let rearm = state.device.leave(earliest, self.fired, now);
+            self.bases.carry_out(self.cpu, &mut state.device, rearm)
+        };
+        let is_online = state.is_online;
+        drop(state);
+        self.bases.finish(left);
+        if !is_online {
+            self.bases.evacuate(self.cpu);
+        }
+    }
+}
+
+impl<P: Platform> Firing<P> {
+    #[inline(always)]
+    fn of<L: Link>(
+        timer: TimerRef<P, L>,
+        window: Window,
+        wakes: Wakes,
+        fires_in: FiresIn,
+        now: Ns,
+        cpu: CpuId,
+    ) -> Firing<P> {
+        let (timer, task, due) = (timer.pointer(), timer.task(), window.hard);
+        Firing { timer, task, window, due, wakes, fires_in, now, cpu }
+    }
+}
+
+impl<P: Platform> Due<P> {
+    fn address(&self) -> u64 {
+        match self {
+            Due::Coarse(timer) => timer.address(),
+            Due::Ranged(timer) => timer.address(),
+        }
+    }
+
+    #[inline(always)]
+    fn count_late(&self, state: &mut BaseState, firing: &Firing<P>) {
+        let late = firing.now.since(firing.window.soft);
+        match self {
+            Due::Coarse(_) => state.late.coarse.count(late),
+            Due::Ranged(_) => state.late.ranged.count(late),
+        }
+    }
+
+    /// The callback is about to start: from here on the timer is idle, and running.
+    fn begin(&self, base: &Base<P>, runner: Runner) {
+        match self {
+            Due::Coarse(timer) => begin(*timer, base, runner),
+            Due::Ranged(timer) => begin(*timer, base, runner),
+        }
+    }
+
+    fn restart(self, state: &mut BaseState, window: Window, firing: &Firing<P>) {
+        match self {
+            Due::Coarse(timer) => restart(timer, state, window, firing),
+            Due::Ranged(timer) => restart(timer, state, window, firing),
+        }
+    }
+
+    /// Leaves it to the next pass: its last callback is not over yet.
+    fn put_back(self, state: &mut BaseState, firing: &Firing<P>) {
+        match self {
+            Due::Coarse(timer) => enqueue(timer, state, firing.window, firing),
+            Due::Ranged(timer) => enqueue(timer, state, firing.window, firing),
+        }
+    }
+}
+
+fn begin<P: Platform, L: Family>(timer: TimerRef<P, L>, base: &Base<P>, runner: Runner) {
+    base.running.begin(runner, timer.address());
+    let life = Life::from_word(timer.word().load(Ordering::Relaxed));
+    // Release: pairs with the Acquire in `is_active`.
+    timer.word().store(life.idle().word(), Ordering::Release);
+}
+
+/// Arms a timer again whose callback asked for it. Its runner is still at work, so the device is
+/// not touched (R5).
+fn restart<P: Platform, L: Family>(
+    timer: TimerRef<P, L>,
+    state: &mut BaseState,
+    window: Window,
+    firing: &Firing<P>,
+) {
+    // The timer is running, so it is still on this base, whoever armed it meanwhile (X2).
+    let life = Life::from_word(timer.word().load(Ordering::Acquire));
+    if life.is_pending() || life.is_shut() {
+        return;
+    }
+    state.counts.armed += 1;
+    if life.is_being_cancelled() {
+        state.counts.cancelled += 1;
+        // Release: as wherever a timer's word is written.
+        timer.word().store(life.refused().word(), Ordering::Release);
+        return;
+    }
+    enqueue(timer, state, window, firing);
+}
+
+fn enqueue<P: Platform, L: Family>(
+    timer: TimerRef<P, L>,
+    state: &mut BaseState,
+    window: Window,
+    firing: &Firing<P>,
+) {
+    let Firing { now, wakes, fires_in, .. } = *firing;
+    let life = Life::from_word(timer.word().load(Ordering::Relaxed)).idle();
+    let arming = Arming { window, now, wakes, fires_in };
+    let (_, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
+    // Release: as wherever a pending timer's word is written.
+    timer.word().store(life.word(), Ordering::Release);
+}

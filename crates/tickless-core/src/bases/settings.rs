@@ -1,0 +1,76 @@
+//! How bases are set up: the choices, each with the behaviour that it replaces.
+
+use crate::queues::wheel::PushOut;
+use crate::rearm::{Limits, Policy};
+use crate::time::{Ns, Tick};
+
+/// How the bases of one program or machine are set up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// The wheel's tick.
+    pub tick: Tick,
+    /// How pending coarse timers are pushed out.
+    pub push_out: PushOut,
+    /// When a removal programs the event device.
+    pub policy: Policy,
+    /// What the event devices can do.
+    pub limits: Limits,
+    /// Do coarse timers program the event device? Not in a kernel, whose wheel rides on a
+    /// periodic tick that is itself a high-resolution timer.
+    pub wheel: WheelEvents,
+    /// Who fires coarse timers, and the ranged ones that ask for it (seed 3).
+    pub deferral: Deferral,
+    /// How long an expiry thread may be in one callback before another thread takes its other
+    /// timers over (D9); [`Ns::NEVER`] for as long as it likes.
+    pub patience: Ns,
+    /// Where a synchronous cancel looks (seed 2).
+    pub scan: Scan,
+}
+
+/// Which bases a synchronous cancel looks at for a callback of its timer (seed 2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Scan {
+    /// The timer's own: a running timer stays there (X2), so there is no other.
+    #[default]
+    RunningBase,
+    /// Every base, as the kernel did until 2005. The result is the same; the cost grows with the
+    /// number of bases.
+    AllBases,
+}
+
+/// Who makes sure that the wheel is advanced in time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WheelEvents {
+    /// The event device, like everything else.
+    #[default]
+    Device,
+    /// Somebody else's tick.
+    Tick,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            tick: Tick::MILLISECOND,
+            push_out: PushOut::default(),
+            policy: Policy::default(),
+            limits: Limits::NONE,
+            wheel: WheelEvents::default(),
+            deferral: Deferral::default(),
+            patience: Ns::NEVER,
+            scan: Scan::default(),
+        }
+    }
+}
+
+/// Who fires coarse timers and those that ask for it, and when that one is woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Deferral {
+    /// The handler, like all others. There is no expiry thread.
+    #[default]
+    None,
+    /// An expiry thread, woken when something has expired: after the patch of seed 3.
+    OnExpiry,
+    /// An expiry thread, woken by every tick: before the patch.
+    EveryTick,
+}

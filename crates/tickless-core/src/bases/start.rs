@@ -1,0 +1,338 @@
+//! How a timer gets onto a base.
+//!
+//! A start takes the lock that the timer's word names, and a second one if the timer is to move
+//! to another base. Between the two the timer is migrating, and nobody else touches it.
+//!
+//! # Guarantees
+//!
+//! - X2 A timer whose callback runs stays on its base, and with the runner that it has.
+//! - X3 While a synchronous cancel waits for its callback, a timer is not armed.
+//! - D8 Nothing is armed on a base that is offline, but for a timer whose callback still runs
+//!   there; that one moves when the callback is over.
+//! - R3, R4 What the device is told: see `rearm`.
+
+use super::base::{BaseState, Bases, Locked};
+use super::family::{Arming, Family};
+use crate::link::{Link, Timer, TimerRef};
+use crate::platform::{Lock, Ordering, Platform, Word};
+use crate::queues::wheel::Wakes;
+use crate::rearm::{Place, Policy, Rearm};
+use crate::state::{FiresIn, Life};
+use crate::time::{CpuId, Ns, Window};
+
+/// How a timer is to be armed, beside its window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Does it keep a CPU awake? Coarse timers only.
+    pub wakes: Wakes,
+    /// The base it must be on; otherwise that of the caller's CPU. If that base is offline, it is
+    /// on another one.
+    pub pinned: Option<CpuId>,
+    /// Who fires it, if expiry is deferred. Ranged timers only; a change waits until no callback
+    /// of the timer runs.
+    pub fires_in: FiresIn,
+    /// What happens to a timer that is pending already.
+    pub pending: IfPending,
+}
+
+/// What an arming does to a timer that is pending already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum IfPending {
+    /// It is armed anew, to whatever time.
+    #[default]
+    Rearm,
+    /// Only if that makes it earlier (the kernel's `timer_reduce`).
+    Reduce,
+    /// It is left alone: for a callback's own restart, when somebody was faster (R9).
+    Leave,
+}
+
+/// What an arming found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Started {
+    /// An idle timer, which is pending now.
+    Idle,
+    /// A pending timer, which was armed anew.
+    Pending,
+    /// A pending timer, which stays as it was: [`IfPending`] said so.
+    Kept,
+    /// A timer whose callback runs and is waited for by a synchronous cancel, which has cancelled
+    /// this arming as well (X3).
+    Cancelled,
+}
+
+/// Why a timer was not armed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StartError {
+    /// It has been shut down (X5). Make a new one.
+    Shut,
+    /// It was to be pinned to a CPU that has no base here.
+    NoSuchBase(CpuId),
+}
+
+impl core::fmt::Display for StartError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            StartError::Shut => f.write_str("the timer has been shut down; make a new one"),
+            StartError::NoSuchBase(cpu) => {
+                write!(f, "there is no base {}; pin to a CPU below the number of bases", cpu.0)
+            }
+        }
+    }
+}
+
+impl core::error::Error for StartError {}
+
+impl<P: Platform> Bases<P> {
+    /// Gives a timer that was never armed to the base of the caller's CPU. Arming it there then
+    /// costs what arming it again does: nobody has to be kept from arming it first. Not needed,
+    /// and no use for a timer that was armed before.
+    #[inline]
+    pub fn adopt<L: Link>(&self, timer: &mut Timer<P, L>) {
+        timer.adopt(self.here());
+    }
+
+    /// Arms a timer, or arms it anew, to fire within `window`. Coarse timers use the window's
+    /// soft end as their deadline.
+    ///
+    /// Takes one lock, two if the timer was on another CPU's base; waits for nothing else and
+    /// allocates nothing. `now` may be a little old: see
+    /// [`Wheel::arm`](crate::queues::wheel::Wheel::arm).
+    pub fn start<L: Family>(
+        &self,
+        timer: TimerRef<P, L>,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
+        if let Some(cpu) = options.pinned
+            && cpu.index() >= self.count()
+        {
+            return Err(StartError::NoSuchBase(cpu));
+        }
+        let window = Window::new(window.soft, window.hard);
+        let here = self.here();
+        let target = options.pinned.unwrap_or(here);
+        let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
+        let arming = Arming { window, now, wakes: options.wakes, fires_in };
+        // Acquire: as in `try_lock_timer`.
+        let life = Life::from_word(timer.word().load(Ordering::Acquire));
+        if life.is_migrating() || life.base() != Some(target) {
+            return self.start_elsewhere(timer, arming, options.pending, here, target);
+        }
+        // The usual case by itself, with a guard that stays where it is: one that is moved goes
+        // through memory in pieces, and reading it back as a whole stalls for longer than the
+        // rest of a start takes.
+        let mut state = self.base(target).state.lock();
+        // Under the lock that the word names, the word does not change any more.
+        if timer.word().load(Ordering::Relaxed) != life.word() {
+            drop(state);
+            return self.start_elsewhere(timer, arming, options.pending, here, target);
+        }
+        if life.is_special() || !state.is_online || self.changes_runner::<L>(life, fires_in) {
+            drop(state);
+            return self.start_elsewhere(timer, arming, options.pending, here, target);
+        }
+        if life.is_pending() {
+            if Self::keeps(timer, window, options.pending) {
+                return Ok(Started::Kept);
+            }
+            if state.device.policy() != Policy::Eager
+                && L::stays(&mut state.queues, timer.node(), arming)
+            {
+                // Due when it was due, so neither the device nor the timer's word has news.
+                state.counts.rearmed += 1;
+                return Ok(Started::Pending);
+            }
+        }
+        let place = if target == here { Place::Here } else { Place::Elsewhere };
+        let started = if life.is_pending() { Started::Pending } else { Started::Idle };
+        let left = self.arm::<L>(target, &mut state, timer, life, arming, place, started);
+        drop(state);
+        self.finish(left);
+        Ok(started)
+    }
+
+    /// Starts a timer that is not on the base where it is to be, or was not just now, or which
+    /// cannot be armed like any other.
+    #[inline(never)]
+    fn start_elsewhere<L: Family>(
+        &self,
+        timer: TimerRef<P, L>,
+        mut arming: Arming,
+        pending: IfPending,
+        here: CpuId,
+        target: CpuId,
+    ) -> Result<Started, StartError> {
+        let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target)?;
+        if life.is_shut() {
+            return Err(StartError::Shut);
+        }
+        let runs = self.base(cpu).running.has(timer.address(), Ordering::Relaxed);
+        if runs && life.is_being_cancelled() {
+            state.counts.armed += 1;
+            state.counts.cancelled += 1;
+            // Release: as wherever a timer's word is written.
+            timer.word().store(life.refused().word(), Ordering::Release);
+            return Ok(Started::Cancelled);
+        }
+        let started = if life.is_pending() { Started::Pending } else { Started::Idle };
+        if life.is_pending() && Self::keeps(timer, arming.window, pending) {
+            return Ok(Started::Kept);
+        }
+        if runs {
+            arming.fires_in = life.fires_in();
+        } else if cpu != target || !state.is_online {
+            let left = self.take_out(cpu, &mut state, timer, life, || here);
+            (cpu, state, life) = self.move_over(timer, life, state, left, target);
+        }
+        let place = if cpu == here { Place::Here } else { Place::Elsewhere };
+        let left = self.arm::<L>(cpu, &mut state, timer, life, arming, place, started);
+        drop(state);
+        self.finish(left);
+        Ok(started)
+    }
+
+    /// Takes a timer that is on no list from the base whose lock is held to `target`, or, if
+    /// that is offline, to the next one that is not.
+    pub(crate) fn move_over<'a, L: Family>(
+        &'a self,
+        timer: TimerRef<P, L>,
+        life: Life,
+        mut state: <P::Lock<BaseState> as Lock<BaseState>>::Guard<'a>,
+        mut left: Rearm,
+        mut target: CpuId,
+    ) -> Locked<'a, P> {
+        loop {
+            let life = life.migrating_to(target);
+            // Release: the node's fields, written under the old lock, are read under the new.
+            timer.word().store(life.word(), Ordering::Release);
+            drop(state);
+            self.finish(left);
+            state = self.base(target).state.lock();
+            if state.is_online {
+                state.counts.migrated += 1;
+                return (target, state, life);
+            }
+            // One base is online at least, so this ends.
+            left = Rearm::Keep;
+            target = self.after(target);
+        }
+    }
+
+    /// Arms a timer on a base whose lock is held, and which the timer is on or on its way to.
+    #[expect(clippy::too_many_arguments, reason = "a struct would only rename them")]
+    #[inline(always)]
+    fn arm<L: Family>(
+        &self,
+        cpu: CpuId,
+        state: &mut BaseState,
+        timer: TimerRef<P, L>,
+        life: Life,
+        arming: Arming,
+        place: Place,
+        started: Started,
+    ) -> Rearm {
+        state.counts.armed += u64::from(started == Started::Idle);
+        state.counts.rearmed += u64::from(started == Started::Pending);
+        let (node, now) = (timer.node(), arming.now);
+        // Each arm of this says by itself what comes of it: a value that is joined from several
+        // would go through memory (see `start`).
+        if life.is_pending() && state.device.policy() == Policy::Eager {
+            let left = self.take_out_eagerly::<L>(cpu, state, node, life, now, place);
+            let (due, life) = L::enqueue(&mut state.queues, node, life.idle(), arming);
+            // Release: pairs with the Acquire of whoever looks at the word without the lock.
+            timer.word().store(life.word(), Ordering::Release);
+            let new = self.expect::<L>(cpu, state, life, due);
+            return match state.device.started(new, now) {
+                Rearm::Keep => left,
+                rearm => self.carry_out(cpu, &mut state.device, rearm),
+            };
+        }
+        let was_due = if life.is_pending() { L::expiry(&state.queues, node) } else { Ns::NEVER };
+        let old = state.for_device::<L>(life, was_due);
+        let (due, armed) = L::enqueue(&mut state.queues, node, life, arming);
+        // Release: as above.
+        timer.word().store(armed.word(), Ordering::Release);
+        let new = self.expect::<L>(cpu, state, armed, due);
+        let BaseState { queues, device, deferred, .. } = state;
+        let rearm = if life.is_pending() {
+            device.restarted(old, new, place, || deferred.earliest(queues), now)
+        } else {
+            device.started(new, now)
+        };
+        self.carry_out(cpu, device, rearm)
+    }
+
+    /// Is this a ranged timer that is to be fired by another runner than the last time?
+    #[inline]
+    fn changes_runner<L: Family>(&self, life: Life, fires_in: FiresIn) -> bool {
+        self.defers && !L::COARSE && L::fires_in(life) != fires_in
+    }
+
+    /// As [`lock_timer`](Self::lock_timer), but takes a timer without a base to `target`'s. Such
+    /// a timer is migrating until it is armed, so that nobody sees it idle in between (R10).
+    #[inline(always)]
+    fn lock_or_claim<L: Link>(
+        &self,
+        timer: TimerRef<P, L>,
+        target: CpuId,
+    ) -> Result<Locked<'_, P>, StartError> {
+        match self.lock_timer(timer) {
+            Some(locked) => Ok(locked),
+            None => self.claim(timer, target),
+        }
+    }
+
+    #[cold]
+    fn claim<L: Link>(
+        &self,
+        timer: TimerRef<P, L>,
+        target: CpuId,
+    ) -> Result<Locked<'_, P>, StartError> {
+        loop {
+            let fresh = Life::from_word(timer.word().load(Ordering::Relaxed));
+            if fresh.is_shut() {
+                return Err(StartError::Shut);
+            }
+            let claimed = Life::FRESH.migrating_to(target);
+            // Acquire and Release: two first starts may race, and the loser goes by the
+            // winner's word like everybody else.
+            let (current, new) = (Life::FRESH.word(), claimed.word());
+            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+            if timer.word().compare_exchange(current, new, success, failure).is_ok() {
+                return Ok((target, self.base(target).state.lock(), claimed));
+            }
+            if let Some(locked) = self.lock_timer(timer) {
+                return Ok(locked);
+            }
+        }
+    }
+
+    fn keeps<L: Family>(timer: TimerRef<P, L>, window: Window, pending: IfPending) -> bool {
+        match pending {
+            IfPending::Rearm => false,
+            IfPending::Reduce => !L::is_earlier(timer.node(), window),
+            IfPending::Leave => true,
+        }
+    }
+
+    /// The removal in a restart under [`Policy::Eager`], which programs by itself, for nothing
+    /// if the start that follows programs again.
+    #[inline(never)]
+    fn take_out_eagerly<L: Family>(
+        &self,
+        cpu: CpuId,
+        state: &mut BaseState,
+        node: L::Ref,
+        life: Life,
+        now: Ns,
+        place: Place,
+    ) -> Rearm {
+        let old = L::dequeue(&mut state.queues, node, life);
+        let old = state.for_device::<L>(life, old);
+        let BaseState { queues, device, deferred, .. } = state;
+        let rearm = device.removed(old, place, || deferred.earliest(queues), || now);
+        self.carry_out(cpu, device, rearm)
+    }
+}

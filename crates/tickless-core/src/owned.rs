@@ -1,0 +1,223 @@
+//! A timer that owns its memory and knows its bases: for platforms without demands of their
+//! own on either, such as simulators and replays.
+
+use crate::bases::cancel::{Cancel, NotSingleShot, Occupied};
+use crate::bases::{Bases, Family, Options, StartError, Started};
+use crate::link::{Timer, TimerRef};
+use crate::platform::Platform;
+use crate::time::{Ns, Window};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+use core::ptr::NonNull;
+
+/// A timer on the heap, tied to the bases it is used with.
+///
+/// Dropping it shuts it down and waits until it runs nowhere; a callback must not drop its own.
+pub struct OwnedTimer<P: Platform, L: Family> {
+    timer: NonNull<Timer<P, L>>,
+    bases: Arc<Bases<P>>,
+}
+
+// SAFETY: a timer is made to be used from many threads; its task is `Send` by `Platform`.
+unsafe impl<P: Platform, L: Family> Send for OwnedTimer<P, L> {}
+// SAFETY: all uses go through the bases, which take the timer's lock.
+unsafe impl<P: Platform, L: Family> Sync for OwnedTimer<P, L> {}
+
+impl<P: Platform, L: Family> fmt::Debug for OwnedTimer<P, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedTimer").field("pending", &self.is_pending()).finish()
+    }
+}
+
+impl<P: Platform, L: Family> OwnedTimer<P, L> {
+    /// A timer that has never been armed and will hand back `task` when it fires.
+    pub fn new(bases: &Arc<Bases<P>>, task: P::Task) -> Self {
+        let timer = NonNull::from(Box::leak(Box::new(Timer::new(task))));
+        OwnedTimer { timer, bases: Arc::clone(bases) }
+    }
+
+    /// See [`Bases::start`].
+    pub fn start(&self, window: Window, now: Ns, options: Options) -> Result<Started, StartError> {
+        self.bases.start(self.timer(), window, now, options)
+    }
+
+    /// See [`Bases::cancel`].
+    pub fn cancel(&self) -> Cancel {
+        self.bases.cancel(self.timer())
+    }
+
+    /// See [`Bases::try_cancel`].
+    pub fn try_cancel(&self) -> Cancel {
+        self.bases.try_cancel(self.timer())
+    }
+
+    /// See [`Bases::cancel_sync`].
+    pub fn cancel_sync(&self) -> Cancel {
+        self.bases.cancel_sync(self.timer())
+    }
+
+    /// See [`Bases::cancel_sync_unless`].
+    pub fn cancel_sync_unless<E>(
+        &self,
+        refuse: impl FnMut(Occupied) -> Result<(), E>,
+    ) -> Result<Cancel, E> {
+        self.bases.cancel_sync_unless(self.timer(), refuse)
+    }
+
+    /// See [`Bases::cancel_single_shot`].
+    pub fn cancel_single_shot(&self) -> Result<Cancel, NotSingleShot> {
+        self.bases.cancel_single_shot(self.timer())
+    }
+
+    /// See [`Bases::shutdown`].
+    pub fn shutdown(&self) -> Cancel {
+        self.bases.shutdown(self.timer())
+    }
+
+    /// See [`Bases::shutdown_sync`].
+    pub fn shutdown_sync(&self) -> Cancel {
+        self.bases.shutdown_sync(self.timer())
+    }
+
+    /// See [`Bases::is_active`].
+    pub fn is_active(&self) -> bool {
+        self.bases.is_active(self.timer())
+    }
+
+    /// See [`Bases::is_running`].
+    pub fn is_running(&self) -> bool {
+        self.bases.is_running(self.timer())
+    }
+
+    /// See [`Bases::is_pending`].
+    pub fn is_pending(&self) -> bool {
+        self.bases.is_pending(self.timer())
+    }
+
+    fn timer(&self) -> TimerRef<P, L> {
+        // SAFETY: the allocation stays until `drop`, which shuts the timer down first; the
+        // reference is only used with the bases that are kept here.
+        unsafe { TimerRef::new(self.timer) }
+    }
+}
+
+impl<P: Platform, L: Family> Drop for OwnedTimer<P, L> {
+    fn drop(&mut self) {
+        self.bases.shutdown_sync(self.timer());
+        // SAFETY: `new` leaked this box; the timer is shut down and runs nowhere.
+        drop(unsafe { Box::from_raw(self.timer.as_ptr()) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bases::cancel::Cancel;
+    use crate::bases::expiry::Verdict;
+    use crate::bases::{Bases, Options, Settings};
+    use crate::link::{Link, QueueLink, WheelLink};
+    use crate::platform::Lock;
+    use crate::rearm::Rearm;
+    use crate::time::{CpuId, Ns, Window};
+    use alloc::boxed::Box;
+    use core::sync::atomic::AtomicU64;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// One CPU on which it is always two o'clock.
+    struct Still;
+
+    const NOW: Ns = Ns::from_secs(7_200);
+
+    impl Platform for Still {
+        type Word = AtomicU64;
+        type Lock<T: Send> = Guarded<T>;
+        type Task = ();
+
+        fn now(&self) -> Ns {
+            NOW
+        }
+
+        fn here(&self) -> CpuId {
+            CpuId(0)
+        }
+
+        fn program(&self, _: CpuId, _: Ns) -> Rearm {
+            Rearm::Keep
+        }
+
+        fn kick(&self, _: CpuId) {}
+
+        fn relax(&self, _: u32) {
+            panic!("nobody to wait for");
+        }
+
+        fn park(&self, _: &AtomicU64, _: u64) {
+            panic!("nobody to wait for");
+        }
+
+        fn unpark(&self, _: &AtomicU64) {}
+    }
+
+    struct Guarded<T>(Mutex<T>);
+
+    impl<T: Send> Lock<T> for Guarded<T> {
+        type Guard<'a>
+            = MutexGuard<'a, T>
+        where
+            T: 'a;
+
+        fn new(value: T) -> Self {
+            Guarded(Mutex::new(value))
+        }
+
+        fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    fn timer_at<L: Link>(place: NonNull<Timer<Still, L>>) -> TimerRef<Still, L> {
+        // SAFETY: the tests below keep a timer in its place until it has been shut down or its
+        // callback has started and it is not pending, and have one set of bases each.
+        unsafe { TimerRef::new(place) }
+    }
+
+    fn frees_itself<L: crate::bases::Family>() {
+        let bases = Bases::new(Still, 1, Settings::default());
+        for reuse in [false, true] {
+            let place = NonNull::from(Box::leak(Box::new(Timer::<Still, L>::new(()))));
+            let window = Window::new(Ns::ZERO, Ns::ZERO);
+            let started = bases.start(timer_at(place), window, NOW, Options::default());
+            assert!(started.is_ok());
+            let expired = bases.expire(CpuId(0), |firing| {
+                assert_eq!(firing.timer, place.cast());
+                // SAFETY: `place` was leaked above; its callback has started, it is not pending,
+                // and nobody uses it any more.
+                let mut memory = unsafe { Box::from_raw(place.as_ptr()) };
+                if reuse {
+                    *memory = Timer::new(());
+                    // The address is taken for the old timer: at worst somebody waits for nothing.
+                    let new = timer_at(NonNull::from(Box::leak(memory)));
+                    assert_eq!((bases.is_active(new), bases.cancel(new)), (false, Cancel::Idle));
+                    assert!(bases.start(new, window, NOW, Options::default()).is_ok());
+                    assert_eq!(bases.shutdown(new), Cancel::Running);
+                }
+                Verdict::Done
+            });
+            assert_eq!(expired.fired, 1);
+            if reuse {
+                assert!(!bases.is_running(timer_at(place)));
+                // SAFETY: leaked above once more, and shut down.
+                drop(unsafe { Box::from_raw(place.as_ptr()) });
+            }
+        }
+    }
+
+    /// Goal: a callback may free its own timer, and another one may take its address (X4).
+    /// Method: free the memory in the callback; Miri sees every later touch.
+    #[test]
+    fn a_callback_may_free_its_own_timer() {
+        frees_itself::<WheelLink>();
+        frees_itself::<QueueLink>();
+    }
+}

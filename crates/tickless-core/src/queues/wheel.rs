@@ -1,0 +1,590 @@
+//! The timer wheel: timeouts that are armed often, pushed out often, and seldom fire.
+//!
+//! Used by every base for coarse timers, and by `LocalTimers` directly. It has no lock and no
+//! clock: whoever owns it passes the present in.
+//!
+//! # Levels
+//!
+//! | level | granule, ticks | reaches, ticks | with a 1 ms tick |
+//! |---|---|---|---|
+//! | 0 | 1 | 63 | 1 ms up to 63 ms |
+//! | 1 | 8 | 497 | 8 ms up to 0.5 s |
+//! | 2 | 64 | 3,972 | 64 ms up to 4 s |
+//! | 3 | 512 | 31,776 | 0.5 s up to 32 s |
+//! | 4 | 4,096 | 254,201 | 4 s up to 4 min |
+//! | 5 | 32,768 | 2,033,602 | 33 s up to 34 min |
+//! | 6 | 262,144 | 16,268,816 | 4 min up to 4.5 h |
+//! | 7 | 2,097,152 | 130,150,525 | 35 min up to 36 h |
+//! | 8 | 16,777,216 | 1,040,187,392 | 4.7 h up to 12 days |
+//!
+//! A timer goes into the level that reaches its distance and stays there: nothing cascades.
+//! Its expiry is rounded up to the level's granule, at most 1/7.7 of the distance.
+//! Source: the wheel that Linux has had since 4.8 (T. Gleixner, "timers: Switch to a
+//! non-cascading wheel", 2016). Beyond the last level the *distance* is clamped and the rest
+//! is armed when that has passed (D7, W5).
+//!
+//! # Guarantees
+//!
+//! W1 never early, late by less than a granule; W2 bounded work on request; W3 the next event
+//! is exact; W4 timers that fall on one instant fire as armed; D5 the clock never goes back
+//! and jumps over empty time; D6 collecting is constant work per bucket.
+//!
+//! # Pushing out
+//!
+//! Re-arming a pending timer to a later time is what servers do most, and with a million timers
+//! each list neighbour touched is a cache miss. [`PushOut::Lazy`] therefore touches the timer
+//! alone. Within its bucket only the deadline changes, as long as that leaves it late by no more
+//! than an eighth of its distance. Otherwise it is *counted* in the bucket where it belongs and
+//! stays on the list where it is until that list comes due; then it is moved, once, to where it is
+//! counted. Everything that is asked of the wheel (next event, expiry) goes by the counts, so it
+//! wakes nobody early. The price: a timer that was pushed out lines up among those of its instant
+//! when it is moved, not when it was pushed out. [`PushOut::Eager`] is the textbook way.
+//!
+//! # Expiring many
+//!
+//! Each bucket has a list for each eighth of its granule. Eighths fire in order, so that even a
+//! coarse bucket comes nearly sorted; equal deadlines are always in one eighth, first in first out.
+//! Because the eighths are separate chains, they can be walked side by side while the first is
+//! fired: see `run_ahead`.
+
+mod check;
+mod place;
+mod run_ahead;
+mod walk;
+
+pub use check::WheelFault;
+pub(crate) use walk::LISTS;
+pub use walk::Levels;
+
+use crate::link::{Lists, WheelRef};
+use crate::time::{Ns, Tick};
+use alloc::boxed::Box;
+use place::{CLAMPED, DEFERRABLE, MOVED, Place};
+use run_ahead::RunAhead;
+
+/// Number of levels.
+pub const LEVELS: usize = 9;
+/// Buckets a level: one word of bitmap.
+pub const SLOTS: usize = 64;
+const BUCKETS: usize = LEVELS * SLOTS;
+/// Lists a bucket: one for each eighth of its granule. They are fired in order, so that a
+/// bucket comes nearly sorted, and they can be walked side by side (see [`RunAhead`]).
+const LANES: usize = 8;
+/// What has come due and waits to be popped.
+const DUE: usize = BUCKETS * LANES;
+/// What has come due since the last advance, or was armed for the past: popped from the next
+/// advance on, so that a callback which re-arms itself for the past cannot hold one up forever.
+const OVERDUE: usize = DUE + 1;
+/// The farthest distance in ticks that the top level can hold at any alignment.
+pub const REACH: u64 = 62 << (3 * (LEVELS - 1));
+
+/// How re-arming a pending timer to a later time is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PushOut {
+    /// Only the timer itself is touched; its list follows when the old bucket comes due.
+    #[default]
+    Lazy,
+    /// The timer moves to its new bucket at once. Order among equals is exactly as armed.
+    Eager,
+}
+
+/// Does a pending timer keep a CPU awake?
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Wakes {
+    /// The next event takes it into account.
+    #[default]
+    Yes,
+    /// Deferrable: fires with the first advance after its expiry, causes none.
+    No,
+}
+
+/// A hierarchical timer wheel. Arm, re-arm and cancel are O(1) and allocate nothing.
+#[derive(Debug)]
+pub struct Wheel {
+    tick: Tick,
+    push_out: PushOut,
+    /// Everything due at or before this tick is on `DUE` or `OVERDUE`.
+    clk: u64,
+    /// When the tick after `clk` begins: an arm before that need not move the clock.
+    clk_until: Ns,
+    /// How far `advance` was told to go.
+    target: u64,
+    /// At or before the earliest bucket that is occupied or live.
+    next_mark: u64,
+    lists: Lists,
+    /// By level. A power of two of them, so that a masked index needs no check; likewise below.
+    levels: [Level; LEVELS.next_power_of_two()],
+    buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
+    /// How many non-deferrable timers have come due.
+    due_live: usize,
+    len: usize,
+    relocated: u64,
+    run_ahead: RunAhead,
+}
+
+/// What is known of a level: a bit for each bucket.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    /// Has it a list that is not empty?
+    occupied: u64,
+    /// Does it hold a count?
+    live: u64,
+}
+
+/// What is known of a bucket, beside its lists.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bucket {
+    /// How many non-deferrable timers expire with it, wherever their list is.
+    count: u32,
+    /// Which of its lists are not empty.
+    lanes: u8,
+}
+
+impl Wheel {
+    /// An empty wheel whose clock stands at `now`. Allocates its buckets, 75 KiB, once.
+    pub fn new(tick: Tick, push_out: PushOut, now: Ns) -> Wheel {
+        let clk = tick.floor(now);
+        Wheel {
+            tick,
+            push_out,
+            clk,
+            clk_until: tick.start(clk + 1),
+            target: clk,
+            next_mark: u64::MAX,
+            lists: Lists::new(OVERDUE + 1),
+            levels: Default::default(),
+            buckets: Box::new([Bucket::default(); _]),
+            due_live: 0,
+            len: 0,
+            relocated: 0,
+            run_ahead: RunAhead::default(),
+        }
+    }
+
+    /// Number of pending timers, deferrable ones and those that wait to be popped included.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Is no timer pending?
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The tick it counts in.
+    pub fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// How often a pushed-out timer was moved to the list where it belongs.
+    pub fn relocated(&self) -> u64 {
+        self.relocated
+    }
+
+    /// Arms an idle timer or re-arms a pending one. Returns when it will be due: never before
+    /// `deadline`, and [`Ns::NEVER`] if it is deferrable. O(1).
+    ///
+    /// `now` may be older than what the wheel has seen; it is only used to keep far timers
+    /// from being rounded as if they had been armed in the past. A deadline that has passed
+    /// comes due with the next [`advance`](Wheel::advance).
+    #[inline]
+    pub fn arm(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
+        if node.is_linked()
+            && let Some(due) = self.stay(node, deadline, now, wakes)
+        {
+            return due;
+        }
+        self.place(node, deadline, now, wakes)
+    }
+
+    /// Pushes a pending timer out within its bucket, if it is still fine enough there: late by
+    /// no more than an eighth of its distance (W1). Returns when it will be due, as before.
+    ///
+    /// For most push-outs that is all there is to do, and being short is worth a lot: of a
+    /// dozen instructions around a cache miss, the CPU overlaps many.
+    #[inline]
+    pub(crate) fn stay(&self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Option<Ns> {
+        let place = Place::of(node);
+        let due = self.tick.start(place.expiry());
+        // The clock may be ahead of `now`, so that the distance is not overestimated.
+        let distance = deadline.since(now.max(self.clk_until));
+        let stays = self.push_out == PushOut::Lazy
+            && place.expiry() > self.clk
+            && deadline >= node.deadline()
+            && deadline <= due
+            && due.since(deadline).0 <= distance.0 / 8
+            && place.has(DEFERRABLE) == (wakes == Wakes::No);
+        stays.then(|| {
+            node.set_deadline(deadline);
+            self.wakes_at(place)
+        })
+    }
+
+    /// Puts a timer where it belongs, wherever it is.
+    #[inline]
+    fn place(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
+        self.forward(now);
+        let deferrable = if wakes == Wakes::No { DEFERRABLE } else { 0 };
+        let (place, list) = self.placement(deadline, deferrable);
+        if node.is_linked() {
+            if self.push_out == PushOut::Lazy && self.push_out(node, deadline, place) {
+                return self.wakes_at(place);
+            }
+            self.unlink(node);
+        }
+        node.set_deadline(deadline);
+        self.enqueue(node, place, list);
+        self.len += 1;
+        self.wakes_at(place)
+    }
+
+    /// Arms an idle timer, or re-arms a pending one if that makes it earlier. O(1).
+    pub fn reduce(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
+        if node.is_linked() && node.deadline() <= deadline {
+            return self.wakes_at(Place::of(node));
+        }
+        self.arm(node, deadline, now, wakes)
+    }
+
+    /// Takes a pending timer off. O(1).
+    #[inline]
+    pub fn cancel(&mut self, node: WheelRef) {
+        self.unlink(node);
+    }
+
+    /// Tells the wheel the time. What has come due by then is popped afterwards; what is armed
+    /// for the past from here on waits for the next call. A time before one that the wheel has
+    /// been told already counts as that one (D5). O(1).
+    pub fn advance(&mut self, now: Ns) {
+        self.target = self.target.max(self.tick.floor(now)).max(self.clk);
+        self.lists.splice(OVERDUE, DUE);
+    }
+
+    /// The next timer that is due by the time of the last [`advance`](Wheel::advance), in order
+    /// of expiry, taken off the wheel. Each call costs O(1) amortised; `budget` is lowered by
+    /// one for every timer looked at, and at zero nothing more is popped (W2): what is left
+    /// stays first in line and can still be cancelled.
+    pub fn pop(&mut self, budget: &mut usize) -> Option<WheelRef> {
+        loop {
+            let Some(node) = self.lists.front(DUE) else {
+                if self.step() {
+                    continue;
+                }
+                return None;
+            };
+            if *budget == 0 {
+                return None;
+            }
+            *budget -= 1;
+            self.run_ahead.step(&self.lists);
+            let place = Place::of(node);
+            if place.has(MOVED | CLAMPED) && self.relocate(node, place) {
+                continue;
+            }
+            self.uncount(place);
+            self.take_off_list(node);
+            self.len -= 1;
+            return Some(node);
+        }
+    }
+
+    /// When the next timer comes due, or [`Ns::NEVER`]. Exact to the tick (W3), deferrable
+    /// timers left out. A value that has passed means that something is due. O(levels).
+    pub fn next_event(&self) -> Ns {
+        if self.due_live > 0 {
+            return self.tick.start(self.clk);
+        }
+        match self.earliest(|level| level.live) {
+            u64::MAX => Ns::NEVER,
+            tick => self.tick.start(tick),
+        }
+    }
+
+    /// When a timer that is pending comes due; [`Ns::NEVER`] if it is deferrable.
+    #[inline]
+    pub fn due_at(&self, node: WheelRef) -> Ns {
+        self.wakes_at(Place::of(node))
+    }
+
+    /// Some pending timer that is wanted: of the first list that has one, the first. O(lists),
+    /// and O(1) more for each timer that is not wanted.
+    pub(crate) fn find(&self, mut wanted: impl FnMut(WheelRef) -> bool) -> Option<WheelRef> {
+        [DUE, OVERDUE].into_iter().chain(0..DUE).find_map(|list| {
+            let first = self.lists.front(list);
+            core::iter::successors(first, |node| self.lists.after(*node)).find(|node| wanted(*node))
+        })
+    }
+
+    /// Visits every pending timer, in no particular order.
+    pub fn for_each(&self, mut visit: impl FnMut(WheelRef)) {
+        for list in 0..=OVERDUE {
+            let mut at = self.lists.front(list);
+            while let Some(node) = at {
+                at = self.lists.after(node);
+                visit(node);
+            }
+        }
+    }
+
+    fn wakes_at(&self, place: Place) -> Ns {
+        if place.has(DEFERRABLE) { Ns::NEVER } else { self.tick.start(place.expiry()) }
+    }
+
+    /// Brings the clock to the present without looking at any timer.
+    #[inline]
+    fn forward(&mut self, now: Ns) {
+        if now >= self.clk_until {
+            self.forward_to(now);
+        }
+    }
+
+    #[cold]
+    fn forward_to(&mut self, now: Ns) {
+        let to = self.tick.floor(now);
+        while self.next_mark <= to {
+            let next = self.next_marked();
+            if next <= to {
+                self.collect(next);
+            }
+        }
+        self.set_clk(to);
+    }
+
+    /// Goes on to the next bucket that has come due by the target, if there is one.
+    fn step(&mut self) -> bool {
+        self.run_ahead.stop();
+        if self.next_mark <= self.target {
+            let next = self.next_marked();
+            if next <= self.target {
+                self.collect(next);
+                return true;
+            }
+        }
+        if self.target > self.clk {
+            self.set_clk(self.target);
+        }
+        false
+    }
+
+    fn set_clk(&mut self, clk: u64) {
+        debug_assert!(clk >= self.clk, "the wheel's clock went back");
+        self.clk = clk;
+        self.clk_until = self.tick.start(clk + 1);
+    }
+
+    /// Collects the buckets that expire at `clk`, the coarsest first: of timers with one
+    /// deadline, those on the higher level were armed earlier (W4).
+    fn collect(&mut self, clk: u64) {
+        self.set_clk(clk);
+        // What no advance has asked for yet lines up behind what was armed for the past.
+        let onto = if clk <= self.target { DUE } else { OVERDUE };
+        for level in (0..LEVELS).rev() {
+            if clk.trailing_zeros() < 3 * level as u32 {
+                continue;
+            }
+            let bucket = Place::new(clk, level, 0).bucket();
+            let bit = 1 << (bucket % SLOTS);
+            if self.levels[level].occupied & bit != 0 {
+                self.levels[level].occupied &= !bit;
+                let lanes = core::mem::take(&mut self.buckets[bucket].lanes);
+                for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+                    let list = bucket * LANES + lane;
+                    if onto == DUE && self.buckets[bucket].count >= RunAhead::WORTHWHILE {
+                        self.run_ahead.add(self.lists.front(list), !self.lists.is_empty(DUE));
+                    }
+                    self.lists.splice(list, onto);
+                }
+            }
+            if self.levels[level].live & bit != 0 {
+                self.levels[level].live &= !bit;
+                self.due_live += core::mem::take(&mut self.buckets[bucket].count) as usize;
+            }
+        }
+    }
+
+    /// Where a timer with this deadline belongs, seen from the present, and on which list.
+    #[inline]
+    fn placement(&self, deadline: Ns, notes: u64) -> (Place, usize) {
+        let tick = self.tick.ceil(deadline);
+        if tick <= self.clk {
+            return (Place::new(self.clk, 0, notes), OVERDUE);
+        }
+        // Counted from the tick before it: a granule ends with the expiry of its bucket.
+        let (last, distance) = (tick - 1, tick - 1 - self.clk);
+        if distance < REACH {
+            return on_level(last, level_of(distance), last, notes);
+        }
+        on_level(self.clk + REACH - 1, LEVELS - 1, last, notes | CLAMPED)
+    }
+
+    /// Puts a timer, whose deadline is set, onto the list where it belongs.
+    #[inline]
+    fn enqueue(&mut self, node: WheelRef, place: Place, list: usize) {
+        node.set_place(place.0);
+        self.lists.push_back(list, node);
+        if list < DUE {
+            self.bucket(list / LANES).lanes |= 1 << (list % LANES);
+            self.level(place.level()).occupied |= 1 << (list / LANES % SLOTS);
+        }
+        self.count(place);
+    }
+
+    #[inline]
+    fn bucket(&mut self, bucket: usize) -> &mut Bucket {
+        &mut self.buckets[bucket % BUCKETS.next_power_of_two()]
+    }
+
+    #[inline]
+    fn level(&mut self, level: usize) -> &mut Level {
+        &mut self.levels[level % LEVELS.next_power_of_two()]
+    }
+
+    #[inline]
+    fn unlink(&mut self, node: WheelRef) {
+        self.run_ahead.stop();
+        self.uncount(Place::of(node));
+        self.take_off_list(node);
+        self.len -= 1;
+    }
+
+    #[inline]
+    fn take_off_list(&mut self, node: WheelRef) {
+        if let Some(list) = self.lists.unlink(node)
+            && list < DUE
+        {
+            let number = list / LANES;
+            let bucket = self.bucket(number);
+            bucket.lanes &= !(1 << (list % LANES));
+            if bucket.lanes == 0 {
+                self.level(number / SLOTS).occupied &= !(1 << (number % SLOTS));
+            }
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, place: Place) {
+        if place.expiry() > self.clk {
+            self.next_mark = self.next_mark.min(place.expiry());
+        }
+        if place.has(DEFERRABLE) {
+            return;
+        }
+        if place.expiry() <= self.clk {
+            self.due_live += 1;
+        } else {
+            self.bucket(place.bucket()).count += 1;
+            self.level(place.level()).live |= 1 << place.slot();
+        }
+    }
+
+    #[inline]
+    fn uncount(&mut self, place: Place) {
+        if place.has(DEFERRABLE) {
+            return;
+        }
+        if place.expiry() <= self.clk {
+            self.due_live -= 1;
+            return;
+        }
+        let bucket = self.bucket(place.bucket());
+        bucket.count -= 1;
+        if bucket.count == 0 {
+            self.level(place.level()).live &= !(1 << place.slot());
+        }
+    }
+
+    /// Re-arms a pending timer without touching its list, if that is possible.
+    fn push_out(&mut self, node: WheelRef, deadline: Ns, place: Place) -> bool {
+        let old = Place::of(node);
+        // What is due already may be on `OVERDUE`, too late for a deadline in this round.
+        if place.expiry() < old.expiry() || old.expiry() <= self.clk {
+            return false;
+        }
+        node.set_deadline(deadline);
+        let notes = if place.same_bucket(old) { old.0 & MOVED } else { MOVED };
+        let place = Place(place.0 | notes);
+        self.uncount(old);
+        node.set_place(place.0);
+        self.count(place);
+        true
+    }
+
+    /// Puts a timer from the due list where it belongs, if that is not the due list.
+    fn relocate(&mut self, node: WheelRef, place: Place) -> bool {
+        let (belongs, list) = if place.expiry() > self.clk.min(self.target) {
+            let place = Place(place.0 & !MOVED);
+            (place, self.list(node, place))
+        } else if place.has(CLAMPED) {
+            let (rest, list) = self.placement(node.deadline(), place.0 & DEFERRABLE);
+            if rest.expiry() <= self.clk {
+                return false;
+            }
+            (rest, list)
+        } else {
+            return false;
+        };
+        self.uncount(place);
+        self.take_off_list(node);
+        self.enqueue(node, belongs, list);
+        self.relocated += 1;
+        true
+    }
+
+    /// The list of a pushed-out timer that goes where it belongs.
+    fn list(&self, node: WheelRef, place: Place) -> usize {
+        if place.expiry() <= self.clk {
+            return OVERDUE;
+        }
+        place.bucket() * LANES + lane(self.tick.ceil(node.deadline()) - 1, place.level())
+    }
+
+    /// The earliest bucket that is occupied or live; the bound becomes exact.
+    fn next_marked(&mut self) -> u64 {
+        self.next_mark = self.earliest(|level| level.occupied | level.live);
+        self.next_mark
+    }
+
+    /// When the earliest of these buckets expires, in ticks; `u64::MAX` if there is none.
+    fn earliest(&self, bitmap_of: impl Fn(&Level) -> u64) -> u64 {
+        let mut earliest = u64::MAX;
+        for (level, bitmap) in self.levels[..LEVELS].iter().map(bitmap_of).enumerate() {
+            if bitmap != 0 {
+                // A level's buckets lie one to 64 granules after the one the clock is in.
+                let first = (self.clk >> (3 * level)) + 1;
+                let ahead = bitmap.rotate_right((first % SLOTS as u64) as u32).trailing_zeros();
+                earliest = earliest.min((first + u64::from(ahead)) << (3 * level));
+            }
+        }
+        earliest
+    }
+}
+
+/// The finest level that reaches a timer at any alignment of the clock, `between` ticks lying
+/// between the clock's and the timer's.
+///
+/// Level n holds what lies at most 64 granules after the granule that the clock is in; a
+/// distance of 63 granules always does. Adding a 32nd lets a power of two stand for that.
+#[inline]
+fn level_of(between: u64) -> usize {
+    let padded = (between + (between >> 5)) | 32;
+    // From 5 for level 0, three more for each level; 43 / 128 is a third up to 63.
+    ((padded.ilog2() as usize - 3) * 43) >> 7
+}
+
+/// A place on a level for what is to expire after the tick `last`, and its list there, by the
+/// last tick before its deadline.
+#[inline]
+fn on_level(last: u64, level: usize, last_of_deadline: u64, notes: u64) -> (Place, usize) {
+    let granule = 3 * level as u32;
+    let granules = (last >> granule) + 1;
+    let slot = granules as usize % SLOTS;
+    let list = (level * SLOTS + slot) * LANES + lane(last_of_deadline, level);
+    (Place::new(granules << granule, level, notes), list)
+}
+
+/// Which eighth of its granule a deadline lies in. Equal deadlines are in one (W4); on level 0
+/// there is one only.
+#[inline]
+fn lane(last: u64, level: usize) -> usize {
+    (last << 3 >> (3 * level)) as usize % LANES
+}

@@ -1,0 +1,109 @@
+//! One owner's ranged timers: the queue, and what waits for the next pass over it.
+//!
+//! A pass fires what is due at one moment. What is armed from then on for that moment or an
+//! earlier one is the next pass's, as in the wheel. In the queue it would be the first in line:
+//! a timer that arms itself for the past would fire forever and no other one ever. Timers with
+//! equal windows still fire in the order in which they were armed (W4).
+//!
+//! Which [`Lane`] a timer is on is for its owner to remember: a base does so in the timer's
+//! word. Whatever is said about a timer's lane in here is said to the owner at once.
+
+use crate::link::QueueRef;
+use crate::queues::tree::{Queue, QueueFault};
+use crate::state::Lane;
+use crate::time::{Ns, Window};
+
+/// Ranged timers, in order of hard expiry.
+pub(crate) struct Ranged {
+    queue: Queue,
+    late: Queue,
+    /// The moment of the last pass.
+    pass: Option<Ns>,
+    /// Is that pass over?
+    over: bool,
+}
+
+impl Ranged {
+    pub(crate) const fn new() -> Ranged {
+        Ranged { queue: Queue::new(), late: Queue::new(), pass: None, over: true }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len() + self.late.len()
+    }
+
+    /// The window that ends first. O(1).
+    pub(crate) fn first(&self) -> Option<Window> {
+        let both = [self.queue.first(), self.late.first()];
+        both.into_iter().flatten().min_by_key(|window| window.hard)
+    }
+
+    /// Puts a timer in that is on no lane. O(log n).
+    pub(crate) fn insert(&mut self, node: QueueRef, window: Window) -> Lane {
+        let (queue, lane) = match self.pass {
+            Some(now) if window.soft <= now => (&mut self.late, Lane::Late),
+            _ => (&mut self.queue, Lane::Queued),
+        };
+        queue.insert(node, window);
+        lane
+    }
+
+    /// Takes a timer off its lane. O(log n).
+    pub(crate) fn remove(&mut self, node: QueueRef, lane: Lane) {
+        match lane {
+            Lane::Queued => self.queue.remove(node),
+            Lane::Late => self.late.remove(node),
+        };
+    }
+
+    /// A pass begins; [`pop`](Ranged::pop) until `None` to end it. `queued` is told of every
+    /// timer that was late and is now [`Lane::Queued`]; what an unfinished pass has left goes
+    /// first (W2). O(k log n) for k late ones.
+    pub(crate) fn begin_pass(&mut self, now: Ns, mut queued: impl FnMut(QueueRef)) {
+        if self.over || !self.is_due() {
+            while let Some(node) = self.late.pop_expired(Ns::NEVER) {
+                self.queue.insert(node, node.window());
+                queued(node);
+            }
+        }
+        self.pass = Some(now);
+        self.over = false;
+    }
+
+    /// The next timer that may fire in this pass, on no lane any more.
+    pub(crate) fn pop(&mut self) -> Option<QueueRef> {
+        self.over |= !self.is_due();
+        if self.over { None } else { self.queue.pop_expired(self.pass?) }
+    }
+
+    /// Takes some pending timer off its lane, whether it is due or not. O(log n).
+    pub(crate) fn take_any(&mut self) -> Option<QueueRef> {
+        match self.queue.pop_expired(Ns::NEVER) {
+            Some(node) => Some(node),
+            None => self.late.pop_expired(Ns::NEVER),
+        }
+    }
+
+    /// Is there anything left for the last pass?
+    fn is_due(&self) -> bool {
+        let first = self.queue.first();
+        self.pass.is_some_and(|now| first.is_some_and(|window| window.soft <= now))
+    }
+
+    /// Both lanes, each in the order of hard expiry.
+    pub(crate) fn lanes(&self) -> [&Queue; 2] {
+        [&self.queue, &self.late]
+    }
+
+    /// Shows every timer and its lane. O(n).
+    pub(crate) fn for_each(&self, mut f: impl FnMut(QueueRef, Lane)) {
+        self.queue.for_each(|node| f(node, Lane::Queued));
+        self.late.for_each(|node| f(node, Lane::Late));
+    }
+
+    /// See [`Queue::check`].
+    pub(crate) fn check(&self) -> Result<(), QueueFault> {
+        self.queue.check()?;
+        self.late.check()
+    }
+}

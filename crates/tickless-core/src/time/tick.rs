@@ -1,0 +1,128 @@
+//! Ticks: the wheel's unit of time, and the division that gets there.
+//!
+//! A wheel counts in ticks of a configurable length. Deadlines are rounded *up* to a tick and
+//! the present is rounded *down*, so a timer is never early (W1).
+//!
+//! Source of the division by multiplication: Granlund and Montgomery, "Division by Invariant
+//! Integers using Multiplication" (1994); here with a truncated reciprocal and one correction,
+//! which is exact for every 64-bit dividend and cheaper than a 64-bit `div` on most CPUs.
+
+use super::Ns;
+use core::fmt;
+
+/// The length of a tick, from 1 µs to 1 s.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tick {
+    ns: u64,
+    /// floor((2^64 - 1) / ns): at most one too small a quotient comes out of it.
+    reciprocal: u64,
+}
+
+/// A tick that cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TickError {
+    /// Shorter than [`Tick::MIN`]; use a high-resolution timer for finer deadlines.
+    TooShort(Ns),
+    /// Longer than [`Tick::MAX`].
+    TooLong(Ns),
+}
+
+impl fmt::Display for TickError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TickError::TooShort(ns) => {
+                write!(f, "a tick of {ns:?} is under 1 us; use a high-resolution timer instead")
+            }
+            TickError::TooLong(ns) => {
+                write!(f, "a tick of {ns:?} is over 1 s; choose a shorter one")
+            }
+        }
+    }
+}
+
+impl core::error::Error for TickError {}
+
+impl Tick {
+    /// The shortest tick: 1 µs. A point in time then still fits 57 bits of ticks.
+    pub const MIN: Ns = Ns::from_us(1);
+    /// The longest tick: 1 s.
+    pub const MAX: Ns = Ns::from_secs(1);
+    /// One millisecond, the tick of a kernel with HZ=1000 and the default here.
+    pub const MILLISECOND: Tick = Tick::unchecked(1_000_000);
+
+    /// A tick of the given length, or why not.
+    pub const fn new(length: Ns) -> Result<Tick, TickError> {
+        if length.0 < Tick::MIN.0 {
+            return Err(TickError::TooShort(length));
+        }
+        if length.0 > Tick::MAX.0 {
+            return Err(TickError::TooLong(length));
+        }
+        Ok(Tick::unchecked(length.0))
+    }
+
+    const fn unchecked(ns: u64) -> Tick {
+        Tick { ns, reciprocal: u64::MAX / ns }
+    }
+
+    /// The tick's length.
+    pub const fn length(self) -> Ns {
+        Ns(self.ns)
+    }
+
+    /// The last tick that has begun at `time`: for the present.
+    pub const fn floor(self, time: Ns) -> u64 {
+        let guess = ((time.0 as u128 * self.reciprocal as u128) >> 64) as u64;
+        // The reciprocal is short by less than one part in 2^64 / ns, so the guess is the
+        // quotient or one less.
+        if time.0 - guess * self.ns >= self.ns { guess + 1 } else { guess }
+    }
+
+    /// The first tick that begins at or after `time`: for deadlines.
+    pub const fn ceil(self, time: Ns) -> u64 {
+        if time.0 == 0 { 0 } else { self.floor(Ns(time.0 - 1)) + 1 }
+    }
+
+    /// When a tick begins, saturating.
+    pub const fn start(self, tick: u64) -> Ns {
+        Ns(tick.saturating_mul(self.ns))
+    }
+}
+
+impl Default for Tick {
+    fn default() -> Self {
+        Tick::MILLISECOND
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the multiplication divides exactly (never early rests on it).
+    /// Method: every boundary around multiples, small, large and at the end of the range.
+    #[test]
+    fn division_is_exact() {
+        for ns in [1_000, 1_001, 4_096, 999_983, 1_000_000, 4_000_000, 10_000_000, 1_000_000_000] {
+            let tick = Tick::new(Ns(ns)).unwrap();
+            let top = u64::MAX / ns;
+            for q in [0, 1, 2, 63, 64, 65, 1 << 20, (1 << 36) + 1, top / 2, top - 1, top] {
+                for off in [0, 1, ns / 2, ns - 1] {
+                    let time = u64::checked_mul(q, ns).and_then(|start| start.checked_add(off));
+                    let Some(time) = time else { continue };
+                    assert_eq!(tick.floor(Ns(time)), time / ns, "{time} / {ns}");
+                    assert_eq!(tick.ceil(Ns(time)), time.div_ceil(ns), "{time} / {ns}");
+                }
+            }
+            assert_eq!(tick.ceil(Ns::NEVER), u64::MAX.div_ceil(ns));
+        }
+    }
+
+    #[test]
+    fn absurd_ticks_are_refused() {
+        assert_eq!(Tick::new(Ns(0)), Err(TickError::TooShort(Ns(0))));
+        assert_eq!(Tick::new(Ns(999)), Err(TickError::TooShort(Ns(999))));
+        assert!(Tick::new(Ns::from_secs(1)).is_ok());
+        assert_eq!(Tick::new(Ns::from_secs(2)), Err(TickError::TooLong(Ns::from_secs(2))));
+    }
+}

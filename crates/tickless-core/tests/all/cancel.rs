@@ -1,0 +1,274 @@
+//! X2, X5, X9, X10, R9 and R10: cancelling, shutting down, and who is seen as active.
+
+use crate::world::history::{Plan, run};
+use crate::world::random::{Random, with_seeds};
+use crate::world::scene::{START, Scene};
+use crate::world::timers::{AnyTimer, Family, exactly};
+use crate::world::{Moment, Watch, on};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::{IfPending, Options, StartError, Started};
+use tickless_core::rearm::Policy;
+use tickless_core::time::{CpuId, Ns, Window};
+
+const HERE: CpuId = CpuId(0);
+const THERE: CpuId = CpuId(1);
+
+const fn ms(ms: u64) -> Ns {
+    Ns::from_ms(ms)
+}
+
+fn lazy() -> Scene {
+    Scene::with_policy(Policy::Lazy)
+}
+
+/// Both families, each with and without.
+fn cases() -> impl Iterator<Item = (Family, bool)> {
+    Family::BOTH.into_iter().flat_map(|family| [(family, false), (family, true)])
+}
+
+/// Goal: each arming ends once, fired or cancelled, and every answer is the twin's (X2, X5, X10,
+/// R9, R10). Method: cancel-heavy histories with interference at every lock.
+#[test]
+fn histories_account_for_every_arming() {
+    with_seeds(if cfg!(miri) { 4 } else { 1_500 }, |seed| {
+        let plan = Plan::random(&mut Random::new(seed));
+        run(Plan { starts: 5, timers: 2 + plan.timers / 3, ..plan }, seed);
+    });
+}
+
+/// Goal: a history is a function of its seed: what fails can be seen again.
+#[test]
+fn a_history_can_be_replayed() {
+    with_seeds(3, |seed| {
+        let plan = Plan::random(&mut Random::new(seed));
+        assert_eq!(run(plan, seed), run(plan, seed));
+    });
+}
+
+/// Goal: a timer of the same batch that a callback cancels does not fire (X10).
+#[test]
+fn a_sibling_that_is_cancelled_in_time_does_not_fire() {
+    for family in Family::BOTH {
+        let scene = lazy();
+        let timers = [0, 1, 2].map(|task| scene.timer(family, task));
+        for timer in &timers {
+            scene.start(timer, HERE, ms(10));
+        }
+        scene.go(ms(10));
+        let mut fired = Vec::new();
+        scene.handle(HERE, |firing| {
+            fired.push(firing.task);
+            if firing.task == 0 {
+                assert_eq!(on(THERE, || timers[1].cancel()), Cancel::Pending);
+                assert_eq!(timers[1].cancel(), Cancel::Idle);
+                assert_eq!(timers[2].shutdown(), Cancel::Pending);
+            }
+            Verdict::Done
+        });
+        assert_eq!(fired, [0], "{family:?}");
+    }
+}
+
+/// Goal: a running timer that another CPU arms stays on its base, so that it cannot overlap
+/// itself and a cancel finds it by one look (X2, X9); once it has run it goes where it is armed.
+#[test]
+fn a_running_timer_stays_on_its_base() {
+    for family in Family::BOTH {
+        let scene = lazy();
+        let timer = scene.timer(family, 0);
+        scene.start(&timer, HERE, ms(10));
+        scene.go(ms(10));
+        scene.handle(HERE, |_| {
+            let pinned = Options { pinned: Some(THERE), ..Options::default() };
+            assert_eq!(scene.start(&timer, THERE, ms(10)), Started::Idle);
+            assert_eq!(scene.start_with(&timer, THERE, ms(10), pinned), Started::Pending);
+            assert_eq!(scene.fire(THERE), [] as [usize; 0], "it would overlap itself");
+            assert!(timer.is_running() && timer.is_pending());
+            assert_eq!(on(THERE, || timer.cancel()), Cancel::Running);
+            assert!(timer.is_running() && !timer.is_pending());
+            assert_eq!(scene.start(&timer, THERE, ms(20)), Started::Idle);
+            Verdict::Done
+        });
+        assert_eq!(scene.armed(HERE), Some(ms(20)), "{family:?}");
+        assert_eq!(scene.start(&timer, THERE, ms(20)), Started::Pending);
+        assert_eq!(scene.armed(THERE), Some(ms(20)));
+        scene.go(ms(20));
+        assert_eq!((scene.fire(HERE).len(), scene.fire(THERE).len()), (0, 1));
+    }
+}
+
+/// Goal: a callback's restart gives way to whoever armed the timer meanwhile (R9), and is
+/// carried out if that was cancelled again.
+#[test]
+fn a_restart_gives_way_to_a_start() {
+    for (family, cancelled) in cases() {
+        let scene = lazy();
+        let timer = scene.timer(family, 0);
+        scene.start(&timer, HERE, ms(10));
+        scene.go(ms(10));
+        scene.handle(HERE, |_| {
+            scene.start(&timer, THERE, ms(50));
+            if cancelled {
+                assert_eq!(on(THERE, || timer.cancel()), Cancel::Running);
+            }
+            Verdict::Restart(exactly(START.after(ms(20))))
+        });
+        let expected = if cancelled { ms(20) } else { ms(50) };
+        assert_eq!(scene.armed(HERE), Some(expected), "{family:?}");
+        let view = scene.bases.view(HERE).expect("a base");
+        assert_eq!(view.coarse + view.ranged, 1, "it is pending once");
+    }
+}
+
+/// Goal: after a shut-down every arming is refused, the callback's own restart included (X5).
+/// Method: shut down when fresh, idle, pending, running, running and pending.
+#[test]
+fn nothing_arms_a_timer_that_was_shut_down() {
+    for family in Family::BOTH {
+        let refused = |scene: &Scene, timer: &AnyTimer| {
+            for pending in [IfPending::Rearm, IfPending::Reduce, IfPending::Leave] {
+                for pinned in [None, Some(HERE), Some(THERE)] {
+                    let options = Options { pending, pinned, ..Options::default() };
+                    let (at, now) = (exactly(START.after(ms(99))), scene.world().time());
+                    assert_eq!(on(THERE, || timer.start(at, now, options)), Err(StartError::Shut));
+                }
+            }
+            assert_eq!((timer.cancel(), timer.shutdown()), (Cancel::Idle, Cancel::Idle));
+            assert!(!timer.is_active());
+        };
+        let scene = lazy();
+        let fresh = scene.timer(family, 0);
+        assert_eq!(fresh.shutdown(), Cancel::Idle);
+        refused(&scene, &fresh);
+        let pending = scene.timer(family, 1);
+        scene.start(&pending, HERE, ms(10));
+        assert_eq!(on(THERE, || pending.shutdown()), Cancel::Pending);
+        refused(&scene, &pending);
+        let running = scene.timer(family, 2);
+        scene.start(&running, HERE, ms(10));
+        scene.go(ms(10));
+        scene.handle(HERE, |_| {
+            scene.start(&running, HERE, ms(10));
+            assert_eq!(running.shutdown(), Cancel::Running);
+            assert!(running.is_active() && !running.is_pending());
+            Verdict::Restart(exactly(START))
+        });
+        refused(&scene, &running);
+        assert_eq!(scene.armed(HERE), None);
+    }
+}
+
+/// Goal: a pin to a CPU without a base is an error and changes nothing.
+#[test]
+fn a_pin_to_nowhere_is_refused() {
+    let scene = lazy();
+    let timer = scene.timer(Family::Coarse, 0);
+    let options = Options { pinned: Some(CpuId(2)), ..Options::default() };
+    let found = timer.start(exactly(START), START, options);
+    assert_eq!(found, Err(StartError::NoSuchBase(CpuId(2))));
+    assert!(!timer.is_active());
+}
+
+/// Goal: reducing only ever makes a timer earlier, by what its family goes by; leaving leaves.
+#[test]
+fn reducing_and_leaving() {
+    for family in Family::BOTH {
+        let scene = lazy();
+        let timer = scene.timer(family, 0);
+        let start = |pending, after| {
+            let options = Options { pending, ..Options::default() };
+            scene.start_with(&timer, HERE, ms(after), options)
+        };
+        assert_eq!(start(IfPending::Reduce, 30), Started::Idle);
+        assert_eq!(start(IfPending::Reduce, 30), Started::Kept);
+        assert_eq!(start(IfPending::Reduce, 31), Started::Kept);
+        assert_eq!(start(IfPending::Leave, 1), Started::Kept);
+        assert_eq!(start(IfPending::Reduce, 29), Started::Pending);
+        assert_eq!(scene.armed(HERE), Some(ms(29)), "{family:?}");
+    }
+    let scene = lazy();
+    let timer = scene.timer(Family::Coarse, 0);
+    let reduce = Options { pending: IfPending::Reduce, ..Options::default() };
+    scene.start(&timer, HERE, ms(30));
+    let early = Window::new(START.after(ms(20)), START.after(ms(60)));
+    assert_eq!(timer.start(early, START, reduce), Ok(Started::Pending), "coarse goes by soft");
+}
+
+/// Goal: who looks at a timer while it changes its base never sees it idle (R10), not even while
+/// it is started for the first time. Method: look after every write of a word.
+#[test]
+fn a_timer_on_its_way_is_seen_as_active() {
+    for (family, first) in cases() {
+        let scene = lazy();
+        let timer = Arc::new(scene.timer(family, 0));
+        if !first {
+            scene.start(&timer, THERE, ms(10));
+        }
+        let (seen, watched) = (Rc::new(RefCell::new(Vec::new())), Arc::clone(&timer));
+        let looks = Rc::clone(&seen);
+        let watch = Watch::with(Rc::new(move |_| looks.borrow_mut().push(watched.is_active())));
+        scene.start(&timer, HERE, ms(10));
+        drop(watch);
+        let seen = seen.borrow();
+        assert!(seen.iter().skip_while(|&&active| !active).all(|&active| active), "{seen:?}");
+        assert!(first || seen.iter().all(|&active| active), "{seen:?}");
+        assert!(seen.len() >= 3, "migrating, lock, pending");
+    }
+}
+
+/// Does something before the next lock that is taken, where another CPU might.
+fn before_the_next_lock(interfere: impl Fn() + 'static) -> Watch {
+    let done = Cell::new(false);
+    Watch::with(Rc::new(move |moment| {
+        if moment == Moment::Locking && !done.replace(true) {
+            interfere();
+        }
+    }))
+}
+
+/// Goal: whoever waits for a base's lock looks again at where the timer is: it may have moved,
+/// fired, or been shut down meanwhile (X2, X5, X10).
+#[test]
+fn what_changed_before_the_lock_is_noticed() {
+    for family in Family::BOTH {
+        let (scene, timer) = pending(family);
+        let moves = {
+            let (scene, timer) = (Arc::clone(&scene), Arc::clone(&timer));
+            before_the_next_lock(move || _ = scene.start(&timer, THERE, ms(20)))
+        };
+        assert_eq!(timer.cancel(), Cancel::Pending, "found where it went");
+        drop(moves);
+        assert!(!timer.is_active());
+
+        let (scene, timer) = pending(family);
+        let fires = {
+            let scene = Arc::clone(&scene);
+            before_the_next_lock(move || {
+                scene.go(ms(10));
+                assert_eq!(scene.fire(HERE), [0]);
+            })
+        };
+        assert_eq!(timer.cancel(), Cancel::Idle, "it has fired, so it was not cancelled");
+        drop(fires);
+
+        let (_scene, timer) = pending(family);
+        let shuts = {
+            let timer = Arc::clone(&timer);
+            before_the_next_lock(move || _ = timer.shutdown())
+        };
+        let found = timer.start(exactly(START), START, Options::default());
+        assert_eq!(found, Err(StartError::Shut));
+        drop(shuts);
+    }
+}
+
+fn pending(family: Family) -> (Arc<Scene>, Arc<AnyTimer>) {
+    let scene = Arc::new(lazy());
+    let timer = Arc::new(scene.timer(family, 0));
+    scene.start(&timer, HERE, ms(10));
+    (scene, timer)
+}

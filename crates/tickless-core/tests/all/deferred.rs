@@ -1,0 +1,366 @@
+//! D1 to D9 of one base: what is collected, when its thread is called, and who stands in for it.
+
+use crate::world::scene::{START, Scene};
+use crate::world::timers::{AnyTimer, Family, exactly};
+use crate::world::{World, on};
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::deferred::{Call, DeferredCounts};
+use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::running::Runner;
+use tickless_core::bases::{Deferral, FiresIn, Options, Settings, WheelEvents};
+use tickless_core::queues::wheel::Wakes;
+use tickless_core::time::{CpuId, Ns};
+
+const HERE: CpuId = CpuId(0);
+const THERE: CpuId = CpuId(1);
+const IN_THREAD: Options =
+    Options { fires_in: FiresIn::Thread, wakes: Wakes::Yes, pinned: None, pending: PENDING };
+const PENDING: tickless_core::bases::IfPending = tickless_core::bases::IfPending::Rearm;
+
+const fn ms(ms: u64) -> Ns {
+    Ns::from_ms(ms)
+}
+
+fn scene(deferral: Deferral, wheel: WheelEvents) -> Scene {
+    Scene::new(Settings { deferral, wheel, patience: ms(50), ..Settings::default() }, 2)
+}
+
+/// The handler; returns what it fired and whom it calls.
+fn collect(scene: &Scene) -> (Vec<usize>, Call) {
+    let mut fired = Vec::new();
+    scene.world().deliver(HERE);
+    let collected = on(HERE, || {
+        scene.bases.collect(HERE, |firing| {
+            fired.push(firing.task);
+            Verdict::Done
+        })
+    });
+    assert_eq!(collected.expired.fired, fired.len() as u64);
+    (fired, collected.call)
+}
+
+fn fire_with(
+    scene: &Scene,
+    runner: Runner,
+    mut run: impl FnMut(&Firing<World>) -> Verdict,
+) -> Vec<usize> {
+    let mut fired = Vec::new();
+    on(HERE, || {
+        scene.bases.fire(HERE, runner, |firing| {
+            fired.push(firing.task);
+            run(firing)
+        })
+    });
+    fired
+}
+
+fn fire(scene: &Scene) -> Vec<usize> {
+    fire_with(scene, Runner::Thread, |_| Verdict::Done)
+}
+
+fn counts(scene: &Scene) -> DeferredCounts {
+    scene.bases.view(HERE).unwrap().deferred
+}
+
+/// A coarse timer and two ranged ones, one of which fires in the thread.
+fn three(scene: &Scene) -> [AnyTimer; 3] {
+    let families = [Family::Coarse, Family::Ranged, Family::Ranged];
+    let mut task = 0;
+    families.map(|family| {
+        let timer = scene.timer(family, task);
+        task += 1;
+        timer
+    })
+}
+
+/// Goal: the handler fires what is its own and calls the thread for the rest, once, and only if
+/// something has expired (D3).
+#[test]
+fn the_thread_is_called_when_something_expired() {
+    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
+    let timers = three(&scene);
+    scene.start_with(&timers[0], HERE, ms(10), IN_THREAD);
+    scene.start_with(&timers[1], HERE, ms(5), Options::default());
+    scene.start_with(&timers[2], HERE, ms(10), IN_THREAD);
+    assert_eq!(scene.armed(HERE), Some(ms(5)));
+    scene.go(ms(5));
+    assert_eq!(collect(&scene), (vec![1], Call::Nobody));
+    assert_eq!(scene.armed(HERE), Some(ms(10)));
+    scene.go(ms(11));
+    assert_eq!(collect(&scene), (vec![], Call::Thread));
+    assert_eq!(collect(&scene), (vec![], Call::Nobody), "called already");
+    assert_eq!(scene.armed(HERE), Some(ms(61)), "to see whether the thread is stuck");
+    assert_eq!(fire(&scene), [2, 0]);
+    assert_eq!(scene.armed(HERE), Some(ms(61)), "lazy: early, not late");
+    scene.go(ms(61));
+    assert_eq!(collect(&scene), (vec![], Call::Nobody));
+    assert_eq!(scene.armed(HERE), None);
+    let counts = counts(&scene);
+    assert_eq!((counts.wakes, counts.empty_wakes, counts.fired), (1, 0, 2));
+    assert_eq!(counts.longest_batch, 2);
+}
+
+/// Goal: D1, D3: a tick calls the thread if something has expired, and before the patch always;
+/// without need it takes no lock.
+#[test]
+fn ticks_call_when_they_should() {
+    for (deferral, idle) in
+        [(Deferral::OnExpiry, Call::Nobody), (Deferral::EveryTick, Call::Thread)]
+    {
+        let scene = scene(deferral, WheelEvents::Tick);
+        let timer = scene.timer(Family::Coarse, 0);
+        scene.start(&timer, HERE, ms(10));
+        assert_eq!(scene.armed(HERE), None, "ticks come by themselves");
+        for now in 1..10 {
+            scene.go(ms(now));
+            let watched = crate::world::Watch::with(std::rc::Rc::new(move |moment| {
+                let is_lock = moment == crate::world::Moment::Locking;
+                assert!(!is_lock || deferral == Deferral::EveryTick, "a lock for nothing");
+            }));
+            assert_eq!(scene.bases.tick(HERE), idle);
+            drop(watched);
+            if idle == Call::Thread {
+                assert_eq!(scene.bases.tick(HERE), Call::Nobody, "called already");
+                assert_eq!(fire(&scene), []);
+            }
+        }
+        scene.go(ms(10));
+        assert_eq!(scene.bases.tick(HERE), Call::Thread);
+        assert_eq!(fire(&scene), [0]);
+        let empty = if idle == Call::Thread { 9 } else { 0 };
+        assert_eq!((counts(&scene).wakes, counts(&scene).empty_wakes), (empty + 1, empty));
+    }
+}
+
+/// Goal: D4: what ticks read is early at most: a timer that was cancelled costs one look, and
+/// then the value is exact again.
+#[test]
+fn a_cancelled_timer_costs_a_tick_one_look() {
+    let scene = scene(Deferral::OnExpiry, WheelEvents::Tick);
+    let timers = [0, 1].map(|task| scene.timer(Family::Coarse, task));
+    scene.start(&timers[0], HERE, ms(10));
+    scene.start(&timers[1], HERE, ms(40));
+    timers[0].cancel();
+    scene.go(ms(12));
+    let locks = std::rc::Rc::new(std::cell::Cell::new(0));
+    let counted = std::rc::Rc::clone(&locks);
+    let _watch = crate::world::Watch::with(std::rc::Rc::new(move |moment| {
+        if moment == crate::world::Moment::Locking {
+            counted.set(counted.get() + 1);
+        }
+    }));
+    for _ in 0..3 {
+        assert_eq!(scene.bases.tick(HERE), Call::Nobody);
+    }
+    assert_eq!(locks.get(), 1);
+    scene.go(ms(41));
+    assert_eq!(scene.bases.tick(HERE), Call::Thread);
+}
+
+/// Goal: D2, X10: what has been collected and not fired can be cancelled, and armed anew.
+#[test]
+fn what_is_collected_can_be_cancelled() {
+    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
+    let timers = [0, 1, 2].map(|task| scene.timer(Family::Coarse, task));
+    for timer in &timers {
+        scene.start(timer, HERE, ms(10));
+    }
+    scene.go(ms(11));
+    assert_eq!(collect(&scene).1, Call::Thread);
+    assert_eq!(timers[1].cancel(), Cancel::Pending);
+    scene.start(&timers[2], HERE, ms(30));
+    assert_eq!(fire(&scene), [0]);
+    assert_eq!(scene.armed(HERE), Some(ms(30)));
+}
+
+/// Goal: D6: what comes due while the thread has not finished is merged and fired by it, in
+/// order, and nothing is called twice for it.
+#[test]
+fn a_second_collection_is_merged_with_the_first() {
+    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
+    let timers: Vec<_> = (0..6).map(|task| scene.timer(Family::Coarse, task)).collect();
+    for (place, timer) in timers.iter().enumerate() {
+        scene.start(timer, HERE, ms(10 + place as u64));
+    }
+    scene.go(ms(10));
+    assert_eq!(collect(&scene).1, Call::Thread);
+    let fired = fire_with(&scene, Runner::Thread, |firing| {
+        if firing.task < 5 {
+            scene.go(ms(11 + firing.task as u64));
+            assert_eq!(collect(&scene).1, Call::Nobody);
+        }
+        Verdict::Done
+    });
+    assert_eq!(fired, [0, 1, 2, 3, 4, 5]);
+    assert_eq!((counts(&scene).wakes, counts(&scene).merged), (1, 5));
+}
+
+/// Goal: R5 and R6 of the thread: while it works its timers do not program the device; when it
+/// ends the device is armed for what is left.
+#[test]
+fn the_device_is_left_alone_until_the_thread_is_through() {
+    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
+    let timers = [0, 1].map(|task| scene.timer(Family::Coarse, task));
+    let hard = scene.timer(Family::Ranged, 2);
+    scene.start(&timers[0], HERE, ms(10));
+    scene.go(ms(10));
+    assert_eq!(collect(&scene).1, Call::Thread);
+    let fired = fire_with(&scene, Runner::Thread, |_| {
+        assert_eq!(scene.armed(HERE), Some(ms(60)), "to see whether the thread is stuck");
+        let writes = |timer, after| scene.writes(HERE, || _ = scene.start(timer, HERE, after));
+        assert_eq!(writes(&timers[1], ms(25)), 0);
+        // What fires in the handler does need the device.
+        assert_eq!(writes(&hard, ms(20)), 1);
+        assert_eq!(hard.cancel(), Cancel::Pending);
+        Verdict::Restart(exactly(START.after(ms(40))))
+    });
+    assert_eq!(fired, [0]);
+    assert_eq!(scene.armed(HERE), Some(ms(20)), "lazy: early, not late");
+    scene.go(ms(20));
+    assert_eq!(collect(&scene), (vec![], Call::Nobody));
+    assert_eq!(scene.armed(HERE), Some(ms(25)));
+}
+
+/// Goal: D9: when the thread is stuck in a callback, another one is called for what comes due,
+/// and fires it; the stuck timer itself does not overlap (X2), and fires again afterwards.
+#[test]
+fn a_stuck_thread_is_relieved() {
+    for family in Family::BOTH {
+        let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
+        let timers = [0, 1].map(|task| scene.timer(family, task));
+        let start = |task: usize, after| scene.start_with(&timers[task], HERE, after, IN_THREAD);
+        start(0, ms(10));
+        scene.go(ms(10));
+        assert_eq!(collect(&scene).1, Call::Thread);
+        let mut turns = 0;
+        let fired = fire_with(&scene, Runner::Thread, |firing| {
+            turns += 1;
+            if turns > 1 {
+                return Verdict::Done;
+            }
+            assert_eq!(firing.task, 0);
+            start(0, ms(20));
+            start(1, ms(20));
+            scene.go(ms(59));
+            assert_eq!(collect(&scene).1, Call::Nobody, "patience is not over");
+            scene.go(ms(60));
+            assert_eq!(collect(&scene).1, Call::Relief);
+            assert_eq!(collect(&scene).1, Call::Nobody, "not at once again");
+            let by_relief = fire_with(&scene, Runner::Relief, |firing| {
+                assert_eq!(timers[firing.task].try_cancel(), Cancel::Running);
+                assert_eq!(on(THERE, || timers[0].try_cancel()), Cancel::Running);
+                Verdict::Done
+            });
+            assert_eq!(by_relief, [1], "{family:?}");
+            assert!(timers[0].is_pending());
+            Verdict::Done
+        });
+        assert_eq!(fired, [0, 0]);
+        assert_eq!((counts(&scene).reliefs, counts(&scene).fired), (1, 3));
+        assert_eq!(fire_with(&scene, Runner::Relief, |_| Verdict::Done), [], "nobody is stuck");
+    }
+}
+
+/// Goal: W1 with deferral: a deferrable timer calls nobody, and fires with the next batch.
+#[test]
+fn deferrable_timers_wait_for_company() {
+    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
+    let timers = [0, 1].map(|task| scene.timer(Family::Coarse, task));
+    scene.start_with(&timers[0], HERE, ms(5), Options { wakes: Wakes::No, ..IN_THREAD });
+    scene.start(&timers[1], HERE, ms(20));
+    scene.go(ms(6));
+    assert_eq!(collect(&scene).1, Call::Nobody);
+    scene.go(ms(20));
+    assert_eq!(collect(&scene).1, Call::Thread);
+    assert_eq!(fire(&scene), [0, 1]);
+}
+
+/// Goal: bases that defer can be driven by hand: `expire` does the thread's work too.
+#[test]
+fn expire_does_everything() {
+    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
+    let timers = three(&scene);
+    for timer in &timers {
+        scene.start_with(timer, HERE, ms(10), IN_THREAD);
+    }
+    scene.go(ms(10));
+    assert_eq!(scene.fire(HERE), [1, 2, 0]);
+}
+
+/// Goal: a timer that is to be fired by another runner changes when its callback is over, not
+/// before (X2).
+#[test]
+fn a_change_of_runner_waits_for_the_callback() {
+    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
+    let timer = scene.timer(Family::Ranged, 0);
+    scene.start_with(&timer, HERE, ms(10), IN_THREAD);
+    scene.go(ms(10));
+    assert_eq!(collect(&scene), (vec![], Call::Thread));
+    let fired = fire_with(&scene, Runner::Thread, |firing| {
+        if firing.now == START.after(ms(10)) {
+            scene.start_with(&timer, HERE, ms(10), Options::default());
+            assert_eq!(collect(&scene), (vec![], Call::Nobody), "fired while it was running");
+            scene.go(ms(11));
+        }
+        Verdict::Done
+    });
+    assert_eq!(fired, [0, 0]);
+    scene.start_with(&timer, HERE, ms(20), Options::default());
+    scene.go(ms(20));
+    assert_eq!(collect(&scene), (vec![0], Call::Nobody));
+}
+
+/// Goal: a handler that takes longer than patience lasts ends all the same, and has the thread
+/// called. (It went round for ever once, with the lock in its hand.)
+#[test]
+fn a_handler_may_take_longer_than_patience() {
+    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
+    let timers = three(&scene);
+    scene.start_with(&timers[0], HERE, ms(10), IN_THREAD);
+    scene.start_with(&timers[1], HERE, ms(10), Options::default());
+    scene.go(ms(10));
+    let mut rounds = 0;
+    let collected = on(HERE, || {
+        scene.bases.collect(HERE, |firing| {
+            rounds += 1;
+            assert!(rounds < 9, "no end");
+            scene.go(ms(rounds * 60));
+            match rounds < 4 {
+                true => Verdict::Restart(exactly(firing.now)),
+                false => Verdict::Done,
+            }
+        })
+    });
+    assert_eq!((collected.call, collected.expired.fired), (Call::Thread, 3), "backs off after 3");
+    assert_eq!(fire(&scene), [0]);
+}
+
+/// Goal: a handler whose callback panics has called nobody, so the device comes again (R6).
+#[test]
+fn a_panic_does_not_lose_a_call() {
+    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
+    let timers = three(&scene);
+    scene.start_with(&timers[0], HERE, ms(10), IN_THREAD);
+    scene.start_with(&timers[1], HERE, ms(10), Options::default());
+    scene.go(ms(10));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        on(HERE, || {
+            scene.bases.collect(HERE, |firing| {
+                assert_ne!(firing.task, 2, "on purpose");
+                scene.start_with(&timers[2], HERE, ms(10), Options::default());
+                Verdict::Done
+            })
+        })
+    }));
+    assert!(panicked.is_err());
+    scene.bases.check(HERE).unwrap();
+    assert_eq!(collect(&scene), (vec![], Call::Thread));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        fire_with(&scene, Runner::Thread, |_| panic!("on purpose"));
+    }));
+    assert!(panicked.is_err());
+    scene.start_with(&timers[0], HERE, ms(20), IN_THREAD);
+    scene.go(ms(20));
+    assert_eq!(collect(&scene), (vec![], Call::Thread), "the thread is not at work any more");
+    assert_eq!(fire(&scene), [0]);
+}

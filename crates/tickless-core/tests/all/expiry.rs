@@ -1,0 +1,281 @@
+//! W1, W4, W5, R7 and R9 on whole bases: who fires when, in what order, and how a handler ends.
+
+use crate::world::history::{Plan, run};
+use crate::world::on;
+use crate::world::random::{Random, with_seeds};
+use crate::world::scene::{START, Scene};
+use crate::world::timers::{AnyTimer, Family, exactly};
+use std::cell::RefCell;
+use std::rc::Rc;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::expiry::{Expired, Verdict};
+use tickless_core::bases::{Options, Settings};
+use tickless_core::queues::wheel::Wakes;
+use tickless_core::rearm::{Limits, Policy};
+use tickless_core::time::{CpuId, Ns, Tick, Window};
+
+const HERE: CpuId = CpuId(0);
+const THERE: CpuId = CpuId(1);
+
+const fn ms(ms: u64) -> Ns {
+    Ns::from_ms(ms)
+}
+
+fn scene() -> Scene {
+    Scene::with_policy(Policy::Lazy)
+}
+
+/// Goal: crowds fire in order, each timer in its pass, never early (W1, W4).
+/// Method: histories of many timers, mostly started, on few CPUs.
+#[test]
+fn histories_fire_crowds_in_order() {
+    with_seeds(if cfg!(miri) { 3 } else { 500 }, |seed| {
+        let plan = Plan::random(&mut Random::new(seed));
+        run(
+            Plan { starts: 8, timers: 10 + 3 * plan.timers, cpus: 1 + plan.cpus % 2, ..plan },
+            seed,
+        );
+    });
+}
+
+/// Goal: one instant, one order, the one of arming (W4); ranged timers go first, by hard expiry.
+#[test]
+fn one_instant_one_order() {
+    let scene = scene();
+    let timers: Vec<_> =
+        (0..40).map(|task| scene.timer(Family::BOTH[usize::from(task % 3 == 0)], task)).collect();
+    for timer in &timers {
+        scene.start(timer, HERE, ms(50));
+    }
+    scene.start(&timers[7], HERE, ms(50));
+    scene.start(&timers[3], HERE, ms(49));
+    scene.start(&timers[9], HERE, ms(50));
+    scene.go(ms(50));
+    let ranged = [3].into_iter().chain((0..40).filter(|n| n % 3 == 0 && ![3, 9].contains(n)));
+    let coarse = (0..40).filter(|n| n % 3 != 0);
+    let fired = scene.fire(HERE);
+    let expected: Vec<_> = ranged.chain([9]).chain(coarse).collect();
+    // Lazy push-out leaves a timer that is armed for the same time once more where it was.
+    assert_eq!(fired, expected);
+}
+
+/// Goal: a ranged timer fires when its CPU is awake anyway and its window has begun, and causes
+/// no event before the window's end.
+#[test]
+fn slack_saves_wakeups() {
+    let scene = scene();
+    let timers = [0, 1, 2].map(|task| scene.timer(Family::Ranged, task));
+    for (timer, (soft, hard)) in timers.iter().zip([(10, 30), (11, 31), (21, 40)]) {
+        let window = Window::new(START.after(ms(soft)), START.after(ms(hard)));
+        timer.start(window, START, Options::default()).expect("not shut down");
+    }
+    assert_eq!(scene.armed(HERE), Some(ms(30)));
+    scene.go(ms(20));
+    assert_eq!(scene.fire(HERE), [0, 1]);
+    assert_eq!(scene.armed(HERE), Some(ms(40)));
+}
+
+/// Goal: a deferrable timer arms no device, fires with somebody else's event, and stays
+/// deferrable when its callback restarts it.
+#[test]
+fn deferrable_timers_stay_deferrable() {
+    let scene = scene();
+    let [lazy, other] = [0, 1].map(|task| scene.timer(Family::Coarse, task));
+    let defer = Options { wakes: Wakes::No, ..Options::default() };
+    scene.start_with(&lazy, HERE, ms(10), defer);
+    assert_eq!(scene.armed(HERE), None);
+    scene.start(&other, HERE, ms(30));
+    scene.go(ms(30));
+    let mut fired = Vec::new();
+    let again = exactly(START.after(ms(40)));
+    scene.handle(HERE, |firing| {
+        fired.push((firing.task, firing.wakes));
+        Verdict::Restart(again)
+    });
+    assert_eq!(fired, [(0, Wakes::No), (1, Wakes::Yes)]);
+    assert_eq!(on(HERE, || other.cancel()), Cancel::Pending);
+    scene.fire(HERE);
+    assert_eq!(scene.armed(HERE), None, "nobody is woken for the deferrable one");
+    scene.go(ms(50));
+    assert_eq!(scene.fire(HERE), [0]);
+}
+
+/// Goal: what callbacks arm for the past fires in the next pass, after everything that was due
+/// in this one; passes are limited, the hang is counted and the back-off bounded (R7).
+/// Method: a timer that restarts itself for the past, by its verdict or by its handle.
+#[test]
+fn a_timer_that_restarts_itself_for_the_past_starves_nobody() {
+    for (family, by_handle) in cases() {
+        let scene = scene();
+        let timers: Vec<_> = (0..6).map(|task| scene.timer(Family::BOTH[task % 2], task)).collect();
+        let greedy = scene.timer(family, 9);
+        scene.start(&greedy, HERE, ms(1));
+        for timer in &timers {
+            scene.start(timer, HERE, ms(5));
+        }
+        scene.go(ms(5));
+        let mut fired = Vec::new();
+        let expired = scene.handle(HERE, |firing| {
+            fired.push(firing.task);
+            scene.world().set_time(scene.world().time().after(ms(1)));
+            match (firing.task, by_handle) {
+                (9, true) => _ = scene.start(&greedy, THERE, Ns::ZERO),
+                (9, false) => return Verdict::Restart(exactly(START)),
+                _ => {}
+            }
+            Verdict::Done
+        });
+        let greedy_fired = fired.iter().filter(|&&task| task == 9).count();
+        assert_eq!((greedy_fired, fired.len()), (3, 9), "{family:?}: once a pass");
+        let took = ms(9);
+        assert_eq!(expired, Expired { fired: 9, next: scene.world().time().after(took) });
+        let view = scene.bases.view(HERE).expect("a base");
+        assert_eq!(view.device.hangs, 1);
+        // Meanwhile the first timer goes: nothing stalls, and nothing in the past is programmed.
+        scene.start(&timers[0], HERE, ms(15));
+        let armed = scene.armed(HERE);
+        assert_eq!(scene.writes(HERE, || on(HERE, || greedy.cancel())), 0);
+        assert_eq!(scene.armed(HERE), armed);
+        scene.world().set_time(expired.next);
+        assert_eq!(scene.fire(HERE), [0]);
+    }
+}
+
+/// Goal: a back-off is bounded by 100 ms, however long the handler took (R7).
+#[test]
+fn a_long_hang_backs_off_for_100_ms() {
+    let scene = scene();
+    let timer = scene.timer(Family::Ranged, 0);
+    scene.start(&timer, HERE, ms(1));
+    scene.go(ms(1));
+    let expired = scene.handle(HERE, |_| {
+        scene.world().set_time(scene.world().time().after(Ns::from_secs(1)));
+        Verdict::Restart(exactly(START))
+    });
+    assert_eq!(expired.next, scene.world().time().after(ms(100)));
+}
+
+/// Goal: equal windows fire in the order of arming, also those that were armed for the past in
+/// and after a pass (W4).
+#[test]
+fn late_timers_keep_their_order() {
+    for family in Family::BOTH {
+        let limits = Limits { passes: 1, ..Limits::NONE };
+        let scene = Scene::new(Settings { limits, ..Settings::default() }, 1);
+        let timers: Vec<_> = (0..6).map(|task| scene.timer(family, task)).collect();
+        let coarse = scene.timer(Family::Coarse, 6);
+        for timer in [&timers[0], &coarse] {
+            scene.start(timer, HERE, ms(5));
+        }
+        scene.go(ms(5));
+        scene.handle(HERE, |firing| {
+            let armed = if firing.task == 0 { 1..3 } else { 3..4 };
+            for timer in &timers[armed] {
+                scene.start(timer, HERE, ms(5));
+            }
+            Verdict::Done
+        });
+        scene.start(&timers[4], HERE, ms(5));
+        assert_eq!(timers[2].cancel(), Cancel::Pending);
+        scene.start(&timers[5], HERE, ms(5));
+        assert_eq!(scene.fire(HERE), [1, 3, 4, 5], "{family:?}");
+    }
+}
+
+/// Goal: a handler that is called within a handler of its base does nothing; the outer one
+/// sees to everything.
+#[test]
+fn a_handler_within_a_handler_does_nothing() {
+    let scene = scene();
+    let timers = [0, 1].map(|task| scene.timer(Family::Coarse, task));
+    for timer in &timers {
+        scene.start(timer, HERE, ms(5));
+    }
+    scene.go(ms(5));
+    let mut fired = Vec::new();
+    scene.handle(HERE, |firing| {
+        fired.push(firing.task);
+        let inner = scene.writes(HERE, || {
+            let inner = scene.bases.expire(HERE, |_| panic!("two callbacks at once"));
+            assert_eq!(inner.fired, 0);
+        });
+        assert_eq!(inner, 0);
+        assert!(timers[firing.task].is_running());
+        Verdict::Done
+    });
+    assert_eq!(fired, [0, 1]);
+}
+
+/// Goal: callbacks may free other timers, due ones of their own batch included.
+#[test]
+fn a_callback_may_drop_its_siblings() {
+    for family in Family::BOTH {
+        let scene = scene();
+        let timers: Vec<_> = (0..9).map(|task| Some(scene.timer(family, task))).collect();
+        for timer in timers.iter().flatten() {
+            scene.start(timer, HERE, ms(5));
+        }
+        scene.go(ms(5));
+        let timers = Rc::new(RefCell::new(timers));
+        let mut fired = Vec::new();
+        scene.handle(HERE, |firing| {
+            fired.push(firing.task);
+            let next = timers.borrow_mut().get_mut(firing.task + 1).and_then(Option::take);
+            drop(next);
+            Verdict::Done
+        });
+        assert_eq!(fired, [0, 2, 4, 6, 8], "{family:?}");
+    }
+}
+
+/// Goal: deadlines beyond the wheel's reach fire neither early nor later than a granule's share
+/// (W1, W5). Method: a tick of 1 us, whose wheel reaches 17 minutes.
+#[test]
+fn far_deadlines_are_kept() {
+    let tick = Tick::new(Ns::from_us(1)).expect("the shortest tick");
+    let scene = Scene::new(Settings { tick, ..Settings::default() }, 1);
+    for minutes in [16, 18, 40, 60 * 24 * 365] {
+        let timer = scene.timer(Family::Coarse, 0);
+        let begin = scene.world().time();
+        let after = Ns::from_secs(60 * minutes);
+        let (soft, wakes) = (begin.after(after), Options::default());
+        timer.start(exactly(soft), begin, wakes).expect("not shut down");
+        let mut rounds = 0;
+        while timer.is_pending() && rounds < 100_000 {
+            rounds += 1;
+            scene.world().set_time(scene.world().armed(HERE));
+            scene.fire(HERE);
+        }
+        let late = scene.world().time().since(soft);
+        assert!(!timer.is_active() && scene.world().time() >= soft);
+        assert!(late.0 <= after.0 / 7, "{minutes} min: {late:?} late");
+    }
+}
+
+/// Goal: nothing special happens at the ends of the range (W5).
+#[test]
+fn the_ends_of_the_range() {
+    let scene = scene();
+    for family in Family::BOTH {
+        let timer = scene.timer(family, 0);
+        for (soft, hard) in [(u64::MAX, u64::MAX), (u64::MAX - 1, u64::MAX), (0, u64::MAX)] {
+            let window = Window::new(Ns(soft), Ns(hard));
+            timer.start(window, START, Options::default()).expect("not shut down");
+            assert_eq!(scene.fire(HERE).len(), usize::from(soft == 0), "{family:?}");
+        }
+    }
+    scene.world().set_time(Ns(u64::MAX - 1));
+    let timers: Vec<AnyTimer> =
+        Family::BOTH.into_iter().map(|family| scene.timer(family, 1)).collect();
+    for timer in &timers {
+        let now = Ns(u64::MAX - 1);
+        timer.start(exactly(now), now, Options::default()).expect("not shut down");
+    }
+    assert!(scene.fire(HERE).contains(&1));
+    assert_eq!(scene.bases.check(HERE), Ok(()));
+}
+
+/// Both families, each with and without.
+fn cases() -> impl Iterator<Item = (Family, bool)> {
+    Family::BOTH.into_iter().flat_map(|family| [(family, false), (family, true)])
+}

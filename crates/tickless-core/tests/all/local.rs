@@ -1,0 +1,411 @@
+//! Local timers: keys, callbacks that do as they like, order, budgets (W1, W2, W4, W5, W6).
+
+use crate::world::random::{Random, with_seeds};
+use crate::world::timers::Family;
+use crate::world::twin::Twin;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+use std::time::Duration;
+use tickless_core::bases::{Options, Settings};
+use tickless_core::local::{Key, LocalError, LocalTimers};
+use tickless_core::queues::wheel::PushOut;
+use tickless_core::rearm::Limits;
+use tickless_core::time::{CpuId, Ns, Tick, Window};
+
+const BASE: CpuId = CpuId(0);
+
+const fn ms(ms: u64) -> Ns {
+    Ns::from_ms(ms)
+}
+
+fn insert<T>(timers: &mut LocalTimers<T>, family: Family, value: T) -> Key {
+    let key = match family {
+        Family::Coarse => timers.insert(value),
+        Family::Ranged => timers.insert_precise(value),
+    };
+    key.expect("there is room")
+}
+
+/// Advances with callbacks that do nothing. Returns who fired.
+fn fire(timers: &mut LocalTimers<usize>, now: Ns) -> Vec<usize> {
+    let mut fired = Vec::new();
+    timers.advance(now, |timers, key| fired.extend(timers.value(key).copied()));
+    fired
+}
+
+/// Goal: a removed timer's key finds nothing, also once its slot has another timer.
+#[test]
+fn keys_of_removed_timers_find_nothing() {
+    for family in Family::BOTH {
+        let mut timers = LocalTimers::new(Ns::ZERO);
+        let old = insert(&mut timers, family, 1);
+        timers.start_at(old, ms(5)).expect("just inserted");
+        assert_eq!(timers.remove(old), Some(1));
+        assert_eq!((timers.len(), timers.pending(), timers.next_event()), (0, 0, Ns::NEVER));
+        let new = insert(&mut timers, family, 2);
+        timers.start_at(new, ms(7)).expect("just inserted");
+        assert_ne!(old, new);
+        for _ in 0..2 {
+            let gone = LocalError::NoSuchTimer(old);
+            assert_eq!(timers.start(old, Duration::ZERO), Err(gone));
+            assert_eq!(timers.start_range(old, Window::new(ms(1), ms(2))), Err(gone));
+            assert_eq!(timers.cancel(old), Err(gone));
+            assert_eq!((timers.remove(old), timers.value(old)), (None, None));
+            assert!(!timers.is_pending(old));
+        }
+        assert!(timers.is_pending(new));
+        assert_eq!(fire(&mut timers, ms(10)), [2]);
+        assert_eq!(timers.cancel(new), Ok(false));
+    }
+}
+
+/// Goal: tables of many chunks, in which each slot is used again.
+#[test]
+fn slots_are_used_again() {
+    let (mut timers, count) = (LocalTimers::new(Ns::ZERO), if cfg!(miri) { 300 } else { 5_000 });
+    let mut keys = Vec::new();
+    for round in 0..3 {
+        for number in 0..count {
+            let key = insert(&mut timers, Family::BOTH[number % 2], number);
+            timers.start_at(key, ms(1 + (number % 50) as u64 + 100 * round)).expect("inserted");
+            keys.push(key);
+        }
+        assert_eq!((timers.len(), timers.pending()), (count, count));
+        let all = fire(&mut timers, ms(60 + 100 * round));
+        assert_eq!(all.len(), count);
+        let removed = keys.drain(..).filter_map(|key| timers.remove(key)).count();
+        assert_eq!((removed, timers.is_empty()), (count, true));
+    }
+}
+
+/// Goal: a callback may do anything: to its own timer, to one that is due as well, to others.
+#[test]
+fn callbacks_do_as_they_like() {
+    for family in Family::BOTH {
+        let mut timers = LocalTimers::new(Ns::ZERO);
+        let keys: Vec<Key> = (0..6).map(|n| insert(&mut timers, family, n)).collect();
+        for &key in &keys {
+            timers.start_at(key, ms(5)).expect("inserted");
+        }
+        let mut fired = Vec::new();
+        timers.advance(ms(5), |timers, key| {
+            let number = timers.value(key).copied().expect("it has not been removed");
+            fired.push(number);
+            assert!(!timers.is_pending(key));
+            match number {
+                0 => {
+                    assert_eq!(timers.cancel(keys[1]), Ok(true));
+                    assert_eq!(timers.remove(keys[2]), Some(2));
+                    assert_eq!(timers.remove(key), Some(0));
+                    assert_eq!(timers.cancel(key), Err(LocalError::NoSuchTimer(key)));
+                    let new = insert(timers, family, 7);
+                    assert_eq!(timers.start_at(new, Ns::ZERO), Ok(()));
+                }
+                3 => {
+                    assert_eq!(timers.start_at(keys[4], ms(9)), Ok(()));
+                    assert_eq!(timers.start_at(key, ms(8)), Ok(()));
+                }
+                _ => assert_eq!(timers.start(key, Duration::ZERO), Ok(())),
+            }
+        });
+        assert_eq!(fired, [0, 3, 5], "{family:?}");
+        assert_eq!(timers.next_event().max(ms(5)), ms(5), "7 and 5 wait for the next advance");
+        let mut again = fire(&mut timers, ms(9));
+        again.sort();
+        assert_eq!(again, [3, 4, 5, 7]);
+    }
+}
+
+/// Goal: what a callback arms for the past waits for the next advance, in line, and keeps
+/// nobody from firing; the other family's timers too.
+#[test]
+fn arming_for_the_past_waits_its_turn() {
+    for (family, other) in [(Family::Coarse, Family::Ranged), (Family::Ranged, Family::Coarse)] {
+        let mut timers = LocalTimers::new(ms(1));
+        let greedy = insert(&mut timers, family, 0);
+        let sibling = insert(&mut timers, family, 1);
+        let across = insert(&mut timers, other, 2);
+        for key in [greedy, sibling] {
+            timers.start_at(key, ms(5)).expect("inserted");
+        }
+        for round in 0..2 {
+            let mut fired = Vec::new();
+            timers.advance(ms(5), |timers, key| {
+                fired.extend(timers.value(key).copied());
+                if key == greedy {
+                    assert_eq!(timers.start_at(greedy, Ns::ZERO), Ok(()));
+                }
+                if key == greedy && !timers.is_pending(across) {
+                    assert_eq!(timers.start_at(across, Ns::ZERO), Ok(()));
+                }
+            });
+            fired.sort();
+            let expected: &[usize] = if round == 0 { &[0, 1] } else { &[0, 2] };
+            assert_eq!(fired, expected, "{family:?}, advance {round}");
+        }
+    }
+}
+
+/// Goal: zero and past deadlines fire with the next advance, precise ones in order of deadline,
+/// equal ones in order of arming (W4).
+#[test]
+fn past_deadlines_fire_in_order() {
+    let mut timers = LocalTimers::new(ms(100));
+    for (number, at) in [(0, 50), (1, 0), (2, 50), (3, 100), (4, 20), (5, 0)] {
+        let key = insert(&mut timers, Family::Ranged, number);
+        timers.start_at(key, ms(at)).expect("inserted");
+    }
+    for number in 10..13 {
+        let key = insert(&mut timers, Family::Coarse, number);
+        timers.start_at(key, Ns::ZERO).expect("inserted");
+    }
+    assert!(timers.next_event() <= ms(100));
+    assert_eq!(fire(&mut timers, Ns::ZERO), [1, 5, 4, 0, 2, 3, 10, 11, 12], "time stands");
+    assert_eq!((timers.now(), timers.next_event()), (ms(100), Ns::NEVER));
+}
+
+/// Goal: a budget bounds an advance; the rest is first in line, can be cancelled, and is asked
+/// for at once (W2). A timer that keeps coming does not get ahead of it.
+#[test]
+fn budgets_leave_the_rest_in_line() {
+    for family in Family::BOTH {
+        let mut timers = LocalTimers::new(ms(0));
+        let keys: Vec<Key> = (0..6).map(|n| insert(&mut timers, family, n)).collect();
+        for &key in &keys {
+            timers.start_at(key, ms(5)).expect("inserted");
+        }
+        assert_eq!(timers.advance_at_most(ms(5), 0, |_, _| panic!("no budget")), 0);
+        let mut fired = Vec::new();
+        for round in 0..6 {
+            assert!(timers.next_event() <= ms(5), "something is due");
+            let count = timers.advance_at_most(ms(5 + round), 1, |timers, key| {
+                fired.extend(timers.value(key).copied());
+                if key == keys[0] {
+                    timers.start_at(key, Ns::ZERO).expect("inserted");
+                }
+            });
+            assert_eq!(count, 1);
+            if round == 2 {
+                assert_eq!(timers.cancel(keys[4]), Ok(true));
+            }
+        }
+        assert_eq!(fired, [0, 1, 2, 3, 5, 0], "{family:?}");
+    }
+}
+
+/// Goal: far deadlines and the end of the range (W1, W5).
+#[test]
+fn far_deadlines_are_kept() {
+    let tick = Tick::new(Ns::from_us(1)).expect("the shortest tick");
+    for family in Family::BOTH {
+        let mut timers = LocalTimers::with(Ns(7), tick, PushOut::Lazy);
+        let year = Ns::from_secs(86_400 * 365);
+        for (number, at) in
+            [Ns::from_secs(2_000), year, Ns(u64::MAX - 1), Ns::NEVER].iter().enumerate()
+        {
+            let key = insert(&mut timers, family, number);
+            timers.start_at(key, *at).expect("inserted");
+        }
+        let mut fired = Vec::new();
+        let mut rounds = 0;
+        while fired.len() < 2 && rounds < 100_000 {
+            rounds += 1;
+            let next = timers.next_event();
+            fired.extend(fire(&mut timers, next));
+        }
+        assert_eq!(fired, [0, 1]);
+        assert!(timers.now() >= year && timers.now().0 <= year.0 / 7 * 8, "{:?}", timers.now());
+        assert_eq!(timers.pending(), 2);
+    }
+}
+
+/// Goal: a callback that panics takes nothing along but itself.
+#[test]
+fn a_panic_in_a_callback_leaves_the_others() {
+    for family in Family::BOTH {
+        let mut timers = LocalTimers::new(Ns::ZERO);
+        for number in 0..3 {
+            let key = insert(&mut timers, family, number);
+            timers.start_at(key, ms(5)).expect("inserted");
+        }
+        let advance = || timers.advance(ms(5), |_, _| resume_unwind(Box::new(())));
+        assert!(catch_unwind(AssertUnwindSafe(advance)).is_err());
+        assert_eq!(timers.pending(), 2);
+        assert_eq!(fire(&mut timers, ms(5)), [1, 2], "{family:?}");
+    }
+}
+
+/// Goal: a callback may advance further, or put other timers in place of its own.
+#[test]
+fn a_callback_may_advance() {
+    let mut timers = LocalTimers::new(Ns::ZERO);
+    for number in 0..8 {
+        let key = insert(&mut timers, Family::BOTH[number % 2], number);
+        timers.start_at(key, ms(1 + number as u64)).expect("inserted");
+    }
+    let mut fired = Vec::new();
+    timers.advance(ms(4), |timers, key| {
+        fired.extend(timers.value(key).copied());
+        if fired.len() == 1 {
+            fired.extend(fire(timers, ms(8)));
+            *timers = LocalTimers::new(ms(8));
+        }
+    });
+    fired.sort();
+    assert_eq!((fired, timers.len()), ((0..8).collect(), 0));
+}
+
+/// Goal: dropping a table drops every value once, pending or not.
+#[test]
+fn values_are_dropped_once() {
+    let value = Rc::new(());
+    let mut timers = LocalTimers::new(Ns::ZERO);
+    for number in 0..600 {
+        let key = insert(&mut timers, Family::BOTH[number % 2], Rc::clone(&value));
+        if number % 3 > 0 {
+            timers.start_at(key, ms(number as u64)).expect("inserted");
+        }
+        if number % 5 == 0 {
+            drop(timers.remove(key));
+        }
+    }
+    assert_eq!(Rc::strong_count(&value), 1 + 480);
+    drop(timers);
+    assert_eq!(Rc::strong_count(&value), 1);
+}
+
+/// A history of local timers, beside its twin.
+struct History {
+    twin: Twin,
+    random: Random,
+    keys: Vec<Option<Key>>,
+    removed: Vec<Key>,
+}
+
+const TIMERS: usize = 8;
+
+/// Goal: any sequence of operations gives what a sorted list gives (W6).
+/// Method: random histories, operations in callbacks included, with and without budgets.
+#[test]
+fn histories_match_a_sorted_list() {
+    with_seeds(if cfg!(miri) { 3 } else { 5_000 }, |seed| {
+        let mut random = Random::new(seed);
+        let settings = Settings {
+            tick: Tick::new(Ns(random.pick(&[1_000, 1_000_000]))).expect("a tick"),
+            push_out: random.pick(&[PushOut::Lazy, PushOut::Eager]),
+            limits: Limits { passes: 1, ..Limits::NONE },
+            ..Settings::default()
+        };
+        let start = ms(random.pick(&[0, 1_000]));
+        let mut timers = LocalTimers::with(start, settings.tick, settings.push_out);
+        let twin = Twin::new(settings, 1, &[Family::Coarse; TIMERS], start);
+        let (keys, removed) = (vec![None; TIMERS], Vec::new());
+        let mut history = History { twin, random, keys, removed };
+        for _ in 0..if cfg!(miri) { 20 } else { 80 } {
+            match history.random.below(3) {
+                0 => history.advance(&mut timers),
+                _ => history.operate(&mut timers),
+            }
+            history.check(&mut timers);
+        }
+    });
+}
+
+impl History {
+    fn operate(&mut self, timers: &mut LocalTimers<usize>) {
+        let id = self.random.below(TIMERS as u64) as usize;
+        let Some(key) = self.keys[id] else {
+            let family = self.random.pick(&Family::BOTH);
+            self.keys[id] = Some(insert(timers, family, id));
+            self.twin.renew(id, family);
+            return;
+        };
+        match self.random.below(10) {
+            0 => {
+                assert_eq!(timers.remove(key), Some(id));
+                self.twin.cancel(id);
+                self.twin.renew(id, Family::Coarse);
+                self.keys[id] = None;
+                self.removed.push(key);
+            }
+            1..3 => {
+                let pending = self.twin.timers[id].pending.is_some();
+                assert_eq!(timers.cancel(key), Ok(pending));
+                self.twin.cancel(id);
+            }
+            _ => {
+                let window = self.any_window(timers.now());
+                assert_eq!(timers.start_range(key, window), Ok(()));
+                let started = self.twin.start(id, window, timers.now(), BASE, Options::default());
+                assert!(started.is_ok());
+            }
+        }
+    }
+
+    fn any_window(&mut self, now: Ns) -> Window {
+        let random = &mut self.random;
+        let soft = match random.below(8) {
+            0 => 0,
+            1 => now.0.saturating_sub(random.below(5_000_000)),
+            2 => now.0,
+            3 => now.0 + random.below(5_000),
+            4 => (now.0 / 4_000_000 + random.below(4)) * 4_000_000,
+            5 => now.0 + random.below(4_000_000_000),
+            _ => now.0 + random.below(40_000_000),
+        };
+        let slack = random.pick(&[0, 0, 1_000, 3_000_000]);
+        Window::new(Ns(soft), Ns(soft + slack))
+    }
+
+    fn advance(&mut self, timers: &mut LocalTimers<usize>) {
+        let step = match self.random.below(4) {
+            0 => 0,
+            1 => self.random.below(10_000),
+            2 => self.random.below(20_000_000),
+            _ => self.random.below(3_000_000_000),
+        };
+        // Now and then the caller's clock goes back; theirs does not.
+        let to = if self.random.one_in(9) { Ns::ZERO } else { timers.now().after(Ns(step)) };
+        let now = timers.now().max(to);
+        let budget = self.random.pick(&[usize::MAX, usize::MAX, 0, 1, 3]);
+        self.twin.begin_handler(BASE, now);
+        let mut ranged = 0;
+        let fired = timers.advance_at_most(to, budget, |timers, key| {
+            let id = timers.value(key).copied();
+            assert_eq!(self.twin.next(BASE, now, id), id, "at {now:?}");
+            assert_eq!(timers.now(), now);
+            let family = id.map(|id| self.twin.timers[id].family);
+            ranged += usize::from(family == Some(Family::Ranged));
+            for _ in 0..self.random.below(3) {
+                self.operate(timers);
+            }
+        });
+        let spent = fired == budget || self.twin.settings.push_out == PushOut::Lazy;
+        if budget == usize::MAX || !spent {
+            assert_eq!(self.twin.next(BASE, now, None), None, "due, and did not fire");
+        }
+        assert!(fired <= budget);
+        self.twin.interrupt_handler(BASE, now, ranged < budget);
+    }
+
+    fn check(&self, timers: &mut LocalTimers<usize>) {
+        let pending = self.twin.on(BASE).count();
+        let present = self.keys.iter().flatten().count();
+        assert_eq!((timers.pending(), timers.len()), (pending, present));
+        let (next, earliest) = (timers.next_event(), self.twin.earliest(BASE));
+        if earliest <= timers.now() {
+            assert!(next <= timers.now(), "W2: what is left is due now");
+        } else {
+            assert_eq!(next, earliest, "W3");
+        }
+        for (id, key) in self.keys.iter().enumerate() {
+            if let Some(key) = *key {
+                assert_eq!(timers.value(key).copied(), Some(id));
+                assert_eq!(timers.is_pending(key), self.twin.timers[id].pending.is_some());
+            }
+        }
+        for &key in &self.removed {
+            assert_eq!(timers.value(key), None);
+        }
+    }
+}

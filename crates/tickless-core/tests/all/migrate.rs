@@ -1,0 +1,417 @@
+//! D8: bases that go offline and come back, and histories of everything by chance.
+
+use crate::world::random::{Random, with_seeds};
+use crate::world::scene::{START, Scene};
+use crate::world::timers::{AnyTimer, Family, exactly};
+use crate::world::{Moment, Watch, World, on};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::deferred::Call;
+use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::migrate::OnlineError;
+use tickless_core::bases::running::Runner;
+use tickless_core::bases::{
+    BaseCounts, Deferral, FiresIn, Options, Scan, Settings, StartError, Started, WheelEvents,
+};
+use tickless_core::queues::wheel::Wakes;
+use tickless_core::rearm::Policy;
+use tickless_core::time::{CpuId, Ns};
+
+const HERE: CpuId = CpuId(0);
+const THERE: CpuId = CpuId(1);
+
+const fn ms(ms: u64) -> Ns {
+    Ns::from_ms(ms)
+}
+
+fn lazy() -> Scene {
+    Scene::with_policy(Policy::Lazy)
+}
+
+/// Goal: pending timers of both families go to another base, where they fire in time, in order,
+/// deferrable or not as before.
+#[test]
+fn pending_timers_move() {
+    for family in Family::BOTH {
+        let scene = lazy();
+        let timers: Vec<_> = (0..40).map(|task| scene.timer(family, task)).collect();
+        for (place, timer) in timers.iter().enumerate() {
+            scene.start(timer, HERE, ms(10 + place as u64 / 2));
+        }
+        assert_eq!(scene.bases.offline(HERE), Ok(40));
+        assert_eq!(scene.bases.offline(HERE), Ok(0), "already");
+        assert_eq!(scene.armed(THERE), Some(ms(10)));
+        assert_eq!(scene.bases.view(THERE).unwrap().counts.migrated, 40);
+        for cpu in [HERE, THERE] {
+            scene.bases.check(cpu).unwrap();
+        }
+        scene.go(ms(50));
+        assert_eq!(scene.fire(HERE), []);
+        assert_eq!(scene.fire(THERE), (0..40).collect::<Vec<_>>(), "{family:?}");
+    }
+}
+
+/// Goal: what is armed towards a base that is offline goes elsewhere, wherever it was and
+/// however it was pinned; when the base is back, it is used again.
+#[test]
+fn arming_goes_elsewhere() {
+    for family in Family::BOTH {
+        let scene = lazy();
+        let timers = [0, 1, 2].map(|task| scene.timer(family, task));
+        scene.start(&timers[0], HERE, ms(10));
+        timers[0].cancel();
+        scene.bases.offline(HERE).unwrap();
+        let pinned = Options { pinned: Some(HERE), ..Options::default() };
+        scene.start(&timers[0], HERE, ms(10));
+        scene.start(&timers[1], HERE, ms(10));
+        scene.start_with(&timers[2], THERE, ms(10), pinned);
+        assert_eq!(pending(&scene, HERE), 0);
+        assert_eq!(pending(&scene, THERE), 3, "{family:?}");
+        scene.bases.online(HERE).unwrap();
+        assert_eq!(pending(&scene, THERE), 3, "they do not come back by themselves");
+        scene.start_with(&timers[2], THERE, ms(20), pinned);
+        assert_eq!(pending(&scene, HERE), 1);
+        scene.go(ms(30));
+        assert_eq!((scene.fire(HERE), scene.fire(THERE)), (vec![2], vec![0, 1]));
+    }
+}
+
+fn pending(scene: &Scene, cpu: CpuId) -> usize {
+    let view = scene.bases.view(cpu).unwrap();
+    view.coarse + view.ranged
+}
+
+/// Goal: a timer whose callback runs on a base that goes offline stays until that is over (X2),
+/// also if it is armed again meanwhile, and then goes.
+#[test]
+fn running_timers_move_when_their_callback_is_over() {
+    for (family, by_hand) in Family::BOTH.into_iter().flat_map(|f| [(f, false), (f, true)]) {
+        let scene = lazy();
+        let timers = [0, 1].map(|task| scene.timer(family, task));
+        scene.start(&timers[0], HERE, ms(10));
+        scene.start(&timers[1], HERE, ms(30));
+        scene.go(ms(10));
+        scene.handle(HERE, |_| {
+            assert_eq!(on(THERE, || scene.bases.offline(HERE)), Ok(1), "the other one");
+            if by_hand {
+                scene.start(&timers[0], THERE, ms(20));
+                assert_eq!(pending(&scene, HERE), 1, "{family:?}: it moved while it ran");
+                return Verdict::Done;
+            }
+            Verdict::Restart(exactly(START.after(ms(20))))
+        });
+        assert_eq!((pending(&scene, HERE), pending(&scene, THERE)), (0, 2));
+        assert_eq!(scene.armed(THERE), Some(ms(20)));
+        scene.go(ms(31));
+        assert_eq!(scene.fire(THERE), [0, 1]);
+    }
+}
+
+/// Goal: timers that have been collected and not fired move too, and fire once.
+#[test]
+fn collected_timers_move() {
+    let settings = Settings { deferral: Deferral::OnExpiry, ..Settings::default() };
+    let scene = Scene::new(settings, 2);
+    let timers = [0, 1, 2].map(|task| scene.timer(Family::Coarse, task));
+    for timer in &timers {
+        scene.start(timer, HERE, ms(10));
+    }
+    scene.go(ms(10));
+    assert_eq!(scene.bases.collect(HERE, |_| Verdict::Done).call, Call::Thread);
+    let mut fired = Vec::new();
+    scene.bases.fire(HERE, Runner::Thread, |firing| {
+        fired.push(firing.task);
+        assert_eq!(scene.bases.offline(HERE), Ok(2));
+        Verdict::Done
+    });
+    assert_eq!(fired, [0]);
+    assert_eq!(scene.bases.collect(THERE, |_| Verdict::Done).call, Call::Thread);
+    scene.bases.fire(THERE, Runner::Thread, |firing| {
+        fired.push(firing.task);
+        Verdict::Done
+    });
+    assert_eq!(fired, [0, 1, 2]);
+}
+
+/// Goal: a CPU that was switched off has forgotten what its event device was told: the first
+/// start after it is back programs the device, also for later than that (R1).
+#[test]
+fn a_device_that_was_off_is_programmed_again() {
+    for family in Family::BOTH {
+        let scene = lazy();
+        let timer = scene.timer(family, 0);
+        scene.start(&timer, HERE, ms(10));
+        scene.bases.offline(HERE).unwrap();
+        scene.world().deliver(HERE);
+        scene.bases.online(HERE).unwrap();
+        let pinned = Options { pinned: Some(HERE), ..Options::default() };
+        assert_eq!(scene.writes(HERE, || scene.start_with(&timer, HERE, ms(20), pinned)), 1);
+        scene.bases.check(HERE).unwrap();
+        scene.go(scene.armed(HERE).expect("programmed"));
+        assert_eq!(scene.fire(HERE), [0], "{family:?}");
+    }
+}
+
+/// Goal: what is still on a base that comes back, because whoever empties it is not through, is
+/// told to its device at once: that was off, and has forgotten it (R1).
+#[test]
+fn what_has_stayed_is_told_to_the_device() {
+    for family in Family::BOTH {
+        let scene = Rc::new(lazy());
+        let timers = [0, 1].map(|task| scene.timer(family, task));
+        timers.iter().for_each(|timer| _ = scene.start(timer, HERE, ms(10)));
+        let locked = Rc::new(Cell::new(0));
+        let (stage, locks) = (Rc::clone(&scene), Rc::clone(&locked));
+        let watch = Watch::with(Rc::new(move |moment| {
+            if moment == Moment::Locking && locks.replace(locks.get() + 1) == 2 {
+                // It is switched off, and on again, when one of the two has left it.
+                stage.world().deliver(HERE);
+                on(THERE, || stage.bases.online(HERE)).unwrap();
+            }
+        }));
+        assert_eq!(on(THERE, || scene.bases.offline(HERE)), Ok(1), "{family:?}");
+        drop(watch);
+        assert_eq!((pending(&scene, HERE), pending(&scene, THERE)), (1, 1));
+        assert_eq!(scene.armed(HERE), Some(ms(10)));
+    }
+}
+
+/// Goal: R13. An event that was lost is found by whoever looks after the base, once it has been
+/// due for longer than the grace, and is counted; nothing else is.
+#[test]
+fn a_lost_event_is_found() {
+    for policy in Policy::ALL {
+        let scene = Scene::with_policy(policy);
+        let timer = scene.timer(Family::Ranged, 0);
+        let looks = |at| {
+            scene.go(at);
+            on(THERE, || scene.bases.look_after(HERE, ms(2)))
+        };
+        let lost = || scene.bases.view(HERE).unwrap().device.lost;
+        assert!(!looks(ms(1)), "nothing is armed");
+        scene.start(&timer, HERE, ms(10));
+        scene.world().deliver(HERE);
+        assert!(!looks(ms(12)), "it may still come");
+        assert_eq!(lost(), 0);
+        assert!(looks(ms(13)));
+        assert_eq!(lost(), 1);
+        assert_eq!(scene.fire(HERE), [0]);
+        assert!(!looks(ms(30)), "it has come");
+        scene.bases.offline(HERE).unwrap();
+        assert!(!looks(ms(60)) && !scene.bases.look_after(CpuId(2), ms(1)));
+        assert_eq!(lost(), 1, "{policy:?}");
+    }
+}
+
+/// Goal: the last base stays, and errors say what is wrong.
+#[test]
+fn the_last_base_stays() {
+    let scene = lazy();
+    scene.bases.offline(THERE).unwrap();
+    assert_eq!(scene.bases.offline(HERE), Err(OnlineError::Last(HERE)));
+    assert_eq!(scene.bases.offline(CpuId(2)), Err(OnlineError::NoSuchBase(CpuId(2))));
+    assert_eq!(scene.bases.online(CpuId(2)), Err(OnlineError::NoSuchBase(CpuId(2))));
+    scene.bases.online(THERE).unwrap();
+    scene.bases.online(THERE).unwrap();
+    assert_eq!(scene.bases.offline(HERE), Ok(0));
+    assert_eq!(scene.bases.offline(THERE), Err(OnlineError::Last(THERE)), "counted once");
+}
+
+/// What a history keeps of one timer.
+#[derive(Default)]
+struct Account {
+    armed: Cell<u64>,
+    fired: Cell<u64>,
+    cancelled: Cell<u64>,
+    shut: Cell<bool>,
+    busy: Cell<bool>,
+}
+
+struct History {
+    scene: Scene,
+    cpus: u16,
+    timers: Vec<AnyTimer>,
+    accounts: Vec<Account>,
+    random: RefCell<Random>,
+    depth: Cell<u32>,
+}
+
+impl History {
+    fn below(&self, end: u64) -> u64 {
+        self.random.borrow_mut().below(end)
+    }
+
+    fn cpu(&self) -> CpuId {
+        CpuId(self.below(u64::from(self.cpus)) as u16)
+    }
+
+    fn step(&self) {
+        let id = self.below(self.timers.len() as u64) as usize;
+        let (timer, account) = (&self.timers[id], &self.accounts[id]);
+        let cpu = self.cpu();
+        let count = |cell: &Cell<u64>| cell.set(cell.get() + 1);
+        match self.below(20) {
+            0..6 => self.start(id, cpu),
+            6 => self.cancelled(id, on(cpu, || timer.cancel())),
+            7 => self.cancelled(id, on(cpu, || timer.try_cancel())),
+            8 if !account.busy.get() => self.cancelled(id, on(cpu, || timer.cancel_sync())),
+            9 if !account.busy.get() => {
+                let found = on(cpu, || timer.cancel_single_shot());
+                self.cancelled(id, found.expect("nobody arms it"));
+            }
+            10 if self.below(4) == 0 => {
+                account.shut.set(true);
+                let pending = timer.is_pending();
+                on(cpu, || timer.shutdown());
+                if pending {
+                    count(&account.cancelled);
+                }
+            }
+            11 => drop(self.scene.bases.offline(cpu)),
+            12 => self.scene.bases.online(cpu).unwrap(),
+            13 | 14 => self.collect(cpu),
+            15 => self.fire(cpu, Runner::Relief),
+            16 => _ = self.scene.bases.tick(cpu),
+            _ => {
+                let by = Ns(1 << self.below(24));
+                let now = self.scene.world().time().after(by);
+                self.scene.world().set_time(now);
+            }
+        }
+    }
+
+    fn start(&self, id: usize, cpu: CpuId) {
+        let now = self.scene.world().time();
+        let window = exactly(now.after(Ns(self.below(30_000_000))));
+        let options = Options {
+            wakes: if self.below(5) == 0 { Wakes::No } else { Wakes::Yes },
+            pinned: (self.below(4) == 0).then(|| self.cpu()),
+            fires_in: if self.below(2) == 0 { FiresIn::Handler } else { FiresIn::Thread },
+            ..Options::default()
+        };
+        let account = &self.accounts[id];
+        match on(cpu, || self.timers[id].start(window, now, options)) {
+            Ok(Started::Idle) => account.armed.set(account.armed.get() + 1),
+            Ok(Started::Pending) => {}
+            Err(StartError::Shut) => assert!(account.shut.get()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn cancelled(&self, id: usize, found: Cancel) {
+        let account = &self.accounts[id];
+        // One that runs may have been armed again, and then that is gone too; the totals tell.
+        if found == Cancel::Pending {
+            account.cancelled.set(account.cancelled.get() + 1);
+        }
+        assert!(account.busy.get() || found != Cancel::Running);
+    }
+
+    fn collect(&self, cpu: CpuId) {
+        let run = |firing: &Firing<World>| self.callback(firing);
+        self.scene.world().deliver(cpu);
+        if on(cpu, || self.scene.bases.collect(cpu, run)).call == Call::Thread {
+            self.fire(cpu, Runner::Thread);
+        }
+    }
+
+    fn fire(&self, cpu: CpuId, runner: Runner) {
+        on(cpu, || self.scene.bases.fire(cpu, runner, |firing| self.callback(firing)));
+    }
+
+    /// May do anything, one level deep: what is done inside is what others do meanwhile.
+    fn callback(&self, firing: &Firing<World>) -> Verdict {
+        let account = &self.accounts[firing.task];
+        assert!(!account.busy.replace(true), "X2: a timer overlaps itself");
+        assert!(firing.now >= firing.window.soft, "W1: early");
+        account.fired.set(account.fired.get() + 1);
+        if self.depth.get() < 2 {
+            self.depth.set(self.depth.get() + 1);
+            for _ in 0..self.below(4) {
+                self.step();
+            }
+            self.depth.set(self.depth.get() - 1);
+        }
+        account.busy.set(false);
+        let shut = account.shut.get();
+        match self.below(5) {
+            0 if !shut && !self.timers[firing.task].is_pending() => {
+                account.armed.set(account.armed.get() + 1);
+                Verdict::Restart(exactly(firing.now.after(Ns(self.below(5_000_000)))))
+            }
+            _ => Verdict::Done,
+        }
+    }
+
+    fn counts(&self) -> BaseCounts {
+        let views = (0..self.cpus).filter_map(|cpu| self.scene.bases.view(CpuId(cpu)));
+        views.fold(BaseCounts::default(), |sum, view| sum.plus(view.counts))
+    }
+}
+
+/// Goal: whatever happens to timers, threads and bases, by chance and inside callbacks, every
+/// arming ends once, nothing overlaps itself or is early, and nothing is left behind on a base
+/// that is offline (D2, D8, D9, X2, X10, W1).
+#[test]
+fn histories_of_everything() {
+    with_seeds(if cfg!(miri) { 2 } else { 800 }, |seed| {
+        let mut random = Random::new(seed);
+        let settings = Settings {
+            policy: random.pick(&Policy::ALL),
+            deferral: random.pick(&[Deferral::OnExpiry, Deferral::EveryTick]),
+            wheel: random.pick(&[WheelEvents::Device, WheelEvents::Tick]),
+            patience: random.pick(&[Ns::NEVER, ms(3)]),
+            scan: random.pick(&[Scan::RunningBase, Scan::AllBases]),
+            ..Settings::default()
+        };
+        let cpus = 1 + random.below(4) as u16;
+        let scene = Scene::new(settings, cpus);
+        let count = 1 + random.below(6) as usize;
+        let timers: Vec<_> =
+            (0..count).map(|task| scene.timer(random.pick(&Family::BOTH), task)).collect();
+        let accounts = (0..count).map(|_| Account::default()).collect();
+        let (random, depth) = (RefCell::new(random), Cell::new(0));
+        let history = History { scene, cpus, timers, accounts, random, depth };
+        for _ in 0..80 {
+            history.step();
+            for cpu in (0..cpus).map(CpuId) {
+                history.scene.bases.check(cpu).unwrap();
+                let view = history.scene.bases.view(cpu).unwrap();
+                assert!(view.is_online || view.coarse + view.ranged == 0, "left behind (D8)");
+            }
+        }
+        settle(&history);
+    });
+}
+
+/// Stops arming, lets everything fire, and adds up.
+fn settle(history: &History) {
+    let History { scene, cpus, .. } = history;
+    for round in 0..100 {
+        scene.world().set_time(scene.world().time().after(ms(20)));
+        for cpu in (0..*cpus).map(CpuId) {
+            let mut quiet = |firing: &Firing<World>| {
+                let account = &history.accounts[firing.task];
+                account.fired.set(account.fired.get() + 1);
+                Verdict::Done
+            };
+            scene.world().deliver(cpu);
+            scene.bases.expire(cpu, &mut quiet);
+            if scene.bases.tick(cpu) != Call::Nobody {
+                scene.bases.fire(cpu, Runner::Thread, &mut quiet);
+            }
+            scene.bases.fire(cpu, Runner::Thread, &mut quiet);
+        }
+        let left: usize = (0..*cpus).map(|cpu| pending(scene, CpuId(cpu))).sum();
+        if left == 0 {
+            break;
+        }
+        assert!(round < 99, "{left} timers never fire");
+    }
+    let counts = history.counts();
+    assert_eq!(counts.armed, counts.fired + counts.cancelled, "X10: {counts:?}");
+    let sum = |of: fn(&Account) -> u64| history.accounts.iter().map(of).sum::<u64>();
+    assert_eq!(counts.fired, sum(|account| account.fired.get()));
+    assert_eq!(counts.armed, sum(|account| account.armed.get()));
+}

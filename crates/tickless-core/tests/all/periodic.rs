@@ -1,0 +1,66 @@
+//! P1, P2, P3: forwarding keeps to initial + N x period, exactly, whatever the delays.
+
+use crate::world::random::{Random, with_seeds};
+use tickless_core::periodic::forward;
+use tickless_core::time::{Ns, Window};
+
+/// One period after another until the window begins after `now`.
+fn step_by_step(mut window: Window, now: Ns, period: Ns) -> (Window, u64) {
+    let mut periods = 0;
+    while window.soft <= now {
+        window = Window::new(Ns(window.soft.0 + period.0), Ns(window.hard.0 + period.0));
+        periods += 1;
+    }
+    (window, periods)
+}
+
+/// Goal: forward says what a loop over the periods says.
+#[test]
+fn forward_is_a_loop_over_periods() {
+    with_seeds(if cfg!(miri) { 20 } else { 20_000 }, |seed| {
+        let mut random = Random::new(seed);
+        let soft = random.below(1_000);
+        let window = Window::new(Ns(soft), Ns(soft + random.below(50)));
+        let (now, period) = (Ns(random.below(3_000)), Ns(1 + random.below(200)));
+        assert_eq!(forward(window, now, period), step_by_step(window, now, period));
+    });
+}
+
+/// Goal: after up to 10^9 periods with random delays an expiry is initial + N x period, with the
+/// slack it began with, and it is the first that lies ahead (P1, P3).
+/// Method: forward again and again, from hardly late to a million periods late.
+#[test]
+fn expiries_do_not_drift_over_a_billion_periods() {
+    with_seeds(if cfg!(miri) { 2 } else { 20 }, |seed| {
+        let mut random = Random::new(seed);
+        // A billion periods of less than 18 s stay below the end of time.
+        let (period, slack) = (1 + random.below(17_000_000_000), random.below(1_000_000));
+        let initial = random.below(1 << 40);
+        let mut window = Window::new(Ns(initial), Ns(initial + slack));
+        let mut total = 0;
+        while total < 1_000_000_000 {
+            let missed = random.pick(&[0, 0, 1, 3, 1_000, 1_000_000, 9_000_000]);
+            let now = window.soft.0 + random.below(missed + 1) * period + random.below(period);
+            let (next, periods) = forward(window, Ns(now), Ns(period));
+            total += periods;
+            assert!(periods >= 1);
+            assert_eq!(next.soft.0, initial + total * period);
+            assert_eq!(next.hard.0, next.soft.0 + slack);
+            assert!(next.soft.0 > now && next.soft.0 - period <= now, "the first that lies ahead");
+            window = next;
+        }
+    });
+}
+
+/// Goal: forwarding before the window begins changes nothing; a phase stays a phase (P2).
+#[test]
+fn phases_are_left_alone() {
+    for phase in 0..10 {
+        let window = Window::new(Ns(100 + phase), Ns(105 + phase));
+        assert_eq!(forward(window, Ns(99 + phase), Ns(10)), (window, 0));
+        for now in 100 + phase..150 {
+            let (next, _) = forward(window, Ns(now), Ns(10));
+            assert_eq!(next.soft.0 % 10, phase);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Real threads on real atomics: the smoke test behind the model checkers, and food for Miri.
+//!
+//! X1, X5, X10 and the accounting of armings, with as many threads as a small machine has.
+
+use crate::world::random::{Random, with_seeds};
+use crate::world::timers::{AnyTimer, Family, exactly};
+use crate::world::{World, on};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::{BaseCounts, Bases, IfPending, Options, Settings};
+use tickless_core::time::{CpuId, Ns, Window};
+
+const BASES: u16 = 3;
+
+/// Relaxed: whatever order there is has to come from the code under test.
+const RELAXED: Ordering = Ordering::Relaxed;
+
+fn bases() -> Arc<Bases<World>> {
+    Arc::new(Bases::new(World::new(BASES, Ns(1)), BASES, Settings::default()))
+}
+
+fn counts(bases: &Bases<World>) -> BaseCounts {
+    let views = (0..BASES).filter_map(|cpu| bases.view(CpuId(cpu)));
+    views.fold(BaseCounts::default(), |sum, view| sum.plus(view.counts))
+}
+
+/// What the threads of a test have in common.
+struct Shared {
+    bases: Arc<Bases<World>>,
+    timers: Vec<AnyTimer>,
+    fired: Vec<AtomicU64>,
+    /// Is the timer's callback running?
+    busy: Vec<AtomicBool>,
+    stop: AtomicBool,
+}
+
+impl Shared {
+    fn callback(&self, firing: &Firing<World>, random: &mut Random) -> Verdict {
+        let (id, now) = (firing.task, firing.now);
+        assert!(!self.busy[id].swap(true, RELAXED), "X2: a timer overlaps itself");
+        assert!(now >= firing.window.soft, "W1: early");
+        self.fired[id].fetch_add(1, RELAXED);
+        if random.one_in(4) {
+            self.operate(random);
+        }
+        self.busy[id].store(false, RELAXED);
+        match random.below(4) {
+            0 => Verdict::Restart(exactly(now.after(Ns(random.below(5_000_000))))),
+            _ => Verdict::Done,
+        }
+    }
+
+    fn operate(&self, random: &mut Random) {
+        let cpu = CpuId(random.below(BASES.into()) as u16);
+        let timer = &self.timers[random.below(self.timers.len() as u64) as usize];
+        let now = self.bases.platform().time();
+        match random.below(8) {
+            0..3 => _ = timer.cancel(),
+            3 => _ = timer.is_active(),
+            draw => {
+                let soft = now.after(Ns(random.below(3_000_000)));
+                let window = Window::new(soft, soft.after(Ns(random.below(1_000))));
+                let pending = if draw == 4 { IfPending::Reduce } else { IfPending::Rearm };
+                let pinned = random.one_in(4).then_some(cpu);
+                let options = Options { pending, pinned, ..Options::default() };
+                on(cpu, || timer.start(window, now, options)).expect("nobody shuts it down");
+            }
+        }
+    }
+
+    /// A driver: time passes, and what is due on some base fires.
+    fn drive(&self, random: &mut Random) {
+        let world = self.bases.platform();
+        world.set_time(world.time().after(Ns(random.below(400_000))));
+        let cpu = CpuId(random.below(BASES.into()) as u16);
+        on(cpu, || self.bases.expire(cpu, |firing| self.callback(firing, random)));
+    }
+}
+
+/// Goal: each arming ends once, whoever comes first; no timer overlaps itself; nothing is stuck
+/// at the end (X2, X10). Method: four threads start, cancel and expire at random.
+#[test]
+fn every_arming_ends_once() {
+    with_seeds(1, |seed| {
+        println!("TICKLESS_SEED={seed:#x}");
+        let timers: usize = if cfg!(miri) { 4 } else { 24 };
+        let bases = bases();
+        let shared = Shared {
+            timers: (0..timers).map(|id| AnyTimer::new(&bases, Family::BOTH[id % 2], id)).collect(),
+            fired: (0..timers).map(|_| AtomicU64::new(0)).collect(),
+            busy: (0..timers).map(|_| AtomicBool::new(false)).collect(),
+            stop: AtomicBool::new(false),
+            bases,
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (mut random, shared) = (Random::new(seed ^ thread), &shared);
+                scope.spawn(move || {
+                    for _ in 0..if cfg!(miri) { 60 } else { u64::MAX } {
+                        if shared.stop.load(RELAXED) {
+                            break;
+                        }
+                        match thread % 2 {
+                            0 => shared.operate(&mut random),
+                            _ => shared.drive(&mut random),
+                        }
+                    }
+                });
+            }
+            let end = Instant::now() + Duration::from_millis(300);
+            while !cfg!(miri) && Instant::now() < end {
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+            shared.stop.store(!cfg!(miri), RELAXED);
+        });
+        let pending = shared.timers.iter().filter(|timer| timer.is_pending()).count() as u64;
+        let sum = counts(&shared.bases);
+        let fired: u64 = shared.fired.iter().map(|fired| fired.load(RELAXED)).sum();
+        assert_eq!(sum.fired, fired);
+        assert_eq!(sum.armed, sum.fired + sum.cancelled + pending, "{sum:?}");
+        assert!(shared.timers.iter().all(|timer| !timer.is_running()));
+        assert!(cfg!(miri) || sum.fired > 100 && sum.cancelled > 100 && sum.migrated > 100);
+        for cpu in 0..BASES {
+            assert_eq!(shared.bases.check(CpuId(cpu)), Ok(()));
+        }
+    });
+}
+
+/// Goal: who has waited for a timer sees what its callback wrote (X1), and nothing arms it again
+/// once it is shut down (X5).
+/// Method: a batch of callbacks that write without any ordering of their own; between the end of
+/// one and the beginning of the next a waiter may look at any moment. Every other round waits
+/// without taking a lock.
+#[test]
+fn who_waited_sees_what_the_callback_wrote() {
+    let bases = bases();
+    for round in 0..if cfg!(miri) { 16 } else { 3_000 } {
+        let timers: Vec<_> =
+            (0..3).map(|id| AnyTimer::new(&bases, Family::BOTH[id % 2], id)).collect();
+        let wrote: Vec<_> = timers.iter().map(|_| AtomicU64::new(0)).collect();
+        let now = bases.platform().time();
+        for timer in &timers {
+            timer.start(exactly(now), now, Options::default()).expect("just made");
+        }
+        bases.platform().set_time(now.after(Ns::from_ms(1)));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                bases.expire(CpuId(0), |firing| {
+                    for value in 1..=3 {
+                        wrote[firing.task].store(value, RELAXED);
+                    }
+                    Verdict::Done
+                })
+            });
+            for (timer, wrote) in timers.iter().zip(&wrote) {
+                while round % 2 == 0 && timer.is_active() {
+                    std::thread::yield_now();
+                }
+                let fired = round % 2 == 0 || timer.shutdown_sync() != Cancel::Pending;
+                let expected = if fired { 3 } else { 0 };
+                assert_eq!(wrote.load(RELAXED), expected, "X1: what the callback wrote");
+                timer.shutdown();
+                let again = timer.start(exactly(now), now, Options::default());
+                assert!(again.is_err() && !timer.is_active(), "X5: armed after its shut-down");
+            }
+        });
+    }
+    let sum = counts(&bases);
+    assert_eq!(sum.armed, sum.fired + sum.cancelled);
+}
+
+/// Goal: of all first starts of a timer one gives it its base, and the rest find it there.
+#[test]
+fn first_starts_race_safely() {
+    for _ in 0..if cfg!(miri) { 8 } else { 2_000 } {
+        let bases = bases();
+        let timer = AnyTimer::new(&bases, Family::Ranged, 0);
+        std::thread::scope(|scope| {
+            for cpu in (0..BASES).map(CpuId) {
+                let timer = &timer;
+                scope.spawn(move || {
+                    let at = exactly(Ns(1_000 + u64::from(cpu.0)));
+                    on(cpu, || timer.start(at, Ns(1), Options::default())).expect("not shut");
+                });
+            }
+        });
+        let sum = counts(&bases);
+        assert_eq!((sum.armed, sum.rearmed), (1, u64::from(BASES) - 1));
+        assert_eq!(timer.cancel(), Cancel::Pending);
+    }
+}

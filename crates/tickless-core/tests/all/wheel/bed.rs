@@ -1,0 +1,86 @@
+//! A wheel with numbered timers, checked after every step.
+
+use super::nodes::Nodes;
+use tickless_core::link::WheelRef;
+use tickless_core::queues::wheel::{PushOut, Wakes, Wheel};
+use tickless_core::time::{Ns, Tick};
+
+pub(crate) const BOTH: [PushOut; 2] = [PushOut::Lazy, PushOut::Eager];
+
+pub(crate) struct Bed {
+    nodes: Nodes,
+    pub(crate) wheel: Wheel,
+}
+
+impl Bed {
+    /// `timers` idle timers; a wheel with this tick whose clock stands at `now`.
+    pub(crate) fn new(timers: usize, push_out: PushOut, tick: Ns, now: Ns) -> Bed {
+        let tick = Tick::new(tick).expect("a valid tick");
+        Bed { nodes: Nodes::new(timers), wheel: Wheel::new(tick, push_out, now) }
+    }
+
+    /// The same with a tick of 1 ms, from time zero.
+    pub(crate) fn in_ms(timers: usize, push_out: PushOut) -> Bed {
+        Bed::new(timers, push_out, Ns::from_ms(1), Ns::ZERO)
+    }
+
+    pub(crate) fn arm(&mut self, timer: usize, deadline: Ns, now: Ns) -> Ns {
+        self.arm_as(timer, deadline, now, Wakes::Yes)
+    }
+
+    pub(crate) fn arm_as(&mut self, timer: usize, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
+        let due = self.wheel.arm(self.nodes.at(timer), deadline, now, wakes);
+        self.check();
+        due
+    }
+
+    pub(crate) fn reduce(&mut self, timer: usize, deadline: Ns, now: Ns) -> Ns {
+        let due = self.wheel.reduce(self.nodes.at(timer), deadline, now, Wakes::Yes);
+        self.check();
+        due
+    }
+
+    pub(crate) fn cancel(&mut self, timer: usize) {
+        self.wheel.cancel(self.nodes.at(timer));
+        self.check();
+    }
+
+    pub(crate) fn is_pending(&self, timer: usize) -> bool {
+        self.node(timer).is_linked()
+    }
+
+    pub(crate) fn node(&self, timer: usize) -> WheelRef {
+        self.nodes.at(timer)
+    }
+
+    /// Pops one timer of the current round.
+    pub(crate) fn pop(&mut self) -> Option<usize> {
+        self.pop_within(&mut 1_000_000)
+    }
+
+    pub(crate) fn pop_within(&mut self, budget: &mut usize) -> Option<usize> {
+        let popped = self.wheel.pop(budget).map(|node| self.nodes.index(node));
+        self.check();
+        popped
+    }
+
+    /// What is left of the current round, in order.
+    pub(crate) fn pop_all(&mut self) -> Vec<usize> {
+        std::iter::from_fn(|| self.pop()).collect()
+    }
+
+    /// A whole round: what fires by `now`, in order.
+    pub(crate) fn fire(&mut self, now: Ns) -> Vec<usize> {
+        self.wheel.advance(now);
+        self.check();
+        self.pop_all()
+    }
+
+    #[track_caller]
+    fn check(&self) {
+        // The interpreter takes a second for it, and looks for other things.
+        if !cfg!(miri) {
+            assert_eq!(self.wheel.check(), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! D7 and W1 at every level boundary, at every kind of alignment of the clock.
+
+use super::bed::{BOTH, Bed};
+use super::twin::REACHES;
+use tickless_core::queues::wheel::{LEVELS, PushOut, REACH};
+use tickless_core::time::Ns;
+
+const MS: u64 = 1_000_000;
+
+/// When a timer must fall due, in ticks, by the table in the wheel's documentation.
+fn expected(clk: u64, distance: u64) -> u64 {
+    let level = REACHES.iter().position(|&reach| distance <= reach).unwrap_or(LEVELS - 1);
+    let granule = 8u64.pow(level as u32);
+    (clk + distance.min(REACH)).div_ceil(granule) * granule
+}
+
+/// Clocks that lie on, just before and just after the granules of every level.
+fn clocks() -> Vec<u64> {
+    if cfg!(miri) {
+        return vec![0, 63, (1 << 20) - 1];
+    }
+    let mut clocks = vec![0, 1, 7, 8, 63, 64, 511, 512, (1 << 20) - 1, u64::from(u32::MAX)];
+    for level in 0..LEVELS as u32 {
+        let granule = 8u64.pow(level);
+        for slot in [1, 31, 32, 62, 63, 64, 65] {
+            clocks.extend([slot * granule - 1, slot * granule, slot * granule + 1]);
+        }
+    }
+    clocks
+}
+
+/// Goal: no boundary loses a timer or hastens it. Method: one timer around the reach of each
+/// level, at each clock; nothing a nanosecond before it is due, the timer when it is.
+#[test]
+fn every_level_boundary_at_every_alignment() {
+    let clocks = clocks();
+    for reach in REACHES {
+        for distance in [reach - 1, reach, reach + 1] {
+            for &clk in &clocks {
+                // A deadline on the tick, and one that only just needs it.
+                for before in if cfg!(miri) { 1..2 } else { 0..2 } {
+                    at_this_boundary(clk, distance, before * (MS - 1));
+                }
+            }
+        }
+    }
+}
+
+fn at_this_boundary(clk: u64, distance: u64, before: u64) {
+    let mut bed = Bed::new(1, PushOut::Lazy, Ns(MS), Ns(clk * MS));
+    let deadline = Ns((clk + distance) * MS - before);
+    let due = Ns(expected(clk, distance) * MS);
+    let place = format!("{distance} ticks from {clk}");
+    assert_eq!(bed.arm(0, deadline, Ns(clk * MS)), due, "{place}");
+    assert_eq!(bed.wheel.next_event(), due, "{place}");
+    assert_eq!(bed.fire(Ns(due.0 - 1)), [], "{place}");
+    assert_eq!(bed.wheel.next_event(), due, "{place}");
+    if deadline <= due {
+        assert_eq!(bed.fire(due), [0], "{place}");
+        return;
+    }
+    // Clamped: not due yet, and not rounded up again by a coarse granule.
+    assert_eq!(bed.fire(due), [], "{place}");
+    assert!(bed.wheel.next_event().since(deadline) < Ns(8 * MS), "{place}");
+    assert_eq!(bed.fire(bed.wheel.next_event()), [0], "{place}");
+}
+
+/// Goal: the rule holds between the boundaries too. Method: all short distances, each from
+/// all short clocks, on one wheel that never fires.
+#[test]
+fn every_short_distance_from_every_short_clock() {
+    let (clocks, distances) = if cfg!(miri) { (10, 66) } else { (600, 4100) };
+    for push_out in BOTH {
+        let mut bed = Bed::in_ms(1, push_out);
+        for clk in 0..clocks {
+            for distance in 1..distances {
+                if bed.node(0).is_linked() {
+                    bed.wheel.cancel(bed.node(0));
+                }
+                let due = bed.wheel.arm(
+                    bed.node(0),
+                    Ns((clk + distance) * MS),
+                    Ns(clk * MS),
+                    Default::default(),
+                );
+                assert_eq!(due.0, expected(clk, distance) * MS, "{distance} from {clk}");
+                assert_eq!(bed.wheel.next_event(), due, "{distance} from {clk}");
+            }
+        }
+        assert_eq!(bed.wheel.check(), Ok(()));
+    }
+}
+
+/// Goal: W1 and W3 in one wheel that has something everywhere. Method: a timer at every
+/// boundary of every level; the next event leads from one to the other without a detour.
+#[test]
+fn next_event_leads_from_timer_to_timer() {
+    for push_out in BOTH {
+        for start in clocks() {
+            let distances = REACHES.iter().flat_map(|&reach| [reach - 1, reach]);
+            let mut left: Vec<_> = distances.map(|ticks| expected(start, ticks)).collect();
+            let mut bed = Bed::new(left.len(), push_out, Ns(MS), Ns(start * MS));
+            for (timer, reach) in REACHES.into_iter().enumerate() {
+                for (off, timer) in [(1, 2 * timer), (0, 2 * timer + 1)] {
+                    bed.arm(timer, Ns((start + reach - off) * MS), Ns(start * MS));
+                }
+            }
+            left.sort_unstable();
+            left.dedup();
+            for due in left {
+                assert_eq!(bed.wheel.next_event(), Ns(due * MS));
+                assert!(!bed.fire(Ns(due * MS)).is_empty());
+            }
+            assert_eq!(bed.wheel.next_event(), Ns::NEVER);
+            assert!(bed.wheel.is_empty());
+        }
+    }
+}

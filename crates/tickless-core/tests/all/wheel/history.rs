@@ -1,0 +1,361 @@
+//! Random histories: the wheel and its naive twin go through the same operations, and after
+//! each of them the wheel is checked and must have said what the twin says (W6).
+
+use super::nodes::Nodes;
+use super::twin::{Entry, Order, REACHES, Twin};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use tickless_core::queues::wheel::{PushOut, REACH, Wakes, Wheel};
+use tickless_core::time::{Ns, Tick};
+
+const TIMERS: usize = 12;
+
+/// What a history may contain. A lazy wheel does not say when it moves what was pushed out, so
+/// a history keeps to what the twin can follow without knowing that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Everything, and in exactly the twin's order.
+    Eager,
+    /// Random budgets. Deadlines within the wheel's reach; every arm is told the present.
+    LazyNear,
+    /// Deadlines beyond the wheel's reach. Unlimited budgets; callbacks arm with the time at
+    /// which their round began or before.
+    LazyFar,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    ticks: u64,
+    thousandths: u64,
+}
+
+/// A deadline.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    In(Span),
+    Ago(Span),
+    /// What the timer has already, later, or sooner: pushed out and pulled in.
+    Same,
+    Later(Span),
+    Sooner(Span),
+    /// This long before the end of the clock's range.
+    BeforeNever(u64),
+}
+
+/// Which present an arm is told.
+#[derive(Clone, Copy, Debug)]
+enum Seen {
+    Now,
+    Older(Span),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Arming {
+    timer: usize,
+    when: When,
+    seen: Seen,
+    wakes: Wakes,
+}
+
+/// One step. Arming or cancelling between two pops of a round is what a callback would do.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Arm(Arming),
+    Reduce(Arming),
+    Cancel { timer: usize },
+    Pass(Span),
+    Advance(Span),
+    AdvanceToThePast(Span),
+    Pop { budget: usize },
+    PopAll { budget: usize },
+    Drain,
+}
+
+#[derive(Clone, Debug)]
+struct History {
+    tick: Ns,
+    start: Ns,
+    ops: Vec<Op>,
+}
+
+fn span() -> impl Strategy<Value = Span> {
+    let boundary = (0..REACHES.len(), 0..5u64).prop_map(|(level, off)| REACHES[level] + off - 2);
+    let granules = (0..9u32, 1..70u64).prop_map(|(level, count)| count << (3 * level));
+    let ticks = prop_oneof![
+        3 => 0..3u64,
+        4 => 0..600u64,
+        3 => boundary,
+        3 => granules,
+        1 => REACH..64 * REACH,
+    ];
+    let thousandths = prop_oneof![2 => Just(0u64), 1 => 0..1000u64];
+    (ticks, thousandths).prop_map(|(ticks, thousandths)| Span { ticks, thousandths })
+}
+
+fn when() -> impl Strategy<Value = When> {
+    prop_oneof![
+        8 => span().prop_map(When::In),
+        1 => span().prop_map(When::Ago),
+        1 => Just(When::Same),
+        4 => span().prop_map(When::Later),
+        2 => span().prop_map(When::Sooner),
+        1 => (0..3u64).prop_map(When::BeforeNever),
+    ]
+}
+
+fn arming() -> impl Strategy<Value = Arming> {
+    let seen = prop_oneof![3 => Just(Seen::Now), 1 => span().prop_map(Seen::Older)];
+    let wakes = prop_oneof![4 => Just(Wakes::Yes), 1 => Just(Wakes::No)];
+    (0..TIMERS, when(), seen, wakes).prop_map(|(timer, when, seen, wakes)| Arming {
+        timer,
+        when,
+        seen,
+        wakes,
+    })
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => arming().prop_map(Op::Arm),
+        2 => arming().prop_map(Op::Reduce),
+        2 => (0..TIMERS).prop_map(|timer| Op::Cancel { timer }),
+        1 => span().prop_map(Op::Pass),
+        4 => span().prop_map(Op::Advance),
+        1 => span().prop_map(Op::AdvanceToThePast),
+        4 => (0..4usize).prop_map(|budget| Op::Pop { budget }),
+        2 => (0..6usize).prop_map(|budget| Op::PopAll { budget }),
+        2 => Just(Op::Drain),
+    ]
+}
+
+fn history() -> impl Strategy<Value = History> {
+    let tick =
+        prop::sample::select(vec![1_000, 1_001, 999_983, 1_000_000, 4_000_000, 1_000_000_000u64]);
+    let start = prop_oneof![
+        prop::sample::select(vec![0, 1, 7, 8, 63, 64, 511, (1 << 20) - 1, u64::from(u32::MAX)]),
+        0..1u64 << 40,
+    ];
+    let length = if cfg!(miri) { 1..40 } else { 1..150usize };
+    (tick, start, any::<bool>(), prop::collection::vec(op(), length)).prop_map(
+        |(tick, start, at_the_end, ops)| {
+            let start = tick * start.min(u64::MAX / tick / 2);
+            let start = Ns(if at_the_end { start } else { u64::MAX - start });
+            History { tick: Ns(tick), start, ops }
+        },
+    )
+}
+
+struct Pair {
+    kind: Kind,
+    tick: Ns,
+    now: u64,
+    nodes: Nodes,
+    wheel: Wheel,
+    twin: Twin,
+}
+
+type Outcome = Result<(), TestCaseError>;
+
+impl Pair {
+    fn new(kind: Kind, tick: Ns, start: Ns) -> Pair {
+        let (push_out, order) = match kind {
+            Kind::Eager => (PushOut::Eager, Order::Exact),
+            Kind::LazyNear | Kind::LazyFar => (PushOut::Lazy, Order::Pushed),
+        };
+        let wheel = Wheel::new(Tick::new(tick).expect("a valid tick"), push_out, start);
+        let (nodes, twin) = (Nodes::new(TIMERS), Twin::new(tick, order, start.0));
+        Pair { kind, tick, now: start.0, nodes, wheel, twin }
+    }
+
+    fn run(&mut self, op: Op) -> Outcome {
+        match op {
+            Op::Arm(Arming { timer, when, seen, wakes }) => {
+                let (deadline, seen) = (self.deadline(timer, when), self.seen(seen));
+                let said = self.wheel.arm(self.nodes.at(timer), Ns(deadline), Ns(seen), wakes);
+                let twin = self.twin.arm(timer, deadline, seen, wakes == Wakes::No);
+                prop_assert_eq!(said, twin);
+            }
+            Op::Reduce(Arming { timer, when, seen, wakes }) => {
+                let (deadline, seen) = (self.deadline(timer, when), self.seen(seen));
+                let exact = self.twin.is_exact();
+                let said = self.wheel.reduce(self.nodes.at(timer), Ns(deadline), Ns(seen), wakes);
+                let twin = self.twin.reduce(timer, deadline, seen, wakes == Wakes::No);
+                prop_assert!(said == twin || !exact, "{said:?}, not {twin:?}");
+            }
+            Op::Cancel { timer } => {
+                let linked = self.nodes.at(timer).is_linked();
+                prop_assert_eq!(linked, self.twin.remove(timer).is_some());
+                if linked {
+                    self.wheel.cancel(self.nodes.at(timer));
+                }
+            }
+            Op::Pass(span) => self.now = self.now.saturating_add(self.ns(span)),
+            Op::Advance(span) => {
+                self.now = self.now.saturating_add(self.ns(span));
+                self.advance(self.now);
+            }
+            Op::AdvanceToThePast(span) => self.advance(self.now.saturating_sub(self.ns(span))),
+            Op::Pop { budget } => {
+                self.pop(&mut { budget })?;
+            }
+            Op::PopAll { budget } => {
+                let mut budget = budget;
+                while self.pop(&mut budget)? {}
+            }
+            Op::Drain => self.drain()?,
+        }
+        self.compare()
+    }
+
+    fn drain(&mut self) -> Outcome {
+        let mut budget = usize::MAX;
+        while self.pop(&mut budget)? {}
+        Ok(())
+    }
+
+    fn advance(&mut self, now: u64) {
+        self.wheel.advance(Ns(now));
+        self.twin.advance(now);
+    }
+
+    /// One pop; was there something?
+    fn pop(&mut self, budget: &mut usize) -> Result<bool, TestCaseError> {
+        if self.kind == Kind::LazyFar {
+            *budget = usize::MAX;
+        }
+        let mut twins_budget = *budget;
+        let popped = self.wheel.pop(budget).map(|node| self.nodes.index(node));
+        let entry = if self.kind == Kind::Eager {
+            let entry = self.twin.pop(&mut twins_budget);
+            prop_assert_eq!(popped, entry.as_ref().map(|entry| entry.id));
+            prop_assert_eq!(*budget, twins_budget);
+            entry
+        } else if let Some(id) = popped {
+            Some(self.twin.popped(id).map_err(TestCaseError::fail)?)
+        } else {
+            if *budget > 0 {
+                self.twin.drained().map_err(TestCaseError::fail)?;
+            } else {
+                self.twin.ran_out();
+            }
+            None
+        };
+        if let Some(entry) = &entry {
+            self.never_early(entry)?;
+        }
+        Ok(entry.is_some())
+    }
+
+    /// W1, without trusting the twin's arithmetic.
+    fn never_early(&self, entry: &Entry) -> Outcome {
+        prop_assert!(entry.deadline <= self.now, "early: {entry:?} at {}", self.now);
+        let node = self.nodes.at(entry.id);
+        prop_assert!(!node.is_linked());
+        prop_assert_eq!(node.deadline(), Ns(entry.deadline));
+        Ok(())
+    }
+
+    fn compare(&self) -> Outcome {
+        let (next, twin) = (self.wheel.next_event(), self.twin.next_event());
+        prop_assert!(twin.contains(&next), "next event {next:?}, must be {twin:?}");
+        prop_assert_eq!(self.wheel.len(), self.twin.pending().count());
+        prop_assert_eq!(self.wheel.is_empty(), self.twin.pending().next().is_none());
+        // The interpreter takes a second for a walk over the lists, and looks for other things.
+        if cfg!(miri) { Ok(()) } else { self.compare_all() }
+    }
+
+    fn compare_all(&self) -> Outcome {
+        prop_assert_eq!(self.wheel.check(), Ok(()));
+        let mut visited = vec![];
+        self.wheel.for_each(|node| visited.push(self.nodes.index(node)));
+        let mut pending: Vec<_> = self.twin.pending().map(|entry| entry.id).collect();
+        visited.sort_unstable();
+        pending.sort_unstable();
+        prop_assert_eq!(visited, pending);
+        Ok(())
+    }
+
+    fn ns(&self, span: Span) -> u64 {
+        let part = self.tick.0 * span.thousandths / 1000;
+        span.ticks.saturating_mul(self.tick.0).saturating_add(part)
+    }
+
+    fn deadline(&self, timer: usize, when: When) -> u64 {
+        let own = self.nodes.at(timer).deadline().0;
+        let deadline = match when {
+            When::In(span) => self.now.saturating_add(self.ns(span)),
+            When::Ago(span) => self.now.saturating_sub(self.ns(span)),
+            When::Same => own,
+            When::Later(span) => own.saturating_add(self.ns(span)),
+            When::Sooner(span) => own.saturating_sub(self.ns(span)),
+            When::BeforeNever(ns) => u64::MAX - ns,
+        };
+        if self.kind == Kind::LazyNear {
+            let near = self.now.saturating_add(REACH / 2 * self.tick.0);
+            return deadline.min(near);
+        }
+        deadline
+    }
+
+    fn seen(&self, seen: Seen) -> u64 {
+        match (self.kind, seen) {
+            (Kind::LazyNear, _) => self.now,
+            (Kind::LazyFar, _) if self.twin.in_round() => 0,
+            (_, Seen::Now) => self.now,
+            (_, Seen::Older(span)) => self.now.saturating_sub(self.ns(span)),
+        }
+    }
+}
+
+fn run(kind: Kind, history: &History) -> Outcome {
+    let mut pair = Pair::new(kind, history.tick, history.start);
+    for &op in &history.ops {
+        pair.run(op)?;
+    }
+    // In the end everything that can fire does.
+    pair.now = pair.now.saturating_add((64 * REACH).saturating_mul(pair.tick.0));
+    pair.advance(pair.now);
+    pair.drain()?;
+    pair.compare_all()?;
+    if let Some(entry) = pair.twin.pending().find(|entry| entry.expiry <= pair.twin.target) {
+        prop_assert!(false, "left behind: {entry:?}");
+    }
+    Ok(())
+}
+
+/// A failure prints its smallest history and is tried first from then on; `PROPTEST_CASES=n`
+/// runs more of them.
+fn config() -> Config {
+    let mut config = Config::default();
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = if cfg!(miri) { 3 } else { 2000 };
+    }
+    if cfg!(miri) {
+        // The interpreter has no file system to keep failures in.
+        config.failure_persistence = None;
+    }
+    config
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Goal: W6 with W4, to the letter. Method: every operation, exact order.
+    #[test]
+    fn eager_wheel_is_a_sorted_list(history in history()) {
+        run(Kind::Eager, &history)?;
+    }
+
+    /// Goal: pushing out lazily changes nothing but the order of what was pushed out.
+    /// Method: the same rounds as the twin's; what was never pushed out in exact order.
+    #[test]
+    fn lazy_wheel_is_a_sorted_list(history in history()) {
+        run(Kind::LazyNear, &history)?;
+    }
+
+    /// Goal: the same with timers that must be armed again inside (D7).
+    #[test]
+    fn lazy_wheel_with_far_timers_is_a_sorted_list(history in history()) {
+        run(Kind::LazyFar, &history)?;
+    }
+}

@@ -1,0 +1,153 @@
+//! What one operation may do to the event devices: R1 to R6, each as its own rule.
+//!
+//! Nothing here knows how the core decides. A rule looks at the devices before and after.
+
+use super::World;
+use super::twin::Twin;
+use tickless_core::bases::{BaseView, Bases};
+use tickless_core::rearm::Policy;
+use tickless_core::time::{CpuId, Ns};
+
+/// All devices and bases at one moment.
+pub struct Snapshot {
+    pub views: Vec<BaseView>,
+    writes: Vec<u64>,
+    armed: Vec<Ns>,
+}
+
+impl Snapshot {
+    pub fn of(bases: &Bases<World>) -> Snapshot {
+        let cpus = || (0..bases.count()).map(|cpu| CpuId(cpu as u16));
+        let world = bases.platform();
+        Snapshot {
+            views: cpus().filter_map(|cpu| bases.view(cpu)).collect(),
+            writes: cpus().map(|cpu| world.writes(cpu)).collect(),
+            armed: cpus().map(|cpu| world.armed(cpu)).collect(),
+        }
+    }
+
+    fn writes_since(&self, before: &Snapshot, cpu: usize) -> u64 {
+        self.writes[cpu] - before.writes[cpu]
+    }
+}
+
+/// An operation on one timer, as far as devices are concerned.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    pub here: CpuId,
+    pub now: Ns,
+    /// Where the timer was pending, and when the device had to come for it there.
+    pub from: Option<(CpuId, Ns)>,
+    /// Where it is pending now, and when the device has to come for it.
+    pub to: Option<(CpuId, Ns)>,
+}
+
+/// Holds an operation against the rules.
+pub fn check_operation(twin: &Twin, before: &Snapshot, after: &Snapshot, operation: Operation) {
+    for cpu in 0..after.writes.len() {
+        let writes = after.writes_since(before, cpu);
+        check_base(twin, before, after, operation, CpuId(cpu as u16), writes);
+        if writes == 0 {
+            assert_eq!(
+                after.armed[cpu], before.armed[cpu],
+                "R2: a device that is not written stays"
+            );
+        }
+    }
+}
+
+fn check_base(
+    twin: &Twin,
+    before: &Snapshot,
+    after: &Snapshot,
+    operation: Operation,
+    cpu: CpuId,
+    writes: u64,
+) {
+    let policy = twin.settings.policy;
+    let Operation { here, from, to, .. } = operation;
+    let from = from.filter(|from| from.0 == cpu).map(|from| from.1);
+    let to = to.filter(|to| to.0 == cpu).map(|to| to.1);
+    let base = &twin.bases[cpu.index()];
+    if base.handler.is_some() {
+        assert_eq!(writes, 0, "R5: nothing is written in the handler");
+        return;
+    }
+    if base.backing_off {
+        assert_eq!(writes, 0, "R7: a device that backs off is left alone");
+        return;
+    }
+    let armed = before.armed[cpu.index()];
+    // What comes as soon as it can is left to come, whoever wanted it (R8).
+    let imminent = armed <= operation.now.after(twin.settings.limits.min_delta);
+    let earliest = after.views[cpu.index()].earliest;
+    match (from, to) {
+        (None, None) => assert_eq!(writes, 0, "an operation elsewhere wrote this device"),
+        (Some(_), None) if cpu != here => assert_eq!(writes, 0, "R3: another CPU's removal"),
+        (Some(old), None) => {
+            let programs = policy != Policy::Lazy && old == armed;
+            assert!(writes <= u64::from(programs), "R2, R12: a removal wrote {writes} times");
+            if programs && earliest > armed && !imminent {
+                assert_eq!(writes, 1, "R12: a removal of the first timer did not program");
+            }
+        }
+        (from, Some(new)) => {
+            let local_first = from == Some(armed) && cpu == here;
+            let twice = policy == Policy::Eager && from.is_some() && cpu == here;
+            assert!(writes <= 1 + u64::from(twice), "R4: a start wrote {writes} times");
+            if policy != Policy::Eager && earliest == armed {
+                assert_eq!(writes, 0, "R4: the device stood where it should");
+            }
+            if policy == Policy::RestartAware && local_first && earliest > armed && !imminent {
+                assert_eq!(writes, 1, "R12: a restart of the first timer did not program");
+            }
+            if from.is_none() || cpu != here || policy == Policy::Lazy {
+                let is = after.armed[cpu.index()];
+                check_start(twin, operation.now, armed, is, new, writes);
+            }
+        }
+    }
+}
+
+/// R2: a start at or after what is armed does not program, an earlier one does, unless the
+/// device can come no earlier (R8). R11: it is programmed as near as its limits allow.
+fn check_start(twin: &Twin, now: Ns, was: Ns, is: Ns, new: Ns, writes: u64) {
+    let limits = twin.settings.limits;
+    let nearest = now.after(limits.min_delta);
+    if new >= was {
+        assert_eq!(writes, 0, "R2: a start at or after what is armed wrote");
+    } else if was <= nearest {
+        assert_eq!(writes, 0, "R8: an event that can come no earlier was reprogrammed");
+    } else {
+        assert_eq!(writes, 1, "R2: a start before what is armed did not write");
+        assert_eq!(is, new.max(nearest).min(now.after(limits.max_delta)), "R11: clamped");
+    }
+}
+
+/// What must hold of a base at any time: R1 and the device that it believes in.
+pub fn check_standing(world: &World, twin: &Twin, cpu: CpuId, view: &BaseView) {
+    let base = &twin.bases[cpu.index()];
+    if base.handler.is_some() {
+        assert_eq!(view.armed, Ns::NEVER, "R5: in the handler armed counts as never");
+        return;
+    }
+    assert_eq!(world.armed(cpu), view.armed, "the device is not armed for what its base believes");
+    assert_eq!(view.earliest, twin.earliest(cpu), "W3: the next event of {cpu:?}");
+    let limits = twin.settings.limits;
+    let written = world.written_at(cpu);
+    if base.backing_off {
+        let longest = limits.backoff_max.max(limits.min_delta);
+        assert!(view.armed <= written.after(longest), "R7: backs off until {:?}", view.armed);
+        return;
+    }
+    for (id, pending) in twin.on(cpu) {
+        // As early as the device could be had when this timer became its concern.
+        let asked = pending.at.max(base.handled_at).max(written).after(limits.min_delta);
+        let expiry = twin.expiry(id);
+        assert!(
+            view.armed <= expiry.max(asked),
+            "R1: {cpu:?} is armed for {:?}, timer {id} is due at {expiry:?}",
+            view.armed
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! Timers of either family, for tests that do not care which.
+
+use super::World;
+use std::sync::Arc;
+use tickless_core::bases::cancel::{Cancel, NotSingleShot};
+use tickless_core::bases::{Bases, Options, StartError, Started};
+use tickless_core::link::{QueueLink, WheelLink};
+use tickless_core::owned::OwnedTimer;
+use tickless_core::time::{Ns, Window};
+
+/// The two families.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    Coarse,
+    Ranged,
+}
+
+impl Family {
+    pub const BOTH: [Family; 2] = [Family::Coarse, Family::Ranged];
+}
+
+/// A timer of either family.
+pub enum AnyTimer {
+    Coarse(OwnedTimer<World, WheelLink>),
+    Ranged(OwnedTimer<World, QueueLink>),
+}
+
+macro_rules! of_either {
+    ($timer:expr, $method:ident $arguments:tt) => {
+        match $timer {
+            AnyTimer::Coarse(timer) => timer.$method $arguments,
+            AnyTimer::Ranged(timer) => timer.$method $arguments,
+        }
+    };
+}
+
+impl AnyTimer {
+    pub fn new(bases: &Arc<Bases<World>>, family: Family, task: usize) -> AnyTimer {
+        match family {
+            Family::Coarse => AnyTimer::Coarse(OwnedTimer::new(bases, task)),
+            Family::Ranged => AnyTimer::Ranged(OwnedTimer::new(bases, task)),
+        }
+    }
+
+    pub fn start(&self, window: Window, now: Ns, options: Options) -> Result<Started, StartError> {
+        of_either!(self, start(window, now, options))
+    }
+
+    pub fn cancel(&self) -> Cancel {
+        of_either!(self, cancel())
+    }
+
+    pub fn try_cancel(&self) -> Cancel {
+        of_either!(self, try_cancel())
+    }
+
+    pub fn cancel_sync(&self) -> Cancel {
+        of_either!(self, cancel_sync())
+    }
+
+    pub fn cancel_single_shot(&self) -> Result<Cancel, NotSingleShot> {
+        of_either!(self, cancel_single_shot())
+    }
+
+    pub fn shutdown(&self) -> Cancel {
+        of_either!(self, shutdown())
+    }
+
+    pub fn shutdown_sync(&self) -> Cancel {
+        of_either!(self, shutdown_sync())
+    }
+
+    pub fn is_active(&self) -> bool {
+        of_either!(self, is_active())
+    }
+
+    pub fn is_pending(&self) -> bool {
+        of_either!(self, is_pending())
+    }
+
+    pub fn is_running(&self) -> bool {
+        of_either!(self, is_running())
+    }
+}
+
+/// A window without slack.
+pub fn exactly(at: Ns) -> Window {
+    Window::new(at, at)
+}

@@ -1,0 +1,251 @@
+//! The combined counter where a holder keeps its CPU: nobody takes over.
+
+use crate::world::{
+    Device, Shared, Sometimes, Watched, Yield, explore, reader, relax, relax_for_ever, run_all,
+    shared, shared_by_two,
+};
+use loom::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock, Weak};
+use tickless_clock::combined::{Combined, Patience};
+use tickless_clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_clock::word::Ordering;
+
+const NARROW: Width = Width::bits(32);
+
+/// A value may predate the call by one device read: it is not from before the last reading
+/// that was over when the call began.
+fn is_fresh(_: &Shared, readings_before: u64, value: u64) {
+    assert!(value >= readings_before, "C2, C6: {value} of before {readings_before}");
+}
+
+/// Goal: C1, C2, C6, C8: three readers at once get fresh values that never go back, for no more
+/// device reads than calls.
+#[test]
+fn three_readers() {
+    explore(2, || {
+        let counter = shared(Device::new(NARROW, |n| n), Patience::ENDLESS);
+        run_all((0..3).map(|_| reader(&counter, 1, is_fresh)).collect());
+        assert!(counter.counter().readings() <= 1 + 3, "C1");
+    });
+}
+
+/// Goal: the same with readers that come again, which is where time could go back. Nobody is
+/// stuck, and at times one device read serves two.
+#[test]
+fn two_readers_twice() {
+    let combined = Sometimes::default();
+    let saw = combined.clone();
+    explore(3, move || {
+        let counter = shared_by_two(Device::new(NARROW, |n| n));
+        run_all((0..2).map(|_| reader(&counter, 2, is_fresh)).collect());
+        saw.saw(counter.counter().readings() < 1 + 4);
+    });
+    assert!(combined.happened(), "everybody read the device");
+}
+
+/// Goal: C3: who takes a value sees what was done before it was read, and so does the next
+/// holder.
+#[test]
+fn who_takes_a_value_sees_what_its_holder_did() {
+    explore(2, || {
+        let counter = shared(Device::unordered(NARROW, |n| n), Patience::ENDLESS);
+        let sees = |counter: &Shared, _: u64, value: u64| {
+            assert!(counter.counter().is_done(value), "C3: reading {value}");
+        };
+        run_all((0..3).map(|_| reader(&counter, 1, sees)).collect());
+    });
+}
+
+/// A device that must not be read twice at once: it counts its readings by a load and a store,
+/// which goes wrong if two are at it, or if the last one's store is not ordered before the load.
+struct Exclusive {
+    counted: AtomicU64,
+    readings: AtomicU64,
+}
+
+impl Counter for Exclusive {
+    fn read(&self) -> u64 {
+        let counted = self.counted.load(Ordering::Relaxed);
+        assert_eq!(counted, self.readings.fetch_add(1, Ordering::Relaxed), "C1");
+        self.counted.store(counted + 1, Ordering::Relaxed);
+        7
+    }
+
+    fn width(&self) -> Width {
+        NARROW
+    }
+
+    fn frequency(&self) -> Hertz {
+        Hertz::NANOSECONDS
+    }
+
+    fn rating(&self) -> Rating {
+        Rating::SLOW
+    }
+
+    fn name(&self) -> &str {
+        "exclusive"
+    }
+}
+
+/// Goal: C1: the device is read by one holder at a time, and each holder after the one before.
+#[test]
+fn holders_exclude_each_other() {
+    explore(3, || {
+        let device = Exclusive { counted: AtomicU64::new(0), readings: AtomicU64::new(0) };
+        let counter = Arc::new(Combined::<Watched, _, Yield>::new(device, relax as Yield));
+        let read = |_| -> Box<dyn FnOnce() + Send> {
+            let counter = Arc::clone(&counter);
+            Box::new(move || assert_eq!(counter.read(), 7))
+        };
+        run_all((0..3).map(read).collect());
+    });
+}
+
+/// Goal: C4: a counter that has stopped lets everybody go, and waiters take its value.
+#[test]
+fn a_frozen_counter_lets_waiters_go() {
+    let combined = Sometimes::default();
+    let saw = combined.clone();
+    explore(3, move || {
+        let counter = shared_by_two(Device::new(NARROW, |_| 3));
+        let check = |_: &Shared, _: u64, value: u64| assert_eq!(value, 3);
+        run_all((0..2).map(|_| reader(&counter, 1, check)).collect());
+        saw.saw(counter.counter().readings() < 1 + 2);
+    });
+    assert!(combined.happened(), "C4: nobody took a value that had not moved");
+}
+
+/// Goal: C4: the same for three, and for a counter that shows each value twice.
+#[test]
+fn the_same_value_twice() {
+    explore(2, || {
+        let counter = shared(Device::new(NARROW, |n| n / 2), Patience::ENDLESS);
+        let check = |_: &Shared, before: u64, value: u64| assert!(value >= before / 2);
+        run_all((0..3).map(|_| reader(&counter, 1, check)).collect());
+    });
+}
+
+/// A device whose first reading is interrupted by a handler that wants the time as well.
+struct Interrupted {
+    device: Device,
+    counter: OnceLock<Weak<Combined<Watched, Interrupted, Yield>>>,
+}
+
+impl Counter for Interrupted {
+    fn read(&self) -> u64 {
+        let value = self.device.read();
+        if let Some(counter) = self.counter.get().and_then(Weak::upgrade)
+            && value == 2
+        {
+            // C5: the time that it gets is ahead of what its victim is about to publish.
+            assert!(counter.read_directly() > value);
+        }
+        value
+    }
+
+    fn width(&self) -> Width {
+        NARROW
+    }
+
+    fn frequency(&self) -> Hertz {
+        Hertz::NANOSECONDS
+    }
+
+    fn rating(&self) -> Rating {
+        Rating::SLOW
+    }
+
+    fn name(&self) -> &str {
+        "interrupted"
+    }
+}
+
+/// Goal: C5: a handler that has interrupted the holder, on its own thread, waits for nobody.
+#[test]
+fn a_handler_may_interrupt_the_holder() {
+    explore(2, || {
+        let device = Device::new(NARROW, |n| n);
+        let device = Interrupted { device, counter: OnceLock::new() };
+        let relax = relax_for_ever as Yield;
+        let counter = Arc::new(Combined::<Watched, _, Yield>::new(device, relax));
+        counter.counter().counter.set(Arc::downgrade(&counter)).unwrap();
+        let read = |_| -> Box<dyn FnOnce() + Send> {
+            let counter = Arc::clone(&counter);
+            Box::new(move || assert!(counter.read() >= 2))
+        };
+        run_all((0..2).map(read).collect());
+    });
+}
+
+/// Goal: C5: a handler's value is ahead of what is published next by no more than the device read
+/// that was under way.
+#[test]
+fn an_interrupt_reads_directly() {
+    explore(3, || {
+        let counter = shared_by_two(Device::new(NARROW, |n| n));
+        let interrupted = Arc::clone(&counter);
+        let handler: Box<dyn FnOnce() + Send> = Box::new(move || {
+            let direct = interrupted.read_directly();
+            let next = interrupted.read();
+            // The holder that it interrupted had read just before it.
+            assert!(next + 1 >= direct, "C5: {next} is far behind {direct}");
+        });
+        run_all(vec![handler, reader(&counter, 2, |_, _, _| ())]);
+    });
+}
+
+/// Goal: the same where the device orders nothing: that the part which fits and the part which
+/// does not belong together rests on the words alone.
+#[test]
+fn a_wide_counter_holds_together() {
+    fn set_ahead(reading: u64) -> u64 {
+        if reading < 3 { 5 } else { 1 << 62 }
+    }
+    explore(3, || {
+        let counter = shared(Device::unordered(Width::FULL, set_ahead), Patience::ENDLESS);
+        let shown = |_: &Shared, _: u64, value: u64| {
+            assert!(value == 5 || value == 1 << 62, "{value:#x} was never shown");
+        };
+        run_all((0..3).map(|_| reader(&counter, 1, shown)).collect());
+    });
+}
+
+/// Goal: the same for a reader that begins again, while others read on.
+#[test]
+fn a_wide_counter_holds_together_on_a_second_try() {
+    fn set_ahead(reading: u64) -> u64 {
+        match reading {
+            0..3 => 5,
+            3 => 1 << 61,
+            _ => 1 << 62,
+        }
+    }
+    explore(3, || {
+        let counter = shared(Device::unordered(Width::FULL, set_ahead), Patience::ENDLESS);
+        let shown = |_: &Shared, _: u64, value: u64| {
+            assert!([5, 1 << 61, 1 << 62].contains(&value), "{value:#x} was never shown");
+        };
+        run_all(vec![reader(&counter, 1, shown), reader(&counter, 3, shown)]);
+    });
+}
+
+/// Goal: a counter of more bits than fit the word: every value is one that the device showed,
+/// also while the part that does not fit changes.
+#[test]
+fn a_wide_counter_that_is_set() {
+    /// Stands at 5, and is then set far ahead.
+    fn set_ahead(reading: u64) -> u64 {
+        if reading < 3 { 5 + reading } else { (1 << 62) + reading }
+    }
+    explore(2, || {
+        let counter = shared(Device::new(Width::FULL, set_ahead), Patience::ENDLESS);
+        let check = |_: &Shared, before: u64, value: u64| {
+            let reading = if value < 1 << 61 { value - 5 } else { value - (1 << 62) };
+            assert!((1..8).contains(&reading), "{value:#x} was never shown");
+            assert_eq!(set_ahead(reading), value);
+            assert!(reading >= before, "C2: reading {reading} of before {before}");
+        };
+        run_all((0..3).map(|_| reader(&counter, 1, check)).collect());
+    });
+}

@@ -1,0 +1,65 @@
+//! The line: a segment that is replaced while it is read.
+
+use crate::world::{Sometimes, Watched, explore, run_all};
+use loom::thread;
+use std::sync::Arc;
+use tickless_clock::Ns;
+use tickless_clock::counter::Width;
+use tickless_clock::line::Line;
+use tickless_clock::segment::{Segment, SourceId};
+use tickless_clock::slope::{Point, Slope};
+
+/// A segment whose parts all tell which one it is.
+fn segment(n: u64) -> Segment {
+    let start = Point { ns: Ns(n), fraction: n as u32 };
+    let source = SourceId(n as u8);
+    Segment { source, width: Width::bits(32 + n as u32), count0: n, start, slope: Slope(n) }
+}
+
+/// Goal: C8: a reader has the parts of one segment, or none. Under some schedule it has each.
+#[test]
+fn a_segment_is_read_whole() {
+    let seen = [(); 3].map(|()| Sometimes::default());
+    let see = seen.clone();
+    explore(3, move || {
+        let line = Arc::new(Line::<Watched>::new(segment(0)));
+        let (writing, reading, see) = (Arc::clone(&line), Arc::clone(&line), see.clone());
+        let write = Box::new(move || {
+            for n in 1..=2 {
+                assert_eq!(writing.redraw(|old| segment(old.count0 + 1)), Some(segment(n)));
+            }
+        });
+        let read = Box::new(move || {
+            if let Some(read) = reading.try_segment() {
+                assert_eq!(read, segment(read.count0));
+                see[read.count0 as usize].saw(true);
+            }
+        });
+        run_all(vec![write, read]);
+        assert_eq!(line.try_segment(), Some(segment(2)));
+    });
+    assert!(seen.iter().all(Sometimes::happened), "some schedules were not explored");
+}
+
+/// Goal: of writers that come at once each redraws what the one before it left, or is turned
+/// away.
+#[test]
+fn writers_turn_each_other_away() {
+    explore(3, || {
+        let line = Arc::new(Line::<Watched>::new(segment(0)));
+        let write = |line: &Arc<Line<Watched>>| {
+            let line = Arc::clone(line);
+            thread::spawn(move || {
+                let redrawn = line.redraw(|old| {
+                    assert_eq!(old, segment(old.count0));
+                    segment(old.count0 + 1)
+                });
+                u64::from(redrawn.is_some())
+            })
+        };
+        let writers = [write(&line), write(&line)];
+        let drawn: u64 = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+        assert!(drawn >= 1);
+        assert_eq!(line.try_segment(), Some(segment(drawn)));
+    });
+}

@@ -1,0 +1,82 @@
+//! The timekeeper: clocks that are read while they are kept right.
+
+use crate::world::{Device, Sometimes, Watched, Yield, explore, relax, run_all};
+use std::sync::Arc;
+use tickless_clock::Ns;
+use tickless_clock::counter::Width;
+use tickless_clock::segment::SourceId;
+use tickless_clock::slope::Slope;
+use tickless_clock::sources::Fault;
+use tickless_clock::timekeeper::Timekeeper;
+
+type Keeper = Timekeeper<Watched, Device, Yield>;
+
+/// Over devices that go on by 8 ns with every reading: so much that a slope of a quarter shows.
+fn keeper(devices: usize) -> Keeper {
+    let devices = (0..devices).map(|_| Device::new(Width::bits(48), |n| 8 * n)).collect();
+    Timekeeper::new(devices, relax as Yield).unwrap()
+}
+
+/// Goal: C8: while the slope changes and the source as well, no reader sees time go back.
+#[test]
+fn time_never_goes_back() {
+    let switched = Sometimes::default();
+    let saw = switched.clone();
+    explore(2, move || {
+        let mut keeper = keeper(2);
+        let (face, saw) = (Arc::clone(keeper.face()), saw.clone());
+        let keep = Box::new(move || {
+            keeper.steer(Slope(1 << 30));
+            keeper.blame(SourceId(0), Fault::Withdrawn);
+        });
+        let read = Box::new(move || {
+            let (first, second) = (face.monotonic(), face.monotonic());
+            assert!(first <= second, "C8: {second:?} after {first:?}");
+            saw.saw(face.source() == SourceId(1));
+        });
+        run_all(vec![keep, read]);
+    });
+    assert!(switched.happened(), "nobody read the second source");
+}
+
+/// Goal: C8: nor does one that another reader has woken.
+#[test]
+fn time_is_handed_on() {
+    explore(2, || {
+        let mut keeper = keeper(1);
+        let face = Arc::clone(keeper.face());
+        let keep = Box::new(move || keeper.steer(Slope(1 << 30)));
+        let read = Box::new(move || {
+            let first = face.monotonic();
+            let second = loom::thread::spawn(move || face.monotonic()).join().unwrap();
+            assert!(first <= second, "C8: {second:?} after {first:?}");
+        });
+        run_all(vec![keep, read]);
+    });
+}
+
+/// Goal: H5: who sees that realtime was set reads the time that it was set to.
+#[test]
+fn who_sees_the_step_sees_the_time() {
+    let seen = [(); 3].map(|()| Sometimes::default());
+    let see = seen.clone();
+    explore(2, move || {
+        let mut keeper = keeper(1);
+        let (face, see) = (Arc::clone(keeper.face()), see.clone());
+        let keep = Box::new(move || {
+            keeper.set_realtime(Ns::from_secs(1000));
+            let suspended = keeper.suspend();
+            keeper.resume(suspended, Ns::from_secs(50));
+        });
+        let read = Box::new(move || {
+            let steps = face.steps();
+            see[steps as usize].saw(true);
+            let (real, boot) = (face.realtime(), face.boottime());
+            assert!(steps < 1 || real >= Ns::from_secs(1000), "{steps} steps, {real:?}");
+            assert!(steps < 2 || real >= Ns::from_secs(1050), "{steps} steps, {real:?}");
+            assert!(steps < 2 || boot >= Ns::from_secs(50), "{steps} steps, {boot:?}");
+        });
+        run_all(vec![keep, read]);
+    });
+    assert!(seen.iter().all(Sometimes::happened), "some schedules were not explored");
+}

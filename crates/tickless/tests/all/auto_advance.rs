@@ -1,0 +1,426 @@
+//! Virtual time that moves by itself, runs with real time, drives several timers, and shuffles.
+
+use crate::support::{Log, rounds, wait_until};
+use std::collections::BTreeSet;
+use std::future::{pending, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use tickless::{CpuId, Ns, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Goal: a future that sleeps for hours takes no time, wakes exactly when it should, and leaves
+/// nothing behind.
+#[test]
+fn hours_of_sleep_take_no_time() {
+    let (time, begun) = (VirtualTime::new(), Instant::now());
+    let start = time.now();
+    let timers = time.timers();
+    let slept = time.block_on(async {
+        timers.sleep(HOUR).with_slack(Duration::ZERO).await;
+        assert_eq!(time.now(), start + HOUR);
+        let late = timers.deadline(SECOND, pending::<()>()).await;
+        assert!(late.is_err());
+        let mut ticks = timers.interval(HOUR).slack(Duration::ZERO);
+        for n in 1..=100 {
+            let tick = ticks.tick().await;
+            assert_eq!((tick.overruns, tick.due), (0, time.now()), "tick {n}");
+        }
+        time.now() - start
+    });
+    assert!(slept >= 101 * HOUR && slept < 102 * HOUR, "{slept:?}");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    time.assert_idle();
+}
+
+/// Goal: the clock stands while blocking work or I/O is under way that says so, though a deadline
+/// is pending; and it moves on when that is over. (On tokio's paused clock the deadline fires.)
+#[test]
+fn the_clock_stands_while_work_is_under_way() {
+    let time = VirtualTime::new();
+    let start = time.now();
+    let (tx, rx) = smol::channel::bounded(1);
+    let guard = time.busy();
+    let clock = time.clone();
+    let worker = std::thread::spawn(move || {
+        let _guard = guard;
+        let begun = Instant::now();
+        while begun.elapsed() < 30 * MS {
+            assert_eq!(clock.now(), start, "it moved");
+            std::thread::yield_now();
+        }
+        tx.send_blocking("done").unwrap();
+    });
+    let heard = time.block_on(time.timers().deadline(SECOND, rx.recv()));
+    assert_eq!((heard, time.now()), (Ok(Ok("done")), start));
+    worker.join().unwrap();
+
+    // The same for a future that is waited for.
+    let (tx, rx) = smol::channel::bounded(1);
+    let io = std::thread::spawn(move || {
+        std::thread::sleep(20 * MS);
+        tx.send_blocking("read").unwrap();
+    });
+    let read = time.block_on(time.timers().deadline(SECOND, time.outside(rx.recv())));
+    assert_eq!((read, time.now()), (Ok(Ok("read")), start));
+    io.join().unwrap();
+
+    // What says nothing is not known of: the deadline passes.
+    let late = time.block_on(time.timers().deadline(SECOND, pending::<()>()));
+    assert!(late.is_err() && time.now() > start);
+}
+
+/// Goal: two threads that block on futures of one clock wait for each other: the clock moves when
+/// both wait, and each sleep ends at its very time.
+#[test]
+fn threads_that_block_on_futures_wait_for_each_other() {
+    let time = VirtualTime::new();
+    let start = time.now();
+    let log = Log::new();
+    std::thread::scope(|s| {
+        // Nobody is to run off before everybody is there.
+        let begin = [time.busy(), time.busy(), time.busy()];
+        for (thread, begin) in begin.into_iter().enumerate() {
+            let (time, log) = (time.clone(), log.clone());
+            s.spawn(move || {
+                let timers = time.timers();
+                time.block_on(async {
+                    drop(begin);
+                    for round in 1..=rounds(300) as u32 {
+                        let at = start + (thread as u32 + 2) * round * SECOND;
+                        timers.sleep_until(at).with_slack(Duration::ZERO).await;
+                        assert_eq!(time.now(), at, "thread {thread}");
+                        log.push(at);
+                    }
+                });
+            });
+        }
+    });
+    let woken = log.take();
+    assert_eq!(woken.len() as u64, 3 * rounds(300));
+    assert!(woken.is_sorted(), "the clock moved on behind somebody's back");
+}
+
+/// Goal: threads that sleep on virtual time do so together with nobody to move the clock by hand,
+/// and none is ever late.
+#[test]
+fn threads_that_sleep_move_the_clock() {
+    let time = VirtualTime::new();
+    let (start, begun) = (time.now(), Instant::now());
+    let set_up = time.busy();
+    let auto = time.auto_advance();
+    let woken = AtomicU64::new(0);
+    std::thread::scope(|s| {
+        for thread in 1..=4 {
+            let (mut me, time, woken) = (time.busy(), &time, &woken);
+            s.spawn(move || {
+                let mut at = start;
+                for _ in 0..rounds(200) {
+                    me.sleep(thread * HOUR);
+                    at = at + thread * HOUR;
+                    assert_eq!(time.now(), at);
+                    woken.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        drop(set_up);
+    });
+    assert_eq!(woken.load(Ordering::Relaxed), 4 * rounds(200));
+    assert_eq!(time.now(), start + HOUR * 4 * rounds(200) as u32);
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    drop(auto);
+    time.assert_idle();
+}
+
+/// Goal: who waits for another thread lets the clock go on meanwhile; a guard that comes with the
+/// message keeps it where it was when the message was sent.
+#[test]
+fn a_guard_may_come_with_the_message() {
+    let time = VirtualTime::new();
+    let (start, (tx, rx)) = (time.now(), channel());
+    let mut me = time.busy();
+    let _auto = time.auto_advance();
+    std::thread::scope(|s| {
+        let (mut other, time) = (time.busy(), &time);
+        s.spawn(move || {
+            other.sleep(HOUR);
+            tx.send(time.busy()).unwrap();
+            other.sleep(HOUR);
+        });
+        let along = me.wait(|| rx.recv().unwrap());
+        assert_eq!(time.now(), start + HOUR);
+        drop(along);
+        me.sleep(2 * HOUR);
+        assert_eq!(time.now(), start + 3 * HOUR);
+    });
+}
+
+/// Goal: a hand and the clock's own moving take turns: every expiry once, in order, at its time.
+#[test]
+fn a_hand_and_auto_advance_take_turns() {
+    let time = VirtualTime::new();
+    let start = time.now();
+    let calls = Arc::new(AtomicU64::new(0));
+    let (counted, last) = (Arc::clone(&calls), AtomicU64::new(0));
+    let every = time.timers().periodic(move |period| {
+        assert_eq!(period.now(), period.deadline(), "at its time");
+        assert!(last.swap(period.now().0, Ordering::Relaxed) < period.now().0, "in order");
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    every.start(SECOND).unwrap();
+    let auto = time.auto_advance();
+    (0..100).for_each(|_| time.advance(10 * SECOND));
+    drop(auto);
+    let passed = time.now() - start;
+    assert!(passed >= 1000 * SECOND);
+    assert_eq!(calls.load(Ordering::Relaxed), passed.as_secs());
+    assert_eq!(time.timers().stats().panics, 0);
+}
+
+/// Goal: whoever has said that it is busy finds the clock standing, however it was moving by
+/// itself before.
+#[test]
+fn busy_stops_the_clock_at_once() {
+    let time = VirtualTime::new();
+    // Takes virtual time, and real time in between: a step that can be met half-way.
+    let clock = time.clone();
+    let every = time.timers().periodic(move |_| {
+        for _ in 0..5 {
+            clock.advance(MS);
+            std::thread::yield_now();
+        }
+    });
+    every.start(10 * MS).unwrap();
+    let _auto = time.auto_advance();
+    for _ in 0..rounds(2_000) {
+        let guard = time.busy();
+        let now = time.now();
+        std::thread::yield_now();
+        assert_eq!(time.now(), now);
+        drop(guard);
+    }
+}
+
+/// Goal: on a runtime that says when it has nothing to run, tasks' sleeps take no time either.
+#[test]
+fn a_runtime_may_say_when_it_is_idle() {
+    let time = VirtualTime::new();
+    let (start, hook) = (time.now(), time.clone());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .on_thread_park(move || _ = hook.idle())
+        .build()
+        .unwrap();
+    let timers = time.timers().clone();
+    let ended = runtime.block_on(async {
+        let tasks: Vec<_> = (1..=10)
+            .map(|n| {
+                let timers = timers.clone();
+                tokio::spawn(async move {
+                    timers.sleep(n * HOUR).with_slack(Duration::ZERO).await;
+                    timers.now()
+                })
+            })
+            .collect();
+        let mut ended = Vec::new();
+        for task in tasks {
+            ended.push(task.await.unwrap() - start);
+        }
+        ended
+    });
+    assert_eq!(ended, (1..=10).map(|n| n * HOUR).collect::<Vec<_>>());
+}
+
+/// Goal: several timers on one clock have one order, by time, then by when they were added; all
+/// of them are looked at for leaks.
+#[test]
+fn several_timers_share_one_clock() {
+    let time = VirtualTime::new();
+    let other = time.add_timers(Timers::builder().bases(2));
+    let log = Log::new();
+    let start = |timers: &Timers, ms: u32, what: &'static str| {
+        let log = log.clone();
+        let timer = timers.hrtimer(move |fired| log.push((what, fired.now())));
+        let timer = timer.pinned(CpuId(0));
+        timer.start(ms * MS).unwrap();
+        timer
+    };
+    let begin = time.now();
+    let _timers = [
+        start(&other, 3, "b3"),
+        start(time.timers(), 3, "a3"),
+        start(&other, 1, "b1"),
+        start(time.timers(), 2, "a2"),
+    ];
+    assert_eq!(time.next_event(), Some(begin + MS));
+    assert_eq!(other.now(), begin);
+    time.advance(5 * MS);
+    let expected = [("b1", 1), ("a2", 2), ("a3", 3), ("b3", 3)];
+    assert_eq!(log.take(), expected.map(|(what, ms)| (what, begin + ms * MS)));
+    let left = start(&other, 1, "left");
+    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| time.assert_idle()));
+    assert!(told.is_err(), "the other's leaks count");
+    drop(left);
+    time.assert_idle();
+}
+
+/// Goal: a callback of one set may move the clock and arm timers of the other: nothing nests.
+#[test]
+fn callbacks_of_several_timers_do_not_nest() {
+    let time = VirtualTime::new();
+    let other = time.add_timers(Timers::builder().bases(1));
+    let (log, clock) = (Log::new(), time.clone());
+    let (first, second) = (log.clone(), log.clone());
+    let inner = other.hrtimer(move |fired| second.push(("inner", fired.late_by())));
+    let outer = time.timers().hrtimer(move |_| {
+        inner.start(MS).unwrap();
+        clock.advance(3 * MS);
+        first.push(("outer", 3 * MS));
+    });
+    outer.start(MS).unwrap();
+    time.advance(10 * MS);
+    assert_eq!(log.take(), [("outer", 3 * MS), ("inner", 2 * MS)]);
+}
+
+/// Goal: ties come in the same order by the same seed, in very many orders by others, and each
+/// pair of timers in both; what does not tie is left in order.
+#[test]
+fn ties_are_shuffled_by_the_seed() {
+    let run = |seed| {
+        let time = VirtualTime::shuffled(seed);
+        let log = Log::new();
+        let timers: Vec<_> = (0..6)
+            .map(|nth| {
+                let log = log.clone();
+                let timer = time.timers().hrtimer(move |_| log.push(nth));
+                timer.start(if nth == 5 { 2 * SECOND } else { SECOND }).unwrap();
+                timer
+            })
+            .collect();
+        time.advance(HOUR);
+        drop(timers);
+        assert_eq!(time.seed(), Some(seed));
+        log.take()
+    };
+    let orders: BTreeSet<Vec<i32>> = (0..200).map(run).collect();
+    assert!(orders.len() > 40, "{} of 120 orders", orders.len());
+    assert!(orders.iter().all(|order| order.len() == 6 && order[5] == 5));
+    for (a, b) in (0..5).flat_map(|a| (0..a).map(move |b| (a, b))) {
+        let is_before = |order: &Vec<i32>| {
+            order.iter().position(|n| *n == a) < order.iter().position(|n| *n == b)
+        };
+        assert!(orders.iter().any(is_before) && !orders.iter().all(is_before), "{a} and {b}");
+    }
+    assert!((0..20).all(|seed| run(seed) == run(seed)));
+}
+
+/// Goal: a test that fails under shuffled time prints how to repeat it; one that passes does not.
+#[test]
+fn a_failure_prints_its_seed() {
+    const ROLE: &str = "TICKLESS_TEST_FAILS_WITH_SEED";
+    if std::env::var_os(ROLE).is_some() {
+        let time = VirtualTime::shuffled_anew();
+        let _another = time.clone();
+        panic!("on purpose, with {:?}", time.seed());
+    }
+    let this = std::env::current_exe().unwrap();
+    let output = std::process::Command::new(this)
+        .args(["--exact", "auto_advance::a_failure_prints_its_seed", "--nocapture"])
+        .env(ROLE, "")
+        .env("TICKLESS_SEED", "4711")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert_eq!(said.matches("TICKLESS_SEED=4711").count(), 1, "{said}");
+    assert!(said.contains("on purpose, with Some(4711)"), "{said}");
+}
+
+/// Goal: a clock that is resumed runs with real time, fires by itself and never early, stands
+/// when it is paused, and goes on from there.
+#[test]
+fn a_clock_may_run_and_pause() {
+    let time = VirtualTime::new();
+    let fired = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&fired);
+    let every = time.timers().periodic(move |period| {
+        assert!(period.found_at() >= period.deadline(), "early");
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    every.start(2 * MS).unwrap();
+    for round in 0..3 {
+        let (begun, from) = (Instant::now(), time.now());
+        time.resume();
+        time.resume();
+        assert!(!time.is_paused() && !time.idle());
+        let before = fired.load(Ordering::Relaxed);
+        wait_until("it fires by itself", || fired.load(Ordering::Relaxed) > before + 3);
+        if round == 1 {
+            time.advance(HOUR);
+        }
+        time.pause();
+        let passed = time.now() - from;
+        let jumped = if round == 1 { HOUR } else { Duration::ZERO };
+        assert!(passed >= jumped + 6 * MS && passed <= begun.elapsed() + jumped, "{passed:?}");
+        let (now, count) = (time.now(), fired.load(Ordering::Relaxed));
+        std::thread::sleep(5 * MS);
+        assert_eq!((time.now(), fired.load(Ordering::Relaxed)), (now, count), "it is paused");
+        time.advance(2 * MS);
+        assert!(fired.load(Ordering::Relaxed) > count, "and moved by hand again");
+    }
+    assert_eq!(time.timers().stats().panics, 0);
+}
+
+/// Goal: dropping a clock that runs ends its thread; callbacks may pause the clock that they run
+/// on, and a callback may be what ends it.
+#[test]
+fn a_running_clock_may_end_anywhere() {
+    let time = VirtualTime::new();
+    let paused = Arc::new(AtomicBool::new(false));
+    let (clock, told) = (time.clone(), Arc::clone(&paused));
+    let stops = time.timers().timeout(move |_| {
+        clock.pause();
+        told.store(true, Ordering::SeqCst);
+    });
+    stops.start(MS).unwrap();
+    time.resume();
+    wait_until("it has been paused", || paused.load(Ordering::SeqCst));
+    assert!(time.is_paused());
+    time.resume();
+    drop(stops);
+    drop(time);
+}
+
+/// Goal: waking by hand what `block_on` runs works from another thread, and a waker that is used
+/// after its future is gone is harmless.
+#[test]
+fn wakers_outlive_their_futures() {
+    let time = VirtualTime::new();
+    let (tx, rx) = channel();
+    std::thread::scope(|s| {
+        s.spawn(move || {
+            let waker: std::task::Waker = rx.recv().unwrap();
+            waker.wake_by_ref();
+            std::thread::sleep(5 * MS);
+            waker.wake_by_ref();
+            waker.wake();
+        });
+        let mut polls = 0;
+        time.block_on(poll_fn(|cx| {
+            polls += 1;
+            if polls == 1 {
+                tx.send(cx.waker().clone()).unwrap();
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        }));
+    });
+    let mut done = pin!(time.timers().sleep(MS));
+    time.block_on(done.as_mut());
+    assert!(time.now() >= Ns::from_secs(1) + MS);
+}

@@ -1,0 +1,406 @@
+//! Bandwidth on the host: permits and throttled threads.
+
+use crate::support::{Log, Rng, seed, wait_until};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+use tickless::{
+    Acquire, AcquireError, BandwidthCounts, BandwidthError, Checked, Limiter, Ns, Phase,
+    PhaseError, Release, SettingsError, Timers, VirtualTime,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Writes its number down when it is woken.
+struct Woken {
+    number: usize,
+    log: Log<usize>,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.log.push(self.number);
+    }
+}
+
+/// A future with a waker that tells.
+struct Task {
+    future: Pin<Box<Acquire>>,
+    waker: Waker,
+}
+
+impl Task {
+    fn new(limiter: &Limiter, permits: u64, number: usize, log: &Log<usize>) -> Task {
+        let waker = Waker::from(Arc::new(Woken { number, log: log.clone() }));
+        Task { future: Box::pin(limiter.acquire(permits)), waker }
+    }
+
+    fn poll(&mut self) -> Poll<Result<(), AcquireError>> {
+        self.future.as_mut().poll(&mut Context::from_waker(&self.waker))
+    }
+}
+
+fn assert_conserved(counts: BandwidthCounts, held: u64) {
+    assert_eq!(counts.refilled, counts.used + counts.expired + u128::from(held), "{counts:?}");
+}
+
+/// Goal: over an hour of virtual time with greedy users at random moments exactly the quota of
+/// every period is used, and no more than quota and burst at any time (P6).
+#[test]
+fn the_rate_over_an_hour_is_exact() {
+    let mut rng = Rng::new(seed("bandwidth", "the_rate_over_an_hour_is_exact"));
+    let time = VirtualTime::new();
+    let limiter = time.timers().limiter(10, MS * 100).phase(Phase::Aligned).start().unwrap();
+    let (begun, mut taken) = (time.now(), 0);
+    while time.now() < begun + Duration::from_secs(3600) {
+        while limiter.try_acquire(1).is_ok() {
+            taken += 1;
+        }
+        // Never so long that a period's quota expires unused.
+        time.advance(Duration::from_nanos(rng.below(50_000_000)));
+    }
+    let periods = (time.now() - begun).as_nanos() as u64 / 100_000_000;
+    let counts = limiter.counts();
+    assert_eq!(counts.used, u128::from(taken));
+    assert_eq!((taken + limiter.available(), counts.expired), ((periods + 1) * 10, 0));
+    assert_conserved(counts, limiter.available());
+}
+
+/// Goal: a group that nobody uses wakes nobody (H2), and when it is used again it is up to date
+/// and refilled where it always was.
+#[test]
+fn a_rested_group_has_no_timer_and_keeps_its_phase() {
+    let time = VirtualTime::new();
+    let limiter =
+        time.timers().limiter(10, MS * 100).burst(5).slack(Duration::ZERO).start().unwrap();
+    let place = limiter.place().unwrap();
+    for _ in 0..3 {
+        limiter.try_acquire(10).unwrap();
+        // Two refills, and one that finds nothing to do.
+        time.advance(MS * 400);
+        let fired = time.timers().stats().total().fired;
+        assert_eq!(time.next_event(), None);
+        time.advance(MS * 12_345_678);
+        assert_eq!(limiter.available(), 15);
+        assert_eq!(time.next_event(), None, "a look arms nothing");
+        assert_eq!(time.timers().stats().total().fired, fired);
+        limiter.try_acquire(1).unwrap();
+        assert_eq!(time.next_event().map(|at| at.0 % 100_000_000), Some(place.0));
+    }
+}
+
+/// Goal: those who wait are served in the order in which they asked, a small request does not
+/// overtake a large one, and they are woken in batches.
+#[test]
+fn futures_are_served_in_order_and_in_batches() {
+    let time = VirtualTime::new();
+    let release = Release { batch: 2, gap: Ns::from_ms(3) };
+    let limiter = time.timers().limiter(10, MS * 100).release(release).slack(Duration::ZERO);
+    let limiter = limiter.phase(Phase::Aligned).start().unwrap();
+    let log = Log::new();
+    limiter.try_acquire(10).unwrap();
+    let sizes = [4, 1, 1, 1, 9, 1];
+    let task = |(number, &permits): (usize, &u64)| Task::new(&limiter, permits, number, &log);
+    let mut tasks: Vec<Task> = sizes.iter().enumerate().map(task).collect();
+    assert!(tasks.iter_mut().all(|task| task.poll().is_pending()));
+    assert_eq!((limiter.waiting(), log.take()), (6, vec![]));
+    assert_eq!(limiter.try_acquire(1), Err(AcquireError::Empty));
+    let mut woken = Vec::new();
+    for _ in 0..350 {
+        time.advance(MS);
+        for number in log.take() {
+            assert_eq!(tasks[number].poll(), Poll::Ready(Ok(())));
+            woken.push(((time.now() - Ns::ZERO).as_millis(), number));
+        }
+    }
+    // 4 + 1, then 1 + 1; 9 need the next period; the last waits for what that one leaves over.
+    let expected = [(1100, 0), (1100, 1), (1103, 2), (1103, 3), (1200, 4), (1200, 5)];
+    assert_eq!(woken, expected);
+    assert_conserved(limiter.counts(), limiter.available());
+}
+
+/// Goal: futures that are dropped, in line or already served, take nothing along and hold
+/// nobody up: whatever vanishes when, all that stay are served and the quota is conserved.
+#[test]
+fn futures_that_vanish_leave_nothing_behind() {
+    let mut rng = Rng::new(seed("bandwidth", "futures_that_vanish_leave_nothing_behind"));
+    for _ in 0..crate::support::rounds(200) {
+        let time = VirtualTime::new();
+        let release = Release { batch: 1 + rng.below(4) as u32, gap: Ns(rng.below(5_000_000)) };
+        let limiter = time.timers().limiter(10, MS * 100).burst(rng.below(10)).release(release);
+        let limiter = limiter.start().unwrap();
+        let log = Log::new();
+        let (mut tasks, mut served) = (Vec::<Option<Task>>::new(), 0u64);
+        for number in 0..60 {
+            let permits = 1 + rng.below(10);
+            let mut task = Task::new(&limiter, permits, number, &log);
+            let is_ready = task.poll().is_ready();
+            served += if is_ready { permits } else { 0 };
+            tasks.push((!is_ready).then_some(task));
+            if rng.below(3) == 0 {
+                time.advance(Duration::from_nanos(rng.below(40_000_000)));
+            }
+            if rng.below(2) == 0 {
+                // In line, or woken and not polled.
+                let gone = rng.below(tasks.len() as u64) as usize;
+                tasks[gone] = None;
+            }
+            for woken in log.take() {
+                let Some(task) = tasks[woken].as_mut().filter(|_| rng.below(4) > 0) else {
+                    continue;
+                };
+                assert_eq!(task.poll(), Poll::Ready(Ok(())));
+                tasks[woken] = None;
+            }
+        }
+        for _ in 0..100 {
+            time.advance(MS * 100);
+            for task in tasks.iter_mut().filter(|task| task.is_some()) {
+                if task.as_mut().unwrap().poll().is_ready() {
+                    *task = None;
+                }
+            }
+        }
+        assert!(tasks.iter().all(Option::is_none), "all have been served");
+        assert_eq!(limiter.waiting(), 0);
+        assert!(limiter.counts().used >= u128::from(served));
+        assert_conserved(limiter.counts(), limiter.available());
+    }
+}
+
+/// Goal: permits that a future had been given and never saw are there again.
+#[test]
+fn permits_that_nobody_saw_go_back() {
+    let time = VirtualTime::new();
+    let limiter = time.timers().limiter(2, MS * 100).start().unwrap();
+    limiter.try_acquire(2).unwrap();
+    let log = Log::new();
+    let mut task = Task::new(&limiter, 2, 0, &log);
+    assert!(task.poll().is_pending());
+    time.advance(MS * 101);
+    assert_eq!((log.take(), limiter.available(), limiter.counts().used), (vec![0], 0, 4));
+    drop(task);
+    assert_eq!((limiter.available(), limiter.counts().used), (2, 2));
+}
+
+/// Goal: a waker that panics keeps nobody else waiting and does not end the refills.
+#[test]
+fn a_waker_that_panics_is_counted() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("in a waker");
+        }
+    }
+    let time = VirtualTime::new();
+    let limiter = time.timers().limiter(2, MS * 100).start().unwrap();
+    limiter.try_acquire(2).unwrap();
+    let mut first = Box::pin(limiter.acquire(1));
+    let waker = Waker::from(Arc::new(Panics));
+    assert!(first.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let log = Log::new();
+    let mut others: Vec<Task> = (0..3).map(|n| Task::new(&limiter, 1, n, &log)).collect();
+    assert!(others.iter_mut().all(|task| task.poll().is_pending()));
+    time.advance(MS * 101);
+    assert_eq!((log.take(), time.timers().stats().panics), (vec![0], 1));
+    time.advance(MS * 100);
+    assert_eq!(log.take(), [1, 2]);
+}
+
+/// Goal: two groups of one period are refilled half a period apart, unless told otherwise, and
+/// their places are free again when they are gone.
+#[test]
+fn groups_are_spread() {
+    let time = VirtualTime::new();
+    let group = || time.timers().limiter(1, MS * 100).start().unwrap();
+    let (one, two) = (group(), group());
+    let places = [one.place().unwrap(), two.place().unwrap()];
+    assert_eq!(places[0].0.abs_diff(places[1].0), 50_000_000);
+    assert_eq!(time.timers().phases_of(MS * 100).map(|view| view.timers), Some(2));
+    drop((one, two));
+    assert_eq!(time.timers().phases_of(MS * 100), None);
+}
+
+/// Goal: a driver that is never in time has its period stretched; the rate stays.
+#[test]
+fn a_period_that_cannot_be_kept_is_stretched() {
+    let time = Arc::new(VirtualTime::new());
+    let limiter = time.timers().limiter(10, MS * 10).start().unwrap();
+    // Holds the only base up for three periods, again and again.
+    let clock = Arc::clone(&time);
+    let hog = time.timers().periodic(move |_| clock.advance(MS * 30));
+    hog.start(MS * 31).unwrap();
+    let begun = time.now();
+    limiter.try_acquire(10).unwrap();
+    let log = Log::new();
+    // Somebody always waits, so the timer runs.
+    let mut tasks: Vec<Task> = (0..200).map(|n| Task::new(&limiter, 10, n, &log)).collect();
+    tasks.iter_mut().for_each(|task| assert!(task.poll().is_pending()));
+    let served = || log.len() >= 50;
+    for _ in 0..10_000 {
+        assert!(served() || time.advance_to_next());
+    }
+    assert!(served());
+    let counts = limiter.counts();
+    assert!(counts.stretched >= 1 && counts.missed > 0, "{counts:?}");
+    let worth = (time.now() - begun).as_nanos() / 10_000_000 * 10;
+    assert!(counts.refilled.abs_diff(worth) <= 170, "{counts:?} for {worth}");
+    drop(hog);
+    // As many expiries as refills: the timer keeps to the stretched period.
+    let look = || (time.timers().stats().total().fired, limiter.counts().refills);
+    let before = look();
+    time.advance(MS * 10 * 40);
+    let after = look();
+    assert!(after.1 - before.1 <= 20, "stretched at least once");
+    assert_eq!(after.0 - before.0, after.1 - before.1);
+}
+
+/// Goal: what cannot work is refused with a reason.
+#[test]
+fn absurd_groups_are_refused() {
+    let time = VirtualTime::new();
+    let timers = time.timers();
+    let limiter = |permits, period| timers.limiter(permits, period).start().err();
+    let refused = |error| Some(BandwidthError::Settings(error));
+    assert_eq!(limiter(0, MS), refused(SettingsError::QuotaZero));
+    assert_eq!(limiter(1, Duration::ZERO), refused(SettingsError::PeriodTooShort(Ns::ZERO)));
+    assert_eq!(limiter(1, Duration::MAX), refused(SettingsError::PeriodTooLong(Ns::NEVER)));
+    assert_eq!(limiter(u64::MAX, MS), refused(SettingsError::TooMuch));
+    let phase = Ns::from_ms(2);
+    let error = timers.limiter(1, MS).phase(Phase::Fixed(phase)).start().err();
+    let beyond = PhaseError::BeyondPeriod { phase, period: Ns::from_ms(1) };
+    assert_eq!(error, Some(BandwidthError::Phase(beyond)));
+    let above = timers.throttle(MS * 100_000, MS).start().err();
+    let is_above = |error| matches!(error, SettingsError::QuotaAboveMachine { .. });
+    assert!(matches!(above, Some(BandwidthError::Settings(error)) if is_above(error)));
+    let slice = timers.throttle(MS, MS * 10).slice(MS * 2).start().err();
+    let below = SettingsError::QuotaBelowSlice { quota: 1_000_000, slice: 2_000_000 };
+    assert_eq!(slice, refused(below));
+    assert_eq!(timers.phases_of(MS), None, "nobody is left sitting");
+    let limiter = timers.limiter(5, MS).burst(2).start().unwrap();
+    assert_eq!(limiter.try_acquire(8), Err(AcquireError::NeverEnough { most: 7 }));
+    let mut never = Task::new(&limiter, 8, 0, &Log::new());
+    assert_eq!(never.poll(), Poll::Ready(Err(AcquireError::NeverEnough { most: 7 })));
+    assert_eq!(limiter.try_acquire(0), Ok(()));
+}
+
+/// Burns CPU time in small pieces, asking in between, until told to stop. Returns how often it
+/// waited, and what it used of a CPU.
+fn burn(throttle: &tickless::Throttle, stop: &AtomicBool) -> (u64, u128) {
+    let cpu_time = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos()
+    };
+    let mut worker = throttle.join().unwrap();
+    let (mut waited, begun) = (0, cpu_time());
+    while !stop.load(Ordering::Relaxed) {
+        for n in 0..20_000u64 {
+            std::hint::black_box(n);
+        }
+        waited += u64::from(worker.check() == Ok(Checked::Waited));
+    }
+    drop(worker);
+    (waited, cpu_time() - begun)
+}
+
+/// Goal: two groups of two threads each, a quarter of a CPU each: none uses more than its quota
+/// of each period, and what is used comes close to it if the machine lets it. The quota is
+/// conserved when they are gone.
+#[test]
+fn threads_are_throttled() {
+    let timers = Timers::start().unwrap();
+    let (quota, period) = (MS * 5, MS * 20);
+    let groups: Vec<_> =
+        (0..2).map(|_| timers.throttle(quota, period).slice(MS).start().unwrap()).collect();
+    let stop = AtomicBool::new(false);
+    let begun = Instant::now();
+    let burnt: Vec<(u64, u128)> = std::thread::scope(|scope| {
+        let stop = &stop;
+        let start = |group| scope.spawn(move || burn(group, stop));
+        let threads: Vec<_> = groups.iter().flat_map(|group| [group, group]).map(start).collect();
+        std::thread::park_timeout(MS * 600);
+        stop.store(true, Ordering::Relaxed);
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let periods = begun.elapsed().as_nanos() as f64 / period.as_nanos() as f64;
+    for (group, threads) in groups.iter().zip(burnt.chunks(2)) {
+        let counts = group.counts();
+        let really: u128 = threads.iter().map(|thread| thread.1).sum();
+        assert!(counts.used <= really && really - counts.used < 2_000_000, "{counts:?}, {really}");
+        let share = counts.used as f64 / (periods * quota.as_nanos() as f64);
+        println!("used {:.1} % of the quota, {counts:?}", share * 100.0);
+        // The pool began full, and each thread may owe a little.
+        let most = (periods + 1.0) * quota.as_nanos() as f64 + 2e6;
+        assert!((counts.used as f64) < most, "{counts:?} in {periods} periods");
+        assert!(counts.throttled > 0 && group.waiting() == 0);
+    }
+    assert!(burnt.iter().map(|thread| thread.0).sum::<u64>() > 0);
+}
+
+/// Goal: nobody is parked for ever: not when the driver is held up by somebody's callback, not
+/// when other members vanish, not when the group's handle is dropped.
+#[test]
+fn nobody_is_parked_for_ever() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let (is_held, let_go) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (holds, ends) = (Arc::clone(&is_held), Arc::clone(&let_go));
+    let hog = timers.hrtimer(move |_| {
+        holds.store(true, Ordering::SeqCst);
+        while !ends.load(Ordering::SeqCst) {
+            std::thread::park_timeout(MS);
+        }
+    });
+    let throttle = timers.throttle(MS, MS * 10).start().unwrap();
+    hog.start(Duration::ZERO).unwrap();
+    wait_until("the driver is held up", || is_held.load(Ordering::SeqCst));
+    let waits = Arc::new(AtomicU64::new(0));
+    let threads: Vec<_> = (0..3)
+        .map(|number| {
+            let (throttle, waits) = (throttle.clone(), Arc::clone(&waits));
+            std::thread::spawn(move || {
+                let mut worker = throttle.join().unwrap();
+                // One of them vanishes early, and not in order.
+                let most = if number == 0 { 1 } else { 3 };
+                let mut waited = 0;
+                while waited < most {
+                    for n in 0..20_000u64 {
+                        std::hint::black_box(n);
+                    }
+                    if worker.check() == Ok(Checked::Waited) {
+                        waited += 1;
+                        waits.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            })
+        })
+        .collect();
+    drop(throttle);
+    wait_until("all have waited and gone on", || waits.load(Ordering::SeqCst) == 7);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let_go.store(true, Ordering::SeqCst);
+}
+
+/// Goal: `rest` lets others have what one thread does not need.
+#[test]
+fn who_rests_gives_back() {
+    let timers = Timers::start().unwrap();
+    let throttle = timers.throttle(MS * 2, MS * 1_000).slice(MS * 2).start().unwrap();
+    let mut worker = throttle.join().unwrap();
+    assert_eq!(worker.check(), Ok(Checked::Went));
+    let came = Mutex::new(None);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut second = throttle.join().unwrap();
+            *came.lock().unwrap() = second.check().ok();
+        });
+        wait_until("the second waits", || throttle.waiting() == 1);
+        worker.rest().unwrap();
+    });
+    assert_eq!(*came.lock().unwrap(), Some(Checked::Waited));
+    // The second left with what it had: a third does not wait.
+    assert_eq!(throttle.join().unwrap().check(), Ok(Checked::Went));
+    assert_eq!(throttle.counts().refills, 0, "no refill was needed");
+}

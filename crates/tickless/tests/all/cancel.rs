@@ -1,0 +1,175 @@
+//! X10: what a cancel finds, and that each arming either fires or is cancelled, never both.
+
+use crate::support::{Rng, seed, wait_until};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tickless::{Cancel, CpuId, HrTimer, Started, Timeout, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What both families have in common.
+trait Timer: Send + Sync {
+    fn start(&self, after: Duration) -> Started;
+    fn cancel(&self) -> Cancel;
+    fn is_pending(&self) -> bool;
+    fn is_active(&self) -> bool;
+}
+
+impl Timer for Timeout {
+    fn start(&self, after: Duration) -> Started {
+        Timeout::start(self, after).unwrap()
+    }
+    fn cancel(&self) -> Cancel {
+        Timeout::cancel(self)
+    }
+    fn is_pending(&self) -> bool {
+        Timeout::is_pending(self)
+    }
+    fn is_active(&self) -> bool {
+        Timeout::is_active(self)
+    }
+}
+
+impl Timer for HrTimer {
+    fn start(&self, after: Duration) -> Started {
+        HrTimer::start(self, after).unwrap()
+    }
+    fn cancel(&self) -> Cancel {
+        HrTimer::cancel(self)
+    }
+    fn is_pending(&self) -> bool {
+        HrTimer::is_pending(self)
+    }
+    fn is_active(&self) -> bool {
+        HrTimer::is_active(self)
+    }
+}
+
+/// One of each family with the same callback.
+fn both(timers: &Timers, callback: impl FnMut() + Send + Clone + 'static) -> [Box<dyn Timer>; 2] {
+    let (mut one, mut other) = (callback.clone(), callback);
+    [Box::new(timers.timeout(move |_| one())), Box::new(timers.hrtimer(move |_| other()))]
+}
+
+/// Goal: pending and idle, and what starting finds, through a timer's whole life.
+#[test]
+fn pending_and_idle() {
+    let time = VirtualTime::new();
+    for timer in both(time.timers(), || {}) {
+        assert_eq!(
+            (timer.cancel(), timer.is_pending(), timer.is_active()),
+            (Cancel::Idle, false, false)
+        );
+        assert_eq!(timer.start(MS), Started::Idle);
+        assert_eq!((timer.start(HOUR), timer.start(MS)), (Started::Pending, Started::Pending));
+        assert_eq!((timer.is_pending(), timer.is_active()), (true, true));
+        assert_eq!((timer.cancel(), timer.cancel()), (Cancel::Pending, Cancel::Idle));
+        assert!(!timer.is_pending() && !timer.is_active());
+        assert_eq!(timer.start(MS), Started::Idle);
+        time.advance(MS * 3);
+        assert_eq!((timer.is_pending(), timer.cancel()), (false, Cancel::Idle));
+    }
+    let total = time.timers().stats().total();
+    assert_eq!((total.armed, total.rearmed, total.cancelled, total.fired), (4, 4, 2, 2));
+}
+
+/// Goal: a cancel during the callback says so, from another thread as from within, takes off
+/// what was armed meanwhile, and does not wait.
+#[test]
+fn running() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let (begun, let_go) = <[Arc<AtomicBool>; 2]>::default().into();
+    let (announce, held) = (Arc::clone(&begun), Arc::clone(&let_go));
+    let callback = move || {
+        announce.store(true, Ordering::Release);
+        while !held.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    };
+    for timer in both(&timers, callback) {
+        begun.store(false, Ordering::Relaxed);
+        let_go.store(false, Ordering::Relaxed);
+        timer.start(Duration::ZERO);
+        wait_until("the callback runs", || begun.load(Ordering::Acquire));
+        assert_eq!((timer.is_pending(), timer.is_active()), (false, true));
+        assert_eq!((timer.cancel(), timer.cancel()), (Cancel::Running, Cancel::Running));
+        assert_eq!((timer.start(HOUR), timer.start(HOUR)), (Started::Idle, Started::Pending));
+        assert!(timer.is_pending());
+        assert_eq!(timer.cancel(), Cancel::Running);
+        assert_eq!((timer.is_pending(), timer.is_active()), (false, true));
+        let_go.store(true, Ordering::Release);
+        wait_until("the callback is over", || !timer.is_active());
+        assert_eq!(timer.cancel(), Cancel::Idle);
+    }
+    let total = timers.stats().total();
+    assert_eq!((total.armed, total.fired, total.cancelled), (4, 2, 2));
+}
+
+/// Goal: X10 in a race: of each arming, exactly one of "fired" and "cancelled" is true.
+/// Method: two threads, each arms a timer for about now, cancels it about then, and knows what
+/// must have become of it.
+#[test]
+fn an_arming_fires_or_is_cancelled() {
+    let seed = seed("cancel", "an_arming_fires_or_is_cancelled");
+    let timers = Timers::builder().bases(2).start().unwrap();
+    let worker = |seed: u64| {
+        let mut rng = Rng::new(seed);
+        let calls = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&calls);
+        let callback = move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        };
+        // A timeout fires with the next tick, so few of them get that far.
+        let [timeout, hrtimer] = both(&timers, callback);
+        let mut cancelled = 0;
+        for round in 0..4_000u64 {
+            let timer = if round % 40 == 0 { &timeout } else { &hrtimer };
+            assert_eq!(timer.start(Duration::from_nanos(rng.below(60_000))), Started::Idle);
+            (0..rng.of_any_size(13)).for_each(|_| std::hint::spin_loop());
+            let before = calls.load(Ordering::Relaxed);
+            let found = timer.cancel();
+            cancelled += u64::from(found == Cancel::Pending);
+            wait_until("it is over", || !timer.is_active());
+            let fired = calls.load(Ordering::Relaxed);
+            assert_eq!(fired + cancelled, round + 1, "{found:?}, {before} then {fired} calls");
+        }
+        (calls.load(Ordering::Relaxed), cancelled)
+    };
+    let ends = std::thread::scope(|s| {
+        let threads = [seed, !seed].map(|seed| s.spawn(move || worker(seed)));
+        threads.map(|thread| thread.join().expect("the worker's assertions hold"))
+    });
+    let total = timers.stats().total();
+    println!("{total:?}");
+    assert_eq!(total.fired, ends[0].0 + ends[1].0);
+    assert_eq!(total.cancelled, ends[0].1 + ends[1].1);
+    assert_eq!(total.armed, 8_000);
+    assert!(total.fired > 0 && total.cancelled > 0);
+}
+
+/// Goal: a cancel costs no lock when the timer is idle, wherever it last was; so it cannot wait
+/// for a callback that holds up its base.
+#[test]
+fn an_idle_timer_is_cancelled_while_its_base_is_busy() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let [idle, _] = both(&timers, || {});
+    idle.start(HOUR);
+    idle.cancel();
+    let (begun, let_go) = <[Arc<AtomicBool>; 2]>::default().into();
+    let (announce, held) = (Arc::clone(&begun), Arc::clone(&let_go));
+    let busy = timers.hrtimer(move |_| {
+        announce.store(true, Ordering::Release);
+        while !held.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    });
+    let busy = busy.pinned(CpuId(0));
+    busy.start(Duration::ZERO).unwrap();
+    wait_until("the callback runs", || begun.load(Ordering::Acquire));
+    assert_eq!(idle.cancel(), Cancel::Idle);
+    // Arming and cancelling others needs the base's lock, which no callback holds.
+    assert_eq!((idle.start(HOUR), idle.cancel()), (Started::Idle, Cancel::Pending));
+    let_go.store(true, Ordering::Release);
+}

@@ -1,0 +1,292 @@
+//! X1, X3 to X8 on the host: cancels that wait, and waits that would never end.
+
+use crate::support::{Place, wait_until};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use tickless::{
+    Cancel, CancelError, CpuId, Guarded, HrTimer, StartError, Started, Timeout, Timers,
+};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Two bases, so that callbacks of two timers can run at once.
+fn two_bases() -> Timers {
+    Timers::builder().bases(2).start().unwrap()
+}
+
+/// Says that it is in its callback, and stays until it is let go.
+struct Gate {
+    inside: AtomicBool,
+    open: AtomicBool,
+}
+
+impl Gate {
+    fn new() -> Arc<Gate> {
+        Arc::new(Gate { inside: AtomicBool::new(false), open: AtomicBool::new(false) })
+    }
+
+    fn pass(&self) {
+        self.inside.store(true, Ordering::SeqCst);
+        wait_until("the gate opens", || self.open.load(Ordering::SeqCst));
+        self.inside.store(false, Ordering::SeqCst);
+    }
+
+    fn wait_inside(&self) {
+        wait_until("somebody is inside", || self.inside.load(Ordering::SeqCst));
+    }
+}
+
+/// Goal: X1: it comes back when the callback is over, having seen what that wrote, and the timer
+/// can be used again.
+#[test]
+fn waits_until_the_callback_is_over() {
+    let timers = Timers::start().unwrap();
+    let (gate, written) = (Gate::new(), Arc::new(AtomicU64::new(0)));
+    let (pass, write) = (Arc::clone(&gate), Arc::clone(&written));
+    let timer = timers.timeout(move |_| {
+        pass.pass();
+        write.fetch_add(1, Ordering::Relaxed);
+    });
+    timer.start(Duration::ZERO).unwrap();
+    gate.wait_inside();
+    std::thread::scope(|s| {
+        let canceller = s.spawn(|| (timer.cancel_sync(), written.load(Ordering::Relaxed)));
+        std::thread::sleep(20 * MS);
+        assert!(!canceller.is_finished(), "came back while the callback ran");
+        assert_eq!(timer.try_cancel(), Cancel::Running);
+        gate.open.store(true, Ordering::SeqCst);
+        assert_eq!(canceller.join().unwrap(), (Ok(Cancel::Running), 1));
+    });
+    assert_eq!(timer.cancel_sync(), Ok(Cancel::Idle));
+    assert_eq!(timer.start(HOUR), Ok(Started::Idle));
+    assert_eq!(timer.cancel_single_shot(), Ok(Cancel::Pending));
+    assert_eq!(timer.shutdown_sync(), Ok(Cancel::Idle));
+    assert_eq!(timer.start(HOUR), Err(StartError::Shut));
+}
+
+/// Goal: X7: who waits for long does not use the CPU for it.
+#[test]
+fn waiting_is_sleeping() {
+    let timers = Timers::start().unwrap();
+    let gate = Gate::new();
+    let pass = Arc::clone(&gate);
+    let timer = timers.hrtimer(move |_| pass.pass());
+    timer.start(Duration::ZERO).unwrap();
+    gate.wait_inside();
+    std::thread::scope(|s| {
+        let canceller = s.spawn(|| {
+            let before = thread_time();
+            timer.cancel_sync().unwrap();
+            thread_time() - before
+        });
+        std::thread::sleep(100 * MS);
+        gate.open.store(true, Ordering::SeqCst);
+        let used = canceller.join().unwrap();
+        assert!(used < 20 * MS, "{used:?} of CPU to wait for 100 ms");
+    });
+}
+
+fn thread_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// Goal: X3: a callback that always arms itself again is stopped by one cancel.
+#[test]
+fn stops_what_arms_itself() {
+    let timers = Timers::start().unwrap();
+    for _ in 0..crate::support::rounds(200) {
+        let calls = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&calls);
+        let timer = timers.hrtimer(move |fired| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            fired.restart(Duration::ZERO);
+        });
+        timer.start(Duration::ZERO).unwrap();
+        wait_until("it has run", || calls.load(Ordering::Relaxed) > 0);
+        timer.cancel_sync().unwrap();
+        let seen = calls.load(Ordering::Relaxed);
+        assert!(!timer.is_active());
+        std::thread::yield_now();
+        assert_eq!(calls.load(Ordering::Relaxed), seen);
+    }
+}
+
+/// Goal: X6: a callback that waits for itself is told so, with the timer cancelled.
+#[test]
+fn a_callback_cannot_wait_for_itself() {
+    let timers = Timers::start().unwrap();
+    let place: Place<Arc<Timeout>> = Place::empty();
+    let (tx, rx) = mpsc::channel();
+    let found = place.clone();
+    let timer = Arc::new(timers.timeout(move |_| {
+        let own = found.take().unwrap();
+        own.start(HOUR).unwrap();
+        let waits = [own.cancel_sync(), own.cancel_single_shot(), own.shutdown_sync()];
+        tx.send((waits, own.is_pending())).unwrap();
+    }));
+    place.put(Arc::clone(&timer));
+    timer.start(Duration::ZERO).unwrap();
+    let found = rx.recv_timeout(crate::support::PATIENCE).unwrap();
+    assert_eq!(found, ([Err(CancelError::OwnCallback); 3], false));
+    timer.cancel_sync().expect("outside of the callback it can be waited for");
+}
+
+/// Goal: X6: of two callbacks that wait for each other at least one is told, and both end; a
+/// callback may wait for another that does not wait for it.
+#[test]
+fn callbacks_cannot_wait_for_each_other() {
+    let timers = two_bases();
+    for circle in [true, false] {
+        let (tx, rx) = mpsc::channel();
+        let places: [Place<Arc<HrTimer>>; 2] = [Place::empty(), Place::empty()];
+        let barrier = Arc::new(std::sync::Barrier::new(2));
+        let pair = [0, 1].map(|me: usize| {
+            let (other, barrier, tx) = (places[1 - me].clone(), Arc::clone(&barrier), tx.clone());
+            let callback = move |_: &mut tickless::Fired<'_>| {
+                let other = other.take().unwrap();
+                barrier.wait();
+                if circle || me == 0 {
+                    tx.send(other.cancel_sync()).unwrap();
+                } else {
+                    std::thread::sleep(20 * MS);
+                }
+            };
+            Arc::new(timers.hrtimer(callback).pinned(CpuId(me as u16)))
+        });
+        for (place, timer) in places.iter().zip(&pair) {
+            place.put(Arc::clone(timer));
+        }
+        for timer in &pair {
+            timer.start(Duration::ZERO).unwrap();
+        }
+        drop(tx);
+        let told: Vec<_> = (0..=usize::from(circle))
+            .map(|_| rx.recv_timeout(crate::support::PATIENCE).expect("both hang"))
+            .collect();
+        match circle {
+            true => assert!(told.contains(&Err(CancelError::EachOther)), "{told:?}"),
+            false => assert_eq!(told, [Ok(Cancel::Running)]),
+        }
+        for timer in &pair {
+            timer.cancel_sync().unwrap();
+        }
+    }
+}
+
+/// Goal: X6: a lock that the callback waits for and the canceller has is an error, whoever came
+/// first; without that the lock is only a lock.
+#[test]
+fn a_lock_that_the_callback_waits_for() {
+    let timers = two_bases();
+    for canceller_first in [false, true] {
+        let lock = Arc::new(Guarded::new(0));
+        let gate = Gate::new();
+        let (in_callback, pass) = (Arc::clone(&lock), Arc::clone(&gate));
+        let timer = timers.timeout(move |_| {
+            pass.pass();
+            *in_callback.lock() += 1;
+        });
+        let mine = lock.lock();
+        timer.start(Duration::ZERO).unwrap();
+        gate.wait_inside();
+        std::thread::scope(|s| {
+            let opener = s.spawn(|| {
+                if canceller_first {
+                    std::thread::sleep(20 * MS);
+                }
+                gate.open.store(true, Ordering::SeqCst);
+            });
+            if !canceller_first {
+                opener.join().unwrap();
+                std::thread::sleep(20 * MS);
+            }
+            let begun = Instant::now();
+            assert_eq!(timer.cancel_sync(), Err(CancelError::Lock));
+            assert!(begun.elapsed() < crate::support::PATIENCE / 2);
+        });
+        drop(mine);
+        timer.cancel_sync().unwrap();
+        assert_eq!(*lock.lock(), 1);
+        assert_eq!(Arc::into_inner(lock).map(Guarded::into_inner), None, "the callback has one");
+    }
+}
+
+/// Goal: X8: a single shot that armed itself is reported when it was waited for.
+#[test]
+fn a_single_shot_that_is_none() {
+    let timers = Timers::start().unwrap();
+    let gate = Gate::new();
+    let pass = Arc::clone(&gate);
+    let timer = timers.hrtimer(move |fired| {
+        pass.pass();
+        fired.restart(HOUR);
+    });
+    timer.start(Duration::ZERO).unwrap();
+    gate.wait_inside();
+    std::thread::scope(|s| {
+        let canceller = s.spawn(|| timer.cancel_single_shot());
+        std::thread::sleep(20 * MS);
+        gate.open.store(true, Ordering::SeqCst);
+        assert_eq!(canceller.join().unwrap(), Err(CancelError::NotSingleShot));
+    });
+    assert!(!timer.is_active());
+}
+
+/// Goal: a callback that panics is over like any other, for who waits for it (H3, X1).
+#[test]
+fn a_panic_ends_the_wait() {
+    let timers = Timers::start().unwrap();
+    let gate = Gate::new();
+    let pass = Arc::clone(&gate);
+    let timer = timers.timeout(move |_| {
+        pass.pass();
+        std::panic::resume_unwind(Box::new("quietly"));
+    });
+    timer.start(Duration::ZERO).unwrap();
+    gate.wait_inside();
+    std::thread::scope(|s| {
+        let canceller = s.spawn(|| timer.cancel_sync());
+        std::thread::sleep(10 * MS);
+        gate.open.store(true, Ordering::SeqCst);
+        assert_eq!(canceller.join().unwrap(), Ok(Cancel::Running));
+    });
+    assert_eq!(timers.stats().panics, 1);
+}
+
+/// Goal: a periodic timer is waited for too, and its last period is its last.
+#[test]
+fn periodic_timers_stop_for_sure() {
+    let timers = Timers::start().unwrap();
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&calls);
+    let timer = timers.periodic(move |_| _ = counted.fetch_add(1, Ordering::Relaxed));
+    for _ in 0..crate::support::rounds(20) {
+        timer.start(Duration::from_micros(50)).unwrap();
+        wait_until("it runs", || calls.load(Ordering::Relaxed) > 2);
+        timer.cancel_sync().unwrap();
+        let seen = calls.swap(0, Ordering::Relaxed);
+        std::thread::sleep(MS);
+        assert_eq!(calls.load(Ordering::Relaxed), 0, "after {seen}");
+        assert!(!timer.is_active());
+    }
+}
+
+/// Goal: a canceller whose timers end meanwhile, by their last handle, comes back all the same.
+#[test]
+fn the_end_of_the_timers_ends_no_wait_early() {
+    let timers = Timers::start().unwrap();
+    let gate = Gate::new();
+    let pass = Arc::clone(&gate);
+    let timer = timers.timeout(move |_| pass.pass());
+    timer.start(Duration::ZERO).unwrap();
+    gate.wait_inside();
+    let canceller = std::thread::spawn(move || timer.cancel_sync());
+    drop(timers);
+    std::thread::sleep(10 * MS);
+    assert!(!canceller.is_finished());
+    gate.open.store(true, Ordering::SeqCst);
+    assert_eq!(canceller.join().unwrap(), Ok(Cancel::Running));
+}

@@ -1,0 +1,347 @@
+//! H5: timers on realtime and boottime: clocks that are set, by hours and back again, and systems
+//! that are suspended. Never early on their own clock, and never later than the step.
+
+use crate::support::{Log, Place, Rng, rounds, seed, wait_until};
+use TimeBase::{Boottime, Monotonic, Realtime};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+use tickless::clock::realtime;
+use tickless::{Cancel, CancelError, ClockTimer, Ns, StartError, TimeBase, Timers, VirtualTime};
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+const MS: Duration = Duration::from_millis(1);
+
+fn before(at: Ns, by: Duration) -> Ns {
+    Ns(at.0 - Ns::from_duration(by).0)
+}
+
+/// A timer that notes what its own clock shows when it fires.
+fn noting(timers: &Timers, base: TimeBase) -> (ClockTimer, Log<Ns>) {
+    let log = Log::new();
+    let noted = log.clone();
+    (timers.clock_timer(base, move |fired| noted.push(fired.now())), log)
+}
+
+/// Goal: a deadline on the time of day that a step forwards passes fires at once; one that a
+/// step backwards puts off waits for its clock, and is not early.
+#[test]
+fn steps_of_the_time_of_day() {
+    let time = VirtualTime::new();
+    let (timer, log) = noting(time.timers(), Realtime);
+    let noon = time.now_on(Realtime) + HOUR * 12;
+    timer.start_at(noon).unwrap();
+    assert_eq!(timer.deadline(), Some(noon));
+    time.set_realtime(noon + SECOND);
+    assert_eq!(log.take(), [noon + SECOND], "at once");
+    assert!(!timer.is_pending());
+
+    timer.start_at(noon + HOUR).unwrap();
+    time.set_realtime(before(noon, HOUR));
+    time.advance(HOUR + SECOND);
+    assert_eq!((log.len(), timer.is_pending()), (0, true), "it was put off");
+    time.advance(HOUR);
+    assert_eq!(log.take(), [noon + HOUR], "to the nanosecond");
+    // Back by hours again and again: it waits; then all at once.
+    timer.start_at(noon + HOUR * 2).unwrap();
+    for _ in 0..50 {
+        time.set_realtime(noon);
+        time.advance(HOUR);
+    }
+    assert_eq!(log.len(), 0);
+    time.set_realtime(noon + HOUR * 1000);
+    assert_eq!(log.len(), 1);
+    assert_eq!(time.timers().clock_steps(), 1 + 1 + 50 + 1);
+}
+
+/// Goal: relative timers on the time of day are left alone by steps; and so are timers on other
+/// clocks, and those of other kinds.
+#[test]
+fn what_no_step_moves() {
+    let time = VirtualTime::new();
+    let all = [Realtime, Monotonic, Boottime].map(|base| noting(time.timers(), base));
+    let fired = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&fired);
+    let hrtimer = time.timers().hrtimer(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    for step in [HOUR * 5, Duration::ZERO] {
+        all.iter().for_each(|(timer, _)| assert!(timer.start(SECOND * 10).is_ok()));
+        hrtimer.start(SECOND * 10).unwrap();
+        time.set_realtime(time.now_on(Realtime) + step);
+        time.set_realtime(before(time.now_on(Realtime), step * 2));
+        time.advance(SECOND * 10 - Duration::from_nanos(1));
+        assert!(all.iter().all(|(_, log)| log.len() == 0) && fired.load(Ordering::Relaxed) == 0);
+        time.advance(Duration::from_nanos(1));
+        assert!(all.iter().all(|(_, log)| log.take().len() == 1));
+        assert_eq!(fired.swap(0, Ordering::Relaxed), 1);
+    }
+}
+
+/// Goal: a suspend counts for boottime and for absolute times of day, not for monotonic time
+/// and not for a time of day's relative timers, as in POSIX.
+#[test]
+fn suspends_count_where_they_should() {
+    let time = VirtualTime::new();
+    let set = |base| noting(time.timers(), base);
+    let (boot, real) = (set(Boottime), set(Realtime));
+    let (boot_at, real_at) = (set(Boottime), set(Realtime));
+    let mono = set(Monotonic);
+    for (timer, _) in [&boot, &real, &mono] {
+        timer.start(HOUR).unwrap();
+    }
+    boot_at.0.start_at(time.now_on(Boottime) + HOUR).unwrap();
+    real_at.0.start_at(time.now_on(Realtime) + HOUR).unwrap();
+    let (began, wall) = (time.now(), time.now_on(Realtime));
+    time.advance(SECOND);
+    time.suspend(HOUR * 8);
+    assert_eq!(time.now(), began + SECOND, "that clock stands");
+    assert_eq!(time.now_on(Boottime).since(time.now()), Ns::from_duration(HOUR * 8));
+    assert_eq!(time.now_on(Realtime), wall + SECOND + HOUR * 8);
+    let fired = || [&boot, &boot_at, &real_at, &real, &mono].map(|(_, log)| log.len());
+    assert_eq!(fired(), [1, 1, 1, 0, 0]);
+    time.advance(HOUR);
+    assert_eq!(fired(), [1; 5]);
+}
+
+/// Goal: a period on the time of day: every day at the same time, whatever is done to the clock;
+/// days that were skipped are told, and none comes twice.
+#[test]
+fn every_day_at_the_same_time() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let noted = log.clone();
+    let daily = time.timers().clock_timer(Realtime, move |fired| {
+        let due = fired.deadline();
+        noted.push((due, fired.forward(DAY)));
+    });
+    let first = time.now_on(Realtime) + HOUR * 3;
+    daily.start_at(first).unwrap();
+    time.advance(DAY * 3);
+    assert_eq!(log.take(), [(first, 1), (first + DAY, 1), (first + DAY * 2, 1)]);
+    time.set_realtime(first + DAY * 10 + HOUR);
+    assert_eq!(log.take(), [(first + DAY * 3, 8)], "seven were skipped");
+    time.set_realtime(first + DAY * 9);
+    time.advance(DAY + HOUR * 23);
+    assert_eq!(log.len(), 0, "the eleventh has not come again");
+    time.advance(HOUR);
+    assert_eq!(log.take(), [(first + DAY * 11, 1)]);
+}
+
+/// Goal: cancels, restarts and shut-downs are what they are for other timers, and no step brings
+/// back what they ended.
+#[test]
+fn what_was_cancelled_stays_so() {
+    let time = VirtualTime::new();
+    let far = time.now_on(Realtime) + HOUR;
+    let (timer, log) = noting(time.timers(), Realtime);
+    timer.start_at(far).unwrap();
+    assert_eq!((timer.cancel(), timer.cancel()), (Cancel::Pending, Cancel::Idle));
+    time.set_realtime(far + HOUR);
+    assert_eq!((log.len(), timer.is_pending(), timer.deadline()), (0, false, None));
+    timer.start_at(far + HOUR * 2).unwrap();
+    assert_eq!(timer.shutdown_sync(), Ok(Cancel::Pending));
+    assert_eq!(timer.start_at(far), Err(StartError::Shut));
+    time.set_realtime(far + HOUR * 9);
+    assert_eq!((log.len(), timer.deadline()), (0, None));
+
+    // By its own callback, which had asked to be armed again.
+    let place = Place::<ClockTimer>::empty();
+    let own = place.clone();
+    place.put(time.timers().clock_timer(Realtime, move |fired| {
+        fired.restart_at(fired.deadline() + HOUR);
+        assert_eq!(own.with(ClockTimer::cancel_sync), Err(CancelError::OwnCallback));
+        fired.stop();
+    }));
+    place.with(|timer| timer.start_at(Ns(1))).unwrap();
+    time.advance(HOUR * 3);
+    time.set_realtime(time.now_on(Realtime) + HOUR * 3);
+    assert!(!place.with(ClockTimer::is_pending));
+    assert_eq!((time.timers().stats().panics, time.timers().stats().pending()), (0, 0));
+    drop(place.take());
+}
+
+/// What a history knows of one of its timers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Twin {
+    Idle,
+    /// Armed for this moment of its own clock.
+    Own(Ns),
+    /// Armed for this moment of the timers' clock.
+    Timers(Ns),
+}
+
+/// Goal: H5, W1: after every step, suspend, start and cancel exactly those have fired whose own
+/// clock has come to their deadline: none early, none left.
+/// Method: random histories against a list of deadlines.
+#[test]
+fn histories_fire_what_each_clock_says() {
+    let seed = seed("clock_timer", "histories_fire_what_each_clock_says");
+    let mut fired_by_steps = 0;
+    for round in 0..rounds(60) {
+        fired_by_steps += history(&mut Rng::new(seed.wrapping_add(round)));
+    }
+    assert!(cfg!(miri) || fired_by_steps > 20, "steps fired {fired_by_steps}");
+}
+
+fn history(rng: &mut Rng) -> u64 {
+    const BASES: [TimeBase; 3] = [Monotonic, Boottime, Realtime];
+    let time = VirtualTime::with(Timers::builder().bases(2), Ns::from_secs(50));
+    let base_of = |id: usize| BASES[id % 3];
+    let log = Log::<usize>::new();
+    let timer = |id| {
+        let log = log.clone();
+        time.timers().clock_timer(base_of(id), move |_| log.push(id))
+    };
+    let timers: Vec<ClockTimer> = (0..9).map(timer).collect();
+    let mut twins = [Twin::Idle; 9];
+    let mut fired_by_steps = 0;
+    for _ in 0..200 {
+        let id = rng.below(9) as usize;
+        let some = Duration::from_nanos(rng.of_any_size(44));
+        let (own, real) = (time.now_on(base_of(id)), time.now_on(Realtime));
+        let kind = rng.below(8);
+        match kind {
+            0 | 1 => {
+                timers[id].start_at(own + some).unwrap();
+                twins[id] = Twin::Own(own + some);
+            }
+            2 => {
+                timers[id].start(some).unwrap();
+                twins[id] = match base_of(id) {
+                    Boottime => Twin::Own(own + some),
+                    _ => Twin::Timers(time.now() + some),
+                };
+            }
+            3 => {
+                let was = timers[id].cancel();
+                assert_eq!(was == Cancel::Pending, twins[id] != Twin::Idle);
+                twins[id] = Twin::Idle;
+            }
+            4 => time.set_realtime(real + some),
+            5 => time.set_realtime(before(real, some.min(HOUR * 2))),
+            6 => time.suspend(some),
+            _ => time.advance(some),
+        }
+        if kind <= 2 {
+            // What is due already needs somebody who looks.
+            time.advance(Duration::ZERO);
+        }
+        let mut due: Vec<usize> =
+            (0..9).filter(|&id| is_due(&time, base_of(id), twins[id])).collect();
+        due.iter().for_each(|&id| twins[id] = Twin::Idle);
+        let mut fired = log.take();
+        fired_by_steps += if (4..=6).contains(&kind) { fired.len() as u64 } else { 0 };
+        fired.sort();
+        due.sort();
+        assert_eq!(fired, due, "of kind {kind}, by {some:?}");
+    }
+    fired_by_steps
+}
+
+fn is_due(time: &VirtualTime, base: TimeBase, twin: Twin) -> bool {
+    match twin {
+        Twin::Idle => false,
+        Twin::Own(at) => at <= time.now_on(base),
+        Twin::Timers(at) => at <= time.now(),
+    }
+}
+
+/// Goal: X4: a callback may drop its own timer, and others of its kind; and the set may go first.
+#[test]
+fn drops_inside_callbacks() {
+    let time = VirtualTime::new();
+    let (other, log) = noting(time.timers(), Realtime);
+    other.start(SECOND).unwrap();
+    let place = Place::<(ClockTimer, ClockTimer)>::empty();
+    let own = place.clone();
+    let timer = time.timers().clock_timer(Boottime, move |fired| {
+        fired.restart(SECOND);
+        drop(own.take());
+    });
+    timer.start(MS).unwrap();
+    place.put((timer, other));
+    let timers = time.timers().clone();
+    time.suspend(SECOND);
+    assert_eq!((log.len(), timers.stats().pending()), (0, 0));
+    time.set_realtime(time.now_on(Realtime) + HOUR);
+    let (timer, _log) = noting(&timers, Realtime);
+    timer.start_at(Ns(5)).unwrap();
+    drop((time, timers));
+    assert_eq!(timer.cancel_sync(), Ok(Cancel::Pending));
+}
+
+fn has_thread(name: &str) -> bool {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux lists threads");
+    let name_of = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+    };
+    tasks.filter_map(name_of).any(|found| found.trim() == name)
+}
+
+/// Goal: on the real clocks, with drivers and in an event loop: not early by the system's own
+/// reading, and the watching thread ends with its set.
+#[test]
+fn real_clocks_are_kept() {
+    if cfg!(miri) {
+        return;
+    }
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let (log, noted) = (Log::new(), Log::new());
+    let seen = log.clone();
+    let timer = timers.clock_timer(Realtime, move |_| seen.push(SystemTime::now()));
+    assert_eq!(timers.clock_watch_fallback(), None);
+    let boot_seen = noted.clone();
+    let boot = timers.clock_timer(Boottime, move |fired| {
+        boot_seen.push((fired.now(), fired.deadline()));
+    });
+    let due = SystemTime::now() + MS * 20;
+    timer.start_at(realtime(due)).unwrap();
+    boot.start_at(timers.now_on(Boottime) + MS * 20).unwrap();
+    wait_until("both fire", || log.len() == 1 && noted.len() == 1);
+    assert!(log.take()[0] >= due);
+    assert!(noted.take().iter().all(|(now, due)| now >= due));
+    // Periodic, by its own clock.
+    let again = noted.clone();
+    let heart = timers.clock_timer(Realtime, move |fired| {
+        again.push((fired.now(), fired.deadline()));
+        fired.forward(MS);
+    });
+    heart.start(MS).unwrap();
+    wait_until("it beats", || noted.len() > 10);
+    heart.cancel_sync().unwrap();
+    drop((heart, timer, boot, timers));
+    // A thread that has been joined may still be listed for a moment.
+    wait_until("the watching thread is gone", || !has_thread("tickless-clock"));
+
+    let (timers, mut driver) = Timers::builder().start_in_loop_with(|_| {});
+    let (timer, log) = noting(&timers, Realtime);
+    // Farther than they look ahead where nobody tells them of steps.
+    let due = timers.now_on(Realtime) + MS * 1_050;
+    timer.start_at(due).unwrap();
+    wait_until("it fires in the loop", || {
+        driver.run();
+        log.len() == 1
+    });
+    assert!(log.take()[0] >= due);
+}
+
+/// Goal: several timers on one virtual clock have one time of day, also those that come after it
+/// was set, and all of them heed the next step.
+#[test]
+fn timers_of_one_clock_share_its_steps() {
+    let time = VirtualTime::new();
+    time.set_realtime(time.now_on(Realtime) + HOUR * 5);
+    time.suspend(HOUR);
+    let others = time.add_timers(Timers::builder().bases(1));
+    for base in [Monotonic, Boottime, Realtime] {
+        assert_eq!(others.now_on(base), time.now_on(base), "{base:?}");
+    }
+    let (timer, log) = noting(&others, Realtime);
+    let noon = time.now_on(Realtime) + HOUR * 12;
+    timer.start_at(noon).unwrap();
+    time.set_realtime(noon + SECOND);
+    assert_eq!(log.take(), [noon + SECOND], "at once");
+}

@@ -1,0 +1,200 @@
+//! D3, D8, D9 on the host: expiry threads, who wakes them, who stands in for them, and bases
+//! that go offline.
+
+use crate::support::{Log, Rng, seed, wait_until};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tickless::{Cancel, CpuId, Deferral, OnlineError, Timers};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn name() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
+}
+
+fn one_base(deferral: Deferral) -> Timers {
+    Timers::builder().bases(1).deferral(deferral).start().unwrap()
+}
+
+/// Goal: timeouts and deferred timers run in the expiry thread, others in the driver; without
+/// deferral all run in the driver.
+#[test]
+fn callbacks_run_where_they_should() {
+    for (deferral, thread) in [
+        (Deferral::None, "tickless/0"),
+        (Deferral::OnExpiry, "tickless-exp/0"),
+        (Deferral::EveryTick, "tickless-exp/0"),
+    ] {
+        let timers = one_base(deferral);
+        let seen = Log::new();
+        let note = |what: &'static str| {
+            let seen = seen.clone();
+            move |_: &mut tickless::Fired<'_>| seen.push((what, name()))
+        };
+        let coarse = timers.timeout(note("coarse"));
+        let hard = timers.hrtimer(note("hard"));
+        let soft = timers.hrtimer(note("soft")).deferred();
+        coarse.start(MS).unwrap();
+        hard.start(MS).unwrap();
+        soft.start(MS).unwrap();
+        wait_until("all three fired", || seen.len() == 3);
+        let mut found = seen.take();
+        found.sort();
+        let expected = [("coarse", thread), ("hard", "tickless/0"), ("soft", thread)];
+        assert_eq!(found, expected.map(|(what, thread)| (what, thread.to_owned())));
+        assert!(coarse.cancel_sync().is_ok() && soft.cancel_sync().is_ok());
+    }
+}
+
+/// Goal: D3, H2: the thread is woken for what expires and for nothing else; before the patch of
+/// seed 3 for every tick.
+#[test]
+fn wakes_are_counted_and_few() {
+    let run = |deferral, ticking| {
+        let builder = Timers::builder().bases(1).deferral(deferral);
+        let timers = if ticking { builder.ticking() } else { builder }.start().unwrap();
+        let fired = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&fired);
+        let timer = timers.timeout(move |_| _ = counted.fetch_add(1, Ordering::Relaxed));
+        for round in 1..=3 {
+            timer.start(60 * MS).unwrap();
+            wait_until("it fired", || fired.load(Ordering::Relaxed) == round);
+        }
+        // On a machine with much else to do some ticks are missed.
+        wait_until("ticks have come", || !ticking || timers.stats().bases[0].ticks > 90);
+        timers.stats().bases[0]
+    };
+    let after = run(Deferral::OnExpiry, false);
+    assert!(after.deferred.wakes <= 4, "{after:?}");
+    let ticking = run(Deferral::OnExpiry, true);
+    assert!(ticking.ticks > 90 && ticking.deferred.wakes <= 4, "{ticking:?}");
+    let before = run(Deferral::EveryTick, true);
+    // The virtual CPU may be away for some ticks.
+    assert!(before.deferred.wakes > before.ticks / 2 && before.ticks > 90, "{before:?}");
+    assert!(before.deferred.empty_wakes >= before.deferred.wakes - 3);
+    assert!(before.deferred.wakes >= 10 * after.deferred.wakes, "the point of seed 3");
+}
+
+/// Goal: a callback that takes long in the expiry thread does not hold up what the driver fires.
+#[test]
+fn a_long_callback_does_not_hold_up_the_driver() {
+    let timers = one_base(Deferral::OnExpiry);
+    let (busy, fired) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (in_callback, let_go) = (Arc::clone(&busy), Arc::clone(&fired));
+    let slow = timers.timeout(move |_| {
+        in_callback.store(true, Ordering::SeqCst);
+        wait_until("the other fired five times", || let_go.load(Ordering::SeqCst) >= 5);
+        in_callback.store(false, Ordering::SeqCst);
+    });
+    slow.start(Duration::ZERO).unwrap();
+    wait_until("the slow one runs", || busy.load(Ordering::SeqCst));
+    let (count, seen) = (Arc::clone(&fired), Arc::clone(&busy));
+    let precise = timers.hrtimer(move |fired| {
+        assert!(seen.load(Ordering::SeqCst));
+        if count.fetch_add(1, Ordering::SeqCst) < 4 {
+            fired.forward(MS);
+        }
+    });
+    precise.start(MS).unwrap();
+    wait_until("the slow one is over", || !busy.load(Ordering::SeqCst));
+    assert_eq!(timers.stats().panics, 0);
+}
+
+/// Goal: D9: timers behind a callback that is stuck are fired by another thread, once patience is
+/// over; the stuck one does not overlap itself, and nothing is lost.
+#[test]
+fn a_stuck_thread_is_relieved() {
+    let builder = Timers::builder().bases(1).deferral(Deferral::OnExpiry).patience(5 * MS);
+    let timers = builder.start().unwrap();
+    let (open, inside) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (opened, entered) = (Arc::clone(&open), Arc::clone(&inside));
+    let stuck = timers.timeout(move |_| {
+        assert_eq!(entered.fetch_add(1, Ordering::SeqCst) % 2, 0, "X2: overlaps itself");
+        wait_until("the gate opens", || opened.load(Ordering::SeqCst));
+        entered.fetch_add(1, Ordering::SeqCst);
+    });
+    stuck.start(Duration::ZERO).unwrap();
+    wait_until("it is stuck", || inside.load(Ordering::SeqCst) == 1);
+    let seen = Log::new();
+    let behind: Vec<_> = (0..20)
+        .map(|_| {
+            let seen = seen.clone();
+            timers.timeout(move |_| seen.push(name()))
+        })
+        .collect();
+    for timer in &behind {
+        timer.start(MS).unwrap();
+    }
+    stuck.start(MS).unwrap();
+    wait_until("those behind it fired", || seen.len() == 20);
+    assert!(seen.take().iter().all(|name| name == "tickless-relief"));
+    assert!(stuck.is_pending(), "waits for its own callback");
+    open.store(true, Ordering::SeqCst);
+    wait_until("it has run again", || inside.load(Ordering::SeqCst) == 4);
+    let stats = timers.stats().bases[0];
+    assert!(stats.deferred.reliefs >= 1, "{stats:?}");
+}
+
+/// Goal: the end of timers with expiry threads waits for what runs there, as without.
+#[test]
+fn dropping_waits_for_expiry_threads() {
+    for _ in 0..crate::support::rounds(50) {
+        let timers = one_base(Deferral::OnExpiry);
+        let over = Arc::new(AtomicBool::new(false));
+        let (begun, end) = (Arc::new(AtomicBool::new(false)), Arc::clone(&over));
+        let begin = Arc::clone(&begun);
+        let timer = timers.timeout(move |_| {
+            begin.store(true, Ordering::SeqCst);
+            std::thread::sleep(MS);
+            end.store(true, Ordering::SeqCst);
+        });
+        timer.start(Duration::ZERO).unwrap();
+        wait_until("it runs", || begun.load(Ordering::SeqCst));
+        drop(timer);
+        assert!(over.load(Ordering::SeqCst));
+        drop(timers);
+    }
+}
+
+/// Goal: D8 on the host: a base goes offline while its timers come due; all fire once, in time,
+/// on another.
+#[test]
+fn a_base_goes_offline_under_load() {
+    let mut rng = Rng::new(seed("deferred", "a_base_goes_offline_under_load"));
+    for deferral in [Deferral::None, Deferral::OnExpiry] {
+        let timers = Timers::builder().bases(2).deferral(deferral).start().unwrap();
+        let fired = Arc::new(AtomicU64::new(0));
+        let all: Vec<_> = (0..2_000)
+            .map(|place| {
+                let fired = Arc::clone(&fired);
+                let callback = move |_: &mut tickless::Fired<'_>| {
+                    fired.fetch_add(1, Ordering::Relaxed);
+                };
+                timers.timeout(callback).pinned(CpuId(place % 2))
+            })
+            .collect();
+        for timer in &all {
+            timer.start(Duration::from_micros(rng.below(20_000))).unwrap();
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < 15 * MS {
+            let base = CpuId(rng.below(2) as u16);
+            match timers.offline(base) {
+                Ok(_) => timers.online(base).unwrap(),
+                Err(error) => assert_eq!(error, OnlineError::Last(base)),
+            }
+        }
+        timers.offline(CpuId(0)).unwrap();
+        wait_until("all fired", || fired.load(Ordering::Relaxed) == 2_000);
+        let stats = timers.stats();
+        assert_eq!((stats.pending(), stats.total().fired), (0, 2_000));
+        assert!(!stats.bases[0].is_online && stats.bases[1].is_online);
+        // Armed towards the base that is away, it is on the other.
+        all[0].start(HOUR).unwrap();
+        assert_eq!(timers.stats().bases[1].coarse, 1);
+        assert_eq!(all[0].cancel_sync(), Ok(Cancel::Pending));
+        assert_eq!(timers.offline(CpuId(2)), Err(OnlineError::NoSuchBase(CpuId(2))));
+    }
+}

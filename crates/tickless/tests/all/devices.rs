@@ -1,0 +1,313 @@
+//! R5 to R8, R11 and R12 on the host, on each event device: driver threads that wait on a futex
+//! or in an epoll, and loops of the program's that poll a descriptor or are called.
+
+use crate::support::rig::{On, Rig};
+use crate::support::{Rng, rounds, seed, wait_until};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tickless::{BaseStats, Builder, Device, Fired, HrTimer, Policy, Timers};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn base(timers: &Timers) -> BaseStats {
+    timers.stats().bases[0]
+}
+
+/// A timer whose firings are counted.
+fn counted(timers: &Timers) -> (HrTimer, Arc<AtomicU64>) {
+    let fired = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&fired);
+    let timer = timers.hrtimer(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    (timer, fired)
+}
+
+/// Goal: on each device, what several threads arm, push and cancel fires once or is cancelled,
+/// is never early, and nothing is left behind.
+#[test]
+fn every_arming_ends_once() {
+    let seed = seed("devices", "every_arming_ends_once");
+    for on in On::each() {
+        let rig = Rig::start(on, Timers::builder());
+        let early = Arc::new(AtomicU64::new(0));
+        std::thread::scope(|s| {
+            for thread in 0..3 {
+                let (timers, early) = (&*rig, &early);
+                s.spawn(move || churn(timers, early, &mut Rng::new(seed ^ thread)));
+            }
+        });
+        wait_until("everything has fired", || rig.stats().pending() == 0);
+        let total = rig.stats().total();
+        assert_eq!(total.armed, total.fired + total.cancelled, "{on:?} {total:?}");
+        assert_eq!(early.load(Ordering::SeqCst), 0, "{on:?}");
+        assert!(cfg!(miri) || (total.fired > 10 && total.cancelled > 10), "{on:?} {total:?}");
+    }
+}
+
+fn churn(timers: &Timers, early: &Arc<AtomicU64>, rng: &mut Rng) {
+    let look = |early: Arc<AtomicU64>| {
+        move |fired: &mut Fired<'_>| {
+            early.fetch_add(u64::from(fired.now() < fired.deadline()), Ordering::SeqCst);
+        }
+    };
+    let pool: Vec<HrTimer> = (0..8).map(|_| timers.hrtimer(look(Arc::clone(early)))).collect();
+    for _ in 0..rounds(2_000) {
+        let timer = &pool[rng.below(8) as usize];
+        match rng.below(4) {
+            0 => drop(timer.cancel()),
+            1 => drop(timer.cancel_sync().unwrap()),
+            _ => drop(timer.start(Duration::from_micros(rng.below(300))).unwrap()),
+        }
+        if rng.below(64) == 0 {
+            std::thread::sleep(Duration::from_micros(rng.below(500)));
+        }
+    }
+    wait_until("the pool has fired", || pool.iter().all(|timer| !timer.is_active()));
+}
+
+/// Goal: R2, H1: whoever waits for something far away hears of something near, from whichever
+/// thread, time and again.
+#[test]
+fn an_earlier_deadline_is_heard_of() {
+    for on in On::each() {
+        let rig = Rig::start(on, Timers::builder());
+        let far = rig.hrtimer(|_| {});
+        far.start(HOUR).unwrap();
+        let (near, fired) = counted(&rig);
+        for round in 1..=rounds(50) {
+            near.start(MS / 5).unwrap();
+            wait_until(&format!("the near one fires on {on:?}"), || {
+                fired.load(Ordering::SeqCst) == round
+            });
+        }
+        assert_eq!(base(&rig).ranged, 1, "{on:?}");
+    }
+}
+
+/// Goal: R5, R6: a callback that arms a hundred timers writes the device once, at the end, on
+/// every way out: by a return and by a panic.
+#[test]
+fn a_handler_writes_once() {
+    for (on, panics) in On::each().flat_map(|on| [(on, false), (on, true)]) {
+        let rig = Rig::start(on, Timers::builder());
+        let pool: Vec<HrTimer> = (0..100).map(|_| rig.hrtimer(|_| {})).collect();
+        let pool = Arc::new(pool);
+        let armed = Arc::clone(&pool);
+        let first = rig.hrtimer(move |_| {
+            for (nth, timer) in armed.iter().enumerate() {
+                timer.start(HOUR - MS * nth as u32).unwrap();
+            }
+            if panics {
+                // Not by `panic!`, which prints.
+                std::panic::resume_unwind(Box::new(()));
+            }
+        });
+        let before = base(&rig).device;
+        first.start(MS).unwrap();
+        wait_until("it has fired", || pool.iter().all(HrTimer::is_pending) && !first.is_active());
+        wait_until("the handler is over", || rig.stats().bases[0].device.writes > before.writes);
+        let after = base(&rig).device.since(before);
+        // One for the first, and one for each event: there may be some that came too early.
+        assert!(after.writes <= 1 + after.events, "{on:?} {after:?}");
+        let (near, fired) = counted(&rig);
+        near.start(MS).unwrap();
+        wait_until("it is not deaf", || fired.load(Ordering::SeqCst) == 1);
+    }
+}
+
+/// Goal: R7: a callback that is due again at once, for ever, has its base backed off, bounded and
+/// counted; cancelling it meanwhile stalls nobody.
+#[test]
+fn hangs_are_backed_off() {
+    for on in On::each() {
+        let rig = Rig::start(on, Timers::builder().back_off(3, MS * 5));
+        let runs = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&runs);
+        let storm = rig.hrtimer(move |fired| {
+            count.fetch_add(1, Ordering::SeqCst);
+            let then = fired.deadline();
+            fired.restart_range(then, then);
+        });
+        for _ in 0..rounds(3) {
+            let before = base(&rig).device.hangs;
+            storm.start(Duration::ZERO).unwrap();
+            wait_until("it hangs", || base(&rig).device.hangs > before + 5);
+            storm.cancel_sync().unwrap();
+            let (other, fired) = counted(&rig);
+            other.start(MS).unwrap();
+            wait_until("the other one fires", || fired.load(Ordering::SeqCst) == 1);
+        }
+        let (device, runs) = (base(&rig).device, runs.load(Ordering::SeqCst));
+        println!("{on:?}: {runs} runs, {device:?}");
+        // One pass can fire a timer once, and there are three to an event.
+        assert!(runs <= 3 * device.events, "{on:?}: {runs} runs, {device:?}");
+    }
+}
+
+/// Goal: R8: threads that keep arming deadlines which have passed do not push the event ahead of
+/// themselves: timers fire while they do so.
+#[test]
+fn arming_the_past_does_not_push_the_event_ahead() {
+    for on in On::each() {
+        let rig = Rig::start(on, Timers::builder().min_delta(MS * 2));
+        let (timer, fired) = counted(&rig);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    let passed = rig.now();
+                    while !done.load(Ordering::Relaxed) {
+                        timer.start_at(passed).unwrap();
+                    }
+                });
+            }
+            wait_until("it fires all the same", || fired.load(Ordering::SeqCst) > 10);
+            done.store(true, Ordering::Relaxed);
+        });
+        let device = base(&rig).device;
+        assert!(device.forced >= 5, "{on:?} {device:?}");
+        // Armings beyond counting, and a write or two to an event.
+        assert!(device.writes <= 2 * device.events + 2, "{on:?} {device:?}");
+    }
+}
+
+/// Goal: R11: what is nearer or farther than the device may be told is clamped and never lost.
+#[test]
+fn deadlines_are_clamped_and_kept() {
+    for on in On::each() {
+        let rig = Rig::start(on, Timers::builder().max_delta(MS * 2).min_delta(MS));
+        let (timer, fired) = counted(&rig);
+        let begin = rig.now();
+        timer.start(MS * 150).unwrap();
+        wait_until("the far one fires", || fired.load(Ordering::SeqCst) == 1);
+        assert!(rig.now() - begin >= MS * 150);
+        let looks = base(&rig).device;
+        println!("{on:?}: {looks:?}");
+        assert!(looks.spurious >= 5, "{on:?}: it was to look every other ms: {looks:?}");
+        wait_until("the handler is over", || base(&rig).device.writes > 0 && !timer.is_active());
+        let begin = rig.now();
+        timer.start(Duration::ZERO).unwrap();
+        wait_until("the near one fires", || fired.load(Ordering::SeqCst) == 2);
+        assert!(base(&rig).device.forced > 0 && rig.now() >= begin);
+    }
+}
+
+/// Goal: R12 in real system calls: eagerly each guard that is armed and cancelled writes the
+/// device twice, lazily none does; with a timerfd each write is one call, with a futex only what
+/// wakes a sleeping driver is.
+#[test]
+fn policies_differ_in_system_calls() {
+    const PAIRS: u64 = 1000;
+    for (on, policy) in On::each().flat_map(|on| Policy::ALL.map(|policy| (on, policy))) {
+        let rig = Rig::start(on, Timers::builder().policy(policy));
+        let guard = rig.hrtimer(|_| {});
+        guard.start(HOUR).unwrap();
+        let before = base(&rig);
+        for _ in 0..PAIRS {
+            guard.start(HOUR).unwrap();
+            guard.cancel();
+        }
+        let after = base(&rig);
+        let device = after.device.since(before.device);
+        let calls = after.device_calls - before.device_calls;
+        println!("{on:?} {policy:?}: {} writes, {calls} calls", device.writes);
+        match policy {
+            // As often as the driver looked by itself, which is hardly ever.
+            Policy::Lazy => assert!(device.writes <= device.events, "{on:?} {device:?}"),
+            // Two for each, but for what a handler that happened to be at work did in one.
+            _ => assert!(device.writes >= PAIRS, "{on:?} {policy:?} {device:?}"),
+        }
+        match on {
+            On::Futex | On::Called => assert_eq!(after.device_calls, 0),
+            On::Timerfd | On::Polled => {
+                assert_eq!(after.device_calls, after.device.writes, "{on:?} {policy:?}");
+            }
+        }
+    }
+}
+
+/// Goal: a driver in an epoll sleeps on while ever earlier deadlines are armed, where one on a
+/// futex is woken for them; and H2: with nothing due neither wakes.
+#[test]
+fn a_timerfd_wakes_nobody_for_an_earlier_deadline() {
+    if cfg!(miri) {
+        return;
+    }
+    let rig = Rig::start(On::Timerfd, Timers::builder());
+    let pool: Vec<HrTimer> = (0..500).map(|_| rig.hrtimer(|_| {})).collect();
+    wait_until("the driver sleeps", || base(&rig).sleeps > 0);
+    let (before, far) = (base(&rig), rig.now() + HOUR);
+    for (nth, timer) in pool.iter().enumerate() {
+        timer.start_at(tickless::Ns(far.0 - nth as u64)).unwrap();
+        std::thread::yield_now();
+    }
+    let after = base(&rig);
+    assert_eq!((after.sleeps, after.wake_calls), (before.sleeps, 0));
+    assert_eq!(after.device.writes - before.device.writes, 500);
+    std::thread::sleep(MS * 50);
+    assert_eq!(base(&rig).sleeps, after.sleeps);
+}
+
+/// Goal: R13: drivers that are to recheck look again and again, idle or not, on each device; and
+/// events that come late are counted, here those behind a callback that takes long.
+#[test]
+fn rechecks_and_late_events_are_counted() {
+    for on in On::each().filter(|on| matches!(on, On::Futex | On::Timerfd)) {
+        let rig = Rig::start(on, Timers::builder().recheck(MS * 2));
+        wait_until("it looks though it is idle", || base(&rig).device.events > 10);
+        let far = rig.hrtimer(|_| {});
+        far.start(HOUR).unwrap();
+        let before = base(&rig).device.events;
+        wait_until("it looks again", || base(&rig).device.events > before + 10);
+    }
+    for on in On::each() {
+        let rig = Rig::start(on, Timers::builder().late_after(Duration::ZERO));
+        let (timer, fired) = counted(&rig);
+        // Programmed while nothing runs, so it is late by what waking takes at least.
+        timer.start(MS).unwrap();
+        wait_until("it fires", || fired.load(Ordering::SeqCst) == 1);
+        wait_until("it is counted", || base(&rig).device.late >= 1);
+    }
+    let time = tickless::VirtualTime::new();
+    let timer = time.timers().hrtimer(|_| {});
+    timer.start(MS).unwrap();
+    time.advance(HOUR);
+    assert_eq!(base(time.timers()).device.late, 0, "virtual time is exact");
+}
+
+/// Goal: who asks what drives timers is told.
+#[test]
+fn devices_have_names() {
+    let start = |builder: Builder| builder.bases(2).start().unwrap();
+    let timers = start(Timers::builder());
+    assert_eq!((timers.device(), timers.device_fallback()), (Some(Device::Futex), None));
+    if !cfg!(miri) {
+        let timers = start(Timers::builder().device(Device::Timerfd));
+        assert_eq!((timers.device(), timers.device_fallback()), (Some(Device::Timerfd), None));
+    }
+    let (timers, _driver) = Timers::builder().start_in_loop_with(|_| {});
+    assert_eq!((timers.device(), timers.device_fallback()), (None, None));
+    assert_eq!(tickless::VirtualTime::new().timers().device(), None);
+}
+
+/// Goal: with a tick, or expiry threads, a timerfd does what a futex does.
+#[test]
+fn ticks_and_expiry_threads_work_with_a_timerfd() {
+    if cfg!(miri) {
+        return;
+    }
+    for deferral in [tickless::Deferral::OnExpiry, tickless::Deferral::EveryTick] {
+        let rig = Rig::start(On::Timerfd, Timers::builder().deferral(deferral));
+        let (tx, rx) = std::sync::mpsc::channel();
+        let timeout = rig.timeout(move |fired| {
+            tx.send(fired.now() >= fired.deadline()).unwrap();
+        });
+        for _ in 0..5 {
+            timeout.start(MS * 3).unwrap();
+            assert_eq!(rx.recv_timeout(crate::support::PATIENCE), Ok(true), "{deferral:?}");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! H4: handles may go in any order, on any thread, at any time of a thread's or program's life.
+
+use crate::support::{PATIENCE, wait_until};
+use std::cell::RefCell;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tickless::{Periodic, Timeout, Timers};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn bases(count: u16) -> Timers {
+    Timers::builder().bases(count).start().unwrap()
+}
+
+/// A value that its clones share, to see when the last one is gone.
+fn alive(value: &Arc<()>) -> usize {
+    Arc::strong_count(value) - 1
+}
+
+/// Goal: timers keep the drivers, not the other way round: they fire when `Timers` is gone.
+#[test]
+fn timers_outlive_their_set() {
+    let timers = bases(2);
+    let (tx, rx) = channel();
+    let timer = timers.hrtimer(move |f| {
+        tx.send(()).unwrap();
+        f.restart(MS);
+    });
+    drop(timers.clone());
+    drop(timers);
+    timer.start(MS).unwrap();
+    (0..5).for_each(|_| rx.recv_timeout(PATIENCE).unwrap());
+    drop(timer);
+    assert!(rx.iter().count() < 1000 * 20, "the closure, and with it the channel, is gone");
+}
+
+/// Goal: the set after its timers, pending, idle and never armed ones; each closure is dropped
+/// exactly once, when its timer is.
+#[test]
+fn closures_are_dropped_with_their_timers() {
+    let timers = bases(2);
+    let value = Arc::new(());
+    let closure = || {
+        let captured = Arc::clone(&value);
+        move |_: &mut tickless::Fired<'_>| {
+            let _captured = &captured;
+        }
+    };
+    let (never, idle, pending) =
+        (timers.timeout(closure()), timers.hrtimer(closure()), timers.timeout(closure()));
+    idle.start(HOUR).unwrap();
+    idle.cancel();
+    pending.start(HOUR).unwrap();
+    assert_eq!(alive(&value), 3);
+    drop(pending);
+    assert_eq!((alive(&value), timers.stats().pending()), (2, 0));
+    drop(never);
+    drop(timers);
+    assert_eq!(alive(&value), 1);
+    drop(idle);
+    assert_eq!(alive(&value), 0);
+}
+
+/// Goal: dropping the last handle waits for the drivers, and so for a callback whose timer was
+/// dropped by that callback itself.
+#[test]
+fn the_last_drop_waits_for_the_drivers() {
+    let (begun, over) = <[Arc<AtomicBool>; 2]>::default().into();
+    let (announce, done) = (Arc::clone(&begun), Arc::clone(&over));
+    let timers = bases(2);
+    let place = crate::support::Place::<Timeout>::empty();
+    let own = place.clone();
+    place.put(timers.timeout(move |_| {
+        drop(own.take());
+        announce.store(true, Ordering::Release);
+        std::thread::sleep(MS * 20);
+        done.store(true, Ordering::Release);
+    }));
+    place.with(|timer| timer.start(Duration::ZERO)).unwrap();
+    wait_until("the callback runs", || begun.load(Ordering::Acquire));
+    drop(timers);
+    assert!(over.load(Ordering::Acquire));
+}
+
+/// Goal: sets come and go, with timers pending, without leaving threads behind.
+#[test]
+fn sets_come_and_go() {
+    let threads = || {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("Linux lists threads");
+        let name = |task: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+        };
+        // Other tests have drivers too, but none with so many bases.
+        tasks.filter_map(name).filter(|name| name.trim() == "tickless/7").count()
+    };
+    for _ in 0..30 {
+        let timers = bases(8);
+        let pending: Vec<_> = (0..10).map(|_| timers.timeout(|_| {})).collect();
+        pending.iter().for_each(|timer| assert!(timer.start(HOUR).is_ok()));
+        wait_until("the driver has its name", || threads() == 1);
+        drop(timers);
+        drop(pending);
+        // A thread that has been joined may still be listed for a moment.
+        wait_until("its driver is gone", || threads() == 0);
+    }
+}
+
+/// Goal: a thread that armed timers may end; they fire without it.
+#[test]
+fn a_thread_ends_after_arming() {
+    let timers = bases(2);
+    let (tx, rx) = channel();
+    let armed = std::thread::spawn({
+        let timers = timers.clone();
+        move || {
+            let one = |_| {
+                let tx = tx.clone();
+                let timer = timers.timeout(move |_| tx.send(()).unwrap());
+                timer.start(MS * 5).unwrap();
+                timer
+            };
+            (0..10).map(one).collect::<Vec<_>>()
+        }
+    });
+    let timers_of_thread = armed.join().unwrap();
+    timers_of_thread.iter().for_each(|_| rx.recv_timeout(PATIENCE).unwrap());
+}
+
+thread_local! {
+    static KEPT: RefCell<Vec<(Option<Timers>, Timeout, Periodic)>> =
+        const { RefCell::new(Vec::new()) };
+}
+
+/// Goal: handles in thread-locals are dropped while their thread ends, the last of a set too,
+/// whether callbacks run at the time or not.
+#[test]
+fn handles_in_thread_locals() {
+    for keeps_set in [true, false] {
+        let beats = Arc::new(AtomicU64::new(0));
+        let (counted, value) = (Arc::clone(&beats), Arc::new(()));
+        let captured = Arc::clone(&value);
+        let thread = std::thread::spawn(move || {
+            let timers = bases(2);
+            let timeout = timers.timeout(move |_| {
+                let _captured = &captured;
+            });
+            let periodic = timers.periodic(move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+            });
+            timeout.start(HOUR).unwrap();
+            periodic.start(Duration::from_micros(50)).unwrap();
+            KEPT.with_borrow_mut(|kept| {
+                kept.push((keeps_set.then(|| timers.clone()), timeout, periodic));
+            });
+            std::thread::sleep(MS * 5);
+        });
+        thread.join().unwrap();
+        assert_eq!(alive(&value), 0);
+        let stopped = beats.load(Ordering::Relaxed);
+        std::thread::sleep(MS * 2);
+        assert_eq!(beats.load(Ordering::Relaxed), stopped);
+    }
+}
+
+/// Says to a child process what it is for.
+const CHILD: &str = "TICKLESS_TEST_EXIT";
+
+/// Goal: a program may end, by returning from `main` or by `exit` in a callback, with timers in
+/// statics, pending, firing, and being armed by others: it ends at once, and as it said.
+#[test]
+fn a_program_ends_with_timers_in_statics() {
+    if let Ok(way) = std::env::var(CHILD) {
+        return exit(&way);
+    }
+    for (way, code) in [("return", 0), ("exit", 3), ("callback", 5)] {
+        for _ in 0..3 {
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "drop_order::a_program_ends_with_timers_in_statics",
+                    "--test-threads=1",
+                ])
+                .env(CHILD, way)
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
+            let begun = Instant::now();
+            let mut status = None;
+            wait_until("the program ends", || {
+                status = child.try_wait().unwrap();
+                if status.is_none() && begun.elapsed() > PATIENCE / 2 {
+                    child.kill().unwrap();
+                }
+                status.is_some()
+            });
+            assert_eq!(status.and_then(|status| status.code()), Some(code), "by {way}");
+        }
+    }
+}
+
+fn exit(way: &str) {
+    static TIMERS: OnceLock<Timers> = OnceLock::new();
+    static KEPT: OnceLock<(Timeout, Periodic, Timeout)> = OnceLock::new();
+    let timers = TIMERS.get_or_init(|| bases(2));
+    let is_callback = way == "callback";
+    let last = timers.timeout(move |_| {
+        if is_callback {
+            std::process::exit(5);
+        }
+    });
+    let kept = KEPT.get_or_init(|| (timers.timeout(|_| {}), timers.periodic(|_| {}), last));
+    kept.0.start(HOUR).unwrap();
+    kept.1.start(Duration::from_micros(20)).unwrap();
+    std::thread::spawn(move || {
+        loop {
+            kept.0.start(HOUR).unwrap();
+            kept.0.cancel();
+        }
+    });
+    std::thread::sleep(MS * 5);
+    if is_callback {
+        kept.2.start(MS).unwrap();
+        std::thread::sleep(PATIENCE);
+    }
+    if way == "exit" {
+        std::process::exit(3);
+    }
+}

@@ -1,0 +1,259 @@
+//! Timers in an event loop of the program's: what the loop sees, from which threads, and how it
+//! ends. (What all devices have in common is in `devices.rs`.)
+
+use crate::support::{Place, wait_until};
+use mio::unix::SourceFd;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tickless::{CancelError, CpuId, EventLoopDriver, HrTimer, Policy, Timers};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn start() -> (Timers, EventLoopDriver) {
+    Timers::builder().start_in_loop().unwrap()
+}
+
+/// Is the driver's descriptor readable within this time?
+fn is_readable(driver: &EventLoopDriver, within: Duration) -> bool {
+    let timeout = Timespec::try_from(within).unwrap();
+    let mut fds = [PollFd::new(driver, PollFlags::IN)];
+    poll(&mut fds, Some(&timeout)).unwrap() > 0
+}
+
+/// Goal: the descriptor is readable when something is due, not before, and not any more when that
+/// has run; whoever arms.
+#[test]
+fn the_descriptor_is_readable_when_something_is_due() {
+    let (timers, mut driver) = start();
+    let timer = timers.hrtimer(|_| {});
+    assert!(!is_readable(&driver, MS) && driver.next_event().is_none());
+    timer.start(HOUR).unwrap();
+    assert!(!is_readable(&driver, MS) && driver.run() == 0);
+    std::thread::scope(|s| {
+        s.spawn(|| timer.start(MS * 3).unwrap());
+    });
+    assert!(is_readable(&driver, crate::support::PATIENCE));
+    // Readable by the system's clock; by ours that may be a moment before.
+    wait_until("it runs", || driver.run() == 1);
+    assert!(!is_readable(&driver, MS * 5), "everything has run");
+    assert_eq!((driver.next_event(), driver.timeout()), (None, None));
+    // Due and cancelled: the loop wakes for nothing, once.
+    timer.start(Duration::ZERO).unwrap();
+    timer.cancel();
+    assert!(is_readable(&driver, crate::support::PATIENCE));
+    assert_eq!(driver.run(), 0);
+    assert!(!is_readable(&driver, MS * 5));
+}
+
+/// Goal: a run that finds nothing due makes no system call, and neither does asking.
+#[test]
+fn running_too_often_costs_no_system_call() {
+    let (timers, mut driver) = start();
+    let timer = timers.hrtimer(|_| {});
+    timer.start(HOUR).unwrap();
+    let before = timers.stats().bases[0];
+    for _ in 0..1000 {
+        assert_eq!(driver.run(), 0);
+        assert!(driver.timeout() > Some(HOUR / 2));
+    }
+    assert_eq!(timers.stats().bases[0], before, "nothing was programmed, nobody was called");
+    assert_eq!((before.device.writes, before.device_calls), (1, 1));
+    assert_eq!((before.sleeps, before.wake_calls), (0, 0));
+}
+
+/// Goal: with mio, which is edge-triggered, nothing is lost over many wakeups.
+#[test]
+fn an_edge_triggered_loop_hears_everything() {
+    const BEATS: u64 = 200;
+    let (timers, mut driver) = start();
+    let beats = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&beats);
+    let heart = timers.periodic(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    heart.start(MS / 2).unwrap();
+    let mut poll = mio::Poll::new().unwrap();
+    let raw = driver.as_raw_fd();
+    let interest = mio::Interest::READABLE;
+    poll.registry().register(&mut SourceFd(&raw), mio::Token(7), interest).unwrap();
+    let mut events = mio::Events::with_capacity(4);
+    while beats.load(Ordering::Relaxed) < BEATS {
+        poll.poll(&mut events, Some(crate::support::PATIENCE)).unwrap();
+        assert!(!events.is_empty(), "nothing came for long");
+        driver.run();
+    }
+}
+
+/// Goal: the callback comes when something earlier is armed than the loop has heard of, once for
+/// each wait, from any thread; and not while the loop is at work.
+#[test]
+fn the_callback_comes_for_what_is_earlier() {
+    let calls = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&calls);
+    let (timers, mut driver) =
+        Timers::builder().policy(Policy::Lazy).start_in_loop_with(move |_| {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+    let calls = || calls.load(Ordering::SeqCst);
+    let timer = timers.hrtimer(|_| {});
+    timer.start(HOUR).unwrap();
+    assert_eq!(calls(), 0, "the loop has not asked yet");
+    assert!(driver.timeout() > Some(HOUR / 2));
+    timer.start(HOUR * 2).unwrap();
+    assert_eq!(calls(), 0, "that is later");
+    std::thread::scope(|s| {
+        s.spawn(|| timer.start(HOUR / 4).unwrap());
+    });
+    assert_eq!(calls(), 1);
+    timer.start(HOUR / 8).unwrap();
+    assert_eq!(calls(), 1, "it has been called and will ask");
+    assert!(driver.timeout() < Some(HOUR / 8));
+    timer.start(HOUR / 16).unwrap();
+    assert_eq!(calls(), 2);
+    assert_eq!(driver.run(), 0);
+    timer.start(Duration::ZERO).unwrap();
+    assert_eq!(calls(), 2, "the loop is at work");
+    assert_eq!(driver.timeout(), Some(Duration::ZERO));
+    assert_eq!(driver.run(), 1);
+    assert_eq!(timers.stats().bases[0].wake_calls, 2);
+    assert_eq!(driver.timeout(), None);
+}
+
+/// Goal: an eager removal programs a later deadline, and calls nobody for that.
+#[test]
+fn the_callback_does_not_come_for_what_is_later() {
+    let calls = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&calls);
+    let builder = Timers::builder().policy(Policy::Eager);
+    let (timers, mut driver) = builder.start_in_loop_with(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    let (near, far) = (timers.hrtimer(|_| {}), timers.hrtimer(|_| {}));
+    near.start(HOUR).unwrap();
+    far.start(HOUR * 2).unwrap();
+    assert!(driver.timeout() < Some(HOUR));
+    near.cancel();
+    assert!(driver.timeout() > Some(HOUR));
+    far.cancel();
+    assert_eq!((driver.timeout(), calls.load(Ordering::SeqCst)), (None, 0));
+}
+
+/// Goal: X6: a cancel that waits does so in no circle: from the loop's thread there is nothing
+/// to wait for, from the callback itself it is an error, and another thread waits.
+#[test]
+fn cancels_that_wait_end() {
+    let (timers, mut driver) = start();
+    let place = Place::<HrTimer>::empty();
+    let (own, found) = (place.clone(), Arc::new(AtomicBool::new(false)));
+    let (begun, over) = <[Arc<AtomicBool>; 2]>::default().into();
+    let (announce, done, seen) = (Arc::clone(&begun), Arc::clone(&over), Arc::clone(&found));
+    place.put(timers.hrtimer(move |_| {
+        let error = own.with(HrTimer::cancel_sync);
+        seen.store(error == Err(CancelError::OwnCallback), Ordering::SeqCst);
+        announce.store(true, Ordering::SeqCst);
+        std::thread::sleep(MS * 20);
+        done.store(true, Ordering::SeqCst);
+    }));
+    let other = timers.hrtimer(|_| {});
+    place.with(|timer| timer.start(Duration::ZERO)).unwrap();
+    other.start(HOUR).unwrap();
+    assert_eq!(other.cancel_sync(), Ok(tickless::Cancel::Pending), "on the loop's thread");
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            wait_until("the callback runs", || begun.load(Ordering::SeqCst));
+            let timer = place.take().expect("it was put there");
+            timer.cancel_sync().unwrap();
+            assert!(over.load(Ordering::SeqCst), "it waited");
+        });
+        wait_until("it fires", || driver.run() == 1);
+    });
+    assert!(found.load(Ordering::SeqCst));
+}
+
+/// Goal: H4: everything may be dropped in any order. Without its driver nothing fires and
+/// everything else works; without timers the driver is over, and says so by its descriptor.
+#[test]
+fn drops_in_any_order() {
+    let (timers, driver) = start();
+    let timer = timers.hrtimer(|_| {});
+    timer.start(MS).unwrap();
+    drop(driver);
+    std::thread::sleep(MS * 5);
+    assert!(timer.is_pending());
+    timer.start(MS).unwrap();
+    assert_eq!(timer.cancel_sync(), Ok(tickless::Cancel::Pending));
+    timer.start(MS).unwrap();
+    drop((timers, timer));
+
+    // On a clock whose zero is the kernel's as well.
+    let (timers, mut driver) = Timers::builder().system_clock().start_in_loop().unwrap();
+    let timer = timers.hrtimer(|_| {});
+    timer.start(HOUR).unwrap();
+    drop(timers);
+    assert!(!driver.is_over() && !is_readable(&driver, MS));
+    drop(timer);
+    assert!(driver.is_over() && is_readable(&driver, crate::support::PATIENCE));
+    assert_eq!(driver.run(), 0);
+
+    // The last timer, and with it the set, goes inside its own callback.
+    let (timers, mut driver) = start();
+    let place = Place::<HrTimer>::empty();
+    let own = place.clone();
+    place.put(timers.hrtimer(move |_| drop(own.take())));
+    place.with(|timer| timer.start(Duration::ZERO)).unwrap();
+    drop(timers);
+    wait_until("it fires", || driver.run() == 1);
+    assert!(driver.is_over());
+}
+
+/// Goal: a loop for each base: pinned timers fire in their own, also when another thread arms
+/// them, and a set of drivers ends like one.
+#[test]
+fn a_loop_for_each_base() {
+    let (timers, drivers) = Timers::builder().bases(3).start_in_loops().unwrap();
+    assert_eq!(drivers.len(), 3);
+    let fired: Arc<[AtomicU64; 3]> = Arc::default();
+    let pinned = |base: u16| {
+        let fired = Arc::clone(&fired);
+        let count = move |f: &mut tickless::Fired<'_>| {
+            fired[base as usize].fetch_add(u64::from(f.base() == CpuId(base)), Ordering::SeqCst);
+        };
+        timers.hrtimer(count).pinned(CpuId(base))
+    };
+    let all: Vec<HrTimer> = (0..3).map(pinned).collect();
+    std::thread::scope(|s| {
+        for mut driver in drivers {
+            s.spawn(move || {
+                while !driver.is_over() {
+                    poll(&mut [PollFd::new(&driver, PollFlags::IN)], None).unwrap();
+                    driver.run();
+                }
+            });
+        }
+        for round in 1..=20 {
+            all.iter().for_each(|timer| assert!(timer.start(MS / 4).is_ok()));
+            wait_until("all fire", || fired.iter().all(|f| f.load(Ordering::SeqCst) == round));
+        }
+        drop((all, timers));
+    });
+}
+
+/// Goal: a callback that keeps coming due does not keep the loop from its other work (R7).
+#[test]
+fn a_storm_leaves_the_loop_its_turn() {
+    let (timers, mut driver) = start();
+    let storm = timers.hrtimer(|fired| {
+        let then = fired.deadline();
+        fired.restart_range(then, then);
+    });
+    storm.start(Duration::ZERO).unwrap();
+    for _ in 0..5 {
+        assert!(is_readable(&driver, crate::support::PATIENCE));
+        assert!(driver.run() <= 3, "passes to a run");
+    }
+    assert!(timers.stats().bases[0].device.hangs > 0);
+}

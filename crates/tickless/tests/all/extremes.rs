@@ -1,0 +1,242 @@
+//! Zero, the past, the far future and the ends of 64 bits: in order, clamped, never lost.
+
+use crate::support::{Log, coarse_expiry, wait_until};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tickless::{Cancel, Ns, Started, Tick, Timers, VirtualTime};
+
+const MS: u64 = 1_000_000;
+const DAY: Duration = Duration::from_secs(86_400);
+/// The last instant that comes.
+const END: Ns = Ns(u64::MAX - 1);
+
+/// Goal: on virtual time, what is armed for zero or the past fires at the next advance, without
+/// the clock moving: timeouts as armed, high-resolution timers by deadline, equals as armed.
+#[test]
+fn the_past_fires_at_once_and_in_order() {
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let past = [7u64, 3, 3, 900_000_000, 0, 1_000_000_000, 3];
+    let timeouts: Vec<_> = (0..past.len())
+        .map(|at| {
+            let log = log.clone();
+            time.timers().timeout(move |f| log.push((at, f.deadline(), f.now())))
+        })
+        .collect();
+    for (timer, &deadline) in timeouts.iter().zip(&past) {
+        assert_eq!(timer.start_at(Ns(deadline)), Ok(Started::Idle));
+    }
+    time.advance(Duration::ZERO);
+    let now = time.now();
+    let as_armed: Vec<_> = past.iter().enumerate().map(|(at, &d)| (at, Ns(d), now)).collect();
+    assert_eq!(log.take(), as_armed);
+
+    let hrtimers: Vec<_> = (0..past.len())
+        .map(|at| {
+            let log = log.clone();
+            time.timers().hrtimer(move |f| log.push((at, f.deadline(), f.now())))
+        })
+        .collect();
+    for (timer, &deadline) in hrtimers.iter().zip(&past) {
+        assert_eq!(timer.start_at(Ns(deadline)), Ok(Started::Idle));
+    }
+    time.advance(Duration::ZERO);
+    let mut by_deadline = as_armed;
+    by_deadline.sort_by_key(|&(_, deadline, _)| deadline);
+    assert_eq!(log.take(), by_deadline);
+    assert_eq!(now, Ns::from_secs(1), "no time has passed");
+}
+
+/// Goal: the same with a driver: what is armed for the past fires, in the order of arming.
+#[test]
+fn the_past_fires_at_once_with_a_driver() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let log = Log::new();
+    let armed: Vec<_> = (0..500)
+        .map(|at| {
+            let log = log.clone();
+            let timer = timers.timeout(move |_| log.push(at));
+            let now = timers.now();
+            let deadline = if at % 2 == 0 { Ns::ZERO } else { Ns(now.0 - MS) };
+            timer.start_at(deadline).unwrap();
+            timer
+        })
+        .collect();
+    wait_until("all have fired", || log.len() == armed.len());
+    assert_eq!(log.take(), (0..500).collect::<Vec<_>>());
+
+    let armed: Vec<_> = (0..500)
+        .map(|at| {
+            let log = log.clone();
+            let timer = timers.hrtimer(move |_| log.push(at));
+            timer.start_at(Ns::ZERO).unwrap();
+            timer
+        })
+        .collect();
+    wait_until("all have fired", || log.len() == armed.len());
+    assert_eq!(log.take(), (0..500).collect::<Vec<_>>());
+}
+
+/// Goal: W5: 12 days, 2 years, 2^36 ms, a century, each a little less and more: high-resolution
+/// timers fire to the nanosecond, timeouts when the wheel's own table says, and both once.
+#[test]
+fn far_deadlines_fire_when_due() {
+    let far = [DAY * 12, DAY * 730, Duration::from_millis(1 << 36), DAY * 36_525, DAY * 150_000];
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let (mut timeouts, mut hrtimers, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    for after in far {
+        for off in [0i64, -1, 1, -(MS as i64), MS as i64 + 1, 17 * MS as i64] {
+            let now = time.now().0;
+            let after = Duration::from_nanos((after.as_nanos() as u64).wrapping_add_signed(off));
+            let deadline = now + after.as_nanos() as u64;
+            let (coarse, ranged) = (log.clone(), log.clone());
+            let timeout = time.timers().timeout(move |f| {
+                coarse.push((f.now(), "timeout", f.deadline()));
+            });
+            let hrtimer = time.timers().hrtimer(move |f| {
+                ranged.push((f.now(), "hrtimer", f.deadline()));
+            });
+            timeout.start(after).unwrap();
+            hrtimer.start(after).unwrap();
+            timeouts.push(timeout);
+            hrtimers.push(hrtimer);
+            expected.push((Ns(coarse_expiry(now, deadline, MS)), "timeout", Ns(deadline)));
+            expected.push((Ns(deadline), "hrtimer", Ns(deadline)));
+        }
+    }
+    while time.advance_to_next() {}
+    let mut fired = log.take();
+    fired.sort();
+    expected.sort();
+    assert_eq!(fired, expected);
+    let (now, latest) = (time.now(), expected.last().map(|last| last.0));
+    assert_eq!(Some(now), latest, "the clock stands where the last one fired");
+    assert!(time.timers().stats().bases[0].relocated > 0, "some were beyond the wheel's reach");
+}
+
+/// Goal: W5: nothing special happens on the way to the far end: a timer that re-arms itself
+/// keeps its pace to the last, with every tick there is.
+#[test]
+fn a_short_timer_at_the_end_of_time() {
+    for tick_us in [1, 1000, 1_000_000] {
+        let tick = Tick::new(Ns::from_us(tick_us)).unwrap();
+        let begin = Ns(END.0 - Ns::from_secs(3600).0);
+        let time = VirtualTime::with(Timers::builder().bases(1).tick(tick), begin);
+        let log = Log::new();
+        let written = log.clone();
+        let timer = time.timers().timeout(move |f| {
+            written.push((f.deadline(), f.now()));
+            f.restart(Duration::from_secs(60));
+        });
+        timer.start(Duration::from_secs(60)).unwrap();
+        time.advance(Duration::MAX);
+        assert_eq!(time.now(), END);
+        assert!((50..60).contains(&log.len()), "{} times in an hour", log.len());
+        for (deadline, now) in log.take() {
+            assert!(now >= deadline && now - deadline < Duration::from_secs(8), "{deadline:?}");
+        }
+        assert_eq!(timer.cancel(), Cancel::Pending, "the next one would come after the end");
+    }
+}
+
+/// Goal: what is armed for never, or beyond, stays pending until it is cancelled, and time that
+/// is moved to its very end gets there.
+#[test]
+fn never_does_not_come() {
+    let time = VirtualTime::new();
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&calls);
+    let timeout = time.timers().timeout(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let counted = Arc::clone(&calls);
+    let hrtimer = time.timers().hrtimer(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let counted = Arc::clone(&calls);
+    let periodic = time.timers().periodic(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    timeout.start(Duration::MAX).unwrap();
+    hrtimer.start(Duration::MAX).unwrap();
+    periodic.start(Duration::MAX).unwrap();
+    time.advance(DAY * 365);
+    time.advance_to(Ns::NEVER);
+    time.advance(Duration::MAX);
+    assert_eq!((time.now(), time.next_event(), time.advance_to_next()), (END, None, false));
+    assert_eq!(periodic.cancel(), Cancel::Pending);
+    assert_eq!(timeout.start_at(Ns::NEVER), Ok(Started::Pending));
+    assert_eq!(hrtimer.start_range(END, Ns::NEVER), Ok(Started::Pending));
+    time.advance(Duration::ZERO);
+    assert_eq!(calls.load(Ordering::Relaxed), 1, "its window has begun: {END:?} has come");
+    assert_eq!(hrtimer.start_with_slack(Duration::MAX, Duration::MAX), Ok(Started::Idle));
+    assert!(timeout.is_pending() && hrtimer.is_pending() && !periodic.is_active());
+    assert_eq!([timeout.cancel(), hrtimer.cancel()], [Cancel::Pending; 2]);
+    assert_eq!(time.timers().stats().pending(), 0);
+}
+
+/// Goal: never on a real clock: armed, and cancelled, and the driver sleeps without a deadline.
+#[test]
+fn never_with_a_driver() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let (timeout, hrtimer) = (timers.timeout(|_| {}), timers.hrtimer(|_| {}));
+    let periodic = timers.periodic(|_| {});
+    for after in [Duration::MAX, Duration::from_nanos(u64::MAX), DAY * 106_751, DAY * 106_752] {
+        timeout.start(after).unwrap();
+        hrtimer.start(after).unwrap();
+        hrtimer.start_with_slack(after, after).unwrap();
+        periodic.start(after).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(timeout.is_pending() && hrtimer.is_pending() && periodic.is_active());
+        assert_eq!(timeout.cancel(), Cancel::Pending);
+        assert_eq!(hrtimer.cancel(), Cancel::Pending);
+        assert_eq!(periodic.cancel(), Cancel::Pending);
+    }
+    assert_eq!(timers.stats().total().fired, 0);
+}
+
+/// Goal: no panic, no early firing and nothing lost for any pair of extremes, in every way to
+/// give a deadline, with every tick.
+#[test]
+fn extremes_of_every_argument() {
+    let mut edges: Vec<u64> = (0..64).step_by(7).map(|bit| 1 << bit).collect();
+    edges.extend([0, 999, MS - 1, MS, MS + 1, u64::MAX / 2, u64::MAX - 2, u64::MAX - 1, u64::MAX]);
+    for tick_us in [1, 1000, 1_000_000] {
+        let tick = Tick::new(Ns::from_us(tick_us)).unwrap();
+        for &begin in &edges {
+            let time = VirtualTime::with(Timers::builder().bases(1).tick(tick), Ns(begin));
+            let early = Arc::new(AtomicU64::new(0));
+            let (seen, calls) = (Arc::clone(&early), Arc::new(AtomicU64::new(0)));
+            let counted = Arc::clone(&calls);
+            let check = move |f: &mut tickless::Fired<'_>| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                seen.fetch_add(u64::from(f.now() < f.deadline()), Ordering::Relaxed);
+            };
+            let (timeout, hrtimer) =
+                (time.timers().timeout(check.clone()), time.timers().hrtimer(check));
+            let mut armed = 0;
+            for &one in &edges {
+                for &two in &edges {
+                    armed +=
+                        u64::from(timeout.start(Duration::from_nanos(one)) == Ok(Started::Idle));
+                    timeout.reduce(Duration::from_nanos(two)).unwrap();
+                    armed += u64::from(hrtimer.start_range(Ns(one), Ns(two)) == Ok(Started::Idle));
+                    hrtimer
+                        .start_with_slack(Duration::from_nanos(two), Duration::from_nanos(one))
+                        .unwrap();
+                    timeout.start_at(Ns(one)).unwrap();
+                    hrtimer.start_at(Ns(two)).unwrap();
+                    time.advance(Duration::from_nanos(one % 3));
+                }
+            }
+            let total = time.timers().stats().total();
+            let pending = u64::from(timeout.is_pending()) + u64::from(hrtimer.is_pending());
+            assert_eq!((total.armed, total.fired + pending), (armed, armed), "tick {tick:?}");
+            assert_eq!(total.fired, calls.load(Ordering::Relaxed));
+            assert_eq!(early.load(Ordering::Relaxed), 0);
+            assert_eq!(time.timers().stats().panics, 0);
+        }
+    }
+}

@@ -1,0 +1,537 @@
+//! Sleeps, intervals and deadlines, on every runtime and in every corner.
+
+use crate::support::{Rng, rounds, seed, wait_until};
+use std::future::{pending, poll_fn, ready};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+use tickless::future::{
+    self, CoarseSleep, Elapsed, Sleep, coarse_sleep, deadline, interval, sleep,
+};
+use tickless::{Missed, Ns, Tick, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Woken(AtomicU64);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Woken {
+    fn count(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+fn woken() -> (Arc<Woken>, Waker) {
+    let woken = Arc::new(Woken::default());
+    (Arc::clone(&woken), Waker::from(woken))
+}
+
+fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
+}
+
+/// What every runtime is to run: two hundred tasks' worth of sleeps, an interval, deadlines.
+async fn work() {
+    let begun = Instant::now();
+    sleep(3 * MS).await;
+    assert!(begun.elapsed() >= 3 * MS, "early");
+    coarse_sleep(MS).await;
+    future::sleep_until(future::now() + MS).await;
+    let mut ticks = interval(MS);
+    let first = ticks.tick().await;
+    let second = ticks.tick().await;
+    assert_eq!((second.due - first.due).as_nanos() as u64 % 1_000_000, 0);
+    assert_eq!(deadline(HOUR, ready(5)).await, Ok(5));
+    assert!(deadline(2 * MS, pending::<()>()).await.is_err());
+    assert_eq!(deadline(HOUR, sleep(MS)).await, Ok(()));
+}
+
+/// Goal: they work unchanged without any runtime, on both of tokio's, and on smol.
+#[test]
+fn they_run_anywhere() {
+    pollster::block_on(work());
+    smol::block_on(async {
+        let tasks: Vec<_> = (0..50).map(|_| smol::spawn(work())).collect();
+        for task in tasks {
+            task.await;
+        }
+    });
+    let current = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let many = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    for runtime in [&current, &many] {
+        runtime.block_on(async {
+            let tasks: Vec<_> = (0..50).map(|_| tokio::spawn(work())).collect();
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+    }
+}
+
+/// Goal: a future that was polled by one runtime wakes the task of another that polled it later.
+#[test]
+fn they_may_move_between_runtimes() {
+    let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut moved = Box::pin(sleep(20 * MS));
+    let begun = Instant::now();
+    tokio.block_on(poll_fn(|cx| {
+        assert!(moved.as_mut().poll(cx).is_pending());
+        Poll::Ready(())
+    }));
+    drop(tokio);
+    smol::block_on(moved.as_mut());
+    assert!(begun.elapsed() >= 20 * MS);
+}
+
+/// Goal: under virtual time a sleep is ready exactly from its deadline on, never before, and its
+/// task is woken once.
+#[test]
+fn ready_at_the_deadline_and_not_before() {
+    let time = VirtualTime::new();
+    let (count, waker) = woken();
+    let mut sleep = pin!(time.timers().sleep(10 * MS).with_slack(Duration::ZERO));
+    assert!(poll(sleep.as_mut(), &waker).is_pending());
+    time.advance(10 * MS - Duration::from_nanos(1));
+    assert_eq!((count.count(), sleep.is_elapsed()), (0, false));
+    time.advance(Duration::from_nanos(1));
+    assert_eq!((count.count(), sleep.is_elapsed()), (1, true));
+    assert!(poll(sleep.as_mut(), &waker).is_ready());
+    assert!(poll(sleep.as_mut(), &waker).is_ready(), "and stays so");
+    assert_eq!(time.timers().stats().total().armed, 1);
+}
+
+/// Goal: a deadline counts from when the future is made; a future that is not polled is not
+/// armed; one that is polled too late is ready at once.
+#[test]
+fn nothing_is_armed_before_it_is_polled() {
+    let time = VirtualTime::new();
+    let (count, waker) = woken();
+    let mut late = pin!(time.timers().sleep(10 * MS));
+    drop(time.timers().sleep(MS));
+    assert_eq!(time.timers().stats().total().armed, 0);
+    time.advance(20 * MS);
+    assert!(poll(late.as_mut(), &waker).is_ready());
+    assert_eq!((time.timers().stats().total().armed, count.count()), (0, 0));
+}
+
+/// Goal: dropping cancels; nothing is left pending, and nobody is woken.
+#[test]
+fn dropping_cancels() {
+    let time = VirtualTime::new();
+    let (count, waker) = woken();
+    {
+        let mut precise = pin!(time.timers().sleep(10 * MS));
+        let mut coarse = pin!(time.timers().coarse_sleep(10 * MS));
+        assert!(poll(precise.as_mut(), &waker).is_pending());
+        assert!(poll(coarse.as_mut(), &waker).is_pending());
+        assert_eq!(time.timers().stats().pending(), 2);
+    }
+    assert_eq!(time.timers().stats().pending(), 0);
+    time.advance(HOUR);
+    assert_eq!(count.count(), 0);
+}
+
+/// Goal: the last waker is the one that is woken.
+#[test]
+fn the_last_waker_counts() {
+    let time = VirtualTime::new();
+    let ((first, one), (second, other)) = (woken(), woken());
+    let mut sleep = pin!(time.timers().sleep(10 * MS));
+    assert!(poll(sleep.as_mut(), &one).is_pending());
+    assert!(poll(sleep.as_mut(), &other).is_pending());
+    time.advance(11 * MS);
+    assert_eq!((first.count(), second.count()), (0, 1));
+}
+
+/// Goal: resetting pushes a pending sleep out, brings it nearer, and revives one that completed;
+/// it arms once.
+#[test]
+fn a_reset_is_a_new_deadline() {
+    fn check<S: Future<Output = ()>>(
+        time: &VirtualTime,
+        mut sleep: Pin<&mut S>,
+        reset: fn(Pin<&mut S>, Duration),
+    ) {
+        let (count, waker) = woken();
+        assert!(poll(sleep.as_mut(), &waker).is_pending());
+        for _ in 0..5 {
+            time.advance(5 * MS);
+            reset(sleep.as_mut(), 10 * MS);
+        }
+        assert_eq!(count.count(), 0, "pushed out each time");
+        time.advance(13 * MS);
+        assert_eq!(count.count(), 1);
+        assert!(poll(sleep.as_mut(), &waker).is_ready());
+        reset(sleep.as_mut(), HOUR);
+        assert!(poll(sleep.as_mut(), &waker).is_pending());
+        reset(sleep.as_mut(), MS);
+        time.advance(3 * MS);
+        assert_eq!(count.count(), 2, "nearer");
+        assert!(poll(sleep.as_mut(), &waker).is_ready());
+    }
+    let time = VirtualTime::new();
+    check::<Sleep>(&time, pin!(time.timers().sleep(10 * MS)), Sleep::reset);
+    check::<CoarseSleep>(&time, pin!(time.timers().coarse_sleep(10 * MS)), CoarseSleep::reset);
+    assert_eq!(time.timers().stats().total().armed, 4);
+}
+
+/// Goal: ticks are due at whole periods, overruns are told, and what is missed becomes what was
+/// asked for.
+#[test]
+fn intervals_keep_their_periods() {
+    let (_, waker) = woken();
+    let cx = &mut Context::from_waker(&waker);
+    for (missed, expected) in [
+        (Missed::Skip, [(10, 0), (20, 0), (30, 2), (60, 0)]),
+        (Missed::Burst, [(10, 0), (20, 0), (30, 2), (40, 2)]),
+        (Missed::Delay, [(10, 0), (20, 0), (30, 2), (65, 0)]),
+    ] {
+        let time = VirtualTime::with(Timers::builder().bases(1), Ns::ZERO);
+        let mut ticks = time.timers().interval(10 * MS).missed(missed);
+        let mut seen = Vec::new();
+        for step in [10, 20, 55, 65] {
+            assert!(step == 65 || ticks.poll_tick(cx).is_pending());
+            time.advance_to(Ns::from_ms(step));
+            match ticks.poll_tick(cx) {
+                Poll::Ready(tick) => seen.push((tick.due.0 / 1_000_000, tick.overruns)),
+                Poll::Pending => panic!("{missed:?}: no tick at {step}"),
+            }
+        }
+        assert_eq!(seen, expected, "{missed:?}");
+    }
+}
+
+/// Goal: a deadline leaves the future its say first, and tells what passed otherwise.
+#[test]
+fn deadlines_are_fair() {
+    let time = VirtualTime::new();
+    let (_, waker) = woken();
+    let by = time.now() + MS;
+    let mut both = pin!(time.timers().deadline(MS, time.timers().sleep(MS)));
+    assert!(poll(both.as_mut(), &waker).is_pending());
+    time.advance(5 * MS);
+    assert_eq!(poll(both.as_mut(), &waker), Poll::Ready(Ok(())), "both are ready");
+    let mut never = pin!(time.timers().deadline(MS, pending::<()>()));
+    assert!(poll(never.as_mut(), &waker).is_pending());
+    time.advance(5 * MS);
+    let deadline = by + 5 * MS;
+    assert_eq!(poll(never.as_mut(), &waker), Poll::Ready(Err(Elapsed { deadline })));
+    assert_eq!(std::io::Error::from(Elapsed { deadline }).kind(), std::io::ErrorKind::TimedOut);
+}
+
+/// Goal: a waker that runs its task at once, and with it drops the future that fires, or its
+/// siblings, or advances the time, is no problem; nor is one that panics.
+#[test]
+fn wakers_may_do_anything() {
+    struct Reckless(std::sync::Mutex<Vec<Pin<Box<Sleep>>>>);
+    impl Wake for Reckless {
+        fn wake(self: Arc<Self>) {
+            self.0.lock().unwrap().clear();
+            panic!("on purpose");
+        }
+    }
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    for count in [1, 3, 500] {
+        let time = VirtualTime::new();
+        let reckless = Arc::new(Reckless(std::sync::Mutex::default()));
+        let waker = Waker::from(Arc::clone(&reckless));
+        for _ in 0..count {
+            let mut sleep = Box::pin(time.timers().sleep(MS));
+            assert!(poll(sleep.as_mut(), &waker).is_pending());
+            reckless.0.lock().unwrap().push(sleep);
+        }
+        time.advance(2 * MS);
+        let stats = time.timers().stats();
+        assert_eq!(stats.pending(), 0);
+        assert!(stats.panics >= 1, "{stats:?}");
+        assert!(stats.total().fired >= 1);
+    }
+    std::panic::set_hook(hook);
+}
+
+/// Goal: a future that is forgotten fires once, harmlessly.
+#[test]
+fn forgotten_futures_are_harmless() {
+    let time = VirtualTime::new();
+    let (count, waker) = woken();
+    let mut sleep = Box::pin(time.timers().sleep(MS));
+    assert!(poll(sleep.as_mut(), &waker).is_pending());
+    std::mem::forget(sleep);
+    time.advance(2 * MS);
+    assert_eq!(count.count(), 1);
+}
+
+/// Goal: a runtime that is dropped drops its tasks' sleeps: none stays pending, on whichever
+/// runtime, and however many fire just then.
+#[test]
+fn a_runtime_may_end_with_sleeps_in_it() {
+    let seed = seed("future", "a_runtime_may_end_with_sleeps_in_it");
+    let timers = Timers::builder().bases(2).start().unwrap();
+    let mut rng = Rng::new(seed);
+    for round in 0..rounds(60) {
+        let runtime = match round % 2 {
+            0 => tokio::runtime::Builder::new_current_thread().build().unwrap(),
+            _ => tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap(),
+        };
+        for nth in 0..50 {
+            let after = if nth % 2 == 0 { HOUR } else { Duration::from_micros(rng.below(500)) };
+            runtime.spawn(timers.deadline(after, timers.sleep(HOUR)));
+        }
+        runtime.block_on(timers.sleep(Duration::from_micros(rng.below(500))));
+        drop(runtime);
+        assert_eq!(timers.stats().pending(), 0, "round {round}");
+    }
+    let executor = smol::Executor::new();
+    let task = executor.spawn(timers.sleep(HOUR));
+    smol::block_on(executor.tick());
+    assert_eq!(timers.stats().pending(), 1);
+    drop((task, executor));
+    assert_eq!(timers.stats().pending(), 0);
+    assert_eq!(timers.stats().panics, 0);
+}
+
+/// Goal: a runtime that stops polling for a while misses nothing: its sleeps fire meanwhile, once,
+/// hold nobody else up, and are ready when it polls again.
+#[test]
+fn a_runtime_may_stop_polling() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let tasks: Vec<_> = (0..100).map(|_| runtime.spawn(timers.sleep(100 * MS))).collect();
+    let begun = Instant::now();
+    runtime.block_on(async {
+        while timers.stats().total().armed < 100 {
+            tokio::task::yield_now().await;
+        }
+    });
+    wait_until("all have fired unheard", || timers.stats().total().fired == 100);
+    smol::block_on(timers.sleep(MS));
+    assert!(tasks.iter().all(|task| !task.is_finished()), "nobody polls them");
+    let armed = timers.stats().total().armed;
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    assert!(begun.elapsed() >= 100 * MS);
+    assert_eq!(timers.stats().total().armed, armed, "they were ready, and not armed again");
+}
+
+/// Goal: a waker that drops the last future, and with it the last handle, on the driver that
+/// wakes it, ends the drivers and waits for none of them.
+#[test]
+fn the_last_handle_may_go_in_a_waker() {
+    struct Owner(std::sync::Mutex<Option<Pin<Box<Sleep>>>>, AtomicU64);
+    impl Wake for Owner {
+        fn wake(self: Arc<Self>) {
+            drop(self.0.lock().unwrap().take());
+            self.1.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    for bases in [1, 3] {
+        let timers = Timers::builder().bases(bases).start().unwrap();
+        let owner = Arc::new(Owner(std::sync::Mutex::default(), AtomicU64::new(0)));
+        let waker = Waker::from(Arc::clone(&owner));
+        let mut sleep = Box::pin(timers.sleep(20 * MS));
+        assert!(poll(sleep.as_mut(), &waker).is_pending());
+        *owner.0.lock().unwrap() = Some(sleep);
+        drop(timers);
+        // A waker that panics, or waits for its own thread, does not get there.
+        wait_until("the waker is through", || owner.1.load(Ordering::SeqCst) == 1);
+    }
+}
+
+/// Goal: what has completed may be polled again, and says the same; what is forgotten before it
+/// was polled leaves nothing behind.
+#[test]
+fn polled_after_completion_or_never() {
+    let time = VirtualTime::new();
+    let (count, waker) = woken();
+    let mut late = pin!(time.timers().deadline(MS, pending::<()>()));
+    let mut coarse = pin!(time.timers().coarse_sleep(MS));
+    assert!(poll(late.as_mut(), &waker).is_pending());
+    assert!(poll(coarse.as_mut(), &waker).is_pending());
+    time.advance(5 * MS);
+    for _ in 0..3 {
+        assert!(matches!(poll(late.as_mut(), &waker), Poll::Ready(Err(Elapsed { .. }))));
+        assert!(poll(coarse.as_mut(), &waker).is_ready());
+    }
+    std::mem::forget(time.timers().sleep(MS));
+    std::mem::forget(time.timers().interval(MS));
+    assert_eq!((time.timers().stats().total().armed, count.count()), (2, 2));
+    time.assert_idle();
+}
+
+/// Goal: timers live as long as their futures do; a future that outlives every handle completes.
+#[test]
+fn futures_keep_their_timers() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let sleep = timers.sleep(5 * MS);
+    drop(timers);
+    pollster::block_on(sleep);
+}
+
+/// Goal: the timers of the process can be asked what they did.
+#[test]
+fn the_timers_of_the_process_have_statistics() {
+    let before = future::timers().expect("threads can be started").stats().total();
+    pollster::block_on(sleep(MS));
+    let after = future::timers().expect("they run").stats().total();
+    assert!(after.armed > before.armed && after.fired > before.fired);
+}
+
+/// Goal: many tasks at once, on many threads, with resets and drops by chance: never early, each
+/// completes, and nothing is left.
+#[test]
+fn many_tasks_at_once() {
+    let seed = seed("future", "many_tasks_at_once");
+    let timers = Timers::builder().bases(2).start().unwrap();
+    let done = AtomicU64::new(0);
+    std::thread::scope(|s| {
+        for thread in 0..4 {
+            let (timers, done) = (&timers, &done);
+            s.spawn(move || {
+                let mut rng = Rng::new(seed ^ thread);
+                for _ in 0..rounds(3_000) {
+                    let after = Duration::from_nanos(rng.below(300_000));
+                    let begun = timers.now();
+                    let mut sleep = pin!(timers.sleep(after).with_slack(Duration::ZERO));
+                    let (count, waker) = woken();
+                    match rng.below(4) {
+                        0 => {
+                            let _ = poll(sleep.as_mut(), &waker);
+                            continue;
+                        }
+                        1 => {
+                            let _ = poll(sleep.as_mut(), &waker);
+                            sleep.as_mut().reset(after);
+                        }
+                        _ => {}
+                    }
+                    pollster::block_on(sleep.as_mut());
+                    assert!(timers.now() >= begun + after, "early");
+                    assert!(count.count() <= 1);
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert!(done.load(Ordering::Relaxed) > 0);
+    wait_until("nothing is pending", || timers.stats().pending() == 0);
+    let total = timers.stats().total();
+    assert_eq!(total.armed, total.fired + total.cancelled);
+}
+
+/// Goal: coarse sleeps that are reset while they fire are never early, and wake their task, which
+/// need not poll them again for that.
+/// Method: many resets, to earlier and to later, around the moment at which the timer fires; then
+/// the task polls only when it was woken.
+#[test]
+fn coarse_sleeps_are_put_off_while_they_fire() {
+    let seed = seed("future", "coarse_sleeps_are_put_off_while_they_fire");
+    let tick = Tick::new(Ns::from_us(20)).unwrap();
+    let timers = Timers::builder().bases(2).tick(tick).start().unwrap();
+    std::thread::scope(|s| {
+        for thread in 0..3 {
+            let timers = &timers;
+            s.spawn(move || {
+                let mut rng = Rng::new(seed ^ thread);
+                for _ in 0..rounds(2_000) {
+                    let mut after = Duration::from_nanos(rng.below(200_000));
+                    let mut begun = timers.now();
+                    let mut sleep = pin!(timers.coarse_sleep(after));
+                    let (count, waker) = woken();
+                    let mut is_ready = poll(sleep.as_mut(), &waker).is_ready();
+                    for _ in 0..rng.below(6) {
+                        for _ in 0..rng.below(20_000) {
+                            std::hint::spin_loop();
+                        }
+                        after = Duration::from_nanos(rng.below(200_000));
+                        begun = timers.now();
+                        sleep.as_mut().reset(after);
+                        // Who resets what was ready has to poll it.
+                        if is_ready || count.count() > 0 {
+                            is_ready = poll(sleep.as_mut(), &waker).is_ready();
+                        }
+                    }
+                    let mut seen = 0;
+                    while !is_ready {
+                        wait_until("it is woken", || count.count() > seen);
+                        seen = count.count();
+                        is_ready = poll(sleep.as_mut(), &waker).is_ready();
+                    }
+                    assert!(timers.now() >= begun + after, "early");
+                }
+            });
+        }
+    });
+    wait_until("nothing is pending", || timers.stats().pending() == 0);
+    let total = timers.stats().total();
+    assert_eq!(total.armed, total.fired + total.cancelled);
+}
+
+/// Goal: a coarse sleep that is put off again and again costs its base nothing, and fires when it
+/// should.
+#[test]
+fn putting_off_leaves_the_base_alone() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let mut sleep = pin!(timers.coarse_sleep(HOUR));
+    let (count, waker) = woken();
+    assert!(poll(sleep.as_mut(), &waker).is_pending());
+    let before = timers.stats().total();
+    for _ in 0..1_000 {
+        sleep.as_mut().reset(HOUR);
+    }
+    assert_eq!(timers.stats().total(), before);
+    let deadline = timers.now() + 40 * MS;
+    sleep.as_mut().reset_at(timers.now() + 10 * MS);
+    sleep.as_mut().reset_at(deadline);
+    wait_until("it is woken", || count.count() == 1);
+    assert!(timers.now() >= deadline && poll(sleep.as_mut(), &waker).is_ready());
+    let total = timers.stats().total();
+    assert_eq!(total.fired, before.fired + 2, "once to be put off");
+}
+
+/// Goal: a sleep that is brought nearer just when its timer is being put off wakes its task.
+/// Method: a loop that never waits, so that timers fire within some hundred nanoseconds of their
+/// deadline, which is when the task asks for an earlier one.
+#[test]
+fn brought_nearer_while_it_is_put_off() {
+    let mut rng = Rng::new(seed("future", "brought_nearer_while_it_is_put_off"));
+    let tick = Tick::new(Ns::from_us(1)).unwrap();
+    let (timers, mut driver) = Timers::builder().tick(tick).start_in_loop_with(|_| ());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&is_over);
+    let looping = std::thread::spawn(move || {
+        while !over.load(Ordering::Relaxed) {
+            driver.run();
+        }
+    });
+    for _ in 0..rounds(5_000) {
+        let begun = timers.now();
+        let mut sleep = pin!(timers.coarse_sleep(Duration::from_micros(5)));
+        let (count, waker) = woken();
+        if poll(sleep.as_mut(), &waker).is_ready() {
+            continue;
+        }
+        sleep.as_mut().reset(MS);
+        let meeting = begun + Duration::from_nanos(4_500 + rng.below(4_000));
+        while timers.now() < meeting {
+            std::hint::spin_loop();
+        }
+        sleep.as_mut().reset(Duration::from_micros(20));
+        wait_until("it is woken", || count.count() > 0);
+    }
+    is_over.store(true, Ordering::Relaxed);
+    looping.join().unwrap();
+}

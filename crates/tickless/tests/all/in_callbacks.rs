@@ -1,0 +1,305 @@
+//! What callbacks may do: arm, cancel and drop timers, their own included, and the whole set.
+
+use crate::support::{Log, PATIENCE, Place, rounds, wait_until};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier, OnceLock};
+use std::time::Duration;
+use tickless::{Cancel, CpuId, Fired, HrTimer, Ns, Started, Timeout, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn bases(count: u16) -> Timers {
+    Timers::builder().bases(count).start().expect("a few threads can be started")
+}
+
+/// Goal: re-arming through `Fired` fires again at exactly the time that was asked for; the last
+/// request counts, and `stop` takes it back.
+#[test]
+fn armed_again_through_fired() {
+    let time = VirtualTime::new();
+    let (log, begin) = (Log::new(), time.now());
+    let written = log.clone();
+    let timer = time.timers().hrtimer(move |f| {
+        written.push((f.now() - begin).as_millis());
+        match written.len() {
+            1 => f.restart(MS * 10),
+            2 => f.restart_range(f.now() + MS * 7, f.now() + MS * 9),
+            3 => assert_eq!(f.forward(MS * 4), 1),
+            4 => {
+                f.restart(MS);
+                f.restart(MS * 3);
+            }
+            _ => {
+                f.restart(MS);
+                f.stop();
+            }
+        }
+    });
+    timer.start(MS).unwrap();
+    time.advance(MS * 100);
+    // The window of the third, 18 to 20, fired at its end; forwarding moves both ends.
+    assert_eq!(log.take(), [1, 11, 20, 24, 27]);
+    assert_eq!((timer.is_active(), time.timers().stats().panics), (false, 0));
+}
+
+/// Goal: re-arming by handle from within, for both families, in a driver: it fires again, and
+/// what the callback asks through `Fired` yields to that (R9).
+#[test]
+fn armed_again_by_handle() {
+    let timers = bases(1);
+    let (tx, rx) = channel();
+    let own: Arc<OnceLock<Timeout>> = Arc::default();
+    let handle = Arc::downgrade(&own);
+    let mut left = 3;
+    let timer = timers.timeout(move |f| {
+        let own = handle.upgrade().expect("the test holds it");
+        let found = own.get().map(|own| (own.is_pending(), own.is_active()));
+        assert_eq!(found, Some((false, true)), "running is active and not pending");
+        left -= 1;
+        if left > 0 {
+            assert_eq!(own.get().map(|own| own.start(MS)), Some(Ok(Started::Idle)));
+            assert_eq!(own.get().map(|own| own.start(MS)), Some(Ok(Started::Pending)));
+            f.restart(Duration::from_secs(3600));
+        }
+        tx.send(left).unwrap();
+    });
+    own.set(timer).expect("set once");
+    own.get().map(|own| own.start(MS)).unwrap().unwrap();
+    for left in [2, 1, 0] {
+        assert_eq!(rx.recv_timeout(PATIENCE), Ok(left));
+    }
+    let own = own.get().expect("set above");
+    wait_until("the last callback is over", || !own.is_active());
+    let total = timers.stats().total();
+    assert_eq!((total.armed, total.rearmed, total.fired, total.cancelled), (3, 2, 3, 0));
+    assert_eq!(timers.stats().panics, 0);
+}
+
+/// Goal: a callback arms another timer, which fires, on its own base and on others.
+#[test]
+fn another_timer_is_armed() {
+    let timers = bases(2);
+    let (tx, rx) = channel();
+    let others: Vec<HrTimer> = [0, 1]
+        .map(|base| {
+            let tx = tx.clone();
+            let timer = timers.hrtimer(move |f| tx.send(f.base()).unwrap_or(()));
+            timer.pinned(CpuId(base))
+        })
+        .into();
+    let first = timers.timeout(move |_| {
+        for other in &others {
+            other.start(MS).unwrap();
+        }
+    });
+    first.start(Duration::ZERO).unwrap();
+    let mut fired = [0, 0].map(|_| rx.recv_timeout(PATIENCE).expect("both fire"));
+    fired.sort();
+    assert_eq!(fired, [CpuId(0), CpuId(1)]);
+}
+
+/// Goal: X10 within a batch: what a callback cancels does not fire, though it was due already.
+#[test]
+fn a_sibling_of_the_batch_is_cancelled() {
+    let time = VirtualTime::new();
+    let (place, log, found) = (Place::<Vec<Timeout>>::empty(), Log::new(), Log::new());
+    let timeout = |at: usize| {
+        let (place, fired, cancelled) = (place.clone(), log.clone(), found.clone());
+        time.timers().timeout(move |_| {
+            fired.push(at);
+            // The next one, which is due as well, and the one before the last, which has fired.
+            place.with(|all| {
+                cancelled.push((all[at + 1].cancel(), all[at.saturating_sub(2)].cancel()));
+            });
+        })
+    };
+    place.put((0..10).map(timeout).collect());
+    place.with(|all| all.iter().for_each(|timer| assert!(timer.start(MS * 5).is_ok())));
+    time.advance(MS * 10);
+    assert_eq!(log.take(), [0, 2, 4, 6, 8]);
+    let mut expected = [(Cancel::Pending, Cancel::Idle); 5];
+    // The first one has none before it: that was itself.
+    expected[0].1 = Cancel::Running;
+    assert_eq!(found.take(), expected);
+    let stats = time.timers().stats();
+    assert_eq!((stats.total().fired, stats.total().cancelled, stats.panics), (5, 5, 0));
+    drop(place.take());
+}
+
+/// Goal: the same for dropping, in a driver, for both families: of ten that are due, the first
+/// drops all but the last, itself included.
+#[test]
+fn siblings_of_the_batch_are_dropped() {
+    let timers = bases(1);
+    for ranged in [true, false] {
+        let (place, log) = (Place::<Vec<Box<dyn Send>>>::empty(), Log::new());
+        let (all_due, gate) = channel();
+        // Holds the driver until all are due.
+        let gatekeeper = timers.hrtimer(move |_| gate.recv().unwrap());
+        gatekeeper.start(Duration::ZERO).unwrap();
+        wait_until("the gate is kept", || !gatekeeper.is_pending());
+        let one = |at: usize| -> Box<dyn Send> {
+            let (place, log) = (place.clone(), log.clone());
+            let callback = move |_: &mut Fired<'_>| {
+                log.push(at);
+                let mut all = place.take().expect("the list is there");
+                drop(all.drain(..all.len() - 1));
+                place.put(all);
+            };
+            if ranged {
+                let timer = timers.hrtimer(callback);
+                timer.start_at(Ns::ZERO).unwrap();
+                Box::new(timer)
+            } else {
+                let timer = timers.timeout(callback);
+                timer.start_at(Ns::ZERO).unwrap();
+                Box::new(timer)
+            }
+        };
+        place.put((0..10).map(one).collect());
+        all_due.send(()).unwrap();
+        wait_until("the last one fires", || log.len() == 2);
+        assert_eq!(log.take(), [0, 9], "the first and the last");
+        drop(place.take());
+        assert_eq!((timers.stats().pending(), timers.stats().panics), (0, 0));
+    }
+}
+
+/// Goal: X4: a timer dropped in its own callback lives until the callback has returned; its
+/// closure is dropped then, once; asking for a restart does not bring it back.
+#[test]
+fn a_timer_is_dropped_in_its_own_callback() {
+    let timers = bases(2);
+    for round in 0..rounds(200) {
+        let (place, owned) = (Place::<HrTimer>::empty(), Arc::new(AtomicU64::new(0)));
+        let (own, captured) = (place.clone(), Arc::clone(&owned));
+        place.put(timers.hrtimer(move |f| {
+            let own = own.take().expect("it is there");
+            if round % 3 == 0 {
+                own.start(MS).unwrap();
+            }
+            drop(own);
+            captured.fetch_add(1, Ordering::Relaxed);
+            f.restart(Duration::ZERO);
+        }));
+        place.with(|timer| timer.start(Duration::ZERO)).unwrap();
+        wait_until("the closure is dropped", || Arc::strong_count(&owned) == 1);
+        assert_eq!(owned.load(Ordering::Relaxed), 1, "it ran once");
+    }
+    let total = timers.stats().total();
+    assert_eq!((timers.stats().pending(), timers.stats().panics), (0, 0));
+    assert_eq!(total.armed, total.fired + total.cancelled);
+}
+
+/// Goal: X1 for drops: dropping a timer while its callback runs waits until it is over, and
+/// what it wrote, with nothing but plain relaxed stores, is visible.
+#[test]
+fn a_drop_from_outside_waits_for_the_callback() {
+    let timers = bases(1);
+    for round in 1..=rounds(100) {
+        let shared = Arc::new(AtomicU64::new(0));
+        let (begun, value) = (Arc::new(AtomicBool::new(false)), Arc::clone(&shared));
+        let announce = Arc::clone(&begun);
+        let timer = timers.hrtimer(move |_| {
+            announce.store(true, Ordering::Relaxed);
+            for _ in 0..round * 100 {
+                std::hint::spin_loop();
+            }
+            value.store(round, Ordering::Relaxed);
+        });
+        timer.start(Duration::ZERO).unwrap();
+        wait_until("the callback runs", || begun.load(Ordering::Relaxed));
+        drop(timer);
+        assert_eq!(shared.load(Ordering::Relaxed), round);
+        assert_eq!(Arc::strong_count(&shared), 1, "the closure is dropped too");
+    }
+    assert_eq!(timers.stats().panics, 0);
+}
+
+/// Goal: two callbacks on two bases that drop each other's timers do not wait for each other;
+/// what they owned is dropped, nothing leaks.
+#[test]
+fn two_callbacks_drop_each_other() {
+    let timers = bases(2);
+    for _ in 0..rounds(50) {
+        let places = [Place::<HrTimer>::empty(), Place::empty()];
+        let (both, owned) = (Arc::new(Barrier::new(2)), Arc::new(()));
+        for (at, place) in places.iter().enumerate() {
+            let (other, both) = (places[1 - at].clone(), Arc::clone(&both));
+            let captured = Arc::clone(&owned);
+            let timer = timers.hrtimer(move |_| {
+                let _captured = &captured;
+                both.wait();
+                drop(other.take());
+                both.wait();
+            });
+            place.put(timer.pinned(CpuId(at as u16)));
+        }
+        for place in &places {
+            place.with(|timer| timer.start(Duration::ZERO)).unwrap();
+        }
+        wait_until("both closures are dropped", || Arc::strong_count(&owned) == 1);
+    }
+    assert_eq!((timers.stats().pending(), timers.stats().panics), (0, 0));
+}
+
+/// Goal: a callback does not wait for one that runs elsewhere when it drops that timer, and the
+/// closure is dropped when it is over, not before.
+#[test]
+fn a_callback_drops_one_that_runs_elsewhere() {
+    let timers = bases(2);
+    let (place, owned, let_go) =
+        (Place::<Timeout>::empty(), Arc::new(()), Arc::new(AtomicBool::new(false)));
+    let (captured, held) = (Arc::clone(&owned), Arc::clone(&let_go));
+    let (running, is_running) = channel();
+    let long = timers.timeout(move |_| {
+        let _captured = &captured;
+        running.send(()).unwrap();
+        while !held.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        assert_eq!(Arc::strong_count(&captured), 2, "dropped while it runs");
+    });
+    place.put(long.pinned(CpuId(0)));
+    place.with(|timer| timer.start(Duration::ZERO)).unwrap();
+    is_running.recv_timeout(PATIENCE).unwrap();
+    let (dropped, was_dropped) = channel();
+    let victim = place.clone();
+    let killer = timers.hrtimer(move |_| {
+        drop(victim.take());
+        dropped.send(()).unwrap();
+    });
+    let killer = killer.pinned(CpuId(1));
+    killer.start(Duration::ZERO).unwrap();
+    was_dropped.recv_timeout(PATIENCE).expect("the killer does not wait");
+    assert_eq!(Arc::strong_count(&owned), 2);
+    let_go.store(true, Ordering::Relaxed);
+    wait_until("the closure is dropped", || Arc::strong_count(&owned) == 1);
+    assert_eq!(timers.stats().panics, 0);
+}
+
+/// Goal: H4: the last handle of all, dropped in a callback: the drivers end, all of them, and
+/// so does the callback.
+#[test]
+fn the_last_handle_is_dropped_in_a_callback() {
+    for count in [1, 3] {
+        let timers = bases(count);
+        let (place, owned) = (Place::<(Timers, HrTimer)>::empty(), Arc::new(()));
+        let (last, captured) = (place.clone(), Arc::clone(&owned));
+        let (tx, rx) = channel();
+        let timer = timers.hrtimer(move |_| {
+            let _captured = &captured;
+            drop(last.take());
+            tx.send(()).unwrap();
+        });
+        place.put((timers, timer));
+        let owner = place.clone();
+        // By the deadline the test holds no handle.
+        place.with(|(_, timer)| timer.start(MS * 5)).unwrap();
+        drop(place);
+        rx.recv_timeout(PATIENCE).expect("the callback goes on after the drop");
+        wait_until("the closure is dropped", || Arc::strong_count(&owned) == 1);
+        drop(owner);
+    }
+}

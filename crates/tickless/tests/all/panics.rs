@@ -1,0 +1,228 @@
+//! H3: a callback that panics is caught, counted and reported, and the base lives on, whatever
+//! else panics on the way: the payload, the closure, the reporter.
+
+use crate::support::{Log, PATIENCE, Place, wait_until};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use tickless::{Cancel, HrTimer, Started, Timeout, Timers, VirtualTime};
+
+/// Panics when dropped, unless that would abort the process.
+struct Grenade(&'static str);
+
+impl Drop for Grenade {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("{}", self.0);
+        }
+    }
+}
+
+fn one_base() -> Timers {
+    Timers::builder().bases(1).start().expect("one thread can be started")
+}
+
+/// The driver of the only base still runs callbacks.
+fn assert_lives(timers: &Timers) {
+    let (tx, rx) = channel();
+    let canary = timers.hrtimer(move |_| tx.send(()).unwrap_or(()));
+    canary.start(Duration::ZERO).unwrap();
+    rx.recv_timeout(PATIENCE).expect("the driver still runs callbacks");
+}
+
+fn message(payload: &(dyn std::any::Any + Send)) -> String {
+    payload.downcast_ref::<&str>().map_or("?", |text| text).to_owned()
+}
+
+/// A timer that tells of each firing and panics every other time, with what `panic` does.
+fn every_other(timers: &Timers, panic: fn()) -> (Timeout, Receiver<u32>) {
+    let (tx, rx) = channel();
+    let mut calls = 0;
+    let timer = timers.timeout(move |_| {
+        calls += 1;
+        tx.send(calls).unwrap();
+        if calls % 2 == 1 {
+            panic();
+        }
+    });
+    (timer, rx)
+}
+
+/// Goal: a panic is counted and reported, and the same timer can be armed again.
+#[test]
+fn a_panic_is_caught_counted_and_reported() {
+    let reports = Log::new();
+    let written = reports.clone();
+    let timers = Timers::builder().bases(1).on_panic(move |payload| written.push(message(payload)));
+    let timers = timers.start().unwrap();
+    let (timer, rx) = every_other(&timers, || panic!("first of two"));
+    for round in 0..4u32 {
+        assert_eq!(timer.start(Duration::from_micros(10)), Ok(Started::Idle));
+        assert_eq!(rx.recv_timeout(PATIENCE), Ok(round + 1));
+        wait_until("the callback is over", || !timer.is_active());
+    }
+    assert_eq!(timers.stats().panics, 2);
+    assert_eq!(reports.take(), ["first of two", "first of two"]);
+    assert_eq!(timers.stats().total().fired, 4);
+    assert_lives(&timers);
+}
+
+/// Goal: a panic takes back a restart that was asked for before it, and what was armed by
+/// handle stands.
+#[test]
+fn a_panic_restarts_nothing() {
+    let time = VirtualTime::new();
+    let (place, calls) = (Place::<HrTimer>::empty(), Arc::new(AtomicU64::new(0)));
+    let (own, counted) = (place.clone(), Arc::clone(&calls));
+    place.put(time.timers().hrtimer(move |fired| {
+        fired.restart(Duration::from_secs(1));
+        if counted.fetch_add(1, Ordering::Relaxed) == 1 {
+            own.with(|timer| timer.start(Duration::from_secs(5))).unwrap();
+        }
+        panic!("after asking for a restart");
+    }));
+    place.with(|timer| timer.start(Duration::from_secs(1))).unwrap();
+    time.advance(Duration::from_secs(10));
+    assert_eq!((calls.load(Ordering::Relaxed), time.next_event()), (1, None));
+    place.with(|timer| timer.start(Duration::from_secs(1))).unwrap();
+    time.advance(Duration::from_secs(2));
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    assert_eq!(place.with(HrTimer::cancel), Cancel::Pending, "armed by handle before the panic");
+    assert_eq!(time.timers().stats().panics, 2);
+    drop(place.take());
+}
+
+/// Goal: a payload that panics when it is dropped harms nobody.
+#[test]
+fn a_payload_that_panics_when_dropped() {
+    let timers = one_base();
+    let (timer, rx) = every_other(&timers, || std::panic::panic_any(Grenade("the payload")));
+    for round in 1..=4 {
+        timer.start(Duration::ZERO).unwrap();
+        assert_eq!(rx.recv_timeout(PATIENCE), Ok(round));
+    }
+    assert_lives(&timers);
+    assert_eq!(timers.stats().panics, 2, "the payload's own panic is not a callback's");
+}
+
+/// Goal: what a payload owns is dropped, not leaked.
+#[test]
+fn payloads_are_dropped() {
+    let time = VirtualTime::new();
+    let owned = Arc::new(());
+    let payload = Arc::clone(&owned);
+    let timer = time.timers().hrtimer(move |_| std::panic::panic_any(Arc::clone(&payload)));
+    for _ in 0..3 {
+        timer.start(Duration::ZERO).unwrap();
+        time.advance(Duration::from_secs(1));
+    }
+    assert_eq!(time.timers().stats().panics, 3);
+    assert_eq!(Arc::strong_count(&owned), 2, "ours and the closure's");
+}
+
+/// Goal: a reporter that panics, with a payload that panics, does not take the driver along.
+#[test]
+fn a_reporter_that_panics() {
+    let reported = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&reported);
+    let builder = Timers::builder().bases(1).on_panic(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        std::panic::panic_any(Grenade("the reporter's payload"));
+    });
+    let timers = builder.start().unwrap();
+    let (timer, rx) = every_other(&timers, || panic!("the callback"));
+    for round in 1..=4 {
+        timer.start(Duration::ZERO).unwrap();
+        assert_eq!(rx.recv_timeout(PATIENCE), Ok(round));
+    }
+    assert_lives(&timers);
+    assert_eq!((timers.stats().panics, reported.load(Ordering::Relaxed)), (2, 2));
+    drop(timer);
+}
+
+/// Goal: X4 for the reporter: it may drop the very timer that has panicked.
+#[test]
+fn a_reporter_that_drops_the_timer() {
+    let place = Place::<HrTimer>::empty();
+    let registry = place.clone();
+    let builder = Timers::builder().bases(1).on_panic(move |_| drop(registry.take()));
+    let timers = builder.start().unwrap();
+    let owned = Arc::new(());
+    let captured = Arc::clone(&owned);
+    place.put(timers.hrtimer(move |_| {
+        let _captured = &captured;
+        panic!("and is thrown out for it");
+    }));
+    place.with(|timer| timer.start(Duration::from_millis(1))).unwrap();
+    wait_until("the closure is dropped", || Arc::strong_count(&owned) == 1);
+    assert_lives(&timers);
+    assert!(place.take().is_none());
+}
+
+/// Goal: X4 for the payload: dropping it may drop the very timer that has panicked.
+#[test]
+fn a_payload_that_owns_the_timer() {
+    let timers = one_base();
+    let place = Place::<HrTimer>::empty();
+    let (own, owned) = (place.clone(), Arc::new(()));
+    let captured = Arc::clone(&owned);
+    let timer = timers.hrtimer(move |_| {
+        let _captured = &captured;
+        std::panic::panic_any(own.take());
+    });
+    place.put(timer);
+    place.with(|timer| timer.start(Duration::from_millis(1))).unwrap();
+    wait_until("the closure is dropped", || Arc::strong_count(&owned) == 1);
+    assert_lives(&timers);
+}
+
+/// Goal: a closure that panics when it is dropped: who drops the timer gets the panic.
+#[test]
+fn a_closure_that_panics_when_dropped() {
+    let timers = one_base();
+    let grenade = Grenade("the closure");
+    let timer = timers.timeout(move |_| {
+        let _captured = &grenade;
+    });
+    timer.start(Duration::from_secs(60)).unwrap();
+    let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(timer)));
+    assert!(dropped.is_err());
+    assert_eq!((timers.stats().pending(), timers.stats().panics), (0, 0));
+    assert_lives(&timers);
+}
+
+/// Goal: the same inside its own callback: there it is one more panic of a callback. And the
+/// reporter may make timers of the same kind, which then may get memory of the same size.
+#[test]
+fn a_closure_that_panics_when_dropped_in_its_callback() {
+    let reports = Log::new();
+    let (written, base) = (reports.clone(), Place::<Timers>::empty());
+    let again = base.clone();
+    let builder = Timers::builder().bases(1).on_panic(move |payload| {
+        written.push(message(payload));
+        let same_size = [7u64; 3];
+        let another = again.with(|timers| timers.hrtimer(move |_| assert_eq!(same_size[2], 7)));
+        another.start(Duration::from_secs(60)).unwrap();
+        assert_eq!(another.cancel(), Cancel::Pending);
+    });
+    let timers = builder.start().unwrap();
+    base.put(timers.clone());
+    for (calls, panics) in [(0, 1), (1, 2)] {
+        let place = Place::<HrTimer>::empty();
+        let (own, grenade) = (place.clone(), Grenade("the closure"));
+        place.put(timers.hrtimer(move |_| {
+            let _captured = &grenade;
+            drop(own.take());
+            if calls == 1 {
+                panic!("the callback");
+            }
+        }));
+        let before = timers.stats().panics;
+        place.with(|timer| timer.start(Duration::from_millis(1))).unwrap();
+        wait_until("both are counted", || timers.stats().panics == before + panics);
+    }
+    assert_lives(&timers);
+    assert_eq!(reports.take(), ["?", "the callback", "?"]);
+    drop(base.take());
+}

@@ -1,0 +1,303 @@
+//! Periodic timers: the phase, what is missed, and who may stop and restart them when.
+
+use crate::support::{Log, PATIENCE, Place, Rng, seed, wait_until};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tickless::{Cancel, Missed, Ns, PeriodError, Periodic, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Goal: P1: a million periods with the clock moved in random steps give exactly a million
+/// expiries, each at first + N x period.
+#[test]
+fn a_million_periods_are_a_million_expiries() {
+    let mut rng = Rng::new(seed("periodic", "a_million_periods_are_a_million_expiries"));
+    let time = VirtualTime::new();
+    let (first, period) = (time.now() + MS * 3, Duration::from_nanos(12_345));
+    let count = Arc::new(AtomicU64::new(0));
+    let (counted, wrong) = (Arc::clone(&count), Arc::new(AtomicU64::new(0)));
+    let astray = Arc::clone(&wrong);
+    let timer = time.timers().periodic(move |p| {
+        let n = counted.fetch_add(1, Ordering::Relaxed);
+        let due = first + Duration::from_nanos(n * 12_345);
+        let is_right = p.deadline() == due && p.now() == due && p.overruns() == 0;
+        astray.fetch_add(u64::from(!is_right), Ordering::Relaxed);
+    });
+    timer.start_at(first, period).unwrap();
+    let last = first + period * 999_999;
+    while time.now() < last {
+        time.advance_to((time.now() + Duration::from_nanos(rng.of_any_size(27))).min(last));
+    }
+    assert_eq!((count.load(Ordering::Relaxed), wrong.load(Ordering::Relaxed)), (1_000_000, 0));
+    assert_eq!(timer.cancel(), Cancel::Pending);
+}
+
+/// A callback that takes `takes[n]` of time at its n-th call, and what it saw.
+fn slow_callback(missed: Missed, period: Duration, takes: Vec<u64>) -> (Vec<(Ns, Ns, u64)>, Ns) {
+    let time = Arc::new(VirtualTime::new());
+    let log = Log::new();
+    let (clock, written) = (Arc::clone(&time), log.clone());
+    let calls = takes.len();
+    let mut takes = takes.into_iter();
+    let timer = Periodic::with_missed(time.timers(), missed, move |p| {
+        written.push((p.deadline(), p.now(), p.overruns()));
+        clock.advance(Duration::from_nanos(takes.next().unwrap_or(0)));
+    });
+    let first = time.now() + period;
+    timer.start(period).unwrap();
+    while log.len() < calls {
+        assert!(time.advance_to_next());
+    }
+    assert_eq!(time.timers().stats().panics, 0);
+    (log.take(), first)
+}
+
+fn takes(rng: &mut Rng, period: u64) -> Vec<u64> {
+    // Mostly quick, sometimes exactly whole periods, sometimes several of them.
+    let one = |rng: &mut Rng| match rng.below(4) {
+        0 => rng.below(6 * period),
+        1 => rng.below(6) * period,
+        _ => rng.below(period),
+    };
+    (0..5000).map(|_| one(rng)).collect()
+}
+
+/// Goal: with `Skip` the next deadline is the first that has not passed, the phase stays, and
+/// the overruns are exactly the periods between.
+#[test]
+fn missed_periods_are_skipped_and_counted() {
+    let mut rng = Rng::new(seed("periodic", "missed_periods_are_skipped_and_counted"));
+    let (fired, first) = slow_callback(Missed::Skip, MS, takes(&mut rng, 1_000_000));
+    let mut total = 0;
+    for pair in fired.windows(2) {
+        let (deadline, now, overruns) = pair[0];
+        let next = pair[1].0;
+        assert_eq!(next, deadline + MS * (1 + overruns as u32));
+        assert!(next > now && next - now <= MS, "{next:?} is the first deadline after {now:?}");
+        total += 1 + overruns;
+    }
+    let last = fired.last().map(|last| last.0);
+    assert_eq!(last, Some(first + MS * total as u32), "the phase stays");
+    assert!(total > fired.len() as u64, "some were missed");
+}
+
+/// Goal: with `Burst` every single expiry comes, however late, and the backlog is known.
+#[test]
+fn missed_periods_are_made_up_for() {
+    let mut rng = Rng::new(seed("periodic", "missed_periods_are_made_up_for"));
+    let (fired, first) = slow_callback(Missed::Burst, MS, takes(&mut rng, 1_000_000));
+    for (n, &(deadline, now, overruns)) in fired.iter().enumerate() {
+        assert_eq!(deadline, first + MS * n as u32);
+        assert!(now >= deadline);
+        assert_eq!(u128::from(overruns), (now - deadline).as_nanos() / MS.as_nanos());
+    }
+}
+
+/// Goal: with `Delay` a full period lies between a callback's beginning and the next deadline.
+#[test]
+fn missed_periods_delay_what_follows() {
+    let mut rng = Rng::new(seed("periodic", "missed_periods_delay_what_follows"));
+    let (fired, _) = slow_callback(Missed::Delay, MS, takes(&mut rng, 1_000_000));
+    for pair in fired.windows(2) {
+        assert_eq!(pair[1].0, pair[0].1 + MS);
+    }
+}
+
+/// Goal: P3: both ends of the window move by the period.
+#[test]
+fn the_window_moves_as_a_whole() {
+    for missed in [Missed::Skip, Missed::Burst, Missed::Delay] {
+        let time = VirtualTime::new();
+        let log = Log::new();
+        let written = log.clone();
+        let timer = Periodic::with_missed(time.timers(), missed, move |p| {
+            written.push((p.window().soft, p.window().hard, p.now()));
+        });
+        let first = time.now() + MS;
+        timer.start_range(first, MS * 10, MS * 2).unwrap();
+        time.advance(MS * 13);
+        // It fires at the end of its window, where it has an event of its own.
+        let fired = log.take();
+        assert_eq!(fired[0], (first, first + MS * 2, first + MS * 2));
+        let phase = if missed == Missed::Delay { MS * 12 } else { MS * 10 };
+        assert_eq!(
+            fired[1..],
+            [(first + phase, first + phase + MS * 2, first + MS * 12)][..fired.len() - 1]
+        );
+    }
+}
+
+/// Goal: a period of zero is refused, and leaves a running timer alone.
+#[test]
+fn a_period_of_zero_is_an_error() {
+    let time = VirtualTime::new();
+    let timer = time.timers().periodic(|_| {});
+    assert_eq!(timer.start(Duration::ZERO), Err(PeriodError::Zero));
+    assert!(!timer.is_active());
+    timer.start(MS).unwrap();
+    assert_eq!(timer.start_at(Ns::ZERO, Duration::ZERO), Err(PeriodError::Zero));
+    time.advance(MS * 10);
+    assert_eq!(time.timers().stats().total().fired, 10);
+}
+
+/// Goal: started anew with another period, from outside and from its own callback.
+#[test]
+fn another_period() {
+    let time = VirtualTime::new();
+    let (place, log) = (Place::<Periodic>::empty(), Log::new());
+    let (own, written, begin) = (place.clone(), log.clone(), time.now());
+    place.put(time.timers().periodic(move |p| {
+        written.push((p.now() - begin).as_millis());
+        if written.len() == 5 {
+            own.with(|timer| timer.start(MS * 100)).unwrap();
+        }
+    }));
+    place.with(|timer| timer.start(MS * 10)).unwrap();
+    time.advance(MS * 25);
+    place.with(|timer| timer.start(MS * 7)).unwrap();
+    time.advance(MS * 300);
+    assert_eq!(log.take(), [10, 20, 32, 39, 46, 146, 246]);
+    assert_eq!(time.timers().stats().panics, 0);
+    drop(place.take());
+}
+
+/// Goal: a cancel in its own callback stops it, whatever else the callback asks for; it can be
+/// started again.
+#[test]
+fn cancelled_in_its_callback() {
+    let time = VirtualTime::new();
+    let (place, log) = (Place::<Periodic>::empty(), Log::new());
+    let (own, written) = (place.clone(), log.clone());
+    place.put(time.timers().periodic(move |p| {
+        let found = own.with(Periodic::cancel);
+        p.restart(MS);
+        written.push((found, own.with(Periodic::is_active)));
+    }));
+    for _ in 0..2 {
+        place.with(|timer| timer.start(MS)).unwrap();
+        assert!(place.with(Periodic::is_active));
+        time.advance(MS * 10);
+        assert_eq!(log.take(), [(Cancel::Running, false)]);
+        assert_eq!(place.with(Periodic::cancel), Cancel::Idle);
+    }
+    drop(place.take());
+}
+
+/// Goal: a callback may choose its own next deadline, or end the whole.
+#[test]
+fn a_callback_decides_what_comes_next() {
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let (written, begin) = (log.clone(), time.now());
+    let timer = time.timers().periodic(move |p| {
+        written.push((p.now() - begin).as_millis());
+        match written.len() {
+            2 => p.restart(MS * 100),
+            4 => p.stop(),
+            _ => {}
+        }
+    });
+    timer.start(MS * 10).unwrap();
+    time.advance(MS * 1000);
+    assert_eq!(log.take(), [10, 20, 120, 130]);
+    assert!(!timer.is_active());
+}
+
+/// Goal: a callback that panics ends its periods, and they can be started again.
+#[test]
+fn a_panic_ends_the_periods() {
+    let time = VirtualTime::new();
+    let timer = time.timers().periodic(|_| panic!("in a period"));
+    for panics in 1..4 {
+        timer.start(MS).unwrap();
+        time.advance(MS * 10);
+        assert_eq!((time.timers().stats().panics, timer.is_active()), (panics, false));
+    }
+}
+
+/// Goal: a cancel that finds the callback running makes that callback the last one.
+#[test]
+fn a_running_callback_is_the_last() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let (calls, let_go) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let (counted, held) = (Arc::clone(&calls), Arc::clone(&let_go));
+    let timer = timers.periodic(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        while !held.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+    });
+    timer.start(MS).unwrap();
+    wait_until("the callback runs", || calls.load(Ordering::SeqCst) == 1);
+    assert_eq!(timer.cancel(), Cancel::Running);
+    assert!(!timer.is_active());
+    let_go.store(true, Ordering::SeqCst);
+    // A later timer of the same base fires after whatever the periodic one still had.
+    let (tx, rx) = std::sync::mpsc::channel();
+    let later = timers.hrtimer(move |_| tx.send(()).unwrap());
+    later.start(MS * 5).unwrap();
+    rx.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+    timer.start(MS).unwrap();
+    wait_until("it runs again", || calls.load(Ordering::SeqCst) > 2);
+}
+
+/// Goal: started and stopped from outside while its callback runs, again and again: an expiry
+/// belongs to the newest start or to the one before, never to a mixture, and after a cancel no
+/// callback begins.
+#[test]
+fn started_and_stopped_while_it_runs() {
+    let mut rng = Rng::new(seed("periodic", "started_and_stopped_while_it_runs"));
+    let timers = Timers::builder().bases(2).start().unwrap();
+    // When it was started, for when, and its period.
+    let starts = Arc::new(Mutex::new(Vec::<(Ns, Ns, Duration)>::new()));
+    let (begun, ended, astray) = <[Arc<AtomicU64>; 3]>::default().into();
+    let (known, counts) = (Arc::clone(&starts), [&begun, &ended, &astray].map(Arc::clone));
+    let timer = timers.periodic(move |p| {
+        counts[0].fetch_add(1, Ordering::SeqCst);
+        let belongs = |&(_, first, period): &(Ns, Ns, Duration)| {
+            p.deadline() >= first && (p.deadline() - first).as_nanos() % period.as_nanos() == 0
+        };
+        // A driver that loses its CPU on the way here comes when there have been many more.
+        let known = known.lock().unwrap();
+        let newest = known.partition_point(|&(made, ..)| made <= p.found_at());
+        let is_known = known[newest.saturating_sub(2)..].iter().any(belongs);
+        drop(known);
+        counts[2].fetch_add(u64::from(!is_known), Ordering::SeqCst);
+        counts[1].fetch_add(1, Ordering::SeqCst);
+    });
+    let until = Instant::now() + MS * 300;
+    let mut stops = 0;
+    while Instant::now() < until {
+        let period = Duration::from_nanos(1_000 + rng.below(50_000));
+        let first = timers.now() + Duration::from_nanos(rng.below(30_000));
+        starts.lock().unwrap().push((timers.now(), first, period));
+        timer.start_at(first, period).unwrap();
+        for _ in 0..rng.below(2000) {
+            std::hint::spin_loop();
+        }
+        if rng.below(3) == 0 {
+            let before = begun.load(Ordering::SeqCst);
+            let found = timer.cancel();
+            let mut most = begun.load(Ordering::SeqCst);
+            if found == Cancel::Running {
+                // Its callback may be on its way to the line where it is counted.
+                most += 1;
+            }
+            for _ in 0..rng.below(2000) {
+                std::hint::spin_loop();
+            }
+            let after = begun.load(Ordering::SeqCst);
+            assert!(after <= most, "{before} before a cancel that found {found:?}, {after} after");
+            assert_ne!(timer.cancel(), Cancel::Pending, "it has been stopped");
+            stops += 1;
+        }
+    }
+    timer.cancel();
+    drop(timer);
+    println!("{} callbacks, {stops} stops", begun.load(Ordering::SeqCst));
+    assert_eq!(begun.load(Ordering::SeqCst), ended.load(Ordering::SeqCst));
+    assert_eq!((astray.load(Ordering::SeqCst), timers.stats().panics), (0, 0));
+    assert!(begun.load(Ordering::SeqCst) > 0 && stops > 0);
+}

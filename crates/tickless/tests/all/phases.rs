@@ -1,0 +1,251 @@
+//! Phases of periodic timers: chosen once, carried by both ends of the window, given back; and
+//! what they cost together with slack.
+
+use crate::support::{Log, Rng, seed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tickless::{
+    Missed, Ns, PeriodError, Periodic, Phase, PhaseError, StartError, Timers, VirtualTime,
+};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+const POLICIES: [Phase; 4] =
+    [Phase::Aligned, Phase::Spread, Phase::Random(42), Phase::Fixed(Ns::from_ms(7))];
+
+fn idle(timers: &Timers, phase: Phase) -> Periodic {
+    timers.periodic(|_| {}).phase(phase)
+}
+
+/// Goal: P1-P3: over an hour of virtual time, with callbacks that delay everything at random, no
+/// expiry is lost or invented: those that came and those counted as missed are exactly the
+/// periods of that hour. Both ends of every window are on the phase that was chosen at the start.
+#[test]
+fn an_hour_with_random_delays_has_its_exact_rate() {
+    let chance = seed("phases", "an_hour_with_random_delays_has_its_exact_rate");
+    for (policy, missed) in POLICIES.into_iter().zip([Missed::Skip, Missed::Burst].repeat(2)) {
+        let time = Arc::new(VirtualTime::new());
+        let (period, slack) = (MS * 10, MS * 3);
+        let (came, lost, astray) = <[Arc<AtomicU64>; 3]>::default().into();
+        let counts = [&came, &lost, &astray].map(Arc::clone);
+        let (clock, place) = (Arc::clone(&time), Arc::new(AtomicU64::new(0)));
+        let (mut rng, known) = (Rng::new(chance), Arc::clone(&place));
+        let timer = Periodic::with_missed(time.timers(), missed, move |p| {
+            counts[0].fetch_add(1, Ordering::Relaxed);
+            if missed == Missed::Skip {
+                counts[1].fetch_add(p.overruns(), Ordering::Relaxed);
+            }
+            let window = p.window();
+            let is_right = window.soft.0 % 10_000_000 == known.load(Ordering::Relaxed)
+                && window.hard == window.soft + slack;
+            counts[2].fetch_add(u64::from(!is_right), Ordering::Relaxed);
+            // Mostly quick, sometimes some periods.
+            let takes = if rng.below(20) == 0 { 60_000_000 } else { 4_000_000 };
+            clock.advance(Duration::from_nanos(rng.below(takes)));
+        });
+        let timer = timer.phase(policy).slack(slack);
+        timer.start(period).unwrap();
+        let chosen = timer.place().unwrap();
+        place.store(chosen.0, Ordering::Relaxed);
+        let begun = time.now();
+        let end = begun + HOUR;
+        while time.now() < end {
+            assert!(time.advance_to_next());
+        }
+        // A last callback sees what the ones before it have missed.
+        let next = time.next_event().unwrap() - Ns::ZERO - slack;
+        let first = (0..).map(|n| n * 10_000_000 + chosen.0).find(|&at| at > begun.0).unwrap();
+        let passed = (next.as_nanos() as u64 - first) / 10_000_000;
+        let counted = came.load(Ordering::Relaxed) + lost.load(Ordering::Relaxed);
+        assert_eq!(counted, passed, "{policy:?}, {missed:?}");
+        assert_eq!(astray.load(Ordering::Relaxed), 0, "{policy:?}, {missed:?}");
+        assert_eq!(timer.place(), Some(chosen));
+        println!(
+            "{policy:?}, {missed:?}: {counted} periods, {} late",
+            lost.load(Ordering::Relaxed)
+        );
+    }
+}
+
+/// Goal: P1, P2: after a billion periods, most of them slept through, the expiry is where its
+/// phase says, to the nanosecond.
+#[test]
+fn a_billion_periods_do_not_drift() {
+    for policy in POLICIES {
+        let time = Arc::new(VirtualTime::new());
+        let (clock, log) = (Arc::clone(&time), Log::new());
+        let written = log.clone();
+        let mut rng = Rng::new(seed("phases", "a_billion_periods_do_not_drift"));
+        // Nine billionths of a second over 10 ms: nothing divides it.
+        let period = Duration::from_nanos(10_000_009);
+        let timer = time.timers().periodic(move |p| {
+            written.push((p.deadline(), p.overruns()));
+            let periods = rng.below(100_000_000);
+            clock.advance(period * periods as u32 + Duration::from_nanos(rng.below(10_000_009)));
+        });
+        let timer = timer.phase(policy);
+        timer.start(period).unwrap();
+        let place = timer.place().unwrap();
+        let mut periods = 0;
+        while periods < 1_000_000_000 {
+            assert!(time.advance_to_next());
+            for (deadline, overruns) in log.take() {
+                assert_eq!(deadline.0 % 10_000_009, place.0);
+                periods += 1 + overruns;
+            }
+        }
+    }
+}
+
+/// Goal: timers of all bases are seen together, and the first expiry is at most a period away.
+#[test]
+fn all_bases_share_a_circle() {
+    let timers = Timers::builder().bases(2).start().unwrap();
+    let started: Vec<Periodic> = (0..8)
+        .map(|_| {
+            let timer = idle(&timers, Phase::Spread);
+            std::thread::scope(|scope| {
+                scope.spawn(|| timer.start(HOUR).unwrap());
+            });
+            timer
+        })
+        .collect();
+    let mut places: Vec<u64> = started.iter().map(|timer| timer.place().unwrap().0).collect();
+    places.sort_unstable();
+    let eighth = HOUR.as_nanos() as u64 / 8;
+    assert!(places.windows(2).all(|pair| (pair[1] - pair[0]).abs_diff(eighth) <= 1), "{places:?}");
+    let view = timers.phases_of(HOUR).unwrap();
+    assert_eq!((view.timers, view.gap_max), (8, Ns(eighth)));
+}
+
+/// Goal: a seat is given back by a cancel, a drop, another period and a start at a given time;
+/// kept by a restart, and by a timer that stops by itself.
+#[test]
+fn seats_are_kept_and_given_back() {
+    let time = VirtualTime::new();
+    let timers = time.timers();
+    let seated = |period| timers.phases_of(period).map_or(0, |view| view.timers);
+    let timer = idle(timers, Phase::Spread);
+    assert_eq!((timer.place(), seated(MS)), (None, 0));
+    timer.start(MS).unwrap();
+    let place = timer.place();
+    timer.start(MS).unwrap();
+    assert_eq!((timer.place(), seated(MS)), (place, 1));
+    timer.start(MS * 2).unwrap();
+    assert_eq!((seated(MS), seated(MS * 2)), (0, 1));
+    timer.start_at(time.now(), MS * 2).unwrap();
+    assert_eq!((timer.place(), seated(MS * 2)), (None, 0));
+    timer.start(MS).unwrap();
+    timer.cancel();
+    assert_eq!((timer.place(), seated(MS)), (None, 0));
+    timer.start(MS).unwrap();
+    timer.cancel_sync().unwrap();
+    assert_eq!((timer.place(), seated(MS)), (None, 0));
+    timer.start(MS).unwrap();
+    drop(timer);
+    assert_eq!(seated(MS), 0);
+    let ends = timers.periodic(|p| p.stop()).phase(Phase::Spread);
+    ends.start(MS).unwrap();
+    time.advance(MS * 3);
+    assert!(!ends.is_active());
+    assert_eq!(seated(MS), 1);
+}
+
+/// Goal: what cannot be had is refused with a reason, and leaves a running timer alone.
+#[test]
+fn absurd_periods_and_phases_are_refused() {
+    let time = VirtualTime::new();
+    let fired = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&fired);
+    let timer = time.timers().periodic(move |_| _ = counted.fetch_add(1, Ordering::Relaxed));
+    let timer = timer.phase(Phase::Fixed(Ns::from_ms(7)));
+    timer.start(MS * 10).unwrap();
+    let place = timer.place();
+    assert_eq!(place, Some(Ns::from_ms(7)));
+    assert_eq!(timer.start(Duration::ZERO), Err(PeriodError::Zero));
+    let beyond = PhaseError::BeyondPeriod { phase: Ns::from_ms(7), period: Ns::from_ms(5) };
+    assert_eq!(timer.start(MS * 5), Err(PeriodError::Phase(beyond)));
+    let too_long = PhaseError::PeriodTooLong(Ns::NEVER);
+    assert_eq!(timer.start(Duration::MAX), Err(PeriodError::Phase(too_long)));
+    time.advance(MS * 100);
+    assert_eq!((timer.place(), fired.load(Ordering::Relaxed)), (place, 10));
+    assert_eq!(
+        PeriodError::from(StartError::Shut).to_string(),
+        "the timer has been shut down; make a new one"
+    );
+    assert!(PeriodError::Phase(beyond).to_string().contains("not below its period"));
+}
+
+/// What a number of equal timers cost together.
+struct Cost {
+    wakeups_per_s: u64,
+    at_once_max: usize,
+    /// Expiries less than 5 ms after another one, in percent: their work collides.
+    collide_percent: u64,
+    late_mean: Duration,
+}
+
+const PERIOD: Duration = Duration::from_millis(100);
+
+fn cost(count: u64, policy: Phase, slack: Duration) -> Cost {
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let start = |_| {
+        let written = log.clone();
+        let timer = time.timers().periodic(move |p| written.push((p.now(), p.late_by())));
+        let timer = timer.phase(policy).slack(slack);
+        timer.start(PERIOD).unwrap();
+        timer
+    };
+    let timers: Vec<Periodic> = (0..count).map(start).collect();
+    // A whole number of periods from when all of them run steadily.
+    time.advance(PERIOD * 3);
+    let before = time.timers().stats().bases[0].device.events;
+    log.take();
+    time.advance(PERIOD * 100);
+    let wakeups = time.timers().stats().bases[0].device.events - before;
+    let fired = log.take();
+    let mut at_once_max = 0;
+    let mut collide = 0;
+    let mut here = 0;
+    for (n, &(at, _)) in fired.iter().enumerate() {
+        let before = n.checked_sub(1).map(|last| fired[last].0);
+        here = if before == Some(at) { here + 1 } else { 1 };
+        at_once_max = at_once_max.max(here);
+        collide += u64::from(before.is_some_and(|before| at - before < MS * 5));
+    }
+    let late: Duration = fired.iter().map(|fired| fired.1).sum();
+    drop(timers);
+    let count = fired.len() as u64;
+    Cost {
+        wakeups_per_s: wakeups / 10,
+        at_once_max,
+        collide_percent: (collide * 100 + count / 2) / count,
+        late_mean: late / count as u32,
+    }
+}
+
+/// Goal: P4: what each combination of phase and slack costs in wakeups and in collisions is as
+/// `docs/phases.md` says, which quotes this table.
+#[test]
+fn phase_and_slack_cost_what_the_page_says() {
+    let mut table = String::new();
+    for slack in [0, 1, 5, 12, 25, 100] {
+        for (name, policy) in
+            [("aligned", Phase::Aligned), ("spread", Phase::Spread), ("random", Phase::Random(1))]
+        {
+            let Cost { wakeups_per_s, at_once_max, collide_percent, late_mean } =
+                cost(16, policy, MS * slack);
+            let late = late_mean.as_micros() as f64 / 1e3;
+            table += &format!(
+                "| {slack} ms | {name} | {wakeups_per_s} | {at_once_max} | {collide_percent} % \
+                 | {late:.1} ms |\n"
+            );
+        }
+    }
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/phases.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(&table), "docs/phases.md has another table than:\n{table}");
+}

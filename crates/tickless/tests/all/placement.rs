@@ -1,0 +1,179 @@
+//! Which base a timer is on, whether it wakes anybody, and making it earlier only.
+
+use crate::support::{Log, PATIENCE, wait_until};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use tickless::{Cancel, CpuId, Ns, StartError, Started, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn virtual_bases(count: u16) -> VirtualTime {
+    VirtualTime::with(Timers::builder().bases(count), Ns::from_secs(1))
+}
+
+/// Goal: a pinned timer is pending and fires where it is pinned, whoever arms it and however it
+/// is armed again; pinned anew, it moves.
+#[test]
+fn pinned_timers_are_where_they_are_pinned() {
+    let time = virtual_bases(4);
+    let log = Log::new();
+    for base in [3, 0, 2, 1].map(CpuId) {
+        let (coarse, ranged) = (log.clone(), log.clone());
+        let mut left = 3;
+        let timeout = time.timers().timeout(move |f| {
+            coarse.push(f.base());
+            left -= 1;
+            if left > 0 {
+                f.restart(MS);
+            }
+        });
+        let hrtimer = time.timers().hrtimer(move |f| ranged.push(f.base()));
+        let (timeout, hrtimer) = (timeout.pinned(base), hrtimer.pinned(base));
+        timeout.start(MS).unwrap();
+        hrtimer.start(MS).unwrap();
+        let stats = time.timers().stats();
+        assert_eq!((stats.bases[base.index()].coarse, stats.bases[base.index()].ranged), (1, 1));
+        assert_eq!(stats.pending(), 2);
+        time.advance(MS * 10);
+        assert_eq!(log.take(), [base; 4]);
+        // From one base to another, pending.
+        timeout.start(MS).unwrap();
+        let elsewhere = CpuId((base.0 + 1) % 4);
+        let timeout = timeout.pinned(elsewhere);
+        assert_eq!(timeout.start(MS), Ok(Started::Pending));
+        let stats = time.timers().stats();
+        assert_eq!(
+            (stats.bases[base.index()].coarse, stats.bases[elsewhere.index()].coarse),
+            (0, 1)
+        );
+        assert_eq!(timeout.cancel(), Cancel::Pending);
+    }
+    let total = time.timers().stats().total();
+    assert_eq!((total.migrated, total.armed), (4, total.fired + total.cancelled));
+}
+
+/// Goal: pinned timers fire on the driver of their base.
+#[test]
+fn pinned_timers_fire_on_their_driver() {
+    let timers = Timers::builder().bases(3).start().unwrap();
+    for base in 0..3 {
+        let (tx, rx) = channel();
+        let timer = timers.hrtimer(move |f| {
+            let thread = std::thread::current();
+            tx.send((f.base(), thread.name().map(str::to_owned))).unwrap();
+        });
+        let timer = timer.pinned(CpuId(base));
+        timer.start(Duration::ZERO).unwrap();
+        let fired = rx.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(fired, (CpuId(base), Some(format!("tickless/{base}"))));
+    }
+}
+
+/// Goal: a base that does not exist is an error that says what to do, and leaves the timer as
+/// it was.
+#[test]
+fn a_base_that_does_not_exist() {
+    let time = virtual_bases(2);
+    for base in [2, 3, 1000, u16::MAX].map(CpuId) {
+        let timeout = time.timers().timeout(|_| {});
+        timeout.start(HOUR).unwrap();
+        let timeout = timeout.pinned(base);
+        let hrtimer = time.timers().hrtimer(|_| {}).pinned(base);
+        let error = StartError::NoSuchBase(base);
+        assert_eq!(timeout.start(MS), Err(error));
+        assert_eq!(timeout.reduce(MS), Err(error));
+        assert_eq!(timeout.start_at(Ns::ZERO), Err(error));
+        assert_eq!(hrtimer.start(MS), Err(error));
+        assert!(error.to_string().contains(&format!("no base {}", base.0)), "{error}");
+        assert_eq!((timeout.cancel(), hrtimer.cancel()), (Cancel::Pending, Cancel::Idle));
+    }
+}
+
+/// Goal: on virtual time, a deferrable timeout is no event, and fires with the next one.
+#[test]
+fn deferrable_timeouts_cause_no_event() {
+    let time = VirtualTime::new();
+    let (log, begin) = (Log::new(), time.now());
+    let written = log.clone();
+    let deferrable = time.timers().timeout(move |f| written.push((f.deadline(), f.now())));
+    let deferrable = deferrable.deferrable();
+    let other = time.timers().hrtimer(|_| {});
+    deferrable.start(MS * 10).unwrap();
+    other.start(MS * 35).unwrap();
+    assert_eq!(time.next_event(), Some(begin + MS * 35));
+    assert!(time.advance_to_next());
+    assert_eq!(log.take(), [(begin + MS * 10, begin + MS * 35)]);
+    // An event before it is due does not take it along.
+    deferrable.start(MS * 10).unwrap();
+    other.start(MS).unwrap();
+    assert!(time.advance_to_next());
+    assert_eq!((log.len(), time.next_event(), deferrable.cancel()), (0, None, Cancel::Pending));
+    assert_eq!(time.timers().stats().bases[0].device.writes, 2);
+}
+
+/// Goal: a driver does not wake for deferrable timeouts, overdue as they may be, and fires all
+/// of them with its next event.
+#[test]
+fn deferrable_timeouts_wake_no_driver() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let anchor = timers.hrtimer(|_| {});
+    anchor.start(HOUR).unwrap();
+    let asleep = || {
+        let mut before = timers.stats();
+        wait_until("the driver sleeps", || {
+            std::thread::sleep(MS * 10);
+            let last = std::mem::replace(&mut before, timers.stats());
+            last.bases == before.bases
+        });
+        before
+    };
+    // The anchor's own wakeup, late as it may be on a busy machine, would take some along.
+    asleep();
+    let (tx, rx) = channel();
+    let all: Vec<_> = (0..100u32)
+        .map(|at| {
+            let tx = tx.clone();
+            let timer = timers.timeout(move |_| tx.send(at).unwrap()).deferrable();
+            timer.start(MS * (at % 7)).unwrap();
+            timer
+        })
+        .collect();
+    let before = asleep();
+    std::thread::sleep(MS * 60);
+    let after = timers.stats();
+    let device = |stats: &tickless::Stats| (stats.bases[0].sleeps, stats.bases[0].device);
+    assert_eq!(device(&after), device(&before), "it has slept all the time");
+    assert_eq!((after.pending(), rx.try_recv().is_err()), (101, true));
+    let event = timers.hrtimer(|_| {});
+    event.start(MS).unwrap();
+    let mut fired: Vec<u32> = all.iter().map(|_| rx.recv_timeout(PATIENCE).unwrap()).collect();
+    fired.sort();
+    assert_eq!(fired, (0..100).collect::<Vec<_>>());
+}
+
+/// Goal: reducing makes a timeout earlier, never later; an idle one is armed.
+#[test]
+fn reducing_only_makes_earlier() {
+    let time = VirtualTime::new();
+    let (log, begin) = (Log::new(), time.now());
+    let written = log.clone();
+    let timer = time.timers().timeout(move |f| written.push(f.deadline()));
+    assert_eq!(timer.reduce(MS * 50), Ok(Started::Idle));
+    assert_eq!(timer.reduce(MS * 60), Ok(Started::Kept));
+    assert_eq!(timer.reduce(MS * 50), Ok(Started::Kept));
+    assert_eq!(timer.reduce(HOUR), Ok(Started::Kept));
+    assert_eq!(timer.reduce(MS * 20), Ok(Started::Pending));
+    time.advance(MS * 5);
+    assert_eq!(timer.reduce(MS * 20), Ok(Started::Kept), "20 from now is later");
+    assert_eq!(timer.reduce(MS * 10), Ok(Started::Pending));
+    time.advance(MS * 9);
+    assert_eq!(log.len(), 0);
+    time.advance(MS);
+    assert_eq!(log.take(), [begin + MS * 15]);
+    time.advance(HOUR);
+    assert_eq!(log.len(), 0);
+    assert_eq!(timer.reduce(Duration::ZERO), Ok(Started::Idle));
+    time.advance(MS);
+    assert_eq!(log.len(), 1);
+}

@@ -1,0 +1,212 @@
+//! A seccomp filter that refuses what an event device needs: timers say what and why, and go on
+//! with a futex, every one of them.
+//!
+//! Each case is a process of its own, since a filter cannot be taken off again.
+
+use crate::support::{PATIENCE, wait_until};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use tickless::clock::{OpenClockError, PtpClock};
+use tickless::{Device, StartTimersError, Timers};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Says to a child process what it is for.
+const CASE: &str = "TICKLESS_TEST_REFUSED";
+/// A child's way to say that this system lets nobody put a filter up.
+const CANNOT: i32 = 77;
+
+/// A call that is refused from the beginning, by the name that the fallback must have for it.
+const AT_START: [(&str, &[libc::c_long]); 6] = [
+    ("timerfd_create", &[libc::SYS_timerfd_create]),
+    ("timerfd_settime", &[libc::SYS_timerfd_settime]),
+    ("eventfd2", &[libc::SYS_eventfd2]),
+    ("epoll_create1", &[libc::SYS_epoll_create1]),
+    ("epoll_ctl", &[libc::SYS_epoll_ctl]),
+    ("epoll_wait", &[SYS_EPOLL_WAIT, libc::SYS_epoll_pwait]),
+];
+
+#[cfg(target_arch = "x86_64")]
+const SYS_EPOLL_WAIT: libc::c_long = libc::SYS_epoll_wait;
+#[cfg(not(target_arch = "x86_64"))]
+const SYS_EPOLL_WAIT: libc::c_long = libc::SYS_epoll_pwait;
+
+/// Goal: whichever call is refused, from the beginning or once timers run, it is named with the
+/// reason, and everything that was or is armed fires.
+#[test]
+fn timers_are_kept_when_calls_are_refused() {
+    if cfg!(miri) {
+        return;
+    }
+    if let Ok(case) = std::env::var(CASE) {
+        return child(&case);
+    }
+    let later = ["later timerfd_settime", "later epoll_wait", "loop", "clock", "ptp"];
+    let later = later.map(str::to_string);
+    let cases = AT_START.iter().map(|(name, _)| name.to_string()).chain(later);
+    for case in cases {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "refused::timers_are_kept_when_calls_are_refused", "--nocapture"])
+            .env(CASE, &case)
+            .output()
+            .unwrap();
+        if output.status.code() == Some(CANNOT) {
+            println!("SKIPPED: this system lets nobody put a seccomp filter up");
+            return;
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{case}: {said}");
+    }
+}
+
+fn child(case: &str) {
+    match case.strip_prefix("later ") {
+        Some("timerfd_settime") => refused_later("timerfd_settime", &[libc::SYS_timerfd_settime]),
+        Some(_) => refused_later("epoll_wait", AT_START[5].1),
+        None if case == "loop" => a_loop_without_a_descriptor(),
+        None if case == "ptp" => a_clock_that_may_not_be_opened(),
+        None if case == "clock" => a_clock_that_nobody_tells_of(),
+        None => refused_at_start(case),
+    }
+}
+
+fn start() -> Timers {
+    Timers::builder().bases(2).device(Device::Timerfd).start().unwrap()
+}
+
+/// Has the timers named this call and gone over to a futex?
+fn assert_fallback(timers: &Timers, call: &str) {
+    let fallback = timers.device_fallback().expect("it says why");
+    assert_eq!((fallback.call, fallback.errno), (call, libc::EPERM));
+    assert!(fallback.to_string().contains("seccomp"), "{fallback}");
+    assert_eq!(timers.device(), Some(Device::Futex));
+}
+
+/// Everything that is armed fires.
+fn assert_fires(timers: &Timers) {
+    let (tx, rx) = mpsc::channel();
+    let one = |nth: u32| {
+        let tx = tx.clone();
+        let timer = timers.hrtimer(move |_| tx.send(nth).unwrap());
+        timer.start(MS * (20 - nth)).unwrap();
+        timer
+    };
+    let all: Vec<_> = (0..20).map(one).collect();
+    for _ in &all {
+        rx.recv_timeout(PATIENCE).unwrap();
+    }
+}
+
+fn refused_at_start(call: &str) {
+    let (_, numbers) = AT_START.iter().find(|(name, _)| *name == call).unwrap();
+    refuse(numbers, Whom::ThisThread);
+    let timers = start();
+    assert_fallback(&timers, call);
+    assert_fires(&timers);
+}
+
+/// A filter that comes when timers run already, upon all threads.
+fn refused_later(call: &str, numbers: &[libc::c_long]) {
+    let timers = start();
+    assert_eq!((timers.device(), timers.device_fallback()), (Some(Device::Timerfd), None));
+    let fired = Arc::new(AtomicU64::new(0));
+    let (count, stop) = (Arc::clone(&fired), Arc::new(AtomicBool::new(false)));
+    let pending = timers.hrtimer(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    let heart = timers.periodic(|_| {});
+    pending.start(MS * 50).unwrap();
+    heart.start(MS).unwrap();
+    let churned = std::thread::scope(|s| {
+        // Bases whose devices are being written while the filter comes.
+        let churners = [0, 1].map(|base| {
+            let (timers, stop) = (&timers, &stop);
+            s.spawn(move || {
+                let timer = timers.hrtimer(|_| {}).pinned(tickless::CpuId(base));
+                while !stop.load(Ordering::Relaxed) {
+                    timer.start(MS / 10).unwrap();
+                    wait_until("it fires", || !timer.is_active());
+                }
+            })
+        });
+        std::thread::sleep(MS * 5);
+        refuse(numbers, Whom::AllThreads);
+        wait_until("both bases have noticed", || timers.device() == Some(Device::Futex));
+        wait_until("it fires", || fired.load(Ordering::SeqCst) == 1);
+        stop.store(true, Ordering::Relaxed);
+        churners.into_iter().all(|churner| churner.join().is_ok())
+    });
+    assert!(churned);
+    assert_fallback(&timers, call);
+    assert_fires(&timers);
+}
+
+fn a_loop_without_a_descriptor() {
+    refuse(&[libc::SYS_timerfd_create], Whom::ThisThread);
+    let error = Timers::builder().start_in_loop().unwrap_err();
+    assert!(matches!(error, StartTimersError::Descriptor(_)), "{error:?}");
+    assert!(error.to_string().contains("start_in_loop_with"), "{error}");
+    let (timers, mut driver) = Timers::builder().start_in_loop_with(|_| {});
+    let timer = timers.hrtimer(|_| {});
+    timer.start(MS).unwrap();
+    wait_until("it fires", || driver.run() == 1);
+}
+
+/// Timers on the time of day, where nobody tells when that is set.
+fn a_clock_that_nobody_tells_of() {
+    refuse(&[libc::SYS_timerfd_create], Whom::ThisThread);
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let (tx, rx) = mpsc::channel();
+    let timer = timers.clock_timer(tickless::TimeBase::Realtime, move |fired| {
+        tx.send(fired.now() >= fired.deadline()).unwrap();
+    });
+    let fallback = timers.clock_watch_fallback().expect("it says why");
+    assert_eq!((fallback.call, fallback.errno), ("timerfd_create", libc::EPERM));
+    timer.start_at(timers.now_on(tickless::TimeBase::Realtime) + MS * 20).unwrap();
+    assert_eq!(rx.recv_timeout(PATIENCE), Ok(true));
+}
+
+/// A PTP device whose opening is refused.
+fn a_clock_that_may_not_be_opened() {
+    refuse(&[libc::SYS_openat], Whom::ThisThread);
+    let error = PtpClock::open("/dev/ptp0").unwrap_err();
+    assert!(matches!(error, OpenClockError::NoPermission { .. }), "{error:?}");
+    assert!(error.to_string().contains("/dev/ptp0"), "{error}");
+}
+
+/// On whom a filter is put.
+#[derive(PartialEq)]
+enum Whom {
+    /// The calling thread and those that it starts.
+    ThisThread,
+    AllThreads,
+}
+
+/// Has the system refuse these calls, with EPERM; ends the process if that cannot be.
+fn refuse(numbers: &[libc::c_long], whom: Whom) {
+    // Loads the number of the call, compares it with each, and jumps to the end if it is that.
+    let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+    for (place, number) in numbers.iter().enumerate() {
+        let code = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+        filter.push(instruction(code, *number as u32, (numbers.len() - place) as u8));
+    }
+    let give_back = libc::BPF_RET | libc::BPF_K;
+    filter.push(instruction(give_back, libc::SECCOMP_RET_ALLOW, 0));
+    filter.push(instruction(give_back, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0));
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    let flags = if whom == Whom::AllThreads { libc::SECCOMP_FILTER_FLAG_TSYNC } else { 0 };
+    // SAFETY: the program and its instructions are there while the kernel reads them.
+    let refused = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+            || libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &program) != 0
+    };
+    if refused {
+        std::process::exit(CANNOT);
+    }
+}
+
+fn instruction(code: u32, k: u32, jump: u8) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: jump, jf: 0, k }
+}

@@ -1,0 +1,313 @@
+//! What is counted, what is listed, and who is named as still pending.
+
+use crate::support::{Place, wait_until};
+use std::future::pending;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
+use tickless::{
+    Cancel, CpuId, Fired, FiresIn, Ns, PendingIn, Started, Timeout, Timers, VirtualTime, Wakes,
+};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(self: Arc<Self>) {}
+}
+
+fn poll_once(future: std::pin::Pin<&mut impl Future>) {
+    let waker = Waker::from(Arc::new(Nobody));
+    assert!(future.poll(&mut Context::from_waker(&waker)).is_pending());
+}
+
+/// Goal: pending timers are counted on the level of the wheel that reaches them, and each way to
+/// cancel by what it found.
+#[test]
+fn pending_by_level_and_cancelled_by_state() {
+    let time = VirtualTime::new();
+    let timers = time.timers();
+    let after = [MS, 5 * MS, 100 * MS, HOUR, 300 * HOUR];
+    let timeouts: Vec<Timeout> = after.map(|_| timers.timeout(|_| {})).into();
+    timeouts.iter().zip(after).for_each(|(timeout, after)| _ = timeout.start(after).unwrap());
+    let lazy = timers.timeout(|_| {}).deferrable();
+    lazy.start(HOUR).unwrap();
+    let precise = timers.hrtimer(|_| {});
+    precise.start(MS).unwrap();
+    let base = timers.stats().bases[0];
+    assert_eq!((base.coarse, base.ranged), (6, 1));
+    assert_eq!(base.levels.levels, [2, 1, 0, 0, 0, 0, 1, 0, 1]);
+    assert_eq!((base.levels.deferrable, base.levels.due), (1, 0));
+    assert_eq!(base.armed_for, time.now() + MS);
+
+    assert_eq!(timeouts[0].cancel(), Cancel::Pending);
+    assert_eq!(timeouts[0].cancel(), Cancel::Idle);
+    assert_eq!(timeouts[0].cancel_sync(), Ok(Cancel::Idle));
+    assert_eq!(precise.try_cancel(), Cancel::Pending);
+    let own = Place::<Timeout>::empty();
+    let found = own.clone();
+    own.put(timers.timeout(move |_| {
+        assert_eq!(found.with(Timeout::cancel), Cancel::Running);
+    }));
+    own.with(|timeout| timeout.start(2 * MS)).unwrap();
+    time.advance(2 * MS);
+    drop(own.take());
+    drop(timeouts);
+    let stats = timers.stats();
+    assert_eq!(stats.panics, 0);
+    let cancels = stats.cancels();
+    assert_eq!((cancels.pending, cancels.idle, cancels.running), (6, 2, 1));
+    assert_eq!(stats.total().cancelled, 6);
+}
+
+/// Goal: each expiry is counted once as how late it was, by family, on each base; what is later
+/// than the limit is overdue.
+#[test]
+fn lateness_and_overdue_expiries_are_counted() {
+    let time = VirtualTime::with(Timers::builder().bases(2).slow_after(5 * MS), Ns::from_secs(1));
+    let clock = Arc::new(time);
+    let own = Arc::downgrade(&clock);
+    let held_up = clock.timers().hrtimer(move |_| own.upgrade().unwrap().advance(10 * MS));
+    let (late, coarse) = (clock.timers().hrtimer(|_| {}), clock.timers().timeout(|_| {}));
+    let other = clock.timers().hrtimer(|_| {}).pinned(CpuId(1));
+    // Late, but not by that much; and late by its deadline, but not by what that is rounded to.
+    let barely = clock.timers().hrtimer(|_| {}).pinned(CpuId(0));
+    let rounded = clock.timers().timeout(|_| {}).pinned(CpuId(0));
+    barely.start(9 * MS).unwrap();
+    rounded.start(1_001 * MS).unwrap();
+    let on_first = |timer: tickless::HrTimer| timer.pinned(CpuId(0));
+    let (held_up, late, coarse) = (on_first(held_up), on_first(late), coarse.pinned(CpuId(0)));
+    held_up.start(MS).unwrap();
+    late.start(2 * MS).unwrap();
+    coarse.start(2 * MS).unwrap();
+    other.start(20 * MS).unwrap();
+    clock.advance(2_000 * MS);
+    let [first, second] = [0, 1].map(|base| clock.timers().stats().bases[base]);
+    // 9 ms are between 2^23 and 2^24 ns.
+    assert_eq!((first.late.ranged.counts()[0], first.late.ranged.counts()[24]), (1, 1));
+    assert_eq!((first.late.coarse.counts()[24], first.late.coarse.total()), (1, 2));
+    assert!(first.late.coarse.quantile(1000) > Some(Ns::from_ms(20)), "the wheel's rounding");
+    assert_eq!((second.late.ranged.counts()[0], second.late.ranged.total()), (1, 1));
+    assert_eq!((first.overdue, second.overdue), (2, 0));
+    let all = clock.timers().stats().late();
+    assert_eq!((all.ranged.total(), all.coarse.total()), (4, 2));
+    assert_eq!(all.ranged.quantile(990), Some(Ns((1 << 24) - 1)));
+    assert!(clock.timers().stats().to_string().contains("late p99"));
+}
+
+/// Goal: the longest callback is known with whose it is, how many were slow, and what all took;
+/// nothing of that unless asked for.
+#[test]
+fn callbacks_are_timed_if_asked_for() {
+    for times in [true, false] {
+        let builder = Timers::builder().bases(1).slow_after(4 * MS);
+        let builder = if times { builder.time_callbacks() } else { builder };
+        let time = Arc::new(VirtualTime::with(builder, Ns::from_secs(1)));
+        let takes = |ms: u32| {
+            let clock = Arc::downgrade(&time);
+            move |_: &mut Fired<'_>| {
+                clock.upgrade().unwrap().advance(ms * MS);
+                assert!(ms != 5, "on purpose");
+            }
+        };
+        let timers = [3, 5, 4].map(|ms| time.timers().timeout(takes(ms)));
+        let [three, five, four] = timers;
+        let five = five.labelled("the one that takes five");
+        for timer in [&three, &five, &four] {
+            timer.start(MS).unwrap();
+            time.advance(MS);
+        }
+        let callbacks = time.timers().stats().callbacks();
+        assert_eq!(time.timers().stats().panics, 1);
+        let Some(callbacks) = callbacks else {
+            assert!(!times);
+            continue;
+        };
+        assert!(times);
+        assert_eq!((callbacks.count, callbacks.slow), (3, 2));
+        assert_eq!((callbacks.total, callbacks.longest), (12 * MS, 5 * MS));
+        assert_eq!(callbacks.longest_of, "the one that takes five");
+    }
+}
+
+/// Goal: migrations, device writes and wakes are counted.
+#[test]
+fn migrations_writes_and_wakes_are_counted() {
+    let timers = Timers::builder().bases(2).start().unwrap();
+    let timer = timers.hrtimer(|_| {}).pinned(CpuId(0));
+    wait_until("the driver sleeps", || timers.stats().bases[0].sleeps > 0);
+    timer.start(HOUR).unwrap();
+    wait_until("it was woken", || timers.stats().bases[0].wake_calls > 0);
+    assert!(timers.stats().bases[0].device.writes > 0);
+    assert_eq!(timers.offline(CpuId(0)), Ok(1));
+    let bases = timers.stats().bases;
+    assert_eq!((bases[0].ranged, bases[1].ranged, bases[1].counts.migrated), (0, 1, 1));
+}
+
+/// Goal: the list names every pending timer with its owner, times, family and state, in order,
+/// and its text has a line for each.
+#[test]
+fn the_list_names_every_pending_timer() {
+    fn named(_: &mut Fired<'_>) {}
+    let time = VirtualTime::with(Timers::builder().bases(2), Ns::from_secs(1));
+    let timers = time.timers();
+    let idle = timers.timeout(named).deferrable().pinned(CpuId(0));
+    let conn = timers.timeout(|_| {}).labelled("conn idle").pinned(CpuId(0));
+    let period = timers.periodic(|_| {}).labelled("refill");
+    let window = timers.hrtimer(|_| {}).pinned(CpuId(1));
+    let mut sleep = std::pin::pin!(timers.sleep(3 * HOUR));
+    idle.start(10 * MS).unwrap();
+    conn.start(HOUR).unwrap();
+    period.start(20 * MS).unwrap();
+    let soft = time.now() + 5 * MS;
+    window.start_range(soft, soft + MS).unwrap();
+    poll_once(sleep.as_mut());
+
+    let list = timers.timer_list();
+    assert_eq!((list.now, list.timers().count()), (time.now(), 5));
+    assert!(list.bases.iter().all(|base| base.is_whole && base.timers.is_sorted_by_key(|t| t.due)));
+    let find = |label: &str| {
+        let found = list.timers().find(|timer| timer.label.ends_with(label));
+        *found.unwrap_or_else(|| panic!("no {label} in {list}"))
+    };
+    assert_eq!((find("named").wakes, find("named").place), (Wakes::No, PendingIn::Level(0)));
+    assert_eq!(
+        (find("conn idle").window.soft, find("conn idle").wakes),
+        (time.now() + HOUR, Wakes::Yes)
+    );
+    assert_eq!(find("refill").place, PendingIn::Queue(FiresIn::Handler));
+    assert_eq!(find("the_list_names_every_pending_timer").due, soft + MS);
+    assert_eq!(find("tickless::future::Sleep").window.soft, time.now() + 3 * HOUR);
+    let text = list.to_string();
+    assert_eq!(text.lines().filter(|line| line.contains("+")).count(), 5 + 2, "{text}");
+    for part in ["clock Manual", "base 1: ", "+5ms", "+6ms", "level 0", "deferrable"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    drop(conn);
+    assert!(!timers.timer_list().to_string().contains("conn idle"));
+}
+
+/// Goal: what is too much for one hold of the lock is cut and said to be; the rest is listed.
+#[test]
+fn a_list_of_very_many_is_cut() {
+    let time = VirtualTime::new();
+    let timeouts: Vec<Timeout> = (0..2_000).map(|_| time.timers().timeout(|_| {})).collect();
+    for (nth, timeout) in timeouts.iter().enumerate() {
+        timeout.start(HOUR + MS * (nth as u32 % 40 * 30_000)).unwrap();
+    }
+    assert!(time.timers().timer_list().bases[0].is_whole);
+    timeouts.iter().for_each(|timeout| _ = timeout.start(HOUR).unwrap());
+    let list = time.timers().timer_list();
+    assert_eq!((list.timers().count(), list.bases[0].is_whole), (256, false));
+    assert!(list.to_string().ends_with("... and 1744 more or so"));
+    assert_eq!(time.timers().leaks().leaks[0].count, 2_000, "leaks are never cut");
+}
+
+/// Goal: a test that leaves something pending is told what, how many and, in debug builds, where
+/// it was armed; one that leaves nothing is not bothered.
+#[test]
+fn leaks_are_named() {
+    let time = VirtualTime::new();
+    time.assert_idle();
+    let timeouts = [0, 1, 2].map(|_| time.timers().timeout(|_| {}).labelled("conn idle"));
+    let line = line!() + 1;
+    let arm = |timeout: &Timeout| timeout.start(HOUR);
+    assert_eq!(timeouts.each_ref().map(arm), [Ok(Started::Idle); 3]);
+    let forgotten = Box::pin(time.timers().sleep(MS));
+    let mut forgotten = std::mem::ManuallyDrop::new(forgotten);
+    poll_once(forgotten.as_mut());
+    let leaks = time.timers().leaks();
+    assert_eq!(leaks.leaks.iter().map(|leak| leak.count).collect::<Vec<_>>(), [3, 1]);
+    let first = leaks.leaks[0];
+    assert_eq!((first.label, first.due >= time.now() + HOUR), ("conn idle", true));
+    if cfg!(debug_assertions) {
+        assert_eq!(first.armed_at.map(|at| (at.file(), at.line())), Some((file!(), line)));
+        assert!(leaks.leaks[1].armed_at.is_some_and(|at| at.file() == file!()));
+    }
+    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| time.assert_idle()));
+    let told = told.expect_err("something is pending");
+    let told = told.downcast_ref::<String>().expect("a text");
+    assert!(told.starts_with("4 timers pending") && told.contains("3 x conn idle"), "{told}");
+    drop(timeouts);
+    time.advance(2 * MS);
+    time.assert_idle();
+}
+
+/// Goal: futures are armed where they are awaited, whatever they are wrapped in.
+#[test]
+fn futures_are_armed_where_they_are_awaited() {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let time = VirtualTime::new();
+    let timers = time.timers();
+    let first = line!() + 1;
+    let mut sleep = std::pin::pin!(async { timers.sleep(HOUR).await });
+    let mut tick = std::pin::pin!(async { timers.interval(HOUR).tick().await });
+    let mut deadline = std::pin::pin!(async { timers.deadline(HOUR, pending::<()>()).await });
+    poll_once(sleep.as_mut());
+    poll_once(tick.as_mut());
+    poll_once(deadline.as_mut());
+    let leaks = timers.leaks().leaks;
+    let mut lines: Vec<u32> = leaks.iter().filter_map(|leak| Some(leak.armed_at?.line())).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [first, first + 1, first + 2]);
+    assert!(leaks.iter().all(|leak| leak.armed_at.is_some_and(|at| at.file() == file!())));
+}
+
+/// Goal: the futures of the process have statistics, too.
+#[test]
+fn the_timers_of_the_process_can_be_looked_at() {
+    let timers = tickless::future::timers().expect("the system allows a few threads");
+    let mut sleep = std::pin::pin!(tickless::future::sleep(HOUR));
+    poll_once(sleep.as_mut());
+    let list = timers.timer_list();
+    assert!(list.timers().any(|timer| timer.label == "tickless::future::Sleep"), "{list}");
+}
+
+/// Goal: a label goes with its timer: who takes the memory over does not get it.
+#[test]
+fn labels_are_not_inherited() {
+    let time = VirtualTime::new();
+    for round in 0..100 {
+        let label = if round % 2 == 0 { "even" } else { "of nobody" };
+        let timer = time.timers().timeout(|_| {});
+        let timer = if round % 2 == 0 { timer.labelled(label) } else { timer };
+        timer.start(MS).unwrap();
+        let listed: Vec<&str> = time.timers().timer_list().timers().map(|t| t.label).collect();
+        assert_eq!((listed.len(), listed[0] == "even"), (1, round % 2 == 0), "{listed:?}");
+    }
+}
+
+/// Goal: lists may be taken while everything moves: each timer that stays put is listed, and
+/// nothing that is gone is followed.
+#[test]
+fn lists_may_be_taken_at_any_time() {
+    let timers = Timers::builder().bases(2).note_armings().start().unwrap();
+    let stays = timers.timeout(|_| {}).labelled("stays");
+    stays.start(HOUR).unwrap();
+    std::thread::scope(|s| {
+        let movers: Vec<_> = (0..2)
+            .map(|_| {
+                s.spawn(|| {
+                    for round in 0..crate::support::rounds(3_000) as u32 {
+                        let timeout = timers.timeout(|_| {}).labelled("comes and goes");
+                        let hrtimer = timers.hrtimer(|_| {});
+                        timeout.start(MS * (round % 100)).unwrap();
+                        hrtimer.start(MS * (round % 3)).unwrap();
+                        timeout.start(HOUR).unwrap();
+                    }
+                })
+            })
+            .collect();
+        while !movers.iter().all(|mover| mover.is_finished()) {
+            let list = timers.timer_list();
+            assert_eq!(list.timers().filter(|timer| timer.label == "stays").count(), 1);
+            let leaks = timers.leaks().leaks;
+            assert!(leaks.iter().any(|leak| leak.label == "stays"));
+        }
+    });
+    assert_eq!(timers.stats().pending(), 1);
+}

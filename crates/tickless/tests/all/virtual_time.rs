@@ -1,0 +1,259 @@
+//! Virtual time: what fires when, in which order, and what callbacks may do to the clock.
+
+use crate::support::{Log, Place, Rng, seed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tickless::{CpuId, HrTimer, Ns, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Goal: the order of expiry is exactly that of time, over bases and families, and of equal
+/// deadlines on one base and in one family that of arming.
+/// Method: thousands of timers on three bases, armed at different times for few instants.
+#[test]
+fn order_is_by_time_and_ties_are_as_armed() {
+    let mut rng = Rng::new(seed("virtual_time", "order_is_by_time_and_ties_are_as_armed"));
+    let time = VirtualTime::with(Timers::builder().bases(3), Ns::from_secs(5));
+    let log = Log::<(u64, u16, &str, Ns, Ns)>::new();
+    let (mut timeouts, mut hrtimers, mut due) = (Vec::new(), Vec::new(), Vec::new());
+    for armed in 0..3000u64 {
+        if rng.below(20) == 0 {
+            time.advance(Duration::from_micros(rng.below(3000)));
+        }
+        let base = rng.below(3) as u16;
+        let deadline = time.now() + MS * rng.below(60) as u32;
+        let log = log.clone();
+        if rng.below(2) == 0 {
+            let timer = time
+                .timers()
+                .timeout(move |f| log.push((armed, base, "coarse", f.deadline(), f.now())))
+                .pinned(CpuId(base));
+            timer.start_at(deadline).unwrap();
+            timeouts.push(timer);
+        } else {
+            let timer = time
+                .timers()
+                .hrtimer(move |f| log.push((armed, base, "ranged", f.deadline(), f.now())))
+                .pinned(CpuId(base));
+            timer.start_at(deadline).unwrap();
+            hrtimers.push(timer);
+        }
+        due.push(deadline);
+    }
+    time.advance(Duration::from_secs(1));
+    let fired = log.take();
+    assert_eq!(fired.len(), due.len());
+    let mut last_of = std::collections::HashMap::new();
+    for pair in fired.windows(2) {
+        assert!(pair[0].4 <= pair[1].4, "{:?} ran before {:?}", pair[0], pair[1]);
+    }
+    for (armed, base, family, deadline, now) in fired {
+        assert_eq!(deadline, due[armed as usize]);
+        assert!(now >= deadline, "early");
+        assert!(family == "coarse" || now == deadline, "{family} {armed} at {now:?}");
+        if let Some(earlier) = last_of.insert((base, family, deadline), armed) {
+            assert!(earlier < armed, "{earlier} and {armed} changed places at {deadline:?}");
+        }
+    }
+}
+
+/// Goal: a callback that arms timers for its own instant sees them fire at that instant, on its
+/// own base and on others, in that order.
+#[test]
+fn what_a_callback_arms_for_its_instant_fires_at_it() {
+    let time = VirtualTime::with(Timers::builder().bases(3), Ns::from_secs(5));
+    let log = Log::new();
+    let others: Vec<HrTimer> = [0u16, 2, 1]
+        .map(|base| {
+            let log = log.clone();
+            let timer = time.timers().hrtimer(move |f| log.push((f.base(), f.now())));
+            timer.pinned(CpuId(base))
+        })
+        .into();
+    let first = time.timers().hrtimer(move |f| {
+        for other in &others {
+            other.start_at(f.now()).unwrap();
+        }
+    });
+    let first = first.pinned(CpuId(1));
+    first.start(MS).unwrap();
+    time.advance(MS * 3);
+    let at = Ns::from_secs(5) + MS;
+    // The handler of base 1 finishes its base, then comes base 2, then base 0 once more.
+    assert_eq!(log.take(), [(CpuId(1), at), (CpuId(2), at), (CpuId(0), at)]);
+    assert_eq!(time.now(), Ns::from_secs(5) + MS * 3);
+}
+
+/// Goal: a callback that takes time is one that moves the clock, and what came due meanwhile
+/// runs late, after it; nothing runs inside it.
+#[test]
+fn a_callback_may_move_the_clock() {
+    let time = Arc::new(VirtualTime::new());
+    let begin = time.now();
+    let log = Log::new();
+    let (clock, written) = (Arc::clone(&time), log.clone());
+    let slow = time.timers().hrtimer(move |f| {
+        written.push(("slow begins", f.now() - begin));
+        clock.advance(MS * 5);
+        clock.advance_to(begin + MS * 7);
+        assert!(clock.advance_to_next(), "there are others pending");
+        written.push(("slow ends", f.now() - begin));
+    });
+    let start = |after: u32, what: &'static str| {
+        let written = log.clone();
+        let timer = time.timers().hrtimer(move |f| written.push((what, f.late_by())));
+        timer.start(MS * after).unwrap();
+        timer
+    };
+    let _others = [start(3, "first"), start(9, "second"), start(12, "third")];
+    slow.start(MS).unwrap();
+    time.advance(MS * 20);
+    let expected = [
+        ("slow begins", MS),
+        ("slow ends", MS * 7),
+        ("first", MS * 4),
+        ("second", Duration::ZERO),
+        ("third", Duration::ZERO),
+    ];
+    assert_eq!(log.take(), expected);
+    assert_eq!((time.timers().stats().panics, time.now() - begin), (0, MS * 20));
+}
+
+/// Goal: X2 on virtual time: a callback never overlaps itself, though it arms itself and moves
+/// the clock past its own deadline.
+#[test]
+fn a_callback_that_moves_the_clock_does_not_overlap_itself() {
+    let time = Arc::new(VirtualTime::new());
+    let (clock, place) = (Arc::clone(&time), Place::<HrTimer>::empty());
+    let (own, depth) = (place.clone(), AtomicU64::new(0));
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&calls);
+    place.put(time.timers().hrtimer(move |_| {
+        assert_eq!(depth.fetch_add(1, Ordering::Relaxed), 0, "overlaps itself");
+        if counted.fetch_add(1, Ordering::Relaxed) < 3 {
+            own.with(|timer| timer.start(MS)).unwrap();
+            clock.advance(MS * 2);
+        }
+        depth.fetch_sub(1, Ordering::Relaxed);
+    }));
+    place.with(|timer| timer.start(MS)).unwrap();
+    time.advance(MS * 10);
+    assert_eq!((calls.load(Ordering::Relaxed), time.timers().stats().panics), (4, 0));
+    drop(place.take());
+}
+
+/// Goal: X2 with two threads that move one clock: one callback at a time, each once.
+#[test]
+fn threads_that_move_the_clock_take_turns() {
+    let time = VirtualTime::new();
+    let (inside, calls) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let timers: Vec<_> = (0..200)
+        .map(|_| {
+            let (inside, calls) = (Arc::clone(&inside), Arc::clone(&calls));
+            let timer = time.timers().hrtimer(move |f| {
+                assert_eq!(inside.fetch_add(1, Ordering::AcqRel), 0, "two at once");
+                std::thread::yield_now();
+                calls.fetch_add(1, Ordering::Relaxed);
+                f.restart(MS);
+                inside.fetch_sub(1, Ordering::AcqRel);
+            });
+            timer.start(MS).unwrap();
+            timer
+        })
+        .collect();
+    let begin = time.now();
+    std::thread::scope(|s| {
+        for _ in 0..2 {
+            s.spawn(|| (0..10).for_each(|_| time.advance(MS)));
+        }
+    });
+    assert_eq!(time.now() - begin, MS * 20, "each moved it by its own part");
+    assert_eq!(calls.load(Ordering::Relaxed), 20 * timers.len() as u64);
+    assert_eq!(time.timers().stats().panics, 0);
+}
+
+/// Goal: callbacks of one clock may move another one, and drop timers of the first, the one
+/// whose callback this all happens in included.
+#[test]
+fn clocks_within_clocks() {
+    let (outer, inner) = (VirtualTime::new(), Arc::new(VirtualTime::new()));
+    let (place, owned) = (Place::<HrTimer>::empty(), Arc::new(()));
+    let (own, captured, clock) = (place.clone(), Arc::clone(&owned), Arc::clone(&inner));
+    place.put(outer.timers().hrtimer(move |_| {
+        let _captured = &captured;
+        clock.advance(MS * 2);
+        assert_eq!(Arc::strong_count(&captured), 2, "dropped while it runs");
+    }));
+    let killer = inner.timers().hrtimer(move |_| drop(own.take()));
+    killer.start(MS).unwrap();
+    place.with(|timer| timer.start(MS)).unwrap();
+    outer.advance(MS);
+    assert_eq!(Arc::strong_count(&owned), 1, "dropped when it ended");
+    assert_eq!((outer.timers().stats().panics, outer.timers().stats().pending()), (0, 0));
+}
+
+/// Goal: a callback that really blocks blocks the clock, and costs no virtual time.
+#[test]
+fn a_callback_that_blocks_stops_the_clock() {
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let (tx, rx) = std::sync::mpsc::channel::<()>();
+    let (blocked, written) = (log.clone(), log.clone());
+    let first = time.timers().hrtimer(move |f| {
+        rx.recv().unwrap();
+        blocked.push(f.now());
+    });
+    let second = time.timers().hrtimer(move |f| written.push(f.now()));
+    let begin = time.now();
+    first.start(MS).unwrap();
+    second.start(MS).unwrap();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            crate::support::wait_until("the first callback runs", || first.is_active());
+            std::thread::sleep(MS * 20);
+            assert_eq!(log.len(), 0, "others fired while the first was blocked");
+            tx.send(()).unwrap();
+        });
+        time.advance(MS * 2);
+    });
+    assert_eq!(log.take(), [begin + MS, begin + MS]);
+}
+
+/// Goal: each step to the next expiry fires something, also if that is years away and the wheel
+/// has to look at the timer on the way; and only what is due fires.
+#[test]
+fn each_step_fires_something() {
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let years = |n: u32| Duration::from_secs(365 * 86_400) * n;
+    let timers: Vec<_> = [4, 2, 3, 1]
+        .map(|n| {
+            let log = log.clone();
+            let timer = time.timers().timeout(move |_| log.push(n));
+            timer.start(years(n)).unwrap();
+            timer
+        })
+        .into();
+    for n in 1..=timers.len() as u32 {
+        assert!(time.advance_to_next());
+        assert_eq!(log.take(), [n]);
+    }
+    assert!(!time.advance_to_next());
+}
+
+/// Goal: nothing but the hand moves the clock, and never back.
+#[test]
+fn the_clock_never_goes_back() {
+    let time = VirtualTime::with(Timers::builder().bases(1), Ns::from_secs(7));
+    time.advance_to(Ns::from_secs(3));
+    assert_eq!(time.now(), Ns::from_secs(7));
+    time.advance(Duration::ZERO);
+    assert_eq!((time.now(), time.next_event()), (Ns::from_secs(7), None));
+    assert!(!time.advance_to_next(), "nothing to advance to");
+    let timer = time.timers().hrtimer(|_| {});
+    timer.start_at(Ns::from_secs(1)).unwrap();
+    assert_eq!(time.next_event(), Some(Ns::from_secs(1)), "due already");
+    assert!(time.advance_to_next());
+    assert_eq!((time.now(), timer.is_pending()), (Ns::from_secs(7), false));
+}
