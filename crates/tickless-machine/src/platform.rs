@@ -9,7 +9,7 @@ use crate::coherence::Access;
 use crate::device;
 use crate::engine;
 use crate::irq::{self, Masked, Vector};
-use crate::world::{self, Place, World, access};
+use crate::world::{self, Place, World, access, access_own};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -185,17 +185,17 @@ impl<T: Send> Lock<T> for SimLock<T> {
             // Whoever drew a ticket on a machine that has ended will not come back for it.
             self.next.store(self.serving.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        access(&self.line, Access::Atomic);
+        access_own(&self.line, Access::Atomic);
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         while self.serving.load(Ordering::Relaxed) != ticket {
-            access(&self.line, Access::Read);
+            access_own(&self.line, Access::Read);
             if self.serving.load(Ordering::Relaxed) != ticket {
                 world::relax();
             }
         }
         for line in self.guarded.iter().take(lines_of::<T>()) {
-            access(line, Access::Read);
-            access(line, Access::Store);
+            access_own(line, Access::Read);
+            access_own(line, Access::Store);
         }
         world::with(|world| {
             let section = world.costs.section;
@@ -231,7 +231,7 @@ struct Unlock<'a> {
 
 impl Drop for Unlock<'_> {
     fn drop(&mut self) {
-        access(self.line, Access::Store);
+        access_own(self.line, Access::Store);
         self.serving.fetch_add(1, Ordering::Relaxed);
         world::end_locking();
     }

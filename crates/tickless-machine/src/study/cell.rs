@@ -17,6 +17,8 @@ pub enum Role {
     Implied,
     /// Nothing was set for it: it came out.
     Predicted,
+    /// Measured now, on the machine at hand.
+    Live,
 }
 
 /// Where a figure should lie, both ends included.
@@ -192,7 +194,7 @@ pub struct Cell {
     pub low: f64,
     /// The greatest.
     pub high: f64,
-    /// Where the effect should lie, if the cell claims one.
+    /// Where the effect should lie, if the cell claims one; else where the value should.
     pub band: Option<Band>,
     /// Does it? Nothing where there is nothing to fail.
     pub inside: Option<bool>,
@@ -208,20 +210,28 @@ pub struct Cell {
     pub null_model: Option<f64>,
     /// 1 for the published effect, 0 for the null model's.
     pub score: Option<f64>,
+    /// Do people see it in another table, so that those of cells need not repeat it?
+    #[serde(skip)]
+    pub in_exhibit: bool,
 }
 
 /// A formula that gives a figure to this share of it implies the figure.
 const IMPLIED: f64 = 0.05;
 
 impl Cell {
-    /// A figure that came out, without a published counterpart and without a claim.
-    pub fn predicted(id: impl Into<String>, unit: &'static str, figure: Figure) -> Cell {
-        let Figure { value, low, high } = figure;
+    /// A figure without a published counterpart, without a claim and without a band.
+    pub fn new(
+        id: impl Into<String>,
+        unit: &'static str,
+        role: Role,
+        figure: impl Into<Figure>,
+    ) -> Cell {
+        let Figure { value, low, high } = figure.into();
         Cell {
             id: id.into(),
             unit,
             published: None,
-            role: Role::Predicted,
+            role,
             value,
             low,
             high,
@@ -233,7 +243,18 @@ impl Cell {
             published_spread: None,
             null_model: None,
             score: None,
+            in_exhibit: false,
         }
+    }
+
+    /// A figure that came out.
+    pub fn predicted(id: impl Into<String>, unit: &'static str, figure: Figure) -> Cell {
+        Cell::new(id, unit, Role::Predicted, figure)
+    }
+
+    /// A figure that was measured on the machine at hand.
+    pub fn live(id: impl Into<String>, unit: &'static str, figure: impl Into<Figure>) -> Cell {
+        Cell::new(id, unit, Role::Live, figure)
     }
 
     /// A figure that a parameter was set from, beside the published one.
@@ -252,6 +273,28 @@ impl Cell {
     pub fn published(mut self, published: f64) -> Cell {
         self.published = Some(published);
         self
+    }
+
+    /// People see it in another table: those of cells do not repeat it, JSON and CSV have it.
+    #[must_use]
+    pub fn in_exhibit(mut self) -> Cell {
+        self.in_exhibit = true;
+        self
+    }
+
+    /// Should lie in this band; whether it does is decided here.
+    #[must_use]
+    pub fn within(mut self, band: Band) -> Cell {
+        self.inside = Some(band.contains(self.value));
+        self.band = Some(band);
+        self
+    }
+
+    /// Nothing was published about it where it was simulated: no claim, no verdict.
+    #[must_use]
+    pub fn elsewhere(self) -> Cell {
+        let Cell { id, unit, value, low, high, .. } = self;
+        Cell::predicted(id, unit, Figure { value, low, high })
     }
 
     /// Claims an effect. Whether it is where it should be is decided here, and only if the null
@@ -285,6 +328,29 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: a band includes its ends, an open end takes everything, and not-a-number is never
+    /// inside.
+    #[test]
+    fn bands_say_what_is_inside() {
+        assert!(Band::between(1.0, 2.0).contains(1.0) && Band::between(1.0, 2.0).contains(2.0));
+        assert!(!Band::between(1.0, 2.0).contains(2.01) && !Band::between(1.0, 2.0).contains(0.99));
+        assert!(Band::at_least(2.0).contains(1e30) && !Band::at_least(2.0).contains(1.9));
+        assert!(Band::at_most(2.0).contains(-1e30) && !Band::at_most(2.0).contains(2.1));
+        assert_eq!(Band::around(200.0, 15.0), Band::between(170.0, 230.0));
+        assert_eq!(Band::times(-10.0, 2.0), Band::between(-20.0, -5.0));
+        assert!(!Band::at_most(2.0).contains(f64::NAN) && !Band::at_least(2.0).contains(f64::NAN));
+        let json = serde_json::to_string(&Band::at_least(2.0)).unwrap();
+        assert_eq!(json, "[2.0,null]");
+    }
+
+    #[test]
+    fn a_cell_knows_whether_it_is_inside() {
+        let cell = Cell::live("a", "ns", Figure { value: 3.0, low: 3.0, high: 3.0 });
+        assert_eq!((cell.inside, cell.band), (None, None));
+        assert_eq!(cell.clone().within(Band::at_most(3.0)).inside, Some(true));
+        assert_eq!(cell.within(Band::at_most(2.9)).inside, Some(false));
+    }
 
     fn cell(value: f64) -> Cell {
         Cell::predicted("a", "us", Figure::once(value))

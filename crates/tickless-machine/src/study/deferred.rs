@@ -55,9 +55,7 @@ pub struct Case {
     pub binding: Binding,
     /// From tick to tick.
     pub tick: Ns,
-    /// How far behind a tick the tasks' periods begin.
-    pub phase: Ns,
-    /// How often each task sleeps.
+    /// How often each task sleeps at each phase between its period and the tick.
     pub samples: u32,
 }
 
@@ -105,7 +103,8 @@ pub fn cells_of_sides(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cel
         let mut changes = Vec::new();
         for (name, binding) in [("unbound", Binding::Unbound), ("bound", Binding::PerCpu)] {
             let sweep = |deferral| -> io::Result<Vec<Outcome>> {
-                (0..SEEDS).map(|seed| sweep(spec, deferral, binding, tick, seed)).collect()
+                let case = Case { deferral, binding, tick, samples: 20 };
+                (0..SEEDS).map(|seed| run(spec, case, seed ^ spec.seed << 8)).collect()
             };
             let (before, after) = (sweep(sides.before)?, sweep(sides.after)?);
             let over = |of: fn(&Outcome) -> f64, outcomes: &[Outcome]| {
@@ -155,8 +154,7 @@ pub fn stretch(spec: &Spec) -> io::Result<()> {
         deferral: Deferral::EveryTick,
         binding: Binding::Unbound,
         tick: Ns::from_ms(1),
-        phase: Ns::ZERO,
-        samples: 200,
+        samples: 2,
     };
     run(spec, case, 1 + spec.seed).map(drop)
 }
@@ -164,31 +162,8 @@ pub fn stretch(spec: &Spec) -> io::Result<()> {
 const US: &str = "us";
 const PERCENT: &str = "%";
 
-/// The mean over all phases; of the longest the longest. The seed draws how far the ticks are
-/// apart, and what expires when.
-fn sweep(
-    spec: &Spec,
-    deferral: Deferral,
-    binding: Binding,
-    tick: Ns,
-    seed: u64,
-) -> io::Result<Outcome> {
-    let mut all = Outcome::default();
-    for step in 0..PHASES {
-        let phase = Ns(PERIOD.0 * step / PHASES);
-        let case = Case { deferral, binding, tick, phase, samples: 20 };
-        let one = run(spec, case, seed ^ spec.seed << 8)?;
-        all.average_us += one.average_us / PHASES as f64;
-        all.max_us = all.max_us.max(one.max_us);
-        all.tail_percent += one.tail_percent / PHASES as f64;
-        all.wakes_per_s += one.wakes_per_s / PHASES as f64;
-        all.fired_per_s += one.fired_per_s / PHASES as f64;
-        all.digest ^= one.digest.rotate_left(step as u32);
-    }
-    Ok(all)
-}
-
-/// Runs one case.
+/// Runs one case: at each phase so many samples, one phase after the other. The seed draws how
+/// far the ticks are apart, and what expires when.
 pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
@@ -242,12 +217,16 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
 /// What cyclictest does.
 fn measure(kernel: &Kernel, case: Case, latencies: &RefCell<Vec<f64>>) {
     let alarm = kernel.alarm();
-    let mut next = Ns::from_ms(20).after(case.phase);
-    for _ in 0..case.samples {
-        kernel.sleep_until(&alarm, next);
-        let late = engine::clock() - Ps::from_ns(next);
-        latencies.borrow_mut().push(late.as_ns_f64() / 1e3);
-        next = next.after(PERIOD);
+    for phase in 0..PHASES {
+        // The last sample of the phase before is over by then.
+        let whole = PERIOD.0 * (20 + phase * u64::from(case.samples + 1));
+        let mut next = Ns(whole + PERIOD.0 * phase / PHASES);
+        for _ in 0..case.samples {
+            kernel.sleep_until(&alarm, next);
+            let late = engine::clock() - Ps::from_ns(next);
+            latencies.borrow_mut().push(late.as_ns_f64() / 1e3);
+            next = next.after(PERIOD);
+        }
     }
 }
 
