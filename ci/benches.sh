@@ -11,7 +11,7 @@
 for bench in "$@"; do
   case $bench in
     instructions | timers) cargo bench --locked -p tickless --bench "$bench" ;;
-    replay) cargo bench --locked -p tickless-cli --bench replay ;;
+    replay) cargo bench --locked -p tickless-trace --bench replay ;;
     peers | futures)
       cargo build --locked --release --manifest-path bench/Cargo.toml
       section=operations

@@ -468,6 +468,31 @@ mod tests {
         }
     }
 
+    /// Goal: a key that somebody made up finds nothing, never an empty slot.
+    #[test]
+    fn made_up_keys_find_nothing() {
+        // SAFETY: the timers are used by this thread until they are destroyed.
+        unsafe {
+            let (mut local, none) = (core::ptr::null_mut(), core::ptr::null_mut());
+            assert_eq!(tickless_local_create(0, 0, 0, &mut local), Status::Ok);
+            for kind in [TICKLESS_COARSE, TICKLESS_PRECISE] {
+                let mut key = LocalKey { bits: 0 };
+                assert_eq!(tickless_local_insert(local, kind, none, &mut key), Status::Ok);
+                assert_eq!(tickless_local_remove(local, key, &mut none.clone()), Status::Ok);
+                for turned in 0..64 {
+                    let made_up = LocalKey { bits: key.bits ^ 1 << turned };
+                    let gone = Status::NoSuchTimer;
+                    assert_eq!(tickless_local_start(local, made_up, 5), gone, "bit {turned}");
+                    assert_eq!(tickless_local_remove(local, made_up, &mut none.clone()), gone);
+                }
+            }
+            let (context, fired) = (core::ptr::null_mut(), core::ptr::null_mut());
+            let status = tickless_local_advance(local, u64::MAX, 0, Some(note), context, fired);
+            assert_eq!(status, Status::Ok);
+            assert_eq!(tickless_local_destroy(local), Status::Ok);
+        }
+    }
+
     /// Timers on their way to another thread.
     struct Given(*mut Local);
     // SAFETY: they are for who adopts them.

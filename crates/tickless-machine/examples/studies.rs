@@ -1,6 +1,10 @@
 //! Prints the studies' cells: `cargo run --release --example studies -- [NAME] [--curve] [--fit]
 //! [--sensitivity] [--json]`, with NAME one of cancel, clock, rearm, deferred, phase.
 
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::error::Error;
 use std::time::Instant;
 use tickless_machine::machines;

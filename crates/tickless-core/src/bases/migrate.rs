@@ -104,7 +104,7 @@ impl<P: Platform> Bases<P> {
         state.is_online = true;
         state.device.forget();
         let (earliest, now) = (state.earliest(), self.platform().now());
-        let rearm = state.device.started(earliest, now);
+        let rearm = state.device.started(earliest, || now);
         let left = self.carry_out(cpu, &mut state.device, rearm);
         drop(state);
         self.finish(left);
@@ -184,7 +184,7 @@ impl<P: Platform> Bases<P> {
         // Release: pairs with the Acquire of whoever waits for the timer to arrive.
         timer.word().store(life.word(), Ordering::Release);
         let expiry = self.expect::<L>(cpu, &mut state, life, due);
-        let rearm = state.device.started(expiry, arming.now);
+        let rearm = state.device.started(expiry, || arming.now);
         let left = self.carry_out(cpu, &mut state.device, rearm);
         drop(state);
         self.finish(left);

@@ -14,7 +14,7 @@
 //! of a huge page, so that few pointers lead to all of a million timers; each is an eighth of
 //! what there was before it, so that at most so much is room that nobody uses.
 
-use super::Link;
+use super::timer::Link;
 use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
@@ -34,8 +34,16 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub(crate) struct SlotKey {
     pub(crate) index: u32,
-    /// Odd.
+    /// Odd, unless somebody made the key up.
     pub(crate) generation: u32,
+}
+
+impl SlotKey {
+    /// Does it name the timer in a slot of this generation? Never one in an empty slot.
+    #[inline]
+    fn names(self, generation: u32) -> bool {
+        generation == self.generation && generation % 2 == 1
+    }
 }
 
 /// A table of timers with values of type `T`.
@@ -95,16 +103,22 @@ impl<L: Link, T> Slab<L, T> {
         Some(key)
     }
 
-    /// Empties a slot whose node is on no list.
+    /// Empties a slot whose node is on no list. One whose generations are used up is not used
+    /// again: its first key would find somebody else's timer.
     pub(crate) fn remove(&mut self, key: SlotKey) -> Option<T> {
         let next_free = self.free;
         let own = self.own(key)?;
-        own.index = next_free;
         own.generation = own.generation.wrapping_add(1);
+        let retired = own.generation == 0;
+        if !retired {
+            own.index = next_free;
+        }
         // SAFETY: the key's generation was the slot's, so there was a timer, and now that the
         // generation is even nobody takes its value again.
         let value = unsafe { own.value.assume_init_read() };
-        self.free = key.index;
+        if !retired {
+            self.free = key.index;
+        }
         self.len -= 1;
         Some(value)
     }
@@ -130,7 +144,7 @@ impl<L: Link, T> Slab<L, T> {
         let generation = unsafe { (*(*slot.as_ptr()).own.get()).generation };
         // SAFETY: the slot stays where it is as long as the table; the table's one user takes
         // nodes off their lists first; and `&mut self` serialises the uses.
-        (generation == key.generation).then(|| unsafe { L::node(slot.cast()) })
+        key.names(generation).then(|| unsafe { L::node(slot.cast()) })
     }
 
     /// The key of a node of this table.
@@ -145,7 +159,7 @@ impl<L: Link, T> Slab<L, T> {
 
     #[inline]
     fn own(&mut self, key: SlotKey) -> Option<&mut Own<T>> {
-        self.own_at(key.index).filter(|own| own.generation == key.generation)
+        self.own_at(key.index).filter(|own| key.names(own.generation))
     }
 
     #[inline]
@@ -277,9 +291,28 @@ mod tests {
         assert_eq!(other.node(key), None, "never used");
         let first = other.insert(()).unwrap();
         other.remove(first);
-        for generation in [1, 3, u32::MAX] {
+        for generation in [0, 1, 2, 3, 4, u32::MAX - 1, u32::MAX] {
             assert_eq!(other.node(SlotKey { generation, ..key }), None, "empty");
         }
+    }
+
+    /// Goal: a slot whose generations are used up is retired, so that no old key finds another's
+    /// timer.
+    #[test]
+    fn worn_out_slots_are_retired() {
+        let mut slab: Slab<WheelLink, u32> = Slab::new();
+        let first = slab.insert(1).unwrap();
+        assert_eq!(slab.remove(first), Some(1));
+        slab.own_at(first.index).unwrap().generation = u32::MAX - 1;
+        let last = slab.insert(2).unwrap();
+        assert_eq!(last, SlotKey { index: first.index, generation: u32::MAX });
+        assert_eq!(slab.remove(last), Some(2));
+        let next = slab.insert(3).unwrap();
+        assert_ne!(next.index, first.index);
+        for generation in [0, 1, 2, u32::MAX] {
+            assert_eq!(slab.value(SlotKey { generation, ..first }), None);
+        }
+        assert_eq!((slab.len(), slab.value(next)), (1, Some(&mut 3)));
     }
 
     #[test]

@@ -326,6 +326,12 @@ impl Wheel {
         }
     }
 
+    /// Would a present at or after this one move the clock? One before it changes nothing.
+    #[inline]
+    pub(crate) fn is_news(&self, now: Ns) -> bool {
+        now >= self.clk_until
+    }
+
     fn wakes_at(&self, place: Place) -> Ns {
         if place.has(DEFERRABLE) { Ns::NEVER } else { self.tick.start(place.expiry()) }
     }

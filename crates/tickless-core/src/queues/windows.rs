@@ -57,14 +57,15 @@ impl Ranged {
     }
 
     /// A pass begins; [`pop`](Ranged::pop) until `None` to end it. `queued` is told of every
-    /// timer that was late and is now [`Lane::Queued`]; what an unfinished pass has left goes
-    /// first (W2). O(k log n) for k late ones.
+    /// timer that was late and is now [`Lane::Queued`]. What an unfinished pass had to fire goes
+    /// first (W2): the late ones line up behind it, as if they had to fire at its moment.
+    /// O(k log n) for k late ones.
     pub(crate) fn begin_pass(&mut self, now: Ns, mut queued: impl FnMut(QueueRef)) {
-        if self.over || !self.is_due() {
-            while let Some(node) = self.late.pop_expired(Ns::NEVER) {
-                self.queue.insert(node, node.window());
-                queued(node);
-            }
+        let behind = self.pass.filter(|_| !self.over && self.is_due()).unwrap_or(Ns::ZERO);
+        while let Some(node) = self.late.pop_expired(Ns::NEVER) {
+            let Window { soft, hard } = node.window();
+            self.queue.insert(node, Window { soft, hard: hard.max(behind) });
+            queued(node);
         }
         self.pass = Some(now);
         self.over = false;

@@ -59,6 +59,40 @@ fn keys_of_removed_timers_find_nothing() {
     }
 }
 
+/// Goal: a key made of any number finds its own timer or nothing, never an empty slot (K1).
+/// Method: each bit of a key turned over, and the generations around it, while its timer is
+/// there, after it has been removed, and once its slot is another timer's.
+#[test]
+fn made_up_keys_find_nothing() {
+    for family in Family::BOTH {
+        let mut timers = LocalTimers::new(Ns::ZERO);
+        let bits = insert(&mut timers, family, Box::new(1)).to_bits();
+        let made_up: Vec<u64> = (0..64)
+            .map(|bit| bits ^ 1 << bit)
+            .chain((1..9).map(|n| bits.wrapping_add(n << 32)))
+            .chain((1..9).map(|n| bits.wrapping_sub(n << 32)))
+            .chain([0, 1, u64::MAX])
+            .collect();
+        let find = |timers: &mut LocalTimers<Box<i32>>, number: u64| {
+            let key = Key::from_bits(number);
+            let gone = LocalError::NoSuchTimer(key);
+            assert_eq!(timers.value(key), None, "{family:?} {number:#x} of {bits:#x}");
+            assert_eq!(timers.start(key, Duration::ZERO), Err(gone));
+            assert_eq!(timers.start_range(key, Window::new(ms(1), ms(2))), Err(gone));
+            assert_eq!(timers.cancel(key), Err(gone));
+            assert_eq!(timers.remove(key), None);
+            assert!(!timers.is_pending(key));
+        };
+        made_up.iter().for_each(|&number| find(&mut timers, number));
+        assert_eq!(timers.remove(Key::from_bits(bits)), Some(Box::new(1)));
+        made_up.iter().chain([&bits]).for_each(|&number| find(&mut timers, number));
+        let again = insert(&mut timers, family, Box::new(2)).to_bits();
+        let others = made_up.iter().chain([&bits]).filter(|&&number| number != again);
+        others.for_each(|&number| find(&mut timers, number));
+        assert_eq!(timers.remove(Key::from_bits(again)), Some(Box::new(2)));
+    }
+}
+
 /// Goal: tables of many chunks, in which each slot is used again.
 #[test]
 fn slots_are_used_again() {
@@ -190,6 +224,25 @@ fn budgets_leave_the_rest_in_line() {
             }
         }
         assert_eq!(fired, [0, 1, 2, 3, 5, 0], "{family:?}");
+    }
+}
+
+/// Goal: a deadline that had passed when it was armed fires with the next advance, also when
+/// the one before it stopped early: behind what that one has left.
+#[test]
+fn what_is_overdue_fires_with_the_next_advance() {
+    for family in Family::BOTH {
+        let mut timers = LocalTimers::new(ms(0));
+        let keys: Vec<Key> = (0..4).map(|n| insert(&mut timers, family, n)).collect();
+        for &key in &keys[..3] {
+            timers.start_at(key, ms(5)).expect("inserted");
+        }
+        assert_eq!(timers.advance_at_most(ms(5), 1, |_, _| ()), 1);
+        timers.start_at(keys[3], ms(1)).expect("inserted");
+        timers.start_at(keys[0], ms(2)).expect("inserted");
+        let fired = fire(&mut timers, ms(5));
+        assert_eq!(fired[..2], [1, 2], "{family:?}: what was left is first in line");
+        assert_eq!((fired.len(), timers.pending()), (4, 0), "{family:?}: all of them fire");
     }
 }
 
@@ -405,7 +458,13 @@ impl History {
             }
         }
         for &key in &self.removed {
-            assert_eq!(timers.value(key), None);
+            for bits in [0, 1 << 32, 2 << 32, 1 << 31].map(|turned| key.to_bits() ^ turned) {
+                let made_up = Key::from_bits(bits);
+                if !self.keys.contains(&Some(made_up)) {
+                    assert_eq!(timers.value(made_up), None);
+                    assert_eq!(timers.remove(made_up), None);
+                }
+            }
         }
     }
 }

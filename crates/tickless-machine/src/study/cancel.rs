@@ -11,7 +11,9 @@
 //! | 4p after, warm: 88 | calibrates the private work of a critical section, on both machines |
 //! | 32p after, warm: 95 | implied: one base looked at costs the same on both machines |
 //! | 4p before, warm: 505 | implied if a look at each base is one transfer |
-//! | all cold ones | how many times longer than warm, within 1.5x; the published ones are not consistent with each other |
+//! | all cold ones | how many times longer than warm, within 1.5x |
+//!
+//! The published cold cells are not consistent with each other.
 
 use super::size::sizes;
 use super::{Band, Cell, Claim, Figure, Sides, Sized, fitted};

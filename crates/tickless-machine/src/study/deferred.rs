@@ -17,8 +17,8 @@
 //!
 //! | cell | role |
 //! |---|---|
-//! | `contrast.seeds`: seeds in which the unbound average falls more than the bound one | predicted, 15 of 20; a coin gives 10 |
-//! | `average.change`, `max.change` | shown: "stays" is what a study without the mechanism says, too |
+//! | `contrast.seeds`: where the unbound average falls more | predicted, 15 of 20; a coin: 10 |
+//! | `average.change`, `max.change` | shown: "stays" is what no mechanism gives, too |
 
 use super::{Band, Cell, Claim, Figure, Sides};
 use crate::cpu;

@@ -12,7 +12,9 @@
 //! | together, aligned, 155 s | calibrates a thread's rate beside seven others |
 //! | 30 ms and 50 ms apart, 131 and 121 s | implied by these two: the formula is in the source |
 //! | utilisations, periods of 97 and 103 ms, power, energy | predicted |
-//! | power +15 %, energy -7 to -18 % of a later version, on a machine file of its own | predicted, within a factor of 1.5 |
+//! | power +15 %, energy -7 to -18 % of a later version | predicted, within a factor of 1.5 |
+//!
+//! The later version was measured elsewhere and has a machine file of its own.
 //!
 //! The thread names no offsets: its patch made them multiples of 10 ms, and its three runs gave
 //! 131, 155 and 121 s. 30, 0 and 50 ms are the offsets that fit.

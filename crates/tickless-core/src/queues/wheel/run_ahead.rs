@@ -21,6 +21,7 @@ impl RunAhead {
     pub(super) const WORTHWHILE: u32 = 256;
 
     /// A list is about to go to the end of the due list. Walks it, if something lies before it.
+    #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     pub(super) fn add(&mut self, first: Option<WheelRef>, is_behind: bool) {
         if is_behind && self.count < LANES {
             self.walkers[self.count] = first;

@@ -198,18 +198,27 @@ impl Twin {
         self.on(cpu).map(|(id, _)| self.expiry(id)).min().unwrap_or(Ns::NEVER)
     }
 
-    /// When the event device must come for a pending timer.
+    /// When the event device must come for a pending timer. A coarse one that is due is so since
+    /// its base's clock stands where it does.
     pub fn expiry(&self, id: usize) -> Ns {
         let timer = &self.timers[id];
         let (Some(pending), Some(base)) = (timer.pending, timer.base) else { return Ns::NEVER };
-        let clock = self.bases[base.index()].clock;
+        let clock = self.bases[base.index()].clock.saturating_mul(self.settings.tick.length().0);
+        match pending.place {
+            Place::Queued(_) | Place::Late => pending.window.hard,
+            Place::Bucket { .. } | Place::Overdue { .. } => self.asked_for(id).max(Ns(clock)),
+        }
+    }
+
+    /// When the event device was asked to come for a pending timer.
+    pub fn asked_for(&self, id: usize) -> Ns {
+        let Some(pending) = self.timers[id].pending else { return Ns::NEVER };
         let due = match pending.place {
             Place::Queued(_) | Place::Late => return pending.window.hard,
             Place::Bucket { due, .. } | Place::Overdue { due, .. } => due,
         };
         let silent = self.settings.wheel == WheelEvents::Tick || pending.wakes == Wakes::No;
-        let at = if due <= clock { clock } else { due };
-        if silent { Ns::NEVER } else { Ns(at.saturating_mul(self.settings.tick.length().0)) }
+        if silent { Ns::NEVER } else { Ns(due.saturating_mul(self.settings.tick.length().0)) }
     }
 
     /// The timers pending on a base.
@@ -345,16 +354,14 @@ impl Twin {
 
     fn begin_pass(&mut self, cpu: CpuId, now: Ns) {
         let tick = now.0 / self.settings.tick.length().0;
-        let unfinished = self.is_unfinished(cpu);
+        // Behind what a pass that stopped early has left.
+        let behind = self.unfinished_at(cpu);
         let base = &mut self.bases[cpu.index()];
         base.passes += 1;
         base.pass = Some((now, false));
         base.target = base.target.max(tick).max(base.clock);
         if let Some(handler) = &mut base.handler {
             handler.now = now;
-        }
-        if unfinished {
-            return;
         }
         let late = self.on(cpu).filter(|(_, pending)| pending.place == Place::Late);
         let mut late: Vec<_> =
@@ -364,20 +371,20 @@ impl Twin {
             self.sequence += 1;
             if let Some(pending) = &mut self.timers[id].pending {
                 pending.place = Place::Queued(self.sequence);
+                pending.window.hard = pending.window.hard.max(behind);
             }
         }
     }
 
-    /// Has the last pass left a ranged timer that it could have fired? What is late then waits
-    /// for one pass more.
-    fn is_unfinished(&self, cpu: CpuId) -> bool {
+    /// The moment of the last pass, if it has left a ranged timer that it could have fired.
+    fn unfinished_at(&self, cpu: CpuId) -> Ns {
         let queued = self.on(cpu).filter_map(|(_, pending)| match pending.place {
             Place::Queued(order) => Some((pending.window.hard, order, pending.window.soft)),
             _ => None,
         });
         match (self.bases[cpu.index()].pass, queued.min()) {
-            (Some((seen, false)), Some((.., soft))) => soft <= seen,
-            _ => false,
+            (Some((seen, false)), Some((.., soft))) if soft <= seen => seen,
+            _ => Ns::ZERO,
         }
     }
 
