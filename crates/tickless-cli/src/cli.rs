@@ -4,25 +4,25 @@
 //! reason to panic: who reads our output may have seen enough.
 
 use crate::doctor::{self, args::DoctorArgs};
-use crate::interrupt;
+use crate::hangup;
 use crate::latency::args::LatencyArgs;
 use crate::machines::args::{MachinesArgs, Outcome};
 use crate::manual::{CompletionsArgs, ManArgs, ManualError};
-use crate::measure::MeasureError;
-use crate::output::{Colours, Format};
+use crate::output::Colours;
 use crate::record::args::RecordArgs;
-use crate::record::{self, RecordError};
-use crate::replay::{self, Inference, Summary};
+use crate::replay::{self, args::ReplayArgs};
 use crate::report::args::ReportArgs;
-use crate::study::args::StudyArgs;
-use crate::study::{self, StudyError};
-use crate::trace::{Trace, TraceError};
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use crate::study::{self, args::StudyArgs};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use tickless_core::rearm::Policy;
+use tickless_lab::measure::MeasureError;
+use tickless_lab::study::{Study, StudyError};
+use tickless_trace::read::{Trace, TraceError};
+use tickless_trace::record::{self, RecordError};
+use tickless_trace::replay::{Inference, Summary, summarise};
 
 /// Measures, explains and predicts what timers cost.
 #[derive(Debug, Parser)]
@@ -148,47 +148,6 @@ enum Command {
     Man(ManArgs),
 }
 
-#[derive(Debug, clap::Args)]
-struct ReplayArgs {
-    /// The trace
-    trace: PathBuf,
-    /// Only this policy; may be given several times
-    #[arg(long, value_enum)]
-    policy: Vec<PolicyArg>,
-    /// How to print the results
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    /// Replay what is recorded and nothing else
-    ///
-    /// Otherwise an operation without a record is inferred where the record contradicts itself
-    /// without it, and counted.
-    #[arg(long)]
-    no_inference: bool,
-    /// Fail unless the replay comes within 5 % of the recorded device writes
-    #[arg(long)]
-    strict: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PolicyArg {
-    /// Every removal of the first timer programs the device: Linux until 5.14
-    Eager,
-    /// No removal does
-    Lazy,
-    /// A cancel does, a restart is judged as a whole: Linux since 5.15
-    RestartAware,
-}
-
-impl From<PolicyArg> for Policy {
-    fn from(arg: PolicyArg) -> Policy {
-        match arg {
-            PolicyArg::Eager => Policy::Eager,
-            PolicyArg::Lazy => Policy::Lazy,
-            PolicyArg::RestartAware => Policy::RestartAware,
-        }
-    }
-}
-
 /// Why the program ends without having done what it was asked to do.
 #[derive(Debug)]
 enum Failure {
@@ -210,7 +169,7 @@ pub fn main() -> ExitCode {
     if record::watch_if_asked() {
         return ExitCode::SUCCESS;
     }
-    interrupt::respect_nohup();
+    hangup::respect_nohup();
     let done = match Cli::parse().command {
         Command::Report(args) => run_report(&args),
         Command::Replay(args) => run_replay(&args),
@@ -274,8 +233,8 @@ fn run_replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         some => some.iter().map(|&policy| policy.into()).collect(),
     };
     let inference = if args.no_inference { Inference::Off } else { Inference::On };
-    let summary = replay::summarise(&trace, &policies, inference);
-    print(|out| replay::show(&summary, args.format, out))?;
+    let summary = summarise(&trace, &policies, inference);
+    print(|out| replay::show::show(&summary, args.format, out))?;
     Ok(if args.strict { judge(&summary) } else { ExitCode::SUCCESS })
 }
 
@@ -288,16 +247,16 @@ fn run_record(args: &RecordArgs) -> Result<ExitCode, Failure> {
 
 fn run_study(args: &StudyArgs) -> Result<ExitCode, Failure> {
     let study = args.run().map_err(Failure::Study)?;
-    print(|out| study::show(&study, args.format, out))?;
+    print(|out| study::show::show(&study, args.format, out))?;
     Ok(if args.strict { strictly(&study) } else { ExitCode::SUCCESS })
 }
 
 fn run_machines(args: &MachinesArgs) -> Result<ExitCode, Failure> {
     match args.run().map_err(Failure::Study)? {
         Outcome::Text(text) => print(|out| out.write_all(&text))?,
-        Outcome::Study(study, format) => print(|out| study::show(&study, format, out))?,
+        Outcome::Study(study, format) => print(|out| study::show::show(&study, format, out))?,
         Outcome::Strict(study, format) => {
-            print(|out| study::show(&study, format, out))?;
+            print(|out| study::show::show(&study, format, out))?;
             return Ok(strictly(&study));
         }
         Outcome::Broken(violation) => {
@@ -309,7 +268,7 @@ fn run_machines(args: &MachinesArgs) -> Result<ExitCode, Failure> {
 }
 
 /// The verdict of `--strict` on a study.
-fn strictly(study: &study::Study) -> ExitCode {
+fn strictly(study: &Study) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for cell in study.outside() {
         complain(format_args!("{} is {} {}, outside its band", cell.id, cell.value, cell.unit));
@@ -328,7 +287,7 @@ fn run_latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
 
 fn run_doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let findings = args.run();
-    print(|out| doctor::show(&findings, args.format, Colours::of_stdout(), out))?;
+    print(|out| doctor::show::show(&findings, args.format, Colours::of_stdout(), out))?;
     Ok(if args.is_failed(&findings) { ExitCode::from(NOT_AS_WANTED) } else { ExitCode::SUCCESS })
 }
 

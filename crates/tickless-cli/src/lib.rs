@@ -1,18 +1,20 @@
-//! What the `tickless` program is made of, as a library so that tests can reach it.
+//! The `tickless` program: arguments, tables, progress. What it shows is made in `tickless-lab` and
+//! `tickless-trace`.
 
+mod bars;
+mod choice;
 mod cli;
-pub mod doctor;
-pub mod interrupt;
-pub mod latency;
-pub mod machines;
-pub mod manual;
-pub mod measure;
-pub mod output;
-pub mod progress;
-pub mod record;
-pub mod replay;
-pub mod report;
-pub mod study;
-pub mod trace;
+mod doctor;
+mod duration;
+mod hangup;
+mod latency;
+mod machines;
+mod manual;
+mod output;
+mod progress;
+mod record;
+mod replay;
+mod report;
+mod study;
 
 pub use cli::main;

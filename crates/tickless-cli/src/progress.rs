@@ -3,47 +3,31 @@
 //! Nothing is drawn but by whoever measures, between two measurements: a thread that keeps a
 //! bar moving would be in the figures.
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tickless_lab::interrupt;
+use tickless_lab::progress::Progress;
 
-/// How far a measurement is.
+/// A bar for one measurement.
 #[derive(Debug)]
-pub struct Progress {
+pub struct Bar {
     bar: ProgressBar,
 }
 
-impl Progress {
+impl Bar {
     /// A bar if standard error is a terminal, nothing otherwise.
-    pub fn on_terminal() -> Progress {
+    pub fn on_terminal() -> Bar {
         let bar = ProgressBar::no_length();
         if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {elapsed}") {
             bar.set_style(style);
         }
-        Progress { bar }
+        Bar { bar }
     }
 
     /// Never a bar.
-    pub fn hidden() -> Progress {
-        Progress { bar: ProgressBar::hidden() }
-    }
-
-    /// So many steps lie ahead, of this.
-    pub fn begin(&self, what: &'static str, steps: usize) {
-        self.bar.reset();
-        self.bar.set_message(what);
-        self.bar.set_length(steps as u64);
-        self.bar.tick();
-    }
-
-    /// One step is done.
-    pub fn step(&self) {
-        self.bar.inc(1);
-    }
-
-    /// All steps are done: the bar stays, and says so.
-    pub fn done(&self, how: &str) {
-        self.bar.abandon_with_message(how.to_string());
+    pub fn hidden() -> Bar {
+        Bar { bar: ProgressBar::hidden() }
     }
 
     /// The line is left as it was found.
@@ -71,6 +55,23 @@ impl Progress {
     }
 }
 
+impl Progress for Bar {
+    fn begin(&self, what: &'static str, steps: usize) {
+        self.bar.reset();
+        self.bar.set_message(what);
+        self.bar.set_length(steps as u64);
+        self.bar.tick();
+    }
+
+    fn step(&self) {
+        self.bar.inc(1);
+    }
+
+    fn done(&self, how: &str) {
+        self.bar.abandon_with_message(how.to_string());
+    }
+}
+
 /// Bars below each other, for several measurements.
 #[derive(Clone, Debug)]
 pub struct Bars {
@@ -83,13 +84,8 @@ impl Bars {
         Bars { all: MultiProgress::new() }
     }
 
-    /// Never a bar.
-    pub fn hidden() -> Bars {
-        Bars { all: MultiProgress::with_draw_target(ProgressDrawTarget::hidden()) }
-    }
-
     /// One more, of this name.
-    pub fn add(&self, name: &'static str) -> Progress {
+    pub fn add(&self, name: &'static str) -> Bar {
         let bar = self.all.add(ProgressBar::no_length());
         let template = "{prefix:<10}[{bar:30}] {pos}/{len} {msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -97,7 +93,7 @@ impl Bars {
         }
         bar.set_prefix(name);
         bar.tick();
-        Progress { bar }
+        Bar { bar }
     }
 
     /// Ctrl-C leaves the lines as they were found, does this, and ends the program with the
@@ -121,6 +117,6 @@ fn end(bar: &ProgressBar) {
 /// Ends the program as shells expect of one that Ctrl-C ended, and leaves nothing behind.
 fn exit() {
     const INTERRUPTED: i32 = 128 + 2;
-    crate::interrupt::clean();
+    interrupt::clean();
     std::process::exit(INTERRUPTED);
 }

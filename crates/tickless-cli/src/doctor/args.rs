@@ -1,12 +1,12 @@
 //! The command line of `tickless doctor`.
 
-use super::gather::{Look, gather};
-use super::{CHECKS, Check, Finding, Verdict, judge};
-use crate::latency::args::parse_seconds;
+use crate::duration::parse_seconds;
 use crate::output::Format;
-use crate::progress::Progress;
+use crate::progress::Bar;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::time::Duration;
+use tickless_lab::doctor::gather::{Look, gather};
+use tickless_lab::doctor::{CHECKS, Check, Finding, Verdict, judge};
 
 /// What follows `tickless doctor`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ fn names() -> PossibleValuesParser {
 impl DoctorArgs {
     /// Looks, and judges.
     pub fn run(&self) -> Vec<Finding> {
-        let progress = Progress::on_terminal();
+        let progress = Bar::on_terminal();
         progress.end_on_interrupt();
         let checks = self.checks();
         let look = Look { duration: self.duration, program: std::env::current_exe().ok() };

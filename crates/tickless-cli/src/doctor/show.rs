@@ -1,9 +1,10 @@
 //! The findings as text for people, JSON or CSV.
 
-use super::finding::{Finding, Verdict};
-use crate::measure::{disturbance, machine};
-use crate::output::{Colours, Format, Tone, figure, paragraph};
+use crate::output::{Colours, Format, Tone, paragraph};
 use std::io::{self, Write};
+use tickless_lab::doctor::{Finding, Verdict};
+use tickless_lab::measure::{disturbance, machine};
+use tickless_lab::text::figure;
 
 /// Prints findings.
 pub fn show(

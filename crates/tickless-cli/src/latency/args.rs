@@ -1,16 +1,20 @@
 //! The command line of `tickless latency`, with options named as cyclictest names them.
 
-use super::limit::parse_time;
-use super::{Limit, Plan, Row, Sleeper, Slice, Until, measure, show};
-use crate::measure::{MeasureError, cpus};
+use super::limit::Limit;
+use super::show::{json, show};
+use crate::choice;
+use crate::duration::parse_seconds;
 use crate::output::Format;
-use crate::progress::Progress;
+use crate::progress::Bar;
+use clap::builder::TypedValueParser;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use tickless_lab::latency::{Plan, Row, Sleeper, Slice, Until, measure};
+use tickless_lab::measure::{MeasureError, cpus};
 
 /// What follows `tickless latency`.
 #[derive(Debug, clap::Args)]
@@ -55,7 +59,7 @@ pub struct LatencyArgs {
     /// Who sleeps; may be given several times
     ///
     /// All but `timeout` if left out: that one is coarse on purpose.
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_name = "SLEEPER", value_parser = sleepers(), value_delimiter = ',')]
     sleeper: Vec<Sleeper>,
     /// How much later than asked the kernel may wake threads that are not real-time, in ns
     ///
@@ -71,6 +75,18 @@ pub struct LatencyArgs {
     help: Option<bool>,
 }
 
+fn sleepers() -> impl TypedValueParser<Value = Sleeper> {
+    choice::of(&Sleeper::ALL, |sleeper| {
+        let about = match sleeper {
+            Sleeper::ClockNanosleep => "A thread in clock_nanosleep, as in cyclictest",
+            Sleeper::Timerfd => "A thread that reads a timerfd",
+            Sleeper::Hrtimer => "Our high-resolution timer: its callback, on its driver's thread",
+            Sleeper::Timeout => "Our coarse timer, late by up to an eighth and a tick on purpose",
+        };
+        (sleeper.name(), about)
+    })
+}
+
 /// What came of it.
 pub struct Latency {
     results: Vec<(Row, Slice)>,
@@ -84,7 +100,7 @@ impl LatencyArgs {
     /// Measures what was asked for. Ctrl-C ends it early, with what there is.
     pub fn run(&self) -> Result<Latency, MeasureError> {
         let stop = Arc::new(AtomicBool::new(false));
-        let progress = if self.quiet { Progress::hidden() } else { Progress::on_terminal() };
+        let progress = if self.quiet { Bar::hidden() } else { Bar::on_terminal() };
         progress.stop_on_interrupt(Arc::clone(&stop));
         let sleepers = match self.sleeper.as_slice() {
             [] => &Sleeper::EXACT,
@@ -144,7 +160,7 @@ impl Latency {
                 io::Error::new(error.kind(), format!("{}: {error}", path.display()))
             };
             let mut file = BufWriter::new(File::create(path).map_err(explain)?);
-            super::show::json(&self.results, &mut file).map_err(explain)?;
+            json(&self.results, &mut file).map_err(explain)?;
             file.flush().map_err(explain)?;
         }
         show(&self.results, self.format, self.histogram_us, out)
@@ -154,13 +170,5 @@ impl Latency {
     pub fn exceeded(&self) -> Vec<String> {
         let rows = self.results.iter().map(|(row, _)| row);
         rows.flat_map(|row| self.limits.iter().filter_map(|limit| limit.exceeded(row))).collect()
-    }
-}
-
-/// A time that is not zero; a number alone is seconds.
-pub fn parse_seconds(text: &str) -> Result<Duration, String> {
-    match parse_time(text, Some("s"))? {
-        Duration::ZERO => Err("nothing can be measured in no time".to_string()),
-        time => Ok(time),
     }
 }

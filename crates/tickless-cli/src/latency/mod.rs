@@ -1,89 +1,12 @@
-//! Wake-up latency: how late a thread wakes that sleeps until a deadline, over and over.
-//!
-//! The measurement is cyclictest's: a thread asks to be woken at a point in time, looks at the
-//! clock when it wakes, and asks for the next point one interval later. Ours is measured in the
-//! same way beside the kernel's own sleeps: the callback of a timer looks at the clock.
+//! `tickless latency`.
 //!
 //! | file | what |
 //! |---|---|
 //! | `args` | the command line, with options named as cyclictest names them |
-//! | `plan` | what is to be measured: threads, interval, end |
-//! | `tally` | how late each wakeup was |
-//! | `kernel` | `clock_nanosleep` and timerfd |
-//! | `ours` | our timers, by their driver thread |
 //! | `limit` | what must not be exceeded |
 //! | `show`, `plot` | the results |
 
 pub mod args;
-mod kernel;
 mod limit;
-pub mod ours;
-mod plan;
 mod plot;
 mod show;
-mod tally;
-
-pub use limit::{Limit, Quantile};
-pub use plan::{Plan, Until};
-pub use plot::{Bins, bars_beside};
-pub use show::{Row, show};
-pub use tally::{Slice, Tally};
-
-use crate::measure::{MeasureError, interleave};
-use crate::progress::Progress;
-
-/// Who sleeps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Sleeper {
-    /// A thread in clock_nanosleep, as in cyclictest
-    #[value(name = "clock_nanosleep")]
-    ClockNanosleep,
-    /// A thread that reads a timerfd
-    Timerfd,
-    /// Our high-resolution timer: its callback, on its driver's thread
-    Hrtimer,
-    /// Our coarse timer, late by up to an eighth and a tick on purpose
-    Timeout,
-}
-
-impl Sleeper {
-    /// Those that can be exact.
-    pub const EXACT: [Sleeper; 3] = [Sleeper::ClockNanosleep, Sleeper::Timerfd, Sleeper::Hrtimer];
-
-    /// As the command line and the JSON name it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Sleeper::ClockNanosleep => "clock_nanosleep",
-            Sleeper::Timerfd => "timerfd",
-            Sleeper::Hrtimer => "hrtimer",
-            Sleeper::Timeout => "timeout",
-        }
-    }
-
-    /// Measures it once.
-    pub fn measure(self, plan: &Plan) -> Result<Slice, MeasureError> {
-        match self {
-            Sleeper::ClockNanosleep => kernel::clock_nanosleep(plan),
-            Sleeper::Timerfd => kernel::timerfd(plan),
-            Sleeper::Hrtimer => ours::measure(plan, ours::Kind::Hrtimer),
-            Sleeper::Timeout => ours::measure(plan, ours::Kind::Timeout),
-        }
-    }
-}
-
-/// Measures the sleepers in turn, each so many times; what disturbs one then disturbs all.
-pub fn measure(
-    sleepers: &[Sleeper],
-    plan: &Plan,
-    turns: usize,
-    progress: &Progress,
-) -> Result<Vec<Slice>, MeasureError> {
-    progress.begin("sleeping", sleepers.len() * turns);
-    let slices = interleave(sleepers.len(), turns, |sleeper| {
-        let slice =
-            if plan.is_stopped() { Ok(Slice::default()) } else { sleepers[sleeper].measure(plan) };
-        progress.step();
-        slice
-    })?;
-    Ok(slices.into_iter().map(Slice::sum).collect())
-}

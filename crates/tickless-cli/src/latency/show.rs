@@ -1,112 +1,11 @@
 //! The results as a table with a plot, JSON or CSV.
 
-use super::plot::{Bins, plot};
-use super::{Plan, Quantile, Sleeper, Slice};
-use crate::measure::machine;
-use crate::output::{Format, bare, figure, paragraph, print};
-use serde::Serialize;
+use super::plot::plot;
+use crate::output::{Format, bare, paragraph, print};
 use std::io::{self, Write};
-
-/// What one sleeper came to. Times are nanoseconds.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// Who slept.
-    pub sleeper: &'static str,
-    /// The least lateness.
-    pub min: u64,
-    /// Its average.
-    pub avg: f64,
-    /// Its median.
-    pub p50: u64,
-    /// No later in 99 of 100.
-    pub p99: u64,
-    /// No later in 999 of 1000.
-    pub p999: u64,
-    /// The most.
-    pub max: u64,
-    /// Wakeups that were measured.
-    pub samples: u64,
-    /// Times any thread of the process was woken, each second.
-    pub wakeups_per_s: f64,
-    /// CPU time of the process, of one CPU's.
-    pub cpu_percent: f64,
-    /// Wakeups before their deadline.
-    pub early: u64,
-    /// Intervals without a wakeup of their own.
-    pub missed: u64,
-    /// Threads, or timers.
-    pub threads: usize,
-    /// From one wakeup to the next.
-    pub interval_us: f64,
-    /// Real-time priority; 0 for none.
-    pub priority: u8,
-    /// With `-h`: wakeups by microseconds.
-    pub histogram: Option<Buckets>,
-}
-
-/// Wakeups by microseconds of lateness.
-#[derive(Clone, Debug, Serialize)]
-pub struct Buckets {
-    /// The first: late by less than 1 us; and so on.
-    pub counts: Vec<u64>,
-    /// Later than all of them.
-    pub above: u64,
-}
-
-impl Row {
-    /// Of one sleeper; with a histogram of so many microseconds, if asked for.
-    pub fn new(sleeper: Sleeper, plan: &Plan, slice: &Slice, histogram_us: Option<u32>) -> Row {
-        let Slice { tally, usage } = slice;
-        let quantile = |quantile| tally.lateness.value_at_quantile(quantile);
-        let real_s = usage.real_s.max(f64::MIN_POSITIVE);
-        Row {
-            sleeper: sleeper.name(),
-            min: tally.lateness.min(),
-            avg: tally.average_ns(),
-            p50: quantile(0.5),
-            p99: quantile(0.99),
-            p999: quantile(0.999),
-            max: tally.lateness.max(),
-            samples: tally.lateness.len(),
-            wakeups_per_s: usage.voluntary_switches as f64 / real_s,
-            cpu_percent: 100.0 * usage.cpu_s() / real_s,
-            early: tally.early,
-            missed: tally.missed,
-            threads: plan.threads.len(),
-            interval_us: plan.interval.as_nanos() as f64 / 1e3,
-            priority: plan.priority.unwrap_or(0),
-            histogram: histogram_us.map(|most_us| Buckets::of(slice, most_us)),
-        }
-    }
-
-    /// One of its figures.
-    pub fn quantile_ns(&self, quantile: Quantile) -> f64 {
-        match quantile {
-            Quantile::Min => self.min as f64,
-            Quantile::Avg => self.avg,
-            Quantile::P50 => self.p50 as f64,
-            Quantile::P99 => self.p99 as f64,
-            Quantile::P999 => self.p999 as f64,
-            Quantile::Max => self.max as f64,
-        }
-    }
-}
-
-impl Buckets {
-    fn of(slice: &Slice, most_us: u32) -> Buckets {
-        let mut buckets = Buckets { counts: vec![0; most_us as usize], above: 0 };
-        let lateness = &slice.tally.lateness;
-        for value in lateness.iter_recorded() {
-            let us = lateness.lowest_equivalent(value.value_iterated_to()) / 1_000;
-            let count = value.count_since_last_iteration();
-            match buckets.counts.get_mut(us as usize) {
-                Some(bucket) => *bucket += count,
-                None => buckets.above += count,
-            }
-        }
-        buckets
-    }
-}
+use tickless_lab::latency::{Bins, Row, Slice};
+use tickless_lab::measure::machine;
+use tickless_lab::text::figure;
 
 /// Prints what the sleepers came to.
 pub fn show(

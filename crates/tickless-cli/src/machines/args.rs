@@ -1,13 +1,16 @@
 //! The command line of `tickless machines`.
 
-use super::{find, fuzz, list, measured, validate};
+use super::list;
 use crate::output::Format;
-use crate::progress::Progress;
-use crate::study::{Effort, Study, StudyError};
+use crate::progress::Bar;
 use clap::ArgGroup;
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use tickless_lab::machines::fuzz::{self, Histories};
+use tickless_lab::machines::{find, measured, validate};
+use tickless_lab::progress::Progress;
+use tickless_lab::study::{Effort, Study, StudyError};
 
 /// What follows `tickless machines`.
 #[derive(Debug, clap::Args)]
@@ -57,14 +60,14 @@ pub enum Outcome {
 impl MachinesArgs {
     /// Does what was asked for.
     pub fn run(&self) -> Result<Outcome, StudyError> {
-        let progress = Progress::on_terminal();
+        let progress = Bar::on_terminal();
         progress.end_on_interrupt();
         let outcome = self.outcome(&progress);
         progress.end();
         outcome
     }
 
-    fn outcome(&self, progress: &Progress) -> Result<Outcome, StudyError> {
+    fn outcome(&self, progress: &dyn Progress) -> Result<Outcome, StudyError> {
         let effort = if self.quick { Effort::Quick } else { Effort::Normal };
         if self.validate {
             let study = Box::new(validate::run(effort, progress)?);
@@ -72,7 +75,10 @@ impl MachinesArgs {
             return Ok(shown(study, self.format));
         }
         if let Some(seed) = self.fuzz {
-            return fuzz::run(seed, self.histories, progress);
+            return Ok(match fuzz::run(seed, self.histories, progress)? {
+                Histories::Sound(text) => Outcome::Text(text.into_bytes()),
+                Histories::Broken(violation) => Outcome::Broken(violation),
+            });
         }
         if self.measure {
             return self.write(&measured::host(effort, progress)?.to_toml());

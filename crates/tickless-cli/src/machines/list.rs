@@ -1,10 +1,10 @@
 //! The machines in a list, and every number of one of them with where it comes from.
 
 use crate::output::{Format, WIDTH, bare, paragraph, print};
-use crate::study::StudyError;
 use comfy_table::ContentArrangement;
 use serde::Serialize;
 use std::io::{self, Write};
+use tickless_lab::study::StudyError;
 use tickless_machine::machines::{self, FILES};
 use tickless_machine::spec::{Origin, Parameter, Spec};
 

@@ -1,41 +1,4 @@
-//! The simulated machines: which there are, where their numbers come from, this host as one of
-//! them, and how well the model predicts it.
-//!
-//! | file | what |
-//! |---|---|
-//! | `args` | the command line of `tickless machines` |
-//! | `list` | the machines, and every number of one with its origin |
-//! | `real` | scenes of the machine crate on two real CPUs |
-//! | `micro` | prices that can be measured by themselves |
-//! | `measured` | this host as a machine's file |
-//! | `validate` | what the model predicts of this host, beside what is measured |
-//! | `fuzz` | random histories of the timer core on simulated machines |
+//! `tickless machines`: its command line, and the machines with their numbers as tables.
 
 pub mod args;
-mod fuzz;
 mod list;
-mod measured;
-mod micro;
-mod real;
-mod validate;
-
-use crate::study::StudyError;
-use std::fs;
-use tickless_machine::machines::{self, FILES};
-use tickless_machine::spec::Spec;
-
-/// A machine by its name, or from a file: whatever is no name and has a dot or a slash in it.
-pub fn find(name: &str) -> Result<Spec, StudyError> {
-    let wrong = |what| StudyError::Request { what };
-    if let Some(spec) = machines::named(name) {
-        return spec.map_err(|error| wrong(error.to_string()));
-    }
-    if !name.contains(['.', '/']) {
-        let names: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
-        let names = names.join(", ");
-        return Err(wrong(format!("there is no machine {name}; there are {names}, and files")));
-    }
-    let text = fs::read_to_string(name)
-        .map_err(|error| wrong(format!("{name} cannot be read ({error}); name another file")))?;
-    Spec::parse(name, &text).map_err(|error| wrong(error.to_string()))
-}

@@ -2,12 +2,15 @@
 
 use super::command::{End, Waiting};
 use super::output::Output;
-use super::{Options, RecordError, Recording, Statistics, TraceClock, Tracefs, size};
-use crate::latency::args::parse_seconds;
+use super::size;
+use crate::choice;
+use crate::duration::parse_seconds;
+use clap::builder::TypedValueParser;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tickless_trace::record::{Options, RecordError, Recording, Statistics, TraceClock, Tracefs};
 
 /// What follows `tickless record`.
 #[derive(Debug, clap::Args)]
@@ -25,7 +28,7 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "SIZE", value_parser = size::parse)]
     buffer: Option<u64>,
     /// Whose time stands in the trace
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_name = "CLOCK", value_parser = clocks(), default_value = "mono")]
     clock: TraceClock,
     /// Record this too, such as sched:sched_switch; may be given several times
     #[arg(short, long, value_name = "EVENT")]
@@ -33,6 +36,20 @@ pub struct RecordArgs {
     /// Record while this command runs
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+fn clocks() -> impl TypedValueParser<Value = TraceClock> {
+    choice::of(&TraceClock::ALL, |clock| {
+        let about = match clock {
+            TraceClock::Mono => "CLOCK_MONOTONIC, on which timers are",
+            TraceClock::MonoRaw => "The same, never slewed",
+            TraceClock::Boot => "CLOCK_BOOTTIME, which goes on while the machine sleeps",
+            TraceClock::Tai => "CLOCK_TAI",
+            TraceClock::Local => "The scheduler's clock: fast, and may differ between CPUs",
+            TraceClock::Global => "The same, in one order for all CPUs: slow",
+        };
+        (clock.name(), about)
+    })
 }
 
 /// What was recorded.

@@ -2,7 +2,6 @@
 //!
 //! Nothing here wakes while it is recorded: all threads wait for something to happen.
 
-use super::RecordError;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::ffi::OsString;
@@ -11,6 +10,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
+use tickless_trace::record::RecordError;
 
 /// What ended a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,43 +1,13 @@
-//! Records a kernel's timers from tracefs: what `tickless replay` replays.
-//!
-//! Guarantees:
-//! - Other users of tracing are left alone: the recording has an instance of its own, and tracefs
-//!   is mounted where only this process sees it if it is not mounted.
-//! - The instance is removed however the recorder ends: by itself, by a watcher if it is killed,
-//!   and if both were killed by the next recorder, which finds it by its name.
-//! - Nothing is read while it is recorded, so that the recorder is not in what it records.
-//! - What was recorded until an interrupt is written, and replays.
+//! `tickless record`.
 //!
 //! | file | what |
 //! |---|---|
 //! | `args` | the command line, and a recording from its beginning to its end |
-//! | `tracefs` | where tracefs is |
-//! | `instance` | a recorder's own buffers in it; those that dead recorders left |
-//! | `watcher` | a process that outlives a killed recorder, and removes its instance |
-//! | `recording` | what is recorded, from which clock, and into which text |
-//! | `statistics` | events kept and events dropped |
-//! | `kernel` | the kernel's release and tick rate |
 //! | `command` | the command around which is recorded, and what ends a recording |
 //! | `output` | the file |
-//! | `size` | sizes of buffers |
-//! | `error` | why nothing was recorded, and what to do |
+//! | `size` | sizes of buffers as people write them |
 
 pub mod args;
 mod command;
-mod error;
-mod instance;
-mod kernel;
 mod output;
-mod recording;
 mod size;
-mod statistics;
-mod tracefs;
-mod watcher;
-
-pub use error::RecordError;
-pub use instance::remove_leftovers;
-pub use kernel::{hz as kernel_hz, stops_idle_ticks};
-pub use recording::{EXTRA_FOR_DOCTOR, Options, Recording, TraceClock};
-pub use statistics::Statistics;
-pub use tracefs::Tracefs;
-pub use watcher::watch_if_asked;

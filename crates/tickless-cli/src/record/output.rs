@@ -1,10 +1,10 @@
 //! The file that is written: text, or gzip if its name says so.
 
-use super::RecordError;
 use flate2::{Compression, write::GzEncoder};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use tickless_trace::record::RecordError;
 
 /// A file that can be written, and is still what it was.
 #[derive(Debug)]

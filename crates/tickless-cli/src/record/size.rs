@@ -1,6 +1,4 @@
-//! Sizes of buffers: what people write, and what is taken if they write nothing.
-
-use std::fs;
+//! Sizes of buffers as people write them.
 
 /// Kilobytes for each CPU, of a number with K, M or G.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
@@ -32,20 +30,6 @@ pub(super) fn show(kilobytes: u64) -> String {
     }
 }
 
-/// Half a million events for each CPU, but never more than an eighth of the free memory together.
-pub(super) fn usual(cpus: usize) -> u64 {
-    const USUAL: u64 = 32 << 10;
-    const LEAST: u64 = 256;
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let free = available(&memory).unwrap_or(USUAL * 8);
-    (free / 8 / cpus.max(1) as u64).clamp(LEAST, USUAL)
-}
-
-fn available(meminfo: &str) -> Option<u64> {
-    let value = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    value.trim().strip_suffix("kB")?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,12 +43,5 @@ mod tests {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
         assert_eq!([4, 1_536, 65_536, 1 << 20].map(show), ["4K", "1536K", "64M", "1G"]);
-    }
-
-    #[test]
-    fn many_cpus_do_not_take_all_memory() {
-        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   4096 kB\n"), Some(4_096));
-        assert!(usual(4_096) <= usual(1));
-        assert!(usual(1_000_000) == 256, "as little as there has to be");
     }
 }

@@ -1,11 +1,11 @@
 //! A replay's results for people and for programs.
 
-use super::agreement::Agreement;
-use super::lateness::Quantiles;
-use super::overlap::{Overlap, PhaseSet};
-use super::summary::{FamilyCounts, OperationCounts, Summary};
-use crate::output::{Format, bare, paragraph, print, time};
+use crate::output::{Format, bare, paragraph, print};
 use std::io::{self, Write};
+use tickless_lab::text::time;
+use tickless_trace::replay::{
+    Agreement, FamilyCounts, OperationCounts, Overlap, PhaseSet, Quantiles, Summary,
+};
 
 /// Prints a summary.
 pub fn show(summary: &Summary, format: Format, out: &mut dyn Write) -> io::Result<()> {

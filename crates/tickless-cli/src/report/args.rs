@@ -1,17 +1,14 @@
 //! The command line of `tickless report`.
 
-use super::files::Files;
-use super::run::{Plan, run};
-use super::verdict::Verdict;
-use super::{Facts, Report, facts, page};
 use crate::output::{bare, print};
 use crate::progress::Bars;
-use crate::study::{Effort, OFFERS, Offer, World};
 use clap::ArgGroup;
 use clap::builder::PossibleValuesParser;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::Instant;
+use tickless_lab::report::files::Files;
+use tickless_lab::report::{Plan, Report, make, page};
+use tickless_lab::study::{Effort, OFFERS, Offer, World};
 
 /// What follows `tickless report`.
 #[derive(Debug, clap::Args)]
@@ -61,28 +58,10 @@ impl ReportArgs {
         let bars = Bars::on_terminal();
         let halves = files.clone();
         bars.end_on_interrupt(move || halves.remove_halves());
-        let report = self.report(&bars);
+        let report = make(&self.plan(), &|name| Box::new(bars.add(name)));
         let json = serde_json::to_string_pretty(&report)?;
         files.write(&page(&report)?, &json)?;
         Ok(Written { report, files })
-    }
-
-    fn report(&self, bars: &Bars) -> Report {
-        let (begun, date, machine) = (Instant::now(), facts::date(), Facts::here());
-        let plan = self.plan();
-        let studies = run(&plan, bars);
-        let verdict = |done| Verdict::of(done, machine.cpus);
-        Report {
-            schema: 1,
-            version: env!("CARGO_PKG_VERSION"),
-            date,
-            seconds: begun.elapsed().as_secs_f64(),
-            effort: plan.effort.name(),
-            seed: self.seed,
-            verdicts: studies.iter().filter_map(verdict).collect(),
-            machine,
-            studies,
-        }
     }
 
     fn plan(&self) -> Plan {

@@ -1,11 +1,11 @@
 //! The command line of `tickless study`.
 
-use super::{Effort, OFFERS, Offer, Request, SimOptions, Study, StudyError, World};
 use crate::output::Format;
-use crate::progress::Progress;
+use crate::progress::Bar;
 use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
+use tickless_lab::study::{Effort, OFFERS, Offer, Request, SimOptions, Study, StudyError, World};
 
 /// What follows `tickless study`.
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ impl StudyArgs {
             let what = format!("there is no study {}; see tickless help study", self.name);
             return Err(StudyError::Request { what });
         };
-        let progress = Progress::on_terminal();
+        let progress = Bar::on_terminal();
         progress.end_on_interrupt();
         let study = offer.run(&self.request(), &progress);
         progress.end();

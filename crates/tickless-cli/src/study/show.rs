@@ -1,9 +1,11 @@
 //! A study's results for people and for programs.
 
-use super::{Band, Cell, Exhibit, Form, Role, Study};
-use crate::output::{Format, WIDTH, bare, figure, paragraph, print};
+use super::plot;
+use crate::output::{Format, WIDTH, bare, paragraph, print};
 use comfy_table::ContentArrangement;
 use std::io::{self, Write};
+use tickless_lab::study::{Cell, Exhibit, Form, Role, Study, claim, wanted};
+use tickless_lab::text::figure;
 
 /// Prints a study.
 pub fn show(study: &Study, format: Format, out: &mut dyn Write) -> io::Result<()> {
@@ -37,7 +39,7 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
     for plot in study.plots.iter().filter(|plot| !plot.in_exhibit) {
         writeln!(out)?;
         paragraph(out, "", &format!("{}:", plot.title))?;
-        plot.show(out)?;
+        plot::show(plot, out)?;
     }
     for (role, title) in ROLES {
         let is_listed = |cell: &&Cell| cell.role == role && !cell.in_exhibit;
@@ -48,6 +50,7 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
             cell_table(&cells, out)?;
         }
     }
+    claims(study, out)?;
     if !study.notes.is_empty() {
         writeln!(out)?;
         study.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))?;
@@ -63,10 +66,14 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
 /// The longest name that leaves room for all columns.
 const NAME_MAX: usize = 28;
 
-const ROLES: [(Role, &str); 3] = [
+const ROLES: [(Role, &str); 4] = [
     (
         Role::Calibrated,
         "Calibrated (a parameter of the machine was set from these; they prove nothing):",
+    ),
+    (
+        Role::Implied,
+        "Implied (these follow from the parameters by a formula; they prove nothing either):",
     ),
     (Role::Predicted, "Predicted (nothing was set for these):"),
     (Role::Live, "Live (measured now; \"published\" is the thread's figure, on another machine):"),
@@ -76,7 +83,7 @@ const ROLES: [(Role, &str); 3] = [
 /// out.
 fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
     let has_published = cells.iter().any(|cell| cell.published.is_some());
-    let has_bands = cells.iter().any(|cell| cell.band.is_some());
+    let has_bands = cells.iter().any(|cell| !wanted(cell).is_empty());
     let columns = |[name, value, range, published, wanted]: [String; 5]| {
         let published = has_published.then_some(published);
         let wanted = has_bands.then_some(wanted);
@@ -108,6 +115,44 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
     print(&table, out)
 }
 
+/// What the mechanism changes, beside what was published and what one would get without it.
+fn claims(study: &Study, out: &mut dyn Write) -> io::Result<()> {
+    let claims: Vec<(&Cell, [String; 5])> =
+        study.cells.iter().filter_map(|cell| Some((cell, claim(cell)?))).collect();
+    if claims.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    paragraph(
+        out,
+        "",
+        "What the mechanism changes (score: 1 is the published effect, 0 the null model's, which \
+         is what one gets without the mechanism):",
+    )?;
+    let header = ["", "effect", "published", "null", "wanted", "score"].map(str::to_string);
+    let mut table = bare(&header, 1);
+    for (cell, [effect, published, null, wanted, score]) in claims {
+        let null = if cell.role == Role::Implied { "formula".to_string() } else { null };
+        let wanted = format!("{wanted}{}", verdict(cell));
+        // A name on a line of its own leaves room for the rest.
+        table.add_row([cell.id.clone()]);
+        table.add_row([String::new(), effect, published, null, wanted, score]);
+    }
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((u16::from(at > 0), 0));
+    }
+    print(&table, out)
+}
+
+/// Whether a cell lies where it should; nothing where there is nothing to fail.
+fn verdict(cell: &Cell) -> &'static str {
+    match cell.inside {
+        Some(true) => " ok",
+        Some(false) => " NO",
+        None => "",
+    }
+}
+
 /// What a cell stands below, and what is left of its name: cut at the first dot, or at the last if
 /// that would leave more than fits a column.
 fn group_and_name(id: &str) -> (&str, &str) {
@@ -133,25 +178,9 @@ fn range(cell: &Cell) -> String {
 }
 
 fn wanted_with_verdict(cell: &Cell) -> String {
-    if cell.band.is_none() {
-        return String::new();
-    }
-    let verdict = if cell.inside == Some(false) { "NO" } else { "ok" };
-    format!("{} {verdict}", wanted(cell))
-}
-
-/// The band of a cell in words; nothing if it has none.
-pub fn wanted(cell: &Cell) -> String {
-    cell.band.map_or_else(String::new, band)
-}
-
-fn band(band: Band) -> String {
-    match (band.low, band.high) {
-        (Some(low), Some(high)) if low == high => low.to_string(),
-        (Some(low), Some(high)) => format!("{} to {}", figure(low), figure(high)),
-        (Some(low), None) => format!(">= {low}"),
-        (None, Some(high)) => format!("<= {high}"),
-        (None, None) => String::new(),
+    match wanted(cell) {
+        band if band.is_empty() => band,
+        band => format!("{band}{}", verdict(cell)),
     }
 }
 
@@ -172,6 +201,10 @@ fn csv(study: &Study, out: &mut dyn Write) -> io::Result<()> {
         "band_low",
         "band_high",
         "inside",
+        "effect",
+        "published_effect",
+        "null_model",
+        "score",
     ])?;
     for cell in &study.cells {
         let [low, high] = cell.band.map_or([None, None], <[Option<f64>; 2]>::from);
@@ -179,6 +212,7 @@ fn csv(study: &Study, out: &mut dyn Write) -> io::Result<()> {
             (study.study, study.world, &study.machine, study.seed),
             (&cell.id, cell.unit, cell.published, cell.role),
             (cell.value, cell.low, cell.high, low, high, cell.inside),
+            (cell.effect, cell.published_effect, cell.null_model, cell.score),
         ))?;
     }
     csv.flush()

@@ -33,13 +33,13 @@
 //! for moments, because nobody would wake it: a holder that lost its CPU is noticed within
 //! 50 µs of getting it back.
 
+use super::fork::ProcessLock;
 use super::membarrier;
 use core::cell::{Cell, UnsafeCell};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, compiler_fence};
-use std::sync::{Mutex, PoisonError};
 use tickless_core::platform::Lock;
 
 /// How often in a row a thread takes the lock before it owns the bias. Taking the bias away
@@ -67,7 +67,7 @@ struct Seat {
     inside: AtomicUsize,
 }
 
-static FREE_SEATS: Mutex<Vec<&'static Seat>> = Mutex::new(Vec::new());
+static FREE_SEATS: ProcessLock<Vec<&'static Seat>> = ProcessLock::new(Vec::new());
 
 thread_local! {
     static SEAT: Cell<Option<&'static Seat>> = const { Cell::new(None) };
@@ -110,7 +110,9 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
             && self.owner.load(Ordering::Relaxed) == seat.address()
             && seat.inside.load(Ordering::Relaxed) == 0
         {
-            seat.inside.store(self.address(), Ordering::Relaxed);
+            // Release: someone who takes the bias of another lock away from this thread, and reads
+            // this lock's address, sees what was done under that one.
+            seat.inside.store(self.address(), Ordering::Release);
             // The CPU may still let the load below overtake the store above: the barrier in
             // `revoke` makes it not to, when that matters.
             compiler_fence(Ordering::SeqCst);
@@ -207,7 +209,7 @@ impl Seat {
 /// This thread's seat; `None` while the thread is ending.
 fn take_seat() -> Option<&'static Seat> {
     if SEAT.get().is_none() && GIVE_BACK.try_with(|_| ()).is_ok() {
-        let free = FREE_SEATS.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = FREE_SEATS.lock().pop();
         let seat = free.unwrap_or_else(|| {
             let seat = Box::leak(Box::new(Seat { inside: AtomicUsize::new(0) }));
             // Others find it by its address.
@@ -224,7 +226,7 @@ impl Drop for GiveBack {
         // The seat may still be named as an owner's: whoever gets it is that owner then, as
         // good as this thread was.
         if let Some(seat) = SEAT.take() {
-            FREE_SEATS.lock().unwrap_or_else(PoisonError::into_inner).push(seat);
+            FREE_SEATS.lock().push(seat);
         }
     }
 }
@@ -234,7 +236,7 @@ pub fn relax(round: u32) {
     match round {
         0..100 => core::hint::spin_loop(),
         100..120 => std::thread::yield_now(),
-        // tidy: allow(sleep): there is no event to park on, which is this lock's whole point
+        #[expect(clippy::disallowed_methods, reason = "there is no event to park on")]
         _ => std::thread::sleep(std::time::Duration::from_micros(50)),
     }
 }

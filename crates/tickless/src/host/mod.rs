@@ -24,7 +24,9 @@
 //! | `process` | the timers of the process, for futures that name no others |
 //! | `time_base` | realtime and boottime, for timers on these |
 //! | `waits` | who waits for whom, which tells a wait from a deadlock |
+//! | `wakers` | wakers that a batch of callbacks leaves to be woken |
 //! | `watch` | being told when the time of day was set |
+//! | `worker` | threads of ours, and waiting for their end |
 
 pub(crate) mod arena;
 pub(crate) mod chance;
@@ -48,7 +50,9 @@ mod parking;
 pub(crate) mod process;
 pub(crate) mod time_base;
 pub(crate) mod waits;
+pub(crate) mod wakers;
 pub(crate) mod watch;
+pub(crate) mod worker;
 
 use clock::HostClock;
 use core::sync::atomic::AtomicU64;

@@ -1,0 +1,41 @@
+//! Histograms side by side, in a terminal.
+
+use crate::output::WIDTH;
+
+/// A column of bars for each way, a line for each bin from the first that is used to the last.
+/// Bars are relative to the way's fullest bin; a dot is less than a bar can show.
+pub fn bars_beside(ends_us: &[u64], ways: &[(&str, &[u64])]) -> Vec<String> {
+    const LABEL: usize = 13;
+    let is_used = |&bin: &usize| ways.iter().any(|(_, counts)| counts[bin] > 0);
+    let used = (0..=ends_us.len()).filter(is_used);
+    let Some((first, last)) = used.clone().min().zip(used.max()) else { return Vec::new() };
+    let width = (WIDTH - LABEL) / ways.len().max(1);
+    let most = |counts: &[u64]| counts.iter().copied().max().unwrap_or(0).max(1);
+    let heads = ways.iter().map(|(name, _)| format!("{name:<width$}"));
+    let mut lines = vec![format!("{:>11}  {}", "us", heads.collect::<String>())];
+    for bin in first..=last {
+        let label = match ends_us.get(bin) {
+            Some(end) => format!("<= {end}"),
+            None => format!("> {}", ends_us.last().unwrap_or(&0)),
+        };
+        let bars = ways.iter().map(|(_, counts)| bar(counts[bin], most(counts), width - 2));
+        let bars: String = bars.map(|bar| format!("{bar:<width$}")).collect();
+        lines.push(format!("{label:>11}  {bars}"));
+    }
+    lines.iter().map(|line| line.trim_end().to_string()).collect()
+}
+
+fn bar(count: u64, most: u64, width: usize) -> String {
+    let length = (count as f64 / most as f64 * width as f64).round() as usize;
+    if count > 0 && length == 0 { ".".to_string() } else { "#".repeat(length) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_can_be_seen() {
+        assert_eq!(bar(1, 1_000, 20), ".");
+    }
+}

@@ -1,0 +1,212 @@
+//! `tickless machines`, and simulated studies on other machines, run as a user runs them.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use tickless_lab::measure;
+use tickless_machine::machines::FILES;
+use tickless_machine::spec::Spec;
+use tickless_machine::validate::Part;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
+
+fn tickless(args: &[&str]) -> Output {
+    Command::new(PROGRAM).args(args).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// What a command prints that has to succeed.
+fn prints(args: &[&str]) -> String {
+    let output = tickless(args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&prints(&[args, &["--format", "json"]].concat())).unwrap()
+}
+
+/// A file of this test run.
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// Goal: every machine is in the list, in each form, with as many CPUs as it has.
+#[test]
+fn the_list_has_every_machine() {
+    let list = json(&["machines"]);
+    let list = list.as_array().unwrap();
+    assert_eq!(list.len(), FILES.len());
+    let (table, csv) = (prints(&["machines"]), prints(&["machines", "--format", "csv"]));
+    for (one, (name, _)) in list.iter().zip(FILES) {
+        assert_eq!(one["name"], *name);
+        assert!(one["cpus"].as_u64().unwrap() >= 2 && one["sourced"].as_u64().unwrap() > 0);
+        assert!(table.contains(&format!(" {name} ")) && csv.contains(&format!("\n{name},")));
+    }
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+}
+
+/// Goal: every number of every machine is shown with exactly one origin; what is assumed has its
+/// range, in each form.
+#[test]
+fn every_number_says_where_it_comes_from() {
+    for (name, text) in FILES {
+        let shown = json(&["machines", name]);
+        let numbers = shown["numbers"].as_array().unwrap();
+        assert_eq!(numbers.len(), Spec::parse(name, text).unwrap().parameters().count());
+        for number in numbers {
+            let is_assumed = number["origin"] == "assumed";
+            assert!(["source", "assumed", "fitted"].contains(&number["origin"].as_str().unwrap()));
+            assert_eq!(is_assumed, number["low"].is_number() && number["high"].is_number());
+            assert!(!number["from"].as_str().unwrap().is_empty(), "{name}: {number}");
+        }
+        let csv = prints(&["machines", name, "--format", "csv"]);
+        assert_eq!(csv.lines().count(), 1 + numbers.len());
+        assert!(prints(&["machines", name]).contains("line.node_ns"));
+    }
+}
+
+/// Goal: mistakes in a machine's file reach the user with file, line and key, whichever command
+/// reads it; so do numbers that a study needs and the file does not have.
+#[test]
+fn mistakes_in_files_are_named() {
+    let text = FILES.iter().find(|(name, _)| *name == "itanium2-4p").unwrap().1;
+    let line = 1 + text.lines().position(|line| line.starts_with("node_ns")).unwrap();
+    let node = text.lines().nth(line - 1).unwrap();
+    for (instead, what) in [
+        ("node_ns = { value = -1, source = \"none\" }", "must be greater than zero"),
+        ("nodes_ns = { value = 1, source = \"none\" }", "nothing reads this key"),
+    ] {
+        let file = path("broken.toml");
+        fs::write(&file, text.replace(node, instead)).unwrap();
+        let file = file.to_str().unwrap();
+        let key = format!("line.{}", instead.split(' ').next().unwrap());
+        for command in [&["machines", file][..], &["study", "cancel", "--sim", "--machine", file]] {
+            let output = tickless(command);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
+            assert!(said.contains(&format!("{file}:{line}: {key}: {what}")), "{said}");
+        }
+    }
+    let output = tickless(&["study", "rearm", "--sim", "--machine", "itanium2-4p"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("workload.pipe_ns: missing"), "{}", stderr(&output));
+    let output = tickless(&["machines", "abacus"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("itanium2-32p"), "it says what there is");
+}
+
+/// Goal: a study on another machine claims nothing for it: no published figures, no bands,
+/// nothing calibrated. The seed is honoured where something is drawn, and said where not.
+#[test]
+fn other_machines_and_seeds() {
+    let cells =
+        |args: &[&str]| json(&[&["study", "cancel", "--sim"], args].concat())["cells"].take();
+    let elsewhere = cells(&["--machine", "itanium2-4p"]);
+    for cell in elsewhere.as_array().unwrap() {
+        assert_eq!(cell["role"], "predicted");
+        assert!(cell["published"].is_null() && cell["band"].is_null(), "{cell}");
+        assert!(cell["id"].as_str().unwrap().starts_with("4p."));
+    }
+    let seeded = |seed| cells(&["--machine", "itanium2-4p", "--seed", seed]);
+    assert_eq!(seeded("0"), elsewhere, "no seed is seed 0");
+    assert_eq!(seeded("5"), seeded("5"));
+    assert_ne!(seeded("5"), elsewhere);
+    let notes = json(&["study", "rearm", "--sim"])["notes"].to_string();
+    assert!(notes.contains("the seed changes nothing"), "{notes}");
+}
+
+/// Goal: a timeline is JSON of the trace viewers' format, with a named track for each CPU, and
+/// what the study is about on it.
+#[test]
+fn timelines_have_a_track_for_each_cpu() {
+    for (study, cpus, wanted) in [
+        ("rearm", 24, &["task", "halted", "device write", "timer interrupt"][..]),
+        ("deferred", 2, &["expiry thread", "timer interrupt"]),
+        ("clock", 72, &["counter read", "timer interrupt"]),
+    ] {
+        let file = path(&format!("{study}.json"));
+        prints(&["study", study, "--sim", "--timeline", file.to_str().unwrap()]);
+        let trace: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap();
+        let tracks = events.iter().filter(|event| event["name"] == "thread_name");
+        let names: BTreeSet<&str> =
+            tracks.map(|track| track["args"]["name"].as_str().unwrap()).collect();
+        assert_eq!(names.len(), cpus, "{study}: {names:?}");
+        assert!(names.contains("CPU 0") && names.contains("CPU 1"));
+        for name in wanted {
+            assert!(events.iter().any(|event| event["name"] == *name), "{study}: no {name}");
+        }
+        let count = |phase| events.iter().filter(|event| event["ph"] == phase).count();
+        assert!(count("B") > 0 && count("E") <= count("B"), "{study}");
+    }
+}
+
+/// Goal: histories are the same each time, and more of them go on where the first ended.
+#[test]
+fn histories_are_functions_of_their_seed() {
+    let run = |seed, count| prints(&["machines", "--fuzz", seed, "--histories", count]);
+    let two = run("7", "2");
+    assert_eq!(two, run("7", "2"));
+    let one = run("8", "1");
+    assert_eq!(two.lines().nth(1), one.lines().next());
+    assert!(two.contains("no rule broken"));
+}
+
+/// Goal: this host becomes a machine's file that can be read again, whose measured numbers say
+/// so; on one CPU it is refused with what to do.
+#[test]
+fn this_host_is_measured() {
+    let file = path("host.toml");
+    let args = ["machines", "--measure", "--quick", "-o", file.to_str().unwrap()];
+    if measure::cpus().len() > 1 {
+        prints(&args);
+        let text = fs::read_to_string(&file).unwrap();
+        let spec = Spec::parse("host.toml", &text).unwrap();
+        assert_eq!(spec.costs().topology.cpus() as usize, measure::cpus().len());
+        assert_eq!(spec.to_toml(), text);
+        let shown = json(&["machines", file.to_str().unwrap()]).to_string();
+        assert!(shown.contains("measured: ") && shown.contains("ping_pong.line"), "{shown}");
+    }
+    let alone = std::thread::spawn(move || {
+        measure::stay_on(measure::cpus()[0]).unwrap();
+        // A program inherits the CPUs of the thread that starts it.
+        tickless(&["machines", "--measure", "--quick"])
+    });
+    let alone = alone.join().unwrap();
+    assert_eq!(alone.status.code(), Some(2));
+    assert!(stderr(&alone).contains("two CPUs"), "{}", stderr(&alone));
+}
+
+/// Goal: each scene is predicted and measured, with their ratio in a band, and what cannot be
+/// validated is said.
+#[test]
+fn this_host_is_predicted() {
+    if measure::cpus().len() == 1 {
+        return;
+    }
+    let study = json(&["machines", "--validate", "--quick"]);
+    let cells = study["cells"].as_array().unwrap();
+    for part in Part::PREDICTED {
+        let cell = |what: &str| {
+            let id = format!("{}.{what}", part.name());
+            cells.iter().find(|cell| cell["id"] == *id).unwrap_or_else(|| panic!("no {id}"))
+        };
+        assert_eq!(
+            (&cell("predicted")["role"], &cell("live")["role"]),
+            (&"predicted".into(), &"live".into())
+        );
+        let ratio = cell("predicted_over_live");
+        assert!(ratio["value"].as_f64().unwrap() > 0.0 && ratio["inside"].is_boolean(), "{ratio}");
+    }
+    assert!(study["notes"].to_string().contains("cannot validate"));
+}

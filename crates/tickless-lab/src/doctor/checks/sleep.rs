@@ -1,0 +1,75 @@
+//! How exactly threads may sleep, and how exactly they do.
+
+use super::{Check, Need};
+use crate::doctor::facts::{Facts, Sleeps};
+use crate::doctor::finding::{Says, Verdict};
+use crate::text::time;
+
+pub(super) const SLACK: Check = Check {
+    name: "timer-slack",
+    about: "sleeps that may end much later than asked",
+    study: "deferred",
+    unit: "ns",
+    needs: &[Need::Slack],
+    judge: slack,
+};
+
+pub(super) const DEADLINES: Check = Check {
+    name: "missed-deadlines",
+    about: "wakeups that come after the next one was due",
+    study: "deferred",
+    unit: "% of deadlines",
+    needs: &[Need::Sleeps],
+    judge: deadlines,
+};
+
+/// What every process has that was not given another one.
+const SLACK_USUAL_NS: f64 = 50_000.0;
+
+/// A millisecond, the finest tick: sleeps are then no better than the wheel's.
+const SLACK_BAD_NS: f64 = 1_000_000.0;
+
+fn slack(facts: &Facts) -> Says {
+    let slack_ns = match &facts.slack_ns {
+        Ok(slack_ns) => *slack_ns as f64,
+        Err(why) => return Says::unknown(why),
+    };
+    // The usual one is no reason to warn.
+    let verdict = Verdict::from_limits(slack_ns, SLACK_USUAL_NS + 1.0, SLACK_BAD_NS);
+    Says::figure(
+        verdict,
+        slack_ns,
+        "/proc/self/timerslack_ns: what this process was started with, and so will others be \
+         from here; 50000 is usual",
+        "whoever started this shell allowed sleeps to end that much later: set it back \
+         (prctl PR_SET_TIMERSLACK, or TimerSlackNSec= of the service)",
+    )
+}
+
+/// On a virtual machine somebody else's work may take a CPU away now and then.
+const MISSED_WARN: f64 = 2.0;
+/// A deadline in ten.
+const MISSED_BAD: f64 = 10.0;
+
+fn deadlines(facts: &Facts) -> Says {
+    let sleeps = match &facts.sleeps {
+        Ok(sleeps) => sleeps,
+        Err(why) => return Says::unknown(why),
+    };
+    let Sleeps { interval_us, wakeups, missed, p99_ns, max_ns } = *sleeps;
+    let percent = 100.0 * missed as f64 / (wakeups + missed).max(1) as f64;
+    let how = format!(
+        "a thread slept {wakeups} times until the next {}; late by at most {} in 99 of 100, at \
+         worst {}",
+        time(interval_us * 1_000),
+        time(p99_ns),
+        time(max_ns)
+    );
+    Says::figure(
+        Verdict::from_limits(percent, MISSED_WARN, MISSED_BAD),
+        percent,
+        how,
+        "threads wake after their next deadline: see `tickless latency -S` and what else runs; \
+         give what must be on time a real-time priority (chrt) or CPUs of its own",
+    )
+}

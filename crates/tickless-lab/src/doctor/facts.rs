@@ -1,0 +1,165 @@
+//! What a machine was seen to be and to do. Nothing here looks at anything.
+
+use std::collections::BTreeMap;
+use tickless_core::rearm::Policy;
+use tickless_trace::read::Trace;
+use tickless_trace::replay::{Inference, Summary, summarise};
+
+/// What was seen, or why it could not be, with what to do about that.
+pub type Seen<T> = Result<T, String>;
+
+/// Everything that checks judge. What nobody asked for is not looked at.
+#[derive(Debug)]
+pub struct Facts {
+    /// How many CPUs.
+    pub cpus: usize,
+    /// The clock that the kernel uses.
+    pub clock_source: Seen<ClockSource>,
+    /// What it takes to read it.
+    pub clock_read: Seen<ReadCost>,
+    /// The kernel's messages, from the first that it still has.
+    pub log: Seen<Vec<String>>,
+    /// What the kernel counted while it was looked at.
+    pub counted: Seen<Counted>,
+    /// What its timers did meanwhile.
+    pub recorded: Seen<RecordedTimers>,
+    /// Groups with a quota.
+    pub quotas: Seen<Vec<Quota>>,
+    /// How much later than asked threads may be woken, in ns.
+    pub slack_ns: Seen<u64>,
+    /// How threads woke that slept for a while.
+    pub sleeps: Seen<Sleeps>,
+}
+
+impl Facts {
+    /// A machine of which nothing was seen, for this reason.
+    pub fn unseen(cpus: usize, why: &str) -> Facts {
+        fn of<T>(why: &str) -> Seen<T> {
+            Err(why.to_string())
+        }
+        Facts {
+            cpus,
+            clock_source: of(why),
+            clock_read: of(why),
+            log: of(why),
+            counted: of(why),
+            recorded: of(why),
+            quotas: of(why),
+            slack_ns: of(why),
+            sleeps: of(why),
+        }
+    }
+}
+
+/// The clock that the kernel uses, and those that it could.
+#[derive(Clone, Debug)]
+pub struct ClockSource {
+    /// Its name.
+    pub current: String,
+    /// The others' and its own.
+    pub available: Vec<String>,
+}
+
+/// What it takes to read a clock, in ns.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadCost {
+    /// A thread that is alone: the median of batches.
+    pub alone_ns: f64,
+    /// One thread on each CPU at the same time: the median of their upper quartiles.
+    pub together_ns: f64,
+    /// How many threads that were.
+    pub threads: usize,
+}
+
+/// What the kernel counted, from one look to the next.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// From one to the other.
+    pub seconds: f64,
+    /// The kernel's ticks in a second, if it tells.
+    pub hz: Option<u32>,
+    /// What becomes of them while a CPU is idle.
+    pub idle_ticks: IdleTicks,
+    /// By CPU.
+    pub cpus: Vec<CpuCounts>,
+}
+
+/// What becomes of the kernel's tick while a CPU is idle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdleTicks {
+    /// It stops.
+    Stop,
+    /// It goes on.
+    GoOn,
+    /// The kernel does not tell.
+    NotTold,
+}
+
+/// What the kernel counted of one CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuCounts {
+    /// Timer interrupts.
+    pub timer_interrupts: u64,
+    /// Softirqs that run the wheel.
+    pub timer_softirqs: u64,
+    /// Softirqs that run high-resolution timers which asked for that.
+    pub hrtimer_softirqs: u64,
+    /// Time, in ticks of the statistics: all of it, idle, in softirqs.
+    pub time: u64,
+    /// Of these, idle, waiting for a disk included.
+    pub idle: u64,
+    /// Of these, in softirqs.
+    pub softirq: u64,
+}
+
+impl CpuCounts {
+    /// The share of idle time, from 0 to 1.
+    pub fn idle_share(&self) -> f64 {
+        self.idle as f64 / (self.time as f64).max(1.0)
+    }
+}
+
+/// A recording, with the names of threads that are in it.
+#[derive(Debug)]
+pub struct RecordedTimers {
+    /// What was recorded.
+    pub trace: Trace,
+    /// What a replay makes of it.
+    pub summary: Summary,
+    /// By number, of threads that were still there afterwards.
+    pub threads: BTreeMap<u32, String>,
+}
+
+impl RecordedTimers {
+    /// Replays it, under each policy. Some microseconds for each event.
+    pub fn new(trace: Trace, threads: BTreeMap<u32, String>) -> RecordedTimers {
+        let summary = summarise(&trace, &Policy::ALL, Inference::On);
+        RecordedTimers { trace, summary, threads }
+    }
+}
+
+/// A group with a quota.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Quota {
+    /// Its path below the controller.
+    pub group: String,
+    /// CPU time in every period.
+    pub quota_us: u64,
+    /// How often it is refilled.
+    pub period_us: u64,
+}
+
+/// How threads woke that slept until one point in time after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Sleeps {
+    /// From one to the next.
+    pub interval_us: u64,
+    /// Wakeups.
+    pub wakeups: u64,
+    /// Points in time at which nobody woke before the next.
+    pub missed: u64,
+    /// Late by no more than this in 99 of 100.
+    pub p99_ns: u64,
+    /// The most.
+    pub max_ns: u64,
+}

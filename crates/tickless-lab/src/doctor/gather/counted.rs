@@ -1,0 +1,151 @@
+//! What the kernel counts by CPU: timer interrupts, timer softirqs, time.
+
+use super::text;
+use crate::doctor::facts::{Counted, CpuCounts, IdleTicks, Seen};
+use std::path::Path;
+use std::time::Instant;
+use tickless_trace::record::{kernel_hz, stops_idle_ticks};
+
+/// The counters at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    at: Instant,
+    cpus: Seen<Vec<CpuCounts>>,
+}
+
+impl Snapshot {
+    pub(super) fn take() -> Snapshot {
+        Snapshot { at: Instant::now(), cpus: counters() }
+    }
+}
+
+fn counters() -> Seen<Vec<CpuCounts>> {
+    let interrupts = text(Path::new("/proc/interrupts"))?;
+    let softirqs = text(Path::new("/proc/softirqs"))?;
+    let stat = text(Path::new("/proc/stat"))?;
+    read(&interrupts, &softirqs, &stat)
+}
+
+pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
+    let (at, end) = (before.at, after.at);
+    let (before, after) = (before.cpus?, after.cpus?);
+    let cpus = before.iter().zip(&after).map(|(before, after)| CpuCounts {
+        timer_interrupts: after.timer_interrupts.wrapping_sub(before.timer_interrupts),
+        timer_softirqs: after.timer_softirqs.wrapping_sub(before.timer_softirqs),
+        hrtimer_softirqs: after.hrtimer_softirqs.wrapping_sub(before.hrtimer_softirqs),
+        // The kernel takes idle time back at times.
+        time: after.time.saturating_sub(before.time),
+        idle: after.idle.saturating_sub(before.idle),
+        softirq: after.softirq.saturating_sub(before.softirq),
+    });
+    let seconds = (end - at).as_secs_f64();
+    let command_line = text(Path::new("/proc/cmdline")).unwrap_or_default();
+    let idle_ticks = idle_ticks(stops_idle_ticks(), &command_line);
+    Ok(Counted { seconds, hz: kernel_hz(), idle_ticks, cpus: cpus.collect() })
+}
+
+/// By how the kernel was built, and what it was told when it was started.
+fn idle_ticks(is_built_so: Option<bool>, command_line: &str) -> IdleTicks {
+    let is_off = |word: &str| ["nohz=off", "nohz=0", "nohz=n"].contains(&word);
+    match is_built_so {
+        _ if command_line.split_whitespace().any(is_off) => IdleTicks::GoOn,
+        Some(true) => IdleTicks::Stop,
+        Some(false) => IdleTicks::GoOn,
+        None => IdleTicks::NotTold,
+    }
+}
+
+/// Reads the three files of `/proc`. CPUs that are offline are left out, as the kernel does.
+///
+/// # Errors
+/// When there is no timer interrupt that this knows.
+pub fn read(interrupts: &str, softirqs: &str, stat: &str) -> Seen<Vec<CpuCounts>> {
+    let online: Vec<usize> = cpus_in_header(interrupts);
+    // LOC on x86; other machines name the timer's interrupt after its driver.
+    let local = row(interrupts, |name, rest| {
+        name == "LOC" || rest.contains("arch_timer") || rest.contains("timer-")
+    });
+    let local = local.ok_or("/proc/interrupts has no timer interrupt that is known here")?;
+    let columns = cpus_in_header(softirqs);
+    let softirq = |name: &str, cpu: usize| {
+        let row = row(softirqs, |found, _| found == name)?;
+        row.get(columns.iter().position(|&column| column == cpu)?).copied()
+    };
+    let cpu = |(at, &cpu): (usize, &usize)| {
+        let time = times(stat, cpu).unwrap_or_default();
+        CpuCounts {
+            timer_interrupts: local.get(at).copied().unwrap_or(0),
+            timer_softirqs: softirq("TIMER", cpu).unwrap_or(0),
+            hrtimer_softirqs: softirq("HRTIMER", cpu).unwrap_or(0),
+            // The last two, guests' time, are in the first two already.
+            time: time.iter().take(8).sum(),
+            idle: time.iter().skip(3).take(2).sum(),
+            softirq: time.get(6).copied().unwrap_or(0),
+        }
+    };
+    Ok(online.iter().enumerate().map(cpu).collect())
+}
+
+/// The CPUs that a file has columns for.
+fn cpus_in_header(text: &str) -> Vec<usize> {
+    let header = text.lines().next().unwrap_or_default().split_whitespace();
+    header.filter_map(|word| word.strip_prefix("CPU")?.parse().ok()).collect()
+}
+
+/// The numbers of the first row whose name and rest are wanted.
+fn row(text: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<Vec<u64>> {
+    text.lines().skip(1).find_map(|line| {
+        let (name, rest) = line.trim().split_once(':')?;
+        let numbers = rest.split_whitespace().map_while(|word| word.parse().ok());
+        is_wanted(name, rest).then(|| numbers.collect())
+    })
+}
+
+/// A CPU's times in `/proc/stat`.
+fn times(stat: &str, cpu: usize) -> Option<Vec<u64>> {
+    let name = format!("cpu{cpu}");
+    let line = stat.lines().find_map(|line| {
+        let (found, rest) = line.split_once(' ')?;
+        (found == name).then_some(rest)
+    })?;
+    Some(line.split_whitespace().map_while(|word| word.parse().ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERRUPTS: &str = "           CPU0       CPU2\n  1:  5  6  IO-APIC  timer\n\
+                              LOC:     384416     393378   Local timer interrupts\n";
+    const SOFTIRQS: &str = "           CPU0       CPU1       CPU2\n          HI: 0 0 0\n       \
+                            TIMER:      31615      42689      32667\n     HRTIMER:  1  2  3\n";
+    const STAT: &str = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 10 0 20 60 5 1 4 0 9 9\n\
+                        cpu1 1 1 1 1 1 1 1 1 0 0\ncpu2 0 0 0 50 0 0 50 0 0 0\n";
+
+    /// Goal: columns are found by the CPU's number, which some files have for offline CPUs too.
+    #[test]
+    fn counters_are_found_by_cpu() {
+        let cpus = read(INTERRUPTS, SOFTIRQS, STAT).unwrap();
+        assert_eq!(cpus.len(), 2, "the second is offline");
+        assert_eq!((cpus[0].timer_interrupts, cpus[1].timer_interrupts), (384_416, 393_378));
+        assert_eq!((cpus[0].timer_softirqs, cpus[1].timer_softirqs), (31_615, 32_667));
+        assert_eq!((cpus[0].hrtimer_softirqs, cpus[1].hrtimer_softirqs), (1, 3));
+        assert_eq!((cpus[0].time, cpus[0].idle, cpus[0].softirq), (100, 65, 4));
+        assert_eq!((cpus[1].time, cpus[1].idle, cpus[1].softirq), (100, 50, 50));
+    }
+
+    #[test]
+    fn ticks_go_on_if_the_kernel_was_told_so() {
+        assert_eq!(idle_ticks(Some(true), "quiet panic=1"), IdleTicks::Stop);
+        assert_eq!(idle_ticks(Some(true), "quiet nohz=off"), IdleTicks::GoOn);
+        assert_eq!(idle_ticks(Some(false), ""), IdleTicks::GoOn);
+        assert_eq!(idle_ticks(None, "nohz_full=1"), IdleTicks::NotTold);
+    }
+
+    #[test]
+    fn a_machine_without_its_timer_is_told() {
+        assert!(read("CPU0\n 1: 5 other\n", SOFTIRQS, STAT).is_err());
+        let arm = "     CPU0 CPU1\n 11: 7 8 GICv3 27 Level arch_timer\n";
+        assert_eq!(read(arm, SOFTIRQS, STAT).unwrap()[1].timer_interrupts, 8);
+    }
+}

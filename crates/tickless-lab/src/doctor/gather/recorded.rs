@@ -1,0 +1,52 @@
+//! A recording of the machine's timers, in memory.
+
+use super::Look;
+use crate::doctor::facts::{RecordedTimers, Seen};
+use std::collections::BTreeMap;
+use std::fs;
+use tickless_trace::read::{Event, Trace};
+use tickless_trace::record::{EXTRA_FOR_DOCTOR, Options, RecordError, Recording, Tracefs};
+
+/// Records from now on.
+pub(super) fn begin(look: &Look) -> Seen<Recording> {
+    let begin = || -> Result<Recording, RecordError> {
+        let tracefs = Tracefs::find()?;
+        let recording = prepare(tracefs, look)?;
+        recording.start()?;
+        Ok(recording)
+    };
+    begin().map_err(|error| error.to_string())
+}
+
+/// With what the checks like to have, and without it where the kernel has not.
+fn prepare(tracefs: Tracefs, look: &Look) -> Result<Recording, RecordError> {
+    let events = tracefs.root().join("events");
+    let has = |event: &&str| events.join(event.replace(':', "/")).is_dir();
+    let more = EXTRA_FOR_DOCTOR.iter().filter(|event| has(event));
+    let more = more.map(|event| event.to_string()).collect();
+    let options = Options { more, ..Options::default() };
+    Recording::prepare(tracefs, &options, look.program.as_deref())
+}
+
+/// Stops, and reads what was recorded.
+pub(super) fn end(recording: Recording) -> Seen<RecordedTimers> {
+    let text = recording.stop().and_then(|()| recording.text("tickless doctor"));
+    let text = text.map_err(|error| error.to_string())?;
+    let trace = Trace::parse("what was recorded", text).map_err(|error| error.to_string())?;
+    let threads = names(&trace);
+    Ok(RecordedTimers::new(trace, threads))
+}
+
+/// The names of the threads that were woken, of those that are still there.
+fn names(trace: &Trace) -> BTreeMap<u32, String> {
+    let mut names = BTreeMap::new();
+    for record in &trace.records {
+        let Event::SchedWakeup { pid, .. } = record.event else { continue };
+        names.entry(pid).or_insert_with(|| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            name.trim().chars().filter(|c| !c.is_control()).collect::<String>()
+        });
+    }
+    names.retain(|_, name| !name.is_empty());
+    names
+}

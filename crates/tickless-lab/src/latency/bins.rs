@@ -1,0 +1,60 @@
+//! Wakeups by how late they were.
+
+use super::Tally;
+
+/// Upper ends of bins in nanoseconds, each included in its bin; above the last there is one more.
+pub struct Bins(Vec<u64>);
+
+impl Bins {
+    /// 1, 2, 5, 10, ... us: what fits whatever came out.
+    pub fn logarithmic() -> Bins {
+        let decades = (0..7).map(|decade| 1_000 * 10u64.pow(decade));
+        Bins(decades.flat_map(|ns| [ns, 2 * ns, 5 * ns]).collect())
+    }
+
+    /// So many microseconds in at most twenty equal bins.
+    pub fn linear(most_us: u64) -> Bins {
+        const BINS: u64 = 20;
+        let width_us = most_us.div_ceil(BINS).max(1);
+        Bins((1..=most_us.div_ceil(width_us)).map(|bin| bin * width_us * 1_000).collect())
+    }
+
+    /// The upper ends, in microseconds.
+    pub fn ends_us(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|end| end / 1_000)
+    }
+
+    /// How many wakeups are in each bin, and above all.
+    pub fn counts(&self, tally: &Tally) -> Vec<u64> {
+        let mut counts = vec![0; self.0.len() + 1];
+        for value in tally.lateness.iter_recorded() {
+            let lowest = tally.lateness.lowest_equivalent(value.value_iterated_to());
+            let bin = self.0.partition_point(|&end| end < lowest);
+            counts[bin] += value.count_since_last_iteration();
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickless::Ns;
+
+    fn tally(late_us: &[u64]) -> Tally {
+        let mut tally = Tally::default();
+        late_us.iter().for_each(|&us| tally.record(Ns(us * 1_000), Ns(0)));
+        tally
+    }
+
+    /// Goal: every wakeup is in its bin, the ends included, and what is above all has a line.
+    #[test]
+    fn bins_hold_everything() {
+        let tally = tally(&[0, 1, 2, 10, 11, 30_000_000]);
+        assert_eq!(Bins::linear(20).counts(&tally).iter().sum::<u64>(), 6);
+        assert_eq!(Bins::linear(20).counts(&tally)[0], 2);
+        assert_eq!(Bins::linear(20).counts(&tally)[10], 1);
+        assert_eq!(Bins::linear(20).counts(&tally)[20], 1);
+        assert_eq!(Bins::logarithmic().counts(&tally).iter().sum::<u64>(), 6);
+    }
+}

@@ -1,0 +1,93 @@
+//! Wake-up latency: how late a thread wakes that sleeps until a deadline, over and over.
+//!
+//! The measurement is cyclictest's: a thread asks to be woken at a point in time, looks at the
+//! clock when it wakes, and asks for the next point one interval later. Ours is measured in the
+//! same way beside the kernel's own sleeps: the callback of a timer looks at the clock.
+//!
+//! | file | what |
+//! |---|---|
+//! | `plan` | what is to be measured: threads, interval, end |
+//! | `tally` | how late each wakeup was |
+//! | `kernel` | `clock_nanosleep` and timerfd |
+//! | `ours` | our timers, by their driver thread |
+//! | `row` | what one sleeper came to |
+//! | `bins` | wakeups by how late they were |
+
+mod bins;
+mod kernel;
+pub mod ours;
+mod plan;
+mod row;
+mod tally;
+
+pub use bins::Bins;
+pub use plan::{Plan, Until};
+pub use row::{Buckets, Quantile, Row};
+pub use tally::{Slice, Tally};
+
+use crate::measure::{MeasureError, interleave};
+use crate::progress::Progress;
+
+/// Who sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sleeper {
+    /// A thread in clock_nanosleep, as in cyclictest
+    ClockNanosleep,
+    /// A thread that reads a timerfd
+    Timerfd,
+    /// Our high-resolution timer: its callback, on its driver's thread
+    Hrtimer,
+    /// Our coarse timer, late by up to an eighth and a tick on purpose
+    Timeout,
+}
+
+impl Sleeper {
+    /// All of them.
+    pub const ALL: [Sleeper; 4] =
+        [Sleeper::ClockNanosleep, Sleeper::Timerfd, Sleeper::Hrtimer, Sleeper::Timeout];
+
+    /// Those that can be exact.
+    pub const EXACT: [Sleeper; 3] = [Sleeper::ClockNanosleep, Sleeper::Timerfd, Sleeper::Hrtimer];
+
+    /// As the command line and the JSON name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Sleeper::ClockNanosleep => "clock_nanosleep",
+            Sleeper::Timerfd => "timerfd",
+            Sleeper::Hrtimer => "hrtimer",
+            Sleeper::Timeout => "timeout",
+        }
+    }
+
+    /// The one of this name, in letters of either case.
+    pub fn named(name: &str) -> Option<Sleeper> {
+        Sleeper::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Measures it once.
+    pub fn measure(self, plan: &Plan) -> Result<Slice, MeasureError> {
+        match self {
+            Sleeper::ClockNanosleep => kernel::clock_nanosleep(plan),
+            Sleeper::Timerfd => kernel::timerfd(plan),
+            Sleeper::Hrtimer => ours::measure(plan, ours::Kind::Hrtimer),
+            Sleeper::Timeout => ours::measure(plan, ours::Kind::Timeout),
+        }
+    }
+}
+
+/// Measures the sleepers in turn, each so many times; what disturbs one then disturbs all.
+pub fn measure(
+    sleepers: &[Sleeper],
+    plan: &Plan,
+    turns: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Slice>, MeasureError> {
+    progress.begin("sleeping", sleepers.len() * turns);
+    let slices = interleave(sleepers.len(), turns, |sleeper| {
+        let slice =
+            if plan.is_stopped() { Ok(Slice::default()) } else { sleepers[sleeper].measure(plan) };
+        progress.step();
+        slice
+    })?;
+    Ok(slices.into_iter().map(Slice::sum).collect())
+}

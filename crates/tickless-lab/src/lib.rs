@@ -1,0 +1,23 @@
+//! The laboratory: what timers cost, measured here and simulated on other machines.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`measure`] | measuring on the machine at hand |
+//! | [`latency`] | how late threads and timers wake |
+//! | [`study`] | each mechanism beside what it replaced, live and simulated |
+//! | [`machines`] | this host as a simulated machine, and predictions held against it |
+//! | [`doctor`] | which of five known costs this machine pays, and what to do |
+//! | [`report`] | all studies on one page |
+//! | [`progress`] | how a measurement says how far it is |
+//! | [`interrupt`] | what has to be cleaned up when a signal ends the program |
+//! | [`text`] | figures as text |
+
+pub mod doctor;
+pub mod interrupt;
+pub mod latency;
+pub mod machines;
+pub mod measure;
+pub mod progress;
+pub mod report;
+pub mod study;
+pub mod text;

@@ -1,0 +1,44 @@
+//! Random histories of the timer core on simulated machines, with faults.
+
+use super::find;
+use crate::progress::Progress;
+use crate::study::StudyError;
+use tickless_machine::fuzz::{MACHINE, history};
+
+/// What came of random histories.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Histories {
+    /// No rule was broken: what was done, in lines.
+    Sound(String),
+    /// A history broke a rule: what, and how to see it again.
+    Broken(String),
+}
+
+/// Runs histories from this seed on, until one breaks a rule.
+pub fn run(first: u64, count: u64, progress: &dyn Progress) -> Result<Histories, StudyError> {
+    let spec = find(MACHINE)?;
+    progress.begin("histories", count as usize);
+    let mut text = String::new();
+    let (mut armed, mut fired, mut faults) = (0, 0, 0);
+    for seed in (0..count).map(|more| first.wrapping_add(more)) {
+        let history = match history(&spec, seed) {
+            Ok(history) => history,
+            Err(violation) => return Ok(Histories::Broken(violation.to_string())),
+        };
+        armed += history.armed;
+        fired += history.fired;
+        faults += history.faults.total();
+        if count <= SHOWN_MAX {
+            text += &format!("{seed}: {history}\n");
+        }
+        progress.step();
+    }
+    text += &format!(
+        "{count} histories from seed {first} on: {armed} armings, {fired} callbacks, {faults} \
+         faults, no rule broken\n"
+    );
+    Ok(Histories::Sound(text))
+}
+
+/// More histories than this are only counted.
+const SHOWN_MAX: u64 = 20;

@@ -1,0 +1,97 @@
+//! This host as a machine's file: what can be measured is, the rest stays as it was assumed.
+
+use super::{find, micro, real};
+use crate::measure::{self, MeasureError, Spread};
+use crate::progress::Progress;
+use crate::study::{Effort, StudyError};
+use crate::text::figure;
+use std::collections::BTreeSet;
+use std::fs;
+use tickless_machine::spec::{Origin, Parameter, Spec};
+use tickless_machine::validate::Part;
+use tickless_machine::validate::fit::{Seen, fit};
+
+/// Whose assumptions stand in for what cannot be measured from inside a program.
+const TEMPLATE: &str = "host";
+
+/// The two CPUs that scenes are played on: the first and the last that this process may use.
+pub fn pair() -> Result<[usize; 2], StudyError> {
+    let cpus = measure::cpus();
+    let [first, last] = [cpus[0], cpus[cpus.len() - 1]];
+    if first == last {
+        let what = "this takes two CPUs, and there is one that this process may use; give it more"
+            .to_string();
+        return Err(StudyError::Request { what });
+    }
+    Ok([first, last])
+}
+
+/// Measures this host.
+pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, StudyError> {
+    let cpus = pair()?;
+    let mut spec = find(TEMPLATE)?;
+    spec.name = "this host".to_string();
+    spec.about = format!("{}, to hold the model against", measure::machine());
+    spec = topology(spec);
+    for micro::Price { key, value, how } in micro::prices(effort, cpus[0])? {
+        // Nothing takes no time at all; a file says so by an error.
+        let value = Spread { median: value.median.max(0.001), ..value };
+        spec = spec.with_parameter(key, parameter(value, how));
+    }
+    fit(&spec, seen(effort, cpus, progress)?)
+        .map_err(StudyError::system("memory for the simulated CPUs' stacks"))
+}
+
+fn parameter(value: Spread, how: &str) -> Parameter {
+    let [median, low, high] = [value.median, value.low, value.high].map(figure);
+    let source = format!("measured: {how}; median {median}, {low} to {high}");
+    let value = (value.median * 1e3).round() / 1e3;
+    Parameter { value, origin: Origin::Source(source) }
+}
+
+/// What the fit may see, and nothing else.
+fn seen(effort: Effort, cpus: [usize; 2], progress: &dyn Progress) -> Result<Seen, MeasureError> {
+    let turns = effort.pick(5, 101, 101);
+    progress.begin("ping-pong", turns * Part::FITTED.len());
+    let taken = real::play(&Part::FITTED, cpus, turns, progress)?;
+    let of = |part: Part| {
+        let at = Part::FITTED.iter().position(|&fitted| fitted == part);
+        Spread::of(at.map_or(&[][..], |at| &taken[at]).iter().copied()).median
+    };
+    Ok(Seen {
+        transfer: of(Part::Transfer),
+        round_trip: of(Part::PingPong),
+        own_timer: of(Part::OwnTimer),
+    })
+}
+
+/// Sockets and cores as the kernel names them. Where it names none, one socket of so many cores.
+fn topology(spec: Spec) -> Spec {
+    let cpus = measure::cpus();
+    let named = |cpu: &usize, what: &str| {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{what}");
+        fs::read_to_string(path).ok().map(|text| text.trim().to_string())
+    };
+    let of = |cpu: &usize| Some((named(cpu, "physical_package_id")?, named(cpu, "core_id")?));
+    let cores: BTreeSet<(String, String)> = cpus.iter().filter_map(of).collect();
+    let packages: BTreeSet<&String> = cores.iter().map(|(package, _)| package).collect();
+    let sockets = packages.len().max(1);
+    let threads = (cpus.len() / cores.len().max(1)).max(1);
+    let counts = [
+        ("topology.sockets", sockets),
+        ("topology.cores_per_socket", (cpus.len() / threads / sockets).max(1)),
+        ("topology.threads_per_core", threads),
+        ("topology.sockets_per_group", sockets),
+    ];
+    let rates = (2..=threads).map(|busy| {
+        let because = "not measured: what busy siblings get together".to_string();
+        let (low, high) = (1.0, busy as f64);
+        let origin = Origin::Assumed { low, high, because };
+        (format!("smt.rate_{busy}"), Parameter { value: 1.25_f64.min(high), origin })
+    });
+    let counted = counts.into_iter().map(|(key, count)| {
+        let origin = Origin::Source("as the kernel says".to_string());
+        (key.to_string(), Parameter { value: count as f64, origin })
+    });
+    counted.chain(rates).fold(spec, |spec, (key, parameter)| spec.with_parameter(&key, parameter))
+}

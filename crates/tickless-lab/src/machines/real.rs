@@ -1,0 +1,121 @@
+//! Scenes of the machine crate on two real CPUs: the same code, with real atomics.
+
+use crate::measure::{MeasureError, interleave, joined, stay_on};
+use crate::progress::Progress;
+use nix::sys::resource::{UsageWho, getrusage};
+use std::cell::Cell;
+use std::hint::spin_loop;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::thread;
+use std::time::Instant;
+use tickless_core::time::Ns;
+use tickless_machine::validate::simulate::ROUNDS;
+use tickless_machine::validate::{Part, World, per_operation};
+
+thread_local! {
+    static SIDE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Two CPUs of the machine at hand. Each side is a thread that stays on one of them.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Real;
+
+impl World for Real {
+    type Word = AtomicU64;
+
+    fn side(&self) -> usize {
+        SIDE.get()
+    }
+
+    fn now(&self) -> Ns {
+        static ORIGIN: OnceLock<Instant> = OnceLock::new();
+        Ns(ORIGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64)
+    }
+
+    fn relax(&self, _: u32) {
+        spin_loop();
+    }
+
+    fn work(&self, for_ns: Ns) {
+        let until = self.now().after(for_ns);
+        while self.now() < until {}
+    }
+
+    /// It is done as it stands.
+    fn section(&self) {}
+}
+
+/// Plays each of these so many times, in turn. Nanoseconds for each operation, one figure for
+/// each play. A play in which a side lost its CPU is played again, a few times at most.
+pub fn play(
+    parts: &[Part],
+    cpus: [usize; 2],
+    turns: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Vec<f64>>, MeasureError> {
+    const TRIES: usize = 4;
+    interleave(parts.len(), turns, |part| {
+        let (mut ns, mut lost) = once(parts[part], cpus)?;
+        // A side that is alone for a while is not what is measured: once more.
+        for _ in 1..TRIES {
+            if lost == 0 {
+                break;
+            }
+            (ns, lost) = once(parts[part], cpus)?;
+        }
+        progress.step();
+        Ok(ns)
+    })
+}
+
+/// How often the calling thread has lost its CPU to others.
+fn times_lost() -> i64 {
+    // It cannot fail for the thread itself; if it did, nothing would be lost.
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
+}
+
+/// One play: nanoseconds for an operation, and how often a side lost its CPU.
+fn once(part: Part, cpus: [usize; 2]) -> Result<(f64, i64), MeasureError> {
+    let scene = part.scene(&Real, ROUNDS);
+    let sides = thread::scope(|scope| {
+        let threads = [0, 1].map(|side| {
+            let scene = &scene;
+            scope.spawn(move || {
+                let placed = stay_on(cpus[side]);
+                SIDE.set(side);
+                // Played even where it could not be placed: the other side waits for it.
+                let before = times_lost();
+                let played = scene.play(&Real);
+                placed.map(|()| (played, times_lost() - before))
+            })
+        });
+        let [one, other] = threads.map(|thread| joined(thread, "that plays a scene"));
+        Ok::<_, MeasureError>([one?, other?])
+    })?;
+    let [(one, lost), (other, also_lost)] = sides;
+    Ok((per_operation([one, other]), lost + also_lost))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::cpus;
+    use crate::progress::Hidden;
+
+    /// Goal: every scene comes to its end on two threads, wherever they are, and takes more than
+    /// nothing.
+    #[test]
+    fn scenes_are_played_on_real_threads() {
+        let cpus = cpus();
+        let [one, other] = [cpus[0], cpus[cpus.len() - 1]];
+        if one == other {
+            return;
+        }
+        let parts: Vec<Part> = Part::FITTED.into_iter().chain(Part::PREDICTED).collect();
+        let taken = play(&parts, [one, other], 1, &Hidden).unwrap();
+        for (part, ns) in parts.iter().zip(taken) {
+            assert!(ns[0] > 0.0 && ns[0].is_finite(), "{part:?}: {ns:?}");
+        }
+    }
+}

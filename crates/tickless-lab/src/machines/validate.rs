@@ -1,0 +1,149 @@
+//! What the model predicts of this host, beside what is measured on it.
+//!
+//! First the host is measured and its prices are fixed: from ping-pongs and from what one CPU
+//! does by itself. Then the other scenes are simulated, and only then are they played for real.
+
+use super::{measured, real};
+use crate::measure::{self, Spread};
+use crate::progress::Progress;
+use crate::study::{
+    Band, Cell, Effort, Exhibit, Form, Request, Role, SimOptions, Study, StudyError, World,
+};
+use crate::text::figure;
+use tickless_machine::spec::Spec;
+use tickless_machine::study::Figure;
+use tickless_machine::validate::{Part, simulate};
+
+/// How far a prediction may be off: by this share of what is measured.
+const BAND_PERCENT: f64 = 30.0;
+
+/// Fits, predicts, measures.
+pub fn run(effort: Effort, progress: &dyn Progress) -> Result<Study, StudyError> {
+    let request = Request {
+        world: World::Live,
+        effort,
+        cpus: None,
+        seed: 0,
+        sensitivity: false,
+        sim: SimOptions::default(),
+    };
+    let cpus = measured::pair()?;
+    let mut study = Study::new("validate", &request, measure::machine());
+    study.notes.extend(measure::disturbance());
+    let spec = measured::host(effort, progress)?;
+    study.exhibits.push(prices(&spec));
+    let predicted = Part::PREDICTED.map(|part| simulate::figure(&spec, part));
+    let turns = effort.pick(3, 101, 101);
+    progress.begin("playing", turns * Part::PREDICTED.len());
+    let taken = real::play(&Part::PREDICTED, cpus, turns, progress)?;
+    let mut rows = Vec::new();
+    for ((part, predicted), taken) in Part::PREDICTED.into_iter().zip(predicted).zip(&taken) {
+        let predicted =
+            predicted.map_err(StudyError::system("memory for the simulated CPUs' stacks"))?;
+        rows.push(row(&mut study, part, predicted, taken));
+    }
+    let header = ["", "predicted", "live", "low - high", "ratio", "within 30 %"];
+    study.exhibits.push(Exhibit {
+        title: "Nanoseconds, predicted on the fitted machine and measured (median; a tenth of the \
+                plays took less than low, a tenth more than high)"
+            .to_string(),
+        form: Form::Table { header: header.map(str::to_string).to_vec(), rows },
+    });
+    study.notes.push(how(turns, cpus));
+    study.notes.push(LIMITS.to_string());
+    Ok(study)
+}
+
+const LIMITS: &str = "What this cannot validate: latencies between sockets and through node \
+    controllers, a counter behind a bus (HPET), interrupts between CPUs, idle states: this host \
+    shows none of them to a program";
+
+fn how(turns: usize, cpus: [usize; 2]) -> String {
+    format!(
+        "prices were fixed before any scene was predicted or played; the fit sees ping-pongs and \
+         what one CPU does by itself. The same code runs on simulated words and on real atomics, \
+         {} rounds a play, {turns} plays of each scene in turn, on CPUs {} and {}",
+        simulate::ROUNDS,
+        cpus[0],
+        cpus[1]
+    )
+}
+
+fn row(study: &mut Study, part: Part, predicted: Figure, taken: &[f64]) -> Vec<String> {
+    let live = middle(taken);
+    let id = |what: &str| format!("{}.{what}", part.name());
+    let Figure { value, low, high } = predicted;
+    let spread = Spread { median: value, low, high };
+    study.cells.push(Cell::new(id("predicted"), "ns", Role::Predicted, spread).in_exhibit());
+    study.cells.push(Cell::live(id("live"), "ns", live).in_exhibit());
+    let ratios = taken.iter().map(|taken| value / taken);
+    let ratio = Spread { median: value / live.median, ..middle(&ratios.collect::<Vec<_>>()) };
+    let off = BAND_PERCENT / 100.0;
+    let cell = Cell::new(id("predicted_over_live"), "x", Role::Predicted, ratio)
+        .within(Band::between(1.0 - off, 1.0 + off))
+        .in_exhibit();
+    let verdict = if cell.inside == Some(true) { "yes" } else { "NO" };
+    study.cells.push(cell);
+    vec![
+        part.name().to_string(),
+        figure(value),
+        figure(live.median),
+        format!("{} - {}", figure(live.low), figure(live.high)),
+        figure(ratio.median),
+        verdict.to_string(),
+    ]
+}
+
+/// The median, with what a tenth of the values lies below and above: on a virtual machine the
+/// extremes are somebody else's.
+fn middle(values: &[f64]) -> Spread {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |tenths: usize| sorted[(sorted.len() - 1) * tenths / 10];
+    if sorted.is_empty() {
+        return Spread::of([]);
+    }
+    Spread { low: at(1), high: at(9), ..Spread::of(sorted.iter().copied()) }
+}
+
+/// What was measured or fitted, with the least that there is to know about it.
+fn prices(spec: &Spec) -> Exhibit {
+    const SHOWN: [&str; 9] = [
+        "line.hit_ns",
+        "line.store_ns",
+        "line.atomic_ns",
+        "line.node_ns",
+        "line.hold_ns",
+        "cpu.section_ns",
+        "cpu.pause_ns",
+        "cpu.tsc_ns",
+        "cpu.ghz",
+    ];
+    let lines = spec.parameters().filter(|(key, _)| SHOWN.contains(key)).map(|(key, parameter)| {
+        let from = match &parameter.origin {
+            tickless_machine::spec::Origin::Source(source) => source.clone(),
+            tickless_machine::spec::Origin::Assumed { because, .. } => because.clone(),
+            tickless_machine::spec::Origin::Fitted(cell) => format!("fitted to {cell}"),
+        };
+        vec![key.to_string(), figure(parameter.value), from]
+    });
+    Exhibit {
+        title: "Prices of this host, fixed first".to_string(),
+        form: Form::Table {
+            header: ["", "value", ""].map(str::to_string).to_vec(),
+            rows: lines.collect(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_leaves_out_the_extremes() {
+        let values: Vec<f64> = (0..=10).map(f64::from).collect();
+        assert_eq!(middle(&values), Spread { median: 5.0, low: 1.0, high: 9.0 });
+        assert!(middle(&[]).median.is_nan());
+    }
+}

@@ -1,0 +1,24 @@
+//! A report from its beginning to its end.
+
+use super::run::{Plan, run};
+use super::{Facts, Report, Verdict, facts};
+use crate::progress::Progress;
+use std::time::Instant;
+
+/// Runs what was planned; `bar` makes a progress for the study of this name.
+pub fn make(plan: &Plan, bar: &dyn Fn(&'static str) -> Box<dyn Progress>) -> Report {
+    let (begun, date, machine) = (Instant::now(), facts::date(), Facts::here());
+    let studies = run(plan, bar);
+    let verdict = |done| Verdict::of(done, machine.cpus);
+    Report {
+        schema: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        date,
+        seconds: begun.elapsed().as_secs_f64(),
+        effort: plan.effort.name(),
+        seed: plan.seed,
+        verdicts: studies.iter().filter_map(verdict).collect(),
+        machine,
+        studies,
+    }
+}

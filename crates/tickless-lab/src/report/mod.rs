@@ -1,0 +1,78 @@
+//! `tickless report`: all five studies, simulated and live, on one page.
+//!
+//! The page needs nothing but itself: no script, no font, no picture from anywhere, and it says so
+//! to the browser. `report.json` beside it has the same figures for programs
+//! (`docs/report.md`).
+//!
+//! # Ground rules
+//!
+//! - Published, calibrated, predicted and live figures are told apart wherever they stand.
+//! - A study that fails takes nothing along: it is shown as failed, with what to do.
+//! - Files are there whole or not at all.
+//!
+//! | file | what |
+//! |---|---|
+//! | `make` | a report from its beginning to its end |
+//! | `run` | the simulated studies side by side, then the live ones one by one |
+//! | `facts` | the machine at hand |
+//! | `threads` | what each thread asked, its published tables, and ours beside them |
+//! | `verdict` | each mechanism in one figure, before and after |
+//! | `page`, `section`, `table` | the page |
+//! | `draw` | plots as inline SVG whose colours follow the page |
+//! | `files` | writing files whole or not at all |
+//! | `readme` | the picture and the table of the README, from simulated figures |
+
+mod draw;
+mod facts;
+pub mod files;
+mod make;
+mod page;
+pub mod readme;
+mod run;
+mod section;
+mod table;
+mod threads;
+mod verdict;
+
+pub use facts::Facts;
+pub use make::make;
+pub use page::page;
+pub use run::{Done, Part, Plan};
+pub use verdict::Verdict;
+
+use serde::Serialize;
+
+/// Everything that came out. Serialises to the JSON that is documented in `docs/report.md`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The form of this JSON; a greater number has more keys.
+    pub schema: u32,
+    /// Of the program.
+    pub version: &'static str,
+    /// When it began, in UTC.
+    pub date: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// How long it was to take.
+    pub effort: &'static str,
+    /// Where randomness started.
+    pub seed: u64,
+    /// Where it ran.
+    pub machine: Facts,
+    /// Each mechanism in a figure.
+    pub verdicts: Vec<Verdict>,
+    /// The studies, in the order of their seeds.
+    pub studies: Vec<Done>,
+}
+
+impl Report {
+    /// The parts that failed: which, and what to do.
+    pub fn failures(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+        self.studies.iter().flat_map(|done| {
+            let parts = [("simulated", &done.sim), ("live", &done.live)];
+            parts.into_iter().filter_map(|(world, part)| {
+                Some((done.study, world, part.as_ref()?.error.as_deref()?))
+            })
+        })
+    }
+}

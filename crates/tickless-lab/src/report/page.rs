@@ -1,0 +1,331 @@
+//! The page: one file that needs nothing but itself.
+
+use super::draw::colour;
+use super::section::section;
+use super::table::{class, letter, number};
+use super::threads::Thread;
+use super::verdict::{Figures, Verdict};
+use super::{Facts, Report};
+use crate::study::Role;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use std::io;
+
+/// Nothing may be loaded from anywhere, and nothing may run.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// The page of a report.
+pub fn page(report: &Report) -> io::Result<String> {
+    let cpus = report.machine.cpus;
+    let mut sections = Vec::new();
+    for done in &report.studies {
+        if let Some(thread) = Thread::of(done.study) {
+            sections.push(section(done, thread, cpus, report.effort)?);
+        }
+    }
+    let html = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "Tickless report, " (report.date) }
+                style { (PreEscaped(colour::STYLE)) (PreEscaped(include_str!("page.css"))) }
+            }
+            body {
+                header {
+                    (head(report))
+                    (legend())
+                    div.verdicts { @for verdict in &report.verdicts { (card(verdict)) } }
+                }
+                nav aria-label="Studies" {
+                    ul {
+                        @for done in &report.studies {
+                            li { a href={ "#" (done.study) } { (done.study) } }
+                        }
+                        li { a href="#how" { "how to read it" } }
+                    }
+                }
+                main { @for section in &sections { (section) } }
+                (foot(report))
+            }
+        }
+    };
+    Ok(html.into_string())
+}
+
+fn head(report: &Report) -> Markup {
+    let Facts { cpu, cpus, kernel, clock_source, load, disturbance } = &report.machine;
+    let load: Vec<String> = load.iter().map(|load| format!("{load:.2}")).collect();
+    let failed = report.failures().count();
+    html! {
+        h1 { "Tickless report" }
+        p.lead {
+            "Five mechanisms of Linux's timers, each beside the behaviour that it replaced: as its \
+             thread reported it, on a simulated machine of the size that the thread had, and live \
+             on this machine. All three run the same timer code."
+        }
+        ul.facts {
+            li { (cpu) ", " (cpus) " CPUs" }
+            li { "Linux " (kernel) }
+            li { "clock source " (clock_source.as_deref().unwrap_or("unknown")) }
+            li { "load " (load.join(" ")) }
+            li { (report.date) }
+            li {
+                (report.effort) ", " (format!("{:.0} s", report.seconds)) ", tickless "
+                (report.version)
+            }
+        }
+        @if let Some(disturbance) = disturbance {
+            p.warning { "Note: " (disturbance) "." }
+        }
+        @if failed > 0 {
+            p.failed role="alert" { (failed) " part(s) failed; see below." }
+        }
+    }
+}
+
+fn legend() -> Markup {
+    html! {
+        ul.legend aria-label="Where figures come from" {
+            li { span.chip.published { "published" } " in the thread, on its machine" }
+            @for (role, what) in [
+                (Role::Calibrated, "a parameter was set from it: proves nothing"),
+                (Role::Implied, "follows from the parameters by a formula: proves nothing"),
+                (Role::Predicted, "came out by itself"),
+                (Role::Live, "measured here: median, least\u{2013}most"),
+            ] {
+                li {
+                    span class={ "chip " (class(role)) } { (class(role)) (letter(role)) } " " (what)
+                }
+            }
+            li { span.swatch.before {} " before " span.swatch.after {} " after" }
+        }
+    }
+}
+
+fn card(verdict: &Verdict) -> Markup {
+    let simulated_unit = verdict.simulated.as_ref().or(verdict.published.as_ref());
+    let unit = simulated_unit.map_or("", |figures| figures.unit);
+    html! {
+        a.card href={ "#" (verdict.study) } {
+            h2 { (verdict.study) }
+            p { (verdict.mechanism) }
+            table {
+                thead {
+                    tr { td {} th.before { (verdict.sides[0]) } th.after { (verdict.sides[1]) } }
+                }
+                tbody {
+                    (line("published", &verdict.published))
+                    (line("simulated", &verdict.simulated))
+                    tr.unit { td colspan="3" { (unit) } }
+                    (line("live", &verdict.live))
+                    @if let Some(live) = &verdict.live {
+                        @if live.unit != unit { tr.unit { td colspan="3" { (live.unit) } } }
+                    }
+                }
+            }
+            (checks(verdict))
+        }
+    }
+}
+
+fn line(name: &str, figures: &Option<Figures>) -> Markup {
+    let value = |(value, role): (f64, Option<Role>)| {
+        html! {
+            td class=(role.map_or("published", class)) {
+                (number(value)) @if let Some(role) = role { (letter(role)) }
+            }
+        }
+    };
+    html! {
+        tr {
+            th scope="row" { (name) }
+            @match figures {
+                Some(figures) => { (value(figures.before)) (value(figures.after)) },
+                None => { td.none { "\u{2013}" } td.none { "\u{2013}" } },
+            }
+        }
+    }
+}
+
+fn checks(verdict: &Verdict) -> Markup {
+    html! {
+        ul.checks {
+            @for (name, figures) in [("simulated", &verdict.simulated), ("live", &verdict.live)] {
+                @match figures {
+                    Some(figures) if figures.outside.is_empty() => {
+                        li { span.good { "\u{2713}" } " " (name) ": " (figures.checks()) }
+                    },
+                    Some(figures) => {
+                        li title=(figures.outside.join(", ")) {
+                            span.bad { "\u{2717}" } " " (name) ": " (figures.checks())
+                        }
+                    },
+                    None => { li { "\u{2013} " (name) ": none" } },
+                }
+            }
+        }
+    }
+}
+
+fn foot(report: &Report) -> Markup {
+    html! {
+        footer id="how" {
+            h2 { "How to read it" }
+            p {
+                "A published figure is the thread's, on a machine of its time. A calibrated one \
+                 set a parameter of the simulated machine, so it had to come out. An implied one \
+                 follows from the parameters by a formula, so it proves nothing either. A \
+                 predicted one came out by itself. What a mechanism changes is judged, beside a \
+                 null model: what one would get without it. A score of 1 is the published effect, \
+                 0 the null model's. A live one is this machine's: the median of its repetitions, the least \
+                 and the greatest below it. Counts are the same on a busy machine; times are not. \
+                 A tick mark says that it lies in a band that the null model misses. What lies \
+                 outside is in docs/machine.md and docs/studies.md, with the reason where one is \
+                 known."
+            }
+            p {
+                "In plots a disc on a solid line is simulated, a square on a dashed line live, a \
+                 hollow diamond published; vermilion is before and blue is after, everywhere."
+            }
+            p {
+                "The same figures for programs are in report.json (docs/report.md). Random seed "
+                (report.seed) "."
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Spread;
+    use crate::report::run::{Done, Part};
+    use crate::study::plot::{Axis, Line, Plot, Shape, Side};
+    use crate::study::{Band, Cell, Effort, Exhibit, Form, OFFERS, Request, Study, World};
+    use tickless_machine::study::Claim;
+
+    const HOSTILE: &str = "<script>alert(1)</script> & \"quoted\"";
+
+    /// A study of which everything that comes from outside is hostile.
+    fn study(name: &'static str, world: World) -> Study {
+        let request = Request::new(world, Effort::Quick, 0);
+        let mut study = Study::new(name, &request, HOSTILE);
+        let role = if world == World::Live { Role::Live } else { Role::Predicted };
+        let spread = Spread { median: 2.0, low: 1.0, high: 3.0 };
+        let thread = Thread::of(name).unwrap();
+        let ids =
+            if world == World::Live { thread.headline.live } else { thread.headline.simulated };
+        for id in ids {
+            let cell = Cell::new(id.replace('*', "2"), "us", role, spread);
+            study.cells.push(cell.within(Band::at_most(1.0)));
+        }
+        study.cells.push(Cell::new(HOSTILE, "us", Role::Calibrated, spread).published(7.0));
+        let claim = Claim::change(1.0, 2.0, Band::at_most(50.0));
+        study.cells.push(Cell::new(HOSTILE, "us", Role::Implied, spread).claims(claim));
+        study.answer(HOSTILE, HOSTILE);
+        study.notes.push(HOSTILE.to_string());
+        let rows = vec![vec![HOSTILE.to_string(), "1".to_string()]];
+        let form = Form::Table { header: vec![HOSTILE.to_string(), String::new()], rows };
+        study.exhibits.push(Exhibit { title: HOSTILE.to_string(), form });
+        let line = Line::new(HOSTILE, Side::After, vec![[1.0, 2.0], [2.0, 3.0]]);
+        let (x, y) = (Axis::linear(HOSTILE), Axis::log(HOSTILE));
+        study.plots.push(Plot::new("a", HOSTILE, Shape::Curve { x, y, lines: vec![line] }));
+        study
+    }
+
+    fn report() -> Report {
+        let part = |study| Some(Part { seconds: 1.0, result: Some(study), error: None });
+        let failed = Part { seconds: 0.1, result: None, error: Some(HOSTILE.to_string()) };
+        let done = |offer: &crate::study::Offer| Done {
+            study: offer.name,
+            sim: part(study(offer.name, World::Sim)),
+            live: match offer.name {
+                "cancel" => Some(failed.clone()),
+                "phase" => None,
+                name => part(study(name, World::Live)),
+            },
+        };
+        let studies: Vec<Done> = OFFERS.iter().map(done).collect();
+        let verdicts = studies.iter().filter_map(|done| Verdict::of(done, 2)).collect();
+        let machine = Facts { cpu: HOSTILE.into(), cpus: 2, ..Facts::here() };
+        Report {
+            schema: 1,
+            version: "0",
+            date: "2026-01-01T00:00:00Z".into(),
+            seconds: 1.0,
+            effort: "quick",
+            seed: 0,
+            machine,
+            verdicts,
+            studies,
+        }
+    }
+
+    /// Goal: the page has a part for every study, with all roles told apart, and shows what fails
+    /// with what to do; studies that are left out are no failures.
+    #[test]
+    fn every_study_has_its_part() {
+        let report = report();
+        let html = page(&report).unwrap();
+        for offer in OFFERS {
+            assert!(html.contains(&format!("<section id=\"{}\">", offer.name)), "{}", offer.name);
+            assert!(html.contains(&format!("href=\"#{}\"", offer.name)));
+            assert!(html.contains(&format!("tickless study {} --sim", offer.name)));
+        }
+        for class in ["published", "calibrated", "implied", "predicted", "live"] {
+            assert!(html.contains(&format!("<td class=\"{class}\"")), "{class}");
+        }
+        assert_eq!(html.matches("The live study failed.").count(), 1);
+        assert_eq!(report.failures().count(), 1);
+        assert!(html.contains("tickless study cancel --live</code>"), "how to see it alone");
+        assert!(html.contains("1.00\u{2013}3") || html.contains("1\u{2013}3"), "no spreads");
+        assert!(html.contains("\u{2717}"), "what is outside of its band is not marked");
+        assert!(html.contains("what the mechanism changes"), "claims are not shown");
+    }
+
+    /// Goal: nothing that comes from outside becomes markup, and every element is closed.
+    #[test]
+    fn what_comes_from_outside_is_escaped() {
+        let html = page(&report()).unwrap();
+        assert!(!html.contains("<script") && !html.contains("alert(1)<"), "markup got through");
+        assert!(html.matches("&lt;script&gt;").count() > 40);
+        const VOID: [&str; 2] = ["meta", "!DOCTYPE"];
+        let mut open: Vec<&str> = Vec::new();
+        for tag in html.split('<').skip(1) {
+            let tag = &tag[..tag.find('>').expect("a tag without an end")];
+            let name = tag.split([' ', '/', '\n']).find(|word| !word.is_empty()).unwrap();
+            if let Some(name) = tag.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(name), "closed in another order");
+            } else if !tag.ends_with('/') && !VOID.contains(&name) {
+                open.push(name);
+            }
+        }
+        assert!(open.is_empty(), "{open:?} left open");
+    }
+
+    /// Goal: the page loads nothing and runs nothing, and says so to the browser.
+    #[test]
+    fn the_page_needs_nothing_but_itself() {
+        let html = page(&report()).unwrap();
+        for word in ["http:", "https:", "src=", "@import", "url(", "<link", "<iframe", "<object"] {
+            assert!(!html.contains(word), "{word}");
+        }
+        assert!(html.contains("Content-Security-Policy") && html.contains("default-src 'none'"));
+        assert!(html.contains("width=device-width") && html.contains("@media print"));
+        assert!(html.contains("prefers-color-scheme: dark"));
+    }
+
+    /// Goal: programs get valid JSON, a failed part included.
+    #[test]
+    fn the_json_is_valid() {
+        let text = serde_json::to_string(&report()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["studies"][2]["live"]["error"], HOSTILE);
+        assert!(json["studies"][2]["live"]["result"].is_null());
+        assert!(json["studies"][4]["live"].is_null() && json["verdicts"][4]["live"].is_null());
+    }
+}

@@ -1,0 +1,121 @@
+//! The picture and the table of the README, from simulated figures alone: they are the same
+//! wherever they are made, so a test can compare (`tests/readme.rs`).
+
+use super::draw::{colour, draw, groups};
+use super::threads::{THREADS, Thread};
+use crate::progress::Hidden;
+use crate::study::{Cell, Effort, Offer, Request, Role, Study, StudyError, World};
+use crate::text::grouped;
+use std::fmt::Write;
+use std::io;
+
+/// What stands around the table.
+pub const MARKS: [&str; 2] = ["<!-- five: begin -->", "<!-- five: end -->"];
+
+/// All simulated studies, in the order of the seeds.
+pub fn studies() -> Result<Vec<Study>, StudyError> {
+    let request = Request::new(World::Sim, Effort::Normal, 0);
+    let of = |thread: &Thread| {
+        let no_study = || StudyError::Request { what: format!("no study {}", thread.study) };
+        Offer::named(thread.study).ok_or_else(no_study)?.run(&request, &Hidden)
+    };
+    THREADS.iter().map(of).collect()
+}
+
+/// The five mechanisms with their figures, as Markdown.
+pub fn table(studies: &[Study]) -> String {
+    let mut text = String::from(
+        "| mechanism | figure | published | simulated | `tickless` |\n|---|---|--:|--:|---|\n",
+    );
+    for (thread, study) in THREADS.iter().zip(studies) {
+        let headline = &thread.headline;
+        let published = headline.published.map_or("-".to_string(), |[before, after]| {
+            format!("{} to {}", grouped(before), grouped(after))
+        });
+        let [before, after] = headline.simulated.map(|id| study.cell(id).map_or("-".into(), shown));
+        let Thread { study, mechanism, .. } = thread;
+        let unit = headline.unit;
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "| {mechanism} | {unit} | {published} | {before} to {after} | `study {study}` |"
+        );
+    }
+    text
+}
+
+/// A figure; one that set a parameter or follows from those by a formula proves nothing, and is
+/// marked.
+fn shown(cell: &Cell) -> String {
+    let mark = match cell.role {
+        Role::Calibrated => "*",
+        Role::Implied => "\u{2020}",
+        Role::Predicted | Role::Live => "",
+    };
+    format!("{}{mark}", grouped(cell.value))
+}
+
+/// The README with this table between its marks; none if it has no marks.
+pub fn with_table(readme: &str, table: &str) -> Option<String> {
+    let [begin, end] = MARKS;
+    let (before, rest) = readme.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}\n\n{table}\n{end}{after}"))
+}
+
+/// Two plots of the report side by side, as a picture that stands by itself.
+pub fn picture(studies: &[Study]) -> io::Result<String> {
+    const SHOWN: [(&str, &str); 2] = [("cancel", "cost"), ("clock", "read_percent")];
+    let mut pictures = Vec::new();
+    for (name, id) in SHOWN {
+        let study = studies.iter().find(|study| study.study == name);
+        let group = groups(study, None).into_iter().find(|group| group[0].1.id == id);
+        let Some(group) = group else { continue };
+        pictures.push((group[0].1.title.clone(), draw(&group)?));
+    }
+    Ok(beside(&pictures))
+}
+
+/// Each in a part of its own, with its title above it.
+fn beside(pictures: &[(String, String)]) -> String {
+    const WIDTH: usize = 580;
+    const HEIGHT: usize = 340;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {HEIGHT}\" role=\"img\" \
+         aria-label=\"Two of the five mechanisms, before and after\">\n<style>\n{}</style>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n",
+        WIDTH * pictures.len(),
+        colour::STYLE,
+    );
+    for (at, (title, picture)) in pictures.iter().enumerate() {
+        let left = WIDTH * at + 10;
+        let sized = picture.replacen(
+            "<svg ",
+            &format!("<svg x=\"{left}\" y=\"44\" width=\"560\" height=\"290\" "),
+            1,
+        );
+        let _ = write!(
+            svg,
+            "<text x=\"{}\" y=\"28\" font-family=\"sans-serif\" font-size=\"17\" \
+             font-weight=\"bold\" fill=\"var(--ink)\">{title}</text>\n{sized}",
+            left + 12
+        );
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_stands_between_its_marks() {
+        let [begin, end] = MARKS;
+        let readme = format!("a\n{begin}\nold\n{end}\nb\n");
+        let new = with_table(&readme, "| new |\n").unwrap();
+        assert_eq!(new, format!("a\n{begin}\n\n| new |\n\n{end}\nb\n"));
+        assert_eq!(with_table(&new, "| new |\n").unwrap(), new, "once more changes nothing");
+        assert_eq!(with_table("no marks", "a"), None);
+    }
+}

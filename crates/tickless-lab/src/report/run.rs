@@ -1,0 +1,155 @@
+//! Runs the studies: the simulated ones side by side, then the live ones one by one.
+//!
+//! Simulated studies are deterministic, so they may share the machine. Live ones have it to
+//! themselves, as far as this program can see to that.
+
+use crate::progress::Progress;
+use crate::study::{Effort, Offer, Request, Study, StudyError, World};
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The studies.
+    pub offers: Vec<&'static Offer>,
+    /// Where.
+    pub worlds: Vec<World>,
+    /// How long the live ones may take.
+    pub effort: Effort,
+    /// Where randomness starts.
+    pub seed: u64,
+}
+
+/// A study in both worlds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Done {
+    /// Its name.
+    pub study: &'static str,
+    /// Simulated; null if that was left out.
+    pub sim: Option<Part>,
+    /// Measured here; null if that was left out.
+    pub live: Option<Part>,
+}
+
+/// A study in one world: either a result or an error.
+#[derive(Clone, Debug, Serialize)]
+pub struct Part {
+    /// How long it took.
+    pub seconds: f64,
+    /// What came out.
+    pub result: Option<Study>,
+    /// Why nothing came out, and what to do.
+    pub error: Option<String>,
+}
+
+impl Part {
+    fn of(work: impl FnOnce() -> Result<Study, StudyError>) -> Part {
+        let begun = Instant::now();
+        let (result, error) = match work() {
+            Ok(study) => (Some(study), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Part { seconds: begun.elapsed().as_secs_f64(), result, error }
+    }
+
+    fn died() -> Part {
+        let error = "the study died; its message is above. Run it alone to see more";
+        Part { seconds: 0.0, result: None, error: Some(error.to_string()) }
+    }
+}
+
+/// Runs what was planned.
+pub fn run(plan: &Plan, bar: &dyn Fn(&'static str) -> Box<dyn Progress>) -> Vec<Done> {
+    let of = |offer: &&'static Offer| Done { study: offer.name, sim: None, live: None };
+    let mut done: Vec<Done> = plan.offers.iter().map(of).collect();
+    let progress: Vec<_> = plan.offers.iter().map(|offer| bar(offer.name)).collect();
+    if plan.worlds.contains(&World::Sim) {
+        let parts = side_by_side(plan, &progress);
+        done.iter_mut().zip(parts).for_each(|(done, part)| done.sim = part);
+    }
+    for ((offer, done), progress) in plan.offers.iter().zip(&mut done).zip(&progress) {
+        if plan.worlds.contains(&World::Live) {
+            done.live = Some(one(plan, offer, World::Live, progress.as_ref()));
+        }
+        let parts = [&done.sim, &done.live].into_iter().flatten();
+        let seconds: f64 = parts.clone().map(|part| part.seconds).sum();
+        let failed = parts.clone().any(|part| part.error.is_some());
+        progress.done(&format!("{} in {seconds:.1} s", if failed { "failed" } else { "done" }));
+    }
+    done
+}
+
+/// A thread of its own, so that one that dies takes nobody along.
+fn one(plan: &Plan, offer: &Offer, world: World, progress: &dyn Progress) -> Part {
+    let request = Request::new(world, plan.effort, plan.seed);
+    let work = || Part::of(|| offer.run(&request, progress));
+    thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|_| Part::died())
+}
+
+/// On as many threads as there are CPUs.
+fn side_by_side(plan: &Plan, progress: &[Box<dyn Progress>]) -> Vec<Option<Part>> {
+    let left: Mutex<VecDeque<usize>> = Mutex::new((0..plan.offers.len()).collect());
+    let parts = Mutex::new(vec![None; plan.offers.len()]);
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    thread::scope(|scope| {
+        for _ in 0..crate::measure::cpus().len().min(plan.offers.len()) {
+            scope.spawn(|| {
+                while let Some(at) = next() {
+                    let part = one(plan, plan.offers[at], World::Sim, progress[at].as_ref());
+                    parts.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(part);
+                }
+            });
+        }
+    });
+    parts.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Hidden;
+
+    fn breaks(_: &Request, _: &dyn Progress) -> Result<Study, StudyError> {
+        Err(StudyError::Request { what: "no permission; run as root".to_string() })
+    }
+
+    fn works(request: &Request, _: &dyn Progress) -> Result<Study, StudyError> {
+        Ok(Study::new("works", request, "a machine"))
+    }
+
+    static BREAKS: Offer =
+        Offer { name: "breaks", about: "Breaks", live: Some(breaks), sim: Some(works) };
+    static WORKS: Offer =
+        Offer { name: "works", about: "Works", live: Some(works), sim: Some(works) };
+
+    /// Goal: a study that fails says why and what to do, in its world only; the others go on.
+    #[test]
+    fn a_failure_takes_nothing_along() {
+        let plan = Plan {
+            offers: vec![&BREAKS, &WORKS],
+            worlds: vec![World::Sim, World::Live],
+            effort: Effort::Quick,
+            seed: 0,
+        };
+        let done = run(&plan, &|_| Box::new(Hidden));
+        let live = done[0].live.as_ref().unwrap();
+        assert!(
+            live.result.is_none() && live.error.as_deref() == Some("no permission; run as root")
+        );
+        let others = [&done[0].sim, &done[1].sim, &done[1].live];
+        assert!(others.iter().all(|part| part.as_ref().unwrap().result.is_some()));
+    }
+
+    /// Goal: what is left out is not there.
+    #[test]
+    fn one_world_is_enough() {
+        let worlds = vec![World::Live];
+        let plan = Plan { offers: vec![&WORKS], worlds, effort: Effort::Quick, seed: 0 };
+        let done = run(&plan, &|_| Box::new(Hidden));
+        assert!(done.len() == 1 && done[0].sim.is_none() && done[0].live.is_some());
+    }
+}

@@ -1,0 +1,171 @@
+//! A study's part of the page.
+
+use super::draw;
+use super::run::{Done, Part};
+use super::table;
+use super::threads::{Results, Thread};
+use crate::study::{Answer, Form, Study, World};
+use maud::{Markup, PreEscaped, html};
+use std::io;
+
+/// What this study is about, its tables and plots, its answers.
+pub fn section(done: &Done, thread: &Thread, cpus: usize, effort: &str) -> io::Result<Markup> {
+    let result = |part: &'_ Option<Part>| part.as_ref().and_then(|part| part.result.clone());
+    let (sim, live) = (result(&done.sim), result(&done.live));
+    let results = Results { sim: sim.as_ref(), live: live.as_ref(), cpus };
+    let tables = (thread.tables)(&results);
+    let [plots, below] = plots(&results, thread)?;
+    Ok(html! {
+        section id=(thread.study) {
+            h2 { (thread.study) span.mechanism { (thread.mechanism) } }
+            p.asked {
+                (thread.asked)
+                span.source { (thread.source) ". " (thread.machine) "." }
+            }
+            (failure(&done.sim, "simulated", thread.study))
+            (failure(&done.live, "live", thread.study))
+            div.pair {
+                div.tables {
+                    @for one in &tables { (table::of_thread(one)) }
+                    (claims(&results))
+                    (outside(&results))
+                    (command(thread.study, effort))
+                    (below)
+                }
+                div.plots { (plots) }
+            }
+            (answers(&results))
+            (details(&results))
+        }
+    })
+}
+
+fn failure(part: &Option<Part>, world: &str, study: &str) -> Markup {
+    match part.as_ref().and_then(|part| part.error.as_deref()) {
+        None => html! {},
+        Some(error) => html! {
+            p.failed role="alert" {
+                strong { "The " (world) " study failed. " }
+                (error) ". To see it alone: "
+                code {
+                    "tickless study " (study)
+                    @if world == "live" { " --live" } @else { " --sim" }
+                }
+            }
+        },
+    }
+}
+
+/// What the simulated figures claim, each beside what one would get without the mechanism.
+fn claims(results: &Results<'_>) -> Markup {
+    html! {
+        @if let Some(sim) = results.sim { (table::of_claims(sim.cells.iter())) }
+    }
+}
+
+/// What does not lie where it should.
+fn outside(results: &Results<'_>) -> Markup {
+    let of = |study: Option<&Study>| -> Vec<String> {
+        study.map_or_else(Vec::new, |study| study.outside().map(|cell| cell.id.clone()).collect())
+    };
+    let all = [("simulated", of(results.sim)), ("live", of(results.live))];
+    html! {
+        @for (world, ids) in all.iter().filter(|(_, ids)| !ids.is_empty()) {
+            p.outside {
+                span.bad { "\u{2717}" } " Outside of its band, " (world) ": "
+                @for (at, id) in ids.iter().enumerate() {
+                    @if at > 0 { ", " }
+                    code { (id) }
+                }
+            }
+        }
+    }
+}
+
+fn command(study: &str, effort: &str) -> Markup {
+    let how_long = match effort {
+        "quick" => " --quick",
+        "full" => " --full",
+        _ => "",
+    };
+    html! {
+        p.command {
+            "Alone: "
+            code { "tickless study " (study) " --sim" } " and "
+            code { "tickless study " (study) " --live" (how_long) }
+        }
+    }
+}
+
+/// So many plots are about as high as the tables beside them.
+const BESIDE_TABLES: usize = 3;
+
+/// The plots beside the tables, those first that show the point; and those below the tables.
+fn plots(results: &Results<'_>, thread: &Thread) -> io::Result<[Markup; 2]> {
+    let (mut first, mut others) = (Vec::new(), Vec::new());
+    for group in draw::groups(results.sim, results.live) {
+        let plot = group[0].1;
+        let svg = draw::draw(&group)?;
+        let figure = html! { figure { figcaption { (plot.title) } (PreEscaped(svg)) } };
+        let side = if thread.plots.contains(&plot.id) { &mut first } else { &mut others };
+        side.push(figure);
+    }
+    let room = BESIDE_TABLES.saturating_sub(first.len()).min(others.len());
+    first.extend(others.drain(..room));
+    let all = |figures: Vec<Markup>| html! { @for figure in figures { (figure) } };
+    Ok([all(first), all(others)])
+}
+
+/// Open questions; what both worlds say about the same one stands together.
+fn answers(results: &Results<'_>) -> Markup {
+    let of = |study: Option<&Study>, world| -> Vec<(World, Answer)> {
+        let answers = study.map(|study| study.answers.clone()).unwrap_or_default();
+        answers.into_iter().map(|answer| (world, answer)).collect()
+    };
+    let mut all = of(results.sim, World::Sim);
+    all.extend(of(results.live, World::Live));
+    html! {
+        @if !all.is_empty() {
+            h3 { "Its open questions" }
+            dl.answers {
+                @for (world, answer) in &all {
+                    div {
+                        dt { (answer.question) }
+                        dd { (answer.answer) " " (mark(*world)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where an answer's figures come from.
+fn mark(world: World) -> Markup {
+    match world {
+        World::Sim => html! { span.chip.predicted { "simulated" } },
+        World::Live => html! { span.chip.live { "live" } },
+    }
+}
+
+/// Everything else: all figures, tables of the studies' own, notes.
+fn details(results: &Results<'_>) -> Markup {
+    let both = [("simulated", results.sim), ("live", results.live)];
+    html! {
+        @for (name, study) in both {
+            @if let Some(study) = study {
+                details {
+                    summary {
+                        "All " (study.cells.len()) " " (name) " figures, and how they came about"
+                    }
+                    p { (study.machine) }
+                    ul.notes { @for note in &study.notes { li { (note) } } }
+                    @for exhibit in &study.exhibits {
+                        @let Form::Table { header, rows } = &exhibit.form;
+                        (table::of_exhibit(&exhibit.title, header, rows))
+                    }
+                    (table::of_cells(study.cells.iter()))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Tables of the page. Each entry says where it comes from: by its column, its letter and its
+//! ground, so also without colours.
+
+use super::threads::{Entry, Table};
+use crate::study::{Cell, Role, claim, wanted};
+use crate::text::grouped;
+use maud::{Markup, html};
+
+/// So many columns still have room between them.
+const WIDE: usize = 8;
+
+/// A thread's table, with ours.
+pub fn of_thread(table: &Table) -> Markup {
+    let has_groups = table.groups.iter().any(|group| !group.name.is_empty());
+    let columns: usize = table.groups.iter().map(|group| group.columns.len()).sum();
+    html! {
+        p.caption { (table.caption) }
+        div.scroll {
+            table.wide[columns > WIDE] aria-label=(table.caption) {
+                thead {
+                    @if has_groups {
+                        tr {
+                            td {}
+                            @for group in &table.groups {
+                                th.group colspan=(group.columns.len()) scope="colgroup" {
+                                    (group.name)
+                                }
+                            }
+                        }
+                    }
+                    tr {
+                        td {}
+                        @for group in &table.groups {
+                            @for (at, column) in group.columns.iter().enumerate() {
+                                th.first[at == 0] scope="col" { (column) }
+                            }
+                        }
+                    }
+                }
+                tbody {
+                    @for row in &table.rows {
+                        tr {
+                            th scope="row" { (row.label) }
+                            @for entry in &row.entries { (of_entry(entry)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn of_entry(entry: &Entry) -> Markup {
+    match entry {
+        Entry::Nothing => html! { td.none { "\u{2013}" } },
+        Entry::Word(word) => html! { td.word { (word) } },
+        Entry::Published(what) => html! { td.published { (what) } },
+        Entry::Ours(cell) => html! {
+            td class=(class(cell.role)) title=(told(cell)) {
+                (number(cell.value)) (letter(cell.role)) (sign(cell)) (range(cell))
+            }
+        },
+    }
+}
+
+const CELL_COLUMNS: [&str; 6] = ["figure", "value", "", "low \u{2013} high", "published", "wanted"];
+
+/// All figures of a study, as programs get them.
+pub fn of_cells<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
+    html! {
+        div.scroll {
+            table.cells {
+                thead {
+                    tr {
+                        @for name in CELL_COLUMNS { th scope="col" { (name) } }
+                    }
+                }
+                tbody {
+                    @for cell in cells {
+                        tr {
+                            th scope="row" { (cell.id) }
+                            td class=(class(cell.role)) { (number(cell.value)) (letter(cell.role)) }
+                            td.unit { (cell.unit) }
+                            td { (plain_range(cell)) }
+                            td.published { (cell.published.map_or_else(String::new, number)) }
+                            td { (wanted(cell)) (sign(cell)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A table of a study's own.
+pub fn of_exhibit(title: &str, header: &[String], rows: &[Vec<String>]) -> Markup {
+    html! {
+        p.caption { (title) }
+        div.scroll {
+            table aria-label=(title) {
+                thead { tr { @for name in header { th scope="col" { (name) } } } }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            @for (at, value) in row.iter().enumerate() {
+                                @if at == 0 { th scope="row" { (value) } } @else { td { (value) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How a role looks.
+pub fn class(role: Role) -> &'static str {
+    match role {
+        Role::Calibrated => "calibrated",
+        Role::Implied => "implied",
+        Role::Predicted => "predicted",
+        Role::Live => "live",
+    }
+}
+
+/// The role's letter, behind each of its figures.
+pub fn letter(role: Role) -> Markup {
+    let letter = match role {
+        Role::Calibrated => "C",
+        Role::Implied => "I",
+        Role::Predicted => "P",
+        Role::Live => "L",
+    };
+    html! { sup.role { (letter) } }
+}
+
+/// Does it lie where it should?
+fn sign(cell: &Cell) -> Markup {
+    match cell.inside {
+        Some(true) => html! { span.good title="inside its band" { "\u{2713}" } },
+        Some(false) => html! { span.bad title="outside of its band" { "\u{2717}" } },
+        None => html! {},
+    }
+}
+
+fn told(cell: &Cell) -> String {
+    let about = format!("{} ({}), {}", cell.id, class(cell.role), cell.unit);
+    match claim(cell) {
+        None => about,
+        Some([effect, published, null, wanted, score]) => format!(
+            "{about}; effect {effect}, published {published}, null model {null}, wanted {wanted}, \
+             score {score}"
+        ),
+    }
+}
+
+const CLAIM_COLUMNS: [&str; 7] =
+    ["what the mechanism changes", "effect", "published", "null model", "wanted", "score", ""];
+
+/// What the cells claim, with their verdicts; nothing if none claims anything.
+pub fn of_claims<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
+    let claims: Vec<(&Cell, [String; 5])> =
+        cells.filter_map(|cell| Some((cell, claim(cell)?))).collect();
+    html! {
+        @if !claims.is_empty() {
+            div.scroll {
+                table.cells aria-label="What the mechanism changes" {
+                    thead { tr { @for name in CLAIM_COLUMNS { th scope="col" { (name) } } } }
+                    tbody {
+                        @for (cell, words) in &claims {
+                            tr {
+                                th scope="row" { (cell.id) (letter(cell.role)) }
+                                @for word in words { td { (word.replace('-', "\u{2212}")) } }
+                                td { (sign(cell)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// From where to where the repetitions went, below the figure.
+fn range(cell: &Cell) -> Markup {
+    match plain_range(cell) {
+        range if range.is_empty() => html! {},
+        range => html! { small { (range) } },
+    }
+}
+
+fn plain_range(cell: &Cell) -> String {
+    if cell.low == cell.high {
+        return String::new();
+    }
+    format!("{}\u{2013}{}", number(cell.low), number(cell.high))
+}
+
+/// A figure as a page shows it.
+pub fn number(value: f64) -> String {
+    grouped(value).replace('-', "\u{2212}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Spread;
+    use crate::study::Band;
+
+    /// Goal: roles are told apart by the letter as well as by the class, and a figure says
+    /// whether it lies in its band and from where to where it went.
+    #[test]
+    fn an_entry_says_where_it_comes_from() {
+        let spread = Spread { median: 2_000.0, low: 1.0, high: 3_000.0 };
+        for (role, class, letter) in [
+            (Role::Calibrated, "calibrated", "C"),
+            (Role::Implied, "implied", "I"),
+            (Role::Predicted, "predicted", "P"),
+            (Role::Live, "live", "L"),
+        ] {
+            let cell = Cell::new("a.b", "us", role, spread);
+            let inside = Entry::Ours(Box::new(cell.clone().within(Band::at_most(2_000.0))));
+            let html = of_entry(&inside).into_string();
+            assert!(html.starts_with(&format!("<td class=\"{class}\"")), "{html}");
+            assert!(html.contains(&format!("2,000<sup class=\"role\">{letter}</sup>")), "{html}");
+            assert!(html.contains("\u{2713}") && html.contains("1\u{2013}3,000"), "{html}");
+            let outside = Entry::Ours(Box::new(cell.within(Band::at_most(1.0))));
+            assert!(of_entry(&outside).into_string().contains("\u{2717}"));
+        }
+        let published = of_entry(&Entry::Published("about 90".to_string())).into_string();
+        assert_eq!(published, "<td class=\"published\">about 90</td>");
+    }
+}

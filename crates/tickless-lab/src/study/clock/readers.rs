@@ -1,0 +1,191 @@
+//! Threads that read one counter as fast as they can, and check every value.
+
+use super::device::{Counted, device_reads};
+use crate::measure::{MeasureError, joined, stay_on};
+use hdrhistogram::Histogram;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tickless::clock::{Clock, Combined, Counter, ReadPolicy};
+
+/// How a counter is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// Direct or combined.
+    pub policy: ReadPolicy,
+    /// How many threads.
+    pub threads: usize,
+    /// For how long.
+    pub duration: Duration,
+    /// Where the threads stay, in turn.
+    pub cpus: &'a [usize],
+    /// What times them.
+    pub clock: &'a Clock,
+}
+
+/// What the readers got.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// Values that all threads got.
+    pub reads: u64,
+    /// Device reads that were made for them.
+    pub device_reads: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// How long each read took, with the reading of the clock that times it, in nanoseconds.
+    pub latency: Histogram<u64>,
+    /// The least and the most values that a thread got.
+    pub per_thread: [u64; 2],
+    /// Values behind one that the same thread had got, or had been handed by another.
+    pub backwards: u64,
+}
+
+impl Taken {
+    /// Values per second.
+    pub fn reads_per_s(&self) -> f64 {
+        self.reads as f64 / self.seconds
+    }
+
+    /// Device reads for each value.
+    pub fn device_reads_per_read(&self) -> f64 {
+        self.device_reads as f64 / self.reads.max(1) as f64
+    }
+
+    /// The least that a thread got, as a part of the most.
+    pub fn fairness(&self) -> f64 {
+        self.per_thread[0] as f64 / self.per_thread[1].max(1) as f64
+    }
+}
+
+/// What one thread got.
+struct Own {
+    latency: Histogram<u64>,
+    device_reads: u64,
+    backwards: u64,
+    seconds: f64,
+}
+
+const READER: &str = "that reads the counter";
+
+impl Plan<'_> {
+    /// Reads a counter that nobody else reads.
+    pub fn read(&self, counter: Box<dyn Counter>) -> Result<Taken, MeasureError> {
+        let counter = Combined::new(Counted::new(counter)).with_policy(self.policy);
+        let (stop, barrier) = (AtomicBool::new(false), Barrier::new(self.threads + 1));
+        let own = std::thread::scope(|s| {
+            let readers: Vec<_> = (0..self.threads)
+                .map(|number| {
+                    let (counter, stop, barrier) = (&counter, &stop, &barrier);
+                    s.spawn(move || {
+                        let placed = stay_on(self.cpus[number % self.cpus.len()]);
+                        barrier.wait();
+                        placed.map(|()| read_until(self.clock, counter, stop))
+                    })
+                })
+                .collect();
+            barrier.wait();
+            #[expect(clippy::disallowed_methods, reason = "this is how long is measured")]
+            std::thread::sleep(self.duration);
+            stop.store(true, Ordering::Relaxed);
+            readers.into_iter().map(|reader| joined(reader, READER)).collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut taken = sum(&own);
+        taken.backwards += handed_on(self, &counter)?;
+        Ok(taken)
+    }
+}
+
+fn sum(own: &[Own]) -> Taken {
+    let mut latency = empty();
+    own.iter().for_each(|own| {
+        // All have the same bounds, so this cannot fail.
+        let _ = latency.add(&own.latency);
+    });
+    let counts = || own.iter().map(|own| own.latency.len());
+    Taken {
+        reads: latency.len(),
+        device_reads: own.iter().map(|own| own.device_reads).sum(),
+        seconds: own.iter().map(|own| own.seconds).fold(0.0, f64::max),
+        latency,
+        per_thread: [counts().min().unwrap_or(0), counts().max().unwrap_or(0)],
+        backwards: own.iter().map(|own| own.backwards).sum(),
+    }
+}
+
+fn read_until(clock: &Clock, counter: &Combined<Counted>, stop: &AtomicBool) -> Own {
+    let mut own = Own { latency: empty(), device_reads: 0, backwards: 0, seconds: 0.0 };
+    let before = device_reads();
+    let begin = clock.monotonic();
+    let (mut from, mut last) = (begin, 0);
+    while !stop.load(Ordering::Relaxed) {
+        let value = counter.read();
+        let to = clock.monotonic();
+        own.backwards += u64::from(value < last);
+        own.latency.saturating_record(to.since(from).0);
+        (from, last) = (to, value);
+    }
+    own.device_reads = device_reads() - before;
+    own.seconds = from.since(begin).to_duration().as_secs_f64();
+    own
+}
+
+/// How often a value is behind one that another thread has handed on. Apart from the measurement,
+/// since handing on takes a shared word.
+fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, MeasureError> {
+    const READS: usize = 500;
+    let latest = AtomicU64::new(0);
+    let backwards: Vec<u64> = std::thread::scope(|s| {
+        let readers: Vec<_> = (0..plan.threads)
+            .map(|number| {
+                let latest = &latest;
+                s.spawn(move || {
+                    stay_on(plan.cpus[number % plan.cpus.len()])?;
+                    let one = |_| {
+                        // Acquire and Release: who reads after another has handed its value on
+                        // must not get an older one (C8).
+                        let floor = latest.load(Ordering::Acquire);
+                        let value = counter.read();
+                        latest.fetch_max(value, Ordering::Release);
+                        u64::from(value < floor)
+                    };
+                    Ok((0..READS).map(one).sum())
+                })
+            })
+            .collect();
+        readers.into_iter().map(|reader| joined(reader, READER)).collect::<Result<_, _>>()
+    })?;
+    Ok(backwards.into_iter().sum())
+}
+
+fn empty() -> Histogram<u64> {
+    // Not one that grows: that would be in what is measured.
+    const HIGHEST_NS: u64 = 1 << 40;
+    Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::device::{Emulated, clock};
+    use super::*;
+    use crate::measure::cpus;
+    use std::sync::Arc;
+
+    /// Goal: whoever reads directly makes a device read for each value; combined no more than
+    /// that, and nobody sees time go back either way.
+    #[test]
+    fn device_reads_are_counted() {
+        for policy in [ReadPolicy::Direct, ReadPolicy::Combined] {
+            let duration = Duration::from_millis(20);
+            let clock = clock().unwrap();
+            let plan = Plan { policy, threads: 3, duration, cpus: &cpus(), clock: &clock };
+            let taken = plan.read(Box::new(Emulated::new(Arc::clone(&clock)))).unwrap();
+            assert_eq!(taken.backwards, 0);
+            assert!(taken.reads > 0 && taken.per_thread[0] <= taken.per_thread[1]);
+            match policy {
+                ReadPolicy::Direct => assert_eq!(taken.device_reads, taken.reads),
+                // A holder that was taken over from reads the device, and takes a value.
+                ReadPolicy::Combined => assert!(taken.device_reads <= 2 * taken.reads),
+            }
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! What is recorded, from which clock, and into which text.
+
+use super::instance::{Instance, remove_leftovers};
+use super::watcher::Watcher;
+use super::{RecordError, Statistics, Tracefs, kernel, size};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+/// Whose time stands in the trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TraceClock {
+    /// CLOCK_MONOTONIC, on which timers are
+    #[default]
+    Mono,
+    /// The same, never slewed
+    MonoRaw,
+    /// CLOCK_BOOTTIME, which goes on while the machine sleeps
+    Boot,
+    /// CLOCK_TAI
+    Tai,
+    /// The scheduler's clock: fast, and may differ between CPUs
+    Local,
+    /// The same, in one order for all CPUs: slow
+    Global,
+}
+
+impl TraceClock {
+    /// All of them.
+    pub const ALL: [TraceClock; 6] = [
+        TraceClock::Mono,
+        TraceClock::MonoRaw,
+        TraceClock::Boot,
+        TraceClock::Tai,
+        TraceClock::Local,
+        TraceClock::Global,
+    ];
+
+    /// As tracefs names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TraceClock::Mono => "mono",
+            TraceClock::MonoRaw => "mono_raw",
+            TraceClock::Boot => "boot",
+            TraceClock::Tai => "tai",
+            TraceClock::Local => "local",
+            TraceClock::Global => "global",
+        }
+    }
+}
+
+/// What `tickless doctor` wants beside what a replay needs.
+pub const EXTRA_FOR_DOCTOR: [&str; 1] = ["sched:sched_wakeup"];
+
+/// How to record.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Buffer for each CPU; none for what suits the machine.
+    pub buffer_kb: Option<u64>,
+    /// Whose time.
+    pub clock: TraceClock,
+    /// Events beside those that a replay needs, as `SYSTEM:EVENT` or `SYSTEM`.
+    pub more: Vec<String>,
+}
+
+/// An event that a replay uses. Only the timers' own are indispensable.
+struct Wanted {
+    path: &'static str,
+    filter: Option<&'static str>,
+    without: &'static str,
+}
+
+const WANTED: [Wanted; 3] = [
+    Wanted {
+        path: "irq_vectors/local_timer_entry",
+        filter: None,
+        without: "timer interrupts are not recorded: this kernel has no irq_vectors:local_timer_*",
+    },
+    Wanted { path: "irq_vectors/local_timer_exit", filter: None, without: "" },
+    // 0x6e0 is IA32_TSC_DEADLINE.
+    Wanted {
+        path: "msr/write_msr",
+        filter: Some("msr == 0x6e0"),
+        without: "device writes are not recorded: this kernel has no msr:write_msr",
+    },
+];
+
+/// A recording that is prepared, under way or stopped. Dropping it removes what it made.
+#[derive(Debug)]
+pub struct Recording {
+    instance: Instance,
+    clock: TraceClock,
+    buffer_kb: u64,
+    notes: Vec<String>,
+    // Dropped after the instance: finds it gone, and ends. Then the mount goes.
+    _watcher: Option<Watcher>,
+    _tracefs: Tracefs,
+}
+
+impl Recording {
+    /// Makes an instance, and sets it up so that [`Recording::start`] is all that is left to do.
+    /// Removes what dead recorders left. Takes some milliseconds, mostly for the buffers.
+    ///
+    /// A process of `program`, which is this one's, watches: it removes the instance should this
+    /// process be killed. Without it the next recorder does.
+    ///
+    /// # Errors
+    /// When tracefs cannot be used or refuses what was asked for.
+    pub fn prepare(
+        tracefs: Tracefs,
+        options: &Options,
+        program: Option<&Path>,
+    ) -> Result<Recording, RecordError> {
+        let mut notes = Vec::new();
+        let left = remove_leftovers(&tracefs);
+        if !left.is_empty() {
+            notes.push(format!("removed what killed recorders had left: {}", left.join(", ")));
+        }
+        let buffer_kb = options.buffer_kb.unwrap_or_else(|| size::usual(cpus(&tracefs)));
+        let settings = settings(tracefs.root(), options, buffer_kb, &mut notes)?;
+        // Before there is anything to remove.
+        let watcher = program.map(Watcher::start).transpose().unwrap_or_else(|error| {
+            notes.push(format!(
+                "nothing watches this recorder ({error}): if it is killed, the next one cleans up"
+            ));
+            None
+        });
+        let instance = Instance::make(&tracefs)?;
+        for (file, value) in &settings {
+            instance.set(file, value).map_err(|error| match error {
+                RecordError::Setting { file, error, .. } if file == BUFFER => {
+                    RecordError::Buffer { kilobytes: buffer_kb, error }
+                }
+                other => other,
+            })?;
+        }
+        Ok(Recording {
+            instance,
+            clock: options.clock,
+            buffer_kb,
+            notes,
+            _watcher: watcher,
+            _tracefs: tracefs,
+        })
+    }
+
+    /// What is not as a replay would have it, and what was found to do.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// How much buffer each CPU has.
+    pub fn buffer_kb(&self) -> u64 {
+        self.buffer_kb
+    }
+
+    /// Records from now on.
+    pub fn start(&self) -> Result<(), RecordError> {
+        self.instance.set("tracing_on", "1")
+    }
+
+    /// Records nothing from now on.
+    pub fn stop(&self) -> Result<(), RecordError> {
+        self.instance.set("tracing_on", "0")
+    }
+
+    /// How much was kept and dropped.
+    pub fn statistics(&self) -> Statistics {
+        Statistics::of(self.instance.path())
+    }
+
+    /// The trace as text, with a first line that says what, where and when.
+    pub fn text(&self, recorded: &str) -> Result<impl BufRead + use<>, RecordError> {
+        let hz = kernel::hz().map(|hz| format!(" HZ={hz}")).unwrap_or_default();
+        let (release, clock) = (kernel::release(), self.clock.name());
+        let recorded = recorded.replace(char::is_control, " ");
+        let head = format!("# recorded: {recorded}\n# kernel {release}{hz} clock={clock}\n");
+        let trace = File::open(self.instance.path().join("trace"))
+            .map_err(|error| RecordError::Read { error })?;
+        Ok(io::Read::chain(io::Cursor::new(head), BufReader::with_capacity(1 << 16, trace)))
+    }
+
+    /// Writes the trace.
+    ///
+    /// # Errors
+    /// When it cannot be read from tracefs, or `out` refuses it.
+    pub fn write(&self, recorded: &str, out: &mut dyn Write) -> Result<(), RecordError> {
+        let mut text = self.text(recorded)?;
+        loop {
+            let read = text.fill_buf().map_err(|error| RecordError::Read { error })?;
+            if read.is_empty() {
+                return Ok(());
+            }
+            let length = read.len();
+            out.write_all(read).map_err(|error| RecordError::Output { path: "".into(), error })?;
+            text.consume(length);
+        }
+    }
+}
+
+/// How many CPUs have a buffer.
+fn cpus(tracefs: &Tracefs) -> usize {
+    std::fs::read_dir(tracefs.root().join("per_cpu")).map_or(1, Iterator::count)
+}
+
+const BUFFER: &str = "buffer_size_kb";
+
+/// The files of an instance to be written, and with what, in this order. Tracefs is only asked
+/// which events there are.
+fn settings(
+    tracefs: &Path,
+    options: &Options,
+    buffer_kb: u64,
+    notes: &mut Vec<String>,
+) -> Result<Vec<(String, String)>, RecordError> {
+    let events = tracefs.join("events");
+    if !events.join("timer").is_dir() {
+        return Err(RecordError::NoTimerEvents);
+    }
+    let mut settings = vec![
+        (BUFFER.to_string(), buffer_kb.to_string()),
+        ("trace_clock".to_string(), options.clock.name().to_string()),
+    ];
+    let enable = |path: &str| (format!("events/{path}/enable"), "1".to_string());
+    settings.push(enable("timer"));
+    for Wanted { path, filter, without } in WANTED {
+        if !events.join(path).is_dir() {
+            notes.extend((!without.is_empty()).then(|| without.to_string()));
+            continue;
+        }
+        let filter = filter.map(|filter| (format!("events/{path}/filter"), filter.to_string()));
+        settings.extend(filter.into_iter().chain([enable(path)]));
+    }
+    for event in &options.more {
+        let path = event.replacen(':', "/", 1);
+        let is_name = |word: &str| {
+            !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+        };
+        if !path.split('/').all(is_name) || !events.join(&path).is_dir() {
+            return Err(RecordError::NoEvent { event: event.clone() });
+        }
+        settings.push(enable(&path));
+    }
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::PathBuf;
+
+    /// A folder that looks like a tracefs with these events. Removed with the value.
+    struct Fake(PathBuf);
+
+    impl Fake {
+        fn with(name: &str, events: &[&str]) -> Fake {
+            let name = format!("tickless-fake-{}-{name}", std::process::id());
+            let fake = Fake(std::env::temp_dir().join(name));
+            fs::create_dir_all(fake.0.join("instances")).unwrap();
+            for event in events {
+                fs::create_dir_all(fake.0.join("events").join(event)).unwrap();
+            }
+            fake
+        }
+    }
+
+    impl Drop for Fake {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    const ALL: [&str; 5] = [
+        "timer/timer_start",
+        "irq_vectors/local_timer_entry",
+        "irq_vectors/local_timer_exit",
+        "msr/write_msr",
+        "sched/sched_switch",
+    ];
+
+    /// Goal: exactly what a replay needs is enabled, a filter before its event, and what was
+    /// asked for besides.
+    #[test]
+    fn a_replay_gets_what_it_needs_and_no_more() {
+        let fake = Fake::with("all", &ALL);
+        let mut notes = Vec::new();
+        let options = Options { clock: TraceClock::MonoRaw, ..Options::default() };
+        let written = settings(&fake.0, &options, 64, &mut notes).unwrap();
+        let written: Vec<String> = written.iter().map(|(f, v)| format!("{f} {v}")).collect();
+        assert_eq!(
+            written,
+            [
+                "buffer_size_kb 64",
+                "trace_clock mono_raw",
+                "events/timer/enable 1",
+                "events/irq_vectors/local_timer_entry/enable 1",
+                "events/irq_vectors/local_timer_exit/enable 1",
+                "events/msr/write_msr/filter msr == 0x6e0",
+                "events/msr/write_msr/enable 1",
+            ]
+        );
+        assert_eq!(notes, [""; 0]);
+        let more = vec!["sched:sched_switch".to_string(), "sched".to_string()];
+        let more = settings(&fake.0, &Options { more, ..options }, 64, &mut notes).unwrap();
+        assert_eq!(more[7].0, "events/sched/sched_switch/enable");
+        assert_eq!(more[8].0, "events/sched/enable");
+    }
+
+    /// Goal: what a kernel lacks is told, and only the lack of timer events is an error; nothing
+    /// outside of the events can be named.
+    #[test]
+    fn what_is_missing_is_told() {
+        let fake = Fake::with("few", &ALL[..1]);
+        let mut notes = Vec::new();
+        let of = |more: &str, notes: &mut Vec<String>| {
+            let more = vec![more.to_string()];
+            settings(&fake.0, &Options { more, ..Options::default() }, 64, notes)
+        };
+        assert!(settings(&fake.0, &Options::default(), 64, &mut notes).is_ok());
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes[0].contains("local_timer") && notes[1].contains("write_msr"), "{notes:?}");
+        for wrong in ["sched:nothing", "../instances", "", "timer:", ":", "timer:a:b"] {
+            let error = of(wrong, &mut notes).unwrap_err();
+            assert!(matches!(error, RecordError::NoEvent { .. }), "{wrong}: {error}");
+        }
+        let none = Fake::with("none", &[]);
+        let error = settings(&none.0, &Options::default(), 64, &mut notes).unwrap_err();
+        assert!(matches!(error, RecordError::NoTimerEvents), "{error}");
+    }
+
+    /// Goal: the instances of recorders that are gone are removed, and no others: neither those
+    /// of a recorder that runs, nor somebody else's.
+    #[test]
+    fn leftovers_are_those_of_the_dead() {
+        let fake = Fake::with("left", &[]);
+        let instances = fake.0.join("instances");
+        let tracefs = Tracefs::at(fake.0.clone());
+        let mine = make(&tracefs);
+        let name = mine.path().file_name().unwrap().to_str().unwrap().to_string();
+        let words: Vec<&str> = name.split('-').collect();
+        // A process that has the number of one that is gone was started at another time.
+        let reused = format!("tickless-{}-{}1-0", words[1], words[2]);
+        let dead = "tickless-4294967295-7-0".to_string();
+        for other in [reused.as_str(), dead.as_str(), "somebody-else", "tickless-of-mine"] {
+            fs::create_dir(instances.join(other)).unwrap();
+        }
+        let mut removed = remove_leftovers(&tracefs);
+        removed.sort();
+        let mut want = [reused, dead];
+        want.sort();
+        assert_eq!(removed, want);
+        for left in [name.as_str(), "somebody-else", "tickless-of-mine"] {
+            assert!(instances.join(left).is_dir(), "{left}");
+        }
+    }
+
+    /// An instance in a fake, where switching off is a file that has to go again.
+    fn make(tracefs: &Tracefs) -> Instance {
+        let instance = Instance::make(tracefs).unwrap();
+        fs::remove_file(instance.path().join("tracing_on")).unwrap();
+        instance
+    }
+}

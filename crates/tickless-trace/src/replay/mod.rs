@@ -1,0 +1,43 @@
+//! A kernel's recorded timer operations, performed on the real core.
+//!
+//! What a trace says was started, restarted and cancelled is done to the library's own bases,
+//! one for each CPU of the trace, on a virtual clock. *What comes of it* (which timer fires
+//! when, what the event devices are told) is the core's doing, once for each
+//! [`Policy`](tickless_core::rearm::Policy). So a trace shows what each policy would have cost
+//! on the box where it was recorded.
+//!
+//! | file | what |
+//! |---|---|
+//! | `script` | the trace as operations: what was done, when, on which CPU |
+//! | `world` | the core's platform: a clock and event devices that stand still until told |
+//! | `engine` | performs a script under one policy |
+//! | `agreement` | the kernel's policy in the replay against the kernel itself |
+//! | `lateness` | how late timers fired |
+//! | `overlap` | periodic timers that expire together, and what spreading them would change |
+//! | `summary` | what came of it, beside what the trace recorded |
+//!
+//! # How close this is to the kernel
+//!
+//! The kernel that recorded programs its event device only for high-resolution timers, the
+//! periodic tick being one of them; its wheel rides on that tick. The replay does the same
+//! ([`WheelEvents::Tick`](tickless_core::bases::WheelEvents)), so that under the policy which
+//! the kernel has (`restart-aware`, since 5.15) the device must be written as often as the trace
+//! recorded. An interrupt that the trace recorded is delivered when it was; one that only the
+//! replay has (an event that laziness left standing) is delivered when it is due.
+
+mod agreement;
+mod engine;
+mod lateness;
+mod overlap;
+mod script;
+mod summary;
+mod world;
+
+pub use agreement::{AGREEMENT_PERCENT, Agreement};
+pub use lateness::Quantiles;
+pub use overlap::{Overlap, PhaseSet};
+pub use script::Inference;
+pub use summary::{
+    FamilyCounts, FunctionStarts, OperationCounts, PolicyResult, Recorded, Summary, TraceFacts,
+    policy_name, summarise,
+};

@@ -1,0 +1,161 @@
+//! The committed recording, read whole and compared with plain counting.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use flate2::read::MultiGzDecoder;
+use tickless_core::time::Ns;
+use tickless_trace::read::{
+    Cause, Context, Event, EventKind, Format, HzSource, Jiffy, JiffyWidth, Record, Trace,
+};
+
+fn path() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "../../traces/nginx.txt.gz"].iter().collect()
+}
+
+fn nginx() -> Trace {
+    Trace::read(&path()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Goal: no event is lost or read as another. Method: a twin that knows nothing of events
+/// counts the words behind the time.
+#[test]
+fn every_event_is_read_as_itself() {
+    let mut text = String::new();
+    MultiGzDecoder::new(File::open(path()).unwrap()).read_to_string(&mut text).unwrap();
+    let mut counted: HashMap<&str, usize> = HashMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(": ").nth(1).unwrap();
+        *counted.entry(name).or_default() += 1;
+    }
+    let trace = nginx();
+    for &kind in EventKind::ALL {
+        let want = counted.remove(kind.name()).unwrap_or(0);
+        assert_eq!(trace.count(kind), want, "{}", kind.name());
+    }
+    assert!(counted.is_empty(), "not read: {counted:?}");
+    assert_eq!((trace.lines, trace.records.len(), trace.skipped_lines), (130_000, 129_986, 0));
+}
+
+/// Goal: the tools' ornaments change nothing. Method: the whole recording is rewritten the
+/// way perf and trace-cmd 2 print it, and must give the same events.
+#[test]
+fn every_tool_gives_the_same_events() {
+    let mut text = String::new();
+    MultiGzDecoder::new(File::open(path()).unwrap()).read_to_string(&mut text).unwrap();
+    let (mut perf, mut trace_cmd) = (String::new(), "cpus=2\n".to_owned());
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (task, rest) = line.trim_start().split_once(" [").unwrap();
+        let (comm, pid) = task.trim_end().rsplit_once('-').unwrap();
+        let (cpu, rest) = rest.split_once("] ").unwrap();
+        let (_flags, rest) = rest.split_once(' ').unwrap();
+        let (time, event) = rest.trim_start().split_once(": ").unwrap();
+        let (name, fields) = event.split_once(": ").unwrap();
+        perf += &format!("{comm:>16} {pid:>7} [{cpu}] {time:>12}: timer:{name}: {fields}\n");
+        trace_cmd += &format!("{comm:>16}-{pid:<5} [{cpu}] {time:>12}: {name:<21} {fields}\n")
+            .replacen(&format!(" {name} "), &format!(" {name}: "), 1);
+    }
+    let original = nginx();
+    for (format, text) in [(Format::Perf, perf), (Format::TraceCmd, trace_cmd)] {
+        let trace = Trace::parse("rewritten", text.as_bytes()).unwrap();
+        assert_eq!((trace.header.format, trace.skipped_lines), (format, 0));
+        assert_eq!(trace.records.len(), original.records.len());
+        assert!(trace.records.iter().all(|record| record.context == Context::NotRecorded));
+        let told = |record: &Record| (record.time, record.cpu, record.event);
+        assert!(trace.records.iter().map(told).eq(original.records.iter().map(told)), "{format:?}");
+    }
+}
+
+/// The numbers a person gets from `zgrep -c ': timer_start:'` and so on.
+#[test]
+fn counts_are_those_of_zgrep() {
+    use EventKind::*;
+    let trace = nginx();
+    for (kind, want) in [
+        (TimerStart, 35_127),
+        (TimerCancel, 32_254),
+        (TimerInit, 24_934),
+        (HrtimerSetup, 19_512),
+        (HrtimerStart, 8_593),
+        (HrtimerCancel, 8_412),
+        (WriteMsr, 320),
+        (LocalTimerEntry, 179),
+        (LocalTimerExit, 179),
+        (HrtimerExpireEntry, 179),
+        (HrtimerExpireExit, 179),
+        (TimerExpireEntry, 47),
+        (TimerExpireExit, 47),
+        (RescheduleEntry, 24),
+    ] {
+        assert_eq!(trace.count(kind), want, "{}", kind.name());
+    }
+    assert!(
+        trace
+            .records
+            .iter()
+            .filter(|r| r.event.kind() == WriteMsr)
+            .all(|r| r.event.is_device_write())
+    );
+}
+
+#[test]
+fn the_header_and_the_clocks_are_found() {
+    let trace = nginx();
+    assert_eq!((trace.header.format, trace.cpus), (Format::Ftrace, 2));
+    assert_eq!(trace.header.kernel.as_deref(), Some("6.18.44-fc-v595"));
+    assert_eq!(trace.header.clock.as_deref(), Some("mono"));
+    let hz = trace.hz.unwrap();
+    assert_eq!((hz.value, hz.source, hz.tick()), (250, HzSource::Header, Ns(4_000_000)));
+    assert_eq!(trace.monotonic.unwrap().ns, 0);
+    // The first wheel timer was started 30 us after the tick of 3034.548 s, in this jiffy.
+    let clock = trace.jiffies.unwrap();
+    assert_eq!(clock.time(Jiffy(4_295_650_898)), Ns(3_034_548_000_000));
+    assert_eq!((clock.late_max, clock.width), (Ns::ZERO, JiffyWidth::Bits64));
+    assert_eq!(trace.span(), Ns(331_505_000));
+    let messages: Vec<String> = trace.messages().collect();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    let cause = Cause::FewerThanPromised { promised: 810_406, found: 129_986 };
+    assert!(trace.problems.find(&cause).is_some());
+    assert_eq!(trace.dropped_events, 0);
+}
+
+/// Goal: HZ and the place of jiffies do not hang on the line we wrote into the header.
+#[test]
+fn the_clocks_are_found_without_the_header_too() {
+    let mut text = Vec::new();
+    MultiGzDecoder::new(File::open(path()).unwrap()).read_to_end(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap().replace("HZ=250", "");
+    let (with, without) = (nginx(), Trace::parse("no HZ", text.as_bytes()).unwrap());
+    let hz = without.hz.unwrap();
+    assert_eq!((hz.value, hz.source), (250, HzSource::WheelEvents));
+    assert_eq!(with.jiffies, without.jiffies);
+}
+
+/// Goal: what the flags column says fits what the kernel does: interrupts expire hrtimers,
+/// softirqs expire the wheel, and the clocks read there agree with the line's.
+#[test]
+fn contexts_and_clocks_fit_the_events() {
+    let trace = nginx();
+    let clock = trace.jiffies.unwrap();
+    for record in &trace.records {
+        match record.event {
+            Event::HrtimerExpireEntry { now, .. } => {
+                assert_eq!(record.context.in_hard_irq(), Some(true));
+                // Line times are cut to a microsecond.
+                assert!(record.time.0 + 1_000 > now.0 && record.time.since(now) < Ns::from_us(100));
+            }
+            Event::TimerExpireEntry { now, .. } => {
+                assert_eq!(record.context, Context::SoftIrq);
+                assert!(clock.time(now) <= record.time);
+            }
+            Event::TimerStart { now, .. } => {
+                // Jiffies are read at most one interrupt late while the tick runs.
+                assert!(clock.time(now) <= record.time, "line {}", record.line);
+                assert!(record.time.since(clock.time(now)) < Ns::from_us(4_100));
+            }
+            _ => {}
+        }
+    }
+}

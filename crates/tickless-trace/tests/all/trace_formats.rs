@@ -1,0 +1,311 @@
+//! What each tool prints is read as the same events.
+
+use std::path::{Path, PathBuf};
+
+use tickless_core::rearm::Policy;
+use tickless_core::time::{CpuId, Ns};
+use tickless_trace::read::{
+    Cause, ClockId, Context, Event, EventKind, Format, HzSource, Jiffy, JiffyWidth, Record,
+    TimerAddr, Trace,
+};
+use tickless_trace::replay::{Inference, summarise};
+
+fn sample(name: &str) -> Trace {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests/data", name].iter().collect();
+    Trace::read(&path).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn kinds(trace: &Trace) -> Vec<EventKind> {
+    trace.records.iter().map(|record| record.event.kind()).collect()
+}
+
+fn first(trace: &Trace, kind: EventKind) -> Record {
+    *trace.records.iter().find(|record| record.event.kind() == kind).unwrap()
+}
+
+#[test]
+fn trace_cmd_prints_flags_and_its_own_scheduler_text() {
+    let trace = sample("trace-cmd.txt");
+    assert_eq!((trace.header.format, trace.cpus), (Format::TraceCmd, 2));
+    assert_eq!(trace.records.len(), 19);
+    assert_eq!((trace.dropped_events, trace.skipped_lines), (3, 1));
+
+    let expired = first(&trace, EventKind::HrtimerExpireEntry);
+    assert_eq!((expired.cpu, expired.context), (CpuId(0), Context::HardIrq));
+    assert_eq!(expired.context.in_hard_irq(), Some(true));
+    assert_eq!(expired.time, Ns(3_028_536_010_000));
+    let function = trace.names.find("tick_nohz_handler").unwrap();
+    let timer = TimerAddr(0xffff_8a01_3bc1_fca0);
+    let now = Ns(3_028_536_009_822);
+    assert_eq!(expired.event, Event::HrtimerExpireEntry { timer, now, function });
+
+    let woken = first(&trace, EventKind::SchedWakeup).event;
+    assert_eq!(woken, Event::SchedWakeup { pid: 15, target: CpuId(1) });
+    let switch = first(&trace, EventKind::SchedSwitch).event;
+    assert_eq!(switch, Event::SchedSwitch { prev_pid: 0, next_pid: 15 });
+    assert_eq!(first(&trace, EventKind::TimerCancel).context, Context::SoftIrq);
+    let messages: Vec<String> = trace.messages().collect();
+    assert_eq!(messages.len(), 3, "{messages:?}");
+    assert!(messages[0].contains(":23: kernel_stack is no timer event"), "{messages:?}");
+    assert!(messages[1].contains(":16: 3 events were dropped"), "{messages:?}");
+    assert!(messages[2].contains(".txt: the tick rate is unknown"), "{messages:?}");
+}
+
+/// Goal: an older kernel's traces have what it prints, and nothing made up.
+#[test]
+fn trace_cmd_2_has_no_flags_and_older_names() {
+    let trace = sample("trace-cmd-2.txt");
+    assert_eq!((trace.header.format, trace.cpus), (Format::TraceCmd, 2));
+    assert_eq!(trace.records.len(), 8);
+    assert!(trace.problems.iter().all(|problem| problem.cause == Cause::JiffiesNotPlaced));
+
+    let setup = first(&trace, EventKind::HrtimerSetup);
+    assert_eq!((setup.context, setup.context.in_hard_irq()), (Context::NotRecorded, None));
+    let Event::HrtimerSetup { clock: ClockId::Monotonic, mode, .. } = setup.event else { panic!() };
+    assert!(mode.is_relative());
+    let Event::HrtimerStart { mode, was_armed, .. } = first(&trace, EventKind::HrtimerStart).event
+    else {
+        panic!()
+    };
+    assert_eq!((mode.is_printed(), was_armed), (false, None));
+    let Event::TimerStart { flags, bucket, base, now, .. } =
+        first(&trace, EventKind::TimerStart).event
+    else {
+        panic!()
+    };
+    assert!(flags.is_pinned() && !flags.is_deferrable());
+    assert_eq!((bucket.index(), base, now), (None, CpuId(0), Jiffy(4_295_649_396)));
+    // The trace clock is 18 s ahead of CLOCK_MONOTONIC here, less what printing took.
+    assert_eq!(trace.monotonic.unwrap().trace_time(Ns(3_010_536_009_822)), Ns(3_028_536_010_000));
+}
+
+#[test]
+fn perf_prints_systems_and_no_flags() {
+    let trace = sample("perf.txt");
+    assert_eq!((trace.header.format, trace.cpus), (Format::Perf, 2));
+    assert_eq!(trace.header.kernel.as_deref(), Some("6.18.44"));
+    assert_eq!((trace.dropped_events, trace.skipped_lines), (4, 0));
+    use EventKind::*;
+    let want = [
+        HrtimerSetup,
+        LocalTimerEntry,
+        HrtimerExpireEntry,
+        HrtimerExpireExit,
+        HrtimerStart,
+        WriteMsr,
+        LocalTimerExit,
+        TickStop,
+        HrtimerStart,
+        TimerStart,
+        TimerExpireEntry,
+        SchedWakeup,
+        TimerExpireExit,
+        SchedSwitch,
+        CpuIdle,
+    ];
+    assert_eq!(kinds(&trace), want);
+    assert!(trace.records.iter().all(|record| record.context == Context::NotRecorded));
+    assert!(first(&trace, WriteMsr).event.is_device_write());
+    assert_eq!(trace.monotonic.unwrap().ns, 2_500_000_178);
+    let Event::HrtimerStart { was_armed, mode, expires, soft_expires, .. } =
+        first(&trace, HrtimerStart).event
+    else {
+        panic!()
+    };
+    assert_eq!((was_armed, mode.is_printed(), expires), (Some(false), true, soft_expires));
+}
+
+/// Goal: the same events through two tools are the same records, but for what one tool
+/// does not print.
+#[test]
+fn tools_agree_on_the_wheel() {
+    let (one, other) = (sample("trace-cmd.txt"), sample("perf.txt"));
+    let wheel = |trace: &Trace| {
+        let is_wheel = |record: &&Record| {
+            matches!(record.event.kind(), EventKind::TimerExpireEntry | EventKind::TimerExpireExit)
+        };
+        let told =
+            |record: &Record| (record.time, record.cpu, format!("{:?}", record.event.kind()));
+        trace.records.iter().filter(is_wheel).map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(wheel(&one), wheel(&other));
+}
+
+fn ftrace(lines: &[&str]) -> Trace {
+    let text = format!("# tracer: nop\n{}\n", lines.join("\n"));
+    Trace::parse("inline", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn ftrace_events_keep_every_field() {
+    let trace = ftrace(&[
+        " a-1 [001] dNs2.  3028.548041: timer_start: timer=000000005b8cee78 \
+         function=blk_stat_timer_fn expires=4295649423 [timeout=25] bucket_expiry=4295649424 \
+         cpu=0 idx=213 flags=D|I",
+        " a-1 [001] d..1.  3028.548042: hrtimer_start: hrtimer=000000004cf015c6 function=f [mod] \
+         expires=9223372036854775807 softexpires=7 mode=ABS|PINNED|HARD was_armed=1",
+        " a-1 [001] ...2.  3028.548043: write_msr: 830, value fb",
+        " a-1 [001] ...2.  3028.548044: write_msr: 6e0, value ffffffffffffffff #GP",
+        " a-1 [001] d.h2.  3028.548045: itimer_expire: which=0 pid=10618 now=0",
+    ]);
+    let function = trace.names.find("blk_stat_timer_fn").unwrap();
+    let Event::TimerStart { timer, expires, now, function: found, base, bucket, flags } =
+        trace.records[0].event
+    else {
+        panic!()
+    };
+    assert_eq!((timer, expires), (TimerAddr(0x5b8c_ee78), Jiffy(4_295_649_423)));
+    assert_eq!((now, found, base), (Jiffy(4_295_649_398), function, CpuId(0)));
+    assert_eq!((bucket.index(), bucket.level()), (Some(213), Some(3)));
+    assert!(flags.is_deferrable() && flags.is_irqsafe() && !flags.is_pinned());
+    let Event::HrtimerStart { expires, soft_expires, mode, was_armed, .. } = trace.records[1].event
+    else {
+        panic!()
+    };
+    assert_eq!((expires, soft_expires), (Ns(i64::MAX as u64), Ns(7)));
+    assert!(mode.is_pinned() && mode.is_hard() && !mode.is_soft() && !mode.is_relative());
+    assert_eq!(was_armed, Some(true));
+    assert_eq!(trace.records[2].event, Event::WriteMsr { register: 0x830, value: 0xfb });
+    assert!(!trace.records[2].event.is_device_write() && trace.records[3].event.is_device_write());
+    assert_eq!(trace.records[4].event, Event::ItimerExpire);
+    assert!(trace.names.find("f").is_some());
+}
+
+/// Goal: records stay small enough that a million of them are nothing.
+#[test]
+fn records_are_compact() {
+    assert_eq!((size_of::<Event>(), size_of::<Record>()), (32, 48));
+}
+
+/// One line of a wheel timer started at `ns` with jiffies `now`.
+fn wheel_start(ns: u64, now: u64) -> String {
+    let (seconds, micros) = (ns / 1_000_000_000, ns % 1_000_000_000 / 1_000);
+    let expires = now + 5;
+    format!(
+        " a-1 [000] .....  {seconds}.{micros:06}: timer_start: timer=00000000deadbeef \
+         function=f expires={expires} [timeout=5]"
+    )
+}
+
+/// Goal: without a header, HZ and the place of jiffies come from the wheel's own events.
+#[test]
+fn hz_is_found_from_the_wheel() {
+    for hz in [100, 250, 300, 1000u64] {
+        let tick = (1_000_000_000 + hz / 2) / hz;
+        // A reading every 1.7 ms for a second, each jiffy read up to two ticks late.
+        let readings = (0..600).map(|step| {
+            let at = step * 1_700_000;
+            wheel_start(50_000_000_000 + at, 4_295_000_000 + at / tick - step % 3 / 2)
+        });
+        let lines: Vec<String> = readings.collect();
+        let trace = ftrace(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+        let found = trace.hz.unwrap();
+        assert_eq!((u64::from(found.value), found.source), (hz, HzSource::WheelEvents));
+        let clock = trace.jiffies.unwrap();
+        let begin = clock.time(Jiffy(4_295_000_000)).0;
+        // Without a tick to align with it may be one tick late, and says so.
+        assert!((50_000_000_000..50_000_000_000 + tick).contains(&begin), "{hz} Hz: {begin}");
+        assert_eq!(clock.late_max, Ns(tick));
+        assert_eq!(clock.time(Jiffy(4_295_000_000 + hz)).0 - begin, tick * hz);
+    }
+}
+
+/// Goal: one damaged number does not move all timers.
+#[test]
+fn a_lone_reading_does_not_place_jiffies() {
+    let mut lines: Vec<String> =
+        (0..10).map(|step| wheel_start(50_000_000_000 + step * 4_000_000, 5_000 + step)).collect();
+    let good = format!("# HZ=250\n{}\n", lines.join("\n"));
+    lines.push(wheel_start(50_040_000_000, 900_000));
+    let bad = format!("# HZ=250\n{}\n", lines.join("\n"));
+    let placed = |text: &str| Trace::parse("t", text.as_bytes()).unwrap().jiffies.unwrap();
+    assert_eq!(placed(&good), placed(&bad));
+    assert_eq!(placed(&good).time(Jiffy(5_001)), Ns(50_004_000_000));
+}
+
+/// Goal: a base that nothing runs on still counts as a CPU, or replaying it would panic.
+#[test]
+fn every_base_is_among_the_cpus() {
+    for event in [
+        "timer_start: timer=1 function=f expires=7 [timeout=5] cpu=3",
+        "timer_base_idle: is_idle=1 cpu=3",
+        "sched_wakeup: comm=a pid=1 prio=120 target_cpu=003",
+        "cpu_idle: state=1 cpu_id=3",
+    ] {
+        let event = format!(" a-1 [000] .....  1.000000: {event}");
+        assert_eq!(ftrace(&[&event, " a-1 [000] .....  1.0: timer_init: timer=1"]).cpus, 4);
+    }
+}
+
+#[test]
+fn a_short_trace_takes_hz_from_the_tick() {
+    let trace = sample("trace-cmd.txt");
+    assert_eq!((trace.hz, trace.jiffies), (None, None));
+    let line = |ns: u64| {
+        format!(
+            " a-1 [000] d.h1.  7.000000: hrtimer_start: hrtimer=00000000deadbeef \
+             function=tick_sched_timer expires={ns}"
+        )
+    };
+    let lines = [line(7_003_333_333), line(7_006_666_666), line(7_016_666_665)];
+    let trace = ftrace(&lines.each_ref().map(String::as_str));
+    let hz = trace.hz.unwrap();
+    assert_eq!((hz.value, hz.source, hz.tick()), (300, HzSource::TickPeriod, Ns(3_333_333)));
+}
+
+/// Goal: 32-bit jiffies wrap five minutes after boot, and timers across the wrap keep their
+/// distance.
+#[test]
+fn narrow_jiffies_wrap() {
+    let line = |time: &str, expires: u64, timeout: i64| {
+        format!(
+            " a-1 [000] .....  {time}: timer_start: timer=c1234567 function=f \
+             expires={expires} [timeout={timeout}]"
+        )
+    };
+    let lines =
+        [line("300.000000", 5, 10), line("300.050000", 100, 100), line("300.100000", 9, -1)];
+    let text = format!("# HZ=100\n# tracer: nop\n{}\n", lines.join("\n"));
+    let trace = Trace::parse("inline", text.as_bytes()).unwrap();
+    let Event::TimerStart { now, .. } = trace.records[0].event else { panic!() };
+    assert_eq!(now, Jiffy(u64::from(u32::MAX) - 4));
+    let clock = trace.jiffies.unwrap();
+    assert_eq!(clock.width, JiffyWidth::Bits32);
+    assert_eq!(clock.time(Jiffy(5)).0 - clock.time(now).0, 100_000_000);
+    assert_eq!(clock.jiffy(clock.time(Jiffy(5))), Jiffy(5));
+    assert_eq!(clock.jiffy(clock.time(now)), now);
+}
+
+#[test]
+fn a_sample_is_not_read_by_its_name() {
+    assert!(Trace::read(Path::new("/nonexistent/trace.txt")).is_err());
+}
+
+/// Goal: what the tools print today is read to the last line, and replays as it was recorded.
+/// Method: `perf script --ns --header` of perf 6.1, and `trace-cmd report -t` of trace-cmd 3.1
+/// with an instance, whose name it prints before each line; the latter beside ftrace's own text
+/// of the same buffers.
+#[test]
+fn real_recordings_of_the_tools_replay() {
+    let [perf, trace_cmd, ftrace] = [
+        ("perf-recorded.txt.gz", Format::Perf),
+        ("trace-cmd-recorded.txt.gz", Format::TraceCmd),
+        ("ftrace-recorded.txt.gz", Format::Ftrace),
+    ]
+    .map(|(name, format)| {
+        let trace = sample(name);
+        assert_eq!((trace.header.format, trace.cpus), (format, 4), "{name}");
+        assert_eq!((trace.skipped_lines, trace.dropped_events), (0, 0), "{name}");
+        let summary = summarise(&trace, &[Policy::RestartAware], Inference::On);
+        let agreement = summary.agreement.unwrap();
+        assert!(agreement.inside && agreement.recorded > 40, "{name}: {agreement:?}");
+        trace
+    });
+    assert_eq!(perf.header.kernel.as_deref(), Some("6.18.44-fc-v657"));
+    assert!(perf.records.len() > 300);
+    assert_eq!(kinds(&trace_cmd), kinds(&ftrace));
+    let is_near = |(one, other): (&Record, &Record)| one.time.0.abs_diff(other.time.0) <= 500;
+    let pairs = trace_cmd.records.iter().zip(&ftrace.records);
+    assert!(pairs.clone().all(is_near), "one prints nanoseconds, the other microseconds");
+    assert!(pairs.clone().all(|(one, other)| one.cpu == other.cpu));
+}
