@@ -160,6 +160,12 @@ impl VirtualTime {
         &self.world.first
     }
 
+    /// Are these clones of one another?
+    #[cfg(feature = "tokio-time")]
+    pub(crate) fn is_same(&self, other: &VirtualTime) -> bool {
+        Arc::ptr_eq(&self.world, &other.world)
+    }
+
     /// What the clock shows.
     pub fn now(&self) -> Ns {
         self.world.clock.now()
