@@ -2,7 +2,7 @@
 //! under a checker itself: its owner's side has no barrier, the other side makes all threads pass
 //! one by a system call. Here both sides have a fence of their own, which is what that comes to.
 //!
-//! Each of the mutations in the table of `docs/mutations.md` is a variant, which has to be seen to
+//! Each of the mutations in the table of `docs/dev/mutations.md` is a variant, which has to be seen to
 //! fail. Keep this in step with the original.
 
 use super::Checked;
