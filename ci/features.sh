@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Checks the library with each of its optional features by itself, and runs what observes it with
+# Checks the library with each of its optional features by itself, and runs what needs them with
 # all of them: features that are off by default are built by nobody else.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
-for feature in tracing metrics; do
+for feature in tracing metrics stream tokio-time; do
   cargo clippy --locked -p tickless --lib --features "$feature" -- -D warnings
 done
-cargo test --locked -p tickless --all-features --lib --test observing --test statistics
+cargo test --locked -p tickless --all-features --lib --test observing --test tokio_time
+cargo test --locked -p tickless --all-features --test all statistics::

@@ -1,6 +1,10 @@
 //! The end of a timer's memory: in its own callback, in another one's, and from outside. Under
 //! Miri, every later touch of memory that was given back is seen.
 
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use core::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;

@@ -57,9 +57,8 @@
 //! value that is near; it changes once in 208 days of nanoseconds, or when somebody sets the
 //! device. A reader that sees it change begins again.
 
-use crate::Relax;
 use crate::counter::{Counter, Hertz, Rating, Width};
-use crate::word::{Ordering, Word};
+use crate::word::{Ordering, Relax, Word};
 
 /// How a shared counter is read (the switch of seed 1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]

@@ -15,7 +15,7 @@
 //! Figures: the first and third columns follow from the frequencies; the costs are published
 //! ones, by order of magnitude.
 
-use crate::Ns;
+use crate::ns::Ns;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::num::NonZeroU64;

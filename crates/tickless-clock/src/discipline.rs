@@ -11,7 +11,7 @@
 //!
 //! Nothing here reads a clock, so that the tests can suspend a machine.
 
-use crate::Ns;
+use crate::ns::Ns;
 use crate::slope::{FRACTION_BITS, Slope};
 
 /// How far the rate may be bent to bring the line back to `CLOCK_MONOTONIC`: 500 ppm, the

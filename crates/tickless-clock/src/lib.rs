@@ -43,17 +43,4 @@ pub mod watchdog;
 pub mod word;
 
 pub use ns::Ns;
-
-/// What a thread does while it waits for another one; `round` counts up from zero.
-///
-/// A closure is one.
-pub trait Relax: Send + Sync {
-    /// Spins, yields or sleeps for a moment.
-    fn relax(&self, round: u32);
-}
-
-impl<F: Fn(u32) + Send + Sync> Relax for F {
-    fn relax(&self, round: u32) {
-        self(round);
-    }
-}
+pub use word::Relax;

@@ -14,8 +14,8 @@
 //! There are no fences: every part is written with Release and read with Acquire, which is the
 //! same code on x86 and one instruction more per part elsewhere, and keeps the seam to words.
 
-use crate::Ns;
 use crate::counter::Width;
+use crate::ns::Ns;
 use crate::segment::{Segment, SourceId};
 use crate::slope::{Point, Slope};
 use crate::word::{Ordering, Word};

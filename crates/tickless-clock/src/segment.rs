@@ -5,8 +5,8 @@
 //! time never goes back (C8), and however often the segment is renewed nothing is rounded away
 //! (C7).
 
-use crate::Ns;
 use crate::counter::{Counter, Width};
+use crate::ns::Ns;
 use crate::slope::{Point, Slope};
 
 /// Which of a machine's counters: its place in the list.

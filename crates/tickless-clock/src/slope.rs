@@ -9,8 +9,8 @@
 //! What conversion drops behind the point is not lost either: a [`Point`] carries it on to the
 //! next segment (C7).
 
-use crate::Ns;
 use crate::counter::Hertz;
+use crate::ns::Ns;
 
 /// Bits behind the point.
 pub const FRACTION_BITS: u32 = 32;

@@ -4,8 +4,8 @@
 //! bad: what stood still once may stand still again, and going back to it would be a change of
 //! source for nothing.
 
-use crate::Ns;
 use crate::counter::{Counter, Rating};
+use crate::ns::Ns;
 use crate::segment::SourceId;
 use alloc::vec::Vec;
 use core::fmt;

@@ -24,15 +24,14 @@
 //! so a reader has a clock from before the step or from after it, and who has seen the number of
 //! steps go up has one from after it.
 
-use crate::Ns;
-use crate::Relax;
 use crate::counter::{Counter, max_idle};
 use crate::line::Line;
+use crate::ns::Ns;
 use crate::segment::{Segment, SourceId};
 use crate::slope::{Point, Slope};
 use crate::sources::{Fault, Sources};
 use crate::watchdog::{Look, Scale, Tolerance, Verdict, judge};
-use crate::word::{Ordering, Word};
+use crate::word::{Ordering, Relax, Word};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;

@@ -13,8 +13,8 @@
 //!
 //! Pure, but for [`Look::take`], which reads the two counters that it is given.
 
-use crate::Ns;
 use crate::counter::{Counter, Width};
+use crate::ns::Ns;
 use crate::slope::Slope;
 use crate::sources::Fault;
 

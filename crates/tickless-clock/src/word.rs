@@ -1,4 +1,4 @@
-//! The part of the seam that clocks and timers share: an atomic word.
+//! The part of the seam that clocks and timers share: an atomic word, and how a thread waits.
 //!
 //! The host, the model checkers and a simulated machine each bring their own. **The only file that
 //! names an atomic type.**
@@ -50,5 +50,19 @@ impl Word for AtomicU64 {
         failure: Ordering,
     ) -> Result<u64, u64> {
         self.compare_exchange(current, new, success, failure)
+    }
+}
+
+/// What a thread does while it waits for another one; `round` counts up from zero.
+///
+/// A closure is one.
+pub trait Relax: Send + Sync {
+    /// Spins, yields or sleeps for a moment.
+    fn relax(&self, round: u32);
+}
+
+impl<F: Fn(u32) + Send + Sync> Relax for F {
+    fn relax(&self, round: u32) {
+        self(round);
     }
 }

@@ -218,13 +218,14 @@ impl Device {
         self.counts
     }
 
-    /// An idle timer was armed to expire at `expiry`.
+    /// An idle timer was armed to expire at `expiry`. `now` is asked only if the device is to be
+    /// told.
     #[inline]
-    pub fn started(&mut self, expiry: Ns, now: Ns) -> Rearm {
+    pub fn started(&mut self, expiry: Ns, now: impl FnOnce() -> Ns) -> Rearm {
         if expiry >= self.armed || self.is_settled() {
             Rearm::Keep
         } else {
-            self.move_to(expiry, now)
+            self.move_to(expiry, now())
         }
     }
 
@@ -254,10 +255,10 @@ impl Device {
         new: Ns,
         place: Place,
         earliest: impl FnOnce() -> Ns,
-        now: Ns,
+        now: impl FnOnce() -> Ns,
     ) -> Rearm {
         if self.policy == Policy::RestartAware && self.stands_on(old, place) {
-            return self.move_to(earliest(), now);
+            return self.move_to(earliest(), now());
         }
         self.started(new, now)
     }

@@ -24,7 +24,9 @@
 //!
 //! A timer that is being cancelled is armed by nobody for as long as its callback runs: such an
 //! arming counts as made and cancelled, so that a callback which re-arms itself cannot keep its
-//! canceller waiting (X3). The mark says nothing by itself; the base must also run the timer.
+//! canceller waiting (X3). The mark is the number of those that wait: one that gives up takes
+//! itself off, and without the last the timer can be armed again. It says nothing by itself; the
+//! base must also run the timer.
 //!
 //! The generation counts armings and tells two of them apart for whoever looks without the
 //! lock.
@@ -42,8 +44,10 @@ const MIGRATING: u64 = 2;
 const SHUT: u64 = 1 << 2;
 const LATE: u64 = 1 << 3;
 const IN_HANDLER: u64 = 1 << 4;
-const BEING_CANCELLED: u64 = 1 << 5;
-const REFUSED: u64 = 1 << 6;
+const REFUSED: u64 = 1 << 5;
+/// How many wait for its callback. All ones: so many that nobody counts them any more.
+const CANCELLERS: u64 = 0xff << 8;
+const CANCELLER: u64 = 1 << 8;
 const BASE_AT: u32 = 16;
 const BASE: u64 = 0xffff << BASE_AT;
 const GENERATION_AT: u32 = 32;
@@ -87,7 +91,7 @@ impl Life {
     #[must_use]
     pub fn armed(self) -> Life {
         let generation = (self.0 >> GENERATION_AT).wrapping_add(1) << GENERATION_AT;
-        let rest = !(STATE | LATE | BEING_CANCELLED | REFUSED) & u64::from(u32::MAX);
+        let rest = !(STATE | LATE | CANCELLERS | REFUSED) & u64::from(u32::MAX);
         Life(self.0 & rest | PENDING | generation)
     }
 
@@ -119,15 +123,27 @@ impl Life {
         if self.0 & IN_HANDLER != 0 { FiresIn::Handler } else { FiresIn::Thread }
     }
 
-    /// The same timer, with somebody who waits for its callback to end.
+    /// The same timer, with one more who waits for its callback to end.
     #[must_use]
-    pub(crate) fn being_cancelled(self) -> Life {
-        Life(self.0 | BEING_CANCELLED)
+    pub(crate) fn with_canceller(self) -> Life {
+        if self.0 & CANCELLERS == CANCELLERS { self } else { Life(self.0 + CANCELLER) }
+    }
+
+    /// The same timer, after one of those that wait has given up.
+    #[must_use]
+    pub(crate) fn without_canceller(self) -> Life {
+        let is_counted = self.0 & CANCELLERS != CANCELLERS && self.is_being_cancelled();
+        if is_counted { Life(self.0 - CANCELLER) } else { self }
     }
 
     /// Was somebody waiting for its callback to end when it was last cancelled?
     pub(crate) fn is_being_cancelled(self) -> bool {
-        self.0 & BEING_CANCELLED != 0
+        self.0 & CANCELLERS != 0
+    }
+
+    /// Has it not been armed since it had this life?
+    pub(crate) fn is_same_arming(self, earlier: Life) -> bool {
+        self.0 >> GENERATION_AT == earlier.0 >> GENERATION_AT
     }
 
     /// The same timer, which somebody tried to arm while it was being cancelled.
@@ -144,7 +160,7 @@ impl Life {
     /// May arming it be refused?
     #[inline]
     pub(crate) fn is_special(self) -> bool {
-        self.0 & (SHUT | BEING_CANCELLED) != 0
+        self.0 & (SHUT | CANCELLERS) != 0
     }
 
     /// The same timer, not armed.
@@ -157,7 +173,7 @@ impl Life {
     #[must_use]
     pub fn migrating_to(self, base: CpuId) -> Life {
         Life(
-            self.0 & !(STATE | LATE | BEING_CANCELLED | REFUSED | BASE)
+            self.0 & !(STATE | LATE | CANCELLERS | REFUSED | BASE)
                 | MIGRATING
                 | u64::from(base.0) << BASE_AT,
         )
@@ -217,6 +233,21 @@ mod tests {
         assert_ne!(life, life.armed(), "each arming can be told from the last");
         assert!(life.shut().armed().is_shut(), "shut for good");
         assert_eq!(life.shut().idle().base(), Some(CpuId(479)));
+    }
+
+    /// Goal: as many give up as have come, and no more; beyond what can be counted the mark stays.
+    #[test]
+    fn cancellers_are_counted() {
+        let life = Life::FRESH.migrating_to(CpuId(1)).idle().armed().idle();
+        assert_eq!(life.without_canceller(), life);
+        let two = life.with_canceller().with_canceller();
+        assert!(two.without_canceller().is_being_cancelled());
+        assert_eq!(two.without_canceller().without_canceller(), life);
+        let many = (0..1_000).fold(life, |life, _| life.with_canceller());
+        assert!(many.without_canceller().is_being_cancelled());
+        assert_eq!((many.base(), many.is_pending(), many.is_shut()), (life.base(), false, false));
+        assert!(!many.armed().is_being_cancelled());
+        assert!(many.is_same_arming(life) && !many.armed().is_same_arming(life));
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! Runs random histories: `cargo run --release --example fuzz -- SEED [COUNT]`.
 
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use tickless_machine::{fuzz, machines};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -24,11 +24,11 @@ pub fn uncalled_scripts(files: &[SourceFile]) -> Vec<Finding> {
     let lines_of =
         |path| files.iter().filter(move |file| file.path == path).flat_map(|file| &file.lines);
     let called = |script: &SourceFile| {
-        lines_of(".ci/run").any(|line| names(without_comment(&line.raw), &script.path))
+        lines_of(".ci/run").any(|line| names(without_comment(line), &script.path))
     };
     let listed = |script: &SourceFile| {
-        let mut rows = lines_of("ci/README.md").filter(|line| line.raw.starts_with('|'));
-        rows.any(|row| names(&row.raw, script.path.trim_start_matches("ci/")))
+        let mut rows = lines_of("ci/README.md").filter(|line| line.starts_with('|'));
+        rows.any(|row| names(row, script.path.trim_start_matches("ci/")))
     };
     let scripts = files.iter().filter(|file| {
         file.path.starts_with("ci/") && file.path.ends_with(".sh") && file.path != "ci/lib.sh"
@@ -90,8 +90,8 @@ fn declares(file: &SourceFile, name: &str) -> bool {
 /// Does an attribute `#[path = "..."]` in this file name that one?
 fn names_path(file: &SourceFile, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let names = |raw: &str| raw.contains(&format!("{name}\""));
-    file.lines.iter().any(|line| line.code.contains("#[path") && names(&line.raw))
+    let named = format!("{name}\"");
+    file.lines.iter().any(|line| line.trim_start().starts_with("#[path") && line.contains(&named))
 }
 
 #[cfg(test)]

@@ -30,9 +30,9 @@ pub fn line_length(file: &SourceFile) -> Vec<Finding> {
     if !ends_in(file, &[".rs", ".sh", ".toml", ".ci/run"]) {
         return Vec::new();
     }
-    let breaches = file.numbered().filter_map(|(number, line)| {
-        let length = line.raw.chars().count();
-        let too_long = length > LINE_LENGTH_MAX && !line.raw.contains("://");
+    let breaches = (1..).zip(&file.lines).filter_map(|(number, line)| {
+        let length = line.chars().count();
+        let too_long = length > LINE_LENGTH_MAX && !line.contains("://");
         too_long.then(|| {
             let what = format!("{length} characters, at most {LINE_LENGTH_MAX} fit");
             file.finding(number, "line-length", what, "break the line")
@@ -43,8 +43,8 @@ pub fn line_length(file: &SourceFile) -> Vec<Finding> {
 
 /// No file names a folder of the machine it was written on.
 pub fn machine_paths(file: &SourceFile) -> Vec<Finding> {
-    let breaches = file.numbered().flat_map(|(number, line)| {
-        let hit = MACHINE_PATHS.iter().find(|path| stands_at_a_start(&line.raw, path));
+    let breaches = (1..).zip(&file.lines).flat_map(|(number, line)| {
+        let hit = MACHINE_PATHS.iter().find(|path| stands_at_a_start(line, path));
         hit.map(|path| {
             let what = format!("`{path}` is a folder of one machine");
             file.finding(number, "machine-path", what, "write a path from the repository's root")
@@ -58,8 +58,8 @@ pub fn unfinished_words(file: &SourceFile) -> Vec<Finding> {
     if file.path == "Cargo.lock" {
         return Vec::new();
     }
-    let breaches = file.numbered().flat_map(|(number, line)| {
-        let hit = UNFINISHED.iter().find(|word| !find_words(&line.raw, word).is_empty());
+    let breaches = (1..).zip(&file.lines).flat_map(|(number, line)| {
+        let hit = UNFINISHED.iter().find(|word| !find_words(line, word).is_empty());
         hit.map(|word| {
             let what = format!("`{word}` marks unfinished work");
             file.finding(

@@ -1,4 +1,4 @@
-//! Where unsafe code and atomics may stand, and what must stand above them.
+//! Where unsafe code and atomics may stand.
 //!
 //! Both have few addresses so that a reviewer knows where to look. The lists here are the
 //! only way to get a new address; there is no inline exception.
@@ -22,7 +22,6 @@ pub const UNSAFE_ADDRESSES: &[Address] = &[
     ("crates/tickless-core/tests/all/queue.rs", "tests own the nodes that they hand in"),
     ("crates/tickless-core/tests/all/wheel/nodes.rs", "tests own the nodes that they hand in"),
     ("crates/tickless-core/benches/queue.rs", "benches own the nodes that they hand in"),
-    ("crates/tickless-core/benches/wheel.rs", "benches own the nodes that they hand in"),
     ("crates/tickless/src/host/", "system calls and counter instructions"),
     ("crates/tickless/tests/fork.rs", "fork(2) can only be called so"),
     ("crates/tickless/tests/all/refused.rs", "seccomp(2) can only be called so"),
@@ -53,68 +52,37 @@ pub fn unsafe_addresses(file: &SourceFile) -> Vec<Finding> {
     breaches.collect()
 }
 
+/// Every address has something to be an address for.
+pub fn stale_addresses(files: &[SourceFile]) -> Vec<Finding> {
+    let is_needed = |place: &&Address| {
+        let mut there = files.iter().filter(|file| is_at(&file.path, &[**place]));
+        there.any(|file| !find_words(&file.code, "unsafe").is_empty())
+    };
+    let stale = UNSAFE_ADDRESSES.iter().filter(|place| !is_needed(place));
+    let finding = |(path, _): &Address| Finding {
+        path: path.to_string(),
+        line: 1,
+        rule: "unsafe-address",
+        what: "an address without unsafe code".to_string(),
+        instead: "drop it from UNSAFE_ADDRESSES".to_string(),
+    };
+    stale.map(finding).collect()
+}
+
 /// Atomics stand only at [`ATOMIC_ADDRESSES`] of the core and the clocks; other crates are free.
 pub fn atomics(file: &SourceFile) -> Vec<Finding> {
-    if !matches!(file.library(), Some("tickless-core" | "tickless-clock"))
+    if !matches!(file.library(), Some(("tickless-core" | "tickless-clock", _)))
         || is_at(&file.path, ATOMIC_ADDRESSES)
     {
         return Vec::new();
     }
-    let has_atomic = |code: &str| ATOMICS.iter().any(|atomic| starts_word(code, atomic));
-    let lines = file.numbered().filter(|(_, line)| !line.test && has_atomic(&line.code));
-    let breaches = lines.map(|(number, _)| {
+    let lines = (1..).zip(file.code_without_tests().lines());
+    let hits = lines.filter(|(_, code)| ATOMICS.iter().any(|atomic| starts_word(code, atomic)));
+    let breaches = hits.map(|(number, _)| {
         let instead = "use the Platform's Word, which the model checkers can watch";
-        file.finding(number, "atomics", "an atomic outside platform.rs", instead)
+        file.finding(number, "atomics", "an atomic outside word.rs", instead)
     });
     breaches.collect()
-}
-
-/// Every unsafe block or impl has `SAFETY:` above it, every unsafe fn or trait `# Safety`.
-pub fn safety_comments(file: &SourceFile) -> Vec<Finding> {
-    let breaches = find_words(&file.code, "unsafe").into_iter().filter_map(|at| {
-        let line = file.line_of(at);
-        let above = file.comment_above(line);
-        let (kind, instead) = match introduces(&file.code[at + "unsafe".len()..]) {
-            Introduces::Promise if !above.contains("SAFETY:") => (
-                "an unsafe block or impl without its reason",
-                "say in a `// SAFETY:` comment right above why every condition holds",
-            ),
-            Introduces::Demand if !above.contains("# Safety") && !above.contains("SAFETY:") => (
-                "an unsafe fn or trait without its conditions",
-                "list in a `# Safety` section what the caller must make sure of",
-            ),
-            _ => return None,
-        };
-        Some(file.finding(line, "safety-comment", kind, instead))
-    });
-    breaches.collect()
-}
-
-/// What follows the word `unsafe`.
-enum Introduces {
-    /// A block, an impl or foreign declarations: the author promises something.
-    Promise,
-    /// A fn or a trait: somebody else must promise something.
-    Demand,
-    /// A function pointer's type or an attribute.
-    Neither,
-}
-
-fn introduces(rest: &str) -> Introduces {
-    let rest = rest.trim_start();
-    let rest = match rest.strip_prefix("extern") {
-        Some(abi) => abi.trim_start_matches(['"', ' ', '\n']),
-        None => rest,
-    };
-    let after_fn = rest.strip_prefix("fn").map(str::trim_start);
-    let names_itself = after_fn.is_some_and(|name| !name.starts_with('('));
-    if rest.starts_with('{') || rest.starts_with("impl") {
-        Introduces::Promise
-    } else if rest.starts_with("trait") || names_itself {
-        Introduces::Demand
-    } else {
-        Introduces::Neither
-    }
 }
 
 fn is_at(path: &str, addresses: &[Address]) -> bool {
@@ -153,26 +121,16 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_blocks_without_a_reason_are_found() {
-        let bare = "let a =\n    unsafe { b() };\nunsafe impl Send for A {}\n\
-                    unsafe extern \"C\" {\n}\n";
-        assert_eq!(lines(safety_comments, "a.rs", bare), [2, 3, 4]);
-        let apart = "// SAFETY: too far away.\n\nunsafe { b() }";
-        assert_eq!(lines(safety_comments, "a.rs", apart), [3]);
-        let reasoned = "// SAFETY: one,\n// two.\n#[inline]\nlet a =\n    unsafe { b() };\n\
-                        // SAFETY: three.\nunsafe impl Send for A {}";
-        assert_eq!(lines(safety_comments, "a.rs", reasoned), NONE);
-    }
-
-    #[test]
-    fn unsafe_functions_without_conditions_are_found() {
-        let bare = "/// Reads it.\npub unsafe fn a() {}\nunsafe extern \"C\" fn b() {}\n\
-                    unsafe trait C {}";
-        assert_eq!(lines(safety_comments, "a.rs", bare), [2, 3, 4]);
-        let listed = "/// Reads it.\n///\n/// # Safety\n/// It is there.\n#[inline]\n\
-                      pub unsafe fn a() {}\ntype F = unsafe extern \"C\" fn(u8);\n\
-                      #[unsafe(no_mangle)]\n";
-        assert_eq!(lines(safety_comments, "a.rs", listed), NONE);
+    fn addresses_that_nobody_needs_are_found() {
+        let all = |text: &str| {
+            let path = |place: &str| {
+                if place.ends_with('/') { format!("{place}a.rs") } else { place.to_string() }
+            };
+            let files =
+                UNSAFE_ADDRESSES.iter().map(|(place, _)| SourceFile::new(&path(place), text));
+            stale_addresses(&files.collect::<Vec<_>>()).len()
+        };
+        assert_eq!((all("unsafe {}"), all("// unsafe")), (0, UNSAFE_ADDRESSES.len()));
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! This repository against its own rules.
 
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::fmt::Write;
 use tickless_tidy::{check, tree};
 
@@ -32,10 +36,9 @@ fn the_walk_covers_the_repository() {
 fn a_breach_in_any_file_is_reported() {
     let files = tree::repository().expect("the repository can be read");
     for file in files.iter().filter(|file| file.is_rust()) {
-        let mut text: String = file.lines.iter().map(|line| format!("{}\n", line.raw)).collect();
-        text.push_str("fn get_broken() {}\n");
+        let text = file.lines.join("\n") + concat!("\n// TO", "DO\n");
         let broken = tickless_tidy::source::SourceFile::new(&file.path, &text);
         let findings = check(&[broken]);
-        assert!(findings.iter().any(|f| f.rule == "get-name"), "nothing found in {}", file.path);
+        assert!(findings.iter().any(|f| f.rule == "unfinished"), "nothing found in {}", file.path);
     }
 }

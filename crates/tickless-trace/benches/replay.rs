@@ -4,6 +4,10 @@
 //! as many bases as it has CPUs; turning its events into operations is included. The traces are
 //! read once, outside. Without `--bench` the smallest is replayed once, so that this cannot rot.
 
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use std::path::Path;

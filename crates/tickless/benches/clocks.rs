@@ -6,6 +6,10 @@
 //! that this cannot rot, and only checks that no clock goes back. What combining does for many
 //! threads is shown by `tickless study clock --live`.
 
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tickless::Timers;

@@ -8,6 +8,10 @@
 //! The thread-safe types have one base here: under valgrind there are no restartable sequences
 //! to ask for the CPU.
 
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::hint::black_box;
 use std::pin::{Pin, pin};
 use std::process::{Command, ExitCode};

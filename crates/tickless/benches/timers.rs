@@ -5,6 +5,10 @@
 //! Counted in instructions instead: `instructions.rs`. Without `--bench` everything runs once,
 //! tiny, so that it cannot rot.
 
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use std::cell::Cell;

@@ -5,6 +5,10 @@
 //! long enough is closed. A heartbeat keeps its pace by itself. The clients fall silent after a
 //! while, and when the last one has been hung up on the program ends.
 
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 mod support;
 
 use rustix::buffer::spare_capacity;

@@ -3,6 +3,10 @@
 //! mio has no timers of its own: its `poll` takes a duration, and [`LocalTimers`] says which. One
 //! thread, no locks, and no system call to push a timeout out.
 
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 mod support;
 
 use mio::net::{TcpListener, TcpStream};

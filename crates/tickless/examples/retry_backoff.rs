@@ -5,6 +5,10 @@
 //! whether their clock is a real one. It comes as callbacks, and as a future with jitter, so that
 //! many who fail together do not come back together.
 
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tickless::{HrTimer, StartError, Timers, VirtualTime};

@@ -5,6 +5,10 @@
 //! 100 ms. They ask between two pieces of work, which should be short beside the quota: a thread
 //! uses more than its part by one piece at most.
 
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::error::Error;
 use std::hint::black_box;
 use std::time::Duration;

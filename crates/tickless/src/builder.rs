@@ -8,6 +8,7 @@ use crate::host::cpu::CpuMap;
 use crate::host::device::{BaseDevice, Device, DeviceFallback};
 use crate::host::fork::Process;
 use crate::host::hand::Hand;
+use crate::host::worker::Worker;
 use crate::host::{Host, driver};
 use crate::timers::PanicReporter;
 use std::any::Any;
@@ -399,21 +400,20 @@ impl Builder {
             Job::Expirer => format!("tickless-exp/{}", base.0),
             Job::Relief => "tickless-relief".into(),
         };
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || {
-                driver::sharpen_sleep();
-                match cpu {
-                    Some(cpu) => driver::stay_on(cpu),
-                    None => shared.bases.platform().cpus.roam(),
-                }
-                match job {
-                    Job::Driver => shared.drive(base),
-                    Job::Expirer => shared.serve(base),
-                    Job::Relief => shared.relieve(),
-                }
-            })
-            .map_err(|error| StartTimersError::Thread { base, error })?;
+        let work = move || {
+            driver::sharpen_sleep();
+            match cpu {
+                Some(cpu) => driver::stay_on(cpu),
+                None => shared.bases.platform().cpus.roam(),
+            }
+            match job {
+                Job::Driver => shared.drive(base),
+                Job::Expirer => shared.serve(base),
+                Job::Relief => shared.relieve(),
+            }
+        };
+        let thread = Worker::spawn(name, work);
+        let thread = thread.map_err(|error| StartTimersError::Thread { base, error })?;
         timers.shared.add_driver(thread);
         Ok(())
     }

@@ -16,6 +16,7 @@ use crate::host::device::DeviceFallback;
 use crate::host::owned::Owned;
 use crate::host::time_base::TimeBase;
 use crate::host::watch::{ClockWatch, LOOK, Notice, Watcher};
+use crate::host::worker::Worker;
 use crate::timers::{Handle, Shared};
 use crate::{CancelError, Timers};
 use std::collections::BTreeMap;
@@ -428,7 +429,7 @@ impl Handle {
                     shared.clocks_stepped();
                 }
             };
-            let thread = std::thread::Builder::new().name("tickless-clock".into()).spawn(watch);
+            let thread = Worker::spawn("tickless-clock".into(), watch);
             let thread = thread.map_err(|error| DeviceFallback {
                 call: "clone",
                 errno: error.raw_os_error().unwrap_or_default(),
@@ -440,6 +441,7 @@ impl Handle {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test waits for a thread")]
 #[cfg(test)]
 mod tests {
     use super::*;

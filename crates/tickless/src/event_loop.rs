@@ -8,6 +8,7 @@
 use crate::host::device::own_loop::{LoopDevice, OnRearm};
 use crate::host::device::timerfd::Timerfd;
 use crate::host::device::{BaseDevice, DeviceFallback};
+use crate::host::wakers::Wakers;
 use crate::timers::Shared;
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -56,6 +57,7 @@ pub struct Callback(());
 pub struct EventLoopDriver<W = Descriptor> {
     shared: Arc<Shared>,
     base: CpuId,
+    wakers: Wakers,
     wakes_by: W,
 }
 
@@ -68,7 +70,7 @@ impl<W> fmt::Debug for EventLoopDriver<W> {
 impl<W> EventLoopDriver<W> {
     /// For a base whose device this wakes.
     pub(crate) fn new(shared: Arc<Shared>, base: CpuId, wakes_by: W) -> EventLoopDriver<W> {
-        EventLoopDriver { shared, base, wakes_by }
+        EventLoopDriver { shared, base, wakers: Wakers::default(), wakes_by }
     }
 
     /// The base that it drives. [`HrTimer::pinned`](crate::HrTimer::pinned) to it is how a
@@ -87,7 +89,7 @@ impl<W> EventLoopDriver<W> {
             return 0;
         }
         let is_due = self.device().is_some_and(|device| device.begin_run(self.shared.now()));
-        if is_due { self.shared.run_loop(self.base) } else { 0 }
+        if is_due { self.shared.run_loop(self.base, &mut self.wakers) } else { 0 }
     }
 
     /// When there is something to do next; `None`: not before somebody arms a timer. Costs no

@@ -1,7 +1,9 @@
 //! What a callback is told, and what it may ask for.
 
 use crate::host::Host;
+use crate::host::wakers::Wakers;
 use crate::timers::Shared;
+use std::task::Waker;
 use std::time::Duration;
 use tickless_core::bases::expiry::{Firing, Verdict};
 use tickless_core::periodic;
@@ -18,13 +20,18 @@ pub struct Fired<'a> {
     window: Window,
     found: Ns,
     cpu: CpuId,
-    restart: Option<Window>,
+    wakers: &'a mut Wakers,
+    verdict: Verdict,
 }
 
 impl<'a> Fired<'a> {
-    pub(crate) fn new(shared: &'a Shared, firing: &Firing<Host>) -> Fired<'a> {
-        let Firing { window, now, cpu, .. } = *firing;
-        Fired { shared, window, found: now, cpu, restart: None }
+    pub(crate) fn new(
+        shared: &'a Shared,
+        firing: &Firing<Host>,
+        wakers: &'a mut Wakers,
+    ) -> Fired<'a> {
+        let Firing { window, now: found, cpu, .. } = *firing;
+        Fired { shared, window, found, cpu, wakers, verdict: Verdict::Done }
     }
 
     /// The deadline it was armed with: the earliest moment at which it might fire.
@@ -65,7 +72,7 @@ impl<'a> Fired<'a> {
 
     /// Has it armed again, to fire within a window.
     pub fn restart_range(&mut self, soft: Ns, hard: Ns) {
-        self.restart = Some(Window::new(soft, hard));
+        self.verdict = Verdict::Restart(Window::new(soft, hard));
     }
 
     /// Has it armed again whole periods after its own deadline, so that it does not drift: the
@@ -73,15 +80,15 @@ impl<'a> Fired<'a> {
     /// callback kept up, each more is an expiry that was missed. A period of zero counts as a
     /// nanosecond. Reads the clock.
     pub fn forward(&mut self, period: Duration) -> u64 {
-        let from = self.restart.unwrap_or(self.window);
+        let from = self.asked().unwrap_or(self.window);
         let (window, periods) = periodic::forward(from, self.now(), Ns::from_duration(period));
-        self.restart = Some(window);
+        self.verdict = Verdict::Restart(window);
         periods
     }
 
     /// Takes back what was asked for: the timer stays idle.
     pub fn stop(&mut self) {
-        self.restart = None;
+        self.verdict = Verdict::Done;
     }
 
     /// The set of timers that it is of.
@@ -91,13 +98,18 @@ impl<'a> Fired<'a> {
 
     /// What it is to be armed for again.
     pub(crate) fn asked(&self) -> Option<Window> {
-        self.restart
+        match self.verdict {
+            Verdict::Restart(window) => Some(window),
+            Verdict::Done => None,
+        }
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
-        match self.restart {
-            Some(window) => Verdict::Restart(window),
-            None => Verdict::Done,
-        }
+        self.verdict
+    }
+
+    /// Has this woken when the batch is over.
+    pub(crate) fn wake_later(&mut self, waker: Waker) {
+        self.wakers.collect(waker);
     }
 }

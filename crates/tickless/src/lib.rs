@@ -57,8 +57,11 @@ mod host;
 mod hrtimer;
 mod periodic;
 mod stats;
+pub mod std_time;
 mod timeout;
 mod timers;
+#[cfg(feature = "tokio-time")]
+pub mod tokio_time;
 mod virtual_time;
 
 pub use bandwidth::{

@@ -319,6 +319,7 @@ impl Periodic {
         was_stopped
     }
 
+    #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     fn found(found: Cancel, was_stopped: bool) -> Cancel {
         match found {
             // Left over from a callback that the last stop found running.
@@ -337,8 +338,9 @@ impl Periodic {
 
 impl Drop for Periodic {
     fn drop(&mut self) {
-        // In a child that a fork left behind its lock may never be given back.
-        if !self.timer.shared().is_left_behind() {
+        // In a child that a fork left behind its lock may never be given back; and where a slot was
+        // given back, there is none any more.
+        if !self.timer.shared().is_left_behind() && !self.timer.is_given_back() {
             let seat = lock(&self.run).seat.take();
             self.leave(seat);
         }

@@ -70,7 +70,8 @@ impl Timeout {
     }
 
     /// The same from a present that the caller has read a moment ago, with
-    /// [`Timers::now`]: spares the clock. An old `now` makes the timer fire that much earlier.
+    /// [`Timers::now`]: spares the clock. An old `now` makes the timer fire that much earlier,
+    /// one that is yet to come that much later; other timers are unaffected by either.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_from(&self, now: Ns, after: Duration) -> Result<Started, StartError> {

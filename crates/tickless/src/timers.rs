@@ -10,7 +10,9 @@ use crate::host::expirer::Expirers;
 use crate::host::fork::Process;
 use crate::host::frame::{Nudge, Place};
 use crate::host::orphans::Orphans;
-use crate::host::{Host, entry, frame, owned};
+use crate::host::wakers::Wakers;
+use crate::host::worker::Worker;
+use crate::host::{Host, frame, owned};
 use crate::stats::{Counters, Leaks, Notes, Stats, TimerList};
 use crate::{ClockSource, HrTimer, Period, Periodic, StartTimersError, Timeout, events};
 use std::any::Any;
@@ -19,7 +21,6 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::expiry::Expired;
@@ -31,9 +32,10 @@ use tickless_core::time::{CpuId, Ns, Tick};
 
 /// All timers of a program, or as many separate sets as it likes. Cheap to clone.
 ///
-/// The drivers stop when the last clone and the last timer are gone. Who drops that waits until
-/// they have ended, and with them a callback that is still running; inside a callback nothing
-/// waits, and the drivers end by themselves.
+/// The drivers stop when the last clone and the last timer are gone. Dropping that waits until they
+/// have ended, and with them a callback that is still running, but not for a waker: a driver that
+/// is waking tasks ends after that. Inside a callback or a waker nothing waits, and the drivers end
+/// by themselves.
 ///
 /// # Fork
 ///
@@ -64,7 +66,7 @@ pub(crate) struct Shared {
     ticks: Option<Tick>,
     /// How often drivers look at their base whatever the device says.
     recheck: Ns,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Vec<Worker>>,
     stop: AtomicBool,
     /// Who sits where among the periodic timers that have a phase. A lock for starting and
     /// stopping them; no expiry takes it.
@@ -235,8 +237,8 @@ impl Timers {
     /// Every pending timer, base by base, with whose it is and when it is due; displays as a
     /// text. For people: O(pending) in time and memory.
     ///
-    /// Holds up a base for at most 256 timers at a time, some ten microseconds, and lets it go in
-    /// between; so the list is of no single moment. No bases in a child.
+    /// Holds up a base for at most 64 timers at a time and lets it go in between, so the list is of
+    /// no single moment. No bases in a child.
     pub fn timer_list(&self) -> TimerList {
         TimerList::of(&self.shared)
     }
@@ -244,7 +246,7 @@ impl Timers {
     /// What is pending, gathered by who armed it: for tests that are to leave nothing behind, and
     /// for programs whose [`Stats::pending`] grows. In debug builds, with
     /// [`Builder::note_armings`], it says where each was armed; [`VirtualTime`] notes that by
-    /// itself. O(pending), each base's lock held for all of its timers.
+    /// itself. O(pending), each base held up for at most 64 timers at a time.
     ///
     /// [`VirtualTime`]: crate::VirtualTime
     pub fn leaks(&self) -> Leaks {
@@ -293,9 +295,10 @@ impl Shared {
     }
 
     /// Runs everything that is due on one base.
-    pub(crate) fn expire(&self, base: CpuId) -> Expired {
-        let expired = self.bases.expire(base, |firing| owned::run(self, firing, Runner::Handler));
-        self.end_batch();
+    pub(crate) fn expire(&self, base: CpuId, wakers: &mut Wakers) -> Expired {
+        let run = |firing: &_| owned::run(self, firing, Runner::Handler, wakers);
+        let expired = self.bases.expire(base, run);
+        self.end_batch(wakers);
         expired
     }
 
@@ -303,11 +306,11 @@ impl Shared {
     pub(crate) fn drive(&self, base: CpuId) {
         let host = self.bases.platform();
         let device = &host.devices[base.index()];
-        let mut next_tick = self.next_tick();
+        let (mut next_tick, mut wakers) = (self.next_tick(), Wakers::default());
         // Acquire: pairs with the Release in `end_drivers`.
         while !self.stop.load(Ordering::Acquire) {
             device.quiet();
-            self.handle(base);
+            self.handle(base, &mut wakers);
             if next_tick <= self.now() {
                 device.bell().count_tick();
                 self.expirers.call(base, self.bases.tick(base));
@@ -332,9 +335,9 @@ impl Shared {
     }
 
     /// What a program's loop does when something is due. Returns how many timers fired.
-    pub(crate) fn run_loop(&self, base: CpuId) -> u64 {
+    pub(crate) fn run_loop(&self, base: CpuId, wakers: &mut Wakers) -> u64 {
         self.bases.platform().devices[base.index()].quiet();
-        self.expire(base).fired
+        self.expire(base, wakers).fired
     }
 
     /// Are the last handle and the last timer gone?
@@ -344,42 +347,49 @@ impl Shared {
     }
 
     /// What a driver does when it wakes.
-    fn handle(&self, base: CpuId) {
+    fn handle(&self, base: CpuId, wakers: &mut Wakers) {
         if self.bases.settings().deferral == Deferral::None {
-            self.expire(base);
+            self.expire(base, wakers);
             return;
         }
-        let run = |firing: &_| owned::run(self, firing, Runner::Handler);
+        let run = |firing: &_| owned::run(self, firing, Runner::Handler, wakers);
         let call = self.bases.collect(base, run).call;
         self.expirers.call(base, call);
-        self.end_batch();
+        self.end_batch(wakers);
     }
 
     /// What an expiry thread does until it is told to stop.
     pub(crate) fn serve(&self, base: CpuId) {
-        self.expirers.serve(base, &self.stop, || self.fire(base, Runner::Thread));
+        let mut wakers = Wakers::default();
+        self.expirers.serve(base, &self.stop, || self.fire(base, Runner::Thread, &mut wakers));
     }
 
     /// What the one that stands in for expiry threads does until it is told to stop.
     pub(crate) fn relieve(&self) {
-        self.expirers.relieve(&self.stop, |base| self.fire(base, Runner::Relief));
+        let mut wakers = Wakers::default();
+        self.expirers.relieve(&self.stop, |base| self.fire(base, Runner::Relief, &mut wakers));
     }
 
-    fn fire(&self, base: CpuId, runner: Runner) {
-        self.bases.fire(base, runner, |firing| owned::run(self, firing, runner));
-        self.end_batch();
+    fn fire(&self, base: CpuId, runner: Runner, wakers: &mut Wakers) {
+        self.bases.fire(base, runner, |firing| owned::run(self, firing, runner, wakers));
+        self.end_batch(wakers);
     }
 
     /// What is left to be done when a batch of callbacks is over.
-    fn end_batch(&self) {
+    fn end_batch(&self, wakers: &mut Wakers) {
         self.orphans.free_ended(self);
+        if !wakers.is_empty() {
+            self.wake(wakers);
+        }
+    }
+
+    #[cold]
+    fn wake(&self, wakers: &mut Wakers) {
         // Counts as a callback: what a waker drops, be it the last handle, must not wait for the
         // driver that wakes it.
         let place = Place::on(self, CpuId(u16::MAX), Runner::Handler);
-        let panicked = frame::within(self, place, entry::wake_collected);
-        if panicked > 0 {
-            self.panics.fetch_add(panicked, Ordering::Relaxed);
-        }
+        let panicked = frame::within(self, place, || wakers.wake());
+        self.panics.fetch_add(panicked, Ordering::Relaxed);
     }
 
     fn next_tick(&self) -> Ns {
@@ -400,7 +410,7 @@ impl Handle {
         Arc::clone(&self.0)
     }
 
-    pub(crate) fn add_driver(&self, thread: JoinHandle<()>) {
+    pub(crate) fn add_driver(&self, thread: Worker) {
         self.threads().push(thread);
     }
 }
@@ -438,7 +448,7 @@ impl Shared {
         self.phases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+    fn threads(&self) -> MutexGuard<'_, Vec<Worker>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -467,7 +477,7 @@ impl Shared {
         let threads = std::mem::take(&mut *self.threads());
         for thread in threads {
             if can_wait {
-                let _ = thread.join();
+                thread.finish();
             }
         }
     }

@@ -32,6 +32,7 @@ use crate::builder::Builder;
 use crate::host::hand::Hand;
 use crate::host::time_base::TimeBase;
 use crate::host::waits;
+use crate::host::wakers::Wakers;
 use auto::Work;
 use running::Runner;
 use shuffle::Shuffle;
@@ -95,8 +96,8 @@ struct World {
     first: Timers,
     /// All timers on this clock, the first included.
     all: Mutex<Arc<[Timers]>>,
-    /// Held by who moves the clock and runs callbacks: a base has one handler at a time.
-    hand: Mutex<()>,
+    /// Held by whoever moves the clock and runs callbacks: a base has one handler at a time.
+    hand: Mutex<Wakers>,
     /// The thread that holds it, or 0.
     holder: AtomicU64,
     work: Work,
@@ -107,7 +108,7 @@ struct World {
 /// The right to run callbacks.
 struct Holding<'a> {
     holder: &'a AtomicU64,
-    _hand: MutexGuard<'a, ()>,
+    wakers: MutexGuard<'a, Wakers>,
 }
 
 impl Drop for Holding<'_> {
@@ -159,6 +160,12 @@ impl VirtualTime {
         &self.world.first
     }
 
+    /// Are these clones of one another?
+    #[cfg(feature = "tokio-time")]
+    pub(crate) fn is_same(&self, other: &VirtualTime) -> bool {
+        Arc::ptr_eq(&self.world, &other.world)
+    }
+
     /// What the clock shows.
     pub fn now(&self) -> Ns {
         self.world.clock.now()
@@ -197,18 +204,23 @@ impl VirtualTime {
         self.move_to(to, self.hand());
     }
 
-    /// Moves the clock to the next expiry and runs it. `false` if nothing is pending that would
-    /// ever fire by itself.
+    /// Moves the clock to the next expiry and runs all that this instant brings about. `false` if
+    /// nothing is pending that would ever fire by itself.
     pub fn advance_to_next(&self) -> bool {
-        let hand = self.hand();
-        while let Some(next) = self.next_event() {
+        let Some(mut hand) = self.hand() else {
+            let next = self.next_event();
+            next.inspect(|&next| self.set(next));
+            return next.is_some();
+        };
+        let mut has_fired = false;
+        while let Some(next) = self.next_event()
+            && (!has_fired || next <= self.now())
+        {
             self.set(next);
             // The event of a timer beyond the wheel's reach only puts it where it belongs now.
-            if hand.is_none() || self.expire() > 0 {
-                return true;
-            }
+            has_fired |= self.expire(&mut hand) > 0;
         }
-        false
+        has_fired
     }
 
     /// What one of its clocks shows. At first boottime is what [`now`](Self::now) is, and the
@@ -252,23 +264,29 @@ impl VirtualTime {
         let World { hand, holder, .. } = &*self.world;
         let hand = hand.lock().unwrap_or_else(PoisonError::into_inner);
         holder.store(waits::this_thread(), Ordering::Relaxed);
-        Some(Holding { holder, _hand: hand })
+        Some(Holding { holder, wakers: hand })
     }
 
     fn move_to(&self, to: Ns, hand: Option<Holding<'_>>) {
-        if hand.is_none() {
-            return self.set(to);
+        let Some(mut hand) = hand else { return self.set(to) };
+        self.expire(&mut hand);
+        loop {
+            // A callback may have moved the clock farther than this is to go.
+            let limit = to.max(self.now());
+            match self.next_event() {
+                Some(next) if next <= limit => {
+                    self.set(next);
+                    self.expire(&mut hand);
+                }
+                _ => {
+                    self.set(limit);
+                    // What defers to others' events gets its turn at the end, and what that arms.
+                    if self.expire(&mut hand) == 0 {
+                        return;
+                    }
+                }
+            }
         }
-        self.expire();
-        while let Some(next) = self.next_event()
-            && next <= to
-        {
-            self.set(next);
-            self.expire();
-        }
-        self.set(to);
-        // What defers to others' events gets its turn at the end.
-        self.expire();
     }
 
     fn set(&self, now: Ns) {
@@ -280,9 +298,10 @@ impl VirtualTime {
     }
 
     /// Runs what is due on all bases. Returns how many timers fired.
-    fn expire(&self) -> u64 {
+    fn expire(&self, hand: &mut Holding<'_>) -> u64 {
         let all = self.all();
-        let fire = |(timers, base): (&Timers, CpuId)| timers.shared.expire(base).fired;
+        let fire =
+            |(timers, base): (&Timers, CpuId)| timers.shared.expire(base, &mut hand.wakers).fired;
         match &self.world.shuffle {
             Some(shuffle) => shuffle.order(bases(&all)).into_iter().map(fire).sum(),
             None => bases(&all).map(fire).sum(),

@@ -1,5 +1,9 @@
 //! The features `tracing` and `metrics`: what is told, to whom, and that telling changes nothing.
 
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -4,6 +4,10 @@
 //! `TICKLESS_STRESS_OPERATIONS` sets how many operations threads do in each set-up, callbacks'
 //! own not counted; `ci/soak.sh` does 10^8.
 
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};

@@ -26,6 +26,9 @@
 //! - X10 Exactly one of "cancelled" and "fired" holds for each arming: both are decided under
 //!   the lock of the timer's base.
 //!
+//! - X3, X10 A cancel that is refused its wait leaves nothing behind: from then on the timer can
+//!   be armed, by its callback as well, unless somebody else still waits.
+//!
 //! X6, that a wait which could never end is refused, takes knowing who waits; only the caller
 //! does: see [`cancel_sync_unless`](Bases::cancel_sync_unless).
 //!
@@ -171,7 +174,7 @@ impl<P: Platform> Bases<P> {
 
     /// [`cancel_sync`](Bases::cancel_sync) for who may be in a callback. Before each wait
     /// `refuse` is asked, and may end it: then the timer has been cancelled, but its callback is
-    /// still running. It is asked again whenever a callback ends on that base and after
+    /// still running, and the timer can be armed again at once. It is asked again whenever a callback ends on that base and after
     /// [`nudge`](Bases::nudge).
     #[inline]
     pub fn cancel_sync_unless<L: Family, E>(
@@ -214,7 +217,8 @@ impl<P: Platform> Bases<P> {
             return Ok(Ok(Cancel::Idle));
         }
         let mut was_armed = false;
-        let found = self.wait_for(timer, How::AndWait, None, &mut was_armed, refuse)?;
+        let first = self.deactivate(timer, How::AndWait);
+        let found = self.wait_for(timer, How::AndWait, first, &mut was_armed, refuse)?;
         Ok(if was_armed { Err(NotSingleShot) } else { Ok(found) })
     }
 
@@ -262,34 +266,54 @@ impl<P: Platform> Bases<P> {
         how: How,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Cancel, E> {
-        let found = self.deactivate(timer, how).cancel;
-        if found == Cancel::Running {
-            return self.wait_for(timer, how, Some(found), &mut false, refuse);
+        let found = self.deactivate(timer, how);
+        if found.cancel == Cancel::Running {
+            return self.wait_for(timer, how, found, &mut false, refuse);
         }
         self.scan_if_asked(timer);
-        Ok(found)
+        Ok(found.cancel)
     }
 
     /// Waits until the callback is over, taking back whatever arms the timer meanwhile. Returns
-    /// what the caller has found already, or else what this finds first.
+    /// what was found first.
     #[cold]
     fn wait_for<L: Family, E>(
         &self,
         timer: TimerRef<P, L>,
         how: How,
-        mut first: Option<Cancel>,
+        first: Found,
         was_armed: &mut bool,
         mut refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Cancel, E> {
+        let mut found = first;
         loop {
-            let Found { cancel, cpu, was_armed: armed } = self.deactivate(timer, how);
-            *was_armed |= armed;
-            let first = *first.get_or_insert(cancel);
-            let (Cancel::Running, Some(cpu)) = (cancel, cpu) else {
+            *was_armed |= found.was_armed;
+            let (Cancel::Running, Some(cpu)) = (found.cancel, found.cpu) else {
                 self.scan_if_asked(timer);
-                return Ok(first);
+                return Ok(first.cancel);
             };
-            self.wait_on(cpu, timer.address(), &mut refuse)?;
+            if let Err(refused) = self.wait_on(cpu, timer.address(), &mut refuse) {
+                if how == How::AndWait {
+                    self.give_up(timer, found.life);
+                }
+                return Err(refused);
+            }
+            found = self.deactivate(timer, how);
+        }
+    }
+
+    /// Does not wait for a callback after all, so that from here on the timer can be armed, unless
+    /// somebody else waits.
+    ///
+    /// The callback may be over by now, and the timer armed and its callback begun once more, with
+    /// others that wait for that: `life` tells.
+    #[cold]
+    fn give_up<L: Family>(&self, timer: TimerRef<P, L>, life: Life) {
+        if let Some((_, _state, now)) = self.lock_timer(timer)
+            && now.is_same_arming(life)
+        {
+            // Release: as wherever a timer's word is written.
+            timer.word().store(now.without_canceller().word(), Ordering::Release);
         }
     }
 
@@ -360,17 +384,17 @@ impl<P: Platform> Bases<P> {
     #[inline]
     fn deactivate<L: Family>(&self, timer: TimerRef<P, L>, how: How) -> Found {
         let Some((cpu, mut state, life)) = self.lock_timer(timer) else {
-            return Found { cancel: Cancel::Idle, cpu: None, was_armed: false };
+            return Found { cancel: Cancel::Idle, cpu: None, life: Life::FRESH, was_armed: false };
         };
         let running = self.base(cpu).running.has(timer.address(), Ordering::Relaxed);
         if running && how == How::UnlessRunning {
-            return Found { cancel: Cancel::Running, cpu: Some(cpu), was_armed: false };
+            return Found { cancel: Cancel::Running, cpu: Some(cpu), life, was_armed: false };
         }
         let left = self.take_out(cpu, &mut state, timer, life, || self.here());
         state.counts.cancelled += u64::from(life.is_pending());
         let becomes = match how {
             How::ForGood => life.idle().shut(),
-            How::AndWait if running => life.idle().being_cancelled(),
+            How::AndWait if running => life.idle().with_canceller(),
             _ => life.idle(),
         };
         // Release: pairs with the Acquire of whoever looks at the word without the lock.
@@ -382,7 +406,8 @@ impl<P: Platform> Bases<P> {
             (false, true) => Cancel::Pending,
             (false, false) => Cancel::Idle,
         };
-        Found { cancel, cpu: Some(cpu), was_armed: life.is_pending() || life.was_refused() }
+        let was_armed = life.is_pending() || life.was_refused();
+        Found { cancel, cpu: Some(cpu), life: becomes, was_armed }
     }
 
     /// The single-shot form's first try. A pending timer is taken off, and nobody looks at what
@@ -410,10 +435,13 @@ impl<P: Platform> Bases<P> {
 }
 
 /// What a cancel found under the lock.
+#[derive(Clone, Copy)]
 struct Found {
     cancel: Cancel,
     /// On which base; `None` for a timer that was never armed.
     cpu: Option<CpuId>,
+    /// Its life from then on.
+    life: Life,
     /// Was it armed, or has somebody tried to arm it while it was being cancelled?
     was_armed: bool,
 }

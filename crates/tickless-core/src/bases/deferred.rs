@@ -156,7 +156,7 @@ impl<P: Platform> Bases<P> {
         }
         // Callbacks that had their timers armed again have not told the device.
         let earliest = state.earliest();
-        let rearm = state.device.started(earliest, now);
+        let rearm = state.device.started(earliest, || now);
         self.carry_out(cpu, &mut state.device, rearm)
     }
 

@@ -12,6 +12,7 @@
 
 use super::base::{BaseState, Bases};
 use super::family::{Arming, Family};
+use super::running::RUNNERS;
 use crate::link::{QueueLink, QueueRef, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queues::wheel::Wakes;
@@ -104,7 +105,7 @@ impl<P: Platform> Bases<P> {
         state.is_online = true;
         state.device.forget();
         let (earliest, now) = (state.earliest(), self.platform().now());
-        let rearm = state.device.started(earliest, now);
+        let rearm = state.device.started(earliest, || now);
         let left = self.carry_out(cpu, &mut state.device, rearm);
         drop(state);
         self.finish(left);
@@ -138,6 +139,8 @@ impl<P: Platform> Bases<P> {
     fn take_mover(&self, cpu: CpuId, state: &mut BaseState, now: Ns) -> Option<Mover<P>> {
         let running = &self.base(cpu).running;
         let runs = |address| running.has(address, Ordering::Relaxed);
+        // Each runner's timer may be found first, in the wheel or in a queue, and one that goes.
+        state.looked_at(RUNNERS + 1);
         let coarse = |node| TimerRef::<P, WheelLink>::around(node);
         let queues = &mut state.queues;
         if let Some(node) = queues.wheel.find(|node| !runs(coarse(node).address())) {
@@ -184,7 +187,7 @@ impl<P: Platform> Bases<P> {
         // Release: pairs with the Acquire of whoever waits for the timer to arrive.
         timer.word().store(life.word(), Ordering::Release);
         let expiry = self.expect::<L>(cpu, &mut state, life, due);
-        let rearm = state.device.started(expiry, arming.now);
+        let rearm = state.device.started(expiry, || arming.now);
         let left = self.carry_out(cpu, &mut state.device, rearm);
         drop(state);
         self.finish(left);

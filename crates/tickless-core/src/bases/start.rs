@@ -10,6 +10,8 @@
 //! - D8 Nothing is armed on a base that is offline, but for a timer whose callback still runs
 //!   there; that one moves when the callback is over.
 //! - R3, R4 What the device is told: see `rearm`.
+//! - W1 What a caller takes for the present is a hint: it never moves a base's time beyond the
+//!   platform's clock, so that a wrong one spoils no other timer.
 
 use super::base::{BaseState, Bases, Locked};
 use super::family::{Arming, Family};
@@ -96,8 +98,8 @@ impl<P: Platform> Bases<P> {
     /// soft end as their deadline.
     ///
     /// Takes one lock, two if the timer was on another CPU's base; waits for nothing else and
-    /// allocates nothing. `now` may be a little old: see
-    /// [`Wheel::arm`](crate::queues::wheel::Wheel::arm).
+    /// allocates nothing. `now` may be a little old: a coarse timer is then rounded as if it were
+    /// farther away. One that is yet to come counts as the present.
     pub fn start<L: Family>(
         &self,
         timer: TimerRef<P, L>,
@@ -114,7 +116,7 @@ impl<P: Platform> Bases<P> {
         let here = self.here();
         let target = options.pinned.unwrap_or(here);
         let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
-        let arming = Arming { window, now, wakes: options.wakes, fires_in };
+        let mut arming = Arming { window, now, wakes: options.wakes, fires_in };
         // Acquire: as in `try_lock_timer`.
         let life = Life::from_word(timer.word().load(Ordering::Acquire));
         if life.is_migrating() || life.base() != Some(target) {
@@ -133,6 +135,7 @@ impl<P: Platform> Bases<P> {
             drop(state);
             return self.start_elsewhere(timer, arming, options.pending, here, target);
         }
+        arming.now = self.believe::<L>(&state, now);
         if life.is_pending() {
             if Self::keeps(timer, window, options.pending) {
                 return Ok(Started::Kept);
@@ -151,6 +154,18 @@ impl<P: Platform> Bases<P> {
         drop(state);
         self.finish(left);
         Ok(started)
+    }
+
+    /// The present, as far as a caller is to be believed about it. Of what lies beyond the tick
+    /// that a base has come to, the platform's clock knows more: it is read once a tick.
+    #[inline]
+    fn believe<L: Family>(&self, state: &BaseState, now: Ns) -> Ns {
+        if L::COARSE && state.queues.wheel.is_news(now) { self.not_ahead(now) } else { now }
+    }
+
+    #[cold]
+    fn not_ahead(&self, now: Ns) -> Ns {
+        now.min(self.platform().now())
     }
 
     /// Starts a timer that is not on the base where it is to be, or was not just now, or which
@@ -186,6 +201,7 @@ impl<P: Platform> Bases<P> {
             let left = self.take_out(cpu, &mut state, timer, life, || here);
             (cpu, state, life) = self.move_over(timer, life, state, left, target);
         }
+        arming.now = self.believe::<L>(&state, arming.now);
         let place = if cpu == here { Place::Here } else { Place::Elsewhere };
         let left = self.arm::<L>(cpu, &mut state, timer, life, arming, place, started);
         drop(state);
@@ -244,7 +260,7 @@ impl<P: Platform> Bases<P> {
             // Release: pairs with the Acquire of whoever looks at the word without the lock.
             timer.word().store(life.word(), Ordering::Release);
             let new = self.expect::<L>(cpu, state, life, due);
-            return match state.device.started(new, now) {
+            return match state.device.started(new, || self.not_ahead(now)) {
                 Rearm::Keep => left,
                 rearm => self.carry_out(cpu, &mut state.device, rearm),
             };
@@ -256,6 +272,7 @@ impl<P: Platform> Bases<P> {
         timer.word().store(armed.word(), Ordering::Release);
         let new = self.expect::<L>(cpu, state, armed, due);
         let BaseState { queues, device, deferred, .. } = state;
+        let now = || self.not_ahead(now);
         let rearm = if life.is_pending() {
             device.restarted(old, new, place, || deferred.earliest(queues), now)
         } else {
@@ -332,7 +349,8 @@ impl<P: Platform> Bases<P> {
         let old = L::dequeue(&mut state.queues, node, life);
         let old = state.for_device::<L>(life, old);
         let BaseState { queues, device, deferred, .. } = state;
-        let rearm = device.removed(old, place, || deferred.earliest(queues), || now);
+        let rearm =
+            device.removed(old, place, || deferred.earliest(queues), || self.not_ahead(now));
         self.carry_out(cpu, device, rearm)
     }
 }

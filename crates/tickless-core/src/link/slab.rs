@@ -14,7 +14,7 @@
 //! of a huge page, so that few pointers lead to all of a million timers; each is an eighth of
 //! what there was before it, so that at most so much is room that nobody uses.
 
-use super::Link;
+use super::timer::Link;
 use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;

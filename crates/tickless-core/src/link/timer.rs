@@ -2,7 +2,8 @@
 //!
 //! With the host's two-word task a coarse timer is 56 bytes: one cache line with room to spare.
 
-use super::{QueueLink, QueueRef, WheelLink, WheelRef};
+use super::list::{WheelLink, WheelRef};
+use super::tree::{QueueLink, QueueRef};
 use crate::platform::{Ordering, Platform, Word};
 use crate::state::Life;
 use crate::time::CpuId;

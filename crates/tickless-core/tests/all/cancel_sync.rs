@@ -144,6 +144,78 @@ fn a_callback_that_arms_itself_is_cancelled() {
     }
 }
 
+/// Goal: a cancel that is refused its wait cancels what it found and nothing that comes later
+/// (X10), by whichever way the timer is armed.
+#[test]
+fn a_refused_cancel_loses_no_arming() {
+    enum By {
+        Verdict,
+        Hand,
+        Elsewhere,
+    }
+    for by in [By::Verdict, By::Hand, By::Elsewhere] {
+        for (scene, family) in scenes() {
+            let timer = scene.timer(family, 0);
+            scene.start(&timer, HERE, ms(1));
+            scene.go(ms(2));
+            scene.handle(HERE, |_| {
+                scene.start(&timer, HERE, ms(3));
+                let refused = timer.cancel_sync_unless(|occupied| match occupied.wait {
+                    Wait::Spinning => Ok(()),
+                    Wait::Parked => Err("it would wait for itself"),
+                });
+                assert_eq!(refused, Err("it would wait for itself"));
+                assert!(!timer.is_pending());
+                match by {
+                    By::Verdict => return Verdict::Restart(exactly(START.after(ms(4)))),
+                    By::Hand => assert_eq!(scene.start(&timer, HERE, ms(4)), Started::Idle),
+                    By::Elsewhere => assert_eq!(scene.start(&timer, THERE, ms(4)), Started::Idle),
+                }
+                Verdict::Done
+            });
+            assert!(timer.is_pending(), "{family:?}: the arming is lost");
+            scene.go(ms(5));
+            assert_eq!(scene.fire(HERE), [0], "{family:?}");
+            let counts = scene.bases.view(HERE).unwrap().counts;
+            assert_eq!((counts.armed, counts.fired, counts.cancelled), (3, 2, 1));
+        }
+    }
+}
+
+/// Goal: X3: who gives up waiting takes nothing from those who still wait: for them every arming is
+/// cancelled until the callback is over.
+#[test]
+fn a_refused_cancel_leaves_others_waiting() {
+    for (scene, family) in scenes() {
+        let timer = scene.timer(family, 0);
+        let begun = AtomicBool::new(false);
+        scene.start(&timer, HERE, ms(1));
+        scene.go(ms(2));
+        std::thread::scope(|s| {
+            let canceller = s.spawn(|| {
+                while !begun.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                on(THERE, || timer.cancel_sync())
+            });
+            scene.handle(HERE, |firing| {
+                begun.store(true, Ordering::Relaxed);
+                while scene.world().parked() == 0 {
+                    std::thread::yield_now();
+                }
+                assert_eq!(timer.cancel_sync_unless(|_| Err(())), Err(()));
+                assert_eq!(timer.cancel_sync_unless(|_| Err(())), Err(()));
+                assert_eq!(scene.start(&timer, HERE, ms(4)), Started::Cancelled);
+                Verdict::Restart(exactly(firing.now))
+            });
+            assert_eq!(canceller.join().unwrap(), Cancel::Running, "{family:?}");
+        });
+        assert!(!timer.is_active());
+        assert_eq!(scene.start(&timer, HERE, ms(4)), Started::Idle);
+        assert_eq!(timer.cancel_sync(), Cancel::Pending);
+    }
+}
+
 /// Goal: X8: a single shot that is pending is cancelled without a look at what runs; one that
 /// turns out to have been armed again is reported, and cancelled.
 #[test]

@@ -38,10 +38,10 @@ fn us(us: Option<u64>) -> Ns {
 
 fn make(device: &mut Device, step: Move, now: Ns) -> Told {
     let rearm = match step {
-        Start(at) => device.started(us(Some(at)), now),
+        Start(at) => device.started(us(Some(at)), || now),
         Remove(at, left) => device.removed(us(Some(at)), Place::Here, || us(left), || now),
         Restart(old, new, left) => {
-            device.restarted(us(Some(old)), us(Some(new)), Place::Here, || us(left), now)
+            device.restarted(us(Some(old)), us(Some(new)), Place::Here, || us(left), || now)
         }
         Enter => {
             device.enter(now);
@@ -127,7 +127,7 @@ fn a_removal_from_elsewhere() {
         let (at, never, now) = (Ns::from_us(500), || Ns::NEVER, || Ns::ZERO);
         assert_eq!(device.removed(at, Place::Elsewhere, never, now), Rearm::Keep);
         let later = Ns::from_us(900);
-        let left = device.restarted(at, later, Place::Elsewhere, || later, Ns::ZERO);
+        let left = device.restarted(at, later, Place::Elsewhere, || later, || Ns::ZERO);
         assert_eq!((left, device.armed()), (Rearm::Keep, at));
     }
 }
@@ -274,9 +274,9 @@ fn stopping_is_not_clamped() {
 fn the_ends_of_the_range() {
     let mut device = Device::new(Policy::Eager, MIN_100_US);
     let end = Ns(u64::MAX - 1);
-    assert_eq!(device.started(Ns::NEVER, Ns::ZERO), Rearm::Keep, "never is not a deadline");
-    assert_eq!(device.started(end, Ns::ZERO), Rearm::Arm(end));
-    assert_eq!(device.started(Ns(5), Ns(u64::MAX - 5)), Rearm::Keep, "no sooner than that");
+    assert_eq!(device.started(Ns::NEVER, || Ns::ZERO), Rearm::Keep, "never is not a deadline");
+    assert_eq!(device.started(end, || Ns::ZERO), Rearm::Arm(end));
+    assert_eq!(device.started(Ns(5), || Ns(u64::MAX - 5)), Rearm::Keep, "no sooner than that");
     device.enter(end);
     assert_eq!(device.leave(Ns::ZERO, 0, Ns::ZERO), Rearm::Arm(Ns::from_us(100)));
     assert_eq!(device.counts().spurious, 1);

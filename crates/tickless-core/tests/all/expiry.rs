@@ -59,6 +59,45 @@ fn one_instant_one_order() {
     assert_eq!(fired, expected);
 }
 
+/// Goal: W1: a caller who is wrong about the present spoils nobody's timer, and his own only so far
+/// as he asked for another time. Method: presents of the future, small and large, and of the past,
+/// on a base with timers of all distances; everybody fires within his bound.
+#[test]
+fn a_wrong_present_moves_nobody() {
+    let wrong = [1, 3_600_000, 1 << 40].map(ms).map(|ahead| START.after(ahead));
+    for (hint, family) in
+        wrong.into_iter().chain([Ns::ZERO]).flat_map(|hint| Family::BOTH.map(|f| (hint, f)))
+    {
+        let scene = scene();
+        let afters = [1, 5, 70, 600, 10_000, 40_000, 3_600_000].map(ms);
+        let timers = afters.map(|after| {
+            let timer = scene.timer(family, after.0 as usize);
+            scene.start(&timer, HERE, after);
+            timer
+        });
+        let liar = scene.timer(family, 0);
+        let arm = |cpu, at| on(cpu, || liar.start(exactly(at), hint, Options::default()));
+        for cpu in [HERE, THERE, HERE] {
+            arm(cpu, hint.after(ms(1_000))).unwrap();
+            arm(cpu, hint.after(ms(2_000))).unwrap();
+            arm(cpu, START.after(ms(20))).unwrap();
+        }
+        let mut fired = Vec::new();
+        for now in (0..4_200_000).step_by(7) {
+            scene.go(ms(now));
+            scene.handle(HERE, |firing| {
+                let (soft, now) = (firing.window.soft, firing.now);
+                assert!(now >= soft, "{family:?} {hint:?}: early");
+                let bound = Ns(soft.since(START).0 / 7).after(ms(8));
+                assert!(now.since(soft) <= bound, "{family:?} {hint:?}: {soft:?} at {now:?}");
+                fired.push(firing.task);
+                Verdict::Done
+            });
+        }
+        assert_eq!(fired.len(), timers.len() + 1, "{family:?} {hint:?}");
+    }
+}
+
 /// Goal: a ranged timer fires when its CPU is awake anyway and its window has begun, and causes
 /// no event before the window's end.
 #[test]

@@ -1,5 +1,9 @@
 //! The core's tests: one binary, since linking takes longer than most of them.
 
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 mod bandwidth;
 mod cancel;
 mod cancel_sync;
@@ -7,6 +11,7 @@ mod deferred;
 mod device;
 mod device_faults;
 mod expiry;
+mod holdings;
 mod local;
 mod migrate;
 mod pending;

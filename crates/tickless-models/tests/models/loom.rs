@@ -4,6 +4,9 @@
 //! The core runs here as it is; only its platform is the checkers' (see `checker`). Beside it
 //! stand two protocols that Linux had or nearly had, each with the schedule that breaks it.
 
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 #![allow(dead_code, reason = "the stage is for all models")]
 
 mod activity;

@@ -55,10 +55,14 @@
 mod deadline;
 mod interval;
 mod sleep;
+mod source;
+#[cfg(feature = "stream")]
+mod stream;
 
 pub use deadline::{Deadline, Elapsed};
 pub use interval::{Interval, Tick};
 pub use sleep::{CoarseSleep, Sleep};
+pub use source::TimerSource;
 
 use crate::Timers;
 use crate::host::entry::From;

@@ -20,28 +20,27 @@
 //! set by compare-and-swap on the very word whose deadline has passed. Exact entries are armed anew
 //! each time: their timers would wake a driver of their own for nothing.
 //!
+//! The word has room for 146 years. Which 146 years it is stands beside it, and is changed only
+//! while the timer is not armed.
+//!
 //! # Waking
 //!
-//! A waker is somebody else's code: it may run the task at once, which may drop the very entry
-//! that fired. So the driver only takes the waker out while it is in the callback, and wakes when
-//! its batch is done, or when it has collected a few: outside of any base's lock, and when
-//! nobody waits for it. Dropping an entry whose callback runs waits for it to end, which is a
-//! matter of nanoseconds; inside that very callback, where it is collected wakers that are woken,
-//! there is nothing left to wait for.
+//! The driver only takes the waker out while it is in the callback, and wakes when its batch is
+//! over: see [`super::wakers`]. So dropping an entry whose callback runs waits for a matter of
+//! nanoseconds.
 
 use super::owned::{Glue, Task};
 use super::{Host, frame};
 use crate::events;
 use crate::fired::Fired;
 use crate::timers::{Handle, Shared};
-use core::cell::{Cell, RefCell, UnsafeCell};
+use core::cell::{Cell, UnsafeCell};
 use core::marker::PhantomPinned;
 use core::mem::ManuallyDrop;
 use core::pin::Pin;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Family, Options, Started};
 use tickless_core::link::{Timer, TimerRef};
@@ -52,11 +51,8 @@ use tickless_core::time::{Ns, Window};
 const REGISTERING: u64 = 1 << 62;
 /// The timer has fired.
 const FIRED: u64 = 1 << 63;
-/// The rest is the deadline. What does not fit, 146 years after the system's start, is never.
+/// The rest is the deadline, less its highest bits.
 const DEADLINE: u64 = REGISTERING - 1;
-
-/// So many wakers a driver collects before it wakes them.
-const COLLECTED_MAX: usize = 64;
 
 /// A timer that wakes the task that polls it. 96 bytes for the ranged family.
 #[repr(C)]
@@ -69,6 +65,8 @@ pub(crate) struct Entry<L: Family> {
     word: AtomicU64,
     /// Units of 1.024 µs.
     slack: AtomicU32,
+    /// The deadline's two highest bits. Changed only while the timer is not armed.
+    century: AtomicU8,
     /// Has it been armed since the last time it was idle for certain?
     armed: Cell<bool>,
     /// Does it keep the timers running? Those of the process run for ever.
@@ -99,6 +97,7 @@ impl<L: Family> Entry<L> {
             waker: UnsafeCell::new(None),
             shared: ManuallyDrop::new(shared),
             word: AtomicU64::new(word_of(deadline)),
+            century: AtomicU8::new(century_of(deadline)),
             slack: AtomicU32::new(slack_units(slack)),
             armed: Cell::new(false),
             keeps,
@@ -109,7 +108,20 @@ impl<L: Family> Entry<L> {
     /// When it is to fire, at the earliest.
     pub(crate) fn deadline(&self) -> Ns {
         // Relaxed: only its owner changes it.
-        deadline_of(self.word.load(Ordering::Relaxed))
+        self.deadline_in(self.word.load(Ordering::Relaxed))
+    }
+
+    /// The deadline that this word means.
+    #[inline]
+    fn deadline_in(&self, word: u64) -> Ns {
+        // Relaxed: only changed while no driver knows the entry, which arming it comes after.
+        Ns(word & DEADLINE | u64::from(self.century.load(Ordering::Relaxed)) << 62)
+    }
+
+    /// Sets the deadline, and that it has not fired. While no driver knows the entry.
+    fn set_deadline(&self, deadline: Ns) {
+        self.word.store(word_of(deadline), Ordering::Relaxed);
+        self.century.store(century_of(deadline), Ordering::Relaxed);
     }
 
     /// By how much it may be late, from the next time on that it is armed.
@@ -163,34 +175,38 @@ impl<L: Family> Entry<L> {
         if let Some(shared) = entry.shared()
             && entry.armed.get()
         {
-            if let Some(before) = entry.change(deadline) {
-                if entry.may_put_off(shared) && deadline >= before {
+            let is_near = century_of(deadline) == entry.century.load(Ordering::Relaxed);
+            if is_near && let Some(before) = entry.change(deadline) {
+                if word_of(deadline) >= before && entry.may_put_off(shared) {
                     return entry.note(shared);
                 }
                 if entry.start(shared, now) == Some(Started::Pending) {
                     return;
                 }
             }
-            // It has fired or is about to: a driver may be in its callback just now.
+            // It has fired or is about to, or moves to another century: a driver may be in its
+            // callback just now.
             entry.withdraw(shared);
             if !entry.has_fired() {
-                // That only had the timer armed for another deadline, so the waker is still here.
+                // At most that had the timer armed for another deadline: the waker is still here.
+                entry.set_deadline(deadline);
                 entry.start(shared, now);
                 return;
             }
         }
-        // Relaxed: no driver knows the entry any more.
-        entry.word.store(word_of(deadline), Ordering::Relaxed);
+        entry.set_deadline(deadline);
         entry.armed.set(false);
     }
 
-    /// Puts another deadline into the word; returns the one before. `None` if it has fired.
-    fn change(&self, deadline: Ns) -> Option<Ns> {
+    /// Puts another deadline of this century into the word; returns the one before, as in the word.
+    /// `None` if it has fired.
+    #[inline]
+    fn change(&self, deadline: Ns) -> Option<u64> {
         let change = |word| (word & FIRED == 0).then_some(word_of(deadline));
         // Relaxed: the driver needs nothing from here but the word itself; who finds that it has
         // fired looks again, with Acquire.
         let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
-        before.ok().map(deadline_of)
+        before.ok().map(|word| word & DEADLINE)
     }
 
     /// May its timer come too early, and be armed again then? Where the order of equal deadlines
@@ -313,7 +329,7 @@ impl<L: Family> Entry<L> {
         // SAFETY: as promised: who drops the entry waits for this to end.
         let entry = unsafe { node.cast::<Self>().as_ref() };
         let now = fired.found_at();
-        let fire = |word| (deadline_of(word) <= now).then_some(word | FIRED);
+        let fire = |word| (entry.deadline_in(word) <= now).then_some(word | FIRED);
         // AcqRel: pairs with `register` and `has_fired`, both ways.
         match entry.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, fire) {
             // The task that registers sees that by itself.
@@ -321,13 +337,13 @@ impl<L: Family> Entry<L> {
             Ok(_) => {}
             // It was put off.
             Err(word) => {
-                let window = entry.window(deadline_of(word));
+                let window = entry.window(entry.deadline_in(word));
                 return fired.restart_range(window.soft, window.hard);
             }
         }
         // SAFETY: once `FIRED` is on, with nobody registering, the waker is this driver's.
         if let Some(waker) = unsafe { (*entry.waker.get()).take() } {
-            collect(waker);
+            fired.wake_later(waker);
         }
     }
 }
@@ -354,82 +370,14 @@ pub(crate) enum From<'a> {
     Timers(&'a Handle),
 }
 
-/// A pinned value's field that is pinned with it.
-pub(crate) fn project_one<T, A>(pinned: Pin<&mut T>, field: fn(&mut T) -> &mut A) -> Pin<&mut A> {
-    // SAFETY: a field is where its value is; our types move no field that they hand out so, and
-    // drop them in place.
-    unsafe { pinned.map_unchecked_mut(field) }
-}
-
-/// Two fields of a pinned value that are pinned with it.
-pub(crate) fn project<T, A, B>(
-    pinned: Pin<&mut T>,
-    fields: fn(&mut T) -> (&mut A, &mut B),
-) -> (Pin<&mut A>, Pin<&mut B>) {
-    // SAFETY: as in `project_one`.
-    unsafe {
-        let (a, b) = fields(pinned.get_unchecked_mut());
-        (Pin::new_unchecked(a), Pin::new_unchecked(b))
-    }
-}
-
 fn word_of(deadline: Ns) -> u64 {
-    deadline.0.min(DEADLINE)
+    deadline.0 & DEADLINE
 }
 
-fn deadline_of(word: u64) -> Ns {
-    match word & DEADLINE {
-        DEADLINE => Ns::NEVER,
-        ns => Ns(ns),
-    }
+fn century_of(deadline: Ns) -> u8 {
+    (deadline.0 >> 62) as u8
 }
 
 fn slack_units(slack: Ns) -> u32 {
     u32::try_from(slack.0 >> 10).unwrap_or(u32::MAX)
-}
-
-thread_local! {
-    static COLLECTED: RefCell<Vec<Waker>> = const { RefCell::new(Vec::new()) };
-    /// Wakers that panicked and have not been reported.
-    static PANICKED: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Keeps a waker until [`wake_collected`].
-fn collect(waker: Waker) {
-    let is_full = COLLECTED.with_borrow_mut(|collected| {
-        collected.push(waker);
-        collected.len() >= COLLECTED_MAX
-    });
-    if is_full {
-        wake_all();
-    }
-}
-
-/// Wakes what this thread has collected. Returns how many wakers panicked since the last time.
-pub(crate) fn wake_collected() -> u64 {
-    wake_all();
-    PANICKED.take()
-}
-
-fn wake_all() {
-    // In rounds: a waker may run a task that advances virtual time and collects more.
-    loop {
-        let mut collected = COLLECTED.take();
-        if collected.is_empty() {
-            return;
-        }
-        for waker in collected.drain(..) {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                PANICKED.set(PANICKED.get() + 1);
-                // Dropping it might panic again.
-                std::mem::forget(payload);
-            }
-        }
-        // The next round needs no allocation, unless there is one already.
-        COLLECTED.with_borrow_mut(|next| {
-            if next.is_empty() {
-                *next = collected;
-            }
-        });
-    }
 }

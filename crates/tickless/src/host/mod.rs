@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `arena` | the memory that timers live in |
+//! | `bias` | the protocol of the lock, over any world's words |
 //! | `chance` | numbers by chance, for orders that are shuffled |
 //! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
 //! | `counter` | the time-stamp counter |
@@ -24,9 +25,12 @@
 //! | `process` | the timers of the process, for futures that name no others |
 //! | `time_base` | realtime and boottime, for timers on these |
 //! | `waits` | who waits for whom, which tells a wait from a deadlock |
+//! | `wakers` | wakers that a batch of callbacks leaves to be woken |
 //! | `watch` | being told when the time of day was set |
+//! | `worker` | threads of ours, and waiting for their end |
 
 pub(crate) mod arena;
+mod bias;
 pub(crate) mod chance;
 pub(crate) mod clock;
 mod counter;
@@ -48,7 +52,9 @@ mod parking;
 pub(crate) mod process;
 pub(crate) mod time_base;
 pub(crate) mod waits;
+pub(crate) mod wakers;
 pub(crate) mod watch;
+pub(crate) mod worker;
 
 use clock::HostClock;
 use core::sync::atomic::AtomicU64;

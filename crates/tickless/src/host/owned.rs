@@ -14,6 +14,7 @@
 use super::arena::Arena;
 use super::frame::{self, Place};
 use super::waits::{self, Circle, Goal};
+use super::wakers::Wakers;
 use super::{Host, embed};
 use crate::fired::Fired;
 use crate::timers::{Handle, Shared};
@@ -160,6 +161,11 @@ impl<L: Family> Owned<L> {
         }
         self.node = GIVEN_BACK;
         Ok(())
+    }
+
+    /// Has the memory of its timer been given back, so that nothing but dropping it is left?
+    pub(crate) fn is_given_back(&self) -> bool {
+        self.node == GIVEN_BACK
     }
 
     #[inline]
@@ -314,7 +320,7 @@ impl<L: Family> Owned<L> {
 
 impl<L: Family> Drop for Owned<L> {
     fn drop(&mut self) {
-        if self.node == GIVEN_BACK {
+        if self.is_given_back() {
             return;
         }
         if self.shared.is_left_behind() {
@@ -394,18 +400,28 @@ impl<L: Family, F: FnMut(&mut Fired<'_>)> Node<L, F> {
 ///
 /// A panic ends the callback, not the driver; it is counted and handed to the reporter (H3).
 #[inline]
-pub(crate) fn run(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict {
+pub(crate) fn run(
+    shared: &Shared,
+    firing: &Firing<Host>,
+    runner: Runner,
+    wakers: &mut Wakers,
+) -> Verdict {
     if shared.counters.times {
-        return run_timed(shared, firing, runner);
+        return run_timed(shared, firing, runner, wakers);
     }
-    call(shared, firing, runner)
+    call(shared, firing, runner, wakers)
 }
 
 /// The same with a clock in hand.
 #[cold]
-fn run_timed(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict {
+fn run_timed(
+    shared: &Shared,
+    firing: &Firing<Host>,
+    runner: Runner,
+    wakers: &mut Wakers,
+) -> Verdict {
     let begun = shared.now();
-    let verdict = call(shared, firing, runner);
+    let verdict = call(shared, firing, runner, wakers);
     let took = shared.now() - begun;
     // What this tells it tells as the callback.
     frame::within(shared, Place::of(shared, firing, runner), || timed(shared, firing, took));
@@ -413,8 +429,8 @@ fn run_timed(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict 
 }
 
 #[inline]
-fn call(shared: &Shared, firing: &Firing<Host>, runner: Runner) -> Verdict {
-    let mut fired = Fired::new(shared, firing);
+fn call(shared: &Shared, firing: &Firing<Host>, runner: Runner, wakers: &mut Wakers) -> Verdict {
+    let mut fired = Fired::new(shared, firing, wakers);
     frame::within(shared, Place::of(shared, firing, runner), || {
         if firing.now.since(firing.due) > shared.counters.slow_after {
             overdue(shared, firing);

@@ -137,6 +137,7 @@ impl Watcher {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test waits for a thread")]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -80,6 +80,7 @@ struct OfBase {
 }
 
 impl Counters {
+    #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     pub(crate) fn new(bases: u16, times: bool, slow_after: Ns) -> Counters {
         Counters { bases: (0..bases).map(|_| OfBase::default()).collect(), times, slow_after }
     }

@@ -30,6 +30,7 @@ pub(crate) struct Note {
 impl Notes {
     /// No notes; places where timers are armed will be noted if `armings` says so, and the
     /// program was built for debugging.
+    #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     pub(crate) fn new(armings: bool) -> Notes {
         // Built for release nobody asks.
         let _ = armings;

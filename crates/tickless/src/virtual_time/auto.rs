@@ -7,13 +7,13 @@
 //! thread gets its CPU. So the clock never moves on behind somebody's back.
 
 use super::VirtualTime;
+use crate::host::worker::Worker;
 use crate::host::{frame, waits};
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often it is looked, in real time, whether somebody who is not busy has armed something.
@@ -43,13 +43,14 @@ pub struct Busy {
 }
 
 /// Moves the clock whenever nobody is busy; from [`VirtualTime::auto_advance`]. Dropping it waits
-/// until a callback that it runs is over.
+/// until a callback that it runs is over. If it is waking a task just then, dropping does not wait:
+/// what is left of that instant runs after the waker.
 #[derive(Debug)]
 #[must_use = "the clock stops moving by itself as soon as this is dropped"]
 pub struct AutoAdvance {
     time: VirtualTime,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Worker>,
 }
 
 impl VirtualTime {
@@ -105,10 +106,14 @@ impl VirtualTime {
     /// From now on the clock moves whenever nobody is busy, by a thread of its own: for programs
     /// of threads that sleep with [`Busy::sleep`]. Be [`busy`](VirtualTime::busy) while setting
     /// things up. Two of these take turns.
+    ///
+    /// # Panics
+    ///
+    /// If the system refuses the thread.
     pub fn auto_advance(&self) -> AutoAdvance {
         let stop = Arc::new(AtomicBool::new(false));
         let (time, stopped) = (self.clone(), Arc::clone(&stop));
-        let thread = std::thread::spawn(move || {
+        let thread = Worker::start(move || {
             let mut state = time.world.work.state();
             while !stopped.load(Ordering::Relaxed) {
                 let fired;
@@ -259,7 +264,7 @@ impl Drop for AutoAdvance {
         if let Some(thread) = self.thread.take()
             && !self.time.moves_here()
         {
-            let _ = thread.join();
+            thread.finish();
         }
     }
 }

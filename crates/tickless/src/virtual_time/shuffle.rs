@@ -92,12 +92,12 @@ impl Shuffle {
 
 /// Whoever loses the time in a panic is told how to repeat that.
 impl Drop for VirtualTime {
+    #[expect(clippy::print_stderr, reason = "a test that fails must say how to repeat it")]
     fn drop(&mut self) {
         if let Some(shuffle) = &self.world.shuffle
             && std::thread::panicking()
             && !shuffle.is_told.swap(true, Ordering::Relaxed)
         {
-            // tidy: allow(print): a test that fails must say how to repeat it
             eprintln!("ties were shuffled; to repeat: TICKLESS_SEED={}", shuffle.seed);
         }
     }

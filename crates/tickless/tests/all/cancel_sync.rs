@@ -134,6 +134,41 @@ fn a_callback_cannot_wait_for_itself() {
     timer.cancel_sync().expect("outside of the callback it can be waited for");
 }
 
+/// Goal: a refused wait takes back what was armed, and nothing that is armed after it: neither by
+/// the callback, in either way, nor by another thread while the callback still runs.
+#[test]
+fn a_refused_wait_loses_no_arming() {
+    let timers = Timers::start().unwrap();
+    let place: Place<Arc<Timeout>> = Place::empty();
+    let (tx, rx) = mpsc::channel();
+    let (found, mut calls) = (place.clone(), 0);
+    let timer = Arc::new(timers.timeout(move |fired| {
+        calls += 1;
+        let own = found.take().unwrap();
+        own.start(HOUR).unwrap();
+        assert_eq!(own.cancel_sync(), Err(CancelError::OwnCallback));
+        match calls {
+            1 => fired.restart(MS),
+            2 => assert_eq!(own.start(MS), Ok(Started::Idle)),
+            3 => {
+                let elsewhere = || own.start(MS);
+                let started = std::thread::scope(|s| s.spawn(elsewhere).join().unwrap());
+                assert_eq!(started, Ok(Started::Idle));
+            }
+            _ => {}
+        }
+        found.put(own);
+        tx.send(calls).unwrap();
+    }));
+    place.put(Arc::clone(&timer));
+    timer.start(Duration::ZERO).unwrap();
+    for call in 1..=4 {
+        assert_eq!(rx.recv_timeout(crate::support::PATIENCE), Ok(call), "an arming is lost");
+    }
+    drop(place.take());
+    timer.cancel_sync().expect("outside of the callback it can be waited for");
+}
+
 /// Goal: X6: of two callbacks that wait for each other at least one is told, and both end; a
 /// callback may wait for another that does not wait for it.
 #[test]
@@ -149,7 +184,11 @@ fn callbacks_cannot_wait_for_each_other() {
                 let other = other.take().unwrap();
                 barrier.wait();
                 if circle || me == 0 {
-                    tx.send(other.cancel_sync()).unwrap();
+                    let found = other.cancel_sync();
+                    if found.is_err() {
+                        assert_eq!(other.start(HOUR), Ok(Started::Idle), "it waits no more");
+                    }
+                    tx.send(found).unwrap();
                 } else {
                     std::thread::sleep(20 * MS);
                 }
@@ -206,9 +245,10 @@ fn a_lock_that_the_callback_waits_for() {
             let begun = Instant::now();
             assert_eq!(timer.cancel_sync(), Err(CancelError::Lock));
             assert!(begun.elapsed() < crate::support::PATIENCE / 2);
+            assert_eq!(timer.start(HOUR), Ok(Started::Idle), "nobody waits any more");
         });
         drop(mine);
-        timer.cancel_sync().unwrap();
+        assert!(matches!(timer.cancel_sync(), Ok(Cancel::Pending | Cancel::Running)));
         assert_eq!(*lock.lock(), 1);
         assert_eq!(Arc::into_inner(lock).map(Guarded::into_inner), None, "the callback has one");
     }

@@ -1,5 +1,6 @@
 //! Sleeps, intervals and deadlines, on every runtime and in every corner.
 
+use crate::support::woken::{poll, woken};
 use crate::support::{Rng, rounds, seed, wait_until};
 use std::future::{pending, poll_fn, ready};
 use std::pin::{Pin, pin};
@@ -14,31 +15,6 @@ use tickless::{Missed, Ns, Tick, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
-
-/// Counts how often it was woken.
-#[derive(Default)]
-struct Woken(AtomicU64);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-impl Woken {
-    fn count(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
-fn woken() -> (Arc<Woken>, Waker) {
-    let woken = Arc::new(Woken::default());
-    (Arc::clone(&woken), Waker::from(woken))
-}
-
-fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(waker))
-}
 
 /// What every runtime is to run: two hundred tasks' worth of sleeps, an interval, deadlines.
 async fn work() {

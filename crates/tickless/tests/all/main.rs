@@ -4,6 +4,10 @@
 //! `observing` needs features that are off by default. A test in here that ends, traces or
 //! restricts a process does so to a child, which is this binary with that test alone.
 
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 mod api;
 mod auto_advance;
 mod bandwidth;
@@ -16,6 +20,7 @@ mod devices;
 mod drop_order;
 mod event_loop;
 mod extremes;
+mod far_futures;
 mod future;
 mod in_callbacks;
 mod never_early;
@@ -30,3 +35,4 @@ mod statistics;
 mod support;
 mod system_calls;
 mod virtual_time;
+mod waking;

@@ -1,8 +1,10 @@
 //! Virtual time: what fires when, in which order, and what callbacks may do to the clock.
 
 use crate::support::{Log, Place, Rng, seed};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 use tickless::{CpuId, HrTimer, Ns, Timers, VirtualTime};
 
@@ -256,4 +258,128 @@ fn the_clock_never_goes_back() {
     assert_eq!(time.next_event(), Some(Ns::from_secs(1)), "due already");
     assert!(time.advance_to_next());
     assert_eq!((time.now(), timer.is_pending()), (Ns::from_secs(7), false));
+}
+
+/// Goal: what a callback arms for the very instant runs at that instant, on whichever base, and
+/// nothing that is due is left when an advance has returned. Method: two bases; a callback on the
+/// one that comes later arms timers on the one that has had its turn, deferrable ones among them.
+#[test]
+fn nothing_overdue_is_left() {
+    let time = VirtualTime::with(Timers::builder().bases(2), Ns::from_secs(1));
+    for by in [Duration::ZERO, MS, Duration::from_secs(5)] {
+        let log = Log::new();
+        let (seen, clock) = (log.clone(), time.clone());
+        let fourth = time.timers().timeout(move |_| seen.push(clock.now()));
+        let fourth = fourth.pinned(CpuId(0)).deferrable();
+        let (seen, clock) = (log.clone(), time.clone());
+        let third = time.timers().hrtimer(move |_| {
+            seen.push(clock.now());
+            fourth.start_at(clock.now()).unwrap();
+        });
+        let third = third.pinned(CpuId(1));
+        let (seen, clock) = (log.clone(), time.clone());
+        let second = time.timers().timeout(move |_| {
+            seen.push(clock.now());
+            third.start_at(clock.now()).unwrap();
+        });
+        let second = second.pinned(CpuId(0)).deferrable();
+        let (seen, clock) = (log.clone(), time.clone());
+        let first = time.timers().hrtimer(move |_| {
+            seen.push(clock.now());
+            second.start_at(clock.now()).unwrap();
+        });
+        let first = first.pinned(CpuId(1));
+        let due = time.now() + by;
+        first.start_at(due).unwrap();
+        time.advance(by);
+        assert_eq!(log.take(), [due; 4], "advanced by {by:?}");
+        assert_eq!(time.next_event(), None);
+    }
+}
+
+/// Goal: what comes due while a callback takes its time runs before the advance returns, in order,
+/// although it is due later than that was to go.
+#[test]
+fn a_callback_that_takes_long_leaves_nothing_overdue() {
+    let time = VirtualTime::with(Timers::builder().bases(2), Ns::from_secs(1));
+    let (log, begun) = (Log::new(), time.now());
+    let clock = time.clone();
+    let slow = time.timers().hrtimer(move |_| clock.advance(Duration::from_secs(10)));
+    slow.start(Duration::from_secs(1)).unwrap();
+    let late: Vec<_> = [(7, 0), (3, 1), (5, 0), (9, 1)]
+        .map(|(after, base)| {
+            let seen = log.clone();
+            let timer = time.timers().hrtimer(move |_| seen.push(after)).pinned(CpuId(base));
+            timer.start(Duration::from_secs(after)).unwrap();
+            timer
+        })
+        .into();
+    time.advance(Duration::from_secs(1));
+    assert_eq!(time.now(), begun + Duration::from_secs(11));
+    let mut order = log.take();
+    order.sort_unstable();
+    assert_eq!(order, [3, 5, 7, 9], "all have run");
+    drop(late);
+}
+
+/// Goal: a step runs all that its instant brings about, on whichever base.
+#[test]
+fn a_step_is_a_whole_instant() {
+    let time = VirtualTime::with(Timers::builder().bases(2), Ns::from_secs(1));
+    let log = Log::new();
+    let (seen, clock) = (log.clone(), time.clone());
+    let second = time.timers().hrtimer(move |_| seen.push(clock.now())).pinned(CpuId(0));
+    let (seen, clock) = (log.clone(), time.clone());
+    let first = time.timers().hrtimer(move |_| {
+        seen.push(clock.now());
+        second.start_at(clock.now()).unwrap();
+    });
+    let first = first.pinned(CpuId(1));
+    first.start(Duration::from_secs(1)).unwrap();
+    assert!(time.advance_to_next());
+    assert_eq!(log.take(), [time.now(); 2]);
+}
+
+/// Goal: virtual time may be moved in a thread-local's destructor, whichever other thread-locals
+/// are gone by then.
+#[test]
+fn time_may_be_moved_while_a_thread_ends() {
+    struct AtTheEnd(RefCell<Option<(VirtualTime, Log<&'static str>)>>);
+    impl Drop for AtTheEnd {
+        fn drop(&mut self) {
+            let Some((time, log)) = self.0.take() else { return };
+            let waker = Waker::from(Arc::new(Says(log.clone())));
+            let mut sleep = Box::pin(time.timers().sleep(Duration::from_secs(1)));
+            assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            let timer = time.timers().timeout(move |_| log.push("fired"));
+            timer.start(Duration::from_secs(2)).unwrap();
+            time.advance(Duration::from_secs(10));
+            assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+        }
+    }
+    struct Says(Log<&'static str>);
+    impl Wake for Says {
+        fn wake(self: Arc<Self>) {
+            self.0.push("woken");
+        }
+    }
+    thread_local! {
+        static EARLY: AtTheEnd = const { AtTheEnd(RefCell::new(None)) };
+        static LATE: AtTheEnd = const { AtTheEnd(RefCell::new(None)) };
+    }
+    let log = Log::new();
+    let said = log.clone();
+    let ended = std::thread::spawn(move || {
+        // One before the library has anything of this thread's, one after it.
+        EARLY.with(|end| *end.0.borrow_mut() = Some((VirtualTime::new(), said.clone())));
+        let time = VirtualTime::new();
+        let mut sleep = Box::pin(time.timers().sleep(Duration::from_secs(1)));
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        for _ in 0..5_000 {
+            time.advance(Duration::from_nanos(1));
+        }
+        LATE.with(|end| *end.0.borrow_mut() = Some((time, said)));
+    });
+    assert!(ended.join().is_ok());
+    assert_eq!(log.take(), ["woken", "fired", "woken", "fired"]);
 }

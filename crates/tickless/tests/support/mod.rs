@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 pub mod rig;
+pub mod woken;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -21,6 +21,7 @@ impl RunAhead {
     pub(super) const WORTHWHILE: u32 = 256;
 
     /// A list is about to go to the end of the due list. Walks it, if something lies before it.
+    #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     pub(super) fn add(&mut self, first: Option<WheelRef>, is_behind: bool) {
         if is_behind && self.count < LANES {
             self.walkers[self.count] = first;
@@ -28,12 +29,13 @@ impl RunAhead {
         }
     }
 
-    /// One timer is about to be popped.
+    /// One timer is about to be popped. Returns how many others were looked at.
     #[inline]
-    pub(super) fn step(&mut self, lists: &Lists) {
+    pub(super) fn step(&mut self, lists: &Lists) -> u64 {
         for walker in &mut self.walkers[..self.count] {
             *walker = walker.and_then(|node| lists.after(node));
         }
+        self.count as u64
     }
 
     #[inline]

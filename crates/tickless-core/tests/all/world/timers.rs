@@ -2,7 +2,7 @@
 
 use super::World;
 use std::sync::Arc;
-use tickless_core::bases::cancel::{Cancel, NotSingleShot};
+use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied};
 use tickless_core::bases::{Bases, Options, StartError, Started};
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
@@ -56,6 +56,13 @@ impl AnyTimer {
 
     pub fn cancel_sync(&self) -> Cancel {
         of_either!(self, cancel_sync())
+    }
+
+    pub fn cancel_sync_unless<E>(
+        &self,
+        refuse: impl FnMut(Occupied) -> Result<(), E>,
+    ) -> Result<Cancel, E> {
+        of_either!(self, cancel_sync_unless(refuse))
     }
 
     pub fn cancel_single_shot(&self) -> Result<Cancel, NotSingleShot> {

@@ -198,18 +198,27 @@ impl Twin {
         self.on(cpu).map(|(id, _)| self.expiry(id)).min().unwrap_or(Ns::NEVER)
     }
 
-    /// When the event device must come for a pending timer.
+    /// When the event device must come for a pending timer. A coarse one that is due is so since
+    /// its base's clock stands where it does.
     pub fn expiry(&self, id: usize) -> Ns {
         let timer = &self.timers[id];
         let (Some(pending), Some(base)) = (timer.pending, timer.base) else { return Ns::NEVER };
-        let clock = self.bases[base.index()].clock;
+        let clock = self.bases[base.index()].clock.saturating_mul(self.settings.tick.length().0);
+        match pending.place {
+            Place::Queued(_) | Place::Late => pending.window.hard,
+            Place::Bucket { .. } | Place::Overdue { .. } => self.asked_for(id).max(Ns(clock)),
+        }
+    }
+
+    /// When the event device was asked to come for a pending timer.
+    pub fn asked_for(&self, id: usize) -> Ns {
+        let Some(pending) = self.timers[id].pending else { return Ns::NEVER };
         let due = match pending.place {
             Place::Queued(_) | Place::Late => return pending.window.hard,
             Place::Bucket { due, .. } | Place::Overdue { due, .. } => due,
         };
         let silent = self.settings.wheel == WheelEvents::Tick || pending.wakes == Wakes::No;
-        let at = if due <= clock { clock } else { due };
-        if silent { Ns::NEVER } else { Ns(at.saturating_mul(self.settings.tick.length().0)) }
+        if silent { Ns::NEVER } else { Ns(due.saturating_mul(self.settings.tick.length().0)) }
     }
 
     /// The timers pending on a base.

@@ -73,6 +73,7 @@ pub fn gather(checks: &[&Check], look: &Look, progress: &dyn Progress) -> Facts 
     facts
 }
 
+#[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
 fn watch(is_counted: bool, is_recorded: bool, look: &Look, facts: &mut Facts) {
     let recording = is_recorded.then(|| recorded::begin(look));
     let before = is_counted.then(counted::Snapshot::take);

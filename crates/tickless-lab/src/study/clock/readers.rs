@@ -84,7 +84,7 @@ impl Plan<'_> {
                 })
                 .collect();
             barrier.wait();
-            // tidy: allow(sleep): this is how long is measured
+            #[expect(clippy::disallowed_methods, reason = "this is how long is measured")]
             std::thread::sleep(self.duration);
             stop.store(true, Ordering::Relaxed);
             readers.into_iter().map(|reader| joined(reader, READER)).collect::<Result<Vec<_>, _>>()

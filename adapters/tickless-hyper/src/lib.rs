@@ -1,0 +1,92 @@
+//! Tickless timers for hyper 1.
+//!
+//! ```
+//! use std::time::Duration;
+//! use hyper::server::conn::http1;
+//! use tickless_hyper::TicklessTimer;
+//!
+//! let timer = TicklessTimer::of_process()?;
+//! let mut server = http1::Builder::new();
+//! server.timer(timer).header_read_timeout(Duration::from_secs(10));
+//! # Ok::<(), tickless::StartTimersError>(())
+//! ```
+//!
+//! [`TicklessTimer`] is a [`hyper::rt::Timer`]: wherever hyper or hyper-util takes a timer, it
+//! takes this one (`Builder::timer`, `pool_timer`). It works in any runtime. Under virtual time,
+//! timeouts of minutes are tested in milliseconds: make it of a
+//! [`VirtualTime`](tickless::VirtualTime). A keep-alive that is put off is not boxed anew.
+//!
+//! A second, incompatible version of hyper in a program is a compile error: `TicklessTimer` is a
+//! timer of the other one. `cargo tree -i hyper` shows which crate asks for which.
+
+use hyper::rt::{Sleep, Timer};
+use pin_project_lite::pin_project;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tickless::future::TimerSource;
+use tickless::{StartTimersError, std_time};
+
+/// hyper's timer. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct TicklessTimer {
+    timers: TimerSource,
+}
+
+impl TicklessTimer {
+    /// The timers of the process. An error if the system refuses their threads.
+    pub fn of_process() -> Result<TicklessTimer, StartTimersError> {
+        TimerSource::process().map(TicklessTimer::new)
+    }
+
+    /// These timers: `&Timers`, `&VirtualTime` or a [`TimerSource`].
+    pub fn new(timers: impl Into<TimerSource>) -> TicklessTimer {
+        TicklessTimer { timers: timers.into() }
+    }
+}
+
+pin_project! {
+    /// What hyper is given to wait for.
+    #[derive(Debug)]
+    struct HyperSleep {
+        #[pin]
+        inner: tickless::future::Sleep,
+    }
+}
+
+impl Future for HyperSleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.project().inner.poll(cx)
+    }
+}
+
+impl Sleep for HyperSleep {}
+
+impl Timer for TicklessTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        Box::pin(HyperSleep { inner: self.timers.sleep(duration) })
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
+        Box::pin(HyperSleep { inner: self.timers.sleep_until(std_time::ns(deadline)) })
+    }
+
+    fn now(&self) -> Instant {
+        self.timers.instant()
+    }
+
+    fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, new_deadline: Instant) {
+        match sleep.as_mut().downcast_mut_pin::<HyperSleep>() {
+            Some(sleep) => sleep.project().inner.reset_at(std_time::ns(new_deadline)),
+            // Another timer's sleep.
+            None => *sleep = self.sleep_until(new_deadline),
+        }
+    }
+}
+
+/// The code of the README is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,261 @@
+//! HTTP clients and servers with timeouts of minutes, in virtual time: real hyper on both ends of a
+//! pipe in memory.
+
+#[path = "../../support/in_virtual_time.rs"]
+mod in_virtual_time;
+
+use bytes::Bytes;
+use http_body_util::{Empty, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response, client, server};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use in_virtual_time::in_virtual_time;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tickless::VirtualTime;
+use tickless_hyper::TicklessTimer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    Ok(Response::new(Full::new(Bytes::from("hello"))))
+}
+
+/// A time that is within the slack of a sleep of this length.
+fn is_about(took: Duration, expected: Duration) -> bool {
+    took >= expected && took <= expected + expected / 500
+}
+
+/// Goal: a client that sends half of a header is cut off after its two minutes.
+#[test]
+fn half_a_header_times_out() {
+    in_virtual_time(|time| async move {
+        let (mut client, server) = duplex(1024);
+        client.write_all(b"GET / HTTP/1.1\r\nHost:").await.expect("the pipe has room");
+        let begin = time.now();
+        let served = server::conn::http1::Builder::new()
+            .timer(TicklessTimer::new(&time))
+            .header_read_timeout(2 * MINUTE)
+            .serve_connection(TokioIo::new(server), service_fn(hello))
+            .await;
+        let error = served.expect_err("it was cut off");
+        assert!(error.is_timeout(), "{error}");
+        let took = time.now() - begin;
+        assert!(is_about(took, 2 * MINUTE), "{took:?}");
+    });
+}
+
+/// Goal: the timeout starts anew with each request of a connection that is kept alive.
+#[test]
+fn each_request_has_its_own_timeout() {
+    in_virtual_time(|time| async move {
+        let (client, server) = duplex(1024);
+        let served = tokio::spawn(
+            server::conn::http1::Builder::new()
+                .timer(TicklessTimer::new(&time))
+                .header_read_timeout(2 * MINUTE)
+                .serve_connection(TokioIo::new(server), service_fn(hello)),
+        );
+        let (mut sender, connection) =
+            client::conn::http1::handshake(TokioIo::new(client)).await.expect("connected");
+        tokio::spawn(connection);
+        for _ in 0..10 {
+            time.timers().sleep(MINUTE).await;
+            let answer = sender.send_request(Request::new(Empty::<Bytes>::new())).await;
+            assert_eq!(answer.expect("answered").status(), 200);
+        }
+        let begin = time.now();
+        let closed = served.await.expect("no panic");
+        assert!(closed.is_ok() || closed.is_err_and(|error| error.is_timeout()));
+        assert!(is_about(time.now() - begin, 2 * MINUTE));
+    });
+}
+
+/// Goal: HTTP/2's keep-alive notices a peer that has fallen silent, after an interval and a
+/// timeout.
+#[test]
+fn a_silent_http2_peer_is_given_up() {
+    in_virtual_time(|time| async move {
+        let (mut client, server) = duplex(1 << 16);
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("room");
+        // An empty SETTINGS frame, and one that acknowledges the server's.
+        client.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.expect("room");
+        client.write_all(&[0, 0, 0, 4, 1, 0, 0, 0, 0]).await.expect("room");
+        let begin = time.now();
+        let served = server::conn::http2::Builder::new(TokioExecutor::new())
+            .timer(TicklessTimer::new(&time))
+            .keep_alive_interval(Some(5 * MINUTE))
+            .keep_alive_timeout(MINUTE)
+            .serve_connection(TokioIo::new(server), service_fn(hello))
+            .await;
+        let error = served.expect_err("it was given up");
+        assert!(error.is_timeout(), "{error:?}");
+        let took = time.now() - begin;
+        assert!(is_about(took, 6 * MINUTE), "{took:?}");
+    });
+}
+
+/// Goal: a peer that answers the pings of HTTP/2 stays connected for ten hours.
+#[test]
+fn an_http2_connection_is_kept_alive_for_hours() {
+    in_virtual_time(|time| async move {
+        let (client, server) = duplex(1 << 16);
+        tokio::spawn(
+            server::conn::http2::Builder::new(TokioExecutor::new())
+                .timer(TicklessTimer::new(&time))
+                .keep_alive_interval(Some(5 * MINUTE))
+                .keep_alive_timeout(MINUTE)
+                .serve_connection(TokioIo::new(server), service_fn(hello)),
+        );
+        let (mut sender, connection) = client::conn::http2::Builder::new(TokioExecutor::new())
+            .timer(TicklessTimer::new(&time))
+            .handshake(TokioIo::new(client))
+            .await
+            .expect("connected");
+        tokio::spawn(connection);
+        time.timers().sleep(600 * MINUTE).await;
+        let answer = sender.send_request(Request::new(Empty::<Bytes>::new())).await;
+        assert_eq!(answer.expect("still connected").status(), 200);
+    });
+}
+
+/// Connects to a server that is made for it, in memory, and counts.
+#[derive(Clone)]
+struct Connector {
+    connections: Arc<AtomicUsize>,
+}
+
+struct Pipe(TokioIo<DuplexStream>);
+
+impl hyper_util::client::legacy::connect::Connection for Pipe {
+    fn connected(&self) -> hyper_util::client::legacy::connect::Connected {
+        hyper_util::client::legacy::connect::Connected::new()
+    }
+}
+
+impl hyper::rt::Read for Pipe {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: hyper::rt::ReadBufCursor<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl hyper::rt::Write for Pipe {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+impl tower_service::Service<hyper::Uri> for Connector {
+    type Response = Pipe;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Pipe, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: hyper::Uri) -> Self::Future {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        let (client, server) = duplex(1 << 16);
+        let serve = server::conn::http1::Builder::new()
+            .serve_connection(TokioIo::new(server), service_fn(hello));
+        tokio::spawn(serve);
+        std::future::ready(Ok(Pipe(TokioIo::new(client))))
+    }
+}
+
+/// Goal: hyper-util's pool closes connections that were idle for its five minutes, and not before.
+#[test]
+fn a_pool_closes_idle_connections() {
+    in_virtual_time(|time| async move {
+        let connections = Arc::new(AtomicUsize::new(0));
+        let pool = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+            .timer(TicklessTimer::new(&time))
+            .pool_timer(TicklessTimer::new(&time))
+            .pool_idle_timeout(5 * MINUTE)
+            .build::<_, Empty<Bytes>>(Connector { connections: Arc::clone(&connections) });
+        let uri = || hyper::Uri::from_static("http://in.memory/");
+        for (pause, expected) in [(0, 1), (4, 1), (4, 1), (6, 2), (4, 2), (60, 3)] {
+            time.timers().sleep(pause * MINUTE).await;
+            let answer = pool.get(uri()).await.expect("answered");
+            http_body_util::BodyExt::collect(answer).await.expect("a body");
+            tokio::task::yield_now().await;
+            assert_eq!(connections.load(Ordering::Relaxed), expected, "after {pause} minutes");
+        }
+    });
+}
+
+/// Goal: a sleep of another timer's may be handed to ours to be reset.
+#[test]
+fn foreign_sleeps_are_replaced() {
+    use hyper::rt::Timer;
+    let (time, other) = (VirtualTime::new(), VirtualTime::new());
+    let timer = TicklessTimer::new(&time);
+    let begin = timer.now();
+    let mut sleep: Pin<Box<dyn hyper::rt::Sleep>> = Box::pin(Foreign);
+    timer.reset(&mut sleep, begin + MINUTE);
+    time.block_on(sleep);
+    assert!(is_about(timer.now() - begin, MINUTE));
+    drop(other);
+}
+
+struct Foreign;
+
+impl Future for Foreign {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+impl hyper::rt::Sleep for Foreign {}
+
+/// Goal: in real time, on a real socket, with the timers of the process.
+#[test]
+fn a_real_socket_times_out() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("one");
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let client = tokio::spawn(async move {
+            let mut socket = tokio::net::TcpStream::connect(address).await.expect("connected");
+            socket.write_all(b"GET / HTTP/1.1\r\n").await.expect("sent");
+            let mut rest = Vec::new();
+            socket.read_to_end(&mut rest).await.expect("closed by the server");
+        });
+        let (socket, _) = listener.accept().await.expect("a client");
+        let begun = Instant::now();
+        let served = server::conn::http1::Builder::new()
+            .timer(TicklessTimer::of_process().expect("threads are to be had"))
+            .header_read_timeout(Duration::from_millis(50))
+            .serve_connection(TokioIo::new(socket), service_fn(hello))
+            .await;
+        assert!(served.expect_err("it was cut off").is_timeout());
+        assert!(begun.elapsed() >= Duration::from_millis(49));
+        client.await.expect("no panic");
+    });
+}

@@ -1,0 +1,156 @@
+//! Tickless timers for quinn 0.11.
+//!
+//! ```no_run
+//! use tickless_quinn::TicklessRuntime;
+//!
+//! # fn socket() -> std::io::Result<std::net::UdpSocket> { unreachable!() }
+//! # async fn start() -> Result<quinn::Endpoint, Box<dyn std::error::Error>> {
+//! let runtime = std::sync::Arc::new(TicklessRuntime::on_tokio()?);
+//! let socket = std::net::UdpSocket::bind("[::]:0")?;
+//! Ok(quinn::Endpoint::new(Default::default(), None, socket, runtime)?)
+//! # }
+//! ```
+//!
+//! [`TicklessRuntime`] is a [`quinn::Runtime`]: loss detection, pacing, keep-alive and idle
+//! timeouts run on Tickless; tasks and sockets are those of another runtime, tokio's for instance.
+//! Under virtual time (`TicklessRuntime::over` with a [`VirtualTime`](tickless::VirtualTime)) idle
+//! timeouts of minutes are tested in milliseconds.
+
+use pin_project_lite::pin_project;
+use quinn::{AsyncTimer, AsyncUdpSocket, Runtime};
+use std::fmt;
+use std::io;
+use std::net::UdpSocket;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+use tickless::future::TimerSource;
+use tickless::{StartTimersError, std_time};
+
+/// quinn's runtime: another one with our timers.
+#[derive(Debug)]
+pub struct TicklessRuntime {
+    timers: TimerSource,
+    inner: Arc<dyn Runtime>,
+}
+
+/// Why there is no runtime.
+#[derive(Debug)]
+pub enum RuntimeError {
+    /// The caller is in no tokio runtime.
+    OutsideOfTokio,
+    /// The timers of the process could not be started.
+    Timers(StartTimersError),
+}
+
+impl fmt::Display for RuntimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RuntimeError::OutsideOfTokio => f.write_str(
+                "this thread is in no tokio runtime; make the endpoint within `Runtime::block_on`, \
+                 or hold the guard of `Runtime::enter`",
+            ),
+            RuntimeError::Timers(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RuntimeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            RuntimeError::OutsideOfTokio => None,
+            RuntimeError::Timers(error) => Some(error),
+        }
+    }
+}
+
+impl TicklessRuntime {
+    /// Tasks and sockets of the tokio runtime that the caller is in, timers of the process. The
+    /// endpoint may be used from outside of that runtime afterwards.
+    #[cfg(feature = "tokio")]
+    pub fn on_tokio() -> Result<TicklessRuntime, RuntimeError> {
+        let timers = TimerSource::process().map_err(RuntimeError::Timers)?;
+        TicklessRuntime::on_tokio_with(timers)
+    }
+
+    /// The same with these timers: `&Timers`, `&VirtualTime` or a [`TimerSource`].
+    #[cfg(feature = "tokio")]
+    pub fn on_tokio_with(timers: impl Into<TimerSource>) -> Result<TicklessRuntime, RuntimeError> {
+        let handle = tokio::runtime::Handle::try_current();
+        let handle = handle.map_err(|_| RuntimeError::OutsideOfTokio)?;
+        Ok(TicklessRuntime::over(Arc::new(OnTokio { handle }), timers))
+    }
+
+    /// Tasks and sockets of another runtime, timers of ours: `&Timers`, `&VirtualTime` or a
+    /// [`TimerSource`].
+    pub fn over(inner: Arc<dyn Runtime>, timers: impl Into<TimerSource>) -> TicklessRuntime {
+        TicklessRuntime { timers: timers.into(), inner }
+    }
+}
+
+impl Runtime for TicklessRuntime {
+    fn new_timer(&self, at: Instant) -> Pin<Box<dyn AsyncTimer>> {
+        Box::pin(QuinnTimer { inner: self.timers.sleep_until(std_time::ns(at)) })
+    }
+
+    fn spawn(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.inner.spawn(future);
+    }
+
+    fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+        self.inner.wrap_udp_socket(socket)
+    }
+
+    fn now(&self) -> Instant {
+        self.timers.instant()
+    }
+}
+
+pin_project! {
+    /// What quinn is given to wait for.
+    #[derive(Debug)]
+    struct QuinnTimer {
+        #[pin]
+        inner: tickless::future::Sleep,
+    }
+}
+
+impl AsyncTimer for QuinnTimer {
+    fn reset(self: Pin<&mut Self>, at: Instant) {
+        self.project().inner.reset_at(std_time::ns(at));
+    }
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Future::poll(self.project().inner, cx)
+    }
+}
+
+/// A tokio runtime that is entered wherever quinn needs it.
+#[cfg(feature = "tokio")]
+#[derive(Debug)]
+struct OnTokio {
+    handle: tokio::runtime::Handle,
+}
+
+#[cfg(feature = "tokio")]
+impl Runtime for OnTokio {
+    fn new_timer(&self, at: Instant) -> Pin<Box<dyn AsyncTimer>> {
+        let _entered = self.handle.enter();
+        quinn::TokioRuntime.new_timer(at)
+    }
+
+    fn spawn(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.handle.spawn(future);
+    }
+
+    fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+        let _entered = self.handle.enter();
+        quinn::TokioRuntime.wrap_udp_socket(socket)
+    }
+}
+
+/// The code of the README is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

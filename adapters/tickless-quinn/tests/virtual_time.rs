@@ -1,0 +1,178 @@
+//! QUIC endpoints with idle timeouts of minutes, in virtual time: real quinn on both ends of a
+//! network in memory that can lose what is sent.
+
+#[path = "../../support/in_virtual_time.rs"]
+mod in_virtual_time;
+mod network;
+
+use in_virtual_time::in_virtual_time;
+use network::{Network, Outage};
+use quinn::{ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tickless::VirtualTime;
+use tickless_quinn::{RuntimeError, TicklessRuntime};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How long connections may be idle, and whether the client keeps its own alive.
+struct Settings {
+    idle: Duration,
+    keep_alive: Option<Duration>,
+}
+
+impl Settings {
+    fn transport(&self) -> Arc<TransportConfig> {
+        let mut transport = TransportConfig::default();
+        transport
+            .max_idle_timeout(Some(IdleTimeout::try_from(self.idle).expect("in range")))
+            .keep_alive_interval(self.keep_alive);
+        Arc::new(transport)
+    }
+
+    /// For a client that trusts a server, and for that server.
+    fn configs(&self) -> (ClientConfig, ServerConfig) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+        let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let chain = vec![made.cert.der().clone()];
+        let mut server = ServerConfig::with_single_cert(chain, key.into()).expect("a pair");
+        server.transport_config(Settings { keep_alive: None, ..*self }.transport());
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(made.cert.der().clone()).expect("a root");
+        let mut client = ClientConfig::with_root_certificates(Arc::new(roots)).expect("set up");
+        client.transport_config(self.transport());
+        (client, server)
+    }
+}
+
+/// A client that trusts a server, and that server, on a network in memory.
+fn endpoints(time: &VirtualTime, settings: &Settings, network: &Network) -> (Endpoint, Endpoint) {
+    let (client_config, server_config) = settings.configs();
+    let endpoint = |port, config| {
+        let runtime = TicklessRuntime::on_tokio_with(time).expect("the test is in tokio");
+        let socket = network.socket(SocketAddr::from(([127, 0, 0, 1], port)));
+        let made = Endpoint::new_with_abstract_socket(
+            EndpointConfig::default(),
+            config,
+            socket,
+            Arc::new(runtime),
+        );
+        made.expect("an endpoint")
+    };
+    let mut client = endpoint(1, None);
+    client.set_default_client_config(client_config);
+    (client, endpoint(2, Some(server_config)))
+}
+
+async fn connect(client: &Endpoint, server: &Endpoint) -> (quinn::Connection, quinn::Connection) {
+    let to = server.local_addr().expect("bound");
+    let connecting = client.connect(to, "localhost").expect("well set up");
+    let accepting = async { server.accept().await.expect("open").await.expect("shaken hands") };
+    let (connected, accepted) = tokio::join!(connecting, accepting);
+    (connected.expect("connected"), accepted)
+}
+
+/// Goal: a connection that is idle for its five minutes is closed then, on both ends.
+#[test]
+fn idle_connections_time_out() {
+    in_virtual_time(|time| async move {
+        let settings = Settings { idle: 5 * MINUTE, keep_alive: None };
+        let network = Network::default();
+        let (client, server) = endpoints(&time, &settings, &network);
+        let (connected, accepted) = connect(&client, &server).await;
+        let begin = time.now();
+        assert_eq!(connected.closed().await, quinn::ConnectionError::TimedOut);
+        assert_eq!(accepted.closed().await, quinn::ConnectionError::TimedOut);
+        let took = time.now() - begin;
+        // The last packets of the handshake are a moment after it.
+        assert!(took >= 5 * MINUTE && took <= 5 * MINUTE + Duration::from_secs(2), "{took:?}");
+    });
+}
+
+/// Goal: one whose client keeps it alive every four minutes lives for ten hours, and then carries
+/// data.
+#[test]
+fn keep_alives_hold_a_connection_for_hours() {
+    in_virtual_time(|time| async move {
+        let settings = Settings { idle: 5 * MINUTE, keep_alive: Some(4 * MINUTE) };
+        let network = Network::default();
+        let (client, server) = endpoints(&time, &settings, &network);
+        let (connected, accepted) = connect(&client, &server).await;
+        time.timers().sleep(600 * MINUTE).await;
+        let mut sent = connected.open_uni().await.expect("still open");
+        sent.write_all(b"still there").await.expect("open");
+        sent.finish().expect("open");
+        let mut received = accepted.accept_uni().await.expect("still open");
+        assert_eq!(received.read_to_end(100).await.expect("all"), b"still there");
+    });
+}
+
+/// Goal: what the network loses is sent again by the loss timers, after seconds that nobody waits
+/// for: a handshake through an outage.
+#[test]
+fn an_outage_is_survived() {
+    in_virtual_time(|time| async move {
+        let settings = Settings { idle: 5 * MINUTE, keep_alive: None };
+        let network = Network::default();
+        let (client, server) = endpoints(&time, &settings, &network);
+        let begin = time.now();
+        network.set(Outage::Loses);
+        let timers = time.timers().clone();
+        let back = async {
+            timers.sleep(Duration::from_secs(20)).await;
+            network.set(Outage::None);
+        };
+        let ((connected, _accepted), ()) = tokio::join!(connect(&client, &server), back);
+        let took = time.now() - begin;
+        assert!(took >= Duration::from_secs(20) && took < MINUTE, "{took:?}");
+        assert!(network.lost() > 3, "{} datagrams were lost", network.lost());
+        assert!(connected.close_reason().is_none());
+    });
+}
+
+/// Goal: the endpoint may be used from a thread that is in no runtime; and one cannot be made
+/// there, with words.
+#[test]
+fn outside_of_tokio() {
+    let error = TicklessRuntime::on_tokio().expect_err("there is no runtime here");
+    assert!(matches!(error, RuntimeError::OutsideOfTokio));
+    assert!(error.to_string().contains("Runtime::enter"), "{error}");
+
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_io()
+        .build()
+        .expect("a runtime");
+    let made = {
+        let _entered = runtime.enter();
+        TicklessRuntime::on_tokio().expect("the thread has entered a runtime")
+    };
+    // Here the thread is in no runtime any more.
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(made));
+    let endpoint = endpoint.expect("its runtime is entered where it is needed");
+    endpoint.close(0_u32.into(), b"");
+    runtime.block_on(endpoint.wait_idle());
+}
+
+/// Goal: in real time, on real sockets: a connection that is idle for 100 ms is closed then.
+#[test]
+fn real_sockets_time_out() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("one");
+    runtime.block_on(async {
+        let settings = Settings { idle: Duration::from_millis(100), keep_alive: None };
+        let (client, server) = settings.configs();
+        let endpoint = |config| {
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+            let runtime = Arc::new(TicklessRuntime::on_tokio().expect("in tokio"));
+            Endpoint::new(EndpointConfig::default(), config, socket, runtime).expect("an endpoint")
+        };
+        let (mut from, to) = (endpoint(None), endpoint(Some(server)));
+        from.set_default_client_config(client);
+        let (connected, _accepted) = connect(&from, &to).await;
+        let begun = Instant::now();
+        assert_eq!(connected.closed().await, quinn::ConnectionError::TimedOut);
+        assert!(begun.elapsed() >= Duration::from_millis(90), "{:?}", begun.elapsed());
+    });
+}

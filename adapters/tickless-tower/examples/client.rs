@@ -1,0 +1,82 @@
+//! A client made of tower's layers: four requests a second, half a second for each, and retries
+//! with pauses that grow. The server it talks to fails and hangs at times.
+//!
+//! The same client first runs an hour of requests in virtual time, then a second of real ones.
+
+use std::time::Duration;
+use tickless::VirtualTime;
+use tickless::future::TimerSource;
+use tickless_tower::{ExponentialBackoffMaker, RateLimitLayer, TimeoutLayer};
+use tower::retry::Policy;
+use tower::retry::backoff::{Backoff, MakeBackoff};
+use tower::util::rng::HasherRng;
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
+
+/// Up to ten tries, with pauses of 10 ms that double up to a second.
+#[derive(Clone)]
+struct TenTries<B> {
+    pauses: B,
+    left: u32,
+}
+
+impl<B: Backoff> Policy<u64, u64, BoxError> for TenTries<B> {
+    type Future = B::Future;
+
+    fn retry(&mut self, _: &mut u64, result: &mut Result<u64, BoxError>) -> Option<B::Future> {
+        self.left = self.left.checked_sub(1)?;
+        result.is_err().then(|| self.pauses.next_backoff())
+    }
+
+    fn clone_request(&mut self, request: &u64) -> Option<u64> {
+        Some(*request)
+    }
+}
+
+/// Fails every third time and hangs every seventh.
+fn server() -> impl Service<u64, Response = u64, Error = BoxError, Future: Send> + Clone {
+    let tries = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    service_fn(move |request: u64| {
+        let nth = tries.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        async move {
+            if nth.is_multiple_of(7) {
+                std::future::pending::<()>().await;
+            }
+            if nth.is_multiple_of(3) { Err("busy".into()) } else { Ok(2 * request) }
+        }
+    })
+}
+
+/// Makes so many requests, one after the other.
+async fn requests(timers: TimerSource, count: u64) -> Result<u64, BoxError> {
+    let (first, longest) = (Duration::from_millis(10), Duration::from_secs(1));
+    let jitter = HasherRng::default();
+    let pauses = ExponentialBackoffMaker::new(&timers, first, longest, 0.5, jitter)?.make_backoff();
+    let mut client = ServiceBuilder::new()
+        .layer(RateLimitLayer::new(&timers, 4, Duration::from_secs(1))?)
+        .layer_fn(move |inner| {
+            tower::retry::Retry::new(TenTries { pauses: pauses.clone(), left: 9 }, inner)
+        })
+        .layer(TimeoutLayer::new(&timers, Duration::from_millis(500)))
+        .service(server());
+    let mut sum = 0;
+    for request in 0..count {
+        sum += client.ready().await?.call(request).await?;
+    }
+    Ok(sum)
+}
+
+fn main() -> Result<(), BoxError> {
+    let time = VirtualTime::new();
+    let begin = time.now();
+    let count = 4 * 3600;
+    let sum = time.block_on(requests(TimerSource::from(&time), count))?;
+    assert_eq!(sum, count * (count - 1));
+    println!("{count} requests took {:?} of virtual time", time.now() - begin);
+    time.assert_idle();
+
+    let begun = std::time::Instant::now();
+    // Nothing but a thread to block on: any executor will do.
+    let sum = VirtualTime::new().block_on(requests(TimerSource::process()?, 8))?;
+    println!("8 requests took {:?}, and came to {sum}", begun.elapsed());
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! tower's timeout, rate limit and retry backoff on Tickless timers.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tickless::future::TimerSource;
+//! use tickless_tower::{RateLimitLayer, TimeoutLayer};
+//! use tower::ServiceBuilder;
+//!
+//! let timers = TimerSource::process()?;
+//! let layers = ServiceBuilder::new()
+//!     .layer(TimeoutLayer::new(&timers, Duration::from_secs(30)))
+//!     .layer(RateLimitLayer::new(&timers, 100, Duration::from_secs(1))?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | tower | here |
+//! |---|---|
+//! | `timeout::TimeoutLayer` | [`TimeoutLayer`]; its error is tower's own `Elapsed` |
+//! | `limit::RateLimitLayer` | [`RateLimitLayer`] |
+//! | `retry::backoff::ExponentialBackoff` | [`ExponentialBackoff`], for tower's own `Retry` |
+//!
+//! They behave as tower's do, without tokio's 1 ms floor and outside of tokio too. Under virtual
+//! time, which they are given as any other timers (`&VirtualTime`), minutes of timeouts take
+//! milliseconds.
+
+mod backoff;
+mod rate_limit;
+mod timeout;
+
+pub use backoff::{ExponentialBackoff, ExponentialBackoffMaker, InvalidBackoff};
+pub use rate_limit::{InvalidRate, RateLimit, RateLimitLayer};
+pub use timeout::{ResponseFuture, Timeout, TimeoutLayer};
+
+/// The code of the README is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

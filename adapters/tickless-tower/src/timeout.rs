@@ -1,0 +1,98 @@
+//! Requests that may take so long and no longer.
+
+use pin_project_lite::pin_project;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tickless::future::{Sleep, TimerSource};
+use tower::timeout::error::Elapsed;
+use tower::{BoxError, Layer, Service};
+
+/// Makes [`Timeout`]s.
+#[derive(Clone, Debug)]
+pub struct TimeoutLayer {
+    timers: TimerSource,
+    timeout: Duration,
+}
+
+impl TimeoutLayer {
+    /// A request may take `timeout`. The timers: `&Timers`, `&VirtualTime` or a [`TimerSource`].
+    pub fn new(timers: impl Into<TimerSource>, timeout: Duration) -> TimeoutLayer {
+        TimeoutLayer { timers: timers.into(), timeout }
+    }
+}
+
+impl<S> Layer<S> for TimeoutLayer {
+    type Service = Timeout<S>;
+
+    fn layer(&self, inner: S) -> Timeout<S> {
+        Timeout { inner, timers: self.timers.clone(), timeout: self.timeout }
+    }
+}
+
+/// A service whose requests fail with tower's [`Elapsed`] if they take too long.
+#[derive(Clone, Debug)]
+pub struct Timeout<S> {
+    inner: S,
+    timers: TimerSource,
+    timeout: Duration,
+}
+
+impl<S> Timeout<S> {
+    /// A request may take `timeout`, from the call on.
+    pub fn new(inner: S, timers: impl Into<TimerSource>, timeout: Duration) -> Timeout<S> {
+        TimeoutLayer::new(timers, timeout).layer(inner)
+    }
+
+    /// The service without its timeout.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S, Request> Service<Request> for Timeout<S>
+where
+    S: Service<Request>,
+    S::Error: Into<BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request) -> ResponseFuture<S::Future> {
+        let response = self.inner.call(request);
+        ResponseFuture { response, sleep: self.timers.sleep(self.timeout) }
+    }
+}
+
+pin_project! {
+    /// The response, or [`Elapsed`].
+    #[must_use = "futures do nothing unless they are awaited"]
+    #[derive(Debug)]
+    pub struct ResponseFuture<F> {
+        #[pin]
+        response: F,
+        #[pin]
+        sleep: Sleep,
+    }
+}
+
+impl<F, T, E> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<T, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, BoxError>> {
+        let this = self.project();
+        if let Poll::Ready(response) = this.response.poll(cx) {
+            return Poll::Ready(response.map_err(Into::into));
+        }
+        this.sleep.poll(cx).map(|()| Err(Elapsed::new().into()))
+    }
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Checks the adapters for hyper, quinn, tower, the AWS SDK and embassy against the real frameworks:
+# format, lints, tests, and their examples, which check what they show. A workspace of its own, so
+# that nobody who tests the library builds the frameworks.
+. "$(dirname "$0")/lib.sh"
+need_component clippy
+cd adapters
+export CARGO_TARGET_DIR=$PWD/target
+
+cargo fmt --all --check -- --config-path ../rustfmt.toml
+cargo clippy --locked --workspace --all-targets -- -D warnings
+for driver in std virtual-time; do
+  cargo clippy --locked -p tickless-embassy --all-targets --features "$driver" -- -D warnings
+  timeout 300 cargo test --locked -q -p tickless-embassy --features "$driver"
+done
+timeout 900 cargo test --locked -q --workspace
+
+# run PACKAGE EXAMPLE FEATURES ARGUMENTS...
+run() {
+  local package=$1 example=$2 features=$3
+  shift 3
+  echo "=== $package: $example"
+  timeout 300 cargo run --locked -q -p "$package" --example "$example" \
+    --features "$features" -- "$@"
+}
+run tickless-hyper graceful_server '' --self-test
+run tickless-quinn quic_echo ''
+run tickless-tower client ''
+run tickless-embassy blink std
+
+# Two drivers in one program are refused, with words.
+if cargo check --locked -q -p tickless-embassy --features std,virtual-time 2>target/refused; then
+  echo "two time drivers in one program are not noticed" >&2
+  exit 1
+fi
+grep -q 'drop one of them' target/refused || { cat target/refused >&2; exit 1; }

@@ -1,0 +1,350 @@
+//! The built program, run as a user runs it.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::{SAMPLES, sample_path, sample_text, text_without};
+use flate2::{Compression, write::GzEncoder};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
+
+fn tickless(args: &[&str]) -> Output {
+    Command::new(PROGRAM).args(args).output().unwrap()
+}
+
+fn replay(sample: &str, more: &[&str]) -> Output {
+    let path = sample_path(sample);
+    tickless(&[&["replay", path.to_str().unwrap()], more].concat())
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A file of this test run.
+fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, content).unwrap();
+    path
+}
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    for args in [&["--help"][..], &["replay", "--help"], &["help", "replay"]] {
+        let output = tickless(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        let help = stdout(&output);
+        assert!(help.contains("Examples:\n  tickless replay traces/nginx.txt.gz\n"), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+    }
+    let help = stdout(&tickless(&["replay", "--help"]));
+    for word in ["Exit status", "--no-inference", "--strict", "restart-aware", "csv"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    assert_eq!(tickless(&["--version"]).status.code(), Some(0));
+}
+
+#[test]
+fn wrong_command_lines_exit_2() {
+    for args in [
+        &[][..],
+        &["replay"],
+        &["replay", "a", "b"],
+        &["replay", "a", "--policy", "busy"],
+        &["replay", "a", "--format", "xml"],
+        &["replay", "a", "--nonsense"],
+        &["recall"],
+    ] {
+        let output = tickless(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{args:?}");
+    }
+}
+
+fn keys(value: &Value) -> BTreeSet<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Goal: the JSON has the documented keys, no more and no less, whatever the trace has.
+/// Method: a rich trace, and one of a single line where all that may be null is null.
+#[test]
+fn json_has_exactly_the_documented_keys() {
+    let single = file("single.txt", "# a\n a-1 [000]  1.000001: hrtimer_cancel: hrtimer=00ab\n");
+    let single = tickless(&["replay", single.to_str().unwrap(), "--format", "json"]);
+    for (output, is_rich) in [(replay("idle", &["--format", "json"]), true), (single, false)] {
+        assert_eq!(output.status.code(), Some(0));
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        #[rustfmt::skip]
+        let objects: [(&str, &[&str]); 7] = [
+            ("", &[
+                "agreement", "cancelled_percent", "dropped_events", "inference",
+                "inferred_operations", "notes", "operations", "overlap", "pending_at_start",
+                "periodic", "policies",
+                "skipped_lines", "top_functions", "trace", "unknown_cancels", "unplaced_starts",
+            ]),
+            ("/trace", &["cpus", "file", "hz", "kernel", "recorded", "seconds"]),
+            ("/trace/recorded", &[
+                "device_writes", "expirations", "queue_lateness_ns", "timer_interrupts",
+                "wheel_lateness_ns",
+            ]),
+            ("/policies/0", &[
+                "device_writes", "early", "expirations", "inferred_writes", "lateness_ns",
+                "policy", "queue_lateness_ns", "spurious_wakeups", "wakeups",
+                "wheel_lateness_ns",
+            ]),
+            ("/policies/0/lateness_ns", &["max", "p50", "p99"]),
+            ("/operations", &["cancel", "expire", "queue", "start", "wheel"]),
+            ("/operations/wheel", &["cancel", "expire", "restart", "start"]),
+        ];
+        #[rustfmt::skip]
+        let rich: [(&str, &[&str]); 4] = [
+            ("/trace/recorded/queue_lateness_ns", &["max", "p50", "p99"]),
+            ("/policies/2/wheel_lateness_ns", &["max", "p50", "p99"]),
+            ("/top_functions/0", &["family", "function", "starts"]),
+            ("/agreement", &[
+                "agrees", "damage", "inside", "measures", "off_percent", "others", "policy",
+                "recorded", "replayed", "uncertain", "why",
+            ]),
+        ];
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/replay.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for (place, want) in objects.into_iter().chain(rich.into_iter().filter(|_| is_rich)) {
+            assert_eq!(keys(json.pointer(place).unwrap()), want.iter().copied().collect());
+            for key in want {
+                assert!(page.contains(&format!("`{key}`")), "docs/replay.md lacks {key}");
+            }
+        }
+        let policies = json["policies"].as_array().unwrap();
+        let names: Vec<&str> = policies.iter().map(|p| p["policy"].as_str().unwrap()).collect();
+        assert_eq!(names, ["eager", "lazy", "restart-aware"]);
+        assert_eq!(json["agreement"].is_null(), !is_rich);
+        assert_eq!(json["trace"]["recorded"]["device_writes"].is_null(), !is_rich);
+        assert!(json["inference"].as_bool().unwrap());
+    }
+}
+
+#[test]
+fn csv_has_a_header_and_a_line_for_each_policy() {
+    let text = stdout(&replay("idle", &["--format", "csv"]));
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert!(text.starts_with(
+        "policy,device_writes,wakeups,expirations,spurious_wakeups,early,lateness_p50_ns,"
+    ));
+    let names: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(names, ["policy", "eager", "lazy", "restart-aware", "recorded"]);
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{text}");
+    assert_eq!(rows[3][1], rows[4][1]);
+}
+
+#[test]
+fn one_policy_alone_is_compared_all_the_same() {
+    let output = replay("idle", &["--policy", "lazy", "--format", "json", "--strict"]);
+    assert_eq!(output.status.code(), Some(0));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["policies"].as_array().unwrap().len(), 1);
+    assert_eq!(json["agreement"]["policy"], "restart-aware");
+}
+
+/// Goal: tables fit a terminal, the last screen has what matters, and there is no colour.
+#[test]
+fn tables_fit_a_terminal() {
+    for sample in SAMPLES {
+        let output = Command::new(PROGRAM)
+            .args(["replay", sample_path(sample).to_str().unwrap()])
+            .envs([("CLICOLOR_FORCE", "1"), ("COLUMNS", "80"), ("TERM", "xterm")])
+            .env_remove("NO_COLOR")
+            .output()
+            .unwrap();
+        let text = stdout(&output);
+        // The first line names the file, however long its path is.
+        for line in text.lines().skip(1) {
+            assert!(line.chars().count() <= 80 && !line.ends_with(' '), "{sample}: {line:?}");
+        }
+        assert!(!text.contains('\u{1b}'));
+        let lines: Vec<&str> = text.lines().collect();
+        let screen = lines[lines.len() - 24..].join("\n");
+        for word in ["restart-aware", "recorded", "How late", "Agreement: ", "%."] {
+            assert!(screen.contains(word), "{sample}, {word}:\n{screen}");
+        }
+        for word in ["What the kernel did", "Armed most", "spurious", "queue", "wheel"] {
+            assert!(text.contains(word), "{sample}, {word}:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn unusable_files_exit_1_and_say_what_to_do() {
+    let text = sample_text("pipe-two-cpus");
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(text.as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    let mut state = 1u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    let garbage: Vec<u8> = (0..5_000).map(|_| noise()).collect();
+    let no_timer =
+        "# tracer: nop\n a-1 [000] .....  1.000001: tick_stop: success=1 dependency=NONE\n";
+    let cases = [
+        (PathBuf::from("no such file"), "Check the name"),
+        (PathBuf::from(env!("CARGO_TARGET_TMPDIR")), "Name a file, not a directory"),
+        (file("empty.txt", ""), "Record a trace"),
+        (file("garbage.bin", garbage), "trace-cmd report"),
+        (file("head-only.txt.gz", &packed[..40]), "Copy the file again"),
+        (file("no-timer.txt", no_timer), "Record timer:*"),
+        (file("trace.dat", b"\x17\x08\x44tracing6\0\0\0\0\0\0"), "trace-cmd report -i"),
+        (file("perf.data", b"PERFILE2\0\0\0\0\0\0\0\0"), "perf script -i"),
+    ];
+    for (path, advice) in cases {
+        let output = tickless(&["replay", path.to_str().unwrap()]);
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(output.stdout.is_empty(), "{message}");
+        assert!(message.starts_with("tickless: "), "{message}");
+        assert!(message.contains(path.to_str().unwrap()), "{message}");
+        assert!(message.contains(advice), "{message} lacks {advice}");
+    }
+}
+
+/// Goal: what can be used is used, and each cause is told once, on standard error alone.
+#[test]
+fn damage_is_told_once_for_each_cause() {
+    let text = sample_text("pipe-two-cpus");
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(text.as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    let cut = file("cut.txt.gz", &packed[..packed.len() / 2]);
+    let rubbish: String = text.lines().map(|line| format!("{line}\nrubbish\n")).collect();
+    for (path, cause, lines) in
+        [(cut, "the gzip data ends early", 3), (file("rubbish.txt", rubbish), "line skipped", 1)]
+    {
+        let output = tickless(&["replay", path.to_str().unwrap(), "--format", "json"]);
+        assert_eq!(output.status.code(), Some(0));
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(json["operations"]["start"].as_u64().unwrap() > 10);
+        let messages = stderr(&output);
+        assert_eq!(messages.matches(cause).count(), 1, "{messages}");
+        assert!(messages.lines().count() <= lines, "{messages}");
+        let named = |line: &str| line.starts_with(&format!("tickless: {}", path.display()));
+        assert!(messages.lines().all(named), "{messages}");
+    }
+    assert!(stderr(&replay("pipe-two-cpus", &[])).is_empty());
+}
+
+#[test]
+fn strict_exits_3() {
+    assert_eq!(replay("pipe-one-cpu", &["--strict"]).status.code(), Some(0));
+    let off = replay("pipe-one-cpu", &["--strict", "--no-inference"]);
+    assert_eq!(off.status.code(), Some(3));
+    assert!(stderr(&off).contains("replayed, 700 recorded: more than 5 % off"), "{}", stderr(&off));
+    assert!(!off.stdout.is_empty());
+    assert_eq!(replay("pipe-one-cpu", &["--no-inference"]).status.code(), Some(0));
+    let text = text_without(&sample_text("pipe-one-cpu"), "write_msr");
+    let path = file("no-writes.txt", text);
+    let unknown = tickless(&["replay", path.to_str().unwrap(), "--strict"]);
+    assert_eq!(unknown.status.code(), Some(3));
+    assert!(stderr(&unknown).contains("Record msr:write_msr"), "{}", stderr(&unknown));
+    assert!(stdout(&unknown).contains("Agreement: unknown"));
+}
+
+/// Goal: nobody listening is no reason to panic or to complain.
+#[test]
+fn closed_outputs_are_left_alone() {
+    let path = sample_path("pipe-two-cpus");
+    let path = path.to_str().unwrap();
+    for format in ["table", "json", "csv"] {
+        let mut child = Command::new(PROGRAM)
+            .args(["replay", path, "--format", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The pipe's other end is closed long before the trace is read.
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()), "{format}");
+    }
+    let shell = |script: &str| {
+        Command::new("sh").args(["-c", script, "sh", PROGRAM, path]).output().unwrap()
+    };
+    let output = shell("\"$1\" replay \"$2\" >&-");
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    // Standard error is closed while there is something to say.
+    for script in ["\"$1\" replay nowhere 2>&-", "\"$1\" replay nowhere 2>/dev/full"] {
+        assert_eq!(shell(script).status.code(), Some(1), "{script}");
+    }
+    if PathBuf::from("/dev/full").exists() {
+        let output = shell("\"$1\" replay \"$2\" >/dev/full");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).starts_with("tickless: cannot write the results: "));
+    }
+}
+
+/// Goal: people see two groups of periodic timers on the strip of their period, as documented.
+#[test]
+fn the_strip_of_a_period_is_shown() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/replay.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let output = replay("two-groups-aligned", &[]);
+    let strip = " recorded |...........................2......................| nearest 115 us";
+    let shown = stdout(&output);
+    assert!(shown.lines().any(|line| line == strip), "{shown}");
+    assert!(page.contains(strip), "docs/replay.md shows another strip");
+}
+
+/// Goal: `--strict` fails where a trace cannot have happened, and says which damage it is; without
+/// it the same is told and the replay shown.
+#[test]
+fn strict_fails_on_damage() {
+    let text = sample_text("pipe-two-cpus");
+    let twice: String = text
+        .lines()
+        .map(|line| match line.starts_with('#') {
+            true => format!("{line}\n"),
+            false => format!("{line}\n{line}\n"),
+        })
+        .collect();
+    let path = file("twice.txt", twice);
+    let path = path.to_str().unwrap();
+    let strict = tickless(&["replay", path, "--strict"]);
+    assert_eq!(strict.status.code(), Some(3));
+    for word in ["the trace has lines twice", "cannot have happened like that"] {
+        assert!(stderr(&strict).contains(word), "{word}: {}", stderr(&strict));
+    }
+    assert!(stdout(&strict).contains("not to be trusted: "), "{}", stdout(&strict));
+    assert_eq!(tickless(&["replay", path]).status.code(), Some(0));
+}
+
+/// Goal: tables and sentences fit a narrow terminal, and nothing is lost in it.
+#[test]
+fn tables_heed_a_narrow_terminal() {
+    let path = sample_path("idle");
+    let shown = |columns: &str| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["replay", path.to_str().unwrap()]).env("COLUMNS", columns);
+        stdout(&command.output().unwrap())
+    };
+    let (wide, narrow) = (shown("200"), shown("50"));
+    assert!(wide.lines().skip(1).all(|line| line.chars().count() <= 80), "{wide}");
+    let tables = narrow.lines().skip(1).filter(|line| !line.ends_with(':'));
+    assert!(tables.clone().all(|line| line.chars().count() <= 50), "{narrow}");
+    for word in ["restart-aware", "1018", "hrtimer_wakeup"] {
+        assert!(narrow.contains(word), "{word}: {narrow}");
+    }
+}
+
+/// Goal: a study without a world is the simulated one.
+#[test]
+fn studies_are_simulated_unless_told_otherwise() {
+    let output = tickless(&["study", "rearm", "--quick", "--format", "json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["world"], "sim");
+}

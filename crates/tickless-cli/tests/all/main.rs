@@ -1,0 +1,21 @@
+//! The program's tests: one binary, which runs the program itself.
+
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
+mod cli;
+mod doctor_live;
+mod json;
+mod latency;
+mod machines;
+mod manual;
+mod record;
+mod report;
+mod study;
+
+#[path = "../live/mod.rs"]
+mod live;
+
+#[path = "../../../tickless-trace/tests/support/mod.rs"]
+mod support;

@@ -1,0 +1,141 @@
+//! `tickless report`, run as a user runs it.
+
+use crate::live::interrupted;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
+
+/// A folder of this test run that is not there yet.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn report(out: &Path, args: &[&str]) -> Output {
+    Command::new(PROGRAM).args(["report", "--out"]).arg(out).args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn keys(value: &Value) -> BTreeSet<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Goal: both files are there and nothing else, the verdicts are printed, and the JSON has
+/// exactly the documented keys.
+#[test]
+fn the_files_are_whole_and_documented() {
+    let out = folder("report-whole");
+    let output = report(&out, &["--quick", "--only", "cancel", "rearm", "--seed", "7"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "", "a bar where there is no terminal");
+    assert_eq!(files(&out), ["report.html", "report.json"]);
+    let said = text(&output.stdout);
+    for word in ["report.html", "report.json", "29000 -> 95", "7.20 -> 5.32", "quick report"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    let html = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>"), "half a page");
+    assert!(html.contains("<section id=\"cancel\">") && !html.contains("<section id=\"clock\">"));
+
+    let json: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("report.json")).unwrap()).unwrap();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.md");
+    let page = fs::read_to_string(page).unwrap();
+    #[rustfmt::skip]
+    let objects: [(&str, &[&str]); 5] = [
+        ("", &[
+            "date", "effort", "machine", "schema", "seconds", "seed", "studies", "verdicts",
+            "version",
+        ]),
+        ("/machine", &["clock_source", "cpu", "cpus", "disturbance", "kernel", "load"]),
+        ("/studies/0", &["live", "sim", "study"]),
+        ("/studies/0/live", &["error", "result", "seconds"]),
+        ("/verdicts/0", &["live", "mechanism", "published", "sides", "simulated", "study"]),
+    ];
+    for (place, want) in objects {
+        assert_eq!(keys(json.pointer(place).unwrap()), want.iter().copied().collect(), "{place}");
+        for key in want {
+            assert!(page.contains(&format!("`{key}`")), "docs/report.md lacks {key}");
+        }
+    }
+    let figures = &json["verdicts"][0]["simulated"];
+    assert_eq!(keys(figures), ["after", "before", "checked", "outside", "unit"].into());
+    assert_eq!((&json["schema"], &json["seed"]), (&1.into(), &7.into()));
+    assert_eq!(json["studies"][0]["study"], "rearm", "the order of the seeds");
+    assert_eq!(json["studies"][1]["live"]["result"]["world"], "live");
+}
+
+/// Goal: a study that cannot be run is shown as failed, with what to do; the others go on; the
+/// exit status says it.
+/// Method: so few open files that the ping-pong has no pipes.
+#[test]
+fn a_study_that_fails_is_shown() {
+    let out = folder("report-fails");
+    let script = format!(
+        "ulimit -n 5; exec '{PROGRAM}' report --quick --only rearm --out '{}'",
+        out.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    let said = text(&output.stdout);
+    assert!(said.contains("rearm, live, FAILED: ") && said.contains("ulimit"), "{said}");
+    let html = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(html.contains("The live study failed.") && html.contains("ulimit -n"));
+    assert!(html.contains("5.32<sup"), "the simulated part is there");
+    let json: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("report.json")).unwrap()).unwrap();
+    assert!(json["studies"][0]["live"]["result"].is_null());
+    assert!(json["studies"][0]["sim"]["error"].is_null());
+}
+
+/// Goal: Ctrl-C ends it at once with the status that shells expect, and leaves nothing behind.
+#[test]
+fn an_interrupt_leaves_nothing_behind() {
+    let out = folder("report-interrupted");
+    let report = ["report", "--full", "--live-only", "--only", "rearm", "--out"];
+    let output = interrupted(Command::new(PROGRAM).args(report).arg(&out));
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert_eq!((output.stdout, files(&out)), (Vec::new(), Vec::new()));
+}
+
+/// Goal: where it cannot write, it says so before it measures anything.
+#[test]
+fn what_cannot_be_written_is_said_at_once() {
+    let out = folder("report-nowhere");
+    fs::create_dir_all(out.join("report.html")).unwrap();
+    let output = report(&out, &["--full"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("cannot write the report") && said.contains("--out"), "{said}");
+}
+
+#[test]
+fn wrong_command_lines_exit_2() {
+    let out = folder("report-wrong");
+    for (args, advice) in [
+        (&["--quick", "--full"][..], "cannot be used with"),
+        (&["--sim-only", "--live-only"], "cannot be used with"),
+        (&["--only", "nonsense"], "rearm"),
+    ] {
+        let output = report(&out, args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(advice), "{args:?}: {}", text(&output.stderr));
+    }
+    assert_eq!(files(&out), [] as [&str; 0]);
+}

@@ -1,0 +1,282 @@
+//! `tickless study`, run as a user runs it.
+
+use crate::live::{interrupted, skip, wait_until};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
+
+fn study(args: &[&str]) -> Output {
+    // One at a time: they measure.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    Command::new(PROGRAM).arg("study").args(args).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// What a quick run prints; each is run once, whichever test asks first.
+fn quick(name: &'static str, world: &'static str, format: &'static str) -> String {
+    static DONE: Mutex<BTreeMap<[&str; 3], String>> = Mutex::new(BTreeMap::new());
+    let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let run = || {
+        let output = study(&[name, world, "--quick", "--seed", "7", "--format", format]);
+        assert_eq!(output.status.code(), Some(0), "{name} {world}: {}", stderr(&output));
+        assert_eq!(stderr(&output), "", "{name}: a bar where there is no terminal");
+        stdout(&output)
+    };
+    done.entry([name, world, format]).or_insert_with(run).clone()
+}
+
+fn keys(value: &Value) -> BTreeSet<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Every study in every world that it is offered in.
+fn offers() -> impl Iterator<Item = (&'static str, &'static str)> {
+    tickless_lab::study::OFFERS.iter().flat_map(|offer| {
+        let live = offer.live.map(|_| (offer.name, "--live"));
+        let sim = offer.sim.map(|_| (offer.name, "--sim"));
+        live.into_iter().chain(sim)
+    })
+}
+
+/// Goal: every study's JSON has the documented shape, and its labels are consistent: what is
+/// live was measured in the live world, what is inside lies in its band, ranges hold the value.
+#[test]
+fn json_has_the_documented_shape() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/studies.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for (name, world) in offers() {
+        let json: Value = serde_json::from_str(&quick(name, world, "json")).unwrap();
+        let top = ["answers", "cells", "machine", "notes", "plots", "seed", "study", "world"];
+        let of_cell = [
+            "band",
+            "effect",
+            "effect_unit",
+            "high",
+            "id",
+            "inside",
+            "low",
+            "null_model",
+            "published",
+            "published_effect",
+            "published_spread",
+            "role",
+            "score",
+            "unit",
+            "value",
+        ];
+        assert_eq!(keys(&json), top.into_iter().collect(), "{name}");
+        for key in top.iter().chain(&of_cell) {
+            assert!(page.contains(&format!("`{key}`")), "docs/studies.md lacks {key}");
+        }
+        assert_eq!((&json["study"], &json["seed"]), (&name.into(), &7.into()));
+        assert_eq!(json["world"], world.trim_start_matches('-'));
+        let cells = json["cells"].as_array().unwrap();
+        let ids: BTreeSet<&str> = cells.iter().map(|cell| cell["id"].as_str().unwrap()).collect();
+        assert!(!cells.is_empty() && ids.len() == cells.len(), "{name}: an id twice: {ids:?}");
+        for cell in cells {
+            assert_eq!(keys(cell), of_cell.into_iter().collect(), "{cell}");
+            assert_eq!(cell["role"] == "live", world == "--live", "{cell}");
+            let [value, low, high] = ["value", "low", "high"].map(|key| cell[key].as_f64());
+            assert!(value.is_some() && low <= value && value <= high, "{cell}");
+            let [least, most] = [0, 1].map(|end| cell["band"][end].as_f64());
+            let lies = |value: Option<f64>| {
+                least.is_none_or(|least| value >= Some(least))
+                    && most.is_none_or(|most| value <= Some(most))
+            };
+            let effect = cell["effect"].as_f64();
+            match cell["inside"].as_bool() {
+                Some(said) => assert_eq!(said, lies(effect.or(value)), "{cell}"),
+                // There is nothing to fail: no band, or one that the null model is in as well.
+                None if effect.is_some() && cell["role"] != "implied" => {
+                    assert!(lies(cell["null_model"].as_f64()), "{cell}");
+                }
+                None => assert!(cell["band"].is_null() || cell["role"] == "implied", "{cell}"),
+            }
+        }
+    }
+}
+
+/// Goal: tables fit a terminal, name every cell, and say where figures come from.
+#[test]
+fn tables_fit_a_terminal() {
+    for (name, world) in offers() {
+        let text = quick(name, world, "table");
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80 && !line.ends_with(' '), "{name}: {line:?}");
+        }
+        assert!(text.starts_with(&format!("Study {name}, {}: ", &world[2..])), "{text}");
+        assert!(!text.contains('\u{1b}') && text.contains("low - high"), "{text}");
+        let role = if world == "--live" { "Live (" } else { "Predicted (" };
+        assert!(text.contains(role), "{text}");
+    }
+}
+
+#[test]
+fn wrong_command_lines_exit_2_and_say_what_to_do() {
+    for (args, advice) in [
+        (&["rearm", "--live", "--sim"][..], "cannot be used with"),
+        (&["rearm", "--live", "--quick", "--full"], "cannot be used with"),
+        (&["rearm", "--live", "--cpus", "0"], "not a number from 1 on"),
+        (&["rearm", "--live", "--cpus", "2"], "leave --cpus out"),
+        (&["nonsense", "--live"], "rearm"),
+        (&["rearm", "--live", "--format", "xml"], "csv"),
+    ] {
+        let output = study(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty() && stderr(&output).contains(advice), "{args:?}");
+    }
+    for offer in tickless_lab::study::OFFERS {
+        for (missing, exists, there) in
+            [("--sim", "--live", offer.sim.is_some()), ("--live", "--sim", offer.live.is_some())]
+        {
+            if !there {
+                let output = study(&[offer.name, missing]);
+                assert_eq!(output.status.code(), Some(2));
+                let advice = format!("run it with {exists}");
+                assert!(stderr(&output).contains(&advice), "{}", stderr(&output));
+            }
+        }
+    }
+}
+
+#[test]
+fn help_names_every_study_and_has_examples() {
+    let help = stdout(&study(&["--help"]));
+    // Long lines are broken.
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for offer in tickless_lab::study::OFFERS {
+        assert!(words.contains(&format!("{}: {}", offer.name, offer.about)), "{help}");
+    }
+    for word in ["Examples:\n  tickless study rearm --live\n", "Exit status", "--seed", "--cpus"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+}
+
+/// Goal: the figure that seed 0 is about, as a program sees it: device writes per round trip.
+#[test]
+fn rearm_shows_the_device_writes() {
+    let json: Value = serde_json::from_str(&quick("rearm", "--live", "json")).unwrap();
+    let cell = |id: &str| {
+        let mut cells = json["cells"].as_array().unwrap().iter();
+        cells.find(|cell| cell["id"] == id).unwrap().clone()
+    };
+    assert_eq!(cell("lazy.device_writes_per_round_trip")["inside"], true);
+    assert_eq!(cell("eager.device_writes_per_round_trip")["inside"], true);
+    assert!(cell("eager.device_writes_per_round_trip")["value"].as_f64() >= Some(2.0));
+    let gap = cell("gap.eager_over_lazy");
+    assert!(gap["low"].as_f64() < gap["high"].as_f64(), "a gap without its spread: {gap}");
+}
+
+/// Goal: CSV has a line for each cell, and `--cpus` chooses the points of the curve.
+#[test]
+fn csv_has_a_line_for_each_cell() {
+    let args = ["cancel", "--live", "--quick", "--cpus", "9,3", "--format", "csv"];
+    let text = stdout(&study(&args));
+    let mut csv = csv::Reader::from_reader(text.as_bytes());
+    let header: Vec<String> = csv.headers().unwrap().iter().map(str::to_string).collect();
+    assert_eq!(header[..5], ["study", "world", "machine", "seed", "id"]);
+    let rows: Vec<csv::StringRecord> = csv.records().collect::<Result<_, _>>().unwrap();
+    assert!(rows.len() > 20 && rows.iter().all(|row| row.len() == header.len()), "{text}");
+    assert!(rows.iter().all(|row| &row[0] == "cancel" && row[9].parse::<f64>().is_ok()), "{text}");
+    assert!(text.contains(",9.after.cold_ns,") && !text.contains(",512."), "{text}");
+}
+
+/// Goal: what seed 3 is about, as a program sees it: a tenth of the wakes at most (D3).
+#[test]
+fn deferred_shows_the_wakes() {
+    let json: Value = serde_json::from_str(&quick("deferred", "--live", "json")).unwrap();
+    let value = |id: &str| {
+        let mut cells = json["cells"].as_array().unwrap().iter();
+        cells.find(|cell| cell["id"] == id).unwrap()["value"].as_f64().unwrap()
+    };
+    // Half of what an idle machine shows: tests run beside each other.
+    assert!(value("1000hz.idle.fewer_wakes") > 5.0);
+    assert!(value("1000hz.idle.before.empty_wakes_per_s") > 100.0);
+    assert!(value("1000hz.idle.after.empty_wakes_per_s") < 10.0);
+    assert_eq!(value("1000hz.idle.tickless.ticks_per_s"), 0.0);
+}
+
+/// Goal: Ctrl-C ends a study at once, with the status that shells expect, and without half of a
+/// result.
+#[test]
+fn an_interrupt_leaves_nothing_behind() {
+    let study = ["study", "rearm", "--live", "--full", "--format", "json"];
+    let output = interrupted(Command::new(PROGRAM).args(study));
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!((stdout(&output), stderr(&output)), (String::new(), String::new()));
+}
+
+/// Goal: Ctrl-C leaves none of the kernel's groups behind, and those of a run that was killed go
+/// with the next.
+#[test]
+fn an_interrupt_leaves_no_groups() {
+    const TEST: &str = "an_interrupt_leaves_no_groups";
+    const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
+    let groups = |of: String| {
+        let entries = std::fs::read_dir(CONTROLLER).into_iter().flatten().flatten();
+        let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.any(|name| name.starts_with(&format!("tickless-study-{of}-")))
+    };
+    // Larger than any process number can be.
+    let killed = format!("{CONTROLLER}/tickless-study-4294967295-0");
+    if let Err(error) = std::fs::create_dir_all(&killed) {
+        return skip(TEST, format!("no groups can be made at {CONTROLLER}: {error}"));
+    }
+    let mut child = Command::new(PROGRAM)
+        .args(["study", "phase", "--live", "--full"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let id = child.id().to_string();
+    wait_until("it has made a group", || groups(id.clone()));
+    assert!(!std::path::Path::new(&killed).exists());
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!groups(id));
+}
+
+/// Goal: what seed 2 is about: before, a cancel that waits takes longer with every base there
+/// is; after, it does not.
+#[test]
+fn cancel_shows_that_the_number_of_bases_does_not_matter() {
+    let json: Value = serde_json::from_str(&quick("cancel", "--live", "json")).unwrap();
+    let value = |id: &str| {
+        let mut cells = json["cells"].as_array().unwrap().iter();
+        cells.find(|cell| cell["id"] == id).unwrap()["value"].as_f64().unwrap()
+    };
+    let before = value("512.before.idle_ns") / value("2.before.idle_ns");
+    let after = value("512.after.idle_ns") / value("2.after.idle_ns");
+    assert!(before > 8.0 && after < before / 3.0, "grows {before} times, and {after} after");
+    let many = study(&["cancel", "--live", "--cpus", "3000"]);
+    assert_eq!(many.status.code(), Some(2));
+    assert!(stderr(&many).contains("2048"), "{}", stderr(&many));
+}
+
+/// Goal: the count that seed 4 is about: refills together, and half a period apart.
+#[test]
+fn phase_places_the_refills() {
+    let json: Value = serde_json::from_str(&quick("phase", "--live", "json")).unwrap();
+    let value = |id: &str| {
+        let mut cells = json["cells"].as_array().unwrap().iter();
+        cells.find(|cell| cell["id"] == id).unwrap()["value"].as_f64().unwrap()
+    };
+    assert_eq!((value("aligned.apart"), value("spread.apart")), (0.0, 50.0));
+    for way in ["aligned", "spread", "random"] {
+        assert!((0.0..=1.0).contains(&value(&format!("{way}.overlap"))));
+        assert!(value(&format!("{way}.completion")) > 0.1, "two refills away");
+    }
+    let kernels = ["kernel_near.apart", "not with the kernel's own cgroups"];
+    assert!(kernels.iter().any(|word| json.to_string().contains(word)), "either, or why not");
+}

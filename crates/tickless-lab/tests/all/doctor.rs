@@ -1,0 +1,471 @@
+//! What `tickless doctor` makes of machines: healthy ones, and ones with each pathology planted.
+//! Typed and recorded, so that it runs anywhere; `doctor_live` plants them in this machine.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::support::{sample_text, text_without};
+use tickless_lab::doctor::facts::{
+    ClockSource, Counted, CpuCounts, Facts, IdleTicks, Quota, ReadCost, RecordedTimers, Sleeps,
+};
+use tickless_lab::doctor::gather::clock::read_cost;
+use tickless_lab::doctor::{CHECKS, Check, Finding, Verdict, judge};
+use tickless_lab::measure::cpus;
+use tickless_trace::read::Trace;
+
+fn recorded(text: &str) -> RecordedTimers {
+    let trace = Trace::parse("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    RecordedTimers::new(trace, BTreeMap::from([(7, "waker".to_string())]))
+}
+
+/// An idle virtual machine with two CPUs: the one of traces/idle.
+fn healthy() -> Facts {
+    let idle = CpuCounts {
+        timer_interrupts: 281,
+        timer_softirqs: 24,
+        hrtimer_softirqs: 0,
+        time: 500,
+        idle: 497,
+        softirq: 0,
+    };
+    Facts {
+        cpus: 2,
+        busy: None,
+        clock_source: Ok(ClockSource {
+            current: "tsc".to_string(),
+            available: vec!["tsc".to_string(), "kvm-clock".to_string()],
+        }),
+        clock_read: Ok(ReadCost { alone_ns: 37.7, together_ns: 70.1, threads: 2 }),
+        log: Ok(HEALTHY_LOG.lines().map(str::to_string).collect()),
+        counted: Ok(Counted {
+            seconds: 5.0,
+            hz: Some(250),
+            idle_ticks: IdleTicks::Stop,
+            cpus: vec![idle; 2],
+        }),
+        recorded: Ok(recorded(&sample_text("idle"))),
+        quotas: Ok(Vec::new()),
+        slack_ns: Ok(50_000),
+        sleeps: Ok(Sleeps {
+            interval_us: 1_000,
+            wakeups: 999,
+            missed: 1,
+            p99_ns: 180_000,
+            max_ns: 1_100_000,
+        }),
+    }
+}
+
+const HEALTHY_LOG: &str = "\
+clocksource: kvm-clock: mask: 0xffffffffffffffff max_cycles: 0x1cd42e4dffb
+tsc: Detected 2300.000 MHz processor
+TSC deadline timer available
+TSC synchronization [CPU#0 -> CPU#1]: passed
+clocksource: Switched to clocksource kvm-clock
+clocksource: Switched to clocksource tsc";
+
+fn finding(name: &str, facts: &Facts) -> Finding {
+    let check = Check::named(name).unwrap_or_else(|| panic!("no check {name}"));
+    let finding = check.judge(facts);
+    // Whatever comes out: no line without how it was obtained, no complaint without advice.
+    assert!(!finding.how.is_empty() && !finding.unit.is_empty(), "{finding:?}");
+    assert_eq!(finding.verdict > Verdict::Unknown, !finding.advice.is_empty(), "{finding:?}");
+    assert_eq!(finding.verdict == Verdict::Unknown, finding.figure.is_none(), "{finding:?}");
+    finding
+}
+
+fn verdict(name: &str, facts: &Facts) -> Verdict {
+    finding(name, facts).verdict
+}
+
+/// Goal: a healthy idle machine has nothing to complain about, and what was planted in one place
+/// is found in no other.
+#[test]
+fn a_healthy_machine_is_silent() {
+    let checks: Vec<&Check> = CHECKS.iter().collect();
+    let findings = judge(&checks, &healthy());
+    assert_eq!(findings.len(), CHECKS.len());
+    for finding in findings {
+        // The recording of traces/idle is without wakeups.
+        let want = if finding.check == "tick-wakers" { Verdict::Unknown } else { Verdict::Ok };
+        assert_eq!(finding.verdict, want, "{finding:?}");
+    }
+    // As busy as a machine can be, with ticks on all CPUs.
+    let mut busy = healthy();
+    let counts = CpuCounts { timer_interrupts: 1_250, idle: 0, ..busy_cpu() };
+    busy.counted = Ok(Counted {
+        seconds: 5.0,
+        hz: Some(250),
+        idle_ticks: IdleTicks::Stop,
+        cpus: vec![counts; 2],
+    });
+    busy.recorded = Ok(recorded(&sample_text("pipe-one-cpu")));
+    for check in CHECKS {
+        assert!(verdict(check.name, &busy) <= Verdict::Unknown, "{:?}", check.judge(&busy));
+    }
+}
+
+fn busy_cpu() -> CpuCounts {
+    CpuCounts {
+        timer_interrupts: 1_250,
+        timer_softirqs: 100,
+        hrtimer_softirqs: 0,
+        time: 500,
+        idle: 0,
+        softirq: 10,
+    }
+}
+
+/// Goal: what could not be seen is unknown, with the reason, and never a verdict.
+#[test]
+fn what_is_not_seen_is_unknown() {
+    let facts = Facts::unseen(4, "a reason to be told");
+    for check in CHECKS {
+        let finding = finding(check.name, &facts);
+        assert_eq!(finding.verdict, Verdict::Unknown, "{finding:?}");
+        assert!(finding.how.contains("a reason to be told"), "{finding:?}");
+    }
+}
+
+/// A counter behind a bus: a microsecond for each reading, one at a time.
+fn device() -> u64 {
+    static FREE_AT: AtomicU64 = AtomicU64::new(0);
+    static BEGUN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let begun = *BEGUN.get_or_init(Instant::now);
+    let now = || begun.elapsed().as_nanos() as u64;
+    let asked = now();
+    let book = |free_at: u64| Some(free_at.max(asked) + 1_000);
+    let booked = FREE_AT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, book);
+    let done = booked.unwrap_or(0).max(asked) + 1_000;
+    while now() < done {
+        std::hint::spin_loop();
+    }
+    now()
+}
+
+/// Goal: a slow counter is found by its cost, whatever its name is; and that CPUs wait for it.
+#[test]
+fn a_slow_counter_is_found() {
+    let mut facts = healthy();
+    facts.clock_read = read_cost(&cpus(), &device);
+    let source = finding("clock-source", &facts);
+    assert_eq!(source.verdict, Verdict::Bad, "{source:?}");
+    assert!(source.figure >= Some(1_000.0), "{source:?}");
+    if cpus().len() > 1 {
+        // Where other work takes CPUs away, readers meet less often than they would.
+        let meets = |_| {
+            facts.clock_read = read_cost(&cpus(), &device);
+            finding("clock-contention", &facts).figure >= Some(1.5)
+        };
+        assert!((0..50).any(meets), "{:?}", facts.clock_read);
+    }
+    let cost = |alone_ns, together_ns, threads| ReadCost { alone_ns, together_ns, threads };
+    for (cost, want) in [
+        (cost(30.0, 31.0, 4), Verdict::Ok),
+        (cost(20.0, 150.0, 64), Verdict::Ok),
+        (cost(600.0, 1_200.0, 4), Verdict::Ok),
+        (cost(300.0, 620.0, 2), Verdict::Warn),
+        (cost(600.0, 2_500.0, 64), Verdict::Warn),
+        (cost(1_000.0, 2_000.0, 2), Verdict::Bad),
+        (cost(1_000.0, 480_000.0, 480), Verdict::Bad),
+    ] {
+        facts.clock_read = Ok(cost);
+        assert_eq!(verdict("clock-contention", &facts), want, "{cost:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_a_device_is_found() {
+    let mut facts = healthy();
+    facts.clock_source =
+        Ok(ClockSource { current: "hpet".to_string(), available: vec!["hpet".to_string()] });
+    assert_eq!(verdict("clock-source", &facts), Verdict::Bad, "by its name");
+    let of = |alone_ns| Ok(ReadCost { alone_ns, together_ns: alone_ns, threads: 2 });
+    let mut facts = healthy();
+    facts.clock_read = of(320.0);
+    assert_eq!(verdict("clock-source", &facts), Verdict::Warn, "a system call for each read");
+}
+
+/// Goal: a clock that was given up is bad, a doubt is worth a look, and what a check that went
+/// well says is neither.
+#[test]
+fn watchdog_messages_are_found() {
+    let of = |line: &str| {
+        let mut facts = healthy();
+        let log = format!("{HEALTHY_LOG}\n{line}");
+        facts.log = Ok(log.lines().map(str::to_string).collect());
+        finding("clock-watchdog", &facts)
+    };
+    for (line, want) in [
+        (
+            "clocksource: timekeeping watchdog on CPU3: Marking clocksource 'tsc' as unstable \
+             because the skew is too large:",
+            Verdict::Bad,
+        ),
+        ("tsc: Marking TSC unstable due to clocksource watchdog", Verdict::Bad),
+        ("TSC found unstable after boot, most likely due to broken BIOS.", Verdict::Bad),
+        (
+            "clocksource: timekeeping watchdog on CPU1: hpet wd-wd read-back delay of 64000ns",
+            Verdict::Warn,
+        ),
+        ("clocksource: Long readout interval, skipping watchdog check: 1", Verdict::Warn),
+        ("TSC synchronization [CPU#0 -> CPU#2]: passed", Verdict::Ok),
+        ("usb 1-1: new device", Verdict::Ok),
+    ] {
+        let finding = of(line);
+        assert_eq!(finding.verdict, want, "{line}");
+        assert_eq!(finding.figure, Some(if want == Verdict::Ok { 0.0 } else { 1.0 }), "{line}");
+        assert_eq!(finding.how.contains(line), want != Verdict::Ok, "{}", finding.how);
+    }
+}
+
+/// Goal: device writes for removals are found in a recording: worth a look on the recorded HTTP
+/// server, bad where a workload does nothing else.
+#[test]
+fn an_eager_policy_is_found() {
+    let mut facts = healthy();
+    facts.recorded = Ok(recorded(&sample_text("nginx")));
+    let nginx = finding("rearm-removals", &facts);
+    assert_eq!(nginx.verdict, Verdict::Warn, "{nginx:?}");
+    assert!(nginx.figure > Some(30.0) && nginx.figure < Some(50.0), "{nginx:?}");
+    assert_eq!(verdict("rearm-writes", &facts), Verdict::Ok);
+
+    facts.recorded = Ok(recorded(&eager_trace(4_000, 24)));
+    let eager = finding("rearm-removals", &facts);
+    assert_eq!(eager.verdict, Verdict::Bad, "{eager:?}");
+    let writes = finding("rearm-writes", &facts);
+    assert_eq!(writes.verdict, Verdict::Bad, "{writes:?}");
+    assert!(writes.figure > Some(10.0), "{writes:?}");
+
+    // Most of what little is written.
+    facts.recorded = Ok(recorded(&eager_trace(100_000, 4)));
+    let few = finding("rearm-removals", &facts);
+    assert!(few.verdict == Verdict::Ok && few.figure > Some(30.0), "{few:?}");
+}
+
+/// A tick every so often, and after each so many waits with a timeout of 1.5 ms, 100 us apart.
+fn eager_trace(tick_us: u64, waits: u64) -> String {
+    let mut text = crate::support::Text::new();
+    for tick in 0..50u64 {
+        let at = 1_000 + tick_us * tick;
+        text = text.enter(at, 0).expire(at, 0, "aa").returned(at, 0, "aa");
+        text = text.start_in_handler(at, 0, "aa", at + tick_us).write(at, 0).leave(at, 0);
+        for wait in 0..waits {
+            let at = at + 50 + 100 * wait;
+            text = text.start(at, 0, "bb", at + 1_500).write(at, 0);
+            text = text.cancel(at + 10, 0, "bb").write(at + 10, 0);
+        }
+    }
+    text.end(2_000 + 50 * tick_us)
+}
+
+/// Goal: cancelling is no pathology by its share, but by its rate.
+#[test]
+fn cancels_are_found_by_their_rate() {
+    let mut facts = healthy();
+    facts.recorded = Ok(recorded(&sample_text("nginx")));
+    let nginx = finding("timer-cancels", &facts);
+    assert_eq!(nginx.verdict, Verdict::Warn, "{nginx:?}");
+    assert!(nginx.figure > Some(90.0), "{nginx:?}");
+    facts.recorded = Ok(recorded(&sample_text("pipe-two-cpus")));
+    assert_eq!(verdict("timer-cancels", &facts), Verdict::Ok);
+}
+
+/// Goal: idle CPUs that tick, or that something wakes all the time, are found; busy ones are not
+/// taken for idle.
+#[test]
+fn ticks_of_idle_cpus_are_found() {
+    let mut facts = healthy();
+    let mut with = |per_s: u64, idle: u64, idle_ticks: IdleTicks| {
+        let cpu = CpuCounts { timer_interrupts: 5 * per_s, time: 500, idle, ..Default::default() };
+        let cpus = vec![cpu; 4];
+        facts.counted = Ok(Counted { seconds: 5.0, hz: Some(250), idle_ticks, cpus });
+        verdict("idle-ticks", &facts)
+    };
+    use IdleTicks::{GoOn, NotTold, Stop};
+    assert_eq!(with(56, 500, Stop), Verdict::Ok);
+    assert_eq!(with(250, 500, NotTold), Verdict::Bad, "the tick");
+    assert_eq!(with(100, 500, GoOn), Verdict::Bad, "a slow tick");
+    assert_eq!(with(250, 500, Stop), Verdict::Warn, "something else");
+    assert_eq!(with(200, 500, NotTold), Verdict::Warn, "something else");
+    assert_eq!(with(2_000, 490, Stop), Verdict::Bad);
+    assert_eq!(with(250, 400, Stop), Verdict::Unknown, "no CPU is idle");
+}
+
+/// Goal: softirqs of every tick, and too much time in them, are found.
+#[test]
+fn softirqs_of_every_tick_are_found() {
+    let mut facts = healthy();
+    let cpu = CpuCounts { timer_softirqs: 1_240, ..busy_cpu() };
+    facts.counted = Ok(Counted {
+        seconds: 5.0,
+        hz: Some(250),
+        idle_ticks: IdleTicks::Stop,
+        cpus: vec![cpu; 2],
+    });
+    assert_eq!(verdict("expiry-wakes", &facts), Verdict::Bad);
+    assert_eq!(verdict("timer-softirq", &facts), Verdict::Ok, "that takes no time yet");
+    let cpu = CpuCounts { timer_softirqs: 9_000, softirq: 200, ..busy_cpu() };
+    facts.counted = Ok(Counted {
+        seconds: 5.0,
+        hz: Some(250),
+        idle_ticks: IdleTicks::Stop,
+        cpus: vec![cpu; 2],
+    });
+    assert_eq!(verdict("timer-softirq", &facts), Verdict::Bad);
+    // Packets, not timers.
+    let cpu = CpuCounts { softirq: 200, ..busy_cpu() };
+    facts.counted = Ok(Counted {
+        seconds: 5.0,
+        hz: Some(250),
+        idle_ticks: IdleTicks::Stop,
+        cpus: vec![cpu; 2],
+    });
+    assert_eq!(verdict("timer-softirq", &facts), Verdict::Ok);
+}
+
+/// So many wakeups a second of thread 7 by a timer's callback, and as many of thread 8 by others.
+fn wakers(per_s: u64) -> String {
+    let mut text = crate::support::Text::new();
+    for turn in 0..per_s {
+        let at = 1_000 + turn * 1_000_000 / per_s;
+        let wake = |pid: u32| format!("sched_wakeup: comm=w pid={pid} prio=120 target_cpu=000");
+        text = text.enter(at, 0).expire(at, 0, "aa").line(at, 0, "d.h1.", &wake(7));
+        text = text.returned(at, 0, "aa").leave(at, 0).line(at + 5, 0, "d..1.", &wake(8));
+    }
+    text.end(1_001_000)
+}
+
+/// Goal: who is woken by every tick is found and named; who is woken as often by others is not.
+#[test]
+fn a_thread_that_every_tick_wakes_is_found() {
+    let mut facts = healthy();
+    for (per_s, want) in [(100, Verdict::Ok), (250, Verdict::Warn), (1_000, Verdict::Bad)] {
+        facts.recorded = Ok(recorded(&wakers(per_s)));
+        let finding = finding("tick-wakers", &facts);
+        assert_eq!(finding.verdict, want, "{finding:?}");
+        assert_eq!(finding.figure, Some(if want == Verdict::Ok { 0.0 } else { 1.0 }));
+        assert!(finding.how.contains("waker (7)") && !finding.how.contains("(8)"), "{finding:?}");
+    }
+}
+
+/// Goal: two groups that are refilled together are found in the recording of two that were; as
+/// many that are refilled apart are not; without a recording nothing is claimed.
+#[test]
+fn aligned_quota_groups_are_found() {
+    let mut facts = healthy();
+    let quota =
+        |group: &str, period_us| Quota { group: group.to_string(), quota_us: 25_000, period_us };
+    facts.quotas = Ok(vec![quota("/one", 100_000), quota("/other", 100_000)]);
+    facts.recorded = Ok(recorded(&sample_text("two-groups-aligned")));
+    let aligned = finding("quota-phases", &facts);
+    assert_eq!((aligned.verdict, aligned.figure), (Verdict::Bad, Some(100.0)), "{aligned:?}");
+    assert!(aligned.how.contains("2 share a period of 100 ms"), "{aligned:?}");
+    assert!(aligned.how.contains("phases: 55.5 ms, 55.7 ms"), "{aligned:?}");
+    assert_eq!(verdict("aligned-timers", &facts), Verdict::Ok, "told once");
+
+    facts.recorded = Ok(recorded(&periodic("sched_cfs_period_timer", 50_000)));
+    assert_eq!(verdict("quota-phases", &facts), Verdict::Ok, "half a period apart");
+    facts.recorded = Err("only root may record".to_string());
+    assert_eq!(verdict("quota-phases", &facts), Verdict::Unknown);
+    facts.quotas = Ok(vec![quota("/one", 100_000), quota("/other", 90_000)]);
+    assert_eq!(verdict("quota-phases", &facts), Verdict::Ok, "no period is shared");
+}
+
+/// Two timers of 100 ms with this function, so many microseconds apart, ten times.
+fn periodic(function: &str, apart_us: u64) -> String {
+    let mut text = crate::support::Text::new();
+    for turn in 0..10 {
+        for (timer, offset) in [("aa", 0), ("bb", apart_us)] {
+            let at = 200_000 + 100_000 * turn + offset;
+            let start = crate::support::hrtimer_start(timer, at + 100_000, " mode=ABS was_armed=0");
+            text = text.enter(at, 0).expire(at, 0, timer).returned(at, 0, timer);
+            text = text.line(at, 0, "d.h2.", &start).leave(at, 0);
+        }
+    }
+    text.end(2_000_000).replace("function=f ", &format!("function={function} "))
+}
+
+/// Goal: any other timers that keep meeting are found, but for those that the kernel has on
+/// purpose for each CPU.
+#[test]
+fn aligned_timers_are_found() {
+    let mut facts = healthy();
+    for (function, apart_us, want) in [
+        ("hrtimer_wakeup", 100, Verdict::Bad),
+        ("hrtimer_wakeup", 40_000, Verdict::Ok),
+        ("tick_nohz_handler", 0, Verdict::Ok),
+    ] {
+        facts.recorded = Ok(recorded(&periodic(function, apart_us)));
+        let finding = finding("aligned-timers", &facts);
+        assert_eq!(finding.verdict, want, "{function} {apart_us}: {finding:?}");
+        assert_eq!(verdict("quota-phases", &facts), Verdict::Ok);
+    }
+}
+
+#[test]
+fn inexact_sleeps_are_found() {
+    let mut facts = healthy();
+    for (slack_ns, want) in [
+        (1, Verdict::Ok),
+        (50_000, Verdict::Ok),
+        (60_000, Verdict::Warn),
+        (4_000_000, Verdict::Bad),
+    ] {
+        facts.slack_ns = Ok(slack_ns);
+        assert_eq!(verdict("timer-slack", &facts), want, "{slack_ns}");
+    }
+    for (missed, want) in [(5, Verdict::Ok), (50, Verdict::Warn), (300, Verdict::Bad)] {
+        let sleeps = Sleeps {
+            interval_us: 1_000,
+            wakeups: 1_000 - missed,
+            missed,
+            p99_ns: 1_000_000,
+            max_ns: 2_000_000,
+        };
+        facts.sleeps = Ok(sleeps);
+        assert_eq!(verdict("missed-deadlines", &facts), want, "{missed}");
+    }
+}
+
+/// Goal: a recording that lacks what a figure needs is told from one where there is nothing.
+#[test]
+fn a_poor_recording_is_no_clean_bill() {
+    let mut facts = healthy();
+    facts.recorded = Ok(recorded(&text_without(&sample_text("pipe-one-cpu"), "write_msr")));
+    assert_eq!(verdict("rearm-writes", &facts), Verdict::Unknown);
+    let mut names = String::new();
+    for check in CHECKS {
+        write!(names, "{} ", check.name).unwrap();
+    }
+    assert!(names.is_ascii() && !names.contains('_'), "{names}");
+}
+
+/// Goal: what other work may have made slow is not called bad, and what cannot be blamed on it is.
+#[test]
+fn a_busy_machine_is_looked_at_again() {
+    let mut facts = healthy();
+    facts.clock_read = Ok(ReadCost { alone_ns: 37.7, together_ns: 9_000.0, threads: 2 });
+    facts.sleeps = Ok(Sleeps {
+        interval_us: 1_000,
+        wakeups: 500,
+        missed: 500,
+        p99_ns: 9_000_000,
+        max_ns: 20_000_000,
+    });
+    facts.slack_ns = Ok(2_000_000);
+    for check in ["missed-deadlines", "timer-slack"] {
+        assert_eq!(verdict(check, &facts), Verdict::Bad, "{check}");
+    }
+    facts.busy = Some("load average 9 on 2 CPUs".to_string());
+    let of = |name: &str| Check::named(name).unwrap().judge(&facts);
+    let missed = of("missed-deadlines");
+    assert_eq!((missed.verdict, missed.advice.as_str()), (Verdict::Unknown, ""));
+    assert!(missed.how.starts_with("busy: look again. load average 9"), "{}", missed.how);
+    assert_eq!(of("timer-slack").verdict, Verdict::Bad);
+    let well = healthy();
+    facts.sleeps = well.sleeps;
+    assert_eq!(verdict("missed-deadlines", &facts), Verdict::Ok);
+}

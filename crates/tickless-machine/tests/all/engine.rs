@@ -1,0 +1,313 @@
+//! The engine: order, determinism, prices, parking, interrupts.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use tickless_core::platform::{Lock, Ordering, Platform, Word};
+use tickless_core::time::{CpuId, Ns};
+use tickless_machine::engine::{self, Ended, Machine};
+use tickless_machine::irq::{self, Vector};
+use tickless_machine::platform::{Sim, SimLock, SimWord};
+use tickless_machine::ps::Ps;
+use tickless_machine::spec::Spec;
+use tickless_machine::{cpu, device, machines};
+
+fn spec(name: &str) -> Spec {
+    machines::named(name).unwrap().unwrap()
+}
+
+fn machine(name: &str) -> Machine {
+    Machine::new(spec(name).costs())
+}
+
+const FOREVER: Ns = Ns::NEVER;
+
+/// Every CPU adds to one word, computes for a while that differs, and takes one lock.
+fn contention(name: &str, rounds: u64) -> (Machine, Vec<u64>) {
+    let mut machine = machine(name);
+    let word = Rc::new(SimWord::new(0));
+    let lock = Rc::new(SimLock::new(Vec::new()));
+    let cpus = machine.costs().unwrap().topology.cpus();
+    for cpu in 0..cpus {
+        let (word, lock) = (Rc::clone(&word), Rc::clone(&lock));
+        let body = move || {
+            for round in 0..rounds {
+                word.fetch_add(1);
+                cpu::work(Ps(1_000 * (u64::from(cpu) * 7 + round * 13) % 900_000));
+                lock.lock().push(u64::from(cpu));
+            }
+        };
+        machine.start(CpuId(cpu), body).unwrap();
+    }
+    assert_eq!(machine.run(FOREVER), Ended::Quiet);
+    assert_eq!(word.load(Ordering::Relaxed), rounds * u64::from(cpus));
+    let order = lock.lock().clone();
+    (machine, order)
+}
+
+/// Goal: the same program gives the same run, to the last event.
+#[test]
+fn a_run_can_be_repeated() {
+    for name in ["itanium2-4p", "haswell-ex-4s", "ivybridge-ex-16s"] {
+        let (one, order) = contention(name, 5);
+        let (other, again) = contention(name, 5);
+        assert_eq!(order, again);
+        assert_eq!((one.digest(), one.events()), (other.digest(), other.events()));
+        assert_eq!(order.len(), 5 * one.costs().unwrap().topology.cpus() as usize);
+    }
+}
+
+/// Goal: a ping-pong over one line costs a transfer each way, and the waiting side is parked
+/// meanwhile instead of turning its loop.
+#[test]
+fn a_ping_pong_costs_two_transfers() {
+    let spec = spec("x5675-2s");
+    for (other, hop) in [(1, "line.node_ns"), (6, "line.near_ns")] {
+        let mut machine = Machine::new(spec.costs());
+        let ball = Rc::new(SimWord::new(0));
+        let rounds = 1_000;
+        for (cpu, mine) in [(0, 0), (other, 1)] {
+            let ball = Rc::clone(&ball);
+            let body = move || {
+                for _ in 0..rounds {
+                    let mut turn = 0;
+                    while ball.load(Ordering::Acquire) % 2 != mine {
+                        Sim.relax(turn);
+                        turn += 1;
+                    }
+                    ball.store(ball.load(Ordering::Relaxed) + 1, Ordering::Release);
+                }
+            };
+            machine.start(CpuId(cpu), body).unwrap();
+        }
+        assert_eq!(machine.run(FOREVER), Ended::Quiet);
+        let took = machine.usage(CpuId(other)).unwrap().clock.as_ns_f64() / rounds as f64;
+        let transfer = spec.value(hop);
+        // Each way: the reader fetches the line, the writer claims it and is not waited for.
+        assert!((2.0 * transfer..5.0 * transfer).contains(&took), "{took} ns, hop {transfer}");
+        assert!(machine.events() < 12 * rounds, "{} events", machine.events());
+    }
+}
+
+/// Goal: an atomic operation keeps its line until it is over: nobody else gets it half way.
+#[test]
+fn an_atomic_operation_locks_its_line() {
+    for atomic_ns in [0.0, 500.0] {
+        let spec = spec("x5675-2s").with("line.atomic_ns", atomic_ns);
+        let mut machine = Machine::new(spec.costs());
+        let word = Rc::new(SimWord::new(0));
+        let got = Rc::new(Cell::new(Ps::ZERO));
+        let first = Rc::clone(&word);
+        machine.start(CpuId(0), move || _ = first.fetch_add(1)).unwrap();
+        let last = Rc::clone(&got);
+        machine
+            .start(CpuId(1), move || {
+                cpu::work(Ps::from_ns(Ns(10)));
+                assert_eq!(word.load(Ordering::Acquire), 1);
+                last.set(engine::clock());
+            })
+            .unwrap();
+        machine.run(FOREVER);
+        let load = spec.value("line.load_share") * spec.value("line.node_ns");
+        let transfers = spec.value("line.memory_ns") + load;
+        assert_eq!(got.get().as_ns_f64(), transfers + atomic_ns);
+    }
+}
+
+/// Goal: a CPU that is switched off forgets what its event device was told, loses what is sent
+/// to it, does nothing meanwhile, and is a CPU like any other afterwards.
+#[test]
+fn a_cpu_that_is_off_forgets() {
+    let mut machine = machine("itanium2-4p");
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&seen);
+    machine.on_interrupt(move |vector| log.borrow_mut().push((vector, engine::clock())));
+    let us = |us: u64| Ps::from_ns(Ns(1_000 * us));
+    machine
+        .start(CpuId(0), move || {
+            let masked = irq::Masked::new();
+            device::program(Ns(20_000));
+            cpu::power_off(us(50));
+            assert_eq!(engine::clock(), us(50));
+            drop(masked);
+            cpu::work(us(10));
+            device::program(Ns(80_000));
+            cpu::work(us(30));
+        })
+        .unwrap();
+    let send = move || {
+        cpu::work(us(30));
+        irq::send(CpuId(0), Vector::Look);
+    };
+    machine.start(CpuId(1), send).unwrap();
+    assert_eq!(machine.run(FOREVER), Ended::Quiet);
+    let seen = seen.borrow();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert!(seen[0].0 == Vector::Timer && seen[0].1 >= us(80), "{seen:?}");
+}
+
+/// Goal: what one socket's readers share is cheaper than what each socket fetches by itself; 480
+/// readers of one line are served in microseconds, not in 480 far transfers.
+#[test]
+fn readers_of_one_socket_share_a_fill() {
+    let mut machine = machine("ivybridge-ex-16s");
+    let word = Rc::new(SimWord::new(1));
+    let last = Rc::new(Cell::new(Ps::ZERO));
+    for cpu in 0..480 {
+        let (word, last) = (Rc::clone(&word), Rc::clone(&last));
+        let body = move || {
+            if cpu == 0 {
+                word.store(2, Ordering::Release);
+            }
+            cpu::wait_until(Ps(1_000_000));
+            word.load(Ordering::Acquire);
+            last.set(last.get().max(engine::clock() - Ps(1_000_000)));
+        };
+        machine.start(CpuId(cpu), body).unwrap();
+    }
+    machine.run(FOREVER);
+    let (took, far) = (last.get().as_ns_f64(), spec("ivybridge-ex-16s").value("line.far_ns"));
+    assert!(took > far, "{took} ns");
+    assert!(took < 480.0 * far / 30.0, "{took} ns");
+}
+
+/// Goal: an interrupt comes in the middle of a computation, which then takes that much longer;
+/// one that is masked waits; a halted CPU comes back for it.
+#[test]
+fn interrupts_come_when_they_may() {
+    let log = Rc::new(RefCell::new(Vec::new()));
+    let mut machine = machine("haswell-ex-4s");
+    let seen = Rc::clone(&log);
+    machine.on_interrupt(move |vector| {
+        seen.borrow_mut().push((vector, engine::clock().to_ns().0));
+        engine::charge(Ps::from_ns(Ns(1_000)));
+    });
+    let costs = machine.costs().unwrap().irq;
+    let ended = Rc::clone(&log);
+    let body = move || {
+        device::program(Ns(10_000));
+        let before = engine::clock();
+        cpu::work(Ps::from_ns(Ns(20_000)));
+        let took = engine::clock() - before;
+        let handler = costs.entry + costs.exit + Ps::from_ns(Ns(1_000));
+        assert_eq!(took, Ps::from_ns(Ns(20_000)) + handler);
+        let masked = irq::Masked::new();
+        device::program(engine::clock().to_ns().after(Ns(100)));
+        cpu::work(Ps::from_ns(Ns(5_000)));
+        assert_eq!(ended.borrow().len(), 1, "masked");
+        drop(masked);
+        assert_eq!(ended.borrow().len(), 2);
+        let masked = irq::Masked::new();
+        device::program(engine::clock().to_ns().after(Ns(50_000)));
+        let before = engine::clock();
+        cpu::halt();
+        assert!(engine::clock() - before >= Ps::from_ns(Ns(49_000)));
+        assert_eq!(ended.borrow().len(), 2, "still masked");
+        drop(masked);
+        assert_eq!(ended.borrow().len(), 3);
+        irq::send(CpuId(1), Vector::Reschedule);
+    };
+    machine.start(CpuId(0), body).unwrap();
+    machine.start(CpuId(1), || cpu::work(Ps::from_ns(Ns::from_ms(1)))).unwrap();
+    machine.run(FOREVER);
+    let vectors: Vec<Vector> = log.borrow().iter().map(|entry| entry.0).collect();
+    assert_eq!(vectors, [Vector::Timer, Vector::Timer, Vector::Timer, Vector::Reschedule]);
+    assert_eq!(log.borrow()[0].1, 10_000 + costs.entry.to_ns().0);
+}
+
+/// Goal: two threads of a core share it, and what is left is rescaled when one stops.
+#[test]
+fn siblings_slow_each_other_down() {
+    let mut machine = machine("power10-core");
+    let rate = machine.costs().unwrap().smt_rates[1] / 2.0;
+    let work = Ps::from_ns(Ns::from_ms(1));
+    let done = Rc::new(Cell::new(Ps::ZERO));
+    for cpu in 0..2 {
+        let done = Rc::clone(&done);
+        let body = move || {
+            cpu::work(if cpu == 0 { work } else { Ps(work.0 / 2) });
+            if cpu == 0 {
+                done.set(engine::clock());
+            }
+        };
+        machine.start(CpuId(cpu), body).unwrap();
+    }
+    machine.run(FOREVER);
+    // The half that they have in common is slow, the rest is not.
+    let expected = (0.5 / rate + 0.5) * 1e6;
+    let took = done.get().as_ns_f64();
+    assert!((took - expected).abs() < 2.0, "{took} ns, expected {expected}");
+}
+
+/// Goal: reads of a device are served one at a time, in order of arrival.
+#[test]
+fn device_reads_queue() {
+    let mut machine = machine("haswell-ex-4s");
+    let values = Rc::new(RefCell::new(Vec::new()));
+    let counter = Rc::new(Cell::new(None));
+    for cpu in 0..72 {
+        let (values, counter) = (Rc::clone(&values), Rc::clone(&counter));
+        let body = move || {
+            if cpu == 0 {
+                counter.set(device::new_counter());
+            }
+            cpu::wait_until(Ps(1_000));
+            let value = device::read_counter(counter.get().unwrap());
+            values.borrow_mut().push((cpu, value, engine::clock()));
+        };
+        machine.start(CpuId(cpu), body).unwrap();
+    }
+    machine.run(FOREVER);
+    let values = values.borrow();
+    let service = machine.costs().unwrap().counter.service;
+    for (place, (cpu, _, done)) in values.iter().enumerate() {
+        assert_eq!(*cpu as usize, place);
+        let turn = Ps(1_000 + service.0 * (place as u64 + 1));
+        assert_eq!(*done, turn.max(Ps(1_000) + machine.costs().unwrap().counter.latency));
+    }
+    assert_eq!(values.len(), 72);
+}
+
+/// Goal: a panic on a fiber comes out of the run, other fibers' locks are given back, and the
+/// next machine on the thread is a fresh one.
+#[test]
+fn panics_come_out() {
+    let lock = Rc::new(SimLock::new(0));
+    let mut broken = machine("itanium2-4p");
+    let held = Rc::clone(&lock);
+    let body = move || {
+        let _guard = held.lock();
+        cpu::wait_until(Ps(10_000_000));
+    };
+    broken.start(CpuId(0), body).unwrap();
+    let body = || {
+        cpu::wait_until(Ps(5_000_000));
+        panic!("on purpose");
+    };
+    broken.start(CpuId(1), body).unwrap();
+    let run = std::panic::AssertUnwindSafe(|| broken.run(FOREVER));
+    assert!(std::panic::catch_unwind(run).is_err());
+    *lock.lock() += 1;
+    assert_eq!(*lock.lock(), 1);
+    contention("itanium2-4p", 2);
+}
+
+/// Goal: words that are fields of one structure come with one transfer.
+#[test]
+fn neighbours_share_a_line() {
+    #[repr(align(128))]
+    struct Fields([SimWord; 4]);
+    let mut machine = machine("haswell-ex-4s");
+    let fields = Rc::new(Fields([1, 2, 3, 4].map(SimWord::new)));
+    let body = move || {
+        let price = |word: &SimWord| {
+            let began = engine::clock();
+            word.load(Ordering::Relaxed);
+            engine::clock() - began
+        };
+        let prices: Vec<Ps> = fields.0.iter().map(price).collect();
+        assert!(prices[0] > Ps(10 * prices[1].0), "{prices:?}");
+        assert!(prices[1] == prices[2] && prices[2] == prices[3], "{prices:?}");
+    };
+    machine.start(CpuId(0), body).unwrap();
+    machine.run(FOREVER);
+}

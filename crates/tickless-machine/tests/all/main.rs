@@ -1,0 +1,13 @@
+//! The simulated machine's tests: one binary.
+
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
+mod engine;
+mod fuzz;
+mod spec;
+mod speed;
+mod studies;
+mod trace;
+mod validate;

@@ -1,0 +1,15 @@
+//! The tests of reading and replaying traces: one binary.
+
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
+mod replay_by_hand;
+mod replay_property;
+mod replay_samples;
+mod trace_damage;
+mod trace_fixture;
+mod trace_formats;
+
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,393 @@
+//! Traces of a few lines whose right answer is worked out beside them.
+//!
+//! Conventions: `A`, `B` are hrtimers (`a`, `b` in the text), `w(300)` a device write for 300,
+//! times in microseconds; answers in the order eager, lazy, restart-aware.
+
+use crate::support::{
+    Text, fired, hrtimer_start, inferred_writes, replay, replay_with, spurious, text_without,
+    wakeups, writes,
+};
+use tickless_trace::replay::Inference;
+
+const A: &str = "00000000000000aa";
+const B: &str = "00000000000000bb";
+
+/// B at 300: w(300). A at 200: w(200). A moved to 250 while it is the first:
+/// eager takes it off, w(300), and puts it on, w(250); restart-aware writes w(250) at once;
+/// lazy writes nothing, wakes at 200 for nothing, and only then w(250).
+#[test]
+fn restart_of_the_first_timer_to_later() {
+    let text = Text::new().start(10, 0, B, 300).start(20, 0, A, 200).restart(30, 0, A, 250);
+    let summary = replay(&text.end(210));
+    assert_eq!(writes(&summary), [4, 3, 3]);
+    assert_eq!((wakeups(&summary), spurious(&summary)), ([0, 1, 0], [0, 1, 0]));
+    assert_eq!(fired(&summary), [0, 0, 0]);
+}
+
+/// The same up to the moment before A was due: lazy has saved a write so far.
+#[test]
+fn what_lazy_saves_before_the_stale_event_comes() {
+    let text = Text::new().start(10, 0, B, 300).start(20, 0, A, 200).restart(30, 0, A, 250);
+    let summary = replay(&text.end(199));
+    assert_eq!(writes(&summary), [4, 2, 3]);
+    assert_eq!(wakeups(&summary), [0, 0, 0]);
+}
+
+/// B at 300: w(300). A at 200: w(200). A cancelled: eager and restart-aware w(300); lazy
+/// nothing, wakes at 200 for nothing, then w(300).
+#[test]
+fn cancel_of_the_first_timer() {
+    let text = Text::new().start(10, 0, B, 300).start(20, 0, A, 200).cancel(30, 0, A);
+    let summary = replay(&text.end(210));
+    assert_eq!(writes(&summary), [3, 3, 3]);
+    assert_eq!((wakeups(&summary), spurious(&summary)), ([0, 1, 0], [0, 1, 0]));
+}
+
+/// A at 200 on CPU 0: w(200). Cancelled on CPU 1, which cannot reach CPU 0's device: no write,
+/// and one wakeup for nothing at 200, after which there is nothing to write.
+#[test]
+fn removal_on_another_cpu_writes_nothing() {
+    let text = Text::new().start(20, 0, A, 200).cancel(30, 1, A).end(210);
+    let summary = replay(&text);
+    assert_eq!(writes(&summary), [1, 1, 1]);
+    assert_eq!((wakeups(&summary), spurious(&summary)), ([1, 1, 1], [1, 1, 1]));
+}
+
+/// A at 100: w(100). The interrupt fires it, its callback asks for 200: one write at the end,
+/// w(200), by every policy. The kernel wrote as often.
+fn callback_restart() -> Text {
+    (Text::new().start(10, 0, A, 100).write(11, 0).enter(101, 0).expire(102, 0, A))
+        .returned(103, 0, A)
+        .start_in_handler(104, 0, A, 200)
+        .write(105, 0)
+        .leave(106, 0)
+}
+
+#[test]
+fn callback_restart_inside_an_interrupt() {
+    let summary = replay(&callback_restart().end(150));
+    assert_eq!(writes(&summary), [2, 2, 2]);
+    assert_eq!((wakeups(&summary), spurious(&summary)), ([1, 1, 1], [0, 0, 0]));
+    assert_eq!(fired(&summary), [1, 1, 1]);
+    let agreement = summary.agreement.unwrap();
+    assert_eq!((agreement.recorded, agreement.replayed, agreement.inside), (2, 2, true));
+    // The handler went by 102, and A was due at 100.
+    assert_eq!(summary.policies[0].queue_lateness_ns.unwrap().max / 10, 200);
+    assert_eq!(summary.trace.recorded.queue_lateness_ns, summary.policies[0].queue_lateness_ns);
+}
+
+/// The same without `local_timer_*`, without flags, without the callback's end, and all of it.
+#[test]
+fn interrupts_are_found_without_their_records() {
+    let whole = callback_restart().start(120, 0, B, 140).cancel(130, 0, B).end(150);
+    let want = replay(&whole);
+    // Besides the two: w(140) for B, and its removal w(200) unless lazy, which wakes at 140
+    // for nothing, then w(200).
+    assert_eq!((writes(&want), wakeups(&want)), ([4, 4, 4], [1, 2, 1]));
+    let without = |word: &str, text: &str| text_without(text, word);
+    let bare = |text: &str| text.replace("d.h1.", "").replace("d.h2.", "").replace("d..1.", "");
+    for text in [
+        without("local_timer_", &whole),
+        without("local_timer_exit", &whole),
+        bare(&whole),
+        bare(&without("local_timer_", &whole)),
+        bare(&without("local_timer_exit", &whole)),
+        without("hrtimer_expire_exit", &without("local_timer_", &whole)),
+        bare(&without("hrtimer_expire_exit", &without("local_timer_", &whole))),
+    ] {
+        let summary = replay(&text);
+        assert_eq!(
+            (writes(&summary), wakeups(&summary)),
+            (writes(&want), wakeups(&want)),
+            "{text}"
+        );
+        assert_eq!(fired(&summary), [1, 1, 1], "{text}");
+    }
+}
+
+/// Kernels before 7.0 print a cancel before each expiry, and instead of `was_armed=1`.
+#[test]
+fn older_kernels_print_cancels_that_are_none() {
+    let text = (Text::new().start(10, 0, B, 300).start(20, 0, A, 200))
+        .cancel(30, 0, A)
+        .line(30, 0, "d..1.", &hrtimer_start(A, 250, ""))
+        .enter(251, 0)
+        .line(252, 0, "d.h1.", &format!("hrtimer_cancel: hrtimer={A}"))
+        .expire(252, 0, A)
+        .returned(253, 0, A)
+        .leave(254, 0)
+        .end(260);
+    let summary = replay(&text);
+    // As in `restart_of_the_first_timer_to_later`, then w(300) at the end of the interrupt.
+    assert_eq!(writes(&summary), [5, 4, 4]);
+    let queue = summary.operations.queue;
+    assert_eq!((queue.start, queue.restart, queue.cancel, queue.expire), (3, 1, 0, 1));
+    assert_eq!((summary.unknown_cancels, summary.inferred_operations), (0, 0));
+}
+
+/// A cancel after which the address is set up anew is real, although a start follows at once.
+#[test]
+fn a_reused_address_is_another_timer() {
+    let setup = format!("hrtimer_init: hrtimer={A} clockid=CLOCK_MONOTONIC mode=ABS");
+    let text = (Text::new().start(20, 0, A, 200).cancel(30, 0, A))
+        .line(31, 0, ".....", &setup)
+        .line(32, 0, "d..1.", &hrtimer_start(A, 300, ""))
+        .end(40);
+    let summary = replay(&text);
+    assert_eq!((summary.operations.queue.restart, summary.operations.queue.cancel), (0, 1));
+    // w(200); the removal of the only timer stops the device, a write, unless lazy; w(300)
+    // unless lazy, whose device still stands at 200.
+    assert_eq!(writes(&summary), [3, 1, 3]);
+}
+
+/// One address, two families: two timers.
+#[test]
+fn an_address_of_the_other_family_is_another_timer() {
+    let wheel = format!("timer_start: timer={A} function=g expires=1001 [timeout=1] cpu=0 flags=");
+    let text = Text::new().start(20, 0, A, 200).line(30, 0, "d..1.", &wheel).cancel(40, 0, A);
+    let summary = replay(&text.end(50));
+    assert_eq!((summary.operations.wheel.start, summary.operations.wheel.restart), (1, 0));
+    // Starting the wheel's moves nothing: w(200), and the cancel's unless lazy.
+    assert_eq!(writes(&summary), [2, 1, 2]);
+}
+
+/// A device due at the very moment of a cancel: the cancel was first, in the kernel too. What
+/// is due after the last operation is delivered until the trace's end.
+#[test]
+fn an_operation_beats_an_event_of_its_instant() {
+    let text = Text::new().start(10, 0, A, 100).cancel(100, 0, A).start(120, 0, B, 130);
+    let summary = replay(&text.end(150));
+    // w(100); stop, unless lazy, which wakes for nothing; w(130); B fires at 130.
+    assert_eq!(writes(&summary), [3, 2, 3]);
+    assert_eq!((wakeups(&summary), spurious(&summary)), ([1, 2, 1], [0, 1, 0]));
+    assert_eq!(fired(&summary), [1, 1, 1]);
+}
+
+/// A is armed for what has passed: it fires at once, at 100, not at 50. The same again and
+/// again ends: the trace has three such starts, so three firings.
+#[test]
+fn a_deadline_in_the_past_fires_once_and_now() {
+    let text = Text::new().start(100, 0, A, 50).start(100, 0, A, 50).start(110, 0, B, 10).end(120);
+    let summary = replay(&text);
+    // The second start of the same microsecond finds A pending still.
+    assert_eq!((fired(&summary), wakeups(&summary)), ([2, 2, 2], [2, 2, 2]));
+    assert_eq!(summary.policies[2].early, 0);
+    // 110 - 10.
+    assert_eq!(summary.policies[2].queue_lateness_ns.unwrap().max / 1_000, 100);
+}
+
+/// An interrupt that was delivered late, for B, would have been as late for a device that was
+/// due before: one event. One that was on time leaves room for an event of its own.
+#[test]
+fn a_late_interrupt_swallows_the_stale_event_before_it() {
+    let replayed = |at: u64| {
+        let text = Text::new().start(10, 0, B, 150).start(20, 0, A, 100).cancel(30, 0, A);
+        let text = text.enter(at, 0).expire(at + 1, 0, B).returned(at + 2, 0, B).leave(at + 3, 0);
+        replay(&text.end(at + 100))
+    };
+    // Lazy's device is due at 100, 50 before B is.
+    assert_eq!(wakeups(&replayed(155)), [1, 2, 1]);
+    assert_eq!(wakeups(&replayed(250)), [1, 1, 1]);
+    assert_eq!(fired(&replayed(250)), [1, 1, 1]);
+}
+
+/// A and B were armed before the recording: A expires, so it is taken to have been pending; B
+/// is cancelled, and nobody knows what it was armed for.
+#[test]
+fn timers_that_were_pending_at_the_start() {
+    let text = Text::new().cancel(10, 0, B).enter(100, 0).expire(101, 0, A).returned(102, 0, A);
+    let summary = replay(&text.leave(103, 0).end(150));
+    assert_eq!((summary.pending_at_start, summary.unknown_cancels), (1, 1));
+    assert_eq!((writes(&summary), wakeups(&summary)), ([0, 0, 0], [1, 1, 1]));
+    assert_eq!((fired(&summary), spurious(&summary)), ([1, 1, 1], [0, 0, 0]));
+    // What was guessed has no lateness.
+    assert_eq!(summary.policies[0].queue_lateness_ns, None);
+    assert_eq!(summary.trace.recorded.queue_lateness_ns, None);
+}
+
+/// A expires twice and was started once: its second start has no record. Without inference
+/// nothing fires the second time.
+#[test]
+fn an_idle_timer_that_expires_was_started() {
+    let interrupt = |text: Text, at: u64| {
+        text.enter(at, 0).expire(at + 1, 0, A).returned(at + 2, 0, A).leave(at + 3, 0)
+    };
+    let text = interrupt(interrupt(Text::new().start(10, 0, A, 100), 100), 200).end(250);
+    let (on, off) = (replay(&text), replay_with(&text, Inference::Off));
+    assert_eq!((on.inferred_operations, off.inferred_operations), (1, 0));
+    assert_eq!((fired(&on), spurious(&on)), ([2, 2, 2], [0, 0, 0]));
+    assert_eq!((fired(&off), spurious(&off)), ([1, 1, 1], [1, 1, 1]));
+    // w(100). That of the start without a record is not counted.
+    assert_eq!((writes(&on), writes(&off)), ([1, 1, 1], [1, 1, 1]));
+    assert!(on.inference && !off.inference);
+}
+
+/// A pending timer that an interrupt passed over was moved: it must not fire at its old expiry.
+/// Lazy wakes there for nothing, as after any move; the others' write for that is not counted.
+#[test]
+fn a_timer_that_was_passed_over_was_moved() {
+    let interrupt = |text: Text, at: u64, timer: &str| {
+        text.enter(at, 0).expire(at + 1, 0, timer).returned(at + 2, 0, timer).leave(at + 3, 0)
+    };
+    let text = Text::new().start(10, 0, A, 100).start(11, 0, B, 200);
+    let text = interrupt(interrupt(text, 200, B), 300, A).end(350);
+    let (on, off) = (replay(&text), replay_with(&text, Inference::Off));
+    assert_eq!((on.inferred_operations, off.inferred_operations), (1, 0));
+    assert_eq!((wakeups(&on), spurious(&on)), ([2, 3, 2], [0, 1, 0]));
+    // w(100); w(200) in lazy's own event alone; w(300) at the end of the first interrupt.
+    assert_eq!((writes(&on), inferred_writes(&on)), ([2, 3, 2], [1, 0, 1]));
+    // Otherwise A fires at 100, in an event of its own, and the interrupt at 300 finds nothing.
+    assert_eq!((wakeups(&off), spurious(&off)), ([3, 3, 3], [1, 1, 1]));
+}
+
+/// What only looks like having been passed over: a soft timer, whose callback comes after its
+/// interrupt; a timer that was armed for the past after the interrupt; a timer that was really
+/// on another CPU.
+#[test]
+fn what_was_not_passed_over_is_not_moved() {
+    let setup = format!("hrtimer_setup: hrtimer={A} clockid=CLOCK_MONOTONIC mode=ABS|SOFT");
+    let expire = format!("hrtimer_expire_entry: hrtimer={A} function=f now=101000");
+    let soft = (Text::new().line(5, 0, ".....", &setup).start(10, 0, A, 100).enter(101, 0))
+        .leave(102, 0)
+        .line(103, 0, "..s1.", &expire)
+        .end(150);
+    let past = (Text::new().start(10, 0, B, 100).enter(101, 0).expire(102, 0, B))
+        .returned(103, 0, B)
+        .leave(104, 0)
+        .start(105, 0, A, 90)
+        .restart(106, 0, A, 200)
+        .end(150);
+    let elsewhere = (Text::new().start(10, 0, A, 100).start(11, 0, B, 101))
+        .enter(102, 0)
+        .expire(103, 0, B)
+        .returned(104, 0, B)
+        .leave(105, 0)
+        .enter(106, 1)
+        .expire(107, 1, A)
+        .returned(108, 1, A)
+        .leave(109, 1)
+        .end(150);
+    for text in [soft, past, elsewhere] {
+        let summary = replay(&text);
+        assert_eq!(summary.inferred_operations, 0, "{text}");
+        assert!(wakeups(&summary)[2] <= 2, "{text}");
+    }
+}
+
+/// The timer was on the CPU where it expired: CPU 0 has no event for it.
+#[test]
+fn a_timer_was_where_it_expired() {
+    let text = Text::new().start(10, 0, A, 100).enter(101, 1).expire(102, 1, A);
+    let summary = replay(&text.returned(103, 1, A).leave(104, 1).end(150));
+    assert_eq!((wakeups(&summary), spurious(&summary)), ([1, 1, 1], [0, 0, 0]));
+    assert_eq!(fired(&summary), [1, 1, 1]);
+}
+
+/// An interrupt whose end was lost ends where its CPU is seen outside: B's start is a task's.
+#[test]
+fn a_lost_end_of_an_interrupt() {
+    let text = (callback_restart().start(120, 0, B, 140).end(150)).replace("local_timer_exit", "x");
+    let summary = replay(&text);
+    assert_eq!(writes(&summary), [3 + 1; 3]);
+    assert_eq!(fired(&summary), [2, 2, 2]);
+}
+
+/// CLOCK_REALTIME is half a century ahead of the trace's clock. A is due at 200 of ours.
+#[test]
+fn timers_on_another_clock() {
+    const AHEAD_US: u64 = 1_780_000_000_000_000;
+    let setup = |mode| format!("hrtimer_setup: hrtimer={A} clockid=CLOCK_REALTIME mode={mode}");
+    let now_ns = (AHEAD_US + 201) * 1_000;
+    let absolute = (Text::new().line(5, 0, ".....", &setup("ABS")))
+        .start(10, 0, A, AHEAD_US + 200)
+        .start(11, 0, B, 300)
+        .enter(201, 0)
+        .expire_at(201, 0, A, now_ns)
+        .returned(202, 0, A)
+        .leave(203, 0)
+        .enter(301, 0)
+        .expire(302, 0, B)
+        .returned(303, 0, B)
+        .leave(304, 0);
+    let without_setup = absolute.text_without("hrtimer_setup");
+    for text in [absolute.end(350), without_setup] {
+        let summary = replay(&text);
+        // w(200); w(300) at the end of the interrupt.
+        assert_eq!((writes(&summary), wakeups(&summary)), ([2, 2, 2], [2, 2, 2]), "{text}");
+        assert_eq!((fired(&summary), spurious(&summary)), ([2, 2, 2], [0, 0, 0]), "{text}");
+        assert!(summary.policies[0].queue_lateness_ns.unwrap().max < 3_000, "{text}");
+    }
+    // Relative to now is on CLOCK_MONOTONIC.
+    let relative = Text::new().line(5, 0, ".....", &setup("REL")).start(10, 0, A, 100).end(150);
+    assert_eq!(fired(&replay(&relative)), [1, 1, 1]);
+    // Nothing tells where the clock is: left out, and said so.
+    let unknown = Text::new().line(5, 0, ".....", &setup("ABS")).start(10, 0, A, AHEAD_US + 50);
+    let summary = replay(&unknown.cancel(20, 0, A).end(150));
+    assert_eq!((summary.unplaced_starts, summary.notes.len()), (1, 2));
+    assert_eq!(writes(&summary), [0, 0, 0]);
+}
+
+/// HZ is 250: a jiffy is 4000. At 401500, in jiffy 1100 (which began at 400000), a timer is
+/// armed for 2 jiffies from now, 409500. It fires with the first interrupt after that on a
+/// jiffy, 412000, as in the kernel; not with the one at 408000.
+#[test]
+fn the_wheel_fires_with_the_kernels_jiffy() {
+    let tick = |text: Text, at: u64| {
+        (text.enter(at + 5, 0).line(
+            at + 6,
+            0,
+            "d.h1.",
+            &format!(
+                "hrtimer_expire_entry: hrtimer={B} function=tick_nohz_handler now={}006000",
+                at / 1000
+            ),
+        ))
+        .returned(at + 7, 0, B)
+        .line(at + 8, 0, "d.h2.", &tick_start(at + 4_000))
+        .leave(at + 9, 0)
+    };
+    let start =
+        format!("timer_start: timer={A} function=g expires=1102 [timeout=2] cpu=0 idx=1 flags=");
+    let expire = format!("timer_expire_entry: timer={A} function=g now=1103 baseclk=1103");
+    let text = Text::new().line(390_000, 0, "d..1.", &tick_start(400_000));
+    let text = tick(text, 400_000).line(401_500, 0, "d..1.", &start);
+    let text = tick(tick(tick(text, 404_000), 408_000), 412_000);
+    let text = (text.line(412_020, 0, "d.s1.", &format!("timer_cancel: timer={A}")))
+        .line(412_021, 0, "..s1.", &expire)
+        .end(413_000);
+    let summary = replay(&text);
+    assert_eq!((fired(&summary), wakeups(&summary)), ([5, 5, 5], [4, 4, 4]));
+    assert_eq!(summary.operations.wheel.cancel, 0);
+    // 412006 - 409500 in the interrupt, 412021 - 409500 in the kernel's softirq.
+    assert_eq!(summary.policies[0].wheel_lateness_ns.unwrap().max / 10_000, 250);
+    assert_eq!(summary.trace.recorded.wheel_lateness_ns.unwrap().max / 10_000, 252);
+    // Without hrtimers and interrupts in the trace the wheel has the device to itself.
+    let wheel_only: String = text
+        .lines()
+        .filter(|l| l.starts_with('#') || l.contains(": timer_"))
+        .fold(String::new(), |text, line| text + line + "\n");
+    let summary = replay(&format!("{wheel_only} a-1 [000] .....  0.420000: timer_init: timer=c\n"));
+    assert_eq!((fired(&summary), wakeups(&summary)), ([1, 1, 1], [1, 1, 1]));
+    assert_eq!(summary.notes.len(), 2);
+}
+
+fn tick_start(expiry_us: u64) -> String {
+    hrtimer_start(B, expiry_us, " mode=ABS was_armed=0")
+        .replace("function=f", "function=tick_nohz_handler")
+}
+
+/// A kernel before 5.15 is compared with the eager policy.
+#[test]
+fn the_kernels_own_policy_is_compared() {
+    let text = callback_restart().end(150);
+    for (kernel, policy) in [
+        ("6.18.0", "restart-aware"),
+        ("5.15.3-arch", "restart-aware"),
+        ("5.14.21", "eager"),
+        ("4.19", "eager"),
+        ("unknown", "restart-aware"),
+    ] {
+        let summary = replay(&text.replace("6.18.0", kernel));
+        assert_eq!(summary.agreement.unwrap().policy, policy, "{kernel}");
+    }
+}

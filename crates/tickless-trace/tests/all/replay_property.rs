@@ -1,0 +1,317 @@
+//! Random histories: a little kernel makes traces, and the replay must find out what it did.
+//!
+//! The kernel here is written to be obviously right and shares nothing with the core: pending
+//! timers in a Vec that is searched, a device that is a number. It has today's policy (a cancel
+//! of the first timer programs, a restart is judged as a whole, another CPU's device is left
+//! alone), and prints what Linux would print.
+
+use std::fmt::Write;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+
+use crate::support::{
+    SAMPLES, all, fired, older_kernel, replay, replay_with, sample_text, spurious, text_without,
+    wakeups, without_flags, writes,
+};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use tickless_trace::replay::Inference;
+
+const NEVER: u64 = u64::MAX;
+const TIMERS: usize = 6;
+const CPUS: usize = 3;
+/// Deadlines lie on a grid, coarser than interrupts are late: which of two deadlines closer than
+/// that an interrupt was for cannot be told from any trace.
+const GRID_NS: u64 = 40_000;
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    /// Arms a timer for that long from now; past deadlines are negative.
+    Start {
+        cpu: usize,
+        timer: usize,
+        delta_ns: i64,
+    },
+    Cancel {
+        cpu: usize,
+        timer: usize,
+    },
+    Pass {
+        ns: u64,
+    },
+    /// From now on the timer's callback asks for a restart after that long, or for none.
+    Period {
+        timer: usize,
+        ns: Option<u64>,
+    },
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let (cpu, timer) = (0..CPUS, 0..TIMERS);
+    prop_oneof![
+        4 => (cpu.clone(), timer.clone(), prop_oneof![
+            1 => -50_000i64..0,
+            6 => 0i64..500_000,
+        ]).prop_map(|(cpu, timer, delta_ns)| Action::Start { cpu, timer, delta_ns }),
+        2 => (cpu, timer.clone()).prop_map(|(cpu, timer)| Action::Cancel { cpu, timer }),
+        3 => (0..200_000u64).prop_map(|ns| Action::Pass { ns }),
+        1 => (timer, proptest::option::of(20_000..200_000u64))
+            .prop_map(|(timer, ns)| Action::Period { timer, ns }),
+    ]
+}
+
+#[derive(Default)]
+struct Kernel {
+    now: u64,
+    /// By CPU: expiry and timer, in any order.
+    pending: [Vec<(u64, usize)>; CPUS],
+    armed: [u64; CPUS],
+    periods: [Option<u64>; TIMERS],
+    text: String,
+    writes: u64,
+    interrupts: u64,
+    for_nothing: u64,
+    fired: u64,
+}
+
+impl Kernel {
+    fn new() -> Kernel {
+        let text = "# tracer: nop\n".to_string();
+        Kernel { now: 1_000_000, armed: [NEVER; CPUS], text, ..Kernel::default() }
+    }
+
+    fn print(&mut self, cpu: usize, flags: &str, event: &str) {
+        let (seconds, micros) = (self.now / 1_000_000_000, self.now / 1_000 % 1_000_000);
+        writeln!(self.text, " a-1 [{cpu:03}] {flags}  {seconds}.{micros:06}: {event}").unwrap();
+        self.now += 100;
+    }
+
+    fn earliest(&self, cpu: usize) -> u64 {
+        self.pending[cpu].iter().map(|(expiry, _)| *expiry).min().unwrap_or(NEVER)
+    }
+
+    fn program(&mut self, cpu: usize, expiry: u64) {
+        self.armed[cpu] = expiry;
+        self.writes += 1;
+        self.print(cpu, "d..1.", "write_msr: 6e0, value 1");
+    }
+
+    /// Takes a timer off: where it was, and its expiry.
+    fn take(&mut self, timer: usize) -> Option<(usize, u64)> {
+        for (cpu, pending) in self.pending.iter_mut().enumerate() {
+            if let Some(place) = pending.iter().position(|(_, other)| *other == timer) {
+                return Some((cpu, pending.swap_remove(place).0));
+            }
+        }
+        None
+    }
+
+    fn start(&mut self, cpu: usize, timer: usize, expiry: u64) {
+        let old = self.take(timer);
+        self.pending[cpu].push((expiry, timer));
+        let armed = u64::from(old.is_some());
+        self.print_start(cpu, "d..1.", timer, expiry, armed);
+        let was_first_here = old == Some((cpu, self.armed[cpu]));
+        let wanted = if was_first_here { self.earliest(cpu) } else { expiry };
+        if was_first_here && wanted != self.armed[cpu] || wanted < self.armed[cpu] {
+            self.program(cpu, wanted);
+        }
+    }
+
+    fn print_start(&mut self, cpu: usize, flags: &str, timer: usize, expiry: u64, armed: u64) {
+        let event = format!(
+            "hrtimer_start: hrtimer={timer:016x} function=f expires={expiry} \
+             softexpires={expiry} mode=ABS was_armed={armed}"
+        );
+        self.print(cpu, flags, &event);
+    }
+
+    fn cancel(&mut self, cpu: usize, timer: usize) {
+        let Some((base, expiry)) = self.take(timer) else { return };
+        self.print(cpu, "d..1.", &format!("hrtimer_cancel: hrtimer={timer:016x}"));
+        if base == cpu && expiry == self.armed[cpu] && self.earliest(cpu) != expiry {
+            let earliest = self.earliest(cpu);
+            self.program(cpu, earliest);
+        }
+    }
+
+    /// Lets time pass, and every device deliver what it is armed for, 3 us late.
+    fn pass(&mut self, until: u64) {
+        while let Some(cpu) = (0..CPUS).min_by_key(|cpu| self.armed[*cpu])
+            && self.armed[cpu] <= until.max(self.now)
+        {
+            self.now = self.now.max(self.armed[cpu]) + 3_000;
+            self.interrupt(cpu);
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn interrupt(&mut self, cpu: usize) {
+        self.interrupts += 1;
+        self.print(cpu, "d.h1.", "local_timer_entry: vector=236");
+        let present = self.now;
+        let mut any = false;
+        while let Some(&(expiry, timer)) = self.pending[cpu].iter().min()
+            && expiry <= present
+        {
+            any = true;
+            self.fired += 1;
+            let _ = self.take(timer);
+            let name = format!("hrtimer={timer:016x}");
+            let entry = format!("hrtimer_expire_entry: {name} function=f now={present}");
+            self.print(cpu, "d.h1.", &entry);
+            self.print(cpu, "d.h1.", &format!("hrtimer_expire_exit: {name}"));
+            if let Some(period) = self.periods[timer] {
+                let expiry = (present + period).next_multiple_of(GRID_NS);
+                self.pending[cpu].push((expiry, timer));
+                self.print_start(cpu, "d.h2.", timer, expiry, 0);
+            }
+        }
+        self.for_nothing += u64::from(!any);
+        self.armed[cpu] = NEVER;
+        let earliest = self.earliest(cpu);
+        if earliest != NEVER {
+            self.program(cpu, earliest);
+        }
+        self.print(cpu, "d.h1.", "local_timer_exit: vector=236");
+    }
+
+    fn run(mut self, actions: &[Action]) -> Kernel {
+        for action in actions {
+            self.pass(self.now);
+            match *action {
+                Action::Start { cpu, timer, delta_ns } => {
+                    let expiry = self.now.saturating_add_signed(delta_ns);
+                    let in_past = delta_ns < 0;
+                    let expiry = if in_past { expiry } else { expiry.next_multiple_of(GRID_NS) };
+                    self.start(cpu, timer, expiry);
+                }
+                Action::Cancel { cpu, timer } => self.cancel(cpu, timer),
+                Action::Pass { ns } => self.pass(self.now + ns),
+                Action::Period { timer, ns } => self.periods[timer] = ns,
+            }
+        }
+        self.pass(self.now);
+        self.print(0, ".....", "tick_stop: success=1 dependency=NONE");
+        self
+    }
+}
+
+/// Another seed each run, or that of `TICKLESS_SEED`. What it prints is shown on failure.
+fn seeded() -> ProptestConfig {
+    let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| RandomState::new().hash_one("replay_property"));
+    println!(
+        "replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test all replay_property::"
+    );
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    let rng_seed = RngSeed::Fixed(seed);
+    let cases = cases.unwrap_or(100);
+    ProptestConfig { failure_persistence: None, rng_seed, cases, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(seeded())]
+
+    /// Goal: the replay under the kernel's policy is the kernel, write for write; under every
+    /// policy the same timers fire, none early.
+    #[test]
+    fn the_replay_finds_out_what_the_kernel_did(
+        actions in proptest::collection::vec(action(), 1..60),
+    ) {
+        let kernel = Kernel::new().run(&actions);
+        prop_assume!(kernel.text.contains("timer="));
+        let summary = replay(&kernel.text);
+        prop_assert_eq!(summary.inferred_operations, 0);
+        prop_assert_eq!(summary.policies[2].device_writes, kernel.writes);
+        prop_assert_eq!(wakeups(&summary)[2], kernel.interrupts);
+        prop_assert_eq!(spurious(&summary)[2], kernel.for_nothing);
+        prop_assert_eq!(fired(&summary), [kernel.fired; 3]);
+        prop_assert_eq!(all(&summary, |result| result.early), [0; 3]);
+        prop_assert_eq!(summary.trace.recorded.expirations, kernel.fired);
+        // Eager writes no less, and wakes no more.
+        let [eager, _, aware] = writes(&summary);
+        prop_assert!(eager >= aware);
+        prop_assert_eq!(wakeups(&summary)[0], wakeups(&summary)[2]);
+        // Lazy wakes up for nothing more often, and for something as often.
+        let useful = |policy: usize| wakeups(&summary)[policy] - spurious(&summary)[policy];
+        prop_assert_eq!((useful(0), useful(1)), (useful(2), useful(2)));
+        prop_assert!(spurious(&summary)[1] >= spurious(&summary)[2]);
+    }
+
+    /// Goal: the same timers fire if the trace is poorer: without interrupts, without the flags
+    /// column, as an older kernel prints it. Such traces hide which interrupts expired nothing
+    /// and which restarts were two calls, and with that what those wrote; and two things that
+    /// happen within 100 us may look like one, so here they do not.
+    #[test]
+    fn poorer_traces_fire_the_same_timers(
+        actions in proptest::collection::vec(action(), 1..60),
+    ) {
+        let is_past =
+            |action: &Action| matches!(action, Action::Start { delta_ns, .. } if *delta_ns < 0);
+        let actions = actions.into_iter().filter(|action| !is_past(action));
+        let apart = actions.flat_map(|action| [action, Action::Pass { ns: 120_000 }]);
+        let kernel = Kernel::new().run(&apart.collect::<Vec<_>>());
+        prop_assume!(kernel.text.contains("timer="));
+        let no_interrupts = text_without(&kernel.text, "local_timer_");
+        let older = older_kernel(&kernel.text);
+        let poorest = without_flags(&text_without(&older, "local_timer_"));
+        for text in [no_interrupts, without_flags(&older), older, poorest] {
+            let summary = replay(&text);
+            prop_assert_eq!(fired(&summary), [kernel.fired; 3]);
+            prop_assert_eq!(all(&summary, |result| result.early), [0; 3]);
+        }
+    }
+
+    /// Goal: no trace makes the replay panic, hang or fire early. Method: lines of the samples
+    /// are lost, doubled, swapped, or have a digit changed.
+    #[test]
+    fn no_trace_is_too_damaged(
+        sample in 0..SAMPLES.len(),
+        from in 0usize..5_000,
+        damages in proptest::collection::vec((0usize..300, 0u8..4, any::<u16>()), 0..40),
+    ) {
+        static TEXTS: OnceLock<[String; 5]> = OnceLock::new();
+        let text = &TEXTS.get_or_init(|| SAMPLES.map(sample_text))[sample];
+        let mut lines: Vec<String> =
+            text.lines().skip(12 + from).take(300).map(str::to_string).collect();
+        for (place, kind, random) in damages {
+            damage(&mut lines, place, kind, random.into());
+        }
+        lines.push(TIMER.to_string());
+        for inference in [Inference::On, Inference::Off] {
+            let text = format!("# tracer: nop\n# HZ=250\n{}\n", lines.join("\n"));
+            let summary = replay_with(&text, inference);
+            prop_assert_eq!(all(&summary, |result| result.early), [0; 3]);
+        }
+    }
+}
+
+const TIMER: &str = " a-1 [000] d.h1.  9.000001: hrtimer_cancel: hrtimer=00000000deadbeef";
+
+fn damage(lines: &mut Vec<String>, place: usize, kind: u8, random: usize) {
+    if lines.is_empty() {
+        return;
+    }
+    let place = place % lines.len();
+    match kind {
+        0 => drop(lines.remove(place)),
+        1 => {
+            let line = lines[place].clone();
+            lines.insert(random % lines.len(), line);
+        }
+        2 => {
+            let other = random % lines.len();
+            lines.swap(place, other);
+        }
+        _ => {
+            let mut line = lines[place].clone().into_bytes();
+            let digits: Vec<usize> =
+                (0..line.len()).filter(|at| line[*at].is_ascii_digit()).collect();
+            if let Some(at) = digits.get(random % digits.len().max(1)) {
+                line[*at] = b'0' + (random / 7 % 10) as u8;
+            }
+            lines[place] = String::from_utf8(line).unwrap();
+        }
+    }
+}

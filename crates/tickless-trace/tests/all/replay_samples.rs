@@ -1,0 +1,182 @@
+//! The committed recordings, replayed: every count, and how near to the kernel they come.
+
+use crate::support::{
+    SAMPLES, all, fired, older_kernel, replay, replay_with, sample_text, text_without, wakeups,
+    without_flags,
+};
+use tickless_trace::replay::{Inference, Summary};
+
+/// One policy's counts: device writes, those of inferred operations, wakeups, spurious, fired.
+type Counts = [u64; 5];
+
+/// What comes of each sample under eager, lazy and restart-aware. A change here is a change of
+/// what the tool says: look at it, explain it in the commit, then copy what the test prints.
+#[rustfmt::skip]
+const COUNTS: [(&str, [Counts; 3]); 5] = [
+    ("idle", [[1043, 48, 563, 0, 658], [999, 12, 794, 227, 658], [1018, 37, 563, 0, 658]]),
+    ("nginx", [[320, 0, 179, 0, 236], [192, 0, 185, 6, 236], [320, 0, 179, 0, 236]]),
+    ("pipe-one-cpu", [[700, 91, 698, 0, 754], [782, 0, 781, 71, 754], [700, 82, 698, 0, 754]]),
+    ("pipe-two-cpus", [[69, 0, 57, 0, 67], [61, 0, 59, 2, 67], [69, 0, 57, 0, 67]]),
+    ("two-groups-aligned",
+        [[1242, 39, 1150, 0, 1260], [1262, 1, 1224, 74, 1260], [1236, 32, 1150, 0, 1260]]),
+];
+
+fn counts(summary: &Summary) -> [Counts; 3] {
+    all(summary, |result| {
+        [
+            result.device_writes,
+            result.inferred_writes,
+            result.wakeups,
+            result.spurious_wakeups,
+            result.expirations,
+        ]
+    })
+}
+
+fn off_percent(summary: &Summary) -> f64 {
+    summary.agreement.as_ref().unwrap().off_percent
+}
+
+#[test]
+fn counts_are_what_they_were() {
+    let now = SAMPLES.map(|name| (name, counts(&replay(&sample_text(name)))));
+    assert_eq!(now, COUNTS, "now:\n{now:?}");
+}
+
+/// Goal: the figures in docs/replay.md are those of the program.
+#[test]
+fn agreement_with_the_kernel_is_what_the_page_says() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/replay.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for name in SAMPLES {
+        let text = sample_text(name);
+        let (on, off) = (replay(&text), replay_with(&text, Inference::Off));
+        let agreement = on.agreement.as_ref().unwrap();
+        let (recorded, aware) = (&on.trace.recorded, &on.policies[2]);
+        let row = format!(
+            "| {name} | {} | {} | {} / {} | {} / {} | {} | {:+.1} | {:+.1} |",
+            agreement.recorded,
+            agreement.replayed,
+            aware.wakeups,
+            recorded.timer_interrupts.unwrap(),
+            aware.expirations,
+            recorded.expirations,
+            on.inferred_operations,
+            off_percent(&on),
+            off_percent(&off),
+        );
+        assert!(page.lines().any(|line| line == row), "docs/replay.md lacks\n{row}");
+    }
+}
+
+/// Goal: what must hold on any trace, on the real ones.
+#[test]
+fn what_holds_on_every_sample() {
+    for name in SAMPLES {
+        let summary = replay(&sample_text(name));
+        assert_eq!(all(&summary, |result| result.early), [0; 3], "{name}");
+        assert!(off_percent(&summary).abs() <= 5.0, "{name}");
+        // Without an event of its own the core was woken as often as the kernel, and never
+        // for nothing: every recorded interrupt expired something.
+        let recorded = summary.trace.recorded;
+        let [eager, lazy, aware] = wakeups(&summary);
+        assert_eq!(Some(aware), recorded.timer_interrupts, "{name}");
+        assert_eq!(summary.policies[2].spurious_wakeups, 0, "{name}");
+        assert!(lazy >= aware && eager >= aware, "{name}");
+        // What fires is nearly what expired: some timers of the wheel, due in an interrupt, were
+        // cancelled before the kernel's softirq came to them.
+        let fired = fired(&summary);
+        assert!(fired.iter().all(|fired| fired.abs_diff(recorded.expirations) <= 10), "{name}");
+        assert_eq!(fired, [fired[0]; 3], "{name}");
+        let p99 = all(&summary, |result| result.queue_lateness_ns.unwrap().p99);
+        assert!(p99[1] <= p99[2], "{name}: lazy is later, {p99:?}");
+        let aware = summary.policies[2].queue_lateness_ns.unwrap();
+        let kernel = recorded.queue_lateness_ns.unwrap();
+        assert_eq!((aware.p99, aware.max), (kernel.p99, kernel.max), "{name}");
+    }
+}
+
+/// Goal: the two groups that were recorded are found, 0.11 ms apart (traces/README.md), expiring
+/// together every time, and half a period apart if they were spread; timers that only look
+/// alike are not.
+#[test]
+fn period_timers_that_expire_together_are_found() {
+    let summary = replay(&sample_text("two-groups-aligned"));
+    let found: Vec<&str> = summary.overlap.iter().map(|group| group.function.as_str()).collect();
+    assert_eq!(found, ["tick_nohz_handler", "sched_cfs_period_timer"]);
+    let groups = &summary.overlap[1];
+    assert_eq!((groups.period_ns, groups.expirations, groups.together), (100_000_000, 62, 62));
+    assert_eq!(groups.recorded.phases_ns, [55_536_148, 55_650_907]);
+    assert_eq!((groups.recorded.gap_min_ns, groups.recorded.together_timers), (114_759, 2));
+    assert_eq!((groups.spread.gap_min_ns, groups.spread.together_timers), (50_000_000, 0));
+    // Two CPUs' ticks that were mostly stopped are no periodic timers.
+    assert!(replay(&sample_text("idle")).overlap.is_empty());
+}
+
+#[test]
+fn two_runs_are_identical() {
+    for name in SAMPLES {
+        let text = sample_text(name);
+        let run = || serde_json::to_string(&replay(&text)).unwrap();
+        assert_eq!(run(), run(), "{name}");
+    }
+}
+
+/// Goal: what other kernels and tools leave out costs little. Method: it is taken out of the
+/// samples; `off` may be this many percent.
+#[test]
+fn poorer_traces_give_nearly_the_same() {
+    let no_interrupts = |text: &str| text_without(text, "local_timer_");
+    type Poorer<'a> = (&'a str, f64, &'a dyn Fn(&str) -> String);
+    let ways: [Poorer<'_>; 6] = [
+        ("no interrupts", 0.1, &no_interrupts),
+        ("no flags column", 0.1, &without_flags),
+        ("neither", 0.1, &|text| without_flags(&no_interrupts(text))),
+        ("no ends of interrupts", 0.1, &|text| text_without(text, "local_timer_exit")),
+        ("no wheel", 0.1, &|text| text_without(text, ": timer_")),
+        ("an older kernel", 4.5, &older_kernel),
+    ];
+    for name in SAMPLES {
+        let text = sample_text(name);
+        let want = replay(&text);
+        for (way, off_max, poorer) in ways {
+            let summary = replay(&poorer(&text));
+            let off = off_percent(&summary);
+            assert!(off.abs() <= off_max, "{name}, {way}: {off}");
+            assert_eq!(wakeups(&summary), wakeups(&want), "{name}, {way}");
+            assert_eq!(all(&summary, |result| result.early), [0; 3], "{name}, {way}");
+        }
+    }
+}
+
+/// Goal: many CPUs are as good as two. Method: 240 machines beside each other, so every count
+/// is 240 times that of one.
+#[test]
+fn hundreds_of_cpus() {
+    const MACHINES: u64 = 240;
+    let wanted = |line: &&str| line.contains("timer") || line.contains("6e0");
+    let text = sample_text("pipe-two-cpus");
+    let mut many = "# tracer: nop\n# HZ=250\n".to_string();
+    let mut one = many.clone();
+    for line in text.lines().filter(|line| !line.starts_with('#')).filter(wanted) {
+        one += &on_machine(line, 0);
+        (0..MACHINES).for_each(|machine| many += &on_machine(line, machine));
+    }
+    let (one, many) = (replay(&one), replay(&many));
+    assert_eq!((one.trace.cpus, many.trace.cpus), (2, 480));
+    let times = |counts: Counts| counts.map(|count| count * MACHINES);
+    assert_eq!(counts(&many), counts(&one).map(times));
+    assert_eq!(off_percent(&many), off_percent(&one));
+}
+
+/// A line of a 2-CPU machine, with CPUs and timers of its own.
+fn on_machine(line: &str, machine: u64) -> String {
+    let cpu = |digit: &str| 2 * machine + digit.parse::<u64>().unwrap();
+    let (task, rest) = line.split_once(" [00").unwrap();
+    let mut line = format!("{task} [{:03}{}\n", cpu(&rest[..1]), &rest[1..]);
+    line = line.replace("timer=00000000", &format!("timer={machine:08x}"));
+    if let Some((before, rest)) = line.split_once(" cpu=") {
+        line = format!("{before} cpu={}{}", cpu(&rest[..1]), &rest[1..]);
+    }
+    line
+}

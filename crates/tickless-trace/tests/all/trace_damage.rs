@@ -1,0 +1,368 @@
+//! Damaged traces: a clear message with file, line and cause, and the rest is used.
+
+use std::io::{self, Read, Write};
+
+use flate2::{Compression, write::GzEncoder};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use tickless_core::time::Ns;
+use tickless_trace::read::{Cause, EventKind, Jiffy, Trace, TraceError};
+
+const HEADER: &str = "# tracer: nop\n";
+const EVENT: &str = " a-1 [000] d.h1.  1.000001: hrtimer_cancel: hrtimer=00000000deadbeef\n";
+
+fn parse(text: impl AsRef<[u8]>) -> Result<Trace, TraceError> {
+    Trace::parse("t.txt", text.as_ref())
+}
+
+fn parsed(text: impl AsRef<[u8]>) -> Trace {
+    parse(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The only message of a trace that has one event and `damage` in its third line.
+fn message(damage: &str) -> String {
+    let trace = parsed(format!("{HEADER}{EVENT}{damage}{EVENT}"));
+    let messages: Vec<String> = trace.messages().collect();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    messages[0].clone()
+}
+
+#[test]
+fn a_damaged_line_costs_that_line_and_is_named() {
+    let line = " a-1 [000] d.h1.  1.000002: ";
+    for (damage, want) in [
+        ("something else\n", "t.txt:3: no CPU, time and event name here"),
+        (" a-1 [000] d.h1.  1.000002: hrtimer_canc\n", "t.txt:3: no CPU, time and event name"),
+        (&format!("{line}timer_start: timer=00ab expires=7\n"), "t.txt:3: timer_start ends before"),
+        (&format!("{line}timer_start: timer=00ab [timeout=7]\n"), "before its expires"),
+        (&format!("{line}hrtimer_start: hrtimer=00ab expires=7x\n"), "unreadable expires"),
+        (&format!("{line}timer_init: timer=(____ptrval____)\n"), "unreadable timer"),
+        (&format!("{line}write_msr: 6e0, valu\n"), "write_msr ends before its value"),
+        (&format!("{line}irq_handler_entry: irq=1\n"), "irq_handler_entry is no timer event"),
+        (" a-1 [000] d.h1.  1000002: timer_init: timer=1\n", "the time is not in seconds"),
+        (" a-1 [9999] d.h1.  1.000002: timer_init: timer=1\n", "no Linux has that many CPUs"),
+    ] {
+        let message = message(damage);
+        assert!(message.starts_with("t.txt:3: ") && message.contains(want), "{message}");
+    }
+}
+
+#[test]
+fn a_million_bad_lines_make_one_message() {
+    let mut text = format!("{HEADER}{EVENT}");
+    for number in 0..100_000 {
+        text += if number % 2 == 0 { "rubbish\n" } else { "[000] 1.0: rubbish: a=b\n" };
+    }
+    let trace = parsed(&text);
+    let messages: Vec<String> = trace.messages().collect();
+    assert_eq!(messages.len(), 2);
+    assert!(messages[0].ends_with("(and 49999 more lines)"), "{messages:?}");
+    assert_eq!((trace.skipped_lines, trace.records.len()), (100_000, 1));
+}
+
+#[test]
+fn many_unknown_events_are_folded() {
+    let mut text = format!("{HEADER}{EVENT}");
+    for number in 0..1_000 {
+        text += &format!("[000] 1.0: event_{number}: a=b\n");
+    }
+    let trace = parsed(&text);
+    assert_eq!(trace.messages().count(), 17);
+    assert_eq!(trace.problems.find(&Cause::MoreUnknownEvents).unwrap().count, 984);
+}
+
+#[test]
+fn a_missing_header_is_noted() {
+    let trace = parsed(EVENT);
+    assert!(trace.problems.find(&Cause::NoHeader).is_some());
+    assert_eq!(trace.cpus, 1);
+    assert!(trace.messages().next().unwrap().starts_with("t.txt: no header"));
+}
+
+/// Goal: events are sorted by time, and those of equal time stay in the order of their lines.
+#[test]
+fn events_out_of_order_are_sorted() {
+    let at = |micros: u32, timer: u32| {
+        format!(" a-1 [000] d.h1.  1.{micros:06}: timer_init: timer={timer:016x}\n")
+    };
+    let text = [HEADER.to_owned(), at(5, 0), at(3, 1), at(5, 2), at(3, 3), at(9, 4)].concat();
+    let trace = parsed(&text);
+    let lines: Vec<u32> = trace.records.iter().map(|record| record.line).collect();
+    assert_eq!(lines, [3, 5, 2, 4, 6]);
+    let problem = trace.problems.find(&Cause::OutOfOrder).unwrap();
+    assert_eq!((problem.line, problem.count), (3, 2));
+}
+
+#[test]
+fn narrow_addresses_are_names_like_any() {
+    for address in ["c1234567", "0xc1234567"] {
+        let event = format!(" a-1 [000] d.h1.  1.000001: timer_init: timer={address}\n");
+        let trace = parsed(format!("{HEADER}{event}{event}"));
+        assert_eq!(trace.problems.find(&Cause::NarrowAddresses).unwrap().count, 2);
+        assert_eq!(trace.records.len(), 2);
+    }
+    let wide = " a-1 [000] d.h1.  1.000001: timer_init: timer=0xffffffffc1234567\n";
+    assert!(parsed(format!("{HEADER}{EVENT}{wide}")).problems.is_empty());
+}
+
+/// Goal: ftrace tells of overwritten events twice, and they are counted once.
+#[test]
+fn dropped_events_are_counted_once() {
+    let entries = "# entries-in-buffer/entries-written: 2/102   #P:4\n";
+    let trace = parsed(format!("{HEADER}{entries}CPU:1 [LOST 60 EVENTS]\n{EVENT}{EVENT}"));
+    assert_eq!((trace.dropped_events, trace.cpus), (100, 4));
+    let problem = trace.problems.find(&Cause::EventsDropped { events: 100 }).unwrap();
+    assert_eq!(problem.line, 3);
+
+    let marks = format!("{HEADER}{EVENT}CPU:1 [LOST 60 EVENTS]\nCPU:0 [LOST 6 EVENTS]\n{EVENT}");
+    assert_eq!(parsed(marks).dropped_events, 66);
+    let unnumbered = parsed(format!("cpus=2\n{EVENT}CPU:1 [EVENTS DROPPED]\n{EVENT}"));
+    assert!(unnumbered.problems.find(&Cause::EventsDropped { events: 0 }).is_some());
+}
+
+/// Goal: a number that may have been cut is not used, even if it is readable.
+#[test]
+fn a_last_line_without_end_is_not_trusted() {
+    let cut = " a-1 [000] d.h1.  1.000002: hrtimer_expire_entry: hrtimer=1 now=30285";
+    let trace = parsed(format!("{HEADER}{EVENT}{cut}"));
+    assert_eq!((trace.records.len(), trace.count(EventKind::HrtimerExpireEntry)), (1, 0));
+    assert_eq!(trace.problems.find(&Cause::LastLineCut).unwrap().line, 3);
+}
+
+#[test]
+fn invalid_utf8_costs_nothing_but_the_name() {
+    let mut text = format!("{HEADER}{EVENT}").into_bytes();
+    text.extend(b" \xff\xfe-1 [000] d.h1.  1.000002: hrtimer_start: hrtimer=1 function=\xff");
+    text.extend(b" expires=7 softexpires=7\n");
+    let trace = parsed(&text);
+    assert_eq!(trace.records.len(), 2);
+    assert!(trace.names.find("?").is_none());
+    assert_eq!(trace.problems.find(&Cause::NotUtf8).unwrap().line, 3);
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Events that do not compress to nothing, so that half a file holds about half of them.
+fn many_events() -> String {
+    let mut number = 1u64;
+    let mut next = || {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        number
+    };
+    let event =
+        |at: u32| format!(" a-1 [000] d.h1.  1.{at:06}: timer_init: timer={:016x}\n", next());
+    HEADER.to_owned() + &(0..20_000).map(event).collect::<String>()
+}
+
+#[test]
+fn a_gzip_cut_in_the_middle_gives_what_came_out() {
+    let packed = gzip(many_events().as_bytes());
+    assert_eq!(parsed(&packed).records.len(), 20_000);
+    let trace = parsed(&packed[..packed.len() / 2]);
+    assert!((8_000..12_000).contains(&trace.records.len()), "{}", trace.records.len());
+    assert!(trace.problems.find(&Cause::GzipCut).is_some(), "{:?}", trace.problems);
+    assert!(trace.messages().any(|message| message.contains("gzip data ends early")));
+}
+
+#[test]
+fn a_damaged_gzip_gives_what_came_out() {
+    let mut packed = gzip(many_events().as_bytes());
+    let middle = packed.len() / 2;
+    packed[middle..middle + 64].fill(0xff);
+    let trace = parsed(&packed);
+    assert!(trace.records.len() > 8_000);
+    assert!(trace.problems.find(&Cause::GzipDamaged).is_some(), "{:?}", trace.problems);
+
+    let two = [gzip(format!("{HEADER}{EVENT}").as_bytes()), gzip(EVENT.as_bytes())].concat();
+    assert_eq!(parsed(&two).records.len(), 2);
+    let trailing = parsed([&two[..], b"rubbish behind it"].concat());
+    assert_eq!(trailing.records.len(), 2);
+    assert!(trailing.problems.find(&Cause::GzipDamaged).is_some());
+}
+
+#[test]
+fn errors_say_what_to_do_next() {
+    let unopened = Trace::read("/nonexistent/trace.txt".as_ref()).unwrap_err().to_string();
+    assert!(unopened.contains("/nonexistent/trace.txt: cannot be opened"), "{unopened}");
+    let directory = Trace::read(env!("CARGO_MANIFEST_DIR").as_ref()).unwrap_err();
+    assert!(matches!(directory, TraceError::Read { .. }), "{directory:?}");
+
+    let broken = parse(&gzip(many_events().as_bytes())[..12]).unwrap_err();
+    assert!(matches!(broken, TraceError::BrokenGzip { .. }), "{broken:?}");
+    for (text, want) in [
+        (&b""[..], "empty. Record a trace"),
+        (b"\x17\x08\x44tracing6", "trace-cmd report -i t.txt > trace.txt"),
+        (b"PERFILE2\0\0\0", "perf script -i t.txt > trace.txt"),
+        (b"\x7fELF\x02\x01\x01\0\0\0\n", "not text. Give ftrace's"),
+        (b"hello\nworld\n", "no timer event in 2 lines. Record timer:*"),
+        (b"[000] 1.0: local_timer_entry: vector=236\n", "no timer event in 1 lines"),
+    ] {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.starts_with("t.txt: ") && error.contains(want), "{error}");
+    }
+}
+
+/// Fails with an I/O error after its text.
+struct BreaksOff<'a>(&'a [u8]);
+
+impl Read for BreaksOff<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.0.is_empty() {
+            return Err(io::Error::other("the disk is gone"));
+        }
+        self.0.read(buffer)
+    }
+}
+
+#[test]
+fn a_read_error_in_the_middle_gives_what_came_before() {
+    let text = format!("{HEADER}{EVENT}{EVENT}");
+    let trace = Trace::parse("t.txt", BreaksOff(text.as_bytes())).unwrap();
+    assert_eq!(trace.records.len(), 2);
+    assert!(trace.problems.find(&Cause::ReadFailed).is_some());
+    let error = Trace::parse("t.txt", BreaksOff(HEADER.as_bytes())).unwrap_err();
+    assert!(matches!(error, TraceError::Read { .. }));
+}
+
+/// One way to damage a text at a place given in thousandths of its length.
+#[derive(Clone, Debug)]
+enum Damage {
+    Cut(usize),
+    Garbage(usize, Vec<u8>),
+    Remove(usize, usize),
+    Repeat(usize, usize),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let place = || 0usize..1_000;
+    prop_oneof![
+        place().prop_map(Damage::Cut),
+        (place(), prop::collection::vec(any::<u8>(), 1..40))
+            .prop_map(|(at, bytes)| Damage::Garbage(at, bytes)),
+        (place(), 1usize..60).prop_map(|(at, len)| Damage::Remove(at, len)),
+        (place(), 1usize..200).prop_map(|(at, len)| Damage::Repeat(at, len)),
+    ]
+}
+
+fn damaged(mut text: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
+    for damage in damages {
+        let len = text.len();
+        let at = |thousandths: &usize| len * thousandths / 1_000;
+        match damage {
+            Damage::Cut(place) => text.truncate(at(place)),
+            Damage::Garbage(place, bytes) => drop(text.splice(at(place)..at(place), bytes.clone())),
+            Damage::Remove(place, count) => {
+                drop(text.drain(at(place)..(at(place) + count).min(len)));
+            }
+            Damage::Repeat(place, count) => {
+                let piece = text[at(place)..(at(place) + count).min(len)].to_vec();
+                text.splice(at(place)..at(place), piece);
+            }
+        }
+    }
+    text
+}
+
+/// Numbers near the ends of 32 and 64 bits as often as others.
+fn extreme() -> impl Strategy<Value = u64> {
+    let near = |place: u64| (0u64..3).prop_map(move |step| place.wrapping_add(step));
+    prop_oneof![
+        any::<u64>(),
+        near(0),
+        near(u64::from(u32::MAX) - 1),
+        near(i64::MAX as u64 - 1),
+        near(u64::MAX - 1),
+    ]
+}
+
+fn samples() -> [&'static [u8]; 3] {
+    [
+        include_bytes!("../data/trace-cmd.txt"),
+        include_bytes!("../data/trace-cmd-2.txt"),
+        include_bytes!("../data/perf.txt"),
+    ]
+}
+
+/// Another seed each run, or that of `TICKLESS_SEED`. What it prints is shown on failure.
+fn seeded() -> ProptestConfig {
+    let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(rand_seed);
+    println!("replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test all trace_damage::");
+    let rng_seed = RngSeed::Fixed(seed);
+    ProptestConfig { failure_persistence: None, rng_seed, ..ProptestConfig::default() }
+}
+
+fn rand_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one("trace_damage")
+}
+
+proptest! {
+    #![proptest_config(seeded())]
+
+    /// Goal: no input makes the reader panic, records stay sorted and in range, and no line
+    /// goes unaccounted for.
+    #[test]
+    fn damaged_text_never_panics(
+        which in 0usize..3,
+        damages in prop::collection::vec(damage(), 0..6),
+        packed in any::<bool>(),
+    ) {
+        let text = damaged(samples()[which].to_vec(), &damages);
+        let text = if packed { damaged(gzip(&text), &damages[..damages.len() / 2]) } else { text };
+        match parse(&text) {
+            Ok(trace) => {
+                prop_assert!(trace.records.is_sorted_by_key(|record| record.time));
+                prop_assert!(trace.records.iter().all(|record| record.cpu.0 < trace.cpus));
+                prop_assert!(trace.records.len() as u64 + trace.skipped_lines <= trace.lines);
+                for message in trace.messages() {
+                    prop_assert!(message.starts_with("t.txt"), "{}", message);
+                    prop_assert!(!message.contains(char::is_control), "{:?}", message);
+                }
+                if let Some(clock) = trace.jiffies {
+                    let _ = clock.time(clock.anchor);
+                }
+            }
+            Err(error) => prop_assert!(error.to_string().starts_with("t.txt: ")),
+        }
+    }
+
+    /// Goal: every number the fields can hold is taken, and the clocks survive it.
+    #[test]
+    fn extreme_numbers_never_panic(
+        events in prop::collection::vec((extreme(), extreme(), extreme(), extreme()), 1..12),
+        hz in prop_oneof![Just(""), Just("# HZ=1\n"), Just("# HZ=10000\n")],
+    ) {
+        let mut text = format!("{hz}{HEADER}{EVENT}");
+        for (time, one, other, third) in events {
+            let time = time / 1_000_000_000;
+            let timeout = other as i64;
+            text += &format!(
+                "a-1 [000] {time}.5: timer_start: timer=1 expires={one} [timeout={timeout}]\n\
+                 a-1 [000] {time}.5: timer_expire_entry: timer=1 now={third}\n\
+                 a-1 [000] {time}.5: hrtimer_start: hrtimer=1 function=tick_nohz_handler \
+                 expires={other}\n\
+                 a-1 [000] {time}.5: hrtimer_expire_entry: hrtimer=1 function=tick_nohz_handler \
+                 now={one}\n",
+            );
+        }
+        let trace = parse(&text).unwrap();
+        prop_assert_eq!(trace.skipped_lines, 0, "{:?}", trace.problems);
+        for number in [0, 1, u64::from(u32::MAX), i64::MAX as u64, u64::MAX] {
+            let _ = trace.jiffies.map(|clock| (clock.time(Jiffy(number)), clock.jiffy(Ns(number))));
+            let _ = trace.monotonic.map(|offset| offset.trace_time(Ns(number)));
+        }
+    }
+
+    /// Goal: pure noise is an error, never a panic.
+    #[test]
+    fn noise_never_panics(noise in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = parse(&noise);
+        let _ = parse([&b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..], &noise].concat());
+        let _ = parse([HEADER.as_bytes(), EVENT.as_bytes(), &noise].concat());
+    }
+}

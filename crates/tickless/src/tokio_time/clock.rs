@@ -1,0 +1,153 @@
+//! Which clock a thread's timers run on: the process's, or a virtual one that was entered.
+
+use crate::VirtualTime;
+use crate::future::TimerSource;
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+use tickless_core::time::Ns;
+
+thread_local! {
+    /// The virtual times that this thread has entered, the innermost last.
+    static ENTERED: RefCell<Vec<VirtualTime>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps a thread on a virtual clock; from [`enter`].
+#[must_use = "the thread leaves the virtual clock as soon as this is dropped"]
+pub struct Entered {
+    time: VirtualTime,
+    /// It belongs to its thread.
+    on_thread: PhantomData<*const ()>,
+}
+
+/// A virtual clock that stands at the present: the counterpart of tokio's `start_paused`. For
+/// [`enter`].
+pub fn start_paused() -> VirtualTime {
+    VirtualTime::with(crate::Timers::builder().bases(1), crate::future::now())
+}
+
+/// From now on, until what this returns is dropped, what this thread makes from this module is on a
+/// virtual clock: [`Instant::now`](super::Instant::now), sleeps, intervals and timeouts. What was
+/// made before stays on its own clock. The innermost of several counts.
+///
+/// A runtime of several threads enters it on each: in `on_thread_start`, with
+/// `std::mem::forget(tokio_time::enter(&time))`.
+pub fn enter(time: &VirtualTime) -> Entered {
+    ENTERED.with_borrow_mut(|entered| entered.push(time.clone()));
+    Entered { time: time.clone(), on_thread: PhantomData }
+}
+
+/// Runs a future on this thread and on a virtual clock, which moves to the next expiry whenever the
+/// future waits: hours take no time. Futures of I/O need a runtime around this, or
+/// [`outside`](VirtualTime::outside).
+pub fn run_paused<F: Future>(future: F) -> F::Output {
+    let time = start_paused();
+    let _entered = enter(&time);
+    time.block_on(future)
+}
+
+/// Stops the virtual clock that this thread has entered.
+///
+/// # Panics
+///
+/// If the thread is on no virtual clock, or it stands already; the same with tokio.
+#[track_caller]
+pub fn pause() {
+    let time = entered_or_panic();
+    assert!(!time.is_paused(), "time is already frozen");
+    time.pause();
+}
+
+/// Lets the virtual clock that this thread has entered run with real time.
+///
+/// # Panics
+///
+/// If the thread is on no virtual clock, or it runs already; the same with tokio.
+#[track_caller]
+pub fn resume() {
+    let time = entered_or_panic();
+    assert!(time.is_paused(), "time is not frozen");
+    time.resume();
+}
+
+/// Moves the virtual clock that this thread has entered, and lets other tasks run before it goes
+/// on.
+///
+/// # Panics
+///
+/// If the thread is on no virtual clock, or it runs with real time; the same with tokio.
+pub async fn advance(duration: Duration) {
+    let time = entered_or_panic();
+    assert!(time.is_paused(), "time is not frozen");
+    time.advance(duration);
+    yield_once().await;
+}
+
+#[track_caller]
+fn entered_or_panic() -> VirtualTime {
+    match ENTERED.with_borrow(|entered| entered.last().cloned()) {
+        Some(time) => time,
+        // tidy: allow(panic): these functions have tokio's signatures, and panic where they do
+        None => panic!("this thread is on no virtual clock; call tokio_time::enter first"),
+    }
+}
+
+async fn yield_once() {
+    let mut has_yielded = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return std::task::Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
+/// What this thread's timers are made from.
+pub(super) enum Current {
+    Process,
+    Virtual(TimerSource),
+}
+
+pub(super) fn current() -> Current {
+    // A thread that is ending has left all clocks.
+    let entered = ENTERED.try_with(|entered| entered.borrow().last().map(TimerSource::from));
+    entered.ok().flatten().map_or(Current::Process, Current::Virtual)
+}
+
+impl Current {
+    pub(super) fn now(&self) -> Ns {
+        match self {
+            Current::Process => crate::future::now(),
+            Current::Virtual(timers) => timers.now(),
+        }
+    }
+
+    pub(super) fn sleep_until(&self, deadline: Ns) -> crate::future::Sleep {
+        match self {
+            Current::Process => crate::future::sleep_until(deadline),
+            Current::Virtual(timers) => timers.sleep_until(deadline),
+        }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        // Guards may be dropped in any order.
+        let left = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
+            let at = entered.iter().rposition(|time| time.is_same(&self.time));
+            at.map(|at| entered.remove(at))
+        });
+        // Dropped outside of the borrow: the last clone of a clock may run code of the user's.
+        drop(left);
+    }
+}
+
+impl fmt::Debug for Entered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Entered").field(&self.time).finish()
+    }
+}

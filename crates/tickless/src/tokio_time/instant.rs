@@ -1,0 +1,129 @@
+//! Points in time with the names of `tokio::time::Instant`.
+
+use super::clock;
+use crate::std_time;
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+use std::time::Duration;
+use tickless_core::time::Ns;
+
+/// A point in time on the clock that this module's timers run on. Range: 584 years from the
+/// system's start.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(pub(super) Ns);
+
+impl Instant {
+    /// The present; under virtual time, what its clock shows.
+    pub fn now() -> Instant {
+        Instant(clock::current().now())
+    }
+
+    /// From an instant of the standard library's.
+    pub fn from_std(std: std::time::Instant) -> Instant {
+        Instant(std_time::ns(std))
+    }
+
+    /// As an instant of the standard library's.
+    pub fn into_std(self) -> std::time::Instant {
+        std_time::instant(self.0)
+    }
+
+    /// From a point in time of [`Timers::now`](crate::Timers::now).
+    pub fn from_ns(ns: Ns) -> Instant {
+        Instant(ns)
+    }
+
+    /// As a point in time of [`Timers::now`](crate::Timers::now).
+    pub fn into_ns(self) -> Ns {
+        self.0
+    }
+
+    /// The time from `earlier` to this one; zero if that is later.
+    pub fn duration_since(&self, earlier: Instant) -> Duration {
+        self.0 - earlier.0
+    }
+
+    /// The time from `earlier` to this one; `None` if that is later.
+    pub fn checked_duration_since(&self, earlier: Instant) -> Option<Duration> {
+        (earlier <= *self).then(|| self.0 - earlier.0)
+    }
+
+    /// The time from `earlier` to this one; zero if that is later.
+    pub fn saturating_duration_since(&self, earlier: Instant) -> Duration {
+        self.duration_since(earlier)
+    }
+
+    /// The time from this one to the present; zero if this is to come.
+    pub fn elapsed(&self) -> Duration {
+        Instant::now().duration_since(*self)
+    }
+
+    /// `self + duration`, if that is in range.
+    pub fn checked_add(&self, duration: Duration) -> Option<Instant> {
+        let sum = u128::from(self.0.0) + duration.as_nanos();
+        u64::try_from(sum).ok().filter(|&ns| ns != Ns::NEVER.0).map(|ns| Instant(Ns(ns)))
+    }
+
+    /// `self - duration`, if that is in range.
+    pub fn checked_sub(&self, duration: Duration) -> Option<Instant> {
+        let ns = u64::try_from(duration.as_nanos()).ok()?;
+        self.0.0.checked_sub(ns).map(|ns| Instant(Ns(ns)))
+    }
+}
+
+impl From<std::time::Instant> for Instant {
+    fn from(std: std::time::Instant) -> Instant {
+        Instant::from_std(std)
+    }
+}
+
+impl From<Instant> for std::time::Instant {
+    fn from(instant: Instant) -> std::time::Instant {
+        instant.into_std()
+    }
+}
+
+/// Never, where the sum is out of range.
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    fn add(self, duration: Duration) -> Instant {
+        Instant(self.0 + duration)
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, duration: Duration) {
+        *self = *self + duration;
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+
+    /// The time from `earlier` to this one; zero if that is later.
+    fn sub(self, earlier: Instant) -> Duration {
+        self.duration_since(earlier)
+    }
+}
+
+/// The system's start, where the difference is out of range.
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+
+    fn sub(self, duration: Duration) -> Instant {
+        Instant(self.0.since(Ns::from_duration(duration)))
+    }
+}
+
+impl SubAssign<Duration> for Instant {
+    fn sub_assign(&mut self, duration: Duration) {
+        *self = *self - duration;
+    }
+}
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Instant").field(&self.0).finish()
+    }
+}

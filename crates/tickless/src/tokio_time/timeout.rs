@@ -1,0 +1,62 @@
+//! A future with a deadline, with the names of `tokio::time::Timeout`.
+
+use super::error::Elapsed;
+use super::{Instant, Sleep, clock, sleep_until};
+use pin_project_lite::pin_project;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+pin_project! {
+    /// A future's output, or [`Elapsed`]; from [`timeout`] and [`timeout_at`].
+    #[must_use = "futures do nothing unless they are awaited"]
+    #[derive(Debug)]
+    pub struct Timeout<T> {
+        #[pin]
+        value: T,
+        #[pin]
+        sleep: Sleep,
+    }
+}
+
+/// What `future` yields, or [`Elapsed`] if that takes longer than `duration`. The future is polled
+/// first: if it is ready, it has not elapsed.
+pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
+    timeout_at(Instant(clock::current().now() + duration), future)
+}
+
+/// The same with a point in time.
+pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
+    Timeout { value: future.into_future(), sleep: sleep_until(deadline) }
+}
+
+impl<T> Timeout<T> {
+    /// The future within.
+    // tidy: allow(get-name): tokio's name
+    pub fn get_ref(&self) -> &T {
+        &self.value
+    }
+
+    /// The future within.
+    // tidy: allow(get-name): tokio's name
+    pub fn get_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+
+    /// The future without its deadline.
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+}
+
+impl<T: Future> Future for Timeout<T> {
+    type Output = Result<T::Output, Elapsed>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(output) = this.value.poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        this.sleep.poll(cx).map(|()| Err(Elapsed(())))
+    }
+}

@@ -1,0 +1,34 @@
+//! A waker that counts.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Counts how often it was woken.
+#[derive(Default)]
+pub struct Woken(AtomicU64);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Woken {
+    /// How often.
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A count of wakeups, and the waker that counts.
+pub fn woken() -> (Arc<Woken>, Waker) {
+    let woken = Arc::new(Woken::default());
+    (Arc::clone(&woken), Waker::from(woken))
+}
+
+/// Polls once.
+pub fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
+}

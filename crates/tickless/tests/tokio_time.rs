@@ -1,0 +1,461 @@
+//! `tickless::tokio_time` beside `tokio::time`: one body, run against both.
+//!
+//! What is the same must come out the same; what differs must differ as the table in the module's
+//! documentation says.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+use tickless::VirtualTime;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The bodies, against the module that is called `time` where this is used.
+macro_rules! bodies {
+    () => {
+        use super::*;
+        use std::pin::pin;
+        use std::task::Poll;
+        use time::{Instant, MissedTickBehavior};
+
+        fn ms(n: u64) -> Duration {
+            Duration::from_millis(n)
+        }
+
+        /// Sleeps in tasks, in an order that is not that of their deadlines.
+        pub async fn sleeps() -> Vec<(u64, Duration)> {
+            let begin = Instant::now();
+            let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+            for hours in [3, 1, 2, 5, 4] {
+                let tell = tell.clone();
+                tokio::spawn(async move {
+                    time::sleep(HOUR * hours).await;
+                    tell.send((u64::from(hours), begin.elapsed())).unwrap();
+                });
+            }
+            drop(tell);
+            let mut order = Vec::new();
+            while let Some(one) = told.recv().await {
+                order.push(one);
+            }
+            order
+        }
+
+        pub async fn sleep_until_and_reset() -> Vec<Duration> {
+            let begin = Instant::now();
+            let mut sleep = pin!(time::sleep_until(begin + HOUR));
+            assert_eq!(sleep.deadline(), begin + HOUR);
+            assert!(!sleep.is_elapsed());
+            sleep.as_mut().await;
+            assert!(sleep.is_elapsed());
+            let first = begin.elapsed();
+            sleep.as_mut().reset(begin + 3 * HOUR);
+            assert!(!sleep.is_elapsed());
+            sleep.as_mut().await;
+            let second = begin.elapsed();
+            // One that has passed is ready at once.
+            sleep.as_mut().reset(begin);
+            sleep.await;
+            vec![first, second, begin.elapsed()]
+        }
+
+        pub async fn timeouts() -> Vec<(Result<u32, String>, Duration)> {
+            let mut ends = Vec::new();
+            for (work, limit) in [(1, 2), (2, 1), (0, 0)] {
+                let begin = Instant::now();
+                let work = async {
+                    if work > 0 {
+                        time::sleep(HOUR * work).await;
+                    }
+                    work
+                };
+                let end = time::timeout(HOUR * limit, work).await;
+                ends.push((end.map_err(|error| error.to_string()), begin.elapsed()));
+            }
+            let at = Instant::now() + HOUR;
+            let never = std::future::pending::<u32>();
+            let end = time::timeout_at(at, never).await.map_err(std::io::Error::from);
+            let end = end.map_err(|error| format!("{:?}", error.kind()));
+            ends.push((end, Instant::now() - at));
+            ends.push((
+                time::timeout(Duration::MAX, async { 7 }).await.map_err(|_| String::new()),
+                HOUR,
+            ));
+            ends.push((Ok(time::timeout(HOUR, std::future::ready(9)).into_inner().await), HOUR));
+            ends
+        }
+
+        /// When ticks are due and when they are taken, by a consumer that is slow in between.
+        pub async fn ticks(behavior: MissedTickBehavior) -> Vec<(Duration, Duration)> {
+            let begin = Instant::now();
+            let mut interval = time::interval(ms(100));
+            assert_eq!(interval.missed_tick_behavior(), MissedTickBehavior::default());
+            interval.set_missed_tick_behavior(behavior);
+            assert_eq!((interval.missed_tick_behavior(), interval.period()), (behavior, ms(100)));
+            let mut seen = Vec::new();
+            for busy in [0, 30, 370, 0, 0, 0, 103, 0, 250, 0, 0] {
+                let due = interval.tick().await;
+                seen.push((due - begin, begin.elapsed()));
+                time::sleep(ms(busy)).await;
+            }
+            seen
+        }
+
+        pub async fn bursts() -> Vec<(Duration, Duration)> {
+            ticks(MissedTickBehavior::Burst).await
+        }
+
+        pub async fn delays() -> Vec<(Duration, Duration)> {
+            ticks(MissedTickBehavior::Delay).await
+        }
+
+        pub async fn skips() -> Vec<(Duration, Duration)> {
+            ticks(MissedTickBehavior::Skip).await
+        }
+
+        pub async fn intervals_that_are_reset() -> Vec<Duration> {
+            let begin = Instant::now();
+            let mut interval = time::interval_at(begin + HOUR, 2 * HOUR);
+            let mut seen = vec![interval.tick().await - begin];
+            interval.reset();
+            seen.push(interval.tick().await - begin);
+            interval.reset_immediately();
+            seen.push(interval.tick().await - begin);
+            interval.reset_after(ms(5));
+            seen.push(interval.tick().await - begin);
+            interval.reset_at(begin + 100 * HOUR);
+            seen.push(interval.tick().await - begin);
+            seen.push(interval.tick().await - begin);
+            seen
+        }
+
+        /// A paused clock stands, is moved, and runs again.
+        pub async fn pausing() -> Vec<Duration> {
+            let begin = Instant::now();
+            let mut seen = vec![begin.elapsed()];
+            time::advance(HOUR).await;
+            seen.push(begin.elapsed());
+            let sleep = tokio::spawn(time::sleep(HOUR));
+            time::advance(HOUR).await;
+            sleep.await.unwrap();
+            seen.push(begin.elapsed());
+            time::resume();
+            assert!(Instant::now() >= begin + 2 * HOUR);
+            time::pause();
+            let stands = Instant::now();
+            std::thread::sleep(ms(2));
+            assert_eq!(Instant::now(), stands);
+            seen
+        }
+
+        pub async fn instants() -> Vec<Option<Duration>> {
+            let now = Instant::now();
+            let std: std::time::Instant = now.into();
+            assert_eq!(Instant::from_std(std), now);
+            assert_eq!(Instant::from(now.into_std() + HOUR), now + HOUR);
+            let mut moved = now;
+            moved += HOUR;
+            moved -= ms(1);
+            let mut hashed = std::collections::HashSet::new();
+            assert!(hashed.insert(now) && !hashed.insert(now) && hashed.insert(moved));
+            vec![
+                Some(moved - now),
+                Some(now - moved),
+                moved.checked_duration_since(now),
+                now.checked_duration_since(moved),
+                Some(now.saturating_duration_since(moved)),
+                Some(moved.duration_since(now)),
+                now.checked_add(HOUR).map(|later| later - now),
+                now.checked_add(Duration::MAX).map(|later| later - now),
+                now.checked_sub(Duration::MAX).map(|earlier| now - earlier),
+            ]
+        }
+
+        /// When two sleeps find that they are over, after a jump past both.
+        pub async fn advances_past_both() -> Vec<Duration> {
+            let begin = Instant::now();
+            let sleeps = [1, 2].map(|hours| {
+                tokio::spawn(async move {
+                    time::sleep(HOUR * hours).await;
+                    begin.elapsed()
+                })
+            });
+            tokio::task::yield_now().await;
+            time::advance(3 * HOUR).await;
+            let mut seen = Vec::new();
+            for sleep in sleeps {
+                seen.push(sleep.await.unwrap());
+            }
+            seen
+        }
+
+        // What differs.
+
+        pub fn sleeps_outside_of_a_runtime() -> bool {
+            catch_unwind(|| drop(time::sleep(ms(1)))).is_ok()
+        }
+
+        pub async fn an_instant_out_of_range() -> bool {
+            catch_unwind(|| Instant::now() + Duration::MAX).is_ok()
+        }
+
+        /// How often timers that are ready can be polled in one turn, of a thousand tries.
+        pub async fn ready_polls_in_one_turn() -> usize {
+            let mut sleep = pin!(time::sleep(ms(1)));
+            sleep.as_mut().await;
+            std::future::poll_fn(|cx| {
+                let polls = (0..1000).map(|_| sleep.as_mut().poll(cx));
+                Poll::Ready(polls.take_while(Poll::is_ready).count())
+            })
+            .await
+        }
+
+        /// A consumer that is late by three and a half periods of a millisecond.
+        pub async fn short_periods() -> Vec<Duration> {
+            let begin = Instant::now();
+            let mut interval = time::interval(ms(1));
+            interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            interval.tick().await;
+            time::advance(Duration::from_micros(4_500)).await;
+            let mut seen = Vec::new();
+            for _ in 0..3 {
+                seen.push(interval.tick().await - begin);
+            }
+            seen
+        }
+
+        pub fn pauses_without_a_clock() -> String {
+            message(|| time::pause())
+        }
+
+        pub async fn pauses_twice() -> String {
+            message(|| time::pause())
+        }
+
+        pub async fn intervals_of_nothing() -> String {
+            message(|| drop(time::interval(Duration::ZERO)))
+        }
+    };
+}
+
+mod theirs {
+    use tokio::time;
+    bodies!();
+}
+
+mod ours {
+    use tickless::tokio_time as time;
+    bodies!();
+}
+
+/// What somebody panics with.
+fn message(panics: impl FnOnce()) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(panics)).expect_err("it panics");
+    let text = payload.downcast_ref::<&str>().map(|text| text.to_string());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).expect("a text")
+}
+
+/// On tokio's current-thread runtime and its paused clock.
+fn on_tokio<F: Future>(body: F) -> F::Output {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_time().start_paused(true).build().expect("a runtime").block_on(body)
+}
+
+/// On tokio's current-thread runtime without its time, and a virtual clock that stands.
+fn on_ours<F: Future>(body: F) -> F::Output {
+    let time = tickless::tokio_time::start_paused();
+    let _entered = tickless::tokio_time::enter(&time);
+    runtime(&time).block_on(body)
+}
+
+fn runtime(time: &VirtualTime) -> tokio::runtime::Runtime {
+    let idle = time.clone();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.on_thread_park(move || {
+        idle.idle();
+    });
+    runtime.build().expect("a runtime")
+}
+
+/// Rounded to what tokio's clock can tell, and what a sleep of ours may be late by.
+fn coarse(at: Duration) -> u128 {
+    let at = at.as_micros();
+    if at >= 3_600_000_000 { at / 3_600_000_000 * 3_600_000 } else { at / 1000 }
+}
+
+#[test]
+fn sleeps_are_the_same() {
+    let rounded = |order: Vec<(u64, Duration)>| -> Vec<_> {
+        order.into_iter().map(|(hours, at)| (hours, coarse(at))).collect()
+    };
+    let ours = rounded(on_ours(ours::sleeps()));
+    assert_eq!(ours, rounded(on_tokio(theirs::sleeps())));
+    assert_eq!(ours.iter().map(|(hours, _)| *hours).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+
+    let rounded = |at: Vec<Duration>| at.into_iter().map(coarse).collect::<Vec<_>>();
+    let ours = rounded(on_ours(ours::sleep_until_and_reset()));
+    assert_eq!(ours, rounded(on_tokio(theirs::sleep_until_and_reset())));
+}
+
+#[test]
+fn timeouts_are_the_same() {
+    let rounded = |ends: Vec<(Result<u32, String>, Duration)>| -> Vec<_> {
+        ends.into_iter().map(|(end, at)| (end, at.as_secs())).collect()
+    };
+    let ours = rounded(on_ours(ours::timeouts()));
+    assert_eq!(ours, rounded(on_tokio(theirs::timeouts())));
+    assert_eq!(ours[1].0, Err("deadline has elapsed".into()));
+}
+
+#[test]
+fn intervals_are_the_same() {
+    let rounded = |seen: Vec<(Duration, Duration)>| -> Vec<_> {
+        seen.into_iter().map(|(due, taken)| (due.as_millis(), taken.as_millis())).collect()
+    };
+    let bursts = rounded(on_ours(ours::bursts()));
+    assert_eq!(bursts, rounded(on_tokio(theirs::bursts())));
+    assert_eq!(rounded(on_ours(ours::delays())), rounded(on_tokio(theirs::delays())));
+    assert_eq!(rounded(on_ours(ours::skips())), rounded(on_tokio(theirs::skips())));
+    // They are three behaviours.
+    assert_ne!(bursts, rounded(on_ours(ours::delays())));
+    assert_ne!(rounded(on_ours(ours::skips())), rounded(on_ours(ours::delays())));
+
+    let ours = on_ours(ours::intervals_that_are_reset());
+    assert_eq!(
+        ours.iter().map(Duration::as_millis).map(|at| at / 10_000).collect::<Vec<_>>(),
+        on_tokio(theirs::intervals_that_are_reset())
+            .iter()
+            .map(Duration::as_millis)
+            .map(|at| at / 10_000)
+            .collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn pausing_is_the_same() {
+    let ours = on_ours(ours::pausing());
+    assert_eq!(ours, on_tokio(theirs::pausing()));
+    assert_eq!(ours, [Duration::ZERO, HOUR, 2 * HOUR]);
+
+    let ours = on_ours(ours::advances_past_both());
+    assert_eq!(ours, on_tokio(theirs::advances_past_both()));
+    assert_eq!(ours, [3 * HOUR, 3 * HOUR]);
+}
+
+#[test]
+fn instants_are_the_same() {
+    assert_eq!(on_ours(ours::instants()), on_tokio(theirs::instants()));
+}
+
+/// Goal: what tokio panics at, this panics at, so that a crate that moves is not surprised.
+#[test]
+fn panics_are_the_same() {
+    assert!(theirs::pauses_without_a_clock().contains("outside the Tokio runtime"));
+    assert!(ours::pauses_without_a_clock().contains("on no virtual clock"));
+    assert_eq!(on_ours(ours::pauses_twice()), on_tokio(theirs::pauses_twice()));
+    assert_eq!(on_ours(ours::intervals_of_nothing()), on_tokio(theirs::intervals_of_nothing()));
+}
+
+/// Each row of the table of differences.
+#[test]
+fn what_differs_differs_as_documented() {
+    // Outside of a runtime.
+    assert!(!theirs::sleeps_outside_of_a_runtime());
+    assert!(ours::sleeps_outside_of_a_runtime());
+    // An instant out of range.
+    assert!(!on_tokio(theirs::an_instant_out_of_range()));
+    assert!(on_ours(ours::an_instant_out_of_range()));
+    // Ready timers in a loop.
+    assert!(on_tokio(theirs::ready_polls_in_one_turn()) <= 128);
+    assert_eq!(on_ours(ours::ready_polls_in_one_turn()), 1000);
+    // Periods below 5 ms.
+    let ms = |seen: Vec<Duration>| seen.iter().map(Duration::as_millis).collect::<Vec<_>>();
+    assert_eq!(ms(on_tokio(theirs::short_periods())), [1, 2, 3]);
+    assert_eq!(ms(on_ours(ours::short_periods())), [1, 5, 6]);
+}
+
+/// Goal: the clock that is resolved to 1 ms there is not here: 250 µs are not a millisecond.
+#[test]
+fn resolution_differs_as_documented() {
+    async fn slept(sleep: impl Future<Output = ()>, now: impl Fn() -> Duration) -> Duration {
+        let begin = now();
+        sleep.await;
+        now() - begin
+    }
+    let short = Duration::from_micros(250);
+    let theirs = on_tokio(async {
+        let begin = tokio::time::Instant::now();
+        slept(tokio::time::sleep(short), || begin.elapsed()).await
+    });
+    let ours = on_ours(async {
+        let begin = tickless::tokio_time::Instant::now();
+        slept(tickless::tokio_time::sleep(short), || begin.elapsed()).await
+    });
+    assert!(theirs >= Duration::from_millis(1), "{theirs:?}");
+    assert_eq!(ours, short);
+}
+
+/// Goal: several threads of one runtime on one virtual clock, which tokio's cannot be.
+#[test]
+fn a_runtime_of_several_threads_enters_a_clock() {
+    let time = tickless::tokio_time::start_paused();
+    let entered = time.clone();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .on_thread_start(move || std::mem::forget(tickless::tokio_time::enter(&entered)))
+        .build()
+        .expect("a runtime");
+    let begin = time.now();
+    let sleeps: Vec<_> = (1..=20)
+        .map(|hours| runtime.spawn(async move { tickless::tokio_time::sleep(HOUR * hours).await }))
+        .collect();
+    while !sleeps.iter().all(tokio::task::JoinHandle::is_finished) {
+        time.advance_to_next();
+        std::thread::yield_now();
+    }
+    assert!(time.now() - begin >= 20 * HOUR);
+
+    let theirs = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    let refused = theirs.block_on(async { message(tokio::time::pause) });
+    assert!(refused.contains("requires the `current_thread`"), "{refused}");
+}
+
+/// Goal: without a virtual clock everything runs on the timers of the process, never early.
+#[test]
+fn real_time_works_in_any_executor() {
+    use tickless::tokio_time::{Instant, interval, sleep, timeout};
+    pollster::block_on(async {
+        let begin = Instant::now();
+        sleep(Duration::from_millis(5)).await;
+        assert!(begin.elapsed() >= Duration::from_millis(5));
+        let mut ticks = interval(Duration::from_millis(2));
+        let first = ticks.tick().await;
+        for nth in 1..=5 {
+            assert_eq!(ticks.tick().await, first + nth * Duration::from_millis(2));
+        }
+        assert!(Instant::now() >= first + Duration::from_millis(10));
+        let never = std::future::pending::<()>();
+        assert!(timeout(Duration::from_millis(5), never).await.is_err());
+    });
+}
+
+/// Goal: the innermost clock counts, guards may go in any order, and afterwards the process's does.
+#[test]
+fn clocks_are_entered_and_left() {
+    use tickless::tokio_time::{Instant, enter, start_paused};
+    let (one, other) = (start_paused(), start_paused());
+    other.advance(HOUR);
+    let first = enter(&one);
+    assert_eq!(Instant::now().into_ns(), one.now());
+    let second = enter(&other);
+    assert_eq!(Instant::now().into_ns(), other.now());
+    drop(first);
+    assert_eq!(Instant::now().into_ns(), other.now());
+    drop(second);
+    assert_ne!(Instant::now().into_ns(), one.now());
+    assert!(Instant::now().into_ns() < other.now());
+}
