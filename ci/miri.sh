@@ -20,5 +20,6 @@ miri "-Zmiri-strict-provenance" -p tickless-core --lib --test all queue:: owned:
 host="-Zmiri-permissive-provenance -Zmiri-disable-isolation -Zmiri-ignore-leaks"
 [ "${1:-1}" -le 1 ] || host+=" -Zmiri-many-seeds=0..$1"
 miri "$host" -p tickless --lib
-miri "$host" -p tickless --test all -- cancel:: cancel_sync:: drop_order::a_ future::a_ in_callbacks::
+filters=(cancel:: cancel_sync:: drop_order::a_ future::a_ in_callbacks::)
+miri "$host" -p tickless --test all -- "${filters[@]}"
 miri "$host" -p tickless-capi --lib --test ends

@@ -4,8 +4,8 @@
 //! | target | performs | compares with |
 //! |---|---|---|
 //! | [`local`] | the whole interface of `LocalTimers`, with made-up and outdated keys | a list |
-//! | [`virtual_time`] | sets of several bases on `VirtualTime`; callbacks that arm, cancel, drop and advance | a list |
-//! | [`c`] | calls of the C interface, with bad handles, null pointers and odd numbers | what its header says |
+//! | [`virtual_time`] | several bases; callbacks that arm, cancel, drop and advance | a list |
+//! | [`c`] | calls in C, with bad handles and odd numbers | what its header says |
 //! | [`trace`] | bytes as a kernel trace, read and replayed | nothing fires early |
 //! | [`machine`] | bytes as the file of a simulated machine | what is read is written alike |
 //!
