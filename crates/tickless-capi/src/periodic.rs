@@ -9,7 +9,7 @@ use crate::timer::{CancelFound, cancelled, refused};
 use crate::timers::{TimerSet, duration, set};
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 use std::time::Duration;
 use tickless::embed::{self, PeriodSlot};
@@ -92,16 +92,17 @@ struct Timer {
     slot: UnsafeCell<MaybeUninit<PeriodSlot<CallC>>>,
 }
 
-/// A periodic timer behind a caller's pointer.
+/// A periodic timer behind a caller's pointer: a copy of what leads to it.
 ///
 /// # Safety
 /// `timer` is null or leads to storage, and nobody destroys it while the result is used.
-unsafe fn live<'a>(timer: *const PeriodicStorage) -> Outcome<&'a Periodic> {
+unsafe fn live(timer: *const PeriodicStorage) -> Outcome<ManuallyDrop<Periodic>> {
     let place = place::<Timer, _>(timer, &KIND)?;
     // SAFETY: as promised.
     let value = unsafe { Stored::value(place, &KIND) }?;
-    // SAFETY: an initialised timer; what is in its slot is not part of this.
-    Ok(unsafe { &(*value.as_ptr()).periodic })
+    // SAFETY: an initialised timer; what is in its slot is not part of this. The copy is not
+    // dropped.
+    Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).periodic).read() }))
 }
 
 /// Makes a periodic timer, not started, in its caller's memory. Allocates nothing, and starting

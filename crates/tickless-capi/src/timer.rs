@@ -6,7 +6,7 @@ use crate::storage::{Kind, Stored, place};
 use crate::timers::{TimerSet, duration, set};
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 use tickless::embed::{self, CoarseSlot, PreciseSlot};
 use tickless::{Cancel, CancelError, CpuId, HrTimer, Ns, StartError, Started, Timeout};
@@ -64,26 +64,29 @@ enum Any {
 }
 
 union SlotOfAny {
-    _coarse: core::mem::ManuallyDrop<CoarseSlot<CallC>>,
-    _precise: core::mem::ManuallyDrop<PreciseSlot<CallC>>,
+    _coarse: ManuallyDrop<CoarseSlot<CallC>>,
+    _precise: ManuallyDrop<PreciseSlot<CallC>>,
 }
 
-/// A timer behind a caller's pointer.
+/// A timer behind a caller's pointer: a copy of what leads to it, since its callback may destroy it
+/// while the thread that armed it is still on its way out.
 ///
 /// # Safety
-/// `timer` is null or leads to storage, and nobody destroys it while the result is used.
-unsafe fn live<'a>(timer: *const TimerStorage) -> Outcome<&'a Any> {
+/// `timer` is null or leads to storage, and nobody destroys it while the result is used, but for
+/// its callback once this thread has armed it.
+unsafe fn live(timer: *const TimerStorage) -> Outcome<ManuallyDrop<Any>> {
     let place = place::<Timer, _>(timer, &KIND)?;
     // SAFETY: as promised.
     let value = unsafe { Stored::value(place, &KIND) }?;
-    // SAFETY: an initialised timer; what is in its slot is not part of this.
-    Ok(unsafe { &(*value.as_ptr()).any })
+    // SAFETY: an initialised timer; what is in its slot is not part of this. The copy is not
+    // dropped.
+    Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).any).read() }))
 }
 
 /// Runs an expression on a timer of either family.
 macro_rules! either {
     ($any:expr, $timer:ident => $body:expr) => {
-        match $any {
+        match &*$any {
             Any::Coarse($timer) => $body,
             Any::Precise($timer) => $body,
         }
@@ -220,7 +223,7 @@ pub unsafe extern "C" fn tickless_timer_start_slack(
         // SAFETY: as promised.
         let any = unsafe { live(timer) }?;
         let (after, slack) = (duration(after_ns)?, duration(slack_ns)?);
-        let Any::Precise(timer) = any else { return Err(precise_only()) };
+        let Any::Precise(timer) = &*any else { return Err(precise_only()) };
         started(timer.start_with_slack(after, slack))
     })
 }
@@ -267,7 +270,7 @@ pub unsafe extern "C" fn tickless_timer_start_range(
         // SAFETY: as promised.
         let any = unsafe { live(timer) }?;
         let (soft, hard) = window(soft_ns, hard_ns)?;
-        let Any::Precise(timer) = any else { return Err(precise_only()) };
+        let Any::Precise(timer) = &*any else { return Err(precise_only()) };
         started(timer.start_range(soft, hard))
     })
 }
@@ -287,7 +290,7 @@ pub unsafe extern "C" fn tickless_timer_reduce(
         // SAFETY: as promised.
         let any = unsafe { live(timer) }?;
         let after = duration(after_ns)?;
-        let Any::Coarse(timer) = any else {
+        let Any::Coarse(timer) = &*any else {
             let what = "only a coarse timer can be reduced; start the precise one";
             return Err(failure(Status::Unsupported, what));
         };
@@ -487,7 +490,12 @@ pub unsafe extern "C" fn tickless_timer_destroy(timer: *mut TimerStorage) -> Sta
             // SAFETY: an initialised timer, which nobody else uses: it is dropped once.
             let mut any = unsafe { (&raw mut (*value.as_ptr()).any).read() };
             // SAFETY: it came from a slot, and is dropped at once after a success.
-            let given = unsafe { either!(&mut any, timer => timer.give_back()) };
+            let given = unsafe {
+                match &mut any {
+                    Any::Coarse(timer) => timer.give_back(),
+                    Any::Precise(timer) => timer.give_back(),
+                }
+            };
             if let Err(error) = given {
                 // It stays in its storage, whose copy this was.
                 core::mem::forget(any);

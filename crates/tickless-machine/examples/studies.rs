@@ -1,4 +1,4 @@
-//! Prints the studies' cells: `cargo run --release --example studies -- [NAME] [--curve]
+//! Prints the studies' cells: `cargo run --release --example studies -- [NAME] [--curve] [--fit]
 //! [--sensitivity] [--json]`, with NAME one of cancel, clock, rearm, deferred, phase.
 
 // It fails by panicking, and may print and sleep.
@@ -19,7 +19,12 @@ fn spec(name: &str) -> Result<Spec> {
 
 fn study(name: &str) -> Result<Vec<Cell>> {
     Ok(match name {
-        "cancel" => cancel::cells(&spec("itanium2-32p")?, &spec("itanium2-4p")?)?,
+        "cancel" => {
+            let mut cells = cancel::cells(&spec("itanium2-32p")?, &spec("itanium2-4p")?)?;
+            let later = [spec("itanium2-32w-2005")?, spec("itanium2-4w-2005")?];
+            cells.extend(cancel::second_source(&later[0], &later[1])?);
+            cells
+        }
         "clock" => {
             let mut cells = clock::cells(&spec("haswell-ex-4s")?)?;
             cells.extend(clock::cells(&spec("ivybridge-ex-16s")?)?);
@@ -27,7 +32,11 @@ fn study(name: &str) -> Result<Vec<Cell>> {
         }
         "rearm" => rearm::cells(&spec("x5675-2s")?)?,
         "deferred" => deferred::cells(&spec("atom-e3825")?)?,
-        "phase" => phase::cells(&spec("power10-core")?)?,
+        "phase" => {
+            let mut cells = phase::cells(&spec("power10-core")?)?;
+            cells.extend(phase::second_source(&spec("power10-later")?)?);
+            cells
+        }
         _ => return Err("no such study".into()),
     })
 }
@@ -41,20 +50,77 @@ fn curve(name: &str) -> Result<Vec<Cell>> {
     })
 }
 
+/// What the fitted numbers of the studies' machines have to be. Shows no predicted cell.
+fn fits(name: &str) -> Result<()> {
+    let refit: Vec<(&str, Spec)> = match name {
+        "cancel" => {
+            let [big, small] = [spec("itanium2-32p")?, spec("itanium2-4p")?];
+            vec![
+                ("itanium2-32p", cancel::refit(&big, &small)?),
+                ("itanium2-4p", cancel::refit(&small, &small)?),
+            ]
+        }
+        "clock" => {
+            let [small, big] = [spec("haswell-ex-4s")?, spec("ivybridge-ex-16s")?];
+            vec![
+                ("haswell-ex-4s", clock::refit(&small, &small)?),
+                ("ivybridge-ex-16s", clock::refit(&big, &small)?),
+            ]
+        }
+        "rearm" => vec![("x5675-2s", rearm::refit(&spec("x5675-2s")?)?)],
+        "phase" => vec![
+            ("power10-core", phase::refit(&spec("power10-core")?)?),
+            ("power10-8c", phase::refit(&spec("power10-8c")?)?),
+            ("power10-later", phase::refit_second_source(&spec("power10-later")?)?),
+        ],
+        _ => Vec::new(),
+    };
+    for (machine, fitted) in refit {
+        let was = spec(machine)?;
+        for (key, parameter) in fitted.parameters() {
+            if parameter.value != was.value(key) {
+                println!("{machine} {key} {:.5} was {}", parameter.value, was.value(key));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// How the predicted cells of one machine move with its assumed numbers; those that move any
 /// cell by a hundredth.
 fn sweep(name: &str) -> Result<()> {
-    let (machine, cells): (&str, fn(&Spec) -> Vec<Cell>) = match name {
-        "cancel" => ("itanium2-32p", |spec| {
-            let small = spec.with("topology.sockets", 2.0);
-            cancel::cells(spec, &small).unwrap_or_default()
+    let found = match name {
+        "cancel" => {
+            let [big, small] = [spec("itanium2-32p")?, spec("itanium2-4p")?];
+            sensitivity(
+                &big,
+                |spec| cancel::refit(spec, &small).unwrap_or_else(|_| spec.clone()),
+                |spec| cancel::cells(spec, &small).unwrap_or_default(),
+            )
+        }
+        "clock" => {
+            let [small, big] = [spec("haswell-ex-4s")?, spec("ivybridge-ex-16s")?];
+            sensitivity(
+                &big,
+                |spec| clock::refit(spec, &small).unwrap_or_else(|_| spec.clone()),
+                |spec| clock::cells(spec).unwrap_or_default(),
+            )
+        }
+        "rearm" => sensitivity(
+            &spec("x5675-2s")?,
+            |spec| rearm::refit(spec).unwrap_or_else(|_| spec.clone()),
+            |spec| rearm::cells(spec).unwrap_or_default(),
+        ),
+        "deferred" => sensitivity(&spec("atom-e3825")?, Spec::clone, |spec| {
+            deferred::cells(spec).unwrap_or_default()
         }),
-        "clock" => ("ivybridge-ex-16s", |spec| clock::cells(spec).unwrap_or_default()),
-        "rearm" => ("x5675-2s", |spec| rearm::cells(spec).unwrap_or_default()),
-        "deferred" => ("atom-e3825", |spec| deferred::cells(spec).unwrap_or_default()),
-        _ => ("power10-core", |spec| phase::cells(spec).unwrap_or_default()),
+        _ => sensitivity(
+            &spec("power10-core")?,
+            |spec| phase::refit(spec).unwrap_or_else(|_| spec.clone()),
+            |spec| phase::cells(spec).unwrap_or_default(),
+        ),
     };
-    for one in sensitivity(&spec(machine)?, cells).iter().filter(|one| one.moves() >= 0.01) {
+    for one in found.iter().filter(|one| one.moves() >= 0.01) {
         println!(
             "{:28} {:40} {:>14.3} {:>14.3} {:>14.3} {:>6.1} %",
             one.key,
@@ -76,6 +142,10 @@ fn main() -> Result<()> {
     let all = ["cancel", "clock", "rearm", "deferred", "phase"];
     for name in if named.is_empty() { all.to_vec() } else { named } {
         let began = Instant::now();
+        if has("--fit") {
+            fits(name)?;
+            continue;
+        }
         if has("--sensitivity") {
             sweep(name)?;
             continue;
@@ -85,15 +155,23 @@ fn main() -> Result<()> {
             println!("{}", serde_json::to_string_pretty(&cells)?);
             continue;
         }
-        for Cell { id, unit, value, published, role, inside, .. } in &cells {
-            let published = published.map_or(String::new(), |published| published.to_string());
+        for cell in &cells {
+            let Cell { id, unit, value, published, role, inside, .. } = cell;
+            let number = |one: Option<f64>| one.map_or(String::new(), |one| format!("{one:.2}"));
             let inside = match inside {
                 Some(true) => "inside",
                 Some(false) => "OUTSIDE",
                 None => "",
             };
             let role = format!("{role:?}").to_lowercase();
-            println!("{id:44} {value:>14.3} {unit:18} {published:>10} {role:10} {inside}");
+            println!(
+                "{id:44} {value:>14.3} {unit:18} {:>12} {role:10} {:>9} {:>9} {:>9} {:>6} {inside}",
+                number(*published),
+                number(cell.effect),
+                number(cell.published_effect),
+                number(cell.null_model),
+                number(cell.score),
+            );
         }
         println!("{name}: {:.2?}\n", began.elapsed());
     }

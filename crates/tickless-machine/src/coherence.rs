@@ -9,8 +9,13 @@
 //! |---|---|---|
 //! | the core has it | at once | a hit |
 //! | read, own socket has it or gets it | the socket's cache is free, filled | a transfer there |
-//! | read, from elsewhere | directory free, owner lets go | a hop, more if dirty |
-//! | write or atomic | as above | the farthest copy's hop; others wait until it is over |
+//! | read, from elsewhere | directory free, owner lets go | a hop |
+//! | store or atomic | as above | the farthest copy's hop; others wait until it is over |
+//!
+//! A hop is that of an atomic operation on a line that another core has written; what loads and
+//! stores take, of written and of clean lines, are shares of it. Written lines are taken from their
+//! owner one request at a time, so more than two that want one stand in line at its home. (David,
+//! Guerraoui, Trigonakis, "Everything you always wanted to know about synchronization", SOSP 2013.)
 //!
 //! What was granted to a core stays with it until the next request in line has reached it, half
 //! a transfer after that was served, however early it was entered here: the core's *lease*.
@@ -226,11 +231,11 @@ impl Lines {
                 Served { resume: done, visible: done }
             }
             Access::Store => {
-                let done = self.own(id, core, now);
+                let done = self.own(id, core, now, self.costs.shares.store);
                 Served { resume: now + self.costs.store, visible: done }
             }
             Access::Atomic => {
-                let done = self.own(id, core, now) + self.costs.atomic;
+                let done = self.own(id, core, now, 1.0) + self.costs.atomic;
                 // It is locked until the operation is over, whoever asks for it.
                 self.lines[id as usize].hold = done + self.costs.hold;
                 Served { resume: done, visible: done }
@@ -281,11 +286,15 @@ impl Lines {
         }
         let done = if port.epoch == line.epoch {
             let start = start.max(port.busy).max(port.filled);
+            let is_clean = owner == NOBODY;
+            let share = if is_clean { costs.shares.clean_node } else { costs.shares.load };
+            let way = costs.node.scaled(share);
             let port = &mut self.ports[at + socket as usize];
-            port.busy = start + costs.port;
+            // Whoever asks while it is being taken from its owner waits for that.
+            port.busy = start + if is_clean { costs.port } else { way };
             port.cores |= bit;
-            lease(&mut self.leases, owner, id, start, costs.node);
-            start + costs.node
+            lease(&mut self.leases, owner, id, start, way);
+            start + way
         } else {
             start = start.max(line.directory);
             let from = line.sockets.iter().map(|&other| {
@@ -294,11 +303,12 @@ impl Lines {
             });
             let hop = match (from.min(), owner) {
                 (None, _) => from_memory(costs, &self.topology, line, socket),
-                (Some(hop), NOBODY) => hop,
-                (Some(hop), _) => hop + costs.dirty,
+                (Some(hop), NOBODY) => hop.scaled(costs.shares.clean_far),
+                (Some(hop), _) => hop.scaled(costs.shares.load),
             };
             let done = start + hop;
-            line.directory = start + costs.directory;
+            // A line is taken from its owner for one at a time.
+            line.directory = if owner == NOBODY { start + costs.directory } else { done };
             line.sockets.push(socket);
             let fresh = Port { epoch: line.epoch, cores: bit, busy: done, filled: done };
             self.ports[at + socket as usize] = fresh;
@@ -309,8 +319,9 @@ impl Lines {
         done
     }
 
-    /// Makes a core the only one with a copy. Returns when it is.
-    fn own(&mut self, id: LineId, core: u16, now: Ps) -> Ps {
+    /// Makes a core the only one with a copy, for this share of what an atomic operation takes.
+    /// Returns when it is.
+    fn own(&mut self, id: LineId, core: u16, now: Ps, share: f64) -> Ps {
         let socket = self.topology.socket_of_core(core);
         let bit = self.bit(core);
         let at = id as usize * self.topology.sockets as usize;
@@ -329,7 +340,7 @@ impl Lines {
             costs.hop(distance)
         });
         let hop = match hops.max() {
-            Some(hop) => hop,
+            Some(hop) => hop.scaled(share),
             None => from_memory(costs, &self.topology, line, socket),
         };
         let done = start + hop;

@@ -23,6 +23,9 @@ pub struct Costs {
     pub counter: CounterCosts,
     /// Private work in a critical section: what a base's lists and trees cost in themselves.
     pub section: Ps,
+    /// Lines of what a lock guards that a critical section goes through one after the other: the
+    /// queue's root, the device's state, the timer's neighbours.
+    pub section_lines: u16,
     /// Programming a CPU's own event device.
     pub program: Ps,
     /// Interrupts.
@@ -32,6 +35,8 @@ pub struct Costs {
     pub smt_rates: Vec<f64>,
     /// What an idle CPU can do, shallow to deep. May be empty: then it polls.
     pub idle_states: Vec<IdleState>,
+    /// What a core draws.
+    pub power: PowerCosts,
     /// What the little kernel's own steps cost.
     pub os: OsCosts,
 }
@@ -45,14 +50,14 @@ pub struct LineCosts {
     pub store: Ps,
     /// What an atomic operation costs on top.
     pub atomic: Ps,
-    /// From a cache in the same socket.
+    /// From a core of the same socket that has written it, by an atomic operation.
     pub node: Ps,
     /// From a socket one hop away.
     pub near: Ps,
     /// From a socket behind a node controller.
     pub far: Ps,
-    /// What it costs on top to take a line from a core that has written it.
-    pub dirty: Ps,
+    /// What other operations take, as shares of that.
+    pub shares: Shares,
     /// From memory.
     pub memory: Ps,
     /// How long a socket's cache is busy with one reader.
@@ -61,6 +66,29 @@ pub struct LineCosts {
     pub directory: Ps,
     /// How long a core keeps a line that it has just got.
     pub hold: Ps,
+}
+
+/// What operations on lines of other cores take, as shares of an atomic operation on a line that
+/// another core has written. One that fails takes as much as one that succeeds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Shares {
+    /// A load of a line that another core has written.
+    pub load: f64,
+    /// A load of a line that nobody has written since it was last shared, in the own socket.
+    pub clean_node: f64,
+    /// The same from another socket.
+    pub clean_far: f64,
+    /// A store, whether the line is shared or written.
+    pub store: f64,
+}
+
+/// What a core draws, in watts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PowerCosts {
+    /// Whatever it does.
+    pub fixed: f64,
+    /// On top with all its threads busy; with fewer, in proportion to what they get done.
+    pub busy: f64,
 }
 
 impl LineCosts {
@@ -77,7 +105,9 @@ impl LineCosts {
 
     /// No access by another core has an effect sooner than this.
     pub fn nearest(&self) -> Ps {
-        self.node.min(self.near).min(self.far)
+        let Shares { load, clean_node, clean_far, store } = self.shares;
+        let least = load.min(clean_node).min(clean_far).min(store).min(1.0);
+        self.node.min(self.near).min(self.far).scaled(least)
     }
 }
 
@@ -131,6 +161,6 @@ pub struct OsCosts {
     pub idle: Ps,
     /// What a tick does beside timers.
     pub tick: Ps,
-    /// Watts of a CPU that runs.
-    pub watts: f64,
+    /// What the tick of the CPU that keeps the time does on top.
+    pub timekeeping: Ps,
 }

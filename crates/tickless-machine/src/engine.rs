@@ -229,6 +229,12 @@ impl Machine {
         Some(self.world.as_ref()?.cpus.get(cpu.index())?.usage())
     }
 
+    /// What it has used so far, in joules: its cores by what they got done, its CPUs by the idle
+    /// states that they were in.
+    pub fn joules(&mut self) -> f64 {
+        self.world.as_mut().map_or(0.0, |world| world.joules())
+    }
+
     /// The prices it was made with.
     pub fn costs(&self) -> Option<&Costs> {
         self.world.as_ref().map(|world| &world.costs)

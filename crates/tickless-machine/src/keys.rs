@@ -1,6 +1,8 @@
 //! The keys of a machine's file, and the prices that are made of them.
 
-use crate::cost::{Costs, CounterCosts, IdleState, IrqCosts, LineCosts, OsCosts};
+use crate::cost::{
+    Costs, CounterCosts, IdleState, IrqCosts, LineCosts, OsCosts, PowerCosts, Shares,
+};
 use crate::spec::Spec;
 use crate::topology::Topology;
 
@@ -13,6 +15,8 @@ pub(crate) enum Kind {
     Positive,
     /// A time or another amount, zero included.
     Amount,
+    /// A processor's clock rate, in GHz.
+    Clock,
 }
 
 /// What every file has.
@@ -21,18 +25,23 @@ const REQUIRED: &[(&str, Kind)] = &[
     ("topology.cores_per_socket", Kind::Count),
     ("topology.threads_per_core", Kind::Count),
     ("topology.sockets_per_group", Kind::Count),
-    ("cpu.ghz", Kind::Positive),
+    ("cpu.ghz", Kind::Clock),
     ("cpu.pause_ns", Kind::Positive),
     ("cpu.tsc_ns", Kind::Amount),
     ("cpu.section_ns", Kind::Amount),
-    ("cpu.watts", Kind::Amount),
+    ("cpu.section_lines", Kind::Count),
+    ("power.fixed_watts", Kind::Amount),
+    ("power.busy_watts", Kind::Amount),
     ("line.hit_ns", Kind::Positive),
     ("line.store_ns", Kind::Positive),
     ("line.atomic_ns", Kind::Amount),
     ("line.node_ns", Kind::Positive),
     ("line.near_ns", Kind::Positive),
     ("line.far_ns", Kind::Positive),
-    ("line.dirty_ns", Kind::Amount),
+    ("line.load_share", Kind::Positive),
+    ("line.clean_node_share", Kind::Positive),
+    ("line.clean_far_share", Kind::Positive),
+    ("line.store_share", Kind::Positive),
     ("line.memory_ns", Kind::Positive),
     ("line.port_ns", Kind::Amount),
     ("line.directory_ns", Kind::Amount),
@@ -50,6 +59,7 @@ const REQUIRED: &[(&str, Kind)] = &[
     ("os.wake_ns", Kind::Amount),
     ("os.idle_ns", Kind::Amount),
     ("os.tick_ns", Kind::Amount),
+    ("os.timekeeping_ns", Kind::Amount),
 ];
 
 /// What a machine's file may say of the workload that a study ran on it.
@@ -59,10 +69,28 @@ const WORKLOAD: &[(&str, Kind)] = &[
     ("workload.jobs_per_cpu_minute", Kind::Positive),
     ("workload.timers_per_tick", Kind::Count),
     ("workload.pipe_ns", Kind::Amount),
-    ("workload.stall_ns", Kind::Amount),
+    ("workload.expiry_ns", Kind::Positive),
+    ("workload.tick_skew_ns", Kind::Amount),
+    ("workload.next_timer_ms", Kind::Positive),
+    ("workload.watchdog_ms", Kind::Positive),
     ("workload.timer_work_ns", Kind::Amount),
     ("workload.work_s", Kind::Positive),
 ];
+
+/// Keys of former versions, and what says it now.
+const FORMER: &[(&str, &str)] = &[
+    ("cpu.watts", "power.fixed_watts and power.busy_watts, for a core instead of a thread"),
+    (
+        "line.dirty_ns",
+        "line.load_share, line.clean_node_share, line.clean_far_share and line.store_share",
+    ),
+    ("workload.stall_ns", "nothing: no study reads it"),
+];
+
+/// What says now what this key of a former version said.
+pub(crate) fn instead_of(key: &str) -> Option<&'static str> {
+    FORMER.iter().find(|(former, _)| *former == key).map(|(_, now)| *now)
+}
 
 /// What each idle state has.
 pub(crate) const IDLE: [&str; 3] = ["exit_us", "residency_us", "watts"];
@@ -107,6 +135,7 @@ impl Spec {
                 service: self.time("counter.service_ns"),
             },
             section: self.time("cpu.section_ns"),
+            section_lines: count("cpu.section_lines"),
             program: self.time("event.program_ns"),
             irq: IrqCosts {
                 entry: self.time("irq.entry_ns"),
@@ -123,7 +152,11 @@ impl Spec {
                 wake: self.time("os.wake_ns"),
                 idle: self.time("os.idle_ns"),
                 tick: self.time("os.tick_ns"),
-                watts: self.value("cpu.watts"),
+                timekeeping: self.time("os.timekeeping_ns"),
+            },
+            power: PowerCosts {
+                fixed: self.value("power.fixed_watts"),
+                busy: self.value("power.busy_watts"),
             },
         }
     }
@@ -136,7 +169,12 @@ impl Spec {
             node: self.time("line.node_ns"),
             near: self.time("line.near_ns"),
             far: self.time("line.far_ns"),
-            dirty: self.time("line.dirty_ns"),
+            shares: Shares {
+                load: self.value("line.load_share"),
+                clean_node: self.value("line.clean_node_share"),
+                clean_far: self.value("line.clean_far_share"),
+                store: self.value("line.store_share"),
+            },
             memory: self.time("line.memory_ns"),
             port: self.time("line.port_ns"),
             directory: self.time("line.directory_ns"),

@@ -10,8 +10,11 @@ pub const FILES: &[(&str, &str)] = &[
     ("itanium2-32p", include_str!("../machines/itanium2-32p.toml")),
     ("itanium2-4p", include_str!("../machines/itanium2-4p.toml")),
     ("atom-e3825", include_str!("../machines/atom-e3825.toml")),
+    ("itanium2-32w-2005", include_str!("../machines/itanium2-32w-2005.toml")),
+    ("itanium2-4w-2005", include_str!("../machines/itanium2-4w-2005.toml")),
     ("power10-core", include_str!("../machines/power10-core.toml")),
     ("power10-8c", include_str!("../machines/power10-8c.toml")),
+    ("power10-later", include_str!("../machines/power10-later.toml")),
     ("host", include_str!("../machines/host.toml")),
 ];
 

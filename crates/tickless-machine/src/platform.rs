@@ -9,7 +9,7 @@ use crate::coherence::Access;
 use crate::device;
 use crate::engine;
 use crate::irq::{self, Masked, Vector};
-use crate::world::{self, Place, World, access};
+use crate::world::{self, Place, World, access, access_own};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -140,12 +140,23 @@ impl Word for SimWord {
     }
 }
 
-/// A ticket lock on a simulated line, around what is on another one. Interrupts are disabled
+/// The most lines of what a lock guards that a critical section goes through.
+const GUARDED_MAX: usize = 8;
+
+/// How many lines a critical section over a `T` goes through: what the machine's file says, and
+/// no more than it has.
+fn lines_of<T>() -> usize {
+    const LINE: usize = 64;
+    let most = world::with(|world| usize::from(world.costs.section_lines)).unwrap_or(1);
+    size_of::<T>().div_ceil(LINE).clamp(1, most.clamp(1, GUARDED_MAX))
+}
+
+/// A ticket lock on a simulated line, around what is on other ones. Interrupts are disabled
 /// while it is held, as for a kernel's base.
 #[derive(Debug)]
 pub struct SimLock<T> {
     line: Place,
-    guarded: Place,
+    guarded: [Place; GUARDED_MAX],
     next: AtomicU64,
     serving: AtomicU64,
     /// Never waited for: the tickets see to that.
@@ -161,7 +172,7 @@ impl<T: Send> Lock<T> for SimLock<T> {
     fn new(value: T) -> Self {
         SimLock {
             line: Place::default(),
-            guarded: Place::default(),
+            guarded: Default::default(),
             next: AtomicU64::new(0),
             serving: AtomicU64::new(0),
             data: Mutex::new(value),
@@ -174,16 +185,18 @@ impl<T: Send> Lock<T> for SimLock<T> {
             // Whoever drew a ticket on a machine that has ended will not come back for it.
             self.next.store(self.serving.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        access(&self.line, Access::Atomic);
+        access_own(&self.line, Access::Atomic);
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         while self.serving.load(Ordering::Relaxed) != ticket {
-            access(&self.line, Access::Read);
+            access_own(&self.line, Access::Read);
             if self.serving.load(Ordering::Relaxed) != ticket {
                 world::relax();
             }
         }
-        access(&self.guarded, Access::Read);
-        access(&self.guarded, Access::Store);
+        for line in self.guarded.iter().take(lines_of::<T>()) {
+            access_own(line, Access::Read);
+            access_own(line, Access::Store);
+        }
         world::with(|world| {
             let section = world.costs.section;
             let mut is_second = false;
@@ -218,7 +231,7 @@ struct Unlock<'a> {
 
 impl Drop for Unlock<'_> {
     fn drop(&mut self) {
-        access(self.line, Access::Store);
+        access_own(self.line, Access::Store);
         self.serving.fetch_add(1, Ordering::Relaxed);
         world::end_locking();
     }

@@ -80,6 +80,8 @@ pub enum SpecFault {
     Syntax(String),
     /// Nobody reads it: remove it, or look for a typing error.
     Unknown,
+    /// A former version read it: what says it now.
+    Former(&'static str),
     /// It has to be there.
     Missing,
     /// It must be a table with `value` and one of `source`, `assumed`, `fitted`.
@@ -101,6 +103,7 @@ impl fmt::Display for SpecError {
             SpecFault::Unknown => {
                 f.write_str("nothing reads this key; remove it, or correct its name")
             }
+            SpecFault::Former(now) => write!(f, "this key is no longer read; instead: {now}"),
             SpecFault::Missing => f.write_str("missing; give it a value and its source"),
             SpecFault::Shape => f.write_str(
                 "write { value = NUMBER, source = \"...\" }, or assumed = [LOW, HIGH], or \
@@ -294,7 +297,7 @@ impl Reader<'_> {
             let key = format!("{prefix}.{}", name.get_ref());
             let DeValue::Table(inner) = value.get_ref() else {
                 let known = keys::kind(&key).is_some();
-                let fault = if known { SpecFault::Shape } else { SpecFault::Unknown };
+                let fault = if known { SpecFault::Shape } else { unknown(&key) };
                 return Err(self.error(at, &key, fault));
             };
             match keys::kind(&key) {
@@ -308,7 +311,7 @@ impl Reader<'_> {
                 None if key.matches('.').count() < 2 && prefix == "idle" => {
                     self.table(&key, inner, into)?;
                 }
-                None => return Err(self.error(at, &key, SpecFault::Unknown)),
+                None => return Err(self.error(at, &key, unknown(&key))),
             }
         }
         Ok(())
@@ -352,6 +355,11 @@ impl Reader<'_> {
     }
 }
 
+/// What is wrong with a key that nothing reads.
+fn unknown(key: &str) -> SpecFault {
+    keys::instead_of(key).map_or(SpecFault::Unknown, SpecFault::Former)
+}
+
 fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {
     let text = match value.get_ref() {
         DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str(),
@@ -370,6 +378,9 @@ impl Kind {
             }
             Kind::Positive if value <= 0.0 => Some("greater than zero"),
             Kind::Amount if value < 0.0 => Some("zero or more"),
+            Kind::Clock if !(0.05..=10.0).contains(&value) => {
+                Some("a clock rate from 0.05 to 10 GHz")
+            }
             _ => None,
         }
     }

@@ -39,6 +39,8 @@ pub(crate) struct World {
     pub(crate) counters: Vec<Counter>,
     /// Busy threads of each core.
     pub(crate) busy: Vec<u16>,
+    /// What each core has used until when, beside what its CPUs do while they are idle.
+    pub(crate) used: Vec<Used>,
     /// The CPU whose fiber runs just now.
     pub(crate) running: Option<usize>,
     /// Until when, exclusively, that CPU comes before all others.
@@ -73,6 +75,13 @@ impl Drop for World {
     }
 }
 
+/// What a core has used.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Used {
+    pub until: Ps,
+    pub joules: f64,
+}
+
 /// What a CPU has to do before it may act.
 enum Go {
     Now,
@@ -101,6 +110,7 @@ impl World {
             lines: Lines::new(costs.line, topology),
             counters: Vec::new(),
             busy: vec![0; topology.cores() as usize],
+            used: vec![Used::default(); topology.cores() as usize],
             running: None,
             horizon: Ps::ZERO,
             handler: None,
@@ -159,6 +169,7 @@ impl World {
             state.fiber = fiber;
             state.mode = Mode::Running;
             self.order.set(cpu.index(), state.key());
+            self.meter(cpu.index());
             self.busy[self.costs.topology.core(cpu) as usize] += 1;
         }
     }
@@ -219,20 +230,26 @@ impl World {
 
     /// The line that a word is on; a word that this machine has not seen gets one.
     #[inline]
-    pub(crate) fn line(&mut self, place: &Place) -> LineId {
+    pub(crate) fn line(&mut self, place: &Place, room: Room) -> LineId {
         let seen = place.0.load(Ordering::Relaxed);
         if seen >> 32 == u64::from(self.serial) {
             return seen as LineId;
         }
-        self.new_line(place)
+        self.new_line(place, room)
     }
 
     /// Words that stand directly one behind the other are on one line, eight to a line, as the
     /// fields of a structure would be. Words that only happen to be near each other are not:
     /// where an allocator puts them differs from run to run.
     #[cold]
-    fn new_line(&mut self, place: &Place) -> LineId {
+    fn new_line(&mut self, place: &Place, room: Room) -> LineId {
         let at = place.address();
+        if room == Room::Own {
+            let line = self.lines.allocate();
+            self.lines.join(line);
+            place.0.store(u64::from(self.serial) << 32 | u64::from(line), Ordering::Relaxed);
+            return line;
+        }
         let near = [at.wrapping_sub(WORD_BYTES), at + WORD_BYTES];
         let mates = near.into_iter().filter(|mate| mate / LINE_BYTES == at / LINE_BYTES);
         let line = mates.filter_map(|mate| self.words.get(&mate)).next().copied();
@@ -290,6 +307,15 @@ impl World {
         }
         true
     }
+}
+
+/// What else may be on a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Room {
+    /// The words that stand beside it.
+    Shared,
+    /// Nothing.
+    Own,
 }
 
 /// Where a word is, in the machine that touched it last.
@@ -361,12 +387,23 @@ pub(crate) fn act<R>(
     }
 }
 
-/// Accesses a line as the CPU that runs.
+/// Accesses a word's line as the CPU that runs.
 #[inline]
 pub(crate) fn access(place: &Place, access: Access) {
+    access_in(place, Room::Shared, access);
+}
+
+/// The same for what is on a line of its own, whatever is beside it in the host's memory.
+#[inline]
+pub(crate) fn access_own(place: &Place, access: Access) {
+    access_in(place, Room::Own, access);
+}
+
+#[inline]
+fn access_in(place: &Place, room: Room, access: Access) {
     act(
         |world, cpu| {
-            let line = world.line(place);
+            let line = world.line(place, room);
             let now = world.cpus[cpu].clock;
             if world.lines.hits(line, CpuId(cpu as u16), access, now) {
                 world.nearest
@@ -375,7 +412,7 @@ pub(crate) fn access(place: &Place, access: Access) {
             }
         },
         |world, cpu| {
-            let line = world.line(place);
+            let line = world.line(place, room);
             world.access(cpu, line, access);
         },
     );
@@ -447,7 +484,7 @@ pub(crate) fn breaks_if(is_wrong: impl Fn(u32) -> bool, rule: &'static str) {
 /// Takes a line out of all caches, as `clflush` does; free of charge.
 pub(crate) fn flush(place: &Place) {
     with(|world| {
-        let line = world.line(place);
+        let line = world.line(place, Room::Shared);
         world.lines.flush(line);
     });
 }

@@ -156,6 +156,10 @@ impl HrTimer {
         self.timer.set_label(label);
     }
 
+    pub(crate) fn is_given_back(&self) -> bool {
+        self.timer.is_given_back()
+    }
+
     pub(crate) fn shared(&self) -> &Shared {
         self.timer.shared()
     }

@@ -338,8 +338,9 @@ impl Periodic {
 
 impl Drop for Periodic {
     fn drop(&mut self) {
-        // In a child that a fork left behind its lock may never be given back.
-        if !self.timer.shared().is_left_behind() {
+        // In a child that a fork left behind its lock may never be given back; and where a slot was
+        // given back, there is none any more.
+        if !self.timer.shared().is_left_behind() && !self.timer.is_given_back() {
             let seat = lock(&self.run).seat.take();
             self.leave(seat);
         }

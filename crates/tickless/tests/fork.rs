@@ -211,3 +211,88 @@ fn virtual_time_goes_on_in_a_child() {
     });
     assert_eq!(time.timers().stats().total().fired, 0);
 }
+
+/// What a child does with timers of its own: everything that takes a lock which a process has once.
+fn uses_its_own() {
+    let own = Timers::builder().bases(2).start().unwrap();
+    // Often enough to own a base's lock, and to lose it again.
+    let timer = own.timeout(|_| {});
+    for _ in 0..5_000 {
+        timer.start(Duration::from_secs(60)).unwrap();
+        assert_eq!(timer.cancel(), Cancel::Pending);
+    }
+    waits_for_a_callback(&own);
+    let (heart, beats) = beating(&own);
+    assert_beats(&beats);
+    drop((timer, heart, own));
+}
+
+/// Cancels a timer whose callback runs, and waits for long enough to say so.
+fn waits_for_a_callback(timers: &Timers) {
+    let begun = Arc::new(AtomicBool::new(false));
+    let announce = Arc::clone(&begun);
+    let busy = timers.hrtimer(move |_| {
+        announce.store(true, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_micros(300));
+    });
+    busy.start(Duration::ZERO).unwrap();
+    wait_until("the callback runs", || begun.load(Ordering::Relaxed));
+    assert!(busy.cancel_sync().is_ok());
+}
+
+/// Goal: K4: whichever of the library's locks other threads hold at the fork, the child makes,
+/// starts, cancels and drops timers of its own. Method: threads that come and go, own a base's lock
+/// and lose it, and wait for callbacks and for each other's locks all the time.
+#[test]
+fn a_child_is_not_held_up_by_locks_of_the_process() {
+    let timers = Timers::builder().bases(2).start().unwrap();
+    let guarded = tickless::Guarded::new(0u64);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        for _ in 0..3 {
+            s.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    *guarded.lock() += 1;
+                }
+            });
+        }
+        s.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                waits_for_a_callback(&timers);
+            }
+        });
+        s.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                std::thread::scope(|s| {
+                    s.spawn(|| {
+                        let timer = timers.timeout(|_| {});
+                        for _ in 0..2_500 {
+                            timer.start(Duration::from_secs(60)).unwrap();
+                            timer.cancel();
+                        }
+                    });
+                });
+            }
+        });
+        let forked =
+            catch_unwind(AssertUnwindSafe(|| (0..60).for_each(|_| in_child(uses_its_own))));
+        done.store(true, Ordering::Relaxed);
+        assert!(forked.is_ok(), "a child hangs");
+    });
+}
+
+/// Goal: a child may use futures although another thread was just starting the process's timers
+/// when it was forked. Method: in children, since a process starts them once.
+#[test]
+fn a_child_is_not_held_up_by_a_first_future() {
+    for round in 0..30u64 {
+        in_child(|| {
+            let first = std::thread::spawn(|| {
+                pollster::block_on(tickless::future::sleep(MS));
+            });
+            std::thread::sleep(Duration::from_micros(round * 40));
+            in_child(|| pollster::block_on(tickless::future::sleep(MS)));
+            assert!(first.join().is_ok());
+        });
+    }
+}

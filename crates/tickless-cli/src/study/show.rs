@@ -1,10 +1,10 @@
 //! A study's results for people and for programs.
 
 use super::plot;
-use crate::output::{Format, WIDTH, bare, paragraph, print};
+use crate::output::{Format, bare, paragraph, print, width};
 use comfy_table::ContentArrangement;
 use std::io::{self, Write};
-use tickless_lab::study::{Cell, Exhibit, Form, Role, Study, wanted};
+use tickless_lab::study::{Cell, Exhibit, Form, Role, Study, claim, wanted};
 use tickless_lab::text::figure;
 
 /// Prints a study.
@@ -30,7 +30,7 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
         let mut table = bare(header, 1);
         // Headings of several words are broken where the table would be too wide.
         table.set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_width(WIDTH as u16);
+        table.set_width(width() as u16);
         rows.iter().for_each(|row| {
             table.add_row(row);
         });
@@ -50,6 +50,7 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
             cell_table(&cells, out)?;
         }
     }
+    claims(study, out)?;
     if !study.notes.is_empty() {
         writeln!(out)?;
         study.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))?;
@@ -65,10 +66,14 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
 /// The longest name that leaves room for all columns.
 const NAME_MAX: usize = 28;
 
-const ROLES: [(Role, &str); 3] = [
+const ROLES: [(Role, &str); 4] = [
     (
         Role::Calibrated,
         "Calibrated (a parameter of the machine was set from these; they prove nothing):",
+    ),
+    (
+        Role::Implied,
+        "Implied (these follow from the parameters by a formula; they prove nothing either):",
     ),
     (Role::Predicted, "Predicted (nothing was set for these):"),
     (Role::Live, "Live (measured now; \"published\" is the thread's figure, on another machine):"),
@@ -78,7 +83,7 @@ const ROLES: [(Role, &str); 3] = [
 /// out.
 fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
     let has_published = cells.iter().any(|cell| cell.published.is_some());
-    let has_bands = cells.iter().any(|cell| cell.band.is_some());
+    let has_bands = cells.iter().any(|cell| !wanted(cell).is_empty());
     let columns = |[name, value, range, published, wanted]: [String; 5]| {
         let published = has_published.then_some(published);
         let wanted = has_bands.then_some(wanted);
@@ -102,12 +107,50 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
             wanted_with_verdict(cell),
         ]));
     }
-    if table.lines().any(|line| line.trim_end().chars().count() > WIDTH) {
+    if table.lines().any(|line| line.trim_end().chars().count() > width()) {
         for (at, column) in table.column_iter_mut().enumerate() {
             column.set_padding((u16::from(at > 0), 0));
         }
     }
     print(&table, out)
+}
+
+/// What the mechanism changes, beside what was published and what one would get without it.
+fn claims(study: &Study, out: &mut dyn Write) -> io::Result<()> {
+    let claims: Vec<(&Cell, [String; 5])> =
+        study.cells.iter().filter_map(|cell| Some((cell, claim(cell)?))).collect();
+    if claims.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    paragraph(
+        out,
+        "",
+        "What the mechanism changes (score: 1 is the published effect, 0 the null model's, which \
+         is what one gets without the mechanism):",
+    )?;
+    let header = ["", "effect", "published", "null", "wanted", "score"].map(str::to_string);
+    let mut table = bare(&header, 1);
+    for (cell, [effect, published, null, wanted, score]) in claims {
+        let null = if cell.role == Role::Implied { "formula".to_string() } else { null };
+        let wanted = format!("{wanted}{}", verdict(cell));
+        // A name on a line of its own leaves room for the rest.
+        table.add_row([cell.id.clone()]);
+        table.add_row([String::new(), effect, published, null, wanted, score]);
+    }
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((u16::from(at > 0), 0));
+    }
+    print(&table, out)
+}
+
+/// Whether a cell lies where it should; nothing where there is nothing to fail.
+fn verdict(cell: &Cell) -> &'static str {
+    match cell.inside {
+        Some(true) => " ok",
+        Some(false) => " NO",
+        None => "",
+    }
 }
 
 /// What a cell stands below, and what is left of its name: cut at the first dot, or at the last if
@@ -135,11 +178,10 @@ fn range(cell: &Cell) -> String {
 }
 
 fn wanted_with_verdict(cell: &Cell) -> String {
-    if cell.band.is_none() {
-        return String::new();
+    match wanted(cell) {
+        band if band.is_empty() => band,
+        band => format!("{band}{}", verdict(cell)),
     }
-    let verdict = if cell.inside == Some(false) { "NO" } else { "ok" };
-    format!("{} {verdict}", wanted(cell))
 }
 
 fn csv(study: &Study, out: &mut dyn Write) -> io::Result<()> {
@@ -159,6 +201,10 @@ fn csv(study: &Study, out: &mut dyn Write) -> io::Result<()> {
         "band_low",
         "band_high",
         "inside",
+        "effect",
+        "published_effect",
+        "null_model",
+        "score",
     ])?;
     for cell in &study.cells {
         let [low, high] = cell.band.map_or([None, None], <[Option<f64>; 2]>::from);
@@ -166,6 +212,7 @@ fn csv(study: &Study, out: &mut dyn Write) -> io::Result<()> {
             (study.study, study.world, &study.machine, study.seed),
             (&cell.id, cell.unit, cell.published, cell.role),
             (cell.value, cell.low, cell.high, low, high, cell.inside),
+            (cell.effect, cell.published_effect, cell.null_model, cell.score),
         ))?;
     }
     csv.flush()

@@ -93,6 +93,7 @@ fn legend() -> Markup {
             li { span.chip.published { "published" } " in the thread, on its machine" }
             @for (role, what) in [
                 (Role::Calibrated, "a parameter was set from it: proves nothing"),
+                (Role::Implied, "follows from the parameters by a formula: proves nothing"),
                 (Role::Predicted, "came out by itself"),
                 (Role::Live, "measured here: median, least\u{2013}most"),
             ] {
@@ -176,10 +177,13 @@ fn foot(report: &Report) -> Markup {
             h2 { "How to read it" }
             p {
                 "A published figure is the thread's, on a machine of its time. A calibrated one \
-                 set a parameter of the simulated machine, so it had to come out. A predicted one \
-                 did not. A live one is this machine's: the median of its repetitions, the least \
+                 set a parameter of the simulated machine, so it had to come out. An implied one \
+                 follows from the parameters by a formula, so it proves nothing either. A \
+                 predicted one came out by itself. What a mechanism changes is judged, beside a \
+                 null model: what one would get without it. A score of 1 is the published effect, \
+                 0 the null model's. A live one is this machine's: the median of its repetitions, the least \
                  and the greatest below it. Counts are the same on a busy machine; times are not. \
-                 A tick mark says that the figure lies in the band where it should. What lies \
+                 A tick mark says that it lies in a band that the null model misses. What lies \
                  outside is in docs/machine.md and docs/studies.md, with the reason where one is \
                  known."
             }
@@ -202,6 +206,7 @@ mod tests {
     use crate::report::run::{Done, Part};
     use crate::study::plot::{Axis, Line, Plot, Shape, Side};
     use crate::study::{Band, Cell, Effort, Exhibit, Form, OFFERS, Request, Study, World};
+    use tickless_machine::study::Claim;
 
     const HOSTILE: &str = "<script>alert(1)</script> & \"quoted\"";
 
@@ -219,6 +224,8 @@ mod tests {
             study.cells.push(cell.within(Band::at_most(1.0)));
         }
         study.cells.push(Cell::new(HOSTILE, "us", Role::Calibrated, spread).published(7.0));
+        let claim = Claim::change(1.0, 2.0, Band::at_most(50.0));
+        study.cells.push(Cell::new(HOSTILE, "us", Role::Implied, spread).claims(claim));
         study.answer(HOSTILE, HOSTILE);
         study.notes.push(HOSTILE.to_string());
         let rows = vec![vec![HOSTILE.to_string(), "1".to_string()]];
@@ -269,7 +276,7 @@ mod tests {
             assert!(html.contains(&format!("href=\"#{}\"", offer.name)));
             assert!(html.contains(&format!("tickless study {} --sim", offer.name)));
         }
-        for class in ["published", "calibrated", "predicted", "live"] {
+        for class in ["published", "calibrated", "implied", "predicted", "live"] {
             assert!(html.contains(&format!("<td class=\"{class}\"")), "{class}");
         }
         assert_eq!(html.matches("The live study failed.").count(), 1);
@@ -277,6 +284,7 @@ mod tests {
         assert!(html.contains("tickless study cancel --live</code>"), "how to see it alone");
         assert!(html.contains("1.00\u{2013}3") || html.contains("1\u{2013}3"), "no spreads");
         assert!(html.contains("\u{2717}"), "what is outside of its band is not marked");
+        assert!(html.contains("what the mechanism changes"), "claims are not shown");
     }
 
     /// Goal: nothing that comes from outside becomes markup, and every element is closed.

@@ -44,9 +44,14 @@ pub fn table(studies: &[Study]) -> String {
     text
 }
 
-/// A figure; one that set a parameter proves nothing, and is marked.
+/// A figure; one that set a parameter or follows from those by a formula proves nothing, and is
+/// marked.
 fn shown(cell: &Cell) -> String {
-    let mark = if cell.role == Role::Calibrated { "*" } else { "" };
+    let mark = match cell.role {
+        Role::Calibrated => "*",
+        Role::Implied => "\u{2020}",
+        Role::Predicted | Role::Live => "",
+    };
     format!("{}{mark}", grouped(cell.value))
 }
 

@@ -27,6 +27,7 @@ pub fn section(done: &Done, thread: &Thread, cpus: usize, effort: &str) -> io::R
             div.pair {
                 div.tables {
                     @for one in &tables { (table::of_thread(one)) }
+                    (claims(&results))
                     (outside(&results))
                     (command(thread.study, effort))
                     (below)
@@ -52,6 +53,13 @@ fn failure(part: &Option<Part>, world: &str, study: &str) -> Markup {
                 }
             }
         },
+    }
+}
+
+/// What the simulated figures claim, each beside what one would get without the mechanism.
+fn claims(results: &Results<'_>) -> Markup {
+    html! {
+        @if let Some(sim) = results.sim { (table::of_claims(sim.cells.iter())) }
     }
 }
 

@@ -2,7 +2,7 @@
 //! ground, so also without colours.
 
 use super::threads::{Entry, Table};
-use crate::study::{Cell, Role, wanted};
+use crate::study::{Cell, Role, claim, wanted};
 use crate::text::grouped;
 use maud::{Markup, html};
 
@@ -117,6 +117,7 @@ pub fn of_exhibit(title: &str, header: &[String], rows: &[Vec<String>]) -> Marku
 pub fn class(role: Role) -> &'static str {
     match role {
         Role::Calibrated => "calibrated",
+        Role::Implied => "implied",
         Role::Predicted => "predicted",
         Role::Live => "live",
     }
@@ -126,6 +127,7 @@ pub fn class(role: Role) -> &'static str {
 pub fn letter(role: Role) -> Markup {
     let letter = match role {
         Role::Calibrated => "C",
+        Role::Implied => "I",
         Role::Predicted => "P",
         Role::Live => "L",
     };
@@ -142,7 +144,41 @@ fn sign(cell: &Cell) -> Markup {
 }
 
 fn told(cell: &Cell) -> String {
-    format!("{} ({}), {}", cell.id, class(cell.role), cell.unit)
+    let about = format!("{} ({}), {}", cell.id, class(cell.role), cell.unit);
+    match claim(cell) {
+        None => about,
+        Some([effect, published, null, wanted, score]) => format!(
+            "{about}; effect {effect}, published {published}, null model {null}, wanted {wanted}, \
+             score {score}"
+        ),
+    }
+}
+
+const CLAIM_COLUMNS: [&str; 7] =
+    ["what the mechanism changes", "effect", "published", "null model", "wanted", "score", ""];
+
+/// What the cells claim, with their verdicts; nothing if none claims anything.
+pub fn of_claims<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
+    let claims: Vec<(&Cell, [String; 5])> =
+        cells.filter_map(|cell| Some((cell, claim(cell)?))).collect();
+    html! {
+        @if !claims.is_empty() {
+            div.scroll {
+                table.cells aria-label="What the mechanism changes" {
+                    thead { tr { @for name in CLAIM_COLUMNS { th scope="col" { (name) } } } }
+                    tbody {
+                        @for (cell, words) in &claims {
+                            tr {
+                                th scope="row" { (cell.id) (letter(cell.role)) }
+                                @for word in words { td { (word.replace('-', "\u{2212}")) } }
+                                td { (sign(cell)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// From where to where the repetitions went, below the figure.
@@ -178,6 +214,7 @@ mod tests {
         let spread = Spread { median: 2_000.0, low: 1.0, high: 3_000.0 };
         for (role, class, letter) in [
             (Role::Calibrated, "calibrated", "C"),
+            (Role::Implied, "implied", "I"),
             (Role::Predicted, "predicted", "P"),
             (Role::Live, "live", "L"),
         ] {

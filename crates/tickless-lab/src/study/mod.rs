@@ -41,7 +41,7 @@ pub use error::StudyError;
 pub use offer::{OFFERS, Offer, Runner};
 pub use plot::Plot;
 pub use tickless_machine::study::{Band, Cell, Role};
-pub use wanted::wanted;
+pub use wanted::{claim, wanted};
 
 use serde::Serialize;
 use std::path::PathBuf;

@@ -29,7 +29,7 @@ mod plan;
 mod program;
 
 use crate::engine::{Ended, Machine};
-use crate::os::{Class, Config, IdleTick, Kernel, Slept};
+use crate::os::{Class, Clocked, Config, IdleTick, Kernel, Skew, Slept};
 use crate::random::Random;
 use crate::spec::Spec;
 use oracle::{Oracle, Subject, subject};
@@ -246,9 +246,14 @@ fn draw_config(random: &mut Random) -> Config {
     Config {
         timers: Settings { policy, deferral, wheel, ..Settings::default() },
         tick: Ns::from_ms(1),
-        skew: Ns(pick(2) * 37_000),
+        skew: if pick(2) == 0 {
+            Skew::None
+        } else {
+            Skew::Drawn { most: Ns(37_000), seed: pick(64) }
+        },
         idle: if stops { IdleTick::Stops } else { IdleTick::Keeps },
         grace: GRACE,
+        clocked: Clocked::FromSwitch,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The idle loop: going idle stops the tick, leaving idle restarts it (the mechanism of seed 0).
 
-use super::{IdleTick, Kernel};
+use super::Kernel;
 use crate::cpu;
 use crate::engine;
 use crate::irq::Masked;
@@ -28,9 +28,7 @@ impl Kernel {
     /// as it is.
     fn idle(&self, cpu: CpuId) {
         engine::charge(self.costs.idle);
-        if self.config.idle == IdleTick::Stops {
-            self.stop_tick(cpu);
-        }
+        self.quiet_tick(cpu);
         while !self.has_work(cpu) && !engine::is_ending() {
             let slept = self.before_sleep(cpu);
             cpu::halt();

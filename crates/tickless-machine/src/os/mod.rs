@@ -32,6 +32,7 @@ use crate::engine::{self, FiberId, Machine};
 use crate::irq::{Masked, Vector};
 use crate::platform::{self, Sim, SimLock};
 use crate::ps::Ps;
+use crate::random::Random;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -53,13 +54,55 @@ pub struct Config {
     pub timers: Settings,
     /// From tick to tick.
     pub tick: Ns,
-    /// How far each CPU's tick is behind that of the CPU before it; zero for all at once.
-    pub skew: Ns,
+    /// How far apart the CPUs' ticks are.
+    pub skew: Skew,
     /// Does an idle CPU stop its tick?
     pub idle: IdleTick,
     /// Each tick looks after another CPU's base, whose event may be late by this much without
     /// being called lost; [`Ns::NEVER`]: nobody does.
     pub grace: Ns,
+    /// From when on a task's time on a CPU is counted.
+    pub clocked: Clocked,
+}
+
+/// From when on a task's time on a CPU is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clocked {
+    /// From when its CPU switches to it.
+    FromSwitch,
+    /// From when it is put in the queue of a CPU that idles. Linux 3.10 does not read the queue's
+    /// clock again before it switches to the task, so that the way out of idle counts as its.
+    FromQueue,
+}
+
+/// How far apart the ticks of a machine's CPUs are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Skew {
+    /// All at once, to the picosecond: no real machine does that.
+    None,
+    /// Spread evenly over half a period, as a kernel does that is told to skew its ticks.
+    HalfPeriod,
+    /// Each CPU's by something up to `most`, drawn once: what the CPUs' own event devices make of
+    /// the same time.
+    Drawn {
+        /// The greatest.
+        most: Ns,
+        /// What is drawn.
+        seed: u64,
+    },
+}
+
+impl Skew {
+    /// How far a CPU's ticks are behind the multiples of the period.
+    fn of(self, cpu: CpuId, cpus: usize, period: Ns) -> Ns {
+        match self {
+            Skew::None => Ns::ZERO,
+            Skew::HalfPeriod => Ns(period.0 / 2 * u64::from(cpu.0) / cpus.max(1) as u64),
+            Skew::Drawn { most, seed } => {
+                Ns(Random::new(seed << 16 | u64::from(cpu.0)).below(most.0.saturating_add(1)))
+            }
+        }
+    }
 }
 
 /// What an idle CPU does with its tick.
@@ -69,6 +112,9 @@ pub enum IdleTick {
     Keeps,
     /// It is cancelled, and armed again when the CPU leaves idle.
     Stops,
+    /// It is moved this far ahead, to where the CPU's next coarse timer is due, which Linux's
+    /// wheel rides on it for; leaving idle cancels it and arms it anew.
+    Moves(Ns),
 }
 
 /// A ranged timer of the machine's bases.
@@ -270,13 +316,16 @@ impl Kernel {
         let mine = &self.cpus[cpu.index()];
         mine.ticks.set(mine.ticks.get() + 1);
         engine::charge(self.costs.tick);
+        if cpu == TIMEKEEPER {
+            engine::charge(self.costs.timekeeping);
+        }
         let call = self.bases.tick(cpu);
         self.answer(call);
         self.look_after_another(cpu, mine.ticks.get());
         self.share_fairly();
         let ends = engine::is_ending();
         let is_idle = mine.current.get() == mine.idle.get();
-        if ends || is_idle && self.config.idle == IdleTick::Stops {
+        if ends || is_idle && self.config.idle != IdleTick::Keeps {
             return Verdict::Done;
         }
         Verdict::Restart(periodic::forward(firing.window, firing.now, self.config.tick).0)
@@ -294,14 +343,32 @@ impl Kernel {
     fn start_tick(&self, cpu: CpuId) {
         let now = platform::now();
         let period = self.config.tick;
-        let offset = Ns(self.config.skew.0 * u64::from(cpu.0) % period.0);
+        let offset = self.config.skew.of(cpu, self.cpus.len(), period);
         let past = now.since(offset);
         let next = Ns(past.0 - past.0 % period.0).after(period).after(offset);
         self.with_tick(cpu, |tick| {
+            if matches!(self.config.idle, IdleTick::Moves(_)) {
+                tick.cancel();
+            }
             if !tick.is_pending() {
                 let _ = tick.start(Window::new(next, next), now, Options::default());
             }
         });
+    }
+
+    /// The CPU goes idle.
+    fn quiet_tick(&self, cpu: CpuId) {
+        match self.config.idle {
+            IdleTick::Keeps => {}
+            IdleTick::Stops => self.stop_tick(cpu),
+            IdleTick::Moves(ahead) => {
+                let now = platform::now();
+                let next = now.after(ahead);
+                self.with_tick(cpu, |tick| {
+                    let _ = tick.start(Window::new(next, next), now, Options::default());
+                });
+            }
+        }
     }
 
     fn stop_tick(&self, cpu: CpuId) {
@@ -346,6 +413,9 @@ pub struct TaskUsage {
     /// How often it was put on one.
     pub switches: u64,
 }
+
+/// The CPU whose tick keeps the time for all.
+const TIMEKEEPER: CpuId = CpuId(0);
 
 /// The fiber of a task that is only being made.
 const UNBORN: FiberId = FiberId(u32::MAX);

@@ -6,7 +6,7 @@
 //! Linux does with a real-time task that finds another one on its CPU. (Seed 3 hangs on that: a
 //! thread that every tick wakes, for nothing, pushes others off their CPU.)
 
-use super::{Kernel, TaskUsage, UNBORN};
+use super::{Clocked, Kernel, TaskUsage, UNBORN};
 use crate::engine::{self, FiberId, Machine};
 use crate::irq::{self, Masked, Vector};
 use crate::ps::Ps;
@@ -56,6 +56,8 @@ pub(super) struct Task {
     /// A wakeup came while it was not blocked: the next block ends at once.
     woken: bool,
     since: Ps,
+    /// When it was put in the queue of a CPU that idled, if its time counts from then.
+    queued: Option<Ps>,
     usage: TaskUsage,
 }
 
@@ -74,6 +76,7 @@ impl Task {
             on_cpu: false,
             woken: false,
             since: Ps::ZERO,
+            queued: None,
             usage: TaskUsage::default(),
         }
     }
@@ -189,7 +192,14 @@ impl Kernel {
                 None if on_cpu => last,
                 None => self.idle_cpu_near(last),
             };
-            self.with_task(id, |task| task.cpu = cpu);
+            let there = &self.cpus[cpu.index()];
+            let is_idle = there.current.get() == there.idle.get();
+            let counts = is_idle && self.config.clocked == Clocked::FromQueue;
+            let now = engine::clock();
+            self.with_task(id, |task| {
+                task.cpu = cpu;
+                task.queued = counts.then_some(now);
+            });
             let mut queue = self.cpus[cpu.index()].queue.lock();
             queue.push(class, id);
             drop(queue);
@@ -308,7 +318,7 @@ impl Kernel {
     fn arrive(&self) {
         let now = engine::clock();
         self.with_task(self.current(), |task| {
-            task.since = now;
+            task.since = task.queued.take().unwrap_or(now);
             task.usage.switches += 1;
         });
     }

@@ -1,13 +1,20 @@
-//! One figure of a study, with where it comes from.
+//! One figure of a study, with where it comes from and what it proves.
+//!
+//! A simulated figure gets a verdict only where it could have been wrong. So a cell that claims
+//! something states an *effect* (what the mechanism changes), a *null model* (what one would get
+//! without it), and a band that the null model misses. A figure that a formula gives from the same
+//! parameters is *implied*: the simulation has only calculated it.
 
 use serde::Serialize;
 
-/// Where a figure comes from. Never mixed: who reads a table must know what it shows.
+/// Where a figure comes from. Never mixed: whoever reads a table must know what it shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// A parameter was set so that this comes out.
     Calibrated,
+    /// It follows from the parameters by a formula: the simulation had no say in it.
+    Implied,
     /// Nothing was set for it: it came out.
     Predicted,
     /// Measured now, on the machine at hand.
@@ -48,7 +55,8 @@ impl Band {
 
     /// A published figure, this many times more or less.
     pub fn times(published: f64, factor: f64) -> Band {
-        Band::between(published / factor, published * factor)
+        let ends = [published / factor, published * factor];
+        Band::between(ends[0].min(ends[1]), ends[0].max(ends[1]))
     }
 
     /// Does the value lie in it?
@@ -81,6 +89,92 @@ impl Figure {
         let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
         Figure { value: at(values.len() / 2), low: at(0), high: at(values.len().saturating_sub(1)) }
     }
+
+    /// Of one run, or of runs that cannot differ.
+    pub const fn once(value: f64) -> Figure {
+        Figure { value, low: value, high: value }
+    }
+}
+
+/// What an effect is counted in, and so how far two effects are apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum Scale {
+    /// Percent of what it is an effect on.
+    #[serde(rename = "%")]
+    Percent,
+    /// So many times less, or more. Distances are those of logarithms.
+    #[serde(rename = "x")]
+    Times,
+    /// The cell's own unit.
+    #[serde(rename = "")]
+    Plain,
+}
+
+impl Scale {
+    fn distance(self, one: f64, other: f64) -> f64 {
+        match self {
+            Scale::Times => {
+                let log = |value: f64| value.max(f64::MIN_POSITIVE).ln();
+                (log(one) - log(other)).abs()
+            }
+            Scale::Percent | Scale::Plain => (one - other).abs(),
+        }
+    }
+}
+
+/// What a cell claims about its mechanism.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Claim {
+    /// What the mechanism changes, as simulated.
+    pub effect: f64,
+    /// What effects are counted in.
+    pub scale: Scale,
+    /// The effect without the mechanism.
+    pub null_model: f64,
+    /// The published effect, from the least to the greatest of its runs.
+    pub published: Option<[f64; 2]>,
+    /// Where the effect should lie.
+    pub band: Band,
+}
+
+impl Claim {
+    /// By how many percent `after` differs from `before`. Without the mechanism by none.
+    pub fn change(before: f64, after: f64, band: Band) -> Claim {
+        let effect = 100.0 * (after / before - 1.0);
+        Claim { effect, scale: Scale::Percent, null_model: 0.0, published: None, band }
+    }
+
+    /// How many times less `after` is than `before`. Without the mechanism it is the same.
+    pub fn times_less(before: f64, after: f64, band: Band) -> Claim {
+        let effect = before / after;
+        Claim { effect, scale: Scale::Times, null_model: 1.0, published: None, band }
+    }
+
+    /// The cell's own value, which without the mechanism would be `null_model`.
+    pub fn value(effect: f64, null_model: f64, band: Band) -> Claim {
+        Claim { effect, scale: Scale::Plain, null_model, published: None, band }
+    }
+
+    /// With the published effect, which had this spread.
+    #[must_use]
+    pub fn published(mut self, low: f64, high: f64) -> Claim {
+        self.published = Some([low.min(high), low.max(high)]);
+        self
+    }
+
+    /// How much of the way from the null model to what was published the simulation goes: 1 is
+    /// all of it, 0 is no better than the null model, less is worse.
+    fn score(&self) -> Option<f64> {
+        let [low, high] = self.published?;
+        let off = |effect: f64| self.scale.distance(effect, effect.clamp(low, high));
+        let null = off(self.null_model);
+        (null > 0.0 && self.effect.is_finite()).then(|| 1.0 - off(self.effect) / null)
+    }
+
+    /// Whether the effect lies in its band; nothing where the null model does as well.
+    fn verdict(&self) -> Option<bool> {
+        (!self.band.contains(self.null_model)).then(|| self.band.contains(self.effect))
+    }
 }
 
 /// One figure of a study.
@@ -90,27 +184,42 @@ pub struct Cell {
     pub id: String,
     /// What it is counted in.
     pub unit: &'static str,
-    /// What the thread reported, if it did; on its own machine.
+    /// What was reported, if it was.
     pub published: Option<f64>,
     /// Where the value comes from.
     pub role: Role,
-    /// The figure: a median, or a count.
+    /// The median over the seeds.
     pub value: f64,
     /// The least.
     pub low: f64,
     /// The greatest.
     pub high: f64,
-    /// Where the value should lie, if anybody says so.
+    /// Where the effect should lie, if the cell claims one; else where the value should.
     pub band: Option<Band>,
-    /// Does it?
+    /// Does it? Nothing where there is nothing to fail.
     pub inside: Option<bool>,
+    /// What the mechanism changes.
+    pub effect: Option<f64>,
+    /// What the effect is counted in: `%`, `x` for times, or nothing for the cell's own unit.
+    pub effect_unit: Option<Scale>,
+    /// The published effect, the middle of its spread.
+    pub published_effect: Option<f64>,
+    /// From the least to the greatest published run.
+    pub published_spread: Option<[f64; 2]>,
+    /// The effect without the mechanism; for an implied cell the formula's value.
+    pub null_model: Option<f64>,
+    /// 1 for the published effect, 0 for the null model's.
+    pub score: Option<f64>,
     /// Do people see it in another table, so that those of cells need not repeat it?
     #[serde(skip)]
     pub in_exhibit: bool,
 }
 
+/// A formula that gives a figure to this share of it implies the figure.
+const IMPLIED: f64 = 0.05;
+
 impl Cell {
-    /// A figure without a published counterpart and without a band.
+    /// A figure without a published counterpart, without a claim and without a band.
     pub fn new(
         id: impl Into<String>,
         unit: &'static str,
@@ -128,11 +237,17 @@ impl Cell {
             high,
             band: None,
             inside: None,
+            effect: None,
+            effect_unit: None,
+            published_effect: None,
+            published_spread: None,
+            null_model: None,
+            score: None,
             in_exhibit: false,
         }
     }
 
-    /// A figure that came out, without a published counterpart and without a band.
+    /// A figure that came out.
     pub fn predicted(id: impl Into<String>, unit: &'static str, figure: Figure) -> Cell {
         Cell::new(id, unit, Role::Predicted, figure)
     }
@@ -153,7 +268,7 @@ impl Cell {
         Cell { role: Role::Calibrated, ..cell }
     }
 
-    /// Beside what the thread reported.
+    /// Beside what was reported.
     #[must_use]
     pub fn published(mut self, published: f64) -> Cell {
         self.published = Some(published);
@@ -174,6 +289,40 @@ impl Cell {
         self.band = Some(band);
         self
     }
+
+    /// Nothing was published about it where it was simulated: no claim, no verdict.
+    #[must_use]
+    pub fn elsewhere(self) -> Cell {
+        let Cell { id, unit, value, low, high, .. } = self;
+        Cell::predicted(id, unit, Figure { value, low, high })
+    }
+
+    /// Claims an effect. Whether it is where it should be is decided here, and only if the null
+    /// model is not there too.
+    #[must_use]
+    pub fn claims(mut self, claim: Claim) -> Cell {
+        self.band = Some(claim.band);
+        self.effect = Some(claim.effect);
+        self.effect_unit = Some(claim.scale);
+        self.null_model = Some(claim.null_model);
+        self.published_spread = claim.published;
+        self.published_effect = claim.published.map(|[low, high]| f64::midpoint(low, high));
+        self.score = claim.score();
+        self.inside = claim.verdict();
+        self
+    }
+
+    /// Beside what a formula gives from the same parameters. If the simulation says the same, to
+    /// a twentieth, the cell is implied: being right proves nothing then. Being wrong still counts.
+    #[must_use]
+    pub fn beside_formula(mut self, value: f64) -> Cell {
+        if self.role == Role::Predicted && (self.value / value - 1.0).abs() <= IMPLIED {
+            self.role = Role::Implied;
+            self.null_model = Some(value);
+            self.inside = self.inside.filter(|inside| !inside);
+        }
+        self
+    }
 }
 
 #[cfg(test)]
@@ -189,6 +338,7 @@ mod tests {
         assert!(Band::at_least(2.0).contains(1e30) && !Band::at_least(2.0).contains(1.9));
         assert!(Band::at_most(2.0).contains(-1e30) && !Band::at_most(2.0).contains(2.1));
         assert_eq!(Band::around(200.0, 15.0), Band::between(170.0, 230.0));
+        assert_eq!(Band::times(-10.0, 2.0), Band::between(-20.0, -5.0));
         assert!(!Band::at_most(2.0).contains(f64::NAN) && !Band::at_least(2.0).contains(f64::NAN));
         let json = serde_json::to_string(&Band::at_least(2.0)).unwrap();
         assert_eq!(json, "[2.0,null]");
@@ -200,5 +350,62 @@ mod tests {
         assert_eq!((cell.inside, cell.band), (None, None));
         assert_eq!(cell.clone().within(Band::at_most(3.0)).inside, Some(true));
         assert_eq!(cell.within(Band::at_most(2.9)).inside, Some(false));
+    }
+
+    fn cell(value: f64) -> Cell {
+        Cell::predicted("a", "us", Figure::once(value))
+    }
+
+    /// Goal: a claim is right inside its band and wrong outside, and has no verdict where the null
+    /// model would be right too.
+    #[test]
+    fn only_what_can_fail_has_a_verdict() {
+        let claim = |after| Claim::change(100.0, after, Band::between(20.0, 40.0));
+        assert_eq!(cell(130.0).claims(claim(130.0)).inside, Some(true));
+        assert_eq!(cell(110.0).claims(claim(110.0)).inside, Some(false));
+        let stays = Claim::change(100.0, 101.0, Band::between(-5.0, 5.0));
+        assert_eq!(cell(101.0).claims(stays).inside, None);
+        let broken = Claim::times_less(0.0, 0.0, Band::times(4.0, 2.0));
+        assert_eq!(cell(0.0).claims(broken).inside, Some(false), "not a number is not inside");
+    }
+
+    /// Goal: the score is 1 within the published spread, 0 at the null model, and in between on
+    /// the effect's own scale.
+    #[test]
+    fn scores_go_from_the_null_model_to_what_was_published() {
+        let band = Band::between(20.0, 40.0);
+        let score = |after| Claim::change(100.0, after, band).published(30.0, 35.0).score();
+        let near = |score: Option<f64>, to: f64| assert!((score.unwrap() - to).abs() < 1e-9);
+        near(score(132.0), 1.0);
+        near(score(100.0), 0.0);
+        near(score(115.0), 0.5);
+        near(score(90.0), -1.0 / 3.0);
+        let times = Claim::times_less(10.0, 1.0, Band::times(100.0, 2.0)).published(100.0, 100.0);
+        near(times.score(), 0.5);
+        assert_eq!(Claim::value(1.0, 0.0, band).score(), None, "nothing was published");
+    }
+
+    /// Goal: what a formula gives as well proves nothing, whatever it claims.
+    #[test]
+    fn formulas_imply() {
+        let claim = Claim::change(100.0, 130.0, Band::between(20.0, 40.0)).published(30.0, 35.0);
+        let implied = cell(130.0).claims(claim).beside_formula(128.0);
+        assert_eq!((implied.role, implied.inside), (Role::Implied, None));
+        let wrong = Claim::change(100.0, 110.0, claim.band);
+        assert_eq!(cell(110.0).claims(wrong).beside_formula(110.0).inside, Some(false));
+        assert_eq!(implied.null_model, Some(128.0));
+        let predicted = cell(130.0).claims(claim).beside_formula(120.0);
+        assert_eq!((predicted.role, predicted.inside), (Role::Predicted, Some(true)));
+    }
+
+    #[test]
+    fn json_has_the_keys_that_readers_know() {
+        let claim = Claim::change(100.0, 130.0, Band::between(20.0, 40.0)).published(30.0, 35.0);
+        let json = serde_json::to_value(cell(130.0).claims(claim)).unwrap();
+        for key in ["null_model", "effect", "published_effect", "score"] {
+            assert!(json[key].is_number(), "{key}");
+        }
+        assert_eq!(json["effect_unit"], "%");
+        assert_eq!(serde_json::to_value(Role::Implied).unwrap(), "implied");
     }
 }

@@ -19,7 +19,8 @@
 //! and 2.08M jobs). The rest is lock holding and retries outside of the read, which the profile
 //! does not name; there is no factor here that would hide it.
 
-use super::{Band, Cell, Figure};
+use super::size::sizes;
+use super::{Band, Cell, Claim, Figure, Role, Scale, Sides, Sized, fitted};
 use crate::device::{self, CounterId};
 use crate::engine::{self, Machine};
 use crate::platform::{self, Sim, SimWord};
@@ -80,49 +81,35 @@ pub struct Outcome {
 /// How much simulated time a run measures, after two ticks that it does not.
 const MEASURED: Ns = Ns::from_ms(20);
 
-/// The cells of the thread on one of its machines, and what nobody has published about it.
+/// The switch: who reads the device.
+pub const SIDES: Sides<Source> = Sides { before: Source::Direct, after: Source::Combined };
+
+/// The cells that were published about a machine, and what nobody has published about it.
 pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
+    cells_of_sides(spec, SIDES)
+}
+
+/// The same with another switch, to see which cells hang on it.
+pub fn cells_of_sides(spec: &Spec, sides: Sides<Source>) -> io::Result<Vec<Cell>> {
     let cpus = spec.costs().topology.cpus();
     let published = PUBLISHED.iter().find(|published| published.cpus == cpus);
-    let direct = run(spec, Source::Direct, Ticks::Aligned)?;
-    let combined = run(spec, Source::Combined, Ticks::Aligned)?;
+    let direct = run(spec, sides.before, Ticks::Aligned)?;
+    let combined = run(spec, sides.after, Ticks::Aligned)?;
     let tsc = run(spec, Source::Tsc, Ticks::Aligned)?;
-    let id = |name: &str| format!("{cpus}.{name}");
-    let one = |value| Figure::of(vec![value]);
-    let plain = |name: &str, unit, value| Cell::predicted(id(name), unit, one(value));
-    let mut cells = Vec::new();
-    if let Some(p) = published {
-        let throughput = |name: &str, outcome: &Outcome, published| {
-            plain(name, JOBS, outcome.jobs_per_min).published(published)
-        };
-        let name = id("tsc.jobs_per_min");
-        cells.push(Cell::calibrated(name, JOBS, p.tsc, one(tsc.jobs_per_min)));
-        cells.push(throughput("hpet.jobs_per_min", &direct, p.hpet));
-        cells.push(
-            throughput("combined.jobs_per_min", &combined, p.combined)
-                .within(Band::around(p.combined, 3.0)),
-        );
-        let name = id("hpet.read_percent");
-        cells.push(if cpus == 72 {
-            Cell::calibrated(name, PERCENT, p.hpet_read, one(direct.read_percent))
-        } else {
-            Cell::predicted(name, PERCENT, one(direct.read_percent))
-                .published(p.hpet_read)
-                .within(Band::around(p.hpet_read, 10.0))
-        });
-        cells.push(
-            plain("combined.read_percent", PERCENT, combined.read_percent)
-                .published(p.combined_read)
-                .within(Band::times(p.combined_read, 3.0)),
-        );
-    } else {
-        cells.push(plain("tsc.jobs_per_min", JOBS, tsc.jobs_per_min));
-        cells.push(plain("hpet.jobs_per_min", JOBS, direct.jobs_per_min));
-        cells.push(plain("combined.jobs_per_min", JOBS, combined.jobs_per_min));
-        cells.push(plain("hpet.read_percent", PERCENT, direct.read_percent));
-        cells.push(plain("combined.read_percent", PERCENT, combined.read_percent));
+    let plain = |name: &str, unit, value| {
+        Cell::predicted(format!("{cpus}.{name}"), unit, Figure::once(value))
+    };
+    let mut cells = vec![
+        plain("tsc.jobs_per_min", JOBS, tsc.jobs_per_min),
+        plain("hpet.jobs_per_min", JOBS, direct.jobs_per_min),
+        plain("combined.jobs_per_min", JOBS, combined.jobs_per_min),
+        plain("hpet.read_percent", PERCENT, direct.read_percent),
+        plain("combined.read_percent", PERCENT, combined.read_percent),
+    ];
+    if let Some(published) = published {
+        cells = published.claims(cells, &tsc, &direct, &combined);
     }
-    let skewed = run(spec, Source::Direct, Ticks::Skewed)?;
+    let skewed = run(spec, sides.before, Ticks::Skewed)?;
     cells.push(plain("hpet.skewed.read_percent", PERCENT, skewed.read_percent));
     cells.push(plain("hpet.skewed.jobs_per_min", JOBS, skewed.jobs_per_min));
     cells.push(plain("hpet.read_p999", "ns", direct.read_p999_ns));
@@ -131,23 +118,34 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// The curve over CPU counts: machines of the same kind with fewer or more sockets, rounded up
-/// to whole sockets.
+/// The fitted numbers set again: the device's service time on `small`, which is the machine of
+/// 72 CPUs and has the same device and workload, then the work per job.
+pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
+    const SHARED: [&str; 4] =
+        ["counter.latency_ns", "counter.service_ns", "workload.hz", "workload.reads_per_tick"];
+    let [reference, ..] = PUBLISHED;
+    let small = SHARED.iter().fold(small.clone(), |small, key| small.with(key, spec.value(key)));
+    let small = fitted(&small, "counter.service_ns", reference.hpet_read, |spec| {
+        Ok(run(spec, Source::Direct, Ticks::Aligned)?.read_percent)
+    })?;
+    let spec = spec.with("counter.service_ns", small.value("counter.service_ns"));
+    let cpus = spec.costs().topology.cpus();
+    let Some(published) = PUBLISHED.iter().find(|published| published.cpus == cpus) else {
+        return Ok(spec);
+    };
+    fitted(&spec, "workload.jobs_per_cpu_minute", published.tsc, |spec| {
+        Ok(run(spec, Source::Tsc, Ticks::Aligned)?.jobs_per_min)
+    })
+}
+
+/// The curve over CPU counts: machines of the same kind with fewer or more CPUs. Cells carry the
+/// number that their machine has ([`sized`](super::sized)).
 pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
-    let topology = spec.costs().topology;
-    let per_socket = topology.cores_per_socket * topology.threads_per_core;
     let mut cells = Vec::new();
-    for &count in cpus {
-        let sockets = count.div_ceil(per_socket).max(1);
-        let mut smaller = spec.with("topology.sockets", f64::from(sockets));
-        if count < per_socket {
-            let cores = count.div_ceil(topology.threads_per_core);
-            smaller = smaller.with("topology.cores_per_socket", f64::from(cores));
-        }
+    for Sized { cpus: count, spec: smaller, .. } in sizes(spec, cpus) {
         for (name, source) in [("hpet", Source::Direct), ("combined", Source::Combined)] {
             let outcome = run(&smaller, source, Ticks::Aligned)?;
-            let cell =
-                |name: String, unit, value| Cell::predicted(name, unit, Figure::of(vec![value]));
+            let cell = |name: String, unit, value| Cell::predicted(name, unit, Figure::once(value));
             let percent = outcome.read_percent;
             cells.push(cell(format!("{count}.{name}.read_percent"), PERCENT, percent));
             cells.push(cell(format!("{count}.{name}.jobs_per_min"), JOBS, outcome.jobs_per_min));
@@ -173,7 +171,65 @@ struct Published {
     combined_read: f64,
 }
 
-const PUBLISHED: &[Published] = &[
+impl Published {
+    /// What the first five cells claim beside what was published.
+    fn claims(
+        &self,
+        cells: Vec<Cell>,
+        tsc: &Outcome,
+        direct: &Outcome,
+        combined: &Outcome,
+    ) -> Vec<Cell> {
+        let mut cells = cells.into_iter();
+        let mut next = move |published: f64| Some(cells.next()?.published(published));
+        let [tsc_jobs, jobs, shared_jobs, read, shared_read] =
+            [self.tsc, self.hpet, self.combined, self.hpet_read, self.combined_read].map(&mut next);
+        // The time in the read grows with the number of CPUs that wait for the device, as on any
+        // machine on which it is the bottleneck.
+        let [reference, ..] = PUBLISHED;
+        let in_proportion = reference.hpet_read * f64::from(self.cpus) / f64::from(reference.cpus);
+        let loss = 100.0 * (self.hpet / self.tsc - 1.0);
+        let lost = Claim::change(tsc.jobs_per_min, direct.jobs_per_min, a_quarter(loss))
+            .published(loss, loss);
+        let taken_back = share(self.tsc, self.hpet, self.combined);
+        let regained = Claim {
+            effect: share(tsc.jobs_per_min, direct.jobs_per_min, combined.jobs_per_min),
+            scale: Scale::Percent,
+            null_model: 0.0,
+            published: None,
+            band: a_quarter(taken_back),
+        };
+        let less = self.hpet_read / self.combined_read;
+        let less_time =
+            Claim::times_less(direct.read_percent, combined.read_percent, Band::times(less, 2.0));
+        let calibrated = |cell: Cell| Cell { role: Role::Calibrated, ..cell };
+        let read = read.map(|read| match self.cpus == reference.cpus {
+            true => calibrated(read),
+            false => read.beside_formula(in_proportion),
+        });
+        let jobs = jobs.map(|jobs| {
+            let formula = tsc.jobs_per_min * (1.0 - in_proportion / 100.0);
+            jobs.claims(lost).beside_formula(formula)
+        });
+        let shared_jobs =
+            shared_jobs.map(|cell| cell.claims(regained.published(taken_back, taken_back)));
+        let shared_read = shared_read.map(|cell| cell.claims(less_time.published(less, less)));
+        let all = [tsc_jobs.map(calibrated), jobs, shared_jobs, read, shared_read];
+        all.into_iter().flatten().collect()
+    }
+}
+
+/// How much of what `direct` loses `combined` takes back, in percent.
+fn share(tsc: f64, direct: f64, combined: f64) -> f64 {
+    100.0 * (combined - direct) / (tsc - direct)
+}
+
+/// A published effect, give or take a quarter.
+fn a_quarter(effect: f64) -> Band {
+    Band::around(effect, 25.0)
+}
+
+const PUBLISHED: [Published; 2] = [
     Published {
         cpus: 72,
         tsc: 646_515.0,

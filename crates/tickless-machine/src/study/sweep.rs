@@ -1,4 +1,5 @@
-//! Sensitivity: how much each predicted cell moves when an assumed number moves in its range.
+//! Sensitivity: how much each predicted cell moves when an assumed number moves in its range and
+//! the fitted numbers follow.
 
 use super::{Cell, Role};
 use crate::spec::{Origin, Spec};
@@ -31,26 +32,34 @@ impl Sensitivity {
 }
 
 /// Runs a study again with each assumed number of a machine at both ends of its range, on all
-/// CPUs of this one. The largest effects come first. Two runs of the study for each number.
+/// CPUs of this one. The largest effects come first.
 ///
-/// Nothing is calibrated anew: a cell also moves because a calibrated one beside it does.
-pub fn sensitivity(spec: &Spec, study: impl Fn(&Spec) -> Vec<Cell> + Sync) -> Vec<Sensitivity> {
-    let predicted = |spec: &Spec| -> Vec<Cell> {
+/// At each end `refit` sets the fitted numbers again, so that calibrated cells stay where they
+/// are: what moves then is what the number does to the prediction. Without it a cell would move
+/// because the calibrated one beside it does, and the wrong number would be blamed.
+pub fn sensitivity(
+    spec: &Spec,
+    refit: impl Fn(&Spec) -> Spec + Sync,
+    study: impl Fn(&Spec) -> Vec<Cell> + Sync,
+) -> Vec<Sensitivity> {
+    let others = |spec: &Spec| -> Vec<Cell> {
         let cells = study(spec).into_iter();
-        cells.filter(|cell| cell.role == Role::Predicted).collect()
+        cells.filter(|cell| cell.role != Role::Calibrated).collect()
     };
-    let standing = predicted(spec);
+    let standing = others(&refit(spec));
     let swept = |key: &str, low, high| {
-        let (lows, highs) = (predicted(&spec.with(key, low)), predicted(&spec.with(key, high)));
-        let ends = standing.iter().zip(lows).zip(highs);
-        let effect = |((cell, at_low), at_high): ((&Cell, Cell), Cell)| Sensitivity {
+        let [lows, highs] = [low, high].map(|end| others(&refit(&spec.with(key, end))));
+        let value = |cells: &[Cell], id: &str| {
+            cells.iter().find(|cell| cell.id == id).map_or(f64::NAN, |cell| cell.value)
+        };
+        let effect = |cell: &Cell| Sensitivity {
             key: key.to_string(),
             cell: cell.id.clone(),
             value: cell.value,
-            at_low: at_low.value,
-            at_high: at_high.value,
+            at_low: value(&lows, &cell.id),
+            at_high: value(&highs, &cell.id),
         };
-        ends.map(effect).collect::<Vec<_>>()
+        standing.iter().map(effect).collect::<Vec<_>>()
     };
     let ranges: Vec<(&str, f64, f64)> = spec
         .parameters()

@@ -107,7 +107,8 @@ fn an_atomic_operation_locks_its_line() {
             })
             .unwrap();
         machine.run(FOREVER);
-        let transfers = spec.value("line.memory_ns") + spec.value("line.node_ns");
+        let load = spec.value("line.load_share") * spec.value("line.node_ns");
+        let transfers = spec.value("line.memory_ns") + load;
         assert_eq!(got.get().as_ns_f64(), transfers + atomic_ns);
     }
 }

@@ -1,21 +1,25 @@
 //! A future with a deadline.
 
 use super::CoarseSleep;
-use crate::host::entry::project;
+use pin_project_lite::pin_project;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tickless_core::time::Ns;
 
-/// A future's output, or [`Elapsed`]; from [`deadline`](super::deadline). 88 bytes more than the
-/// future.
-///
-/// The future is polled first: if it is ready, it has not elapsed.
-#[must_use = "futures do nothing unless they are awaited"]
-pub struct Deadline<F> {
-    sleep: CoarseSleep,
-    future: F,
+pin_project! {
+    /// A future's output, or [`Elapsed`]; from [`deadline`](super::deadline). 88 bytes more than
+    /// the future.
+    ///
+    /// The future is polled first: if it is ready, it has not elapsed.
+    #[must_use = "futures do nothing unless they are awaited"]
+    pub struct Deadline<F> {
+        #[pin]
+        sleep: CoarseSleep,
+        #[pin]
+        future: F,
+    }
 }
 
 /// The deadline passed before the future was ready.
@@ -47,7 +51,7 @@ impl<F> Deadline<F> {
     /// Pushes the deadline out, or moves it nearer: `after` the present.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn reset(self: Pin<&mut Self>, after: Duration) {
-        project(self, |deadline| (&mut deadline.sleep, &mut deadline.future)).0.reset(after);
+        self.project().sleep.reset(after);
     }
 }
 
@@ -56,12 +60,12 @@ impl<F: Future> Future for Deadline<F> {
 
     #[cfg_attr(debug_assertions, track_caller)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let (sleep, future) = project(self, |deadline| (&mut deadline.sleep, &mut deadline.future));
-        if let Poll::Ready(output) = future.poll(cx) {
+        let this = self.project();
+        if let Poll::Ready(output) = this.future.poll(cx) {
             return Poll::Ready(Ok(output));
         }
-        let deadline = sleep.deadline();
-        sleep.poll(cx).map(|()| Err(Elapsed { deadline }))
+        let deadline = this.sleep.deadline();
+        this.sleep.poll(cx).map(|()| Err(Elapsed { deadline }))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Futures that complete at a point in time.
 
-use crate::host::entry::{Entry, From, project_one};
+use crate::host::entry::{Entry, From};
+use pin_project_lite::pin_project;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,34 +9,45 @@ use std::time::Duration;
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::time::Ns;
 
-/// Completes when its deadline has passed; from [`sleep`](super::sleep) and its like. 96 bytes.
-///
-/// Never early; late by its slack at most and what waking a thread takes. Arming and cancelling
-/// take the lock of one base and O(log n).
-#[must_use = "futures do nothing unless they are awaited"]
-pub struct Sleep(Entry<QueueLink>);
+pin_project! {
+    /// Completes when its deadline has passed; from [`sleep`](super::sleep) and its like. 96 bytes.
+    ///
+    /// Never early; late by its slack at most and what waking a thread takes. Arming and cancelling
+    /// take the lock of one base and O(log n).
+    #[must_use = "futures do nothing unless they are awaited"]
+    pub struct Sleep {
+        #[pin]
+        entry: Entry<QueueLink>,
+    }
+}
 
-/// Completes when its deadline has passed, or up to an eighth of its distance later; from
-/// [`coarse_sleep`](super::coarse_sleep). 88 bytes.
-///
-/// What [`Deadline`](super::Deadline) uses. Pushing it out with [`reset`](CoarseSleep::reset) is
-/// what it is best at: one compare-and-swap. Its timer comes once at the old deadline, and is armed
-/// for the new one then, which counts as fired and armed; until then lists of timers have the old.
-#[must_use = "futures do nothing unless they are awaited"]
-pub struct CoarseSleep(Entry<WheelLink>);
+pin_project! {
+    /// Completes when its deadline has passed, or up to an eighth of its distance later; from
+    /// [`coarse_sleep`](super::coarse_sleep). 88 bytes.
+    ///
+    /// What [`Deadline`](super::Deadline) uses. Pushing it out with [`reset`](CoarseSleep::reset)
+    /// is what it is best at: one compare-and-swap. Its timer comes once at the old deadline, and
+    /// is armed for the new one then, which counts as fired and armed; until then lists of timers
+    /// have the old one.
+    #[must_use = "futures do nothing unless they are awaited"]
+    pub struct CoarseSleep {
+        #[pin]
+        entry: Entry<WheelLink>,
+    }
+}
 
 macro_rules! sleep {
     ($type:ident) => {
         impl $type {
             /// When it completes, at the earliest.
             pub fn deadline(&self) -> Ns {
-                self.0.deadline()
+                self.entry.deadline()
             }
 
             /// Has it completed, as far as its timer is concerned? It may be so before a task
             /// has been woken for it.
             pub fn is_elapsed(&self) -> bool {
-                self.0.has_fired()
+                self.entry.has_fired()
             }
 
             /// Gives it another deadline, whether it has completed or not. The task that polled
@@ -43,19 +55,19 @@ macro_rules! sleep {
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset_at(self: Pin<&mut Self>, deadline: Ns) {
                 let now = self.now();
-                project_one(self, |sleep| &mut sleep.0).reset(deadline, now);
+                self.project().entry.reset(deadline, now);
             }
 
             /// Gives it another deadline, `after` the present.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 let now = self.now();
-                project_one(self, |sleep| &mut sleep.0).reset(now + after, now);
+                self.project().entry.reset(now + after, now);
             }
 
             /// The present, on the clock that its deadline is on.
             pub fn now(&self) -> Ns {
-                self.0.shared().map_or_else(super::now, |shared| shared.now())
+                self.entry.shared().map_or_else(super::now, |shared| shared.now())
             }
         }
 
@@ -64,7 +76,7 @@ macro_rules! sleep {
 
             #[cfg_attr(debug_assertions, track_caller)]
             fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-                project_one(self, |sleep| &mut sleep.0).poll(cx)
+                self.project().entry.poll(cx)
             }
         }
 
@@ -84,7 +96,7 @@ sleep!(CoarseSleep);
 
 impl Sleep {
     pub(super) fn new(timers: From<'_>, deadline: Ns, slack: Ns) -> Sleep {
-        Sleep(Entry::new(timers, deadline, slack))
+        Sleep { entry: Entry::new(timers, deadline, slack) }
     }
 
     /// Lets it be late by this much, rounded down to 1.024 µs, to share a wakeup with others; at
@@ -95,13 +107,13 @@ impl Sleep {
     }
 
     pub(super) fn set_slack(&self, slack: Duration) {
-        self.0.set_slack(Ns::from_duration(slack));
+        self.entry.set_slack(Ns::from_duration(slack));
     }
 }
 
 impl CoarseSleep {
     pub(super) fn new(timers: From<'_>, deadline: Ns) -> CoarseSleep {
-        CoarseSleep(Entry::new(timers, deadline, Ns::ZERO))
+        CoarseSleep { entry: Entry::new(timers, deadline, Ns::ZERO) }
     }
 }
 

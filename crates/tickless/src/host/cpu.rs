@@ -8,8 +8,6 @@ use super::chance::Chance;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::Arc;
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-use std::sync::OnceLock;
 use tickless_core::time::CpuId;
 
 /// The CPUs that the process may run on, and their bases: dense, in order of CPU number.
@@ -140,19 +138,16 @@ fn ask() -> usize {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 fn rseq_offset() -> Option<isize> {
-    static OFFSET: OnceLock<Option<isize>> = OnceLock::new();
-    *OFFSET.get_or_init(|| {
-        // SAFETY: `dlsym` looks a name up; the two symbols are constants of these types
-        // wherever they exist, and stay for the life of the process.
-        unsafe {
-            let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr());
-            let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr());
-            if size.is_null() || offset.is_null() || *size.cast::<u32>() == 0 {
-                return None;
-            }
-            Some(*offset.cast::<isize>())
+    // SAFETY: `dlsym` looks a name up; the two symbols are constants of these types wherever they
+    // exist, and stay for the life of the process.
+    unsafe {
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr());
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr());
+        if size.is_null() || offset.is_null() || *size.cast::<u32>() == 0 {
+            return None;
         }
-    })
+        Some(*offset.cast::<isize>())
+    }
 }
 
 /// The threads of this process, as far as the system tells.

@@ -223,7 +223,7 @@ pub unsafe fn periodic<F: OnPeriod>(
         let beat = Beat { run, missed, callback };
         let timer = NonNull::new_unchecked(&raw mut (*slot.as_ptr()).slot);
         let timer = HrTimer::around(Embedded::own(timer, timers, beat));
-        Periodic::around(timer, Shelf::Lent(run.as_ref()))
+        Periodic::around(timer, Shelf::Lent(run))
     }
 }
 
@@ -233,8 +233,14 @@ const _: () = assert!(!core::mem::needs_drop::<Mutex<Run>>(), "a slot is given u
 #[derive(Debug)]
 pub(crate) enum Shelf<T: 'static> {
     Own(Arc<T>),
-    Lent(&'static T),
+    /// In a slot, for as long as that is not given back.
+    Lent(NonNull<T>),
 }
+
+// SAFETY: either way it gives out shared references to a `T`, and nothing else.
+unsafe impl<T: Send + Sync> Send for Shelf<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Shelf<T> {}
 
 impl<T> core::ops::Deref for Shelf<T> {
     type Target = T;
@@ -242,7 +248,9 @@ impl<T> core::ops::Deref for Shelf<T> {
     fn deref(&self) -> &T {
         match self {
             Shelf::Own(own) => own,
-            Shelf::Lent(lent) => lent,
+            // SAFETY: whoever lends a place keeps it until the timer is given back, and then only
+            // drops that, which does not look here.
+            Shelf::Lent(lent) => unsafe { lent.as_ref() },
         }
     }
 }

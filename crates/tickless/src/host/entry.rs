@@ -370,25 +370,6 @@ pub(crate) enum From<'a> {
     Timers(&'a Handle),
 }
 
-/// A pinned value's field that is pinned with it.
-pub(crate) fn project_one<T, A>(pinned: Pin<&mut T>, field: fn(&mut T) -> &mut A) -> Pin<&mut A> {
-    // SAFETY: a field is where its value is; our types move no field that they hand out so, and
-    // drop them in place.
-    unsafe { pinned.map_unchecked_mut(field) }
-}
-
-/// Two fields of a pinned value that are pinned with it.
-pub(crate) fn project<T, A, B>(
-    pinned: Pin<&mut T>,
-    fields: fn(&mut T) -> (&mut A, &mut B),
-) -> (Pin<&mut A>, Pin<&mut B>) {
-    // SAFETY: as in `project_one`.
-    unsafe {
-        let (a, b) = fields(pinned.get_unchecked_mut());
-        (Pin::new_unchecked(a), Pin::new_unchecked(b))
-    }
-}
-
 fn word_of(deadline: Ns) -> u64 {
     deadline.0 & DEADLINE
 }

@@ -163,6 +163,11 @@ impl<L: Family> Owned<L> {
         Ok(())
     }
 
+    /// Has the memory of its timer been given back, so that nothing but dropping it is left?
+    pub(crate) fn is_given_back(&self) -> bool {
+        self.node == GIVEN_BACK
+    }
+
     #[inline]
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
@@ -315,7 +320,7 @@ impl<L: Family> Owned<L> {
 
 impl<L: Family> Drop for Owned<L> {
     fn drop(&mut self) {
-        if self.node == GIVEN_BACK {
+        if self.is_given_back() {
             return;
         }
         if self.shared.is_left_behind() {

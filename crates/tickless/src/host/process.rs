@@ -1,15 +1,14 @@
 //! The timers of the process: started when first used, and never stopped.
 
+use super::fork::ProcessLock;
 use crate::{Timers, timers::Handle};
 use core::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::Mutex;
 
 static TIMERS: AtomicPtr<Timers> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The timers of this process; `None` if they cannot be started just now.
 ///
-/// A child of a fork gets some of its own when it first asks. It must not have been forked by a
-/// thread while another one asked for the first time.
+/// A child of a fork gets some of its own when it first asks.
 #[inline]
 pub fn timers() -> Option<&'static Timers> {
     // Acquire: pairs with the Release in `start`.
@@ -29,8 +28,8 @@ pub fn handle() -> Option<&'static Handle> {
 
 #[cold]
 fn start() -> Option<&'static Timers> {
-    static STARTING: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = STARTING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    static STARTING: ProcessLock<()> = ProcessLock::new(());
+    let _one_at_a_time = STARTING.lock();
     let timers = TIMERS.load(Ordering::Acquire);
     // SAFETY: as in `timers`.
     if let Some(timers) = unsafe { timers.as_ref() }

@@ -9,11 +9,11 @@
 //! because all enter themselves before they look, under one mutex. If the one who closes it
 //! waits for a lock, which cannot be refused, it has the cancellers in the circle look again.
 
+use super::fork::ProcessLock;
 use super::frame::{self, Place};
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A number for each thread that has asked for one; never 0.
 pub fn this_thread() -> u64 {
@@ -73,11 +73,7 @@ struct Wait {
     goal: Goal,
 }
 
-static WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
-
-fn waits() -> MutexGuard<'static, Vec<Wait>> {
-    WAITS.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static WAITS: ProcessLock<Vec<Wait>> = ProcessLock::new(Vec::new());
 
 /// A wait that has been entered into the table. Dropping it takes it out.
 #[derive(Debug)]
@@ -86,14 +82,14 @@ pub struct Entered<'a>(PhantomData<&'a AtomicU64>);
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         let thread = this_thread();
-        waits().retain(|wait| wait.thread != thread);
+        WAITS.lock().retain(|wait| wait.thread != thread);
     }
 }
 
 /// Enters that this thread waits, and looks whether that would ever end.
 pub fn enter(goal: Goal) -> (Entered<'static>, Option<Circle>) {
     let (thread, within) = (this_thread(), frame::places());
-    let mut waits = waits();
+    let mut waits = WAITS.lock();
     waits.retain(|wait| wait.thread != thread);
     waits.push(Wait { thread, within, goal });
     (Entered(PhantomData), circle(&waits, thread))
@@ -111,7 +107,7 @@ pub fn enter_lock(holder: &AtomicU64) -> Entered<'_> {
 /// Has whoever waits for this thread's callbacks look again whether that would ever end.
 fn look_again() {
     // Not under the table's mutex: a nudge takes a base's lock.
-    let goals: Vec<Goal> = waits().iter().map(|wait| wait.goal).collect();
+    let goals: Vec<Goal> = WAITS.lock().iter().map(|wait| wait.goal).collect();
     frame::nudge_waiters(|place| goals.contains(&Goal::Callback(place)));
 }
 
