@@ -31,22 +31,24 @@ if has_target aarch64-apple-darwin; then
 fi
 
 target=aarch64-unknown-linux-gnu
-if ! command -v qemu-aarch64-static >/dev/null || ! command -v aarch64-linux-gnu-gcc >/dev/null; then
+have_emulator() {
+  command -v qemu-aarch64-static >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null
+}
+if ! have_emulator; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     { timeout 120 apt-get update && timeout 600 apt-get install -y --no-install-recommends \
       qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross; } >/dev/null 2>&1 || true
   fi
 fi
-if ! command -v qemu-aarch64-static >/dev/null || ! command -v aarch64-linux-gnu-gcc >/dev/null ||
-  ! has_target "$target"; then
+if ! have_emulator || ! has_target "$target"; then
   skip platforms "no qemu-aarch64-static, cross compiler or standard library for $target"
   exit 0
 fi
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 sysroot=/usr/aarch64-linux-gnu
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L $sysroot"
-# Not the randomised histories: emulated, they take a quarter of an hour. The architecture matters to
-# orderings, words and arithmetic, which the rest is about.
+# Not the randomised histories: emulated, they take a quarter of an hour. The architecture matters
+# to orderings, words and arithmetic, which the rest is about.
 PROPTEST_CASES=16 timeout 900 cargo test --locked -q --target "$target" \
   -p tickless-core -p tickless-clock --lib --tests -- --skip histories --skip policies_trade
 echo "$target under qemu: ok"
