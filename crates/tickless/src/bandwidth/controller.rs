@@ -105,7 +105,7 @@ impl Controller {
         begin: Begin,
     ) -> Result<Arc<Controller>, BandwidthError> {
         plan.settings.check()?;
-        if timers.shared.is_left_behind() {
+        if timers.shared.is_forked_child() {
             return Err(StartError::Shut.into());
         }
         let now = timers.now();
@@ -140,7 +140,7 @@ impl Controller {
     /// Takes permits without the lock, if they are there. [`Take::AskGroup`] in a child that a
     /// fork left behind.
     pub(super) fn take(&self, permits: u64) -> Take {
-        match self.is_left_behind() {
+        match self.is_forked_child() {
             false => self.permits.0.take(permits, self.timers.now()),
             true => Take::AskGroup,
         }
@@ -149,7 +149,7 @@ impl Controller {
     /// The same in as few instructions as can be: gives up where it would have to make a call.
     #[inline]
     pub(super) fn try_take(&self, permits: u64) -> Take {
-        if !self.is_left_behind()
+        if !self.is_forked_child()
             && let Some(now) = self.timers.shared.try_now()
         {
             return self.permits.0.take(permits, now);
@@ -160,7 +160,7 @@ impl Controller {
     /// The state, up to date; an error in a child that a fork left behind. Ends in
     /// [`finish`](Controller::finish).
     pub(super) fn enter(&self) -> Result<(MutexGuard<'_, State>, Ns), StartError> {
-        if self.is_left_behind() {
+        if self.is_forked_child() {
             return Err(StartError::Shut);
         }
         let mut state = self.lock();
@@ -188,7 +188,7 @@ impl Controller {
 
     /// A look at the group; `None` in a child that a fork left behind.
     pub(super) fn look<R>(&self, look: impl FnOnce(&Group) -> R) -> Option<R> {
-        (!self.is_left_behind()).then(|| {
+        (!self.is_forked_child()).then(|| {
             let mut state = self.lock();
             let looked = look(&state.group);
             if state.is_active {
@@ -203,8 +203,8 @@ impl Controller {
     }
 
     #[inline]
-    pub(super) fn is_left_behind(&self) -> bool {
-        self.timers.shared.is_left_behind()
+    pub(super) fn is_forked_child(&self) -> bool {
+        self.timers.shared.is_forked_child()
     }
 
     /// How far behind the multiples of its period it is refilled.
@@ -308,7 +308,7 @@ impl State {
 impl Drop for Controller {
     fn drop(&mut self) {
         if let Some(seat) = self.seat.take()
-            && !self.is_left_behind()
+            && !self.is_forked_child()
         {
             self.timers.shared.phases().leave(seat);
         }

@@ -112,7 +112,7 @@ impl LimiterBuilder {
         hasher: S,
     ) -> Result<KeyedLimiter<K, S>, BandwidthError> {
         self.plan.settings.check()?;
-        if self.timers.shared.is_left_behind() {
+        if self.timers.shared.is_forked_child() {
             return Err(StartError::Shut.into());
         }
         let shard = || RwLock::new(Shard { keys: HashTable::new(), sweep_at: SWEEP_MIN });
@@ -203,8 +203,8 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
 
     /// How many keys are in the table. O(1): it looks at each shard.
     pub fn len(&self) -> usize {
-        let is_left_behind = self.inner.timers.shared.is_left_behind();
-        let shards = self.inner.shards.iter().filter(|_| !is_left_behind);
+        let is_forked_child = self.inner.timers.shared.is_forked_child();
+        let shards = self.inner.shards.iter().filter(|_| !is_forked_child);
         shards.map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner).keys.len()).sum()
     }
 
@@ -217,7 +217,7 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
     /// more. That also happens by itself as keys are added; this is to give memory back. O(keys),
     /// one shard of 64 locked at a time. Returns how many keys it removed.
     pub fn remove_idle(&self) -> usize {
-        if self.inner.timers.shared.is_left_behind() {
+        if self.inner.timers.shared.is_forked_child() {
             return 0;
         }
         let now = self.inner.timers.now();
@@ -237,7 +237,7 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
     /// A key's hash, and the present. An error in a child that a fork left behind, where a lock
     /// may be held for ever.
     fn enter<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(u64, Ns), AcquireError> {
-        if self.timers.shared.is_left_behind() {
+        if self.timers.shared.is_forked_child() {
             return Err(AcquireError::NoTimers);
         }
         Ok((self.hasher.hash_one(key), self.timers.now()))
