@@ -18,7 +18,7 @@
 //! | 8 | 16,777,216 | 1,040,187,392 | 4.7 h up to 12 days |
 //!
 //! A timer goes into the level that reaches its distance and stays there: nothing cascades.
-//! Its expiry is rounded up to the level's granule, at most 1/7.7 of the distance.
+//! Its expiry is rounded up to the level's granule, at most 33/256 of the distance: 12.9 %.
 //! Source: the wheel that Linux has had since 4.8 (T. Gleixner, "timers: Switch to a
 //! non-cascading wheel", 2016). Beyond the last level the *distance* is clamped and the rest
 //! is armed when that has passed (D7, W5).
