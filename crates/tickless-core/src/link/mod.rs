@@ -5,7 +5,8 @@ mod slab;
 mod timer;
 mod tree;
 
-pub use list::{Lists, WheelLink, WheelRef};
+pub(crate) use list::Lists;
+pub use list::{WheelLink, WheelRef};
 pub(crate) use slab::{Slab, SlotKey};
 pub use timer::{Link, Timer, TimerRef};
 pub(crate) use tree::{Colour, Side};
