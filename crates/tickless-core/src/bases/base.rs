@@ -12,8 +12,9 @@
 //! - A timer whose callback runs stays on its base when it is armed again (X2), so that looking
 //!   at one base is enough to know whether it runs, and it never overlaps itself.
 //! - Nothing is called, woken or allocated under a lock.
-//! - One holding moves or looks at no more than [`HOLDING`](super::HOLDING) timers (W8). Whoever has more to do
-//!   lets go and comes back; what it has not come to is where it was, and can be cancelled.
+//! - One holding moves or looks at no more than [`HOLDING`](super::HOLDING) timers (W8). Whoever
+//!   has more to do lets go and comes back; what it has not come to is where it was, and can be
+//!   cancelled.
 
 use super::expiry_thread::{Deferred, DeferredCounts};
 use super::family::{Family, Queues};
@@ -138,7 +139,8 @@ pub struct BaseView {
     pub deferred: DeferredCounts,
     /// Pushed-out timers that were moved when their old bucket came due.
     pub relocated: u64,
-    /// The most timers that one holding of its lock has moved or looked at: at most [`HOLDING`](super::HOLDING).
+    /// The most timers that one holding of its lock has moved or looked at: at most
+    /// [`HOLDING`](super::HOLDING).
     pub longest_holding: usize,
 }
 

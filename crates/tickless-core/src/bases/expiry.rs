@@ -85,8 +85,9 @@ struct Unwinding<'a, P: Platform> {
 }
 
 /// So many pushed-out timers are moved in one holding of the lock. Each of them is a cache miss or
-/// two: whoever waits for the lock waits for less than a microsecond. (`benches/held_up.rs`: with 4,
-/// another thread's start takes 0.3 us at p99.99; with 7, 1.5 us; without a bound, 4 us and once as
+/// two: whoever waits for the lock waits for less than a microsecond. (`benches/held_up.rs`: with
+/// 4, another thread's start takes 0.3 us at p99.99; with 7, 1.5 us; without a bound, 4 us and
+/// once as
 /// long as all of them take.)
 const MOVES: usize = 4;
 

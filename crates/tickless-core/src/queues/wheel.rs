@@ -613,7 +613,7 @@ impl Wheel {
 /// Level n holds what lies at most 64 granules after the granule that the clock is in; a
 /// distance of 63 granules always does. Adding a 32nd lets a power of two stand for that.
 #[inline]
-fn level_of(between: u64) -> usize {
+pub(crate) const fn level_of(between: u64) -> usize {
     let padded = (between + (between >> 5)) | 32;
     // From 5 for level 0, three more for each level; 43 / 128 is a third up to 63.
     ((padded.ilog2() as usize - 3) * 43) >> 7

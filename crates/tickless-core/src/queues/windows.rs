@@ -83,8 +83,8 @@ impl Ranged {
 
     /// A pass begins; [`pop`](Ranged::pop) until `None` to end it. `queued` is told of every
     /// timer that was late and is now [`Lane::Queued`]. What an unfinished pass had to fire goes
-    /// first (W2): the late ones line up behind it, as if they had to fire at its moment. O(k log n)
-    /// for k late ones.
+    /// first (W2): the late ones line up behind it, as if they had to fire at its moment.
+    /// O(k log n) for k late ones.
     pub(crate) fn begin_pass(&mut self, now: Ns, queued: impl FnMut(QueueRef)) {
         let mut late = self.announce_pass(now);
         self.queue_late(&mut late, usize::MAX, queued);
