@@ -46,3 +46,8 @@ pub mod rearm;
 pub mod state;
 #[forbid(unsafe_code)]
 pub mod time;
+
+/// The code of the README is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

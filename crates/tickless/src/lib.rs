@@ -43,6 +43,12 @@
 //! who is told: `tracing` warns of slow callbacks, overdue expiries and panics; with `metrics`,
 //! `Timers::publish_metrics` hands the figures on.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "tickless supports Linux; elsewhere drive `tickless_core::local::LocalTimers` by a clock of \
+     your own, which needs no operating system (the errors below are of what is missing here)"
+);
+
 mod bandwidth;
 mod builder;
 mod cancel_error;

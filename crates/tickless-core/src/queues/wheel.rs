@@ -155,7 +155,7 @@ impl Wheel {
             next_mark: u64::MAX,
             lists: Lists::new(OVERDUE + 1),
             levels: Default::default(),
-            buckets: Box::new([Bucket::default(); _]),
+            buckets: Box::new([Bucket::default(); BUCKETS.next_power_of_two()]),
             due_live: 0,
             len: 0,
             relocated: 0,
