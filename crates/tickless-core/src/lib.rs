@@ -37,7 +37,6 @@ pub mod local;
 pub mod periodic;
 #[forbid(unsafe_code)]
 pub mod phase;
-#[forbid(unsafe_code)]
 pub mod platform;
 #[forbid(unsafe_code)]
 pub mod queues;

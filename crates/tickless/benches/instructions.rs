@@ -61,6 +61,9 @@ const SHOULD_TAKE: &[(&str, f64)] = &[
     ("local_expiry_keys", 39.0),
     ("limiter_take", 57.0),
     ("limiter_refuse", 54.0),
+    ("timeout_pair", 492.0),
+    ("timeout_push_out", 468.0),
+    ("timeout_expiry", 320.0),
 ];
 
 fn main() -> ExitCode {

@@ -3,7 +3,7 @@
 //! Two families of timers, as in the kernel:
 //! - [`Timeout`]: coarse, on a timer wheel. Arming, pushing out and cancelling take a handful
 //!   of nanoseconds and do not depend on how many are pending. Made to be cancelled: fires
-//!   never early, and late by at most an eighth of its distance plus a tick.
+//!   never early, and late by at most 13 % of its distance plus a tick.
 //! - [`HrTimer`]: high-resolution, in a sorted queue; may be given a window instead of a point,
 //!   so that expiries share wakeups. [`Periodic`] is one that knows its period, and with a
 //!   [`Phase`] its place among others of that period.

@@ -106,7 +106,9 @@ impl Host {
     }
 }
 
-impl Platform for Host {
+// SAFETY: words are atomics, and `BiasedLock` excludes (`lock`). Reading the clock, finding the CPU
+// and telling a device neither unwind nor use the bases.
+unsafe impl Platform for Host {
     type Word = AtomicU64;
     type Lock<T: Send> = lock::BiasedLock<T>;
     type Task = owned::Task;
