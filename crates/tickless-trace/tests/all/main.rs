@@ -10,6 +10,7 @@ mod replay_samples;
 mod trace_damage;
 mod trace_fixture;
 mod trace_formats;
+mod trace_soundness;
 
 #[path = "../support/mod.rs"]
 mod support;
