@@ -17,9 +17,9 @@
 //! - After a refill members are let go in batches ([`Release`]), not as a herd, and only as many
 //!   as there is quota for.
 //! - A refill that comes late brings what all periods since are worth, as far as there is room.
-//!   If three in a row miss a whole period, and the group was not at rest, the period cannot be kept: it is doubled, with the
-//!   quota, so that the rate stays; after 64 that come in time it is halved again. Both are
-//!   counted.
+//!   If three in a row miss a whole period, and the group was not at rest, the period cannot be
+//!   kept: it is doubled, with the quota, so that the rate stays; after 64 that come in time it is
+//!   halved again. Both are counted.
 //! - A clock that steps back only makes a refill wait; one that steps ahead brings no more than
 //!   there is room for.
 //!
@@ -32,10 +32,10 @@ mod check;
 mod permits;
 mod settings;
 
-use crate::platform::Word;
 use crate::time::Ns;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use tickless_clock::word::Word;
 
 pub use check::BandwidthFault;
 pub use permits::{Permits, Take};

@@ -25,8 +25,9 @@ pub use tickless_clock::word::{Ordering, Word};
 ///   [`program`](Platform::program), neither unwinds nor uses the bases. (A timer is between two
 ///   states then.)
 ///
-/// It need not be right about anything else: a clock that jumps, a CPU that does not exist, a device
-/// that never comes, a park that returns at once make timers late or early and break no memory.
+/// It need not be right about anything else: a clock that jumps, a CPU that does not exist, a
+/// device that never comes, a park that returns at once make timers late or early and break no
+/// memory.
 pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// A 64-bit atomic word.
     type Word: Word;

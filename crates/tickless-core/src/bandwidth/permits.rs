@@ -1,9 +1,9 @@
 //! Permits that are taken without a lock while they last.
 //!
-//! A [`Group`](super::Group) is guarded by a lock. What its pool holds stands in one word beside that lock, and
-//! whoever wants permits takes them out of the word with one compare-and-swap. The group is only
-//! asked when its state has to change: a refill is due, somebody has to wait, or the refill timer
-//! has to be started.
+//! A [`Group`](super::Group) is guarded by a lock. What its pool holds stands in one word beside
+//! that lock, and whoever wants permits takes them out of the word with one compare-and-swap. The
+//! group is only asked when its state has to change: a refill is due, somebody has to wait, or the
+//! refill timer has to be started.
 //!
 //! A key of many that are limited alike has nothing else: nobody waits for it, so it needs no
 //! group, and its refills are made up for by whoever asks ([`Permits::refill`]).
@@ -37,8 +37,8 @@
 //! that are taken after it are in order as well; the taking counts for the later period.
 
 use super::{Settings, pass_refills};
-use crate::platform::{Ordering, Word};
 use crate::time::Ns;
+use tickless_clock::word::{Ordering, Word};
 
 /// How many permits can be had without a lock, and until when.
 #[derive(Debug)]

@@ -74,7 +74,8 @@ impl Expirers {
         }
     }
 
-    /// What the thread that stands in does until told to stop: `fire` for each base whose thread is stuck.
+    /// What the thread that stands in does until told to stop: `fire` for each base whose thread
+    /// is stuck.
     pub fn stand_in(&self, stop: &AtomicBool, mut fire: impl FnMut(CpuId)) {
         loop {
             let mut stuck = self.stuck();

@@ -85,10 +85,13 @@ pub async fn advance(duration: Duration) {
 }
 
 #[track_caller]
+#[expect(
+    clippy::panic,
+    reason = "these functions have tokio's signatures, and panic where they do"
+)]
 fn entered_or_panic() -> VirtualTime {
     match ENTERED.with_borrow(|entered| entered.last().cloned()) {
         Some(time) => time,
-        // tidy: allow(panic): these functions have tokio's signatures, and panic where they do
         None => panic!("this thread is on no virtual clock; call tokio_time::enter first"),
     }
 }
