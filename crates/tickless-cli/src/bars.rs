@@ -1,6 +1,6 @@
 //! Histograms side by side, in a terminal.
 
-use crate::output::WIDTH;
+use crate::output::width;
 
 /// A column of bars for each way, a line for each bin from the first that is used to the last.
 /// Bars are relative to the way's fullest bin; a dot is less than a bar can show.
@@ -9,7 +9,7 @@ pub fn bars_beside(ends_us: &[u64], ways: &[(&str, &[u64])]) -> Vec<String> {
     let is_used = |&bin: &usize| ways.iter().any(|(_, counts)| counts[bin] > 0);
     let used = (0..=ends_us.len()).filter(is_used);
     let Some((first, last)) = used.clone().min().zip(used.max()) else { return Vec::new() };
-    let width = (WIDTH - LABEL) / ways.len().max(1);
+    let width = (width() - LABEL) / ways.len().max(1);
     let most = |counts: &[u64]| counts.iter().copied().max().unwrap_or(0).max(1);
     let heads = ways.iter().map(|(name, _)| format!("{name:<width$}"));
     let mut lines = vec![format!("{:>11}  {}", "us", heads.collect::<String>())];

@@ -22,7 +22,7 @@ use tickless_lab::measure::MeasureError;
 use tickless_lab::study::{Study, StudyError};
 use tickless_trace::read::{Trace, TraceError};
 use tickless_trace::record::{self, RecordError};
-use tickless_trace::replay::{Inference, Summary, summarise};
+use tickless_trace::replay::{Comparison, Inference, Measure, Summary, Told, summarise};
 
 /// Measures, explains and predicts what timers cost.
 #[derive(Debug, Parser)]
@@ -64,8 +64,8 @@ enum Command {
         tickless replay trace.txt --policy lazy --format json\n  \
         trace-cmd report > trace.txt && tickless replay trace.txt --strict\n\n\
         Exit status: 0 if replayed, 1 if a trace cannot be used or the results not written,\n\
-        2 for a wrong command line, 3 with --strict if the replay does not come within 5 % of\n\
-        the recorded device writes or none were recorded.")]
+        2 for a wrong command line, 3 with --strict if the replay is more than 5 % off what was\n\
+        recorded, if the trace is damaged, or if no device writes were recorded.")]
     Replay(ReplayArgs),
     /// Record what the kernel does with its timers, for replay
     ///
@@ -83,9 +83,9 @@ enum Command {
     Record(RecordArgs),
     /// Measure a mechanism beside the behaviour that it replaced
     ///
-    /// Each study is named after the mechanism. Every figure is labelled: published (in the
-    /// thread, on its machine), calibrated, predicted, or live (measured now: the median of the
-    /// repetitions, with the least and the greatest).
+    /// Each study is named after the mechanism. Every figure is labelled: published (by the authors
+    /// of the mechanism, on their machine), calibrated, predicted, or live (measured now: the
+    /// median of the repetitions, with the least and the greatest).
     #[command(after_help = "Examples:\n  \
         tickless study rearm --live\n  \
         tickless study rearm --live --quick --format json\n  \
@@ -106,7 +106,8 @@ enum Command {
         tickless latency --sleeper hrtimer,timeout -l 1000 --json\n  \
         tickless latency -q -D 5 --limit p99=200us --limit hrtimer.max=5ms\n\n\
         Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
-        2 for a wrong command line, 3 if a limit is exceeded.")]
+        2 for a wrong command line or if there was nothing to hold a limit against,\n\
+        3 if a limit is exceeded.")]
     Latency(LatencyArgs),
     /// The simulated machines: where their numbers come from, and how well they predict this one
     ///
@@ -122,11 +123,12 @@ enum Command {
         2 for a wrong command line, 3 with --strict if a prediction is not in its band,\n\
         130 if interrupted.")]
     Machines(MachinesArgs),
-    /// Which of the pathologies that the studies are about this machine has
+    /// What this machine pays for its timers without need, and what to do about it
     ///
-    /// Looks for some seconds, and says of each: the figure, how it was obtained, what to do, and
-    /// which study explains it. As root it records the kernel's timers and sees more; what could
-    /// not be seen is unknown, with the reason. The machine is left as it was.
+    /// Looks for some seconds: at the clock source, device writes, cancels, idle ticks, timers that
+    /// expire together and late sleeps. Says of each the figure, how it was obtained, what to do,
+    /// and which study explains it. As root it records the kernel's timers and sees more; what
+    /// could not be seen is unknown, with the reason. The machine is left as it was.
     #[command(after_help = "Examples:\n  \
         sudo tickless doctor\n  \
         tickless doctor -D 10s --check idle-ticks,clock-source\n  \
@@ -280,9 +282,13 @@ fn strictly(study: &Study) -> ExitCode {
 fn run_latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
     let latency = args.run().map_err(Failure::Latency)?;
     print(|out| latency.show(out))?;
-    let exceeded = latency.exceeded();
-    exceeded.iter().for_each(complain);
-    Ok(if exceeded.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_AS_WANTED) })
+    let (unknown, exceeded) = (latency.unknown(), latency.exceeded());
+    exceeded.iter().chain(&unknown).for_each(complain);
+    Ok(match (exceeded.is_empty(), unknown.is_empty()) {
+        (false, _) => ExitCode::from(NOT_AS_WANTED),
+        (true, false) => ExitCode::from(WRONG_COMMAND_LINE),
+        (true, true) => ExitCode::SUCCESS,
+    })
 }
 
 fn run_doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
@@ -308,16 +314,34 @@ fn print(show: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Fail
 /// The verdict of `--strict` on a replay.
 fn judge(summary: &Summary) -> ExitCode {
     let file = &summary.trace.file;
-    match &summary.agreement {
-        Some(agreement) if agreement.inside => return ExitCode::SUCCESS,
-        Some(agreement) => complain(format_args!(
-            "{file}: {} device writes replayed, {} recorded: {:+.1} %, more than 5 % off",
-            agreement.replayed, agreement.recorded, agreement.off_percent
-        )),
-        None => complain(format_args!(
+    let Some(agreement) = &summary.agreement else {
+        complain(format_args!(
             "{file}: --strict compares with recorded device writes, and there are none. \
              Record msr:write_msr with the filter 'msr == 0x6e0'"
-        )),
+        ));
+        return ExitCode::from(NOT_AS_WANTED);
+    };
+    if agreement.agrees {
+        return ExitCode::SUCCESS;
+    }
+    if !agreement.damage.is_empty() {
+        complain(format_args!("{file}: the trace cannot have happened like that, see above"));
+    }
+    for Measure { measure, recorded, replayed, inside } in &agreement.measures {
+        if !inside {
+            complain(format_args!(
+                "{file}: {} {replayed} replayed, {recorded} recorded: more than 5 % off",
+                measure.replace('_', " ")
+            ));
+        }
+    }
+    for Comparison { policy, verdict, .. } in &agreement.others {
+        if *verdict == Told::FitsBetter {
+            complain(format_args!(
+                "{file}: {policy} fits better than {}, which its kernel should have",
+                agreement.policy
+            ));
+        }
     }
     ExitCode::from(NOT_AS_WANTED)
 }

@@ -1,11 +1,13 @@
 //! How results are printed, whichever command they are of.
 //!
-//! Tables fit 80 columns whatever the terminal is, and what matters most stands last, where a
-//! terminal of 24 lines still shows it. Colours are for terminals, say nothing that words do not,
-//! and are off where `NO_COLOR` is set (<https://no-color.org>).
+//! Tables fit 80 columns, or the terminal if that is narrower, and what matters most stands last,
+//! where a terminal of 24 lines still shows it. Colours are for terminals, say nothing that words
+//! do not, and are off where `NO_COLOR` is set (<https://no-color.org>).
 
-use comfy_table::{CellAlignment, Table, TableStyle};
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle};
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
+use terminal_size::{Width, terminal_size_of};
 
 /// How results are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
@@ -65,8 +67,24 @@ impl Colours {
     }
 }
 
-/// The longest line of a table or paragraph.
-pub const WIDTH: usize = 80;
+/// The longest line of a table or paragraph, whatever the terminal is.
+pub const WIDTH_MAX: usize = 80;
+
+/// The longest line that the terminal shows whole: what `COLUMNS` says or else the terminal itself,
+/// between 40 and [`WIDTH_MAX`].
+pub fn width() -> usize {
+    const LEAST: usize = 40;
+    static WIDTH: OnceLock<usize> = OnceLock::new();
+    *WIDTH.get_or_init(|| {
+        let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let terminal = || terminal_size_of(io::stdout()).map(|(Width(columns), _)| columns.into());
+        asked
+            .or_else(terminal)
+            .filter(|&columns: &usize| columns > 0)
+            .unwrap_or(WIDTH_MAX)
+            .clamp(LEAST, WIDTH_MAX)
+    })
+}
 
 /// A table without lines; columns from `numbers_from` on are numbers.
 pub fn bare<S: ToString>(header: &[S], numbers_from: usize) -> Table {
@@ -79,16 +97,24 @@ pub fn bare<S: ToString>(header: &[S], numbers_from: usize) -> Table {
     table
 }
 
-/// Prints a table without the spaces that fill up its lines.
+/// Prints a table without the spaces that fill up its lines. Where it is wider than the terminal
+/// its cells are broken.
 pub fn print(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    let is_long = |line: String| line.trim_end().chars().count() > width();
+    if width() < WIDTH_MAX && table.lines().any(is_long) {
+        let mut narrow = table.clone();
+        narrow.set_content_arrangement(ContentArrangement::Dynamic);
+        narrow.set_width(width() as u16);
+        return narrow.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()));
+    }
     table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
 }
 
-/// Prints text in lines of at most [`WIDTH`], those after the first indented to match.
+/// Prints text in lines of at most [`width`], those after the first indented to match.
 pub fn paragraph(out: &mut dyn Write, bullet: &str, text: &str) -> io::Result<()> {
     let mut line = bullet.to_string();
     for word in text.split(' ') {
-        if line.chars().count() + word.chars().count() + 1 > WIDTH && line.len() > bullet.len() {
+        if line.chars().count() + word.chars().count() + 1 > width() && line.len() > bullet.len() {
             writeln!(out, "{line}")?;
             line = " ".repeat(bullet.len());
         }
@@ -114,7 +140,7 @@ mod tests {
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines.len(), 4);
         assert!(lines[0].starts_with("  - word") && lines[1].starts_with("    word"));
-        assert!(lines[..3].iter().all(|line| line.len() <= WIDTH && !line.ends_with(' ')));
+        assert!(lines[..3].iter().all(|line| line.len() <= WIDTH_MAX && !line.ends_with(' ')));
         assert_eq!(lines.concat().matches("word").count(), 40);
     }
 }

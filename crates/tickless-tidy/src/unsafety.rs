@@ -24,6 +24,8 @@ pub const UNSAFE_ADDRESSES: &[Address] = &[
     ("crates/tickless-core/benches/queue.rs", "benches own the nodes that they hand in"),
     ("crates/tickless/src/host/", "system calls and counter instructions"),
     ("crates/tickless/tests/fork.rs", "fork(2) can only be called so"),
+    ("crates/tickless/tests/stress/soak.rs", "fork(2) can only be called so"),
+    ("crates/tickless-fuzz/src/c.rs", "calls C's entries, as C would"),
     ("crates/tickless/tests/all/refused.rs", "seccomp(2) can only be called so"),
     ("crates/tickless-lab/src/measure/stopwatch.rs", "the counter instruction by itself"),
     ("crates/tickless-capi/", "pointers come from and go to C"),

@@ -237,8 +237,8 @@ impl Timers {
     /// Every pending timer, base by base, with whose it is and when it is due; displays as a
     /// text. For people: O(pending) in time and memory.
     ///
-    /// Holds up a base for at most 256 timers at a time, some ten microseconds, and lets it go in
-    /// between; so the list is of no single moment. No bases in a child.
+    /// Holds up a base for at most 64 timers at a time and lets it go in between, so the list is of
+    /// no single moment. No bases in a child.
     pub fn timer_list(&self) -> TimerList {
         TimerList::of(&self.shared)
     }
@@ -246,7 +246,7 @@ impl Timers {
     /// What is pending, gathered by who armed it: for tests that are to leave nothing behind, and
     /// for programs whose [`Stats::pending`] grows. In debug builds, with
     /// [`Builder::note_armings`], it says where each was armed; [`VirtualTime`] notes that by
-    /// itself. O(pending), each base's lock held for all of its timers.
+    /// itself. O(pending), each base held up for at most 64 timers at a time.
     ///
     /// [`VirtualTime`]: crate::VirtualTime
     pub fn leaks(&self) -> Leaks {

@@ -166,6 +166,12 @@ impl Latency {
         show(&self.results, self.format, self.histogram_us, out)
     }
 
+    /// Limits that could not be held against anything.
+    pub fn unknown(&self) -> Vec<String> {
+        let rows: Vec<&Row> = self.results.iter().map(|(row, _)| row).collect();
+        self.limits.iter().filter_map(|limit| limit.unknown(&rows)).collect()
+    }
+
     /// What exceeds a limit.
     pub fn exceeded(&self) -> Vec<String> {
         let rows = self.results.iter().map(|(row, _)| row);

@@ -35,12 +35,29 @@ impl Limit {
         })
     }
 
+    /// Why it cannot be held against these rows: what was not measured is not within a limit.
+    pub fn unknown(&self, rows: &[&Row]) -> Option<String> {
+        let mut rows = rows.iter().filter(|row| self.is_for(row)).peekable();
+        if rows.peek().is_none() {
+            let name = self.sleeper.map_or("", Sleeper::name);
+            return Some(format!("{name} has a limit and was not measured; add --sleeper {name}"));
+        }
+        let row = rows.find(|row| row.quantile_ns(self.quantile).is_none())?;
+        Some(format!(
+            "{}: {self} us, and it never woke; measure for longer (-D) or more often (-i)",
+            row.sleeper
+        ))
+    }
+
+    fn is_for(&self, row: &Row) -> bool {
+        self.sleeper.is_none_or(|sleeper| sleeper.name() == row.sleeper)
+    }
+
     /// What is wrong with this row, if the limit is for it and is exceeded.
     pub fn exceeded(&self, row: &Row) -> Option<String> {
-        let is_for = self.sleeper.is_none_or(|sleeper| sleeper.name() == row.sleeper);
-        let ns = row.quantile_ns(self.quantile);
+        let ns = row.quantile_ns(self.quantile).filter(|_| self.is_for(row))?;
         let most = self.at_most.as_nanos() as f64;
-        (is_for && ns > most).then(|| {
+        (ns > most).then(|| {
             let us = |ns: f64| ns / 1e3;
             format!("{}: {self} us, and it is {:.1}", row.sleeper, us(ns))
         })

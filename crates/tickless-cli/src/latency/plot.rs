@@ -14,7 +14,7 @@ pub fn plot(tallies: &[(&str, &Tally)], bins: &Bins) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::WIDTH;
+    use crate::output::WIDTH_MAX;
     use tickless_core::time::Ns;
 
     fn tally(late_us: &[u64]) -> Tally {
@@ -27,7 +27,7 @@ mod tests {
     fn plots_are_as_wide_as_a_terminal() {
         let (one, other) = (tally(&[3; 1_000]), tally(&[3, 70]));
         let lines = plot(&[("one", &one), ("other", &other)], &Bins::logarithmic());
-        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH_MAX), "{lines:#?}");
         assert_eq!(lines.len(), 1 + 5, "{lines:#?}");
         assert!(lines[1].matches('#').count() > 40 && lines[5].ends_with('#'), "{lines:#?}");
         assert!(plot(&[("none", &Tally::default())], &Bins::linear(10)).is_empty());

@@ -44,11 +44,11 @@ fn tables(
     let header = ["", "min", "avg", "p50", "p99", "p99.9", "max", "samples", "wakes/s", "CPU %"];
     let mut table = bare(&header, 1);
     for (row, _) in results {
-        let us = |ns: u64| figure(ns as f64 / 1e3);
+        let us = |ns: Option<u64>| ns.map_or_else(|| "-".to_string(), |ns| figure(ns as f64 / 1e3));
         table.add_row([
             row.sleeper.to_string(),
             us(row.min),
-            figure(row.avg / 1e3),
+            row.avg.map_or_else(|| "-".to_string(), |ns| figure(ns / 1e3)),
             us(row.p50),
             us(row.p99),
             us(row.p999),

@@ -1,6 +1,6 @@
 //! The machines in a list, and every number of one of them with where it comes from.
 
-use crate::output::{Format, WIDTH, bare, paragraph, print};
+use crate::output::{Format, bare, paragraph, print, width};
 use comfy_table::ContentArrangement;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -148,7 +148,7 @@ pub fn numbers(spec: &Spec, format: Format, out: &mut dyn Write) -> io::Result<(
 /// To the width of all tables; columns from `text_from` on are text.
 fn fit(table: &mut comfy_table::Table, text_from: usize) {
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(WIDTH as u16);
+    table.set_width(width() as u16);
     for column in table.column_iter_mut().skip(text_from) {
         column.set_cell_alignment(comfy_table::CellAlignment::Left);
     }

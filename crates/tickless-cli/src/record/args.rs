@@ -2,7 +2,7 @@
 
 use super::command::{End, Waiting};
 use super::output::Output;
-use super::size;
+use super::{overwrite, size};
 use crate::choice;
 use crate::duration::parse_seconds;
 use clap::builder::TypedValueParser;
@@ -18,6 +18,9 @@ pub struct RecordArgs {
     /// The file to write; packed if it ends in .gz
     #[arg(short, long, value_name = "FILE", default_value = "trace.txt.gz")]
     output: PathBuf,
+    /// Overwrite the file if it is there, without asking
+    #[arg(long)]
+    force: bool,
     /// How long: seconds, or with ms, s, m, h, d; until Ctrl-C if that comes first
     #[arg(short = 'D', long, value_name = "TIME", value_parser = parse_seconds,
         default_value = "2s", conflicts_with = "command")]
@@ -69,6 +72,9 @@ impl RecordArgs {
     /// When it cannot be recorded, or not be written.
     pub fn run(&self, tell: &dyn Fn(&str)) -> Result<Recorded, RecordError> {
         let tracefs = Tracefs::find()?;
+        if !self.force {
+            overwrite::allow(&self.output)?;
+        }
         let output = Output::open(&self.output)?;
         // Before there is anything to leave behind.
         let waiting = Waiting::new();

@@ -22,7 +22,7 @@ pub struct ReplayArgs {
     /// without it, and counted.
     #[arg(long)]
     pub(crate) no_inference: bool,
-    /// Fail unless the replay comes within 5 % of the recorded device writes
+    /// Fail unless the trace is sound and the replay comes within 5 % of all that it recorded
     #[arg(long)]
     pub(crate) strict: bool,
 }

@@ -4,7 +4,8 @@ use crate::output::{Format, bare, paragraph, print};
 use std::io::{self, Write};
 use tickless_lab::text::time;
 use tickless_trace::replay::{
-    Agreement, FamilyCounts, OperationCounts, Overlap, PhaseSet, Quantiles, Summary,
+    Agreement, Comparison, FamilyCounts, Measure, OperationCounts, Overlap, Periodic, PhaseSet,
+    Quantiles, Summary, Told,
 };
 
 /// Prints a summary.
@@ -29,6 +30,10 @@ fn tables(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     if !summary.top_functions.is_empty() {
         writeln!(out, "\nArmed most:")?;
         top_functions(summary, out)?;
+    }
+    if !summary.periodic.is_empty() {
+        writeln!(out, "\nAt one interval:")?;
+        periodic(summary, out)?;
     }
     for group in summary.overlap.iter().take(OVERLAPS_SHOWN) {
         overlap(group, out)?;
@@ -186,7 +191,51 @@ fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()>
         agreement.policy, agreement.recorded, agreement.replayed, agreement.off_percent,
     );
     paragraph(out, "", &text)?;
+    for measure in agreement.measures.iter().filter(|measure| !measure.inside) {
+        let Measure { measure, recorded, replayed, .. } = measure;
+        let name = measure.replace('_', " ");
+        paragraph(out, "  - ", &format!("{name}: {recorded} recorded, {replayed} replayed"))?;
+    }
+    agreement
+        .others
+        .iter()
+        .try_for_each(|other| paragraph(out, "  - ", &told_apart(other, agreement.policy)))?;
+    for damage in &agreement.damage {
+        paragraph(out, "  - ", &format!("not to be trusted: {damage}"))?;
+    }
     agreement.why.iter().try_for_each(|reason| paragraph(out, "  - ", reason))
+}
+
+/// Whether the trace tells a policy from that of its kernel.
+fn told_apart(other: &Comparison, kernel: &str) -> String {
+    let Comparison { policy, differs_in, differs_by, verdict, .. } = other;
+    let by = format!("{differs_by} {} apart", differs_in.replace('_', " "));
+    match verdict {
+        Told::RuledOut => format!("{policy} instead is ruled out: {by}"),
+        Told::FitsBetter => {
+            format!("{policy} instead fits better: {by}. Was the kernel not {kernel}?")
+        }
+        Told::CannotTell if *differs_by == 0 => {
+            format!("{policy} instead cannot be told from it: the same counts")
+        }
+        Told::CannotTell => format!("{policy} instead cannot be told from it: only {by}"),
+    }
+}
+
+fn periodic(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    const SHOWN: usize = 5;
+    const NAME_LEN_MAX: usize = 40;
+    let mut table = bare(&["what", "every", "times"], 1);
+    for Periodic { function, thread, pid, period_ns, expirations, .. } in
+        summary.periodic.iter().take(SHOWN)
+    {
+        let name = match (thread, pid) {
+            (Some(thread), Some(pid)) => format!("{thread}-{pid}"),
+            _ => function.chars().take(NAME_LEN_MAX).collect(),
+        };
+        table.add_row([name, time(*period_ns), expirations.to_string()]);
+    }
+    print(&table, out)
 }
 
 fn csv(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {

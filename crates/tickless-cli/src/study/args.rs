@@ -9,7 +9,7 @@ use tickless_lab::study::{Effort, OFFERS, Offer, Request, SimOptions, Study, Stu
 
 /// What follows `tickless study`.
 #[derive(Debug, clap::Args)]
-#[command(group = ArgGroup::new("where").required(true).args(["live", "sim"]))]
+#[command(group = ArgGroup::new("where").args(["live", "sim"]))]
 #[command(group = ArgGroup::new("how_long").args(["quick", "full"]))]
 pub struct StudyArgs {
     /// Which
@@ -18,7 +18,7 @@ pub struct StudyArgs {
     /// Measure on this machine
     #[arg(long)]
     live: bool,
-    /// Measure on a simulated machine
+    /// Measure on a simulated machine; so it is if neither is given
     #[arg(long)]
     sim: bool,
     /// How to print the results
@@ -37,14 +37,14 @@ pub struct StudyArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Show how far predicted figures move with what was assumed of the machine
-    #[arg(long, requires = "sim")]
+    #[arg(long, conflicts_with = "live")]
     sensitivity: bool,
-    /// Simulate this machine instead of those of the thread: a name from `tickless machines`, or
+    /// Simulate this machine instead of the published ones: a name from `tickless machines`, or
     /// a file
-    #[arg(long, value_name = "NAME|FILE", requires = "sim")]
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "live")]
     machine: Option<String>,
     /// Write a timeline of a short stretch, for ui.perfetto.dev or chrome://tracing
-    #[arg(long, value_name = "FILE", requires = "sim")]
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
     timeline: Option<PathBuf>,
     /// Fail if a figure is not in the band where it should be
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! Plots in a terminal.
 
 use crate::bars::bars_beside;
-use crate::output::{WIDTH, bare, print};
+use crate::output::{bare, print, width};
 use comfy_table::ContentArrangement;
 use std::io::{self, Write};
 use tickless_lab::study::plot::{Bar, Lane, Line, Plot, Shape};
@@ -33,7 +33,7 @@ fn curve(x: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
         [x].into_iter().chain(lines.iter().map(|line| line.name.as_str())).collect();
     let mut table = bare(&header, 1);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(WIDTH as u16);
+    table.set_width(width() as u16);
     for at in places {
         let value = |line: &Line| {
             let point = line.points.iter().find(|point| point[0] == at);
@@ -47,10 +47,10 @@ fn curve(x: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
 fn show_bars(bars: &[Bar], out: &mut dyn Write) -> io::Result<()> {
     const LABEL: usize = 24;
     const VALUE: usize = 8;
-    const BAR: usize = WIDTH - LABEL - VALUE - 2;
+    let longest = width() - LABEL - VALUE - 2;
     let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
     for Bar { name, value, .. } in bars {
-        let length = if most > 0.0 { (value / most * BAR as f64).round() as usize } else { 0 };
+        let length = if most > 0.0 { (value / most * longest as f64).round() as usize } else { 0 };
         let line = format!("{name:<LABEL$}{:>VALUE$}  {}", figure(*value), "#".repeat(length));
         writeln!(out, "{}", line.trim_end())?;
     }
@@ -76,6 +76,7 @@ fn strip(lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::WIDTH_MAX;
     use tickless_lab::study::plot::{Axis, Side};
 
     fn shown(shape: Shape) -> String {
@@ -115,6 +116,6 @@ mod tests {
         let lanes = vec![lane("group", Side::Before)];
         let strip = shown(Shape::Strip { period_ms: 100.0, lanes });
         assert!(strip.contains("|#+. |"), "{strip}");
-        assert!(bars.lines().chain(strip.lines()).all(|line| line.len() <= WIDTH));
+        assert!(bars.lines().chain(strip.lines()).all(|line| line.len() <= WIDTH_MAX));
     }
 }

@@ -1,7 +1,7 @@
 //! A study's results for people and for programs.
 
 use super::plot;
-use crate::output::{Format, WIDTH, bare, paragraph, print};
+use crate::output::{Format, bare, paragraph, print, width};
 use comfy_table::ContentArrangement;
 use std::io::{self, Write};
 use tickless_lab::study::{Cell, Exhibit, Form, Role, Study, claim, wanted};
@@ -30,7 +30,7 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
         let mut table = bare(header, 1);
         // Headings of several words are broken where the table would be too wide.
         table.set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_width(WIDTH as u16);
+        table.set_width(width() as u16);
         rows.iter().for_each(|row| {
             table.add_row(row);
         });
@@ -107,7 +107,7 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
             wanted_with_verdict(cell),
         ]));
     }
-    if table.lines().any(|line| line.trim_end().chars().count() > WIDTH) {
+    if table.lines().any(|line| line.trim_end().chars().count() > width()) {
         for (at, column) in table.column_iter_mut().enumerate() {
             column.set_padding((u16::from(at > 0), 0));
         }

@@ -86,7 +86,7 @@ fn json_has_exactly_the_documented_keys() {
             ("", &[
                 "agreement", "cancelled_percent", "dropped_events", "inference",
                 "inferred_operations", "notes", "operations", "overlap", "pending_at_start",
-                "policies",
+                "periodic", "policies",
                 "skipped_lines", "top_functions", "trace", "unknown_cancels", "unplaced_starts",
             ]),
             ("/trace", &["cpus", "file", "hz", "kernel", "recorded", "seconds"]),
@@ -108,7 +108,10 @@ fn json_has_exactly_the_documented_keys() {
             ("/trace/recorded/queue_lateness_ns", &["max", "p50", "p99"]),
             ("/policies/2/wheel_lateness_ns", &["max", "p50", "p99"]),
             ("/top_functions/0", &["family", "function", "starts"]),
-            ("/agreement", &["inside", "off_percent", "policy", "recorded", "replayed", "why"]),
+            ("/agreement", &[
+                "agrees", "damage", "inside", "measures", "off_percent", "others", "policy",
+                "recorded", "replayed", "uncertain", "why",
+            ]),
         ];
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/replay.md");
         let page = std::fs::read_to_string(page).unwrap();
@@ -155,7 +158,7 @@ fn tables_fit_a_terminal() {
     for sample in SAMPLES {
         let output = Command::new(PROGRAM)
             .args(["replay", sample_path(sample).to_str().unwrap()])
-            .envs([("CLICOLOR_FORCE", "1"), ("COLUMNS", "40"), ("TERM", "xterm")])
+            .envs([("CLICOLOR_FORCE", "1"), ("COLUMNS", "80"), ("TERM", "xterm")])
             .env_remove("NO_COLOR")
             .output()
             .unwrap();
@@ -241,7 +244,7 @@ fn strict_exits_3() {
     assert_eq!(replay("pipe-one-cpu", &["--strict"]).status.code(), Some(0));
     let off = replay("pipe-one-cpu", &["--strict", "--no-inference"]);
     assert_eq!(off.status.code(), Some(3));
-    assert!(stderr(&off).contains("+21.0 %, more than 5 % off"), "{}", stderr(&off));
+    assert!(stderr(&off).contains("replayed, 700 recorded: more than 5 % off"), "{}", stderr(&off));
     assert!(!off.stdout.is_empty());
     assert_eq!(replay("pipe-one-cpu", &["--no-inference"]).status.code(), Some(0));
     let text = text_without(&sample_text("pipe-one-cpu"), "write_msr");
@@ -295,4 +298,53 @@ fn the_strip_of_a_period_is_shown() {
     let shown = stdout(&output);
     assert!(shown.lines().any(|line| line == strip), "{shown}");
     assert!(page.contains(strip), "docs/replay.md shows another strip");
+}
+
+/// Goal: `--strict` fails where a trace cannot have happened, and says which damage it is; without
+/// it the same is told and the replay shown.
+#[test]
+fn strict_fails_on_damage() {
+    let text = sample_text("pipe-two-cpus");
+    let twice: String = text
+        .lines()
+        .map(|line| match line.starts_with('#') {
+            true => format!("{line}\n"),
+            false => format!("{line}\n{line}\n"),
+        })
+        .collect();
+    let path = file("twice.txt", twice);
+    let path = path.to_str().unwrap();
+    let strict = tickless(&["replay", path, "--strict"]);
+    assert_eq!(strict.status.code(), Some(3));
+    for word in ["the trace has lines twice", "cannot have happened like that"] {
+        assert!(stderr(&strict).contains(word), "{word}: {}", stderr(&strict));
+    }
+    assert!(stdout(&strict).contains("not to be trusted: "), "{}", stdout(&strict));
+    assert_eq!(tickless(&["replay", path]).status.code(), Some(0));
+}
+
+/// Goal: tables and sentences fit a narrow terminal, and nothing is lost in it.
+#[test]
+fn tables_heed_a_narrow_terminal() {
+    let path = sample_path("idle");
+    let shown = |columns: &str| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["replay", path.to_str().unwrap()]).env("COLUMNS", columns);
+        stdout(&command.output().unwrap())
+    };
+    let (wide, narrow) = (shown("200"), shown("50"));
+    assert!(wide.lines().skip(1).all(|line| line.chars().count() <= 80), "{wide}");
+    let tables = narrow.lines().skip(1).filter(|line| !line.ends_with(':'));
+    assert!(tables.clone().all(|line| line.chars().count() <= 50), "{narrow}");
+    for word in ["restart-aware", "1018", "hrtimer_wakeup"] {
+        assert!(narrow.contains(word), "{word}: {narrow}");
+    }
+}
+
+/// Goal: a study without a world is the simulated one.
+#[test]
+fn studies_are_simulated_unless_told_otherwise() {
+    let output = tickless(&["study", "rearm", "--quick", "--format", "json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["world"], "sim");
 }

@@ -82,13 +82,37 @@ fn compare(section: &str, documents: &[Value]) {
     }
 }
 
-/// Goal: replay's keys, whatever a trace has. Method: a rich trace, one with overlap, and one of
-/// a single line where all that may be null is null.
+/// A thread that sleeps a millisecond at a time, every line twice.
+fn a_damaged_sleeper() -> String {
+    let mut text = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string();
+    for at in 1..50_u64 {
+        let ns = at * 1_000_000;
+        let due = ns + 1_000_000;
+        for _ in 0..2 {
+            text += &format!(
+                " a-7 [000] d..1.  0.{at:03}010: hrtimer_start: hrtimer=01 function=hrtimer_wakeup \
+                 expires={due} softexpires={due} mode=ABS was_armed=0\n \
+                 a-7 [000] d..1.  0.{at:03}011: write_msr: 6e0, value 1\n"
+            );
+        }
+        text += &format!(
+            " <idle>-0 [000] d.h1.  0.{:03}001: hrtimer_expire_entry: hrtimer=01 \
+             function=hrtimer_wakeup now={due}\n",
+            at + 1
+        );
+    }
+    text
+}
+
+/// Goal: replay's keys, whatever a trace has. Method: a rich trace, one with overlap, one of a
+/// single line where all that may be null is null, and one that cannot have happened.
 #[test]
 fn replay_prints_what_is_documented() {
     let single = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("json-single.txt");
     std::fs::write(&single, "# a\n a-1 [000]  1.000001: hrtimer_cancel: hrtimer=00ab\n").unwrap();
-    let traces = [sample_path("idle"), sample_path("two-groups-aligned"), single];
+    let damaged = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("json-damaged.txt");
+    std::fs::write(&damaged, a_damaged_sleeper()).unwrap();
+    let traces = [sample_path("idle"), sample_path("two-groups-aligned"), single, damaged];
     let documents = traces.map(|trace| json(&["replay", trace.to_str().unwrap()]));
     compare("replay", &documents);
 }

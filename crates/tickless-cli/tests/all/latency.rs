@@ -217,3 +217,22 @@ fn a_terminal_may_go_away() {
     // It ends.
     hung_up_after("", "1h");
 }
+
+/// Goal: what was never measured is not within a limit: no sample is null, and the exit status 2.
+#[test]
+fn a_limit_without_samples_fails() {
+    let args = ["--sleeper", "timerfd", "-i", "1000000", "-D", "50ms", "--format", "json"];
+    let unlimited = latency(&args);
+    assert_eq!(rows(&unlimited)[0]["samples"], 0);
+    for key in ["min", "avg", "p50", "p99", "p999", "max"] {
+        assert!(rows(&unlimited)[0][key].is_null(), "{key}");
+    }
+    let limited = latency(&[&args[..], &["--limit", "max=1h"]].concat());
+    assert_eq!(limited.status.code(), Some(2));
+    assert!(stderr(&limited).contains("it never woke"), "{}", stderr(&limited));
+    let other = latency(&["--sleeper", "hrtimer", "-l", "3", "--limit", "timerfd.max=1h"]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(stderr(&other).contains("add --sleeper timerfd"), "{}", stderr(&other));
+    let table = latency(&["--sleeper", "timerfd", "-i", "1000000", "-D", "50ms"]);
+    assert!(stdout(&table).lines().any(|line| line.contains(" -  ")), "{}", stdout(&table));
+}

@@ -29,14 +29,14 @@ fn path(name: &str) -> PathBuf {
 fn record(file: &str, args: &[&str]) -> Output {
     let path = path(file);
     let mut command = Command::new(PROGRAM);
-    command.args(["record", "-o", path.to_str().unwrap()]).args(args).output().unwrap()
+    command.args(["record", "--force", "-o", path.to_str().unwrap()]).args(args).output().unwrap()
 }
 
 /// A recorder that would go on for an hour; it has an instance when this returns.
 fn recorder(tracefs: &Tracefs, file: &str) -> Child {
     let path = path(file);
     let child = Command::new(PROGRAM)
-        .args(["record", "-D", "1h", "-o", path.to_str().unwrap()])
+        .args(["record", "--force", "-D", "1h", "-o", path.to_str().unwrap()])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -224,7 +224,7 @@ fn refusals_say_what_to_do() {
     ] {
         let path = path("refused.txt");
         let mut command = Command::new(PROGRAM);
-        command.args(["record", "-o", path.to_str().unwrap()]).args(args);
+        command.args(["record", "--force", "-o", path.to_str().unwrap()]).args(args);
         let child = command.stderr(Stdio::piped()).spawn().unwrap();
         let pid = child.id();
         let output = child.wait_with_output().unwrap();
@@ -243,7 +243,7 @@ fn others_than_root_are_told() {
     use std::os::unix::{fs::MetadataExt, process::CommandExt};
     const NOBODY: u32 = 65_534;
     let mut command = Command::new(PROGRAM);
-    command.args(["record", "-o", "/dev/null"]);
+    command.args(["record", "--force", "-o", "/dev/null"]);
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
         command.uid(NOBODY).gid(NOBODY);
     }
@@ -254,4 +254,25 @@ fn others_than_root_are_told() {
     assert_eq!(output.status.code(), Some(1));
     let message = stderr(&output);
     assert!(message.contains("sudo") || message.contains("no tracefs"), "{message}");
+}
+
+/// Goal: a recording that is there is not lost: without a terminal to ask at nothing is recorded,
+/// and `--force` overwrites it.
+#[test]
+fn a_file_is_not_overwritten_unasked() {
+    if tracefs("a_file_is_not_overwritten_unasked").is_none() {
+        return;
+    }
+    let path = path("kept.txt");
+    fs::write(&path, "mine").unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["record", "-D", "10ms", "-o", path.to_str().unwrap()]).stdin(Stdio::null());
+    let refused = command.output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("kept.txt: is there already"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("--force"), "{}", stderr(&refused));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    let forced = record("kept.txt", &["-D", "10ms"]);
+    assert_eq!(forced.status.code(), Some(0), "{}", stderr(&forced));
+    assert!(fs::read_to_string(&path).unwrap().starts_with("# recorded: "));
 }

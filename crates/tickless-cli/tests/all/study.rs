@@ -125,8 +125,7 @@ fn tables_fit_a_terminal() {
 #[test]
 fn wrong_command_lines_exit_2_and_say_what_to_do() {
     for (args, advice) in [
-        (&["rearm"][..], "--live"),
-        (&["rearm", "--live", "--sim"], "cannot be used with"),
+        (&["rearm", "--live", "--sim"][..], "cannot be used with"),
         (&["rearm", "--live", "--quick", "--full"], "cannot be used with"),
         (&["rearm", "--live", "--cpus", "0"], "not a number from 1 on"),
         (&["rearm", "--live", "--cpus", "2"], "leave --cpus out"),

@@ -12,6 +12,9 @@
 //! - A timer whose callback runs stays on its base when it is armed again (X2), so that looking
 //!   at one base is enough to know whether it runs, and it never overlaps itself.
 //! - Nothing is called, woken or allocated under a lock.
+//! - One holding moves or looks at no more than [`HOLDING`](super::HOLDING) timers (W8). Whoever
+//!   has more to do lets go and comes back; what it has not come to is where it was, and can be
+//!   cancelled.
 
 use super::expiry_thread::{Deferred, DeferredCounts};
 use super::family::{Family, Queues};
@@ -56,6 +59,8 @@ pub(crate) struct BaseState {
     pub(crate) deferred: Deferred,
     pub(crate) counts: BaseCounts,
     pub(crate) late: Late,
+    /// The most timers that one holding of the lock has moved or looked at.
+    longest_holding: usize,
     /// Does anybody wait until a callback of this base is over?
     pub(crate) has_waiters: bool,
     /// May timers be armed here? Only those whose callback runs here, if not (X2).
@@ -134,6 +139,9 @@ pub struct BaseView {
     pub deferred: DeferredCounts,
     /// Pushed-out timers that were moved when their old bucket came due.
     pub relocated: u64,
+    /// The most timers that one holding of its lock has moved or looked at: at most
+    /// [`HOLDING`](super::HOLDING).
+    pub longest_holding: usize,
 }
 
 impl<P: Platform> core::fmt::Debug for Bases<P> {
@@ -158,6 +166,7 @@ impl<P: Platform> Bases<P> {
                 deferred: Deferred::new(&settings),
                 counts: BaseCounts::default(),
                 late: Late::default(),
+                longest_holding: 0,
                 has_waiters: false,
                 is_online: true,
             }),
@@ -205,6 +214,7 @@ impl<P: Platform> Bases<P> {
             device: state.device.counts(),
             deferred: state.deferred.counts(),
             relocated: state.queues.wheel.relocated(),
+            longest_holding: state.longest_holding.max(usize::from(state.counts.armed > 0)),
         })
     }
 
@@ -299,6 +309,12 @@ impl BaseState {
     #[inline]
     pub(crate) fn earliest(&self) -> Ns {
         self.deferred.earliest(&self.queues)
+    }
+
+    /// A holding of the lock has moved or looked at so many timers.
+    #[inline]
+    pub(crate) fn looked_at(&mut self, timers: usize) {
+        self.longest_holding = self.longest_holding.max(timers);
     }
 
     /// When the event device must come for a timer that is due at `due`.

@@ -117,7 +117,7 @@ impl Family for QueueLink {
 }
 
 impl Queues {
-    fn ranged(&mut self, fires_in: FiresIn) -> &mut Ranged {
+    pub(super) fn ranged(&mut self, fires_in: FiresIn) -> &mut Ranged {
         match fires_in {
             FiresIn::Handler => &mut self.ranged,
             FiresIn::Thread => &mut self.deferred,

@@ -12,6 +12,7 @@
 
 use super::base::{BaseState, Bases};
 use super::family::{Arming, Family};
+use super::running::RUNNERS;
 use crate::link::{QueueLink, QueueRef, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queues::wheel::Wakes;
@@ -138,6 +139,8 @@ impl<P: Platform> Bases<P> {
     fn take_mover(&self, cpu: CpuId, state: &mut BaseState, now: Ns) -> Option<Mover<P>> {
         let running = &self.base(cpu).running;
         let runs = |address| running.has(address, Ordering::Relaxed);
+        // Each runner's timer may be found first, in the wheel or in a queue, and one that goes.
+        state.looked_at(RUNNERS + 1);
         let coarse = |node| TimerRef::<P, WheelLink>::around(node);
         let queues = &mut state.queues;
         if let Some(node) = queues.wheel.find(|node| !runs(coarse(node).address())) {

@@ -8,7 +8,7 @@
 //! | `running` | which callbacks a base runs, and waiting until one is over | X1, X7, R10 |
 //! | `family` | what coarse and precise timers differ in | |
 //! | `expiry_thread` | what a base knows of its expiry threads | D3, D9 |
-//! | `base` | one CPU's base: lock, queues, device; all bases together | |
+//! | `base` | one CPU's base: lock, queues, device; all bases together | W8 |
 //! | `device` | telling a base's event device; looking after one that does not come | R1-R8, R13 |
 //! | `start` | how a timer gets onto a base | R1-R4, R9, X2, X3 |
 //! | `cancel` | the cancel family; shut-down; is-it-active | X1-X10, R10 |
@@ -36,5 +36,5 @@ pub use crate::state::FiresIn;
 pub use base::{BaseCounts, BaseView, Bases, CoarseTimer, Late, RangedTimer};
 pub use expiry_thread::DeferredCounts;
 pub use family::{Arming, Family, Queues};
-pub use settings::{Deferral, Scan, Settings, WheelEvents};
+pub use settings::{Deferral, HOLDING, Scan, Settings, WheelEvents};
 pub use start::{IfPending, Options, StartError, Started};

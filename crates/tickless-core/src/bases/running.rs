@@ -31,7 +31,7 @@ pub enum Runner {
     Relief,
 }
 
-const RUNNERS: usize = 3;
+pub(super) const RUNNERS: usize = 3;
 
 /// The callbacks that a base runs.
 pub(crate) struct Running<P: Platform> {

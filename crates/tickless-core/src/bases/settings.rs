@@ -4,6 +4,10 @@ use crate::queues::wheel::PushOut;
 use crate::rearm::{HandlerEnd, LazyTimers, Limits, Policy};
 use crate::time::{Ns, Tick};
 
+/// One holding of a base's lock moves, hands out or looks at no more timers than this, whatever was
+/// pushed out, collected, evacuated or listed; between two holdings anybody may start or cancel.
+pub const HOLDING: usize = 64;
+
 /// How the bases of one program or machine are set up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {

@@ -90,12 +90,35 @@ pub struct Queue {
     /// The latest node: a timer with the usual timeout goes behind it, without a search.
     last: Option<QueueRef>,
     len: usize,
+    /// What the last walk that stopped in here visits next. It is moved on when that timer goes, so
+    /// that it never names one that is gone.
+    cursor: Option<QueueRef>,
+    /// Whose the cursor is: the walk that has this ticket.
+    ticket: u64,
+}
+
+/// How far a walk has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Walked {
+    /// There is more.
+    Part,
+    /// It is through.
+    All,
+    /// It is through with less than all: another walk has come in between.
+    Cut,
 }
 
 impl Queue {
     /// A queue without timers.
     pub const fn new() -> Queue {
-        Queue { tree: Tree { root: None }, first: None, last: None, len: 0 }
+        Queue {
+            tree: Tree { root: None },
+            first: None,
+            last: None,
+            len: 0,
+            cursor: None,
+            ticket: 0,
+        }
     }
 
     /// How many timers are queued.
@@ -153,6 +176,9 @@ impl Queue {
         if self.last == Some(node) {
             self.last = balance::neighbour(node, Side::Earlier);
         }
+        if self.cursor == Some(node) {
+            self.cursor = balance::neighbour(node, Side::Later);
+        }
         self.tree.detach(node);
         self.len -= 1;
         was_first
@@ -187,23 +213,31 @@ impl Queue {
         }
     }
 
-    /// The first timer whose hard expiry is later than this one, or of all. O(log n).
-    pub(crate) fn first_after(&self, hard: Option<Ns>) -> Option<QueueRef> {
-        let Some(hard) = hard else { return self.first };
-        let (mut found, mut below) = (None, self.tree.root);
-        while let Some(node) = below {
-            if node.hard() > hard {
-                (found, below) = (Some(node), node.child(Side::Earlier));
-            } else {
-                below = node.child(Side::Later);
+    /// Visits timers in the order of hard expiry, from where a walk stands on, as long as there is
+    /// room. The walk is told by its ticket, which is 0 before it begins.
+    pub(crate) fn walk(
+        &mut self,
+        ticket: &mut u64,
+        mut room: usize,
+        mut visit: impl FnMut(QueueRef),
+    ) -> Walked {
+        let mut next = match *ticket {
+            0 => self.first,
+            ticket if ticket == self.ticket => self.cursor,
+            _ => return Walked::Cut,
+        };
+        while let Some(node) = next {
+            if room == 0 {
+                self.cursor = next;
+                self.ticket += 1;
+                *ticket = self.ticket;
+                return Walked::Part;
             }
+            room -= 1;
+            next = balance::neighbour(node, Side::Later);
+            visit(node);
         }
-        found
-    }
-
-    /// The timer that comes after a queued one. O(log n), O(1) amortised.
-    pub(crate) fn next(&self, node: QueueRef) -> Option<QueueRef> {
-        balance::neighbour(node, Side::Later)
+        Walked::All
     }
 
     /// The empty place for this hard expiry: behind its equals. Descends from the root.

@@ -53,8 +53,9 @@ mod run_ahead;
 mod walk;
 
 pub use check::WheelFault;
-pub(crate) use walk::LISTS;
+use walk::Cursor;
 pub use walk::Levels;
+pub(crate) use walk::{At, due_and_wakes};
 
 use crate::link::{Lists, WheelRef};
 use crate::time::{Ns, Tick};
@@ -69,7 +70,7 @@ pub const SLOTS: usize = 64;
 const BUCKETS: usize = LEVELS * SLOTS;
 /// Lists a bucket: one for each eighth of its granule. They are fired in order, so that a
 /// bucket comes nearly sorted, and they can be walked side by side (see [`RunAhead`]).
-const LANES: usize = 8;
+pub(crate) const LANES: usize = 8;
 /// What has come due and waits to be popped.
 const DUE: usize = BUCKETS * LANES;
 /// What has come due since the last advance, or was armed for the past: popped from the next
@@ -119,7 +120,10 @@ pub struct Wheel {
     due_live: usize,
     len: usize,
     relocated: u64,
+    /// How many timers [`pop`](Wheel::pop) has looked at.
+    looked_at: u64,
     run_ahead: RunAhead,
+    cursor: Cursor,
 }
 
 /// What is known of a level: a bit for each bucket.
@@ -157,7 +161,9 @@ impl Wheel {
             due_live: 0,
             len: 0,
             relocated: 0,
+            looked_at: 0,
             run_ahead: RunAhead::default(),
+            cursor: Cursor::default(),
         }
     }
 
@@ -257,7 +263,7 @@ impl Wheel {
     /// been told already counts as that one (D5). O(1).
     pub fn advance(&mut self, now: Ns) {
         self.target = self.target.max(self.tick.floor(now)).max(self.clk);
-        self.lists.splice(OVERDUE, DUE);
+        self.splice(OVERDUE, DUE);
     }
 
     /// The next timer that is due by the time of the last [`advance`](Wheel::advance), in order
@@ -276,7 +282,7 @@ impl Wheel {
                 return None;
             }
             *budget -= 1;
-            self.run_ahead.step(&self.lists);
+            self.looked_at += 1 + self.run_ahead.step(&self.lists);
             let place = Place::of(node);
             if place.has(MOVED | CLAMPED) && self.relocate(node, place) {
                 continue;
@@ -306,13 +312,27 @@ impl Wheel {
         self.wakes_at(Place::of(node))
     }
 
-    /// Some pending timer that is wanted: of the first list that has one, the first. O(lists),
+    /// Some pending timer that is wanted: of the first list that has one, the first. O(buckets),
     /// and O(1) more for each timer that is not wanted.
     pub(crate) fn find(&self, mut wanted: impl FnMut(WheelRef) -> bool) -> Option<WheelRef> {
-        [DUE, OVERDUE].into_iter().chain(0..DUE).find_map(|list| {
+        [DUE, OVERDUE].into_iter().chain(self.occupied_lists()).find_map(|list| {
             let first = self.lists.front(list);
             core::iter::successors(first, |node| self.lists.after(*node)).find(|node| wanted(*node))
         })
+    }
+
+    /// The lists of buckets that are not empty.
+    fn occupied_lists(&self) -> impl Iterator<Item = usize> {
+        let lanes_of = |bucket: usize| (bucket, self.buckets[bucket].lanes);
+        (0..BUCKETS).map(lanes_of).filter(|of| of.1 != 0).flat_map(|(bucket, lanes)| {
+            (0..LANES).filter(move |lane| lanes >> lane & 1 == 1).map(move |l| bucket * LANES + l)
+        })
+    }
+
+    /// How many timers [`pop`](Wheel::pop) has looked at since it was made.
+    #[inline]
+    pub(crate) fn looked_at(&self) -> u64 {
+        self.looked_at
     }
 
     /// Visits every pending timer, in no particular order.
@@ -398,7 +418,7 @@ impl Wheel {
                     if onto == DUE && self.buckets[bucket].count >= RunAhead::WORTHWHILE {
                         self.run_ahead.add(self.lists.front(list), !self.lists.is_empty(DUE));
                     }
-                    self.lists.splice(list, onto);
+                    self.splice(list, onto);
                 }
             }
             if self.levels[level].live & bit != 0 {
@@ -453,8 +473,18 @@ impl Wheel {
         self.len -= 1;
     }
 
+    /// Moves everything on a list behind everything on another.
+    #[inline]
+    fn splice(&mut self, from: usize, onto: usize) {
+        self.lists.splice(from, onto);
+        self.cursor.list_is_gone(from);
+    }
+
     #[inline]
     fn take_off_list(&mut self, node: WheelRef) {
+        if self.cursor.is_before(node) {
+            self.cursor.go_on(&self.lists);
+        }
         if let Some(list) = self.lists.unlink(node)
             && list < DUE
         {
@@ -571,7 +601,7 @@ impl Wheel {
 /// Level n holds what lies at most 64 granules after the granule that the clock is in; a
 /// distance of 63 granules always does. Adding a 32nd lets a power of two stand for that.
 #[inline]
-fn level_of(between: u64) -> usize {
+pub(crate) const fn level_of(between: u64) -> usize {
     let padded = (between + (between >> 5)) | 32;
     // From 5 for level 0, three more for each level; 43 / 128 is a third up to 63.
     ((padded.ilog2() as usize - 3) * 43) >> 7

@@ -13,6 +13,12 @@ use crate::queues::tree::{Queue, QueueFault};
 use crate::state::Lane;
 use crate::time::{Ns, Window};
 
+/// What a pass that begins has to queue.
+pub(crate) struct LateOnes {
+    pub(crate) count: usize,
+    behind: Ns,
+}
+
 /// Ranged timers, in order of hard expiry.
 pub(crate) struct Ranged {
     queue: Queue,
@@ -60,14 +66,40 @@ impl Ranged {
     /// timer that was late and is now [`Lane::Queued`]. What an unfinished pass had to fire goes
     /// first (W2): the late ones line up behind it, as if they had to fire at its moment.
     /// O(k log n) for k late ones.
-    pub(crate) fn begin_pass(&mut self, now: Ns, mut queued: impl FnMut(QueueRef)) {
+    pub(crate) fn begin_pass(&mut self, now: Ns, queued: impl FnMut(QueueRef)) {
+        let mut late = self.announce_pass(now);
+        self.queue_late(&mut late, usize::MAX, queued);
+        self.start_pass();
+    }
+
+    /// The same in steps, for whoever must not take long: first this,
+    pub(crate) fn announce_pass(&mut self, now: Ns) -> LateOnes {
         let behind = self.pass.filter(|_| !self.over && self.is_due()).unwrap_or(Ns::ZERO);
-        while let Some(node) = self.late.pop_expired(Ns::NEVER) {
+        self.pass = Some(now);
+        LateOnes { count: self.late.len(), behind }
+    }
+
+    /// then this, for so many at a time as long as there are any,
+    pub(crate) fn queue_late(
+        &mut self,
+        late: &mut LateOnes,
+        room: usize,
+        mut queued: impl FnMut(QueueRef),
+    ) {
+        for _ in 0..late.count.min(room) {
+            late.count -= 1;
+            let Some(node) = self.late.pop_expired(Ns::NEVER) else {
+                late.count = 0;
+                return;
+            };
             let Window { soft, hard } = node.window();
-            self.queue.insert(node, Window { soft, hard: hard.max(behind) });
+            self.queue.insert(node, Window { soft, hard: hard.max(late.behind) });
             queued(node);
         }
-        self.pass = Some(now);
+    }
+
+    /// and then this.
+    pub(crate) fn start_pass(&mut self) {
         self.over = false;
     }
 
@@ -92,8 +124,8 @@ impl Ranged {
     }
 
     /// Both lanes, each in the order of hard expiry.
-    pub(crate) fn lanes(&self) -> [&Queue; 2] {
-        [&self.queue, &self.late]
+    pub(crate) fn lanes(&mut self) -> [&mut Queue; 2] {
+        [&mut self.queue, &mut self.late]
     }
 
     /// Shows every timer and its lane. O(n).

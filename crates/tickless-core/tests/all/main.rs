@@ -11,6 +11,7 @@ mod deferred;
 mod device;
 mod device_faults;
 mod expiry;
+mod holdings;
 mod local;
 mod migrate;
 mod pending;

@@ -13,6 +13,8 @@ pub type Seen<T> = Result<T, String>;
 pub struct Facts {
     /// How many CPUs.
     pub cpus: usize,
+    /// What to say about other work, if there was so much that it disturbs times.
+    pub busy: Option<String>,
     /// The clock that the kernel uses.
     pub clock_source: Seen<ClockSource>,
     /// What it takes to read it.
@@ -39,6 +41,7 @@ impl Facts {
         }
         Facts {
             cpus,
+            busy: None,
             clock_source: of(why),
             clock_read: of(why),
             log: of(why),

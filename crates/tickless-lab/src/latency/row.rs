@@ -3,23 +3,23 @@
 use super::{Plan, Sleeper, Slice};
 use serde::Serialize;
 
-/// What one sleeper came to. Times are nanoseconds.
+/// What one sleeper came to. Times are nanoseconds, and null without a single wakeup.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Who slept.
     pub sleeper: &'static str,
     /// The least lateness.
-    pub min: u64,
+    pub min: Option<u64>,
     /// Its average.
-    pub avg: f64,
+    pub avg: Option<f64>,
     /// Its median.
-    pub p50: u64,
+    pub p50: Option<u64>,
     /// No later in 99 of 100.
-    pub p99: u64,
+    pub p99: Option<u64>,
     /// No later in 999 of 1000.
-    pub p999: u64,
+    pub p999: Option<u64>,
     /// The most.
-    pub max: u64,
+    pub max: Option<u64>,
     /// Wakeups that were measured.
     pub samples: u64,
     /// Times any thread of the process was woken, each second.
@@ -53,16 +53,17 @@ impl Row {
     /// Of one sleeper; with a histogram of so many microseconds, if asked for.
     pub fn new(sleeper: Sleeper, plan: &Plan, slice: &Slice, histogram_us: Option<u32>) -> Row {
         let Slice { tally, usage } = slice;
-        let quantile = |quantile| tally.lateness.value_at_quantile(quantile);
+        let some = |value: u64| (!tally.lateness.is_empty()).then_some(value);
+        let quantile = |quantile| some(tally.lateness.value_at_quantile(quantile));
         let real_s = usage.real_s.max(f64::MIN_POSITIVE);
         Row {
             sleeper: sleeper.name(),
-            min: tally.lateness.min(),
-            avg: tally.average_ns(),
+            min: some(tally.lateness.min()),
+            avg: (!tally.lateness.is_empty()).then(|| tally.average_ns()),
             p50: quantile(0.5),
             p99: quantile(0.99),
             p999: quantile(0.999),
-            max: tally.lateness.max(),
+            max: some(tally.lateness.max()),
             samples: tally.lateness.len(),
             wakeups_per_s: usage.voluntary_switches as f64 / real_s,
             cpu_percent: 100.0 * usage.cpu_s() / real_s,
@@ -75,15 +76,15 @@ impl Row {
         }
     }
 
-    /// One of its figures.
-    pub fn quantile_ns(&self, quantile: Quantile) -> f64 {
+    /// One of its figures; none without a wakeup.
+    pub fn quantile_ns(&self, quantile: Quantile) -> Option<f64> {
         match quantile {
-            Quantile::Min => self.min as f64,
+            Quantile::Min => self.min.map(|ns| ns as f64),
             Quantile::Avg => self.avg,
-            Quantile::P50 => self.p50 as f64,
-            Quantile::P99 => self.p99 as f64,
-            Quantile::P999 => self.p999 as f64,
-            Quantile::Max => self.max as f64,
+            Quantile::P50 => self.p50.map(|ns| ns as f64),
+            Quantile::P99 => self.p99.map(|ns| ns as f64),
+            Quantile::P999 => self.p999.map(|ns| ns as f64),
+            Quantile::Max => self.max.map(|ns| ns as f64),
         }
     }
 }

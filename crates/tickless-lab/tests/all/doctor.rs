@@ -32,6 +32,7 @@ fn healthy() -> Facts {
     };
     Facts {
         cpus: 2,
+        busy: None,
         clock_source: Ok(ClockSource {
             current: "tsc".to_string(),
             available: vec!["tsc".to_string(), "kvm-clock".to_string()],
@@ -440,4 +441,31 @@ fn a_poor_recording_is_no_clean_bill() {
         write!(names, "{} ", check.name).unwrap();
     }
     assert!(names.is_ascii() && !names.contains('_'), "{names}");
+}
+
+/// Goal: what other work may have made slow is not called bad, and what cannot be blamed on it is.
+#[test]
+fn a_busy_machine_is_looked_at_again() {
+    let mut facts = healthy();
+    facts.clock_read = Ok(ReadCost { alone_ns: 37.7, together_ns: 9_000.0, threads: 2 });
+    facts.sleeps = Ok(Sleeps {
+        interval_us: 1_000,
+        wakeups: 500,
+        missed: 500,
+        p99_ns: 9_000_000,
+        max_ns: 20_000_000,
+    });
+    facts.slack_ns = Ok(2_000_000);
+    for check in ["missed-deadlines", "timer-slack"] {
+        assert_eq!(verdict(check, &facts), Verdict::Bad, "{check}");
+    }
+    facts.busy = Some("load average 9 on 2 CPUs".to_string());
+    let of = |name: &str| Check::named(name).unwrap().judge(&facts);
+    let missed = of("missed-deadlines");
+    assert_eq!((missed.verdict, missed.advice.as_str()), (Verdict::Unknown, ""));
+    assert!(missed.how.starts_with("busy: look again. load average 9"), "{}", missed.how);
+    assert_eq!(of("timer-slack").verdict, Verdict::Bad);
+    let well = healthy();
+    facts.sleeps = well.sleeps;
+    assert_eq!(verdict("missed-deadlines", &facts), Verdict::Ok);
 }

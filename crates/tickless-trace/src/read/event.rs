@@ -4,8 +4,8 @@
 //! - An event holds what its line printed, in the line's own units: jiffies for the
 //!   wheel (`timer_*`), nanoseconds for the queue (`hrtimer_*`). Nothing is converted
 //!   here; [`super::JiffyClock`] and [`super::MonotonicOffset`] do that.
-//! - Every event fits 32 bytes, so that a [`super::Record`] fits 48 and a trace of a
-//!   million lines fits 48 MB. Names are interned, task names are dropped.
+//! - Every event fits 32 bytes, so that a [`super::Record`] fits 56 and a trace of a
+//!   million lines fits 56 MB. Names are interned, those of tasks kept once a task.
 
 use tickless_core::time::{CpuId, Ns};
 
@@ -179,6 +179,16 @@ impl Event {
     /// Whether this programmed the timer interrupt.
     pub fn is_device_write(&self) -> bool {
         matches!(self, Event::WriteMsr { register: TSC_DEADLINE_REGISTER, .. })
+    }
+
+    /// The CPU that the event is about where that is not the one it happened on.
+    pub fn target(&self) -> Option<CpuId> {
+        match *self {
+            Event::TimerStart { base, .. } | Event::TimerBaseIdle { base, .. } => Some(base),
+            Event::SchedWakeup { target, .. } => Some(target),
+            Event::CpuIdle { cpu, .. } => Some(cpu),
+            _ => None,
+        }
     }
 
     /// Which kind of event this is, without its fields.

@@ -139,10 +139,18 @@ pub(super) fn measure(
     let width = JiffyWidth::of(records);
     let readings = Readings::collect(records, width);
     let ticks = tick_expiries(records, names);
-    let hz = header_hz
-        .map(|value| Hz { value, source: HzSource::Header })
-        .or_else(|| readings.as_ref().and_then(Readings::hz))
-        .or_else(|| hz_of_ticks(&ticks));
+    let of_events = readings.as_ref().and_then(Readings::hz);
+    let of_header = header_hz.map(|value| Hz { value, source: HzSource::Header });
+    // The header is right unless the events say that it cannot be, and what it is instead.
+    let is_wrong = |hz: &Hz| {
+        let agrees = readings.as_ref().is_some_and(|readings| readings.agree_with(hz.value));
+        of_events.is_some() && !agrees
+    };
+    let hz = of_header
+        .filter(|hz| !is_wrong(hz))
+        .or(of_events)
+        .or_else(|| hz_of_ticks(&ticks))
+        .or(of_header);
     let clock = hz.zip(readings).and_then(|(hz, readings)| {
         let latest = readings.freshest(hz.tick())?;
         let exact = monotonic.and_then(|offset| on_lattice(latest, &ticks, hz.tick(), offset));
@@ -197,16 +205,28 @@ impl Readings {
         if last.saturating_sub(first) < Self::SPAN_NS_MIN {
             return None;
         }
-        let spread = |value: &u32| {
-            let tick = Hz { value: *value, source: HzSource::WheelEvents }.tick();
-            let sorted = self.beginnings(tick);
-            let quarter = sorted.len() / 4;
-            let inner = sorted[sorted.len() - 1 - quarter].saturating_sub(sorted[quarter]);
-            (inner, *value, tick)
+        let spread = |&value: &u32| {
+            let (spread, tick) = self.spread(value);
+            (spread, value, tick)
         };
         let (spread, value, tick) = USUAL_HZ.iter().map(spread).min()?;
         let agree = spread <= 2 * tick.0 as i64 && self.readings.len() >= 4;
         agree.then_some(Hz { value, source: HzSource::WheelEvents })
+    }
+
+    /// How far half of all readings are apart that should begin at one moment, with this rate.
+    fn spread(&self, value: u32) -> (i64, Ns) {
+        let tick = Hz { value, source: HzSource::WheelEvents }.tick();
+        let sorted = self.beginnings(tick);
+        let quarter = sorted.len() / 4;
+        let Some(last) = sorted.len().checked_sub(1 + quarter) else { return (0, tick) };
+        (sorted[last].saturating_sub(sorted[quarter]), tick)
+    }
+
+    /// Whether jiffies can have advanced at this rate.
+    fn agree_with(&self, value: u32) -> bool {
+        let (spread, tick) = self.spread(value);
+        spread <= 2 * tick.0 as i64
     }
 
     /// The smallest beginning that is not alone: a damaged number must not place all others.

@@ -14,7 +14,7 @@
 //!   is an error.
 //! - Nothing is made up: a number that may have been cut is skipped, a word the kernel did
 //!   not print is kept apart from one it did.
-//! - No input makes it panic, and its memory is 48 bytes per event plus the longest line.
+//! - No input makes it panic, and its memory is 56 bytes per event plus the longest line.
 //! - Records are sorted by time, and events of equal time stay in the order of their lines.
 //!   So the records of one CPU are in the order in which that CPU printed them.
 //!
@@ -38,7 +38,9 @@ mod payload;
 mod prefix;
 mod problem;
 mod reader;
+mod soundness;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -51,9 +53,9 @@ pub use header::{Entries, Format, Header};
 pub use jiffies::{Hz, HzSource, JiffyClock, JiffyWidth};
 pub use monotonic::MonotonicOffset;
 pub use names::{NameId, Names};
-pub use problem::{Cause, Problem, Problems, TraceError};
+pub use problem::{Cause, MissingPlace, Problem, Problems, TraceError};
 
-/// One event, where and when it happened. 48 bytes.
+/// One event, where and when it happened. 56 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
     /// When, on the trace's clock.
@@ -66,6 +68,8 @@ pub struct Record {
     pub cpu: CpuId,
     /// In an interrupt, a softirq or a task, where recorded.
     pub context: Context,
+    /// The thread that the CPU was in, which an interrupt only interrupted; 0 for the idle task.
+    pub pid: u32,
 }
 
 /// A trace, read.
@@ -81,6 +85,8 @@ pub struct Trace {
     pub records: Vec<Record>,
     /// The names behind [`NameId`]s.
     pub names: Names,
+    /// What threads were called last, by their numbers.
+    pub tasks: HashMap<u32, Box<str>>,
     /// The tick rate, if it could be found.
     pub hz: Option<Hz>,
     /// Where jiffies lie in time, if the wheel had events and the tick rate is known.

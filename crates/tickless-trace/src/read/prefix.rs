@@ -11,7 +11,7 @@
 //!
 //! So one reader does for all: it looks for a CPU in brackets that is followed by an
 //! optional flags column and a time. Whatever stands before the CPU (task, pid, `pid/tid`,
-//! thread group, file name) may hold spaces and even brackets; it is not needed.
+//! thread group, file name) may hold spaces and even brackets; its last number is the thread's.
 
 use tickless_core::time::{CpuId, Ns};
 
@@ -24,6 +24,7 @@ const CPUS_MAX: u64 = 8192;
 
 /// A line that holds an event, taken apart.
 pub(super) struct Prefix<'a> {
+    pub(super) task: Task<'a>,
     pub(super) cpu: CpuId,
     pub(super) context: Context,
     pub(super) time: Ns,
@@ -32,6 +33,37 @@ pub(super) struct Prefix<'a> {
     pub(super) name: &'a [u8],
     /// The event's own text, without the spaces that pad the name.
     pub(super) text: &'a [u8],
+}
+
+/// The task that the CPU was in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Task<'a> {
+    /// Its thread's number; 0 for the idle task, and where none is printed.
+    pub(super) pid: u32,
+    pub(super) name: &'a [u8],
+}
+
+impl<'a> Task<'a> {
+    /// Of what stands before the CPU: `name-pid`, `name-pid (tgid)`, `name pid` or `name pid/tid`.
+    fn of(text: &'a [u8]) -> Task<'a> {
+        let mut text = text.trim_ascii();
+        if text.ends_with(b")")
+            && let Some(open) = text.iter().rposition(|&byte| byte == b'(')
+        {
+            text = text[..open].trim_ascii_end();
+        }
+        let digits =
+            |text: &[u8]| text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let (name, pid) = text.split_at(text.len() - digits(text));
+        let Some(pid) = decimal(pid).and_then(|pid| u32::try_from(pid).ok()) else {
+            return Task::default();
+        };
+        let name = match name.strip_suffix(b"/") {
+            Some(process) => process[..process.len() - digits(process)].trim_ascii_end(),
+            None => name.strip_suffix(b"-").unwrap_or(name).trim_ascii_end(),
+        };
+        Task { pid, name }
+    }
 }
 
 /// Why a line holds no event that can be used.
@@ -52,7 +84,10 @@ pub(super) fn split(line: &[u8]) -> Result<Prefix<'_>, NoPrefix> {
     while let Some(open) = rest.iter().position(|&byte| byte == b'[') {
         rest = &rest[open + 1..];
         match after_bracket(rest) {
-            Ok(prefix) => return Ok(prefix),
+            Ok(prefix) => {
+                let before = &line[..line.len() - rest.len() - 1];
+                return Ok(Prefix { task: Task::of(before), ..prefix });
+            }
             Err(NoPrefix::NotAnEvent) => {}
             Err(better) => reason = better,
         }
@@ -91,7 +126,7 @@ fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, NoPrefix> {
         None => (None, name),
     };
     let text = rest.trim_ascii();
-    Ok(Prefix { cpu, context, time, system, name, text })
+    Ok(Prefix { task: Task::default(), cpu, context, time, system, name, text })
 }
 
 /// A CPU's number, if a kernel could have it.
@@ -161,6 +196,29 @@ mod tests {
         ] {
             let line = format!("  a-b-31186 (  31186) [000] {flags}  3028.536010: tick_stop: a=1");
             assert_eq!(found(&line), (want.0, context, want.2, want.3.clone(), want.4.clone()));
+        }
+    }
+
+    /// Goal: the thread and its name are found in each tool's form, whatever the name is.
+    #[test]
+    fn tasks_have_a_number_and_a_name() {
+        for (before, pid, name) in [
+            ("          <idle>-0     ", 0, "<idle>"),
+            ("  a-b-31186 (  31180) ", 31_186, "a-b"),
+            ("  a-7 (-------) ", 7, "a"),
+            ("swapper     0 ", 0, "swapper"),
+            ("Web [1] Content 77 ", 77, "Web [1] Content"),
+            ("nginx 12/13 ", 13, "nginx"),
+            ("", 0, ""),
+            ("no number", 0, ""),
+        ] {
+            let line = format!("{before}[000] 3028.536010: timer:tick_stop: a=1");
+            let task = split(line.as_bytes()).unwrap().task;
+            assert_eq!(
+                (task.pid, String::from_utf8_lossy(task.name)),
+                (pid, name.into()),
+                "{line}"
+            );
         }
     }
 

@@ -18,6 +18,20 @@ pub struct Problem {
     pub count: u64,
 }
 
+impl Problem {
+    /// File, line, cause, and how many more lines have it.
+    pub fn message(&self, path: &str) -> String {
+        let Problem { cause, line, count } = self;
+        let place = if *line == 0 { String::new() } else { format!(":{line}") };
+        let more = match count - 1 {
+            0 => String::new(),
+            1 => " (and 1 more line)".to_owned(),
+            more => format!(" (and {more} more lines)"),
+        };
+        format!("{path}{place}: {cause}{more}")
+    }
+}
+
 /// Why part of a trace could not be used, or not be trusted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -72,6 +86,46 @@ pub enum Cause {
         promised: u64,
         /// Event lines found.
         found: u64,
+        /// Where they are missing, as far as the events themselves tell.
+        place: MissingPlace,
+    },
+    /// Events that belong together and of which one is missing, beyond the trace's two ends.
+    HalvesMissing {
+        /// How many such pairs are whole.
+        whole: u64,
+        /// How many are not.
+        broken: u64,
+    },
+    /// Events that are in the trace twice.
+    Repeated {
+        /// How many events there are, the repeated ones included.
+        of: u64,
+    },
+    /// Lines of one CPU whose times run backwards.
+    CpuOutOfOrder {
+        /// How many events there are.
+        of: u64,
+    },
+    /// All events have the same time.
+    NoTime,
+    /// A time that is far from those of nearly all other events.
+    TimeOutOfPlace,
+    /// Nothing for so long that the times cannot be right.
+    TimeJump {
+        /// For how long.
+        seconds: u64,
+    },
+    /// A CPU that the header does not know.
+    CpuNotInHeader {
+        /// How many CPUs it knows.
+        known: u16,
+    },
+    /// A tick rate in the header that the events contradict.
+    HzContradicted {
+        /// What the header says.
+        header: u32,
+        /// What the events say, which is used.
+        events: u32,
     },
     /// The gzip stream ends in the middle.
     GzipCut,
@@ -81,6 +135,38 @@ pub enum Cause {
     ReadFailed,
     /// Wheel timers whose jiffies cannot be placed in time.
     JiffiesNotPlaced,
+}
+
+/// Where lines are missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MissingPlace {
+    /// At the end: the file breaks off, or too many are missing to leave no trace elsewhere.
+    End,
+    /// In the middle, from this line on.
+    Middle {
+        /// The first line that tells.
+        line: u32,
+    },
+    /// That cannot be told.
+    Unknown,
+}
+
+impl Cause {
+    /// Whether the trace cannot have happened like that, or too much of it is missing: what a
+    /// replay of it says is then not what the kernel would have done.
+    pub fn is_damage(&self) -> bool {
+        // Of a hundred pairs: a single lost line costs a replay little.
+        const BROKEN: u64 = 1;
+        match self {
+            Cause::HalvesMissing { whole, broken } => broken * 100 > BROKEN * (whole + broken),
+            Cause::NoTime
+            | Cause::TimeJump { .. }
+            | Cause::HzContradicted { .. }
+            | Cause::Repeated { .. }
+            | Cause::CpuOutOfOrder { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for Cause {
@@ -118,10 +204,15 @@ impl fmt::Display for Cause {
                 "{events} events were dropped while recording: timers of those gaps are unknown. \
                  Record with a larger buffer (buffer_size_kb, trace-cmd -b, perf record -m)"
             ),
-            Cause::FewerThanPromised { promised, found } => write!(
-                f,
-                "the header promises {promised} events, the file has {found}: its end is missing"
-            ),
+            Cause::FewerThanPromised { .. }
+            | Cause::HalvesMissing { .. }
+            | Cause::Repeated { .. }
+            | Cause::CpuOutOfOrder { .. }
+            | Cause::NoTime
+            | Cause::TimeOutOfPlace
+            | Cause::TimeJump { .. }
+            | Cause::CpuNotInHeader { .. }
+            | Cause::HzContradicted { .. } => self.unsound(f),
             Cause::GzipCut => f.write_str("the gzip data ends early; what came out is used"),
             Cause::GzipDamaged => f.write_str("the gzip data is damaged; what came out is used"),
             Cause::ReadFailed => f.write_str("reading failed; what was read is used"),
@@ -129,6 +220,62 @@ impl fmt::Display for Cause {
                 "the tick rate is unknown, so wheel timers cannot be placed in time. \
                  Put `# HZ=<CONFIG_HZ of that kernel>` in the first line",
             ),
+        }
+    }
+}
+
+impl Cause {
+    /// What cannot have happened, and what to do.
+    fn unsound(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::FewerThanPromised { promised, found, place } => {
+                write!(f, "the header promises {promised} events, the file has {found}: ")?;
+                match place {
+                    MissingPlace::End => f.write_str("its end is missing"),
+                    MissingPlace::Middle { line } => {
+                        write!(f, "lines are missing in the middle, the first before line {line}")
+                    }
+                    MissingPlace::Unknown => f.write_str("where they are missing cannot be told"),
+                }
+            }
+            Cause::HalvesMissing { whole, broken } => write!(
+                f,
+                "of {} expiries and interrupts, {broken} have a beginning or an end and not \
+                 both: lines are missing, and the trace does not say so. Record again, and do \
+                 not filter the events",
+                whole + broken
+            ),
+            Cause::Repeated { of } => write!(
+                f,
+                "the same event as one before it, of {of}: the trace has lines twice. Give each \
+                 recording once"
+            ),
+            Cause::CpuOutOfOrder { of } => write!(
+                f,
+                "earlier than the line before it of the same CPU, of {of} events: the lines were \
+                 shuffled. Events of one microsecond can then not be put in order"
+            ),
+            Cause::NoTime => f.write_str(
+                "all events have the same time, so nothing can be said of when anything \
+                 happened. Record with a clock: echo mono > trace_clock",
+            ),
+            Cause::TimeOutOfPlace => {
+                f.write_str("hours away from nearly all other events; line skipped")
+            }
+            Cause::TimeJump { seconds } => write!(
+                f,
+                "the time jumps by {seconds} s before this line. Two recordings in one file? Give \
+                 one at a time"
+            ),
+            Cause::CpuNotInHeader { known } => {
+                write!(f, "a CPU that the header does not know, which has {known}; line skipped")
+            }
+            Cause::HzContradicted { header, events } => write!(
+                f,
+                "the header says HZ={header}, and jiffies advance {events} times a second: that \
+                 is used. Put right the first line"
+            ),
+            _ => Ok(()),
         }
     }
 }
@@ -158,16 +305,17 @@ impl Problems {
 
     /// One message for each cause: file, line, cause, and how many more lines have it.
     pub fn messages<'a>(&'a self, path: &'a str) -> impl Iterator<Item = String> + 'a {
-        self.0.iter().map(move |problem| {
-            let Problem { cause, line, count } = problem;
-            let place = if *line == 0 { String::new() } else { format!(":{line}") };
-            let more = match count - 1 {
-                0 => String::new(),
-                1 => " (and 1 more line)".to_owned(),
-                more => format!(" (and {more} more lines)"),
-            };
-            format!("{path}{place}: {cause}{more}")
-        })
+        self.0.iter().map(move |problem| problem.message(path))
+    }
+
+    /// What makes a replay of the trace meaningless, by cause.
+    pub fn damage(&self) -> impl Iterator<Item = &Problem> {
+        self.0.iter().filter(|problem| problem.cause.is_damage())
+    }
+
+    /// Notes a cause that so many lines have, `line` being the first of them.
+    pub(super) fn note_many(&mut self, line: u32, count: u64, cause: Cause) {
+        self.0.push(Problem { cause, line, count });
     }
 
     pub(super) fn note(&mut self, line: u32, cause: Cause) {

@@ -3,14 +3,16 @@
 use tickless_core::time::{CpuId, Ns};
 
 use super::event::{Event, EventKind};
+use super::fields::printable;
 use super::header::{Aside, Format, Header, lost_events};
 use super::monotonic::MonotonicOffset;
 use super::names::Names;
 use super::open::{Line, Lines};
 use super::payload::{self, BadText};
 use super::prefix::{self, NoPrefix, Prefix};
-use super::problem::{Cause, Problems, TraceError};
-use super::{Record, Trace, jiffies};
+use super::problem::{Cause, MissingPlace, Problems, TraceError};
+use super::{Record, Trace, jiffies, soundness};
+use std::collections::HashMap;
 
 /// Reads `lines` to their end.
 pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, TraceError> {
@@ -38,7 +40,10 @@ struct Reader {
     lost: u64,
     lost_line: Option<u32>,
     latest: Ns,
-    cpus: u16,
+    /// The latest time of each CPU, and how many of its events are earlier than one before them.
+    latest_of_cpu: Vec<Ns>,
+    cpu_out_of_order: (u64, u32),
+    tasks: HashMap<u32, Box<str>>,
     has_nul: bool,
 }
 
@@ -54,7 +59,9 @@ impl Reader {
             lost: 0,
             lost_line: None,
             latest: Ns::ZERO,
-            cpus: 0,
+            latest_of_cpu: Vec::new(),
+            cpu_out_of_order: (0, 0),
+            tasks: HashMap::new(),
             has_nul: false,
         }
     }
@@ -99,16 +106,27 @@ impl Reader {
             self.note(Cause::OutOfOrder);
         }
         self.latest = self.latest.max(prefix.time);
-        let highest = match event {
-            Event::TimerStart { base, .. } | Event::TimerBaseIdle { base, .. } => base,
-            Event::SchedWakeup { target, .. } => target,
-            Event::CpuIdle { cpu, .. } => cpu,
-            _ => CpuId(0),
-        };
-        self.cpus = self.cpus.max(prefix.cpu.max(highest).0 + 1);
-        let Prefix { cpu, context, time, .. } = prefix;
+        let Prefix { cpu, context, time, task, .. } = prefix;
         let line = self.line_u32();
-        self.records.push(Record { time, event, line, cpu, context });
+        self.follow_cpu(cpu, time, line);
+        match self.tasks.get(&task.pid) {
+            Some(known) if known.as_bytes() == task.name => {}
+            _ => drop(self.tasks.insert(task.pid, printable(task.name).into())),
+        }
+        self.records.push(Record { time, event, line, cpu, context, pid: task.pid });
+    }
+
+    /// Counts times of one CPU that run backwards: its buffer cannot have had them so.
+    fn follow_cpu(&mut self, cpu: CpuId, time: Ns, line: u32) {
+        if self.latest_of_cpu.len() <= cpu.index() {
+            self.latest_of_cpu.resize(cpu.index() + 1, Ns::ZERO);
+        }
+        let latest = &mut self.latest_of_cpu[cpu.index()];
+        if time < *latest {
+            let (count, first) = self.cpu_out_of_order;
+            self.cpu_out_of_order = (count + 1, if count == 0 { line } else { first });
+        }
+        *latest = time.max(*latest);
     }
 
     fn unknown_event(&mut self, prefix: &Prefix<'_>) {
@@ -160,23 +178,37 @@ impl Reader {
             return Err(self.nothing_usable(path, lines));
         }
         self.note_end(&lines);
-        self.note_header();
+        let found = self.records.len() as u64 + self.skipped_lines;
         let dropped_events = self.note_dropped();
+        let cpus = self.refuse_unknown_cpus();
         if self.problems.find(&Cause::OutOfOrder).is_some() {
             self.records.sort_by_key(|record| record.time);
         }
+        self.refuse_far_times();
+        if !self.records.iter().any(|record| record.event.kind().is_timer()) {
+            return Err(self.nothing_usable(path, lines));
+        }
+        let missing = self.note_unsound();
+        self.note_header(found, missing);
         let monotonic = MonotonicOffset::measure(&self.records, &self.names);
-        let (hz, jiffies) = jiffies::measure(&self.records, &self.names, self.header.hz, monotonic);
+        let measured = jiffies::measure(&self.records, &self.names, self.header.hz, monotonic);
+        let (hz, jiffies) = measured;
+        if let (Some(header), Some(hz)) = (self.header.hz, hz)
+            && header != hz.value
+        {
+            self.problems.note(1, Cause::HzContradicted { header, events: hz.value });
+        }
         let is_start = |record: &Record| record.event.kind() == EventKind::TimerStart;
         if jiffies.is_none() && self.records.iter().any(is_start) {
             self.problems.note(0, Cause::JiffiesNotPlaced);
         }
         Ok(Trace {
             path: path.to_owned(),
-            cpus: self.cpus.max(self.header.cpus.unwrap_or(0)),
+            cpus,
             header: self.header,
             records: self.records,
             names: self.names,
+            tasks: self.tasks,
             hz,
             jiffies,
             monotonic,
@@ -197,15 +229,88 @@ impl Reader {
         });
     }
 
-    fn note_header(&mut self) {
+    fn note_header(&mut self, found: u64, middle: Option<u32>) {
         if self.header.format == Format::Unknown {
             self.problems.note(0, Cause::NoHeader);
         }
-        let found = self.records.len() as u64 + self.skipped_lines;
         let promised = self.header.entries.map_or(0, |entries| entries.in_buffer);
         if found < promised {
-            self.problems.note(0, Cause::FewerThanPromised { promised, found });
+            let ends = [Cause::LastLineCut, Cause::GzipCut, Cause::GzipDamaged, Cause::ReadFailed];
+            let is_cut = ends.iter().any(|cause| self.problems.find(cause).is_some());
+            // Every second line or so is one of two that belong together: where more than these
+            // are missing in the middle, some of them are seen to be.
+            const UNSEEN_MAX: u64 = 20;
+            let place = match middle {
+                Some(line) => MissingPlace::Middle { line },
+                None if is_cut || promised - found > UNSEEN_MAX => MissingPlace::End,
+                None => MissingPlace::Unknown,
+            };
+            self.problems.note(0, Cause::FewerThanPromised { promised, found, place });
         }
+    }
+
+    /// Takes out what happened on CPUs that cannot be there, and returns how many CPUs there are.
+    fn refuse_unknown_cpus(&mut self) -> u16 {
+        let highest =
+            |record: &Record| record.event.target().map_or(record.cpu, |to| to.max(record.cpu));
+        if let Some(known) = self.header.cpus {
+            let refused = soundness::unknown_cpus(&self.records, known);
+            let before = self.records.len() as u64;
+            let mut first = 0;
+            self.records.retain(|record| {
+                let is_refused =
+                    refused.contains(&highest(record)) || refused.contains(&record.cpu);
+                first = if is_refused && first == 0 { record.line } else { first };
+                !is_refused
+            });
+            let count = before - self.records.len() as u64;
+            if count > 0 {
+                self.skipped_lines += count;
+                self.problems.note_many(first, count, Cause::CpuNotInHeader { known });
+            }
+        }
+        let seen = self.records.iter().map(|record| highest(record).0 + 1).max();
+        seen.unwrap_or(0).max(self.header.cpus.unwrap_or(0))
+    }
+
+    /// Takes out the few events that are hours away from all others.
+    fn refuse_far_times(&mut self) {
+        let Some(near) = soundness::without_far_times(&self.records) else { return };
+        let far = self.records.len() - near.len();
+        let line = if near.start > 0 { 0 } else { near.end };
+        let line = self.records[line].line;
+        self.records.truncate(near.end);
+        self.records.drain(..near.start);
+        self.skipped_lines += far as u64;
+        self.problems.note_many(line, far as u64, Cause::TimeOutOfPlace);
+    }
+
+    /// Notes what cannot have happened like that; returns the first line behind one that is
+    /// missing in the middle, if that can be told.
+    fn note_unsound(&mut self) -> Option<u32> {
+        let of = self.records.len() as u64;
+        let (count, line) = self.cpu_out_of_order;
+        if soundness::is_many(count, of) {
+            self.problems.note_many(line, count, Cause::CpuOutOfOrder { of });
+        }
+        if let Some((line, count)) = soundness::repeated(&self.records) {
+            self.problems.note_many(line, count, Cause::Repeated { of });
+        }
+        if soundness::has_no_time(&self.records) {
+            self.problems.note(0, Cause::NoTime);
+        }
+        if let Some((line, seconds)) = soundness::jump(&self.records) {
+            self.problems.note(line, Cause::TimeJump { seconds });
+        }
+        // Where events were dropped, pairs are broken, and the trace owns up to it.
+        if self.lost_line.is_some() || self.header.overwritten() > 0 {
+            return None;
+        }
+        let halves = soundness::halves(&self.records);
+        let line = halves.first?;
+        let soundness::Halves { whole, broken, .. } = halves;
+        self.problems.note(line, Cause::HalvesMissing { whole, broken });
+        Some(line)
     }
 
     /// The header counts overwritten events, and ftrace also marks where they were: the

@@ -57,6 +57,11 @@ pub enum RecordError {
         /// What the system said.
         error: io::Error,
     },
+    /// The file is there already.
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
     /// The command could not be started.
     Command {
         /// Its name.
@@ -110,6 +115,11 @@ impl fmt::Display for RecordError {
             RecordError::Output { path, error } => write!(
                 f,
                 "{}: cannot be written ({error}). Name another file with -o",
+                path.display()
+            ),
+            RecordError::Exists { path } => write!(
+                f,
+                "{}: is there already. Overwrite it with --force, or name another file with -o",
                 path.display()
             ),
             RecordError::Command { name, error } => {

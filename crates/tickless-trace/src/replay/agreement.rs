@@ -27,8 +27,129 @@ pub struct Agreement {
     pub off_percent: f64,
     /// Within 5 %?
     pub inside: bool,
+    /// Everything that the trace recorded and the replay counts, under the kernel's policy.
+    pub measures: Vec<Measure>,
+    /// Operations of which the trace does not say what they wrote to the device: counts that
+    /// differ by no more than this tell nothing.
+    pub uncertain: u64,
+    /// Whether the trace can tell each other policy from the kernel's.
+    pub others: Vec<Comparison>,
+    /// What makes the trace one that cannot have happened like that.
+    pub damage: Vec<String>,
+    /// Whether the replay did what the kernel did: every measure within 5 %, no policy fits
+    /// better than the kernel's, and the trace is sound.
+    pub agrees: bool,
     /// What the difference may come from.
     pub why: Vec<String>,
+}
+
+/// Something that the trace recorded and the replay counts.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Measure {
+    /// `device_writes`, `wakeups`, `spurious_wakeups` or `expirations`.
+    pub measure: &'static str,
+    /// As often as the trace says.
+    pub recorded: u64,
+    /// As often as in the replay.
+    pub replayed: u64,
+    /// Within 5 % of all that could be counted?
+    pub inside: bool,
+}
+
+/// What a trace says of a policy that its kernel should not have.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    /// The policy.
+    pub policy: &'static str,
+    /// By how much its device writes are off those recorded, in percent.
+    pub off_percent: f64,
+    /// The count in which it differs most from the kernel's policy, and by how much.
+    pub differs_in: &'static str,
+    /// By how much.
+    pub differs_by: u64,
+    /// Can the trace tell the two apart, and which of them fits?
+    pub verdict: Told,
+}
+
+/// Whether a trace can tell a policy from that of its kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    /// The recorded counts are not those of this policy.
+    RuledOut,
+    /// Both come to the same, as far as the trace tells.
+    CannotTell,
+    /// This policy is nearer to what was recorded than that of the kernel.
+    FitsBetter,
+}
+
+impl Measure {
+    fn new(measure: &'static str, recorded: u64, replayed: u64, of: u64) -> Measure {
+        let most = of.max(1) as f64 * AGREEMENT_PERCENT / 100.0;
+        let inside = recorded.abs_diff(replayed) as f64 <= most;
+        Measure { measure, recorded, replayed, inside }
+    }
+
+    fn off(&self) -> u64 {
+        self.recorded.abs_diff(self.replayed)
+    }
+}
+
+/// What a trace recorded that can be compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    pub(super) writes: u64,
+    /// Interrupts, and how many of them expired nothing.
+    pub(super) interrupts: Option<(u64, u64)>,
+    pub(super) expirations: u64,
+}
+
+impl Counted {
+    fn measures(&self, outcome: &Outcome) -> Vec<Measure> {
+        let mut measures =
+            vec![Measure::new("device_writes", self.writes, outcome.device.writes, self.writes)];
+        if let Some((interrupts, spurious)) = self.interrupts {
+            let new = |name, recorded, replayed| Measure::new(name, recorded, replayed, interrupts);
+            measures.push(new("wakeups", interrupts, outcome.device.events));
+            measures.push(new("spurious_wakeups", spurious, outcome.device.spurious));
+        }
+        let fired = outcome.expirations;
+        measures.push(Measure::new("expirations", self.expirations, fired, self.expirations));
+        measures
+    }
+}
+
+impl Comparison {
+    fn of(counted: &Counted, kernel: &Outcome, other: &Outcome, uncertain: u64) -> Comparison {
+        let (ours, theirs) = (counted.measures(kernel), counted.measures(other));
+        let apart =
+            |(one, two): (&Measure, &Measure)| (one.replayed.abs_diff(two.replayed), one.measure);
+        let (differs_by, differs_in) = ours
+            .iter()
+            .zip(&theirs)
+            .rev()
+            .map(apart)
+            .max_by_key(|apart| apart.0)
+            .unwrap_or((0, ""));
+        let off = |measures: &[Measure]| measures.iter().map(Measure::off).sum::<u64>();
+        let verdict = match (off(&ours), off(&theirs)) {
+            _ if differs_by <= uncertain => Told::CannotTell,
+            (ours, theirs) if theirs + uncertain < ours => Told::FitsBetter,
+            (ours, theirs) if ours + uncertain < theirs => Told::RuledOut,
+            _ => Told::CannotTell,
+        };
+        Comparison {
+            policy: policy_name(other.policy),
+            off_percent: off_percent(other.device.writes, counted.writes),
+            differs_in,
+            differs_by,
+            verdict,
+        }
+    }
+}
+
+fn off_percent(replayed: u64, recorded: u64) -> f64 {
+    (replayed as f64 - recorded as f64) / recorded as f64 * 100.0
 }
 
 impl Agreement {
@@ -43,24 +164,44 @@ impl Agreement {
         }
     }
 
+    /// Of the outcomes under all policies; none without that of the kernel's.
     pub(super) fn new(
         trace: &Trace,
         script: &Script,
-        recorded: u64,
-        outcome: &Outcome,
-    ) -> Agreement {
-        let replayed = outcome.device.writes;
-        let off = (replayed as f64 - recorded as f64) / recorded as f64 * 100.0;
+        counted: &Counted,
+        outcomes: &[Outcome],
+    ) -> Option<Agreement> {
+        let policy = Agreement::policy_of(trace);
+        let outcome = outcomes.iter().find(|outcome| outcome.policy == policy)?;
+        let (recorded, replayed) = (counted.writes, outcome.device.writes);
+        let off = off_percent(replayed, recorded);
         let mut why = reasons(trace, script);
         why.extend(differing_cpus(trace, outcome));
-        Agreement {
-            policy: policy_name(outcome.policy),
+        let uncertain = outcome.inferred_writes + script.unknown_cancels + trace.dropped_events;
+        let others: Vec<Comparison> = outcomes
+            .iter()
+            .filter(|other| other.policy != policy)
+            .map(|other| Comparison::of(counted, outcome, other, uncertain))
+            .collect();
+        let measures = counted.measures(outcome);
+        let damage: Vec<String> =
+            trace.problems.damage().map(|problem| problem.message(&trace.path)).collect();
+        let agrees = damage.is_empty()
+            && measures.iter().all(|measure| measure.inside)
+            && others.iter().all(|other| other.verdict != Told::FitsBetter);
+        Some(Agreement {
+            policy: policy_name(policy),
             recorded,
             replayed,
             off_percent: off,
             inside: off.abs() <= AGREEMENT_PERCENT,
+            measures,
+            uncertain,
+            others,
+            damage,
+            agrees,
             why,
-        }
+        })
     }
 }
 

@@ -33,9 +33,9 @@ mod script;
 mod summary;
 mod world;
 
-pub use agreement::{AGREEMENT_PERCENT, Agreement};
+pub use agreement::{AGREEMENT_PERCENT, Agreement, Comparison, Measure, Told};
 pub use lateness::Quantiles;
-pub use overlap::{Overlap, PhaseSet};
+pub use overlap::{Overlap, Periodic, PhaseSet};
 pub use script::Inference;
 pub use summary::{
     FamilyCounts, FunctionStarts, OperationCounts, PolicyResult, Recorded, Summary, TraceFacts,

@@ -8,7 +8,8 @@
 
 use crate::read::{Event, NameId, TimerAddr, Trace};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use tickless_core::phase::{Phase, Phases};
 use tickless_core::time::Ns;
 
@@ -50,10 +51,44 @@ const EXPIRIES_MIN: usize = 4;
 /// So many of a hundred distances between expiries must be whole periods.
 const WHOLE_PERCENT: usize = 90;
 
-/// Finds them. O(n log n) in the number of expiries. Those that expired most come first.
+/// A timer, or a thread that sleeps, which expires at one interval.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Periodic {
+    /// The kernel's name for the function.
+    pub function: String,
+    /// The thread that sleeps; null for timers of the kernel and of processes.
+    pub thread: Option<String>,
+    /// The thread's number.
+    pub pid: Option<u32>,
+    /// Its period.
+    pub period_ns: u64,
+    /// How often it expired.
+    pub expirations: u64,
+    /// Under how many addresses the trace has its timer.
+    pub addresses: usize,
+}
+
+/// What expires: a timer by its address; or a thread, whose sleeps may each have a timer on its
+/// stack at another address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Source {
+    Timer(TimerAddr, NameId),
+    Thread(u32, NameId),
+}
+
+/// A source's deadlines, in the order in which they expired.
+struct Deadlines {
+    source: Source,
+    function: NameId,
+    deadlines: Vec<u64>,
+    addresses: HashSet<TimerAddr>,
+}
+
+/// Finds timers that expire together. O(n log n) in the number of expiries. Those that expired
+/// most come first.
 pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
     let mut groups: BTreeMap<(NameId, u64), Vec<Vec<u64>>> = BTreeMap::new();
-    for (function, deadlines) in deadlines(trace) {
+    for Deadlines { function, deadlines, .. } in deadlines(trace) {
         if let Some(period) = period(&deadlines) {
             groups.entry((function, period)).or_default().push(deadlines);
         }
@@ -62,31 +97,64 @@ pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
         (timers.len() > 1).then(|| Overlap::of(trace.names.name(function), period, &timers))
     };
     let mut found: Vec<Overlap> = groups.into_iter().filter_map(overlap).collect();
-    found.sort_by_key(|overlap| std::cmp::Reverse(overlap.expirations));
+    found.sort_by_key(|overlap| Reverse(overlap.expirations));
     found
 }
 
+/// Finds what expires at one interval, alone or not. O(n log n) in the number of expiries.
+pub(super) fn periodic(trace: &Trace) -> Vec<Periodic> {
+    const SHOWN_MAX: usize = 50;
+    let periodic = |found: Deadlines| {
+        let pid = match found.source {
+            Source::Thread(pid, _) => Some(pid),
+            Source::Timer(..) => None,
+        };
+        Some(Periodic {
+            function: trace.names.name(found.function).to_string(),
+            thread: pid.and_then(|pid| trace.tasks.get(&pid)).map(|name| name.to_string()),
+            pid,
+            period_ns: period(&found.deadlines)?,
+            expirations: found.deadlines.len() as u64,
+            addresses: found.addresses.len(),
+        })
+    };
+    let mut found: Vec<Periodic> = deadlines(trace).into_iter().filter_map(periodic).collect();
+    found.sort_by_key(|periodic| Reverse(periodic.expirations));
+    found.truncate(SHOWN_MAX);
+    found
+}
+
+/// What the kernel calls when a sleep of a thread is over.
+const WAKES_A_SLEEPER: &str = "hrtimer_wakeup";
+
 /// The deadlines that each high-resolution timer expired for, in the order of its first start.
-fn deadlines(trace: &Trace) -> Vec<(NameId, Vec<u64>)> {
-    let mut place: HashMap<(TimerAddr, NameId), usize> = HashMap::new();
-    let mut armed: HashMap<TimerAddr, u64> = HashMap::new();
-    let mut found: Vec<(NameId, Vec<u64>)> = Vec::new();
+fn deadlines(trace: &Trace) -> Vec<Deadlines> {
+    let sleep = trace.names.find(WAKES_A_SLEEPER);
+    let mut place: HashMap<Source, usize> = HashMap::new();
+    let mut armed: HashMap<TimerAddr, (u64, Source)> = HashMap::new();
+    let mut found: Vec<Deadlines> = Vec::new();
     for record in &trace.records {
         match record.event {
-            Event::HrtimerStart { timer, soft_expires, .. } => {
-                armed.insert(timer, soft_expires.0);
+            Event::HrtimerStart { timer, soft_expires, function, .. } => {
+                let is_sleep = Some(function) == sleep && record.pid != 0;
+                let source = match is_sleep && record.context.in_hard_irq() != Some(true) {
+                    true => Source::Thread(record.pid, function),
+                    false => Source::Timer(timer, function),
+                };
+                armed.insert(timer, (soft_expires.0, source));
             }
             Event::HrtimerExpireEntry { timer, function, .. } => {
-                let Some(deadline) = armed.remove(&timer) else { continue };
-                let at = *place.entry((timer, function)).or_insert_with(|| {
-                    found.push((function, Vec::new()));
+                let Some((deadline, source)) = armed.remove(&timer) else { continue };
+                let at = *place.entry(source).or_insert_with(|| {
+                    let (deadlines, addresses) = (Vec::new(), HashSet::new());
+                    found.push(Deadlines { source, function, deadlines, addresses });
                     found.len() - 1
                 });
-                found[at].1.push(deadline);
+                found[at].deadlines.push(deadline);
+                found[at].addresses.insert(timer);
             }
-            Event::HrtimerCancel { .. } => {
-                // Just before an expiry too, on most kernels: what it was armed for stands.
-            }
+            // Just before an expiry there is a cancel too, on most kernels: what it was armed for
+            // stands.
             _ => {}
         }
     }

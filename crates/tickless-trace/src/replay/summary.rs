@@ -1,16 +1,17 @@
 //! What came of a replay, beside what the trace recorded.
 
-use super::agreement::Agreement;
+use super::agreement::{Agreement, Counted};
 use super::engine::{self, Outcome};
 use super::lateness::Quantiles;
-use super::overlap::{self, Overlap};
+use super::overlap::{self, Overlap, Periodic};
 use super::script::{self, Counts, Family, Inference, Interrupts, Script};
-use crate::read::{EventKind, Trace};
+use crate::read::{Event, EventKind, Trace};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::thread;
 use tickless_core::bases::WheelEvents;
 use tickless_core::rearm::Policy;
-use tickless_core::time::Tick;
+use tickless_core::time::{CpuId, Tick};
 
 /// A replay's results. Serialises to the JSON that is documented in `docs/replay.md`.
 #[derive(Debug, Serialize)]
@@ -27,6 +28,8 @@ pub struct Summary {
     pub top_functions: Vec<FunctionStarts>,
     /// Periodic timers of one function and one period, if there are several.
     pub overlap: Vec<Overlap>,
+    /// What comes round at one interval, the most frequent first.
+    pub periodic: Vec<Periodic>,
     /// How near the replay comes to the recorded register writes; null without any.
     pub agreement: Option<Agreement>,
     /// Lines that may have been events and could not be used.
@@ -165,9 +168,16 @@ impl FamilyCounts {
 pub fn summarise(trace: &Trace, policies: &[Policy], inference: Inference) -> Summary {
     let script = script::write(trace, inference);
     let recorded = recorded(trace, &script);
-    let compared = Agreement::policy_of(trace);
-    let outcomes = replay(trace, &script, policies, recorded.device_writes.and(Some(compared)));
-    let of_kernel = outcomes.iter().find(|outcome| outcome.policy == compared);
+    // To say which policies the trace can tell apart, all of them have to be replayed.
+    let outcomes = match recorded.device_writes {
+        Some(_) => replay(trace, &script, &Policy::ALL),
+        None => replay(trace, &script, policies),
+    };
+    let counted = recorded.device_writes.map(|writes| Counted {
+        writes,
+        interrupts: recorded.timer_interrupts.zip(spurious(trace)),
+        expirations: recorded.expirations,
+    });
     let wheel = FamilyCounts::from(script.operations.wheel);
     let queue = FamilyCounts::from(script.operations.queue);
     let asked = outcomes.iter().filter(|outcome| policies.contains(&outcome.policy));
@@ -188,15 +198,13 @@ pub fn summarise(trace: &Trace, policies: &[Policy], inference: Inference) -> Su
             hz: trace.hz.map(|hz| hz.value),
             recorded,
         },
-        agreement: recorded
-            .device_writes
-            .zip(of_kernel)
-            .map(|(writes, outcome)| Agreement::new(trace, &script, writes, outcome)),
+        agreement: counted.and_then(|counted| Agreement::new(trace, &script, &counted, &outcomes)),
         policies: asked.map(result).collect(),
         cancelled_percent: 100.0 * undone as f64 / operations.start.max(1) as f64,
         operations,
         top_functions: top_functions(trace, &script),
         overlap: overlap::find(trace),
+        periodic: overlap::periodic(trace),
         skipped_lines: trace.skipped_lines,
         dropped_events: trace.dropped_events,
         pending_at_start: script.pending_at_start.len(),
@@ -217,15 +225,10 @@ pub fn policy_name(policy: Policy) -> &'static str {
     }
 }
 
-/// Replays under the policies that were asked for, and under the one to compare with.
-fn replay(
-    trace: &Trace,
-    script: &Script,
-    policies: &[Policy],
-    compared: Option<Policy>,
-) -> Vec<Outcome> {
+/// Replays under these policies.
+fn replay(trace: &Trace, script: &Script, policies: &[Policy]) -> Vec<Outcome> {
     let tick = trace.hz.and_then(|hz| Tick::new(hz.tick()).ok()).unwrap_or_default();
-    let wanted = |policy: &&Policy| policies.contains(policy) || compared == Some(**policy);
+    let wanted = |policy: &&Policy| policies.contains(policy);
     thread::scope(|scope| {
         let start = |policy: &Policy| {
             let policy = *policy;
@@ -252,6 +255,28 @@ fn result(outcome: &Outcome) -> PolicyResult {
         wheel_lateness_ns: outcome.late.of(Family::Wheel),
         queue_lateness_ns: outcome.late.of(Family::Queue),
     }
+}
+
+/// How many timer interrupts of the trace expired nothing; none if that cannot be seen.
+fn spurious(trace: &Trace) -> Option<u64> {
+    if trace.count(EventKind::LocalTimerExit) == 0
+        || trace.count(EventKind::HrtimerExpireEntry) == 0
+    {
+        return None;
+    }
+    let mut spurious = 0;
+    let mut is_idle: HashMap<CpuId, bool> = HashMap::new();
+    for record in &trace.records {
+        match record.event {
+            Event::LocalTimerEntry => drop(is_idle.insert(record.cpu, true)),
+            Event::HrtimerExpireEntry { .. } => drop(is_idle.insert(record.cpu, false)),
+            Event::LocalTimerExit => {
+                spurious += u64::from(is_idle.insert(record.cpu, false) == Some(true));
+            }
+            _ => {}
+        }
+    }
+    Some(spurious)
 }
 
 fn recorded(trace: &Trace, script: &Script) -> Recorded {

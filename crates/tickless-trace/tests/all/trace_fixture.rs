@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use flate2::read::MultiGzDecoder;
 use tickless_core::time::Ns;
 use tickless_trace::read::{
-    Cause, Context, Event, EventKind, Format, HzSource, Jiffy, JiffyWidth, Record, Trace,
+    Cause, Context, Event, EventKind, Format, HzSource, Jiffy, JiffyWidth, MissingPlace, Record,
+    Trace,
 };
 
 fn path() -> PathBuf {
@@ -116,7 +117,8 @@ fn the_header_and_the_clocks_are_found() {
     assert_eq!(trace.span(), Ns(331_505_000));
     let messages: Vec<String> = trace.messages().collect();
     assert_eq!(messages.len(), 1, "{messages:?}");
-    let cause = Cause::FewerThanPromised { promised: 810_406, found: 129_986 };
+    let cause =
+        Cause::FewerThanPromised { promised: 810_406, found: 129_986, place: MissingPlace::End };
     assert!(trace.problems.find(&cause).is_some());
     assert_eq!(trace.dropped_events, 0);
 }

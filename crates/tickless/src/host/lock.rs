@@ -16,62 +16,65 @@
 //! thread of the process pass a full barrier, with membarrier(2), which costs about a
 //! microsecond and is why the bias has to be earned anew.
 //!
-//! ```text
-//!     owner                            another thread, under the mutex
-//!     inside = this lock               owner = nobody
-//!     (the compiler keeps the order)   membarrier(2)
-//!     owner == me? go in               inside == this lock? wait until not
-//! ```
-//!
-//! If the owner's load came before the barrier reached its CPU, its store did too, and the
-//! other thread sees it; if it came after, it sees that there is no owner. A thread that was
-//! the owner long ago and looks again fails in the same way; what it said meanwhile stands in
-//! its own place and misleads nobody. Source: D. Dice, M. Moir and W. Scherer, "Quickly
-//! Reacquirable Locks" (2003), with the asymmetric barrier of membarrier(2)'s manual page.
+//! The protocol is in [`super::bias`], where the model checkers find it. A thread that was the
+//! owner long ago and looks again fails; what it said meanwhile stands in its own slot and misleads
+//! nobody. Source: D. Dice, M. Moir and W. Scherer, "Quickly Reacquirable Locks" (2003), with the
+//! asymmetric barrier of membarrier(2)'s manual page.
 //!
 //! Where the system has no membarrier there is no bias. Who waits spins, yields, then sleeps
 //! for moments, because nobody would wake it: a holder that lost its CPU is noticed within
 //! 50 µs of getting it back.
 
+use super::bias::{Bias, ThreadSlot, World};
 use super::fork::ProcessLock;
 use super::membarrier;
 use core::cell::{Cell, UnsafeCell};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use tickless_core::platform::Lock;
-
-/// How often in a row a thread takes the lock before it owns the bias. Taking the bias away
-/// costs about a microsecond: a nanosecond for each of these.
-const STREAK: u32 = if cfg!(test) { 8 } else { 1024 };
 
 /// Mutual exclusion for a base's state.
 pub struct BiasedLock<T> {
-    /// The address of the owner's [`Seat`], or 0. Written under the mutex.
-    owner: AtomicUsize,
-    /// The mutex underneath.
-    taken: AtomicBool,
-    /// Under the mutex: how often in a row it was taken by the thread that took it last, and
-    /// something that tells that thread from others.
-    streak: AtomicU32,
-    last: AtomicUsize,
+    bias: Bias<Threads>,
     value: UnsafeCell<T>,
 }
 
-/// Where a thread says which lock it is inside of by its bias. Lives for ever, since others
-/// may look at any time; a thread that ends leaves it to another.
-#[repr(align(128))]
-struct Seat {
-    /// The lock's address, or 0. Written by the seat's thread alone.
-    inside: AtomicUsize,
+/// The threads of this process.
+struct Threads;
+
+impl World for Threads {
+    type Word = AtomicU64;
+    /// Taking the bias away costs about a microsecond: a nanosecond for each of these.
+    const STREAK: u64 = if cfg!(test) { 8 } else { 1024 };
+
+    #[inline]
+    fn light_barrier() {
+        // The CPU may still let a load overtake a store: the heavy one makes it not to, when that
+        // matters.
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    fn heavy_barrier() {
+        membarrier::on_every_thread();
+    }
+
+    fn relax(round: u32) {
+        relax(round);
+    }
 }
 
-static FREE_SEATS: ProcessLock<Vec<&'static Seat>> = ProcessLock::new(Vec::new());
+/// The slot of a thread. Lives for ever, since others may look at any time; a thread that ends
+/// leaves it to another.
+#[repr(align(128))]
+struct Slot(ThreadSlot<Threads>);
+
+static FREE_SLOTS: ProcessLock<Vec<&'static Slot>> = ProcessLock::new(Vec::new());
 
 thread_local! {
-    static SEAT: Cell<Option<&'static Seat>> = const { Cell::new(None) };
-    /// Gives the seat back when the thread ends.
+    static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    /// Gives the slot back when the thread ends.
     static GIVE_BACK: GiveBack = const { GiveBack };
 }
 
@@ -95,138 +98,73 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
         T: 'a;
 
     fn new(value: T) -> Self {
-        BiasedLock {
-            owner: AtomicUsize::new(0),
-            taken: AtomicBool::new(false),
-            streak: AtomicU32::new(0),
-            last: AtomicUsize::new(0),
-            value: UnsafeCell::new(value),
-        }
+        BiasedLock { bias: Bias::new(), value: UnsafeCell::new(value) }
     }
 
     #[inline]
     fn lock(&self) -> Guard<'_, T> {
-        if let Some(seat) = SEAT.get()
-            && self.owner.load(Ordering::Relaxed) == seat.address()
-            && seat.inside.load(Ordering::Relaxed) == 0
+        if let Some(slot) = SLOT.get()
+            && self.bias.enter(self.name(), slot.name(), &slot.0)
         {
-            // Release: someone who takes the bias of another lock away from this thread, and reads
-            // this lock's address, sees what was done under that one.
-            seat.inside.store(self.address(), Ordering::Release);
-            // The CPU may still let the load below overtake the store above: the barrier in
-            // `revoke` makes it not to, when that matters.
-            compiler_fence(Ordering::SeqCst);
-            if self.owner.load(Ordering::Relaxed) == seat.address() {
-                return Guard { lock: self, seat: Some(seat), here: PhantomData };
-            }
-            seat.inside.store(0, Ordering::Release);
+            return Guard { lock: self, slot: Some(slot), here: PhantomData };
         }
         self.take_mutex();
-        Guard { lock: self, seat: None, here: PhantomData }
+        Guard { lock: self, slot: None, here: PhantomData }
     }
 }
 
 impl<T> BiasedLock<T> {
-    fn address(&self) -> usize {
-        core::ptr::from_ref(self).addr()
+    /// Its address, which is compared and never followed.
+    fn name(&self) -> u64 {
+        core::ptr::from_ref(self).addr() as u64
     }
 
     #[inline(never)]
     fn take_mutex(&self) {
-        // Acquire: pairs with the Release in `Guard::drop`.
-        if self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            self.wait();
-        }
-        let owner = self.owner.load(Ordering::Relaxed);
-        if owner != 0 {
-            self.revoke(owner);
-        }
-        let me = SEAT.with(|seat| core::ptr::from_ref(seat).addr());
-        if self.last.load(Ordering::Relaxed) == me {
-            let streak = self.streak.load(Ordering::Relaxed) + 1;
-            self.streak.store(streak, Ordering::Relaxed);
-            if streak >= STREAK {
-                self.settle();
-            }
-        } else {
-            self.last.store(me, Ordering::Relaxed);
-            self.streak.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// Makes this thread the owner, if it can be one. Under the mutex.
-    #[cold]
-    fn settle(&self) {
-        self.streak.store(0, Ordering::Relaxed);
-        if membarrier::is_available()
-            && let Some(seat) = take_seat()
-        {
-            self.owner.store(seat.address(), Ordering::Relaxed);
-        }
-    }
-
-    /// Takes the bias from its owner and waits until it is outside. Under the mutex.
-    #[cold]
-    fn revoke(&self, owner: usize) {
-        self.owner.store(0, Ordering::Relaxed);
-        self.streak.store(0, Ordering::Relaxed);
-        membarrier::on_every_thread();
-        // SAFETY: seats live for ever, and only addresses of seats are stored in `owner`.
-        let seat = unsafe { &*core::ptr::with_exposed_provenance::<Seat>(owner) };
-        let mut round = 0;
-        // Acquire: pairs with the Release in `Guard::drop`; what the owner wrote is seen.
-        while seat.inside.load(Ordering::Acquire) == self.address() {
-            relax(round);
-            round = round.saturating_add(1);
-        }
-    }
-
-    #[cold]
-    fn wait(&self) {
-        let mut round = 0;
-        loop {
-            while self.taken.load(Ordering::Relaxed) {
-                relax(round);
-                round = round.saturating_add(1);
-            }
-            if self
-                .taken
-                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
-            {
-                return;
-            }
-        }
+        let me = SLOT.with(|slot| core::ptr::from_ref(slot).addr()) as u64;
+        let settle = || {
+            let slot = membarrier::is_available().then(take_slot).flatten();
+            slot.map(Slot::name)
+        };
+        self.bias.take_mutex(self.name(), me, Slot::by_name, settle);
     }
 }
 
-impl Seat {
-    fn address(&'static self) -> usize {
-        core::ptr::from_ref(self).addr()
+impl Slot {
+    /// Its address.
+    #[inline]
+    fn name(&'static self) -> u64 {
+        core::ptr::from_ref(self).addr() as u64
+    }
+
+    /// The slot that a lock has noted as its owner's.
+    fn by_name(name: u64) -> &'static ThreadSlot<Threads> {
+        // SAFETY: slots live for ever, and locks note no other names than theirs.
+        &unsafe { &*core::ptr::with_exposed_provenance::<Slot>(name as usize) }.0
     }
 }
 
-/// This thread's seat; `None` while the thread is ending.
-fn take_seat() -> Option<&'static Seat> {
-    if SEAT.get().is_none() && GIVE_BACK.try_with(|_| ()).is_ok() {
-        let free = FREE_SEATS.lock().pop();
-        let seat = free.unwrap_or_else(|| {
-            let seat = Box::leak(Box::new(Seat { inside: AtomicUsize::new(0) }));
+/// This thread's slot; `None` while the thread is ending.
+fn take_slot() -> Option<&'static Slot> {
+    if SLOT.get().is_none() && GIVE_BACK.try_with(|_| ()).is_ok() {
+        let free = FREE_SLOTS.lock().pop();
+        let slot = free.unwrap_or_else(|| {
+            let slot = Box::leak(Box::new(Slot(ThreadSlot::new())));
             // Others find it by its address.
-            let _ = core::ptr::from_ref(seat).expose_provenance();
-            seat
+            let _ = core::ptr::from_ref(slot).expose_provenance();
+            slot
         });
-        SEAT.set(Some(seat));
+        SLOT.set(Some(slot));
     }
-    SEAT.get()
+    SLOT.get()
 }
 
 impl Drop for GiveBack {
     fn drop(&mut self) {
-        // The seat may still be named as an owner's: whoever gets it is that owner then, as
-        // good as this thread was.
-        if let Some(seat) = SEAT.take() {
-            FREE_SEATS.lock().push(seat);
+        // The slot may still be named as an owner's: whoever gets it is that owner then, as good as
+        // this thread was.
+        if let Some(slot) = SLOT.take() {
+            FREE_SLOTS.lock().push(slot);
         }
     }
 }
@@ -245,8 +183,8 @@ pub fn relax(round: u32) {
 pub struct Guard<'a, T> {
     lock: &'a BiasedLock<T>,
     /// The owner's, if it went in by its bias.
-    seat: Option<&'static Seat>,
-    /// Not `Send`: a seat belongs to its thread. Not `Sync` by way of the lock, which is so for
+    slot: Option<&'static Slot>,
+    /// Not `Send`: a slot belongs to its thread. Not `Sync` by way of the lock, which is so for
     /// any `T: Send`.
     here: PhantomData<*const ()>,
 }
@@ -275,11 +213,9 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        match self.seat {
-            // Release: pairs with the Acquire in `revoke`.
-            Some(seat) => seat.inside.store(0, Ordering::Release),
-            // Release: pairs with the Acquire in `take_mutex`.
-            None => self.lock.taken.store(false, Ordering::Release),
+        match self.slot {
+            Some(slot) => slot.0.leave(),
+            None => self.lock.bias.give_mutex_back(),
         }
     }
 }
@@ -287,6 +223,7 @@ impl<T> Drop for Guard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::sync::atomic::AtomicBool;
     use std::sync::Barrier;
 
     /// Two counters that are only equal if nobody is inside at the same time.
@@ -350,9 +287,9 @@ mod tests {
         assert_eq!(lock.lock().0.get(), owned + visits);
     }
 
-    /// Goal: a seat that outlives its thread makes its next thread the owner, soundly.
+    /// Goal: a slot that outlives its thread makes its next thread the owner, soundly.
     #[test]
-    fn seats_are_handed_on() {
+    fn slots_are_handed_on() {
         let lock = BiasedLock::new(Pair::default());
         for _ in 0..20 {
             std::thread::scope(|s| {
@@ -363,7 +300,7 @@ mod tests {
         assert_eq!(lock.lock().0.get(), 20 * 51);
     }
 
-    /// Goal: holding one lock while taking another does not confuse the seat.
+    /// Goal: holding one lock while taking another does not confuse the slot.
     #[test]
     fn nested_locks_exclude() {
         let (outer, inner) = (BiasedLock::new(Pair::default()), BiasedLock::new(Pair::default()));

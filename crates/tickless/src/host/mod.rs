@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `arena` | the memory that timers live in |
+//! | `bias` | the protocol of the lock, over any world's words |
 //! | `chance` | numbers by chance, for orders that are shuffled |
 //! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
 //! | `counter` | the time-stamp counter |
@@ -29,6 +30,7 @@
 //! | `worker` | threads of ours, and waiting for their end |
 
 pub(crate) mod arena;
+mod bias;
 pub(crate) mod chance;
 pub(crate) mod clock;
 mod counter;

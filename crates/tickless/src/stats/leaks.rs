@@ -1,6 +1,6 @@
 //! What is still pending though it should not be, and who armed it.
 
-use super::timer_list::{Extent, ListedTimer, TimerList, relative};
+use super::timer_list::{ListedTimer, TimerList, relative};
 use crate::timers::Shared;
 use std::fmt;
 use std::panic::Location;
@@ -29,7 +29,7 @@ pub struct Leak {
 
 impl Leaks {
     pub(crate) fn of(shared: &Shared) -> Leaks {
-        let list = TimerList::with(shared, Extent::All);
+        let list = TimerList::of(shared);
         let mut leaks: Vec<Leak> = Vec::new();
         for &ListedTimer { label, armed_at, due, .. } in list.timers() {
             let is_same = |leak: &&mut Leak| (leak.label, leak.armed_at) == (label, armed_at);

@@ -75,6 +75,9 @@ pub struct BaseStats {
     pub deferred: DeferredCounts,
     /// Pushed-out timeouts that were moved when their old bucket came due.
     pub relocated: u64,
+    /// The most timers that were moved or looked at while nobody else could start or cancel one: at
+    /// most 64.
+    pub longest_holding: usize,
     /// System calls that woke the driver for an earlier deadline; calls of
     /// [`on_rearm`](crate::Builder::start_in_loop_with), if it drives an event loop.
     pub wake_calls: u64,
@@ -130,7 +133,7 @@ impl BaseStats {
     fn of(shared: &Shared, cpu: CpuId, event_device: &BaseDevice) -> Option<BaseStats> {
         let view: BaseView = shared.bases.view(cpu)?;
         let BaseView { coarse, levels, ranged, earliest, armed, is_online, .. } = view;
-        let BaseView { counts, late, device, deferred, relocated, .. } = view;
+        let BaseView { counts, late, device, deferred, relocated, longest_holding, .. } = view;
         let bell = event_device.bell();
         let (wake_calls, sleeps) = bell.counts();
         let counters = &shared.counters;
@@ -149,6 +152,7 @@ impl BaseStats {
             device,
             deferred,
             relocated,
+            longest_holding,
             wake_calls,
             sleeps,
             device_calls: event_device.calls(),

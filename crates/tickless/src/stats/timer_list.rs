@@ -7,13 +7,13 @@ use crate::timers::Shared;
 use std::fmt;
 use std::panic::Location;
 use tickless_core::bases::pending::{Pending, PendingIn, Walk};
-use tickless_core::bases::{BaseView, FiresIn};
+use tickless_core::bases::{BaseView, FiresIn, HOLDING};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// So many timers are looked at each time that a base's lock is taken.
-const SLICE: usize = 256;
+/// How often a base is listed from the beginning that somebody else lists at the same time.
+const TRIES: u32 = 4;
 
 /// What is pending; from [`Timers::timer_list`](crate::Timers::timer_list). Displays as a text
 /// with a line for each timer.
@@ -38,8 +38,7 @@ pub struct ListedBase {
     pub view: BaseView,
     /// Its pending timers, the next one first.
     pub timers: Vec<ListedTimer>,
-    /// Were all of them listed? If more than 256 share one deadline of the queue or one list of
-    /// the wheel, those beyond are left out.
+    /// Were all of them listed? Some may be left out while another thread lists the same base.
     pub is_whole: bool,
 }
 
@@ -63,24 +62,11 @@ pub struct ListedTimer {
     pub armed_at: Option<&'static Location<'static>>,
 }
 
-/// How much of each base is looked at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Extent {
-    /// A slice at a time, and what is too long for that is cut.
-    Slices,
-    /// All of it, under the lock.
-    All,
-}
-
 impl TimerList {
     pub(crate) fn of(shared: &Shared) -> TimerList {
-        TimerList::with(shared, Extent::Slices)
-    }
-
-    pub(super) fn with(shared: &Shared, extent: Extent) -> TimerList {
         let is_left_behind = shared.is_left_behind();
         let count = if is_left_behind { 0 } else { shared.bases.count() as u16 };
-        let base = |base| ListedBase::of(shared, CpuId(base), extent);
+        let base = |base| ListedBase::of(shared, CpuId(base));
         TimerList {
             clock: shared.bases.platform().clock.source(),
             now: shared.now(),
@@ -96,17 +82,14 @@ impl TimerList {
 }
 
 impl ListedBase {
-    fn of(shared: &Shared, base: CpuId, extent: Extent) -> Option<ListedBase> {
+    fn of(shared: &Shared, base: CpuId) -> Option<ListedBase> {
         let view = shared.bases.view(base)?;
-        let room = match extent {
-            Extent::Slices => SLICE,
-            Extent::All => view.coarse + view.ranged + SLICE,
-        };
-        let (mut walk, mut slice) = (Walk::begin(), Vec::with_capacity(room));
-        let (mut timers, mut is_whole) = (Vec::new(), true);
-        while !walk.is_over() {
-            is_whole &= shared.bases.walk(base, &mut walk, &mut slice);
-            timers.extend(slice.drain(..).map(|found| ListedTimer::of(shared, found)));
+        let (mut timers, mut is_whole) = (Vec::new(), false);
+        for _ in 0..TRIES {
+            (timers, is_whole) = ListedTimer::all_on(shared, base);
+            if is_whole {
+                break;
+            }
         }
         timers.sort_by_key(|timer: &ListedTimer| timer.due);
         Some(ListedBase { base, view, timers, is_whole })
@@ -114,6 +97,17 @@ impl ListedBase {
 }
 
 impl ListedTimer {
+    /// What is pending on a base, and whether that is all: nobody else may list it meanwhile.
+    fn all_on(shared: &Shared, base: CpuId) -> (Vec<ListedTimer>, bool) {
+        let (mut walk, mut slice) = (Walk::begin(), Vec::with_capacity(HOLDING));
+        let (mut timers, mut is_whole) = (Vec::new(), true);
+        while !walk.is_over() {
+            is_whole &= shared.bases.walk(base, &mut walk, &mut slice);
+            timers.extend(slice.drain(..).map(|found| ListedTimer::of(shared, found)));
+        }
+        (timers, is_whole)
+    }
+
     fn of(shared: &Shared, found: Pending<Task>) -> ListedTimer {
         let Pending { timer, task, window, due, place, wakes } = found;
         let Note { label, armed_at } = shared.notes.of(timer);

@@ -29,12 +29,13 @@ impl RunAhead {
         }
     }
 
-    /// One timer is about to be popped.
+    /// One timer is about to be popped. Returns how many others were looked at.
     #[inline]
-    pub(super) fn step(&mut self, lists: &Lists) {
+    pub(super) fn step(&mut self, lists: &Lists) -> u64 {
         for walker in &mut self.walkers[..self.count] {
             *walker = walker.and_then(|node| lists.after(node));
         }
+        self.count as u64
     }
 
     #[inline]

@@ -1,13 +1,14 @@
 //! How many timers are on each level, and walking over them a slice at a time.
 
 use super::place::{DEFERRABLE, Place};
-use super::{DUE, LEVELS, OVERDUE, SLOTS, Wakes, Wheel};
-use crate::link::WheelRef;
+use super::{DUE, LANES, LEVELS, OVERDUE, SLOTS, Wakes, Wheel};
+use crate::link::{Lists, WheelRef};
 use crate::state::PendingIn;
 use crate::time::Ns;
+use crate::time::Tick;
 
 /// The number of a wheel's lists.
-pub(crate) const LISTS: usize = OVERDUE + 1;
+const LISTS: usize = OVERDUE + 1;
 
 /// How many timers are where in a wheel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -18,6 +19,56 @@ pub struct Levels {
     pub due: usize,
     /// Deferrable, on whatever level.
     pub deferrable: usize,
+}
+
+/// Where a walk stands: before this list, or inside of it, if it has a ticket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    list: usize,
+    ticket: u64,
+}
+
+impl At {
+    pub(crate) const BEGIN: At = At { list: 0, ticket: 0 };
+
+    pub(crate) fn is_over(self) -> bool {
+        self.list >= LISTS
+    }
+}
+
+/// Where the last walk that stopped inside a list stands. It is moved on when that timer goes, so
+/// that it never names one that is gone.
+#[derive(Debug, Default)]
+pub(crate) struct Cursor {
+    /// The next timer that the walk visits; `None` if its list is through, or was collected.
+    before: Option<WheelRef>,
+    list: usize,
+    /// Whose it is: the walk that has this ticket.
+    ticket: u64,
+}
+
+impl Cursor {
+    fn stop(&mut self, list: usize, before: WheelRef) -> u64 {
+        *self = Cursor { before: Some(before), list, ticket: self.ticket + 1 };
+        self.ticket
+    }
+
+    #[inline]
+    pub(super) fn is_before(&self, node: WheelRef) -> bool {
+        self.before == Some(node)
+    }
+
+    #[cold]
+    pub(super) fn go_on(&mut self, lists: &Lists) {
+        self.before = self.before.and_then(|node| lists.after(node));
+    }
+
+    #[inline]
+    pub(super) fn list_is_gone(&mut self, list: usize) {
+        if self.list == list {
+            self.before = None;
+        }
+    }
 }
 
 impl Wheel {
@@ -37,41 +88,52 @@ impl Wheel {
         found
     }
 
-    /// Visits the timers of whole lists, from this one on, as long as there is room. Returns the
-    /// list to go on with, and `false` if the first one alone had more than there is room for.
+    /// Visits timers from where a walk stands on, as long as there is room, and moves it on. False
+    /// if some were left out, because another walk has come in between.
     pub(crate) fn walk(
-        &self,
-        from: usize,
-        room: usize,
+        &mut self,
+        at: &mut At,
+        mut room: usize,
         mut visit: impl FnMut(WheelRef, PendingIn),
-    ) -> (usize, bool) {
-        let mut left = room;
-        for list in from..LISTS {
-            let first = self.lists.front(list);
-            let on_list = || core::iter::successors(first, |node| self.lists.after(*node));
-            let long = on_list().take(left + 1).count();
-            if long > left && left < room {
-                return (list, true);
-            }
-            for node in on_list().take(left) {
+    ) -> bool {
+        let mut is_whole = true;
+        while !at.is_over() {
+            let mut next = match at.ticket {
+                0 => self.front(at.list),
+                ticket if ticket == self.cursor.ticket => self.cursor.before,
+                _ => {
+                    is_whole = false;
+                    None
+                }
+            };
+            while let Some(node) = next {
+                if room == 0 {
+                    at.ticket = self.cursor.stop(at.list, node);
+                    return is_whole;
+                }
+                room -= 1;
+                next = self.lists.after(node);
                 let place = Place::of(node);
-                let is_due = list >= DUE || place.expiry() <= self.clk;
+                let is_due = at.list >= DUE || place.expiry() <= self.clk;
                 let place =
                     if is_due { PendingIn::Due } else { PendingIn::Level(place.level() as u8) };
                 visit(node, place);
             }
-            if long > left {
-                return (list + 1, false);
-            }
-            left -= long;
+            *at = At { list: at.list + 1, ticket: 0 };
         }
-        (LISTS, true)
+        is_whole
     }
 
-    /// When a pending timer comes due, and whether that wakes anybody.
-    pub(crate) fn due_and_wakes(&self, node: WheelRef) -> (Ns, Wakes) {
-        let place = Place::of(node);
-        let wakes = if place.has(DEFERRABLE) { Wakes::No } else { Wakes::Yes };
-        (self.tick.start(place.expiry()), wakes)
+    fn front(&self, list: usize) -> Option<WheelRef> {
+        let is_empty = list < DUE && self.buckets[list / LANES].lanes >> (list % LANES) & 1 == 0;
+        if is_empty { None } else { self.lists.front(list) }
     }
+}
+
+/// When a pending timer comes due, and whether that wakes anybody.
+#[inline]
+pub(crate) fn due_and_wakes(tick: Tick, node: WheelRef) -> (Ns, Wakes) {
+    let place = Place::of(node);
+    let wakes = if place.has(DEFERRABLE) { Wakes::No } else { Wakes::Yes };
+    (tick.start(place.expiry()), wakes)
 }

@@ -17,7 +17,7 @@ mod rearm;
 mod sleep;
 
 use super::facts::Facts;
-use super::finding::{Finding, Says};
+use super::finding::{Finding, Says, Verdict};
 
 /// What has to be looked at for a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,9 +80,21 @@ impl Check {
         CHECKS.iter().find(|check| check.name == name)
     }
 
+    /// Whether its figure is a time, which other work on the machine disturbs.
+    fn is_timed(&self) -> bool {
+        self.needs.iter().any(|need| matches!(need, Need::ClockRead | Need::Sleeps))
+    }
+
     /// Judges what was seen.
     pub fn judge(&self, facts: &Facts) -> Finding {
-        let Says { verdict, figure, how, advice } = (self.judge)(facts);
+        let Says { mut verdict, figure, mut how, mut advice } = (self.judge)(facts);
+        if let Some(busy) =
+            facts.busy.as_ref().filter(|_| self.is_timed() && verdict > Verdict::Unknown)
+        {
+            verdict = Verdict::Unknown;
+            how = format!("busy: look again. {busy}. Then: {how}");
+            advice.clear();
+        }
         let figure = figure.filter(|figure| figure.is_finite());
         Finding {
             check: self.name,

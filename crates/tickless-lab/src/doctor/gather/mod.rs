@@ -21,7 +21,7 @@ mod sleeps;
 
 use super::checks::{Check, Need};
 use super::facts::{Facts, Seen};
-use crate::measure::cpus;
+use crate::measure::{cpus, disturbance};
 use crate::progress::Progress;
 use std::fs;
 use std::io;
@@ -42,6 +42,7 @@ pub struct Look {
 pub fn gather(checks: &[&Check], look: &Look, progress: &dyn Progress) -> Facts {
     let needs = |need: Need| checks.iter().any(|check| check.needs.contains(&need));
     let mut facts = Facts::unseen(cpus().len(), "not looked at");
+    facts.busy = disturbance();
     let is_watched = needs(Need::Counted) || needs(Need::Recorded);
     progress.begin("looking", 1 + 3);
     if is_watched {

@@ -15,7 +15,7 @@ use super::Offer;
 /// The study as it is offered.
 pub const OFFER: Offer = Offer {
     name: "cancel",
-    about: "A cancel that waits: look at every base, or at one (seed 2)",
+    about: "A cancel that waits: look at every base, or at one",
     live: Some(live::run),
     sim: Some(super::sim::run_cancel),
 };

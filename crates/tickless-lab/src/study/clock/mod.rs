@@ -15,7 +15,7 @@ use super::Offer;
 /// The study as it is offered.
 pub const OFFER: Offer = Offer {
     name: "clock",
-    about: "A slow shared counter: everybody reads it, or one reads for all (seed 1)",
+    about: "A slow shared counter: everybody reads it, or one reads for all",
     live: Some(live::run),
     sim: Some(super::sim::run_clock),
 };

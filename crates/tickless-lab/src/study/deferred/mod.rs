@@ -15,7 +15,7 @@ use super::Offer;
 /// The study as it is offered.
 pub const OFFER: Offer = Offer {
     name: "deferred",
-    about: "The expiry thread: wake it on every tick, or when something expired (seed 3)",
+    about: "The expiry thread: wake it on every tick, or when something expired",
     live: Some(live::run),
     sim: Some(super::sim::run_deferred),
 };

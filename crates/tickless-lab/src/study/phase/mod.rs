@@ -17,7 +17,7 @@ use super::Offer;
 /// The study as it is offered.
 pub const OFFER: Offer = Offer {
     name: "phase",
-    about: "Two groups with a CPU quota: refill them together, or half a period apart (seed 4)",
+    about: "Two groups with a CPU quota: refill them together, or half a period apart",
     live: Some(live::run),
     sim: Some(super::sim::run_phase),
 };

@@ -15,7 +15,7 @@ use super::Offer;
 /// The study as it is offered.
 pub const OFFER: Offer = Offer {
     name: "rearm",
-    about: "Removing the first timer: program the event device, or not (seed 0)",
+    about: "Removing the first timer: program the event device, or not",
     live: Some(live::run),
     sim: Some(super::sim::run_rearm),
 };

@@ -2,12 +2,14 @@
 //! arming must have fired or been cancelled, exactly once, and each firing been one call.
 //!
 //! `TICKLESS_STRESS_OPERATIONS` sets how many operations threads do in each set-up, callbacks'
-//! own not counted; `ci/soak.sh` does 10^8.
+//! own not counted. `ci/soak.sh` does it for an hour, with what `soak` adds.
 
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+mod soak;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -243,21 +245,29 @@ fn everything_at_once() {
     hush();
     let given = std::env::var("TICKLESS_STRESS_OPERATIONS").ok();
     let operations = given.and_then(|count| count.parse().ok()).unwrap_or(400_000);
-    let setups = [
+    for builder in setups() {
+        let stats = stress_or_say(builder, seed, operations);
+        println!("{:?}, {} panics", stats.total(), stats.panics);
+        assert!(stats.total().fired > 0 && stats.total().cancelled > 100);
+    }
+}
+
+fn setups() -> [Builder; 5] {
+    [
         Timers::builder(),
         Timers::builder().policy(Policy::Eager).push_out(PushOut::Eager),
         Timers::builder().policy(Policy::RestartAware).system_clock().scan(Scan::AllBases),
         Timers::builder().deferral(Deferral::OnExpiry).patience(Duration::from_millis(1)),
         Timers::builder().deferral(Deferral::EveryTick),
-    ];
-    for builder in setups {
-        let setup = format!("{builder:?}");
-        let ended = catch_unwind(AssertUnwindSafe(|| stress(builder, seed, operations)));
-        let stats = ended.unwrap_or_else(|cause| {
-            println!("seed {seed}, {setup}");
-            std::panic::resume_unwind(cause)
-        });
-        println!("{:?}, {} panics", stats.total(), stats.panics);
-        assert!(stats.total().fired > 0 && stats.total().cancelled > 100);
-    }
+    ]
+}
+
+/// The same; says what it was if it fails.
+fn stress_or_say(builder: Builder, seed: u64, operations: u64) -> Stats {
+    let setup = format!("{builder:?}");
+    let ended = catch_unwind(AssertUnwindSafe(|| stress(builder, seed, operations)));
+    ended.unwrap_or_else(|cause| {
+        println!("seed {seed}, {setup}");
+        std::panic::resume_unwind(cause)
+    })
 }

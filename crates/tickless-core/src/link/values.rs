@@ -1,0 +1,116 @@
+//! Values by slot number, apart from the records that say what becomes of them.
+//!
+//! A value costs its own bytes and one bit: an `Option` would take a word more of most types.
+//! Which places hold a value is known here, so that no number can name one that holds none.
+
+use alloc::vec::Vec;
+use core::mem::MaybeUninit;
+
+/// Values at numbered places.
+pub(crate) struct Values<T> {
+    places: Vec<MaybeUninit<T>>,
+    /// A bit for each place, set while it holds a value: then, and only then, it is initialised.
+    /// No bit is set for what is no place.
+    held: Vec<u64>,
+}
+
+impl<T> Values<T> {
+    pub(crate) const fn new() -> Values<T> {
+        Values { places: Vec::new(), held: Vec::new() }
+    }
+
+    /// Makes room for values at places below `places`.
+    pub(crate) fn reserve(&mut self, places: usize) {
+        self.places.reserve_exact(places.saturating_sub(self.places.len()));
+        self.held.reserve_exact(places.div_ceil(64).saturating_sub(self.held.len()));
+    }
+
+    /// Puts a value at a place, and gives back what was there.
+    pub(crate) fn put(&mut self, place: usize, value: T) -> Option<T> {
+        let old = self.take(place);
+        if place >= self.places.len() {
+            self.places.resize_with(place + 1, MaybeUninit::uninit);
+            self.held.resize(place / 64 + 1, 0);
+        }
+        self.places[place].write(value);
+        self.held[place / 64] |= 1 << (place % 64);
+        old
+    }
+
+    /// Takes the value at a place, if there is one.
+    pub(crate) fn take(&mut self, place: usize) -> Option<T> {
+        if !self.holds(place) {
+            return None;
+        }
+        self.held[place / 64] &= !(1 << (place % 64));
+        // SAFETY: its bit was set, so it is initialised; the bit is clear now, so nobody takes it
+        // again.
+        Some(unsafe { self.places[place].assume_init_read() })
+    }
+
+    /// The value at a place, if there is one.
+    #[inline]
+    pub(crate) fn value(&mut self, place: usize) -> Option<&mut T> {
+        if !self.holds(place) {
+            return None;
+        }
+        // SAFETY: its bit is set, so there is such a place, and it is initialised.
+        Some(unsafe { self.places.get_unchecked_mut(place).assume_init_mut() })
+    }
+
+    /// Asks for a value that will be wanted soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, place: usize) {
+        if let Some(value) = self.places.get(place) {
+            super::prefetch(value);
+        }
+    }
+
+    #[inline]
+    fn holds(&self, place: usize) -> bool {
+        self.held.get(place / 64).is_some_and(|held| held >> (place % 64) & 1 == 1)
+    }
+}
+
+impl<T> Drop for Values<T> {
+    fn drop(&mut self) {
+        if core::mem::needs_drop::<T>() {
+            for place in 0..self.places.len() {
+                drop(self.take(place));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::rc::Rc;
+
+    #[test]
+    fn empty_places_hold_nothing() {
+        let mut values = Values::new();
+        assert_eq!((values.take(0), values.value(64)), (None::<u32>, None));
+        assert_eq!(values.put(70, 7), None);
+        for place in [0, 69, 71, 127, 128, usize::MAX] {
+            assert_eq!(values.take(place), None);
+        }
+        assert_eq!(values.value(70), Some(&mut 7));
+        assert_eq!(values.put(70, 8), Some(7));
+        assert_eq!((values.take(70), values.take(70)), (Some(8), None));
+    }
+
+    #[test]
+    fn values_are_dropped_once() {
+        let value = Rc::new(());
+        let mut values = Values::new();
+        for place in 0..100 {
+            assert!(values.put(place, Rc::clone(&value)).is_none());
+        }
+        drop(values.put(3, Rc::clone(&value)));
+        drop(values.take(4));
+        assert_eq!(Rc::strong_count(&value), 100);
+        drop(values);
+        assert_eq!(Rc::strong_count(&value), 1);
+    }
+}

@@ -1,0 +1,515 @@
+//! Chains of slot numbers, in the order in which they were put there.
+//!
+//! A chain is a list of chunks, a cache line each: up to fourteen numbers, and the two neighbours.
+//! Whoever walks a chain knows fourteen numbers at once, and those after them one line on, so that
+//! what they name can be fetched while the first is dealt with. A number's *place* is its chunk's
+//! number and where it lies in there; its record knows it, so that taking it out is one store.
+//!
+//! # Bounded garbage
+//!
+//! Taking a number out leaves a hole, so that nothing else moves. A chunk of holes goes at once. Of
+//! the others, each new chunk pays for looking at [`SWEPT`] in the order of memory: one that would
+//! fit into a neighbour with room to spare is merged with it, which moves up to [`MERGED_MAX`]
+//! numbers. Were there no free chunk left in the room that was made for so many timers, all are
+//! looked at; after that, two neighbours hold at least `MERGED_MAX` numbers together, so that
+//! there is one: putting a number into a chain never allocates.
+
+use super::table::{NO_SLOT, Records};
+use alloc::vec::Vec;
+
+/// Slot numbers a chunk.
+pub(super) const PER_CHUNK: u32 = 14;
+/// Two neighbours with no more numbers than that are merged.
+const MERGED_MAX: u32 = PER_CHUNK;
+/// A chunk with more numbers is not merged with any other.
+const SPARSE_MAX: u32 = PER_CHUNK - 1;
+/// Chunks with so many numbers on average are not worth a sweep.
+const DENSE: usize = 9;
+/// Chunks that are looked at for each that is taken.
+const SWEPT: usize = 4;
+/// Words of a chunk behind the numbers: the link to its neighbour, and below it a count.
+const NEXT: usize = PER_CHUNK as usize;
+const PREV: usize = NEXT + 1;
+/// Below the links: how many places of the chunk have been used, by [`NEXT`], and how many hold a
+/// number, by [`PREV`].
+const COUNT_MASK: u32 = 15;
+/// A link is a chunk's number, or this and the number of the chain that ends here.
+const END: u32 = 1 << 27;
+/// No chunk.
+const NO_CHUNK: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Chunk([u32; 16]);
+
+const _: () = assert!(size_of::<Chunk>() == 64);
+
+impl Chunk {
+    #[inline]
+    fn used(&self) -> u32 {
+        self.0[NEXT] & COUNT_MASK
+    }
+
+    #[inline]
+    fn held(&self) -> u32 {
+        self.0[PREV] & COUNT_MASK
+    }
+
+    #[inline]
+    fn link(&self, word: usize) -> u32 {
+        self.0[word] >> 4
+    }
+
+    fn set_link(&mut self, word: usize, link: u32) {
+        self.0[word] = link << 4 | self.0[word] & COUNT_MASK;
+    }
+
+    /// Adds a number behind the others; there is room. Returns where.
+    #[inline]
+    fn add(&mut self, slot: u32) -> u32 {
+        let used = self.used();
+        self.0[(used & COUNT_MASK) as usize] = slot;
+        self.0[NEXT] += 1;
+        self.0[PREV] += 1;
+        used
+    }
+}
+
+/// The first chunk of a chain, and the last.
+#[derive(Clone, Copy)]
+struct Ends {
+    head: u32,
+    tail: u32,
+}
+
+impl Ends {
+    const EMPTY: Ends = Ends { head: NO_CHUNK, tail: NO_CHUNK };
+}
+
+/// Numbered chains, all empty at first.
+pub(super) struct Chains {
+    chunks: Vec<Chunk>,
+    /// The chunk that was freed last.
+    free: u32,
+    ends: Vec<Ends>,
+    /// A bit for each chain that is not empty.
+    occupied: Vec<u64>,
+    /// The chain that is read, and the place up to which its first chunk has been.
+    reading: usize,
+    read: u32,
+    /// The chunk that the next sweep looks at.
+    sweep: u32,
+    /// Numbers in all chains, and chunks that hold any.
+    len: usize,
+    in_use: usize,
+}
+
+impl Chains {
+    /// So many chains, of which one will be read from its front.
+    pub(super) fn new(chains: usize, reading: usize) -> Chains {
+        Chains {
+            chunks: Vec::new(),
+            free: NO_CHUNK,
+            ends: alloc::vec![Ends::EMPTY; chains],
+            occupied: alloc::vec![0; chains.div_ceil(64)],
+            reading,
+            read: NO_CHUNK,
+            sweep: 0,
+            len: 0,
+            in_use: 0,
+        }
+    }
+
+    /// Makes room for so many numbers, whatever is put in and taken out.
+    pub(super) fn reserve(&mut self, numbers: usize) {
+        // A chain's last chunk, and the first of that which is read, may hold a single number; any
+        // two neighbours of the others hold that many or more after a sweep.
+        let merged = 2 * numbers.div_ceil(MERGED_MAX as usize) + self.ends.len() + 4;
+        let chunks = merged.min(numbers + 1).min(END as usize);
+        if chunks > self.chunks.capacity() {
+            // By hand: to grow in place is not for what is aligned to lines, and a copy of it all
+            // would touch the part that nobody has used.
+            let mut roomier = Vec::with_capacity(chunks);
+            roomier.extend_from_slice(&self.chunks);
+            self.chunks = roomier;
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self, chain: usize) -> bool {
+        self.ends[chain].head == NO_CHUNK
+    }
+
+    /// Which of 64 chains, from a multiple of 64 on, are not empty.
+    #[inline]
+    pub(super) fn occupied(&self, sixty_fours: usize) -> u64 {
+        self.occupied[sixty_fours]
+    }
+
+    /// Puts a number behind all others of a chain. Returns its place.
+    #[inline]
+    pub(super) fn push(&mut self, chain: usize, slot: u32, records: &mut Records) -> u32 {
+        self.len += 1;
+        let tail = self.ends[chain].tail;
+        if let Some(chunk) = self.chunks.get_mut(tail as usize)
+            && chunk.used() < PER_CHUNK
+        {
+            return tail << 4 | chunk.add(slot);
+        }
+        self.push_on_new(chain, slot, records)
+    }
+
+    /// Takes the number out that is at this place.
+    #[inline]
+    pub(super) fn remove(&mut self, place: u32) {
+        let number = place >> 4;
+        let within = place & COUNT_MASK;
+        let Some(chunk) = self.chunks.get_mut(number as usize) else { return };
+        self.len -= 1;
+        chunk.0[within as usize] = NO_SLOT;
+        chunk.0[PREV] -= 1;
+        if chunk.used() == within + 1 {
+            chunk.0[NEXT] -= 1;
+        }
+        if chunk.held() == 0 {
+            self.release(number);
+        }
+    }
+
+    /// Puts all numbers of one chain behind those of another. O(1).
+    pub(super) fn splice(&mut self, from: usize, onto: usize) {
+        let Ends { head, tail } = core::mem::replace(&mut self.ends[from], Ends::EMPTY);
+        if head == NO_CHUNK {
+            return;
+        }
+        self.occupied[from / 64] &= !(1 << (from % 64));
+        self.occupied[onto / 64] |= 1 << (onto % 64);
+        match self.ends[onto].tail {
+            NO_CHUNK => self.join(END | onto as u32, head),
+            last => self.join(last, head),
+        }
+        self.join(tail, END | onto as u32);
+    }
+
+    /// Takes the first number off the chain that is read. When that gets to another chunk,
+    /// `fetch` is told of the numbers after that chunk, which will be wanted soon.
+    #[inline(always)]
+    pub(super) fn pop(&mut self, fetch: impl Fn(u32)) -> Option<u32> {
+        let head = self.ends[self.reading].head;
+        if self.read >> 4 != head {
+            if head == NO_CHUNK {
+                return None;
+            }
+            self.read = head << 4;
+            self.fetch_next(head, fetch);
+        }
+        let chunk = self.chunks.get_mut(head as usize)?;
+        loop {
+            let within = self.read & COUNT_MASK;
+            if within == PER_CHUNK {
+                return None;
+            }
+            self.read += 1;
+            let slot = core::mem::replace(&mut chunk.0[within as usize], NO_SLOT);
+            if slot != NO_SLOT {
+                self.len -= 1;
+                chunk.0[PREV] -= 1;
+                if chunk.held() == 0 {
+                    self.release(head);
+                }
+                return Some(slot);
+            }
+        }
+    }
+
+    /// All numbers of the first chunk of the chain that is read, and holes between them. They
+    /// stay there.
+    #[inline]
+    pub(super) fn first_chunk(&self, fetch: impl Fn(u32)) -> Option<[u32; NEXT]> {
+        let head = self.ends[self.reading].head;
+        let chunk = self.chunks.get(head as usize)?;
+        let mut slots = [NO_SLOT; NEXT];
+        slots.copy_from_slice(&chunk.0[..NEXT]);
+        self.fetch_next(head, fetch);
+        Some(slots)
+    }
+
+    /// Throws the first chunk of the chain that is read away, with all that is in it.
+    #[inline]
+    pub(super) fn drop_first_chunk(&mut self) {
+        let head = self.ends[self.reading].head;
+        if let Some(chunk) = self.chunks.get_mut(head as usize) {
+            self.len -= chunk.held() as usize;
+            chunk.0[PREV] &= !COUNT_MASK;
+            self.release(head);
+        }
+    }
+
+    /// The first number of a chain.
+    pub(super) fn first(&self, chain: usize) -> Option<u32> {
+        let chunk = self.chunks.get(self.ends[chain].head as usize)?;
+        chunk.0[..NEXT].iter().copied().find(|&slot| slot != NO_SLOT)
+    }
+
+    /// Tells `fetch` what the chunk after this one holds, and asks for the one after that.
+    #[inline(never)]
+    fn fetch_next(&self, number: u32, fetch: impl Fn(u32)) {
+        let Some(chunk) = self.chunks.get(number as usize) else { return };
+        let Some(next) = self.chunks.get(chunk.link(NEXT) as usize) else { return };
+        for &slot in &next.0[..NEXT] {
+            fetch(slot);
+        }
+        if let Some(after) = self.chunks.get(next.link(NEXT) as usize) {
+            crate::link::prefetch(after);
+        }
+    }
+
+    #[inline(never)]
+    fn push_on_new(&mut self, chain: usize, slot: u32, records: &mut Records) -> u32 {
+        let tail = self.ends[chain].tail;
+        if let Some(chunk) = self.chunks.get_mut(tail as usize)
+            && chunk.held() <= PER_CHUNK / 2
+        {
+            // More holes than numbers: the numbers move up, and there is room behind them.
+            self.squeeze(tail, records);
+            return tail << 4 | self.chunks[tail as usize].add(slot);
+        }
+        let number = self.take_chunk(records);
+        let chunk = &mut self.chunks[number as usize];
+        chunk.0 = [NO_SLOT; 16];
+        (chunk.0[NEXT], chunk.0[PREV]) = (0, 0);
+        chunk.add(slot);
+        match self.ends[chain].tail {
+            NO_CHUNK => self.join(END | chain as u32, number),
+            tail => self.join(tail, number),
+        }
+        self.join(number, END | chain as u32);
+        self.occupied[chain / 64] |= 1 << (chain % 64);
+        self.in_use += 1;
+        number << 4
+    }
+
+    /// Makes two links neighbours: chunks, or a chunk and the end of a chain.
+    fn join(&mut self, before: u32, after: u32) {
+        match self.chunks.get_mut(before as usize) {
+            Some(chunk) => chunk.set_link(NEXT, after),
+            None => self.ends[(before & !END) as usize].head = chunk_or_none(after),
+        }
+        match self.chunks.get_mut(after as usize) {
+            Some(chunk) => chunk.set_link(PREV, before),
+            None => self.ends[(after & !END) as usize].tail = chunk_or_none(before),
+        }
+    }
+
+    /// Takes a chunk that holds nothing out of its chain.
+    #[inline(never)]
+    fn release(&mut self, number: u32) {
+        let Some(chunk) = self.chunks.get_mut(number as usize) else { return };
+        let (before, after) = (chunk.link(PREV), chunk.link(NEXT));
+        chunk.0[0] = self.free;
+        self.free = number;
+        self.in_use -= 1;
+        if self.read >> 4 == number {
+            self.read = NO_CHUNK;
+        }
+        self.join(before, after);
+        if before & after & END != 0 {
+            let chain = (before & !END) as usize;
+            self.occupied[chain / 64] &= !(1 << (chain % 64));
+        }
+    }
+
+    /// A chunk that nobody uses.
+    fn take_chunk(&mut self, records: &mut Records) -> u32 {
+        // Not worth it while there are about as few as there can be.
+        if self.in_use > self.len / DENSE + self.ends.len() / 4 {
+            for _ in 0..SWEPT {
+                self.sweep_one(records);
+            }
+        }
+        if self.free == NO_CHUNK && self.chunks.len() == self.chunks.capacity() {
+            self.sweep = 0;
+            for _ in 0..self.chunks.len() {
+                self.sweep_one(records);
+            }
+        }
+        match self.chunks.get(self.free as usize) {
+            Some(chunk) => core::mem::replace(&mut self.free, chunk.0[0]),
+            None => {
+                self.chunks.push(Chunk([0; 16]));
+                self.chunks.len() as u32 - 1
+            }
+        }
+    }
+
+    fn sweep_one(&mut self, records: &mut Records) {
+        let number = self.sweep;
+        self.sweep = (number + 1) % self.chunks.len() as u32;
+        while self.merge(number, records) {}
+    }
+
+    /// Merges a chunk with the one after it, if both have little.
+    fn merge(&mut self, number: u32, records: &mut Records) -> bool {
+        let chunk = self.chunks[number as usize];
+        // A chunk that is free holds nothing; what is being read stays where it is.
+        if !(1..=SPARSE_MAX).contains(&chunk.held()) || self.ends[self.reading].head == number {
+            return false;
+        }
+        let next = chunk.link(NEXT);
+        let Some(&after) = self.chunks.get(next as usize) else { return false };
+        if chunk.held() + after.held() > MERGED_MAX {
+            return false;
+        }
+        self.squeeze(number, records);
+        for &slot in after.0[..NEXT].iter().filter(|&&slot| slot != NO_SLOT) {
+            let place = number << 4 | self.chunks[number as usize].add(slot);
+            records.put(slot, place);
+        }
+        self.chunks[next as usize].0[PREV] &= !COUNT_MASK;
+        self.release(next);
+        true
+    }
+
+    /// Moves the numbers of a chunk to its front.
+    fn squeeze(&mut self, number: u32, records: &mut Records) {
+        let chunk = &mut self.chunks[number as usize];
+        let old = chunk.0;
+        chunk.0[..NEXT].fill(NO_SLOT);
+        chunk.0[NEXT] &= !COUNT_MASK;
+        chunk.0[PREV] &= !COUNT_MASK;
+        for &slot in old[..NEXT].iter().filter(|&&slot| slot != NO_SLOT) {
+            records.put(slot, number << 4 | chunk.add(slot));
+        }
+    }
+}
+
+fn chunk_or_none(link: u32) -> u32 {
+    if link & END == 0 { link } else { NO_CHUNK }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::Table;
+    use super::*;
+    use alloc::vec;
+
+    const CHAINS: usize = 5;
+    const READ: usize = 4;
+
+    /// Chains, and a naive twin of them.
+    struct Bed {
+        chains: Chains,
+        table: Table<()>,
+        twin: Vec<Vec<u32>>,
+        random: u64,
+    }
+
+    impl Bed {
+        fn new(numbers: usize, random: u64) -> Bed {
+            let mut table = Table::new();
+            (0..numbers).for_each(|_| assert!(table.insert(()).is_some()));
+            let mut chains = Chains::new(CHAINS, READ);
+            chains.reserve(numbers);
+            Bed { chains, table, twin: vec![Vec::new(); CHAINS], random }
+        }
+
+        /// Numerical Recipes' generator; the high bits are good.
+        fn below(&mut self, end: usize) -> usize {
+            self.random = self
+                .random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((self.random >> 33) as usize) % end
+        }
+
+        fn push(&mut self, chain: usize, slot: u32) {
+            let place = self.chains.push(chain, slot, &mut self.table.records);
+            self.table.records.put(slot, place);
+            self.twin[chain].push(slot);
+        }
+
+        fn remove(&mut self, slot: u32) {
+            let place = self.table.records.get(slot).unwrap().place;
+            self.chains.remove(place);
+            self.twin.iter_mut().for_each(|chain| chain.retain(|&other| other != slot));
+        }
+
+        fn check(&self) {
+            for (number, twin) in self.twin.iter().enumerate() {
+                let first = self.chains.chunks.get(self.chains.ends[number].head as usize);
+                let next = |chunk: &&Chunk| self.chains.chunks.get(chunk.link(NEXT) as usize);
+                let chunks: Vec<&Chunk> = core::iter::successors(first, next).collect();
+                let held = |chunk: &Chunk| {
+                    chunk.0[..NEXT].iter().copied().filter(|&slot| slot != NO_SLOT).collect()
+                };
+                let slots: Vec<Vec<u32>> = chunks.iter().map(|chunk| held(chunk)).collect();
+                assert_eq!(slots.concat(), *twin);
+                for (chunk, slots) in chunks.iter().zip(&slots) {
+                    assert!(!slots.is_empty() && chunk.held() as usize == slots.len());
+                    assert!(chunk.used() >= chunk.held());
+                }
+                assert_eq!(self.chains.occupied(0) >> number & 1 == 1, !twin.is_empty());
+                assert_eq!(self.chains.first(number), twin.first().copied());
+                assert_eq!(self.chains.is_empty(number), twin.is_empty());
+            }
+            assert_eq!(self.chains.len, self.twin.iter().map(Vec::len).sum());
+        }
+    }
+
+    /// Goal: chains keep numbers and their order, whatever is put in, taken out, moved and popped.
+    #[test]
+    fn chains_keep_their_order() {
+        for seed in 0..if cfg!(miri) { 2 } else { 60 } {
+            let numbers = [20, 120, 400][seed as usize % 3];
+            let mut bed = Bed::new(numbers, seed);
+            for _ in 0..if cfg!(miri) { 60 } else { 1_500 } {
+                let (chain, slot) = (bed.below(CHAINS - 1), bed.below(numbers) as u32);
+                match bed.below(40) {
+                    0 => {
+                        bed.chains.splice(chain, READ);
+                        let moved = core::mem::take(&mut bed.twin[chain]);
+                        bed.twin[READ].extend(moved);
+                    }
+                    1..5 => {
+                        let expected =
+                            (!bed.twin[READ].is_empty()).then(|| bed.twin[READ].remove(0));
+                        assert_eq!(bed.chains.pop(|_| ()), expected);
+                    }
+                    5 => {
+                        let chunk = bed.chains.first_chunk(|_| ()).unwrap_or([NO_SLOT; NEXT]);
+                        let held = chunk.iter().filter(|&&slot| slot != NO_SLOT).count();
+                        bed.chains.drop_first_chunk();
+                        bed.twin[READ].drain(..held);
+                    }
+                    _ if bed.twin.iter().any(|chain| chain.contains(&slot)) => bed.remove(slot),
+                    _ => bed.push(chain, slot),
+                }
+                bed.check();
+            }
+        }
+    }
+
+    /// Goal: putting a number into a chain never allocates, and garbage is bounded, though all but
+    /// one in fourteen numbers are taken out again and again.
+    #[test]
+    fn garbage_is_bounded() {
+        let numbers = if cfg!(miri) { 200 } else { 3_000 };
+        let mut bed = Bed::new(numbers, 1);
+        let (room, chunks) = (bed.chains.chunks.capacity(), numbers / PER_CHUNK as usize);
+        assert!(room <= 2 * chunks + 12, "{room} for {chunks}");
+        for round in 0..20 {
+            for slot in 0..numbers as u32 {
+                if bed.twin.iter().all(|chain| !chain.contains(&slot)) {
+                    let chain = bed.below(CHAINS - 1);
+                    bed.push(chain, slot);
+                }
+            }
+            bed.check();
+            for slot in (0..numbers as u32).filter(|slot| slot % 14 != round % 14) {
+                bed.remove(slot);
+            }
+            bed.check();
+        }
+        assert_eq!(bed.chains.chunks.capacity(), room);
+    }
+}

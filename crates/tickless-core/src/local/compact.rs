@@ -1,0 +1,376 @@
+//! The wheel of [`LocalTimers`](super::LocalTimers): levels and buckets as those of the shared
+//! [wheel](crate::queues::wheel), of numbers instead of nodes.
+//!
+//! A bucket is a chain of slot numbers ([`Chains`]). A timer stays in the bucket where it was put,
+//! however often it is pushed out, until that bucket comes due; then it goes where it belongs.
+
+use super::chains::{Chains, PER_CHUNK};
+use super::table::{LEVELS_MAX, Record, Records, Table};
+use crate::queues::wheel::{LEVELS, PushOut, REACH, SLOTS, level_of};
+use crate::time::{Ns, Tick};
+
+const BUCKETS: usize = LEVELS * SLOTS;
+/// What has come due and waits to be popped.
+const DUE: usize = BUCKETS;
+/// What was armed for the past since the last advance: popped from the next one on, so that a
+/// callback which arms its own timer for the past cannot hold one up forever.
+const OVERDUE: usize = DUE + 1;
+/// The least number of ticks between the clock's and a timer's, by the timer's level.
+const NEAREST: [u64; LEVELS] = nearest();
+
+const _: () = assert!(LEVELS <= LEVELS_MAX as usize);
+
+const fn nearest() -> [u64; LEVELS] {
+    let mut nearest = [0; LEVELS];
+    let mut level = 1;
+    while level < LEVELS {
+        // Somewhere between the reach of 62 granules and that of 64 of the level below.
+        let (mut low, mut high) = (60 << (3 * (level - 1)), 66 << (3 * (level - 1)));
+        while low + 1 < high {
+            let middle = (low + high) / 2;
+            if level_of(middle) < level { low = middle } else { high = middle }
+        }
+        nearest[level] = high;
+        level += 1;
+    }
+    nearest
+}
+
+pub(super) struct Compact {
+    tick: Tick,
+    /// Everything due at or before this tick is on `DUE` or `OVERDUE`.
+    clk: u64,
+    /// When that tick began.
+    clk_began: Ns,
+    /// The tick of the last advance.
+    target: u64,
+    /// At or before the earliest bucket that is not empty.
+    next_mark: u64,
+    /// By level: a timer that is farther away than this may stay on the level, for that is fine
+    /// enough. No distance is greater than what stands for timers that are on none.
+    stays_beyond: [Ns; 16],
+    push_out: PushOut,
+    chains: Chains,
+    pending: usize,
+}
+
+impl Compact {
+    pub(super) fn new(tick: Tick, push_out: PushOut, now: Ns) -> Compact {
+        let clk = tick.floor(now);
+        let mut stays_beyond = [Ns::NEVER; 16];
+        let levels = if push_out == PushOut::Lazy { LEVELS } else { 0 };
+        for (beyond, nearest) in stays_beyond[..levels].iter_mut().zip(NEAREST) {
+            *beyond = tick.start(if nearest == 0 { 0 } else { nearest + 1 });
+        }
+        Compact {
+            tick,
+            clk,
+            clk_began: tick.start(clk),
+            target: clk,
+            next_mark: u64::MAX,
+            stays_beyond,
+            push_out,
+            chains: Chains::new(OVERDUE + 1, DUE),
+            pending: 0,
+        }
+    }
+
+    pub(super) fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Makes room for so many timers.
+    pub(super) fn reserve(&mut self, timers: usize) {
+        self.chains.reserve(timers);
+    }
+
+    /// Arms a timer anew for a later time, if its number may stay where it is: its bucket comes due
+    /// before that time, or after it by no more than the level's granule, which is fine enough
+    /// for the distance.
+    #[inline]
+    pub(super) fn push_out(&mut self, record: &mut Record, time: Ns, distance: Ns) -> bool {
+        let stays =
+            time >= record.time && distance > self.stays_beyond[(record.level() & 15) as usize];
+        if stays {
+            record.time = time;
+            if !record.is_pending() {
+                record.set_pending();
+                self.pending += 1;
+            }
+        }
+        stays
+    }
+
+    /// Arms a timer, wherever it is.
+    #[inline]
+    pub(super) fn arm(&mut self, records: &mut Records, slot: u32, time: Ns) {
+        self.detach(records, slot);
+        if self.clk < self.target {
+            self.catch_up();
+        }
+        self.place(records, slot, time);
+        self.pending += 1;
+    }
+
+    /// Takes a pending timer off; its number stays where it is, unless order is to be exact.
+    #[inline]
+    pub(super) fn cancel(&mut self, record: &mut Record) {
+        self.pending -= 1;
+        record.cancel();
+        if self.push_out == PushOut::Eager {
+            self.chains.remove(record.place);
+            record.rest();
+        }
+    }
+
+    /// Takes a timer off, and its number with it.
+    #[inline]
+    pub(super) fn detach(&mut self, records: &mut Records, slot: u32) {
+        if let Some(record) = records.record(slot)
+            && record.is_on_chain()
+        {
+            self.pending -= usize::from(record.is_pending());
+            self.chains.remove(record.place);
+            record.rest();
+        }
+    }
+
+    /// Puts a timer into its bucket, as seen from the clock.
+    #[inline]
+    fn place(&mut self, records: &mut Records, slot: u32, time: Ns) {
+        let (chain, level) = self.bucket(time);
+        let place = self.chains.push(chain, slot, records);
+        if let Some(record) = records.record(slot) {
+            record.arm(time, level as u32, place);
+        }
+    }
+
+    #[inline]
+    fn bucket(&mut self, time: Ns) -> (usize, usize) {
+        if time <= self.clk_began {
+            return (OVERDUE, 0);
+        }
+        // Counted from the tick before it: a granule ends with the expiry of its bucket.
+        let last = self.tick.floor(Ns(time.0 - 1));
+        let between = last - self.clk;
+        // Beyond the last level the distance is clamped: the rest is armed when that has passed.
+        let (last, level) = if between < REACH {
+            (last, level_of(between))
+        } else {
+            (self.clk + REACH - 1, LEVELS - 1)
+        };
+        let granules = (last >> (3 * level)) + 1;
+        self.next_mark = self.next_mark.min(granules << (3 * level));
+        (level * SLOTS + granules as usize % SLOTS, level)
+    }
+
+    /// Tells the wheel the time. Whether there may be anything to pop.
+    #[inline]
+    pub(super) fn advance(&mut self, now: Ns) -> bool {
+        self.target = self.target.max(self.tick.floor(now));
+        if self.chains.occupied(DUE / 64) != 0 {
+            self.chains.splice(OVERDUE, DUE);
+            return true;
+        }
+        if self.next_mark > self.target {
+            self.set_clk(self.target);
+            return false;
+        }
+        true
+    }
+
+    /// The next timer that is due by the time of the last advance, in order of expiry, not pending
+    /// any more: its slot and generation. Each call is O(1) amortised. `budget` is lowered by one
+    /// for every timer looked at, and at zero nothing is popped: what is left stays first in line.
+    #[inline(always)]
+    pub(super) fn pop<T>(
+        &mut self,
+        table: &mut Table<T>,
+        budget: &mut usize,
+    ) -> Option<(u32, u32)> {
+        while *budget > 0 {
+            let Some(slot) = self.chains.pop(|slot| table.prefetch(slot)) else {
+                if self.step() {
+                    continue;
+                }
+                return None;
+            };
+            *budget -= 1;
+            let record = table.records.record(slot)?;
+            if record.is_pending() && record.time <= self.clk_began {
+                record.rest();
+                self.pending -= 1;
+                return Some((slot, record.generation()));
+            }
+            if self.pass_over(&mut table.records, slot) {
+                self.pending -= 1;
+                return Some((slot, table.records.key_of(slot).generation));
+            }
+        }
+        None
+    }
+
+    /// Pops what is due, a chunk at a time, and hands slots and generations to `fired`. As so many
+    /// pops.
+    #[inline]
+    pub(super) fn pop_all<T>(
+        &mut self,
+        table: &mut Table<T>,
+        budget: &mut usize,
+        mut fired: impl FnMut(&[(u32, u32)]),
+    ) {
+        loop {
+            if *budget < PER_CHUNK as usize {
+                while let Some(popped) = self.pop(table, budget) {
+                    fired(&[popped]);
+                }
+                return;
+            }
+            let Some(slots) = self.chains.first_chunk(|slot| table.records.prefetch(slot)) else {
+                if self.step() {
+                    continue;
+                }
+                return;
+            };
+            let mut due = [(0, 0); 16];
+            let (mut count, mut seen) = (0, 0);
+            for slot in slots {
+                let Some(record) = table.records.record(slot) else { continue };
+                seen += 1;
+                let generation = record.generation();
+                let fires = if record.is_pending() && record.time <= self.clk_began {
+                    record.rest();
+                    true
+                } else {
+                    self.pass_over(&mut table.records, slot)
+                };
+                if fires {
+                    due[count % 16] = (slot, generation);
+                    count += 1;
+                }
+            }
+            *budget -= seen;
+            self.pending -= count;
+            self.chains.drop_first_chunk();
+            fired(&due[..count]);
+        }
+    }
+
+    /// When the wheel should be advanced next: never after a timer comes due, but perhaps before,
+    /// if all timers of a bucket were pushed out. O(levels).
+    #[inline]
+    pub(super) fn next_event(&self) -> Ns {
+        if self.pending == 0 {
+            return Ns::NEVER;
+        }
+        if self.chains.occupied(DUE / 64) != 0 {
+            return self.clk_began;
+        }
+        self.tick.start(self.earliest())
+    }
+
+    /// When the next timer comes due, to the tick: timers that were pushed out are put where they
+    /// belong until the first one is found that was not. A timer beyond the last level counts as
+    /// due where that ends. O(levels) for each timer that is moved, and for the last.
+    pub(super) fn settle(&mut self, records: &mut Records) -> Ns {
+        if self.clk < self.target {
+            self.catch_up();
+        }
+        let reach = self.tick.start(self.clk + REACH);
+        while self.pending > 0 {
+            let tick = self.earliest();
+            let waiting = [DUE, OVERDUE].into_iter().map(|chain| (self.clk_began, chain));
+            let buckets = Compact::buckets_at(tick).map(|chain| (self.tick.start(tick), chain));
+            let mut chains = waiting.chain(buckets);
+            let Some((at, chain)) = chains.find(|(_, chain)| !self.chains.is_empty(*chain)) else {
+                break;
+            };
+            let Some(slot) = self.chains.first(chain) else { return at };
+            let Some(record) = records.record(slot) else { return at };
+            if record.is_pending() && (record.time <= at || record.time > reach) {
+                return at;
+            }
+            self.chains.remove(record.place);
+            self.pass_over(records, slot);
+        }
+        Ns::NEVER
+    }
+
+    /// Deals with a timer that is off its chain and not due there: it was cancelled, or pushed out
+    /// and goes where it belongs. Returns whether that has come due as well by now.
+    #[inline(never)]
+    fn pass_over(&mut self, records: &mut Records, slot: u32) -> bool {
+        let Some(record) = records.record(slot) else { return false };
+        if !record.is_pending() {
+            record.rest();
+            return false;
+        }
+        if self.clk < self.target {
+            // Where it belongs goes by how far away it is now.
+            self.catch_up();
+        }
+        let time = record.time;
+        if time <= self.clk_began {
+            record.rest();
+            return true;
+        }
+        self.place(records, slot, time);
+        false
+    }
+
+    /// Brings the clock to the present without looking at any timer.
+    #[cold]
+    fn catch_up(&mut self) {
+        while self.step() {}
+    }
+
+    /// Goes on to the next bucket that has come due by the target, if there is one.
+    #[inline(never)]
+    fn step(&mut self) -> bool {
+        if self.next_mark <= self.target {
+            self.next_mark = self.earliest();
+            if self.next_mark <= self.target {
+                self.collect(self.next_mark);
+                return true;
+            }
+        }
+        self.set_clk(self.target);
+        false
+    }
+
+    fn set_clk(&mut self, clk: u64) {
+        debug_assert!(clk >= self.clk, "the wheel's clock went back");
+        self.clk = clk;
+        self.clk_began = self.tick.start(clk);
+    }
+
+    /// Collects the buckets that expire at `clk`.
+    fn collect(&mut self, clk: u64) {
+        self.set_clk(clk);
+        Compact::buckets_at(clk).for_each(|bucket| self.chains.splice(bucket, DUE));
+    }
+
+    /// When the earliest bucket expires that is not empty, in ticks; `u64::MAX` if there is none.
+    #[inline]
+    fn earliest(&self) -> u64 {
+        let mut earliest = u64::MAX;
+        for level in 0..LEVELS {
+            let occupied = self.chains.occupied(level);
+            if occupied != 0 {
+                // A level's buckets lie one to 64 granules after the one the clock is in.
+                let first = (self.clk >> (3 * level)) + 1;
+                let ahead = occupied.rotate_right((first % SLOTS as u64) as u32).trailing_zeros();
+                earliest = earliest.min((first + u64::from(ahead)) << (3 * level));
+            }
+        }
+        earliest
+    }
+
+    /// The buckets that expire at a tick, the coarsest first: of timers with one deadline, those on
+    /// the higher level were armed earlier (W4).
+    fn buckets_at(tick: u64) -> impl Iterator<Item = usize> {
+        let levels =
+            (0..LEVELS).rev().filter(move |level| tick.trailing_zeros() >= 3 * *level as u32);
+        levels.map(move |level| level * SLOTS + (tick >> (3 * level)) as usize % SLOTS)
+    }
+}

@@ -1,0 +1,162 @@
+//! W8: one holding of a base's lock is bounded in timers, and between two of them others come in.
+
+use crate::world::scene::{START, Scene};
+use crate::world::timers::{AnyTimer, Family, exactly};
+use crate::world::{Moment, Watch, on};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::pending::Walk;
+use tickless_core::bases::{Deferral, HOLDING, Options, Settings, Started};
+use tickless_core::time::{CpuId, Ns};
+
+const HERE: CpuId = CpuId(0);
+const THERE: CpuId = CpuId(1);
+const MANY: usize = if cfg!(miri) { 200 } else { 3_000 };
+
+const fn ms(ms: u64) -> Ns {
+    Ns::from_ms(ms)
+}
+
+fn scenes() -> impl Iterator<Item = Scene> {
+    [Deferral::None, Deferral::OnExpiry]
+        .into_iter()
+        .map(|deferral| Scene::new(Settings { deferral, ..Settings::default() }, 2))
+}
+
+fn crowd(scene: &Scene, family: Family, after: Ns) -> Vec<Rc<AnyTimer>> {
+    let timer = |task| {
+        let timer = Rc::new(scene.timer(family, task));
+        scene.start(&timer, HERE, after);
+        timer
+    };
+    (0..MANY).map(timer).collect()
+}
+
+fn longest(scene: &Scene) -> usize {
+    scene.bases.view(HERE).expect("a base").longest_holding
+}
+
+/// Does something whenever a lock is about to be taken. Returns how often that was.
+fn meanwhile(act: impl Fn(usize) + 'static, within: impl FnOnce()) -> usize {
+    let (locks, acting) = (Rc::new(Cell::new(0)), Cell::new(false));
+    let count = Rc::clone(&locks);
+    let watch = Watch::with(Rc::new(move |moment| {
+        if moment == Moment::Locking && !acting.replace(true) {
+            count.set(count.get() + 1);
+            act(count.get());
+            acting.set(false);
+        }
+    }));
+    within();
+    drop(watch);
+    locks.get()
+}
+
+/// Goal: a bucket full of pushed-out timers comes due without holding anybody up: others start and
+/// cancel in between, also timers of that very bucket, and nothing is lost or early.
+#[test]
+fn pushed_out_timers_are_moved_a_few_at_a_time() {
+    for scene in scenes() {
+        let timers = crowd(&scene, Family::Coarse, ms(1_000));
+        for timer in &timers {
+            scene.start(timer, HERE, ms(10_000));
+        }
+        let other = Rc::new(scene.timer(Family::Coarse, MANY));
+        // Something has to be due for an expiry thread to be called.
+        let due = scene.timer(Family::Coarse, MANY + 1);
+        scene.start(&due, HERE, ms(4_000));
+        let cancelled = Rc::new(RefCell::new(Vec::new()));
+        scene.go(ms(5_000));
+        let (of_act, starts) = (timers.clone(), Rc::clone(&other));
+        let note = Rc::clone(&cancelled);
+        let act = move |lock: usize| {
+            // The last of the bucket, which has not been come to.
+            let victim = MANY - lock;
+            if victim > MANY / 2 {
+                assert_eq!(on(THERE, || of_act[victim].cancel()), Cancel::Pending);
+                note.borrow_mut().push(victim);
+                let at = exactly(START.after(ms(20_000)));
+                let started =
+                    on(HERE, || starts.start(at, START.after(ms(5_000)), Options::default()));
+                assert!(matches!(started, Ok(Started::Idle | Started::Pending)));
+            }
+        };
+        let locks = meanwhile(act, || assert_eq!(scene.fire(HERE), [MANY + 1]));
+        assert!(locks >= MANY / HOLDING, "{locks} holdings for {MANY} timers");
+        assert!((2..=HOLDING).contains(&longest(&scene)), "{}", longest(&scene));
+        scene.bases.check(HERE).expect("a sound base");
+        scene.go(ms(12_000));
+        let cancelled = cancelled.borrow();
+        let fired = scene.fire(HERE);
+        assert_eq!(fired.len(), MANY - cancelled.len());
+        assert!(!fired.iter().any(|task| cancelled.contains(task)));
+        scene.go(ms(30_000));
+        assert_eq!(scene.fire(HERE), [MANY]);
+        assert!(longest(&scene) <= HOLDING);
+    }
+}
+
+/// Goal: a bucket that fires is walked ahead of (more than 256 timers), within the bound.
+#[test]
+fn walking_ahead_counts() {
+    for scene in scenes() {
+        let timers = crowd(&scene, Family::Coarse, ms(1_000));
+        for (nth, timer) in timers.iter().enumerate() {
+            scene.start(timer, HERE, ms(1_000 + nth as u64 % 60));
+        }
+        scene.go(ms(5_000));
+        assert_eq!(scene.fire(HERE).len(), MANY);
+        assert!(longest(&scene) <= HOLDING, "{}", longest(&scene));
+    }
+}
+
+/// Goal: high-resolution timers that all ask for the past, as after a long sleep, line up for the
+/// next pass a few at a time.
+#[test]
+fn late_ones_line_up_a_few_at_a_time() {
+    for scene in scenes() {
+        let timers = crowd(&scene, Family::Ranged, ms(1));
+        scene.go(ms(2));
+        let again = Cell::new(MANY);
+        let act = |_| ();
+        let mut fired = 0;
+        let locks = meanwhile(act, || {
+            let expired = scene.handle(HERE, |firing| {
+                fired += 1;
+                match again.get() {
+                    0 => Verdict::Done,
+                    left => {
+                        again.set(left - 1);
+                        Verdict::Restart(exactly(firing.now))
+                    }
+                }
+            });
+            assert_eq!(expired.fired, 2 * MANY as u64);
+        });
+        assert_eq!(fired, 2 * MANY);
+        assert!(locks >= 2 * MANY + MANY / HOLDING, "{locks}");
+        assert!((2..=HOLDING).contains(&longest(&scene)), "{}", longest(&scene));
+        drop(timers);
+    }
+}
+
+/// Goal: evacuating and listing are bounded as well.
+#[test]
+fn evacuating_and_listing_are_bounded() {
+    for scene in scenes() {
+        let timers = crowd(&scene, Family::Coarse, ms(1_000));
+        let ranged = crowd(&scene, Family::Ranged, ms(1_000));
+        let (mut walk, mut slice, mut found) = (Walk::begin(), Vec::with_capacity(10_000), 0);
+        while !walk.is_over() {
+            assert!(scene.bases.walk(HERE, &mut walk, &mut slice));
+            found += slice.len();
+        }
+        assert_eq!(found, 2 * MANY);
+        assert_eq!(longest(&scene), HOLDING);
+        assert_eq!(scene.bases.offline(HERE), Ok(2 * MANY as u64));
+        assert_eq!(longest(&scene), HOLDING);
+        drop((timers, ranged));
+    }
+}

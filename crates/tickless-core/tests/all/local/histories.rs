@@ -1,0 +1,265 @@
+//! Random histories of local timers, beside their naive twin.
+//!
+//! `ci/local.sh` runs a hundred million operations of them.
+
+use super::twin::Twin;
+use crate::world::random::{Random, with_seeds};
+use crate::world::timers::Family;
+use std::env;
+use tickless_core::local::{Key, LocalError, LocalTimers};
+use tickless_core::queues::wheel::PushOut;
+use tickless_core::time::{Ns, Tick, Window};
+
+struct History {
+    twin: Twin,
+    random: Random,
+    keys: Vec<Option<Key>>,
+    removed: Vec<Key>,
+    operations: u64,
+}
+
+const STEPS: u64 = 120;
+
+/// How many histories: some thousand, or what `TICKLESS_HISTORIES` says.
+fn histories() -> u64 {
+    let asked = env::var("TICKLESS_HISTORIES").ok();
+    let usual = if cfg!(miri) { 3 } else { 4_000 };
+    asked.map_or(usual, |text| text.parse().expect("TICKLESS_HISTORIES is a number"))
+}
+
+/// Goal: any sequence of operations gives what a sorted list gives (W1-W6, W9, K1).
+/// Method: random histories, operations in callbacks included, with and without budgets; few
+/// timers and many; short and long ticks; deadlines around every boundary of the wheel's levels,
+/// and clocks that run from level to level; keys that nobody was given.
+#[test]
+fn local_histories_match_a_list() {
+    let operations = std::cell::Cell::new(0);
+    with_seeds(histories(), |seed| {
+        let mut random = Random::new(seed);
+        let tick = Ns(random.pick(&[1_000, 1_000_000, 1_000_000, 999_983, 1_000_000_000]));
+        let push_out = random.pick(&[PushOut::Lazy, PushOut::Eager]);
+        let start = Ns(random.pick(&[0, 1_000_000_000, 49 * 86_400_000_000_000, 1 << 62]));
+        let count = random.pick(&[1, 3, 8, 8, 60]);
+        let of_tick = Tick::new(tick).expect("a tick");
+        let mut timers = LocalTimers::with(start, of_tick, push_out);
+        let twin = Twin::new(tick, push_out, count, start);
+        let (keys, removed) = (vec![None; count], Vec::new());
+        let mut history = History { twin, random, keys, removed, operations: 0 };
+        for _ in 0..if cfg!(miri) { 30 } else { STEPS } {
+            match history.random.below(4) {
+                0 => history.advance(&mut timers),
+                _ => history.operate(&mut timers),
+            }
+            history.check(&mut timers);
+        }
+        operations.set(operations.get() + history.operations);
+    });
+    println!("{} operations", operations.get());
+}
+
+impl History {
+    fn operate(&mut self, timers: &mut LocalTimers<usize>) {
+        self.operations += 1;
+        let id = self.random.below(self.keys.len() as u64) as usize;
+        let Some(key) = self.keys[id] else {
+            let family = self.random.pick(&[Family::Coarse, Family::Coarse, Family::Ranged]);
+            let key = match family {
+                Family::Coarse => timers.insert(id),
+                Family::Ranged => timers.insert_precise(id),
+            };
+            self.keys[id] = Some(key.expect("there is room"));
+            self.twin.insert(id, family);
+            return;
+        };
+        match self.random.below(12) {
+            0 => {
+                assert_eq!(timers.remove(key), Some(id));
+                self.twin.remove(id);
+                self.keys[id] = None;
+                self.removed.push(key);
+            }
+            1..4 => {
+                assert_eq!(timers.cancel(key), Ok(self.twin.is_pending(id)));
+                self.twin.cancel(id);
+            }
+            4 => self.cancel_many(timers),
+            5 => self.start_many(timers),
+            _ => {
+                let window = self.any_window(timers.now());
+                assert_eq!(timers.start_range(key, window), Ok(()));
+                self.twin.start(id, window);
+            }
+        }
+    }
+
+    /// Up to twenty timers, some twice, and keys that find nothing.
+    fn some(&mut self) -> Vec<(Key, Option<usize>)> {
+        let count = self.random.below(20);
+        let pick = |_| {
+            let id = self.random.below(self.keys.len() as u64) as usize;
+            match self.keys[id] {
+                Some(key) if !self.random.one_in(5) => Some((key, Some(id))),
+                _ => self.removed.last().map(|&key| (key, None)),
+            }
+        };
+        (0..count).filter_map(pick).collect()
+    }
+
+    fn start_many(&mut self, timers: &mut LocalTimers<usize>) {
+        let some = self.some();
+        let mut armings = Vec::new();
+        for &(key, id) in &some {
+            let Window { soft, .. } = self.any_window(timers.now());
+            armings.push((key, soft));
+            if let Some(id) = id {
+                self.twin.start(id, Window::new(soft, soft));
+            }
+        }
+        let known = some.iter().filter(|(_, id)| id.is_some()).count();
+        assert_eq!(timers.start_many(&armings), known);
+    }
+
+    fn cancel_many(&mut self, timers: &mut LocalTimers<usize>) {
+        let some = self.some();
+        let keys: Vec<Key> = some.iter().map(|&(key, _)| key).collect();
+        let mut pending = 0;
+        for id in some.iter().filter_map(|&(_, id)| id) {
+            pending += usize::from(self.twin.is_pending(id));
+            self.twin.cancel(id);
+        }
+        assert_eq!(timers.cancel_many(&keys), pending);
+    }
+
+    fn any_window(&mut self, now: Ns) -> Window {
+        let tick = self.twin.tick();
+        let random = &mut self.random;
+        let soft = match random.below(10) {
+            0 => 0,
+            1 => now.0.saturating_sub(random.below(5 * tick)),
+            2 => now.0,
+            3 => now.0 + random.below(5_000),
+            4 => (now.0 / (4 * tick) + random.below(4)) * 4 * tick,
+            5 => now.0 + random.below(4_000 * tick),
+            6 => now.0 + boundary(random, tick),
+            7 if random.one_in(4) => {
+                random.pick(&[u64::MAX, u64::MAX - 1, (now.0 / 2).saturating_mul(3)])
+            }
+            _ => now.0 + random.below(40 * tick),
+        };
+        let slack = random.pick(&[0, 0, 1_000, 3 * tick]);
+        Window::new(Ns(soft), Ns(soft.saturating_add(slack)))
+    }
+
+    fn advance(&mut self, timers: &mut LocalTimers<usize>) {
+        self.operations += 1;
+        let tick = self.twin.tick();
+        let step = match self.random.below(7) {
+            0 => 0,
+            1 => self.random.below(10_000),
+            2 => self.random.below(20 * tick),
+            3 => boundary(&mut self.random, tick),
+            4 => timers.next_event().since(timers.now()).0,
+            5 => timers.settled_next_event().since(timers.now()).0,
+            _ => self.random.below(3_000 * tick),
+        };
+        // Now and then the caller's clock goes back; theirs does not.
+        let to = if self.random.one_in(9) { Ns::ZERO } else { timers.now().after(Ns(step)) };
+        // The end of time stays ahead.
+        let to = if to.0 > 1 << 63 { timers.now() } else { to };
+        let budget = self.random.pick(&[usize::MAX, usize::MAX, 0, 1, 3, 20]);
+        self.twin.begin(to);
+        if self.random.one_in(3) {
+            self.advance_into(timers, to, budget);
+            return;
+        }
+        let mut ranged = 0;
+        let fired = timers.advance_at_most(to, budget, |timers, key| {
+            let id = timers.value(key).copied();
+            let family = id.and_then(|id| self.twin.timers[id]).map(|timer| timer.family);
+            assert_eq!(self.twin.next(id), id, "at {to:?}");
+            assert_eq!(timers.now(), self.twin.now);
+            ranged += usize::from(family == Some(Family::Ranged));
+            for _ in 0..self.random.below(3) {
+                self.operate(timers);
+            }
+        });
+        self.ended(budget, fired, ranged);
+    }
+
+    fn advance_into(&mut self, timers: &mut LocalTimers<usize>, to: Ns, budget: usize) {
+        let mut keys = vec![Key::from_bits(7)];
+        let fired = timers.advance_into_at_most(to, budget, &mut keys);
+        assert_eq!((keys.len(), keys[0]), (fired + 1, Key::from_bits(7)));
+        let mut ranged = 0;
+        for &key in &keys[1..] {
+            let id = timers.value(key).copied();
+            let family = id.and_then(|id| self.twin.timers[id]).map(|timer| timer.family);
+            assert_eq!(self.twin.next(id), id, "at {to:?}");
+            ranged += usize::from(family == Some(Family::Ranged));
+        }
+        self.ended(budget, fired, ranged);
+    }
+
+    fn ended(&mut self, budget: usize, fired: usize, ranged: usize) {
+        assert!(fired <= budget);
+        if budget == usize::MAX {
+            assert_eq!(self.twin.next(None), None, "due, and did not fire");
+            assert_eq!(
+                self.twin.is_late(),
+                None,
+                "W9 at {:?} tick {}: {:?}",
+                self.twin.now,
+                self.twin.tick(),
+                self.twin.pending().collect::<Vec<_>>()
+            );
+        }
+        self.twin.end(ranged < budget);
+    }
+
+    fn check(&mut self, timers: &mut LocalTimers<usize>) {
+        let pending = self.twin.pending().count();
+        let present = self.keys.iter().flatten().count();
+        assert_eq!((timers.pending(), timers.len()), (pending, present));
+        let (early, late) = self.twin.next_event();
+        let next = timers.next_event();
+        assert!(next <= late.max(timers.now()), "W3: late: {next:?} > {late:?}");
+        let exact = early > timers.now() && !self.twin.has_far();
+        if exact && self.twin.is_eager() && !self.twin.has_loose() {
+            assert_eq!(next, early, "W3: exact");
+        }
+        if self.random.one_in(4) {
+            let next = timers.settled_next_event();
+            assert!(next <= late.max(timers.now()), "W3: late");
+            assert!(!exact || next >= early, "W3: early: {next:?} < {early:?}");
+        }
+        for (id, key) in self.keys.iter().enumerate() {
+            if let Some(key) = *key {
+                assert_eq!(timers.value(key).copied(), Some(id));
+                assert_eq!(timers.is_pending(key), self.twin.is_pending(id));
+            }
+        }
+        self.try_made_up_keys(timers);
+    }
+
+    /// Keys that nobody was given, near those of timers that were removed, and anywhere (K1).
+    fn try_made_up_keys(&mut self, timers: &mut LocalTimers<usize>) {
+        let near = self.removed.last().map_or(1, |key| key.to_bits());
+        let turned = near ^ 1 << self.random.below(64);
+        for bits in [near, turned, near.wrapping_add(1 << 32), self.random.next()] {
+            let key = Key::from_bits(bits);
+            if !self.keys.contains(&Some(key)) {
+                let gone = LocalError::NoSuchTimer(key);
+                assert_eq!(timers.value(key), None, "{bits:#x}");
+                assert_eq!(timers.start_at(key, Ns(5)), Err(gone), "{bits:#x}");
+                assert_eq!(timers.cancel(key), Err(gone), "{bits:#x}");
+                assert_eq!(timers.remove(key), None, "{bits:#x}");
+            }
+        }
+    }
+}
+
+/// A distance about as far as one of the levels reaches.
+fn boundary(random: &mut Random, tick: u64) -> u64 {
+    let reach = random.pick(&super::twin::REACHES) * tick;
+    reach.saturating_add(random.below(6 * tick)).saturating_sub(3 * tick)
+}

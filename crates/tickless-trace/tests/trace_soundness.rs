@@ -1,0 +1,307 @@
+//! Traces that read well and cannot have happened: each damage is told, and no sound trace is
+//! called damaged.
+
+mod support;
+
+use std::fmt::Write;
+use support::{SAMPLES, Text, replay, sample_text};
+use tickless_trace::Trace;
+use tickless_trace::read::{Cause, MissingPlace};
+use tickless_trace::replay::{Comparison, Summary, Told};
+
+fn parsed(text: &str) -> Trace {
+    Trace::parse("t", text.as_bytes()).unwrap()
+}
+
+fn is_event(line: &str) -> bool {
+    line.contains("] ") && !line.starts_with('#')
+}
+
+/// The events' lines, each made into what `change` makes of it and its number.
+fn events(text: &str, mut change: impl FnMut(usize, &str) -> Vec<String>) -> String {
+    let mut out = String::new();
+    let mut number = 0;
+    for line in text.lines() {
+        if is_event(line) {
+            number += 1;
+            change(number, line).iter().for_each(|line| writeln!(out, "{line}").unwrap());
+        } else {
+            writeln!(out, "{line}").unwrap();
+        }
+    }
+    out
+}
+
+/// A line with another time.
+fn at(line: &str, time: &str) -> String {
+    let begin = line.find(": ").unwrap();
+    let from = line[..begin].rfind(' ').unwrap() + 1;
+    format!("{}{time}{}", &line[..from], &line[begin..])
+}
+
+fn twice(text: &str) -> String {
+    events(text, |_, line| vec![line.to_string(), line.to_string()])
+}
+
+fn shuffled(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().filter(|line| is_event(line)).collect();
+    let mut state = 7_u64;
+    for at in (1..lines.len()).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        lines.swap(at, (state >> 33) as usize % (at + 1));
+    }
+    let mut lines = lines.into_iter();
+    events(text, |_, _| vec![lines.next().unwrap().to_string()])
+}
+
+/// Every tenth line is missing, and the header knows nothing of it.
+fn thinned(text: &str) -> String {
+    let text = text.replace("entries-in-buffer", "entries");
+    events(&text, |number, line| {
+        // Not in step with what repeats in the trace.
+        let is_lost = ((number * 2_654_435_761) >> 8) % 10 == 0;
+        if is_lost { Vec::new() } else { vec![line.to_string()] }
+    })
+}
+
+/// The second half was recorded 31 years later.
+fn thirty_one_years(text: &str) -> String {
+    let half = text.lines().filter(|line| is_event(line)).count() / 2;
+    events(text, |number, line| {
+        let begin = line.find(": ").unwrap();
+        let time = line[..begin].rsplit(' ').next().unwrap();
+        let later = time.split_once('.').unwrap();
+        let seconds: u64 = later.0.parse().unwrap();
+        let seconds = if number > half { seconds + 31 * 365 * 86_400 } else { seconds };
+        vec![at(line, &format!("{seconds}.{}", later.1))]
+    })
+}
+
+fn without_time(text: &str) -> String {
+    events(text, |_, line| vec![at(line, "0.000000")])
+}
+
+fn wrong_hz(text: &str) -> String {
+    text.replace("HZ=250", "HZ=1000")
+}
+
+type Damage = (&'static str, fn(&str) -> String, fn(&Cause) -> bool);
+
+const DAMAGES: [Damage; 6] = [
+    ("every line twice", twice, |cause| matches!(cause, Cause::Repeated { .. })),
+    ("shuffled", shuffled, |cause| matches!(cause, Cause::CpuOutOfOrder { .. })),
+    ("one line in ten missing", thinned, |cause| matches!(cause, Cause::HalvesMissing { .. })),
+    ("31 years", thirty_one_years, |cause| matches!(cause, Cause::TimeJump { .. })),
+    ("no time", without_time, |cause| matches!(cause, Cause::NoTime)),
+    ("wrong HZ", wrong_hz, |cause| matches!(cause, Cause::HzContradicted { .. })),
+];
+
+/// Goal: a sound trace is called sound, and the replay agrees with its kernel.
+#[test]
+fn sound_traces_are_sound() {
+    for name in SAMPLES {
+        let summary = replay(&sample_text(name));
+        let agreement = summary.agreement.unwrap();
+        assert_eq!(agreement.damage, [""; 0], "{name}");
+        assert!(agreement.agrees, "{name}: {:?}", agreement.measures);
+    }
+    for name in ["ftrace-recorded.txt.gz", "perf-recorded.txt.gz", "trace-cmd-recorded.txt.gz"] {
+        let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+        let trace = Trace::read(path.as_ref()).unwrap();
+        assert_eq!(trace.problems.damage().count(), 0, "{:?}", trace.problems);
+    }
+}
+
+/// Goal: each damage of each trace is named, and no agreement is claimed.
+/// Method: the committed traces. Two are shorter than it takes to tell a tick rate.
+#[test]
+fn damage_is_told() {
+    for name in SAMPLES {
+        let text = sample_text(name);
+        for (damage, change, is_cause) in DAMAGES {
+            if damage == "wrong HZ" && ["nginx", "pipe-two-cpus"].contains(&name) {
+                continue;
+            }
+            let changed = change(&text);
+            assert_ne!(changed, text, "{name}, {damage}");
+            let trace = parsed(&changed);
+            let mut found = trace.problems.damage();
+            let told = || trace.messages().collect::<Vec<_>>();
+            assert!(
+                found.any(|problem| is_cause(&problem.cause)),
+                "{name}, {damage}: {:?}",
+                told()
+            );
+        }
+    }
+    // A replay of them is long, so only one is.
+    let text = sample_text("pipe-two-cpus");
+    for (damage, change, _) in DAMAGES.iter().filter(|(damage, ..)| *damage != "wrong HZ") {
+        let summary = replay(&change(&text));
+        assert!(!summary.agreement.is_some_and(|agreement| agreement.agrees), "{damage}");
+    }
+}
+
+/// Goal: the tick rate that the events have is used, not the header's that they contradict; one
+/// that they cannot contradict stands.
+#[test]
+fn the_events_know_the_tick_rate() {
+    let text = sample_text("idle");
+    assert_eq!(parsed(&wrong_hz(&text)).hz.unwrap().value, 250);
+    assert_eq!(parsed(&text).hz.unwrap().value, 250);
+    let short = sample_text("pipe-two-cpus");
+    assert_eq!(parsed(&wrong_hz(&short)).hz.unwrap().value, 1_000);
+}
+
+/// Goal: a line that is missing in the middle is not taken for the end, and one line is no reason
+/// to distrust a trace.
+#[test]
+fn a_line_missing_in_the_middle_is_not_the_end() {
+    let place = |trace: &Trace| {
+        let cause = |cause: &Cause| match cause {
+            Cause::FewerThanPromised { place, .. } => Some(*place),
+            _ => None,
+        };
+        trace.problems.iter().find_map(|problem| cause(&problem.cause))
+    };
+    let text = sample_text("idle");
+    assert_eq!(place(&parsed(&text)), None);
+    let lines: Vec<&str> = text.lines().collect();
+    let is_exit = |line: &&str| line.contains("hrtimer_expire_exit");
+    let middle = lines.len() / 2 + lines[lines.len() / 2..].iter().position(is_exit).unwrap();
+    let without = |at: usize| [&lines[..at], &lines[at + 1..]].concat().join("\n") + "\n";
+    let damaged = parsed(&without(middle));
+    match place(&damaged) {
+        Some(MissingPlace::Middle { line }) => {
+            assert!((line as usize).abs_diff(middle) < 50, "{line}, {middle}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(damaged.problems.damage().count(), 0, "{:?}", damaged.problems);
+    assert_eq!(place(&parsed(&without(lines.len() - 1))), Some(MissingPlace::Unknown));
+    let half = lines[..lines.len() / 2].join("\n") + "\n";
+    assert_eq!(place(&parsed(&half)), Some(MissingPlace::End));
+}
+
+/// Goal: a damaged number makes neither 4,096 CPUs nor years; it costs its line, and that is told.
+#[test]
+fn damaged_numbers_cost_their_line() {
+    let text = sample_text("pipe-one-cpu");
+    let sound = replay(&text);
+    let cpu = events(&text, |number, line| {
+        vec![if number == 999 { line.replacen("[00", "[409", 1) } else { line.to_string() }]
+    });
+    let years = events(&text, |number, line| {
+        vec![if number == 999 { at(line, "999999999.000001") } else { line.to_string() }]
+    });
+    for (changed, is_cause) in [
+        (cpu, (|cause| matches!(cause, Cause::CpuNotInHeader { known: 2 })) as fn(&Cause) -> bool),
+        (years, |cause| matches!(cause, Cause::TimeOutOfPlace)),
+    ] {
+        let trace = parsed(&changed);
+        assert_eq!(trace.cpus, 2);
+        assert_eq!(trace.skipped_lines, 1);
+        assert!(trace.problems.iter().any(|problem| is_cause(&problem.cause)), "{changed}");
+        let summary = replay(&changed);
+        assert_eq!(summary.trace.seconds, sound.trace.seconds);
+    }
+    // Numbers may have holes: a machine with a thread of each core off.
+    let holes = "# tracer: nop\n#P:2\n".to_string()
+        + " a-1 [000] d.h1. 1.000001: hrtimer_cancel: hrtimer=01\n"
+        + " a-1 [002] d.h1. 1.000002: hrtimer_cancel: hrtimer=02\n";
+    assert_eq!(parsed(&holes).cpus, 3);
+}
+
+fn verdicts(summary: &Summary) -> Vec<(&'static str, Told)> {
+    let others = &summary.agreement.as_ref().unwrap().others;
+    others.iter().map(|other| (other.policy, other.verdict)).collect()
+}
+
+/// Goal: agreement says which policies a trace tells apart, and where it cannot.
+#[test]
+fn policies_are_told_apart_or_not() {
+    use Told::{CannotTell, RuledOut};
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/replay.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for (name, eager, lazy) in [
+        ("idle", CannotTell, RuledOut),
+        ("nginx", CannotTell, RuledOut),
+        // What 84 inferred operations wrote is not known, and lazy is 83 wakeups off.
+        ("pipe-one-cpu", CannotTell, CannotTell),
+        ("pipe-two-cpus", CannotTell, RuledOut),
+        ("two-groups-aligned", CannotTell, RuledOut),
+    ] {
+        let summary = replay(&sample_text(name));
+        let agreement = summary.agreement.as_ref().unwrap();
+        let want = [("eager", eager), ("lazy", lazy)];
+        assert_eq!(verdicts(&summary), want, "{name}: {agreement:?}");
+        let told = |other: &Comparison| {
+            let by = format!("{} {}", other.differs_by, other.differs_in.replace('_', " "));
+            match (other.verdict, other.differs_by) {
+                (RuledOut, _) => format!("ruled out, by {by}"),
+                (_, 0) => "cannot tell: the same counts".to_string(),
+                _ => format!("cannot tell: {by} apart"),
+            }
+        };
+        let [eager, lazy] = [0, 1].map(|at| told(&agreement.others[at]));
+        let row = format!("| {name} | {} | {eager} | {lazy} |", agreement.uncertain);
+        assert!(page.lines().any(|line| line == row), "docs/replay.md lacks\n{row}");
+    }
+}
+
+/// Goal: a kernel that is not what its header says is noticed.
+/// Method: a timer is armed ever earlier and cancelled, and only the armings were written to the
+/// device: lazy, in a trace whose header names a kernel that is restart-aware.
+#[test]
+fn another_policy_than_the_kernels_is_noticed() {
+    let mut text = Text::new().start(1_000, 0, "a", 500_000).write(1_001, 0);
+    for step in 1..50 {
+        let at = 1_000 + step * 1_000;
+        text = text.start(at, 0, "b", 300_000 - step * 100).write(at + 1, 0);
+        text = text.cancel(at + 30, 0, "b");
+    }
+    let summary = replay(&text.end(99_000));
+    let agreement = summary.agreement.as_ref().unwrap();
+    assert_eq!((agreement.policy, agreement.agrees), ("restart-aware", false));
+    let want = [("eager", Told::CannotTell), ("lazy", Told::FitsBetter)];
+    assert_eq!(verdicts(&summary), want, "{agreement:?}");
+}
+
+/// Goal: one thread's sleeps are one periodic source whatever address each of them has.
+#[test]
+fn a_thread_that_sleeps_is_one_source() {
+    let mut text = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string();
+    for step in 0..200_u64 {
+        let (at, due) = (1_000 * step + 60, 1_000 * (step + 1));
+        let timer = format!("{:016x}", 0xffff_0000 + step % 7 * 64);
+        let mut line = |at: u64, task: &str, flags: &str, event: &str| {
+            let (seconds, micros) = (at / 1_000_000, at % 1_000_000);
+            writeln!(text, " {task} [000] {flags}  {seconds}.{micros:06}: {event}").unwrap();
+        };
+        let ns = due * 1_000;
+        line(
+            at,
+            "cyclictest-77",
+            "d..1.",
+            &format!(
+                "hrtimer_start: hrtimer={timer} function=hrtimer_wakeup expires={ns} \
+                         softexpires={ns} mode=ABS was_armed=0"
+            ),
+        );
+        line(
+            due + 3,
+            "<idle>-0",
+            "d.h1.",
+            &format!(
+                "hrtimer_expire_entry: hrtimer={timer} function=hrtimer_wakeup now={}",
+                ns + 3_000
+            ),
+        );
+        line(due + 4, "<idle>-0", "d.h1.", &format!("hrtimer_expire_exit: hrtimer={timer}"));
+    }
+    let summary = replay(&text);
+    assert_eq!(summary.periodic.len(), 1, "{:?}", summary.periodic);
+    let found = &summary.periodic[0];
+    assert_eq!((found.thread.as_deref(), found.pid), (Some("cyclictest"), Some(77)));
+    assert_eq!((found.period_ns, found.expirations, found.addresses), (1_000_000, 200, 7));
+}

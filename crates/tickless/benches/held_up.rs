@@ -1,0 +1,93 @@
+//! How long `start` takes from another thread while very many pushed-out timers come due on the
+//! same base, beside the same with a quiet base, in turn.
+//!
+//! `cargo bench -p tickless --bench held_up [-- ROUNDS]`, on a machine with nothing else to do: on
+//! a busy one both tails are the scheduler's. Without `--bench` it runs tiny, so that it cannot
+//! rot.
+//! What is bounded, in timers, is asserted in either case.
+
+use std::time::{Duration, Instant};
+use tickless::{Ns, Timeout, Timers};
+
+/// How far ahead all of them are armed at first.
+const FIRST: Duration = Duration::from_secs(2);
+/// And to where they are pushed out: far enough to leave their bucket.
+const THEN: Duration = Duration::from_secs(600);
+
+fn main() {
+    let is_bench = std::env::args().any(|arg| arg == "--bench");
+    let rounds = std::env::args().rev().find_map(|arg| arg.parse().ok()).unwrap_or(3);
+    let (count, rounds) = if is_bench { (1_000_000, rounds) } else { (5_000, 1) };
+    println!(
+        "`start` from another thread, ns       p50      p99    p99.9   p99.99      max  starts"
+    );
+    for _ in 0..rounds {
+        let quiet = round(0);
+        show("quiet", &quiet);
+        let busy = round(count);
+        show(&format!("{count} timers come due"), &busy);
+        let ratio = at(&busy, 9_999) as f64 / at(&quiet, 9_999) as f64;
+        println!("p99.99 busy / quiet: {ratio:.1}");
+    }
+}
+
+/// How long each `start` took, in order of length, from shortly before `count` pushed-out timers
+/// come due until all have been moved.
+fn round(count: u64) -> Vec<u64> {
+    let timers = Timers::builder().bases(1).start().expect("a driver can be started");
+    let begun = timers.now();
+    let timeouts: Vec<Timeout> = (0..count).map(|_| timers.timeout(|_| ())).collect();
+    for timeout in &timeouts {
+        timeout.start_at(begun + FIRST).expect("not shut down");
+    }
+    for timeout in &timeouts {
+        timeout.start_at(begun + THEN).expect("not shut down");
+    }
+    let spare = timers.timeout(|_| ());
+    let from = (begun + FIRST).max(timers.now()) + Duration::from_millis(20);
+    let mut took = Vec::with_capacity(1 << 23);
+    // What comes due lies in one bucket, and is moved once its driver has something to wake for.
+    let wake = timers.timeout(|_| ());
+    wake.start_at(from).expect("not shut down");
+    let end = from + Duration::from_millis(if count == 0 { 300 } else { 3_000 });
+    loop {
+        let now = timers.now();
+        if now >= from {
+            let before = Instant::now();
+            spare.start_from(now, FIRST).expect("not shut down");
+            took.push(before.elapsed().as_nanos() as u64);
+            spare.cancel();
+        }
+        if now >= end || is_through(&timers, count, took.len(), now, from) {
+            break;
+        }
+    }
+    let stats = timers.stats();
+    let longest = stats.bases[0].longest_holding;
+    assert!(longest <= 64, "{longest} timers in one holding of the lock");
+    assert!(
+        count == 0 || stats.bases[0].relocated >= count,
+        "{:?} moved",
+        stats.bases[0].relocated
+    );
+    took.sort_unstable();
+    took
+}
+
+/// Have all been moved? Asked now and then, since asking takes the lock.
+fn is_through(timers: &Timers, count: u64, starts: usize, now: Ns, from: Ns) -> bool {
+    let is_time = count > 0 && starts % 20_000 == 19_999 && now >= from;
+    is_time && timers.stats().bases[0].relocated >= count
+}
+
+fn at(took: &[u64], per_10_000: usize) -> u64 {
+    took.get(took.len() * per_10_000 / 10_000).or(took.last()).copied().unwrap_or(0)
+}
+
+fn show(name: &str, took: &[u64]) {
+    print!("{name:30}");
+    for part in [5_000, 9_900, 9_990, 9_999, 10_000] {
+        print!(" {:8}", at(took, part));
+    }
+    println!("  {}", took.len());
+}
