@@ -310,8 +310,8 @@ impl Device {
         self.started(new, now)
     }
 
-    /// The same for a timer of this urgency. A lazy one that the device is armed for, and that moves
-    /// later, leaves it where it is.
+    /// The same for a timer of this urgency. A lazy one that the device is armed for, and that
+    /// moves later, leaves it where it is.
     #[inline]
     pub fn restarted_as(
         &mut self,

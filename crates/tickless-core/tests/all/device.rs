@@ -76,8 +76,8 @@ fn play(policy: Policy, limits: Limits, table: &[(u64, Move, Told)]) -> Device {
 }
 
 /// Goal: a lazy timer that the device is armed for may be taken off or pushed out without a write,
-/// and moves the device when it comes earlier; prompt ones are as before, and so are lazy ones where
-/// they are ignored.
+/// and moves the device when it comes earlier; prompt ones are as before, and so are lazy ones
+/// where they are ignored.
 #[test]
 fn lazy_timers_move_the_device_only_ahead() {
     let us = Ns::from_us;
