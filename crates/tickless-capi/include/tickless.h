@@ -141,7 +141,7 @@
 #define TICKLESS_ALL_BASES UINT32_MAX
 
 /*
- `kind`: a timeout, on a timer wheel. Never early; late by at most an eighth of its distance
+ `kind`: a timeout, on a timer wheel. Never early; late by at most 13 % of its distance
  and a tick. Arming, pushing out and cancelling take some nanoseconds however many are pending.
  */
 #define TICKLESS_COARSE 0

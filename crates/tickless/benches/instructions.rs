@@ -56,6 +56,9 @@ const SHOULD_TAKE: &[(&str, f64)] = &[
     ("local_empty_advance", 31.0),
     ("local_expiry", 87.0),
     ("local_expiry_keys", 39.0),
+    ("timeout_pair", 492.0),
+    ("timeout_push_out", 468.0),
+    ("timeout_expiry", 320.0),
 ];
 
 fn main() -> ExitCode {

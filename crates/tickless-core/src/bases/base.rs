@@ -85,7 +85,7 @@ pub struct BaseCounts {
 /// How long after their deadlines timers were found to be due, by family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Late {
-    /// Coarse timers: what the wheel rounds by is in it, up to an eighth of the distance.
+    /// Coarse timers: what the wheel rounds by is in it, up to 13 % of the distance.
     pub coarse: Histogram,
     /// Ranged timers, from the soft ends of their windows: slack is in it.
     pub ranged: Histogram,
@@ -331,7 +331,7 @@ struct Moved;
 pub(crate) type Locked<'a, P> =
     (CpuId, <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>, Life);
 
-/// A coarse timer: 12 % late at most, cheap to arm, cancel and push out.
+/// A coarse timer: 13 % late at most, cheap to arm, cancel and push out.
 pub type CoarseTimer<P> = Timer<P, WheelLink>;
 /// A high-resolution timer with a window in which it may fire.
 pub type RangedTimer<P> = Timer<P, QueueLink>;

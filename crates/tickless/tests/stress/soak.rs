@@ -39,7 +39,7 @@ fn threads_come_and_go(timers: &Timers, rng: &mut Rng) -> u64 {
     let before = timers.stats().total();
     for _ in 0..4 {
         std::thread::scope(|s| {
-            for _ in 0..1 + rng.below(8) {
+            let start = |_| {
                 s.spawn(|| {
                     for at in 0..20 {
                         let calls = Arc::clone(&calls);
@@ -49,8 +49,11 @@ fn threads_come_and_go(timers: &Timers, rng: &mut Rng) -> u64 {
                         timer.start(Duration::from_micros(at * 300)).unwrap();
                         KEPT.with_borrow_mut(|kept| kept.0.push(timer));
                     }
-                });
-            }
+                })
+            };
+            let threads: Vec<_> = (0..1 + rng.below(8)).map(start).collect();
+            // The end of the scope waits for closures; only joining waits for thread-locals.
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
     }
     let after = timers.stats();

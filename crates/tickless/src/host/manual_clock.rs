@@ -1,16 +1,16 @@
-//! The hand of a clock that a program moves: it stands still, or runs with real time.
+//! A clock that a program moves: it stands still, or runs with real time.
 //!
-//! One hand may move the clocks of several sets of timers. Reading it takes no lock. Nothing it
-//! has shown is ever taken back, not even when it is stopped while others read it.
+//! Several sets of timers may run on one. Reading it takes no lock. Nothing it has shown is ever
+//! taken back, not even when it is stopped while others read it.
 
 use super::clock::system_now;
 use super::time_base::Steps;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickless_core::time::Ns;
 
-/// What a manual clock shows. One thread at a time moves it.
+/// A clock that is moved by hand, by one thread at a time.
 #[derive(Debug, Default)]
-pub struct Hand {
+pub struct ManualClock {
     shown: AtomicU64,
     /// How far it is ahead of `CLOCK_MONOTONIC` while it runs, wrapping.
     ahead: AtomicU64,
@@ -19,11 +19,11 @@ pub struct Hand {
     pub steps: Steps,
 }
 
-impl Hand {
-    /// A hand that stands still.
-    pub fn at(now: Ns) -> Hand {
+impl ManualClock {
+    /// A clock that stands still.
+    pub fn at(now: Ns) -> ManualClock {
         let steps = Steps::of_virtual_time();
-        Hand { shown: AtomicU64::new(now.0), steps, ..Hand::default() }
+        ManualClock { shown: AtomicU64::new(now.0), steps, ..ManualClock::default() }
     }
 
     /// What it shows.
@@ -77,37 +77,37 @@ mod tests {
 
     #[test]
     fn it_is_not_turned_back() {
-        let hand = Hand::at(Ns(5));
-        hand.set(Ns(9));
-        hand.set(Ns(7));
-        assert_eq!(hand.now(), Ns(9));
+        let clock = ManualClock::at(Ns(5));
+        clock.set(Ns(9));
+        clock.set(Ns(7));
+        assert_eq!(clock.now(), Ns(9));
     }
 
     /// Goal: monotonic for every reader, however often it is stopped, started and moved.
     #[test]
     fn it_never_shows_less() {
-        let hand = Hand::at(Ns::from_secs(1));
+        let clock = ManualClock::at(Ns::from_secs(1));
         let done = AtomicBool::new(false);
         std::thread::scope(|s| {
             for _ in 0..2 {
                 s.spawn(|| {
                     let mut last = Ns::ZERO;
                     while !done.load(Ordering::Relaxed) {
-                        let now = hand.now();
+                        let now = clock.now();
                         assert!(now >= last, "{now:?} after {last:?}");
                         last = now;
                     }
                 });
             }
             for round in 0..if cfg!(miri) { 20 } else { 20_000 } {
-                hand.run();
+                clock.run();
                 if round % 3 == 0 {
-                    hand.set(hand.now().after(Ns(round * 10)));
+                    clock.set(clock.now().after(Ns(round * 10)));
                 }
-                hand.stop();
+                clock.stop();
             }
             done.store(true, Ordering::Relaxed);
         });
-        assert!(hand.now() > Ns::from_secs(1), "it ran at times");
+        assert!(clock.now() > Ns::from_secs(1), "it ran at times");
     }
 }
