@@ -4,7 +4,8 @@
 use crate::bases::cancel::{Cancel, NotSingleShot, Occupied};
 use crate::bases::{Bases, Family, Options, StartError, Started};
 use crate::link::{Timer, TimerRef};
-use crate::platform::Platform;
+use crate::platform::{Ordering, Platform, Word};
+use crate::state::Life;
 use crate::time::{Ns, Window};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -35,6 +36,15 @@ impl<P: Platform, L: Family> OwnedTimer<P, L> {
     pub fn new(bases: &Arc<Bases<P>>, task: P::Task) -> Self {
         let timer = NonNull::from(Box::leak(Box::new(Timer::new(task))));
         OwnedTimer { timer, bases: Arc::clone(bases) }
+    }
+
+    /// The same, lazy for good: the event device need not follow it
+    /// ([`LazyTimers`](crate::rearm::LazyTimers)).
+    pub fn lazy(bases: &Arc<Bases<P>>, task: P::Task) -> Self {
+        let owned = OwnedTimer::new(bases, task);
+        // Relaxed: nobody else knows the timer yet.
+        owned.timer().word().store(Life::FRESH.lazy().word(), Ordering::Relaxed);
+        owned
     }
 
     /// See [`Bases::start`].

@@ -18,6 +18,7 @@
 //! - R11 A deadline outside of the device's limits is clamped, never lost.
 //! - R13 A write that the device refuses is tried again, farther ahead; an event that it loses
 //!   costs the time until somebody next looks at the base, or finds it overdue; all are counted.
+//! - R14 A handler that puts off leaves nothing armed, and what settles it arms for the earliest.
 //!
 //! Who looks at `armed`: whoever holds the base's lock. It is kept apart from the queue's
 //! minimum on purpose; early is free, late is a bug.
@@ -53,6 +54,40 @@ pub enum Policy {
 impl Policy {
     /// All of them, in the order in which tables show them.
     pub const ALL: [Policy; 3] = [Policy::Eager, Policy::Lazy, Policy::RestartAware];
+}
+
+/// What a timer wants of the event device, for as long as it lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Urgency {
+    /// The device follows it, as the policy says.
+    #[default]
+    Prompt,
+    /// It is armed anew all the time and nearly always moves later, such as a scheduler's slice:
+    /// the device need not follow. An event may come early, for nothing.
+    Lazy,
+}
+
+/// Does the device treat lazy timers as such? Together with [`Policy::RestartAware`], as Linux 7.1
+/// does for the timer of the scheduler's slice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum LazyTimers {
+    /// All timers are alike.
+    #[default]
+    Ignored,
+    /// Removing a lazy timer programs nothing, and neither does pushing it out.
+    Honoured,
+}
+
+/// When a handler's end programs the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum HandlerEnd {
+    /// At once.
+    #[default]
+    Programs,
+    /// Not at all: whoever runs the handler does so later, once, with [`Device::settle`], when the
+    /// next task has been chosen and its timers are armed. Until then nothing programs it. Linux
+    /// 7.1 does so where the architecture has a place for it.
+    PutsOff,
 }
 
 /// What a device can and cannot do (R7, R8, R11).
@@ -102,12 +137,16 @@ enum Phase {
     BackingOff,
     /// The handler runs; `armed` counts as never (R5).
     Handling,
+    /// It has ended and left the device to [`Device::settle`]; `armed` counts as never.
+    PutOff,
 }
 
 /// What a base knows of its event device. Used under the base's lock.
 #[derive(Clone, Debug)]
 pub struct Device {
     policy: Policy,
+    lazy_timers: LazyTimers,
+    handler_end: HandlerEnd,
     limits: Limits,
     armed: Ns,
     phase: Phase,
@@ -184,12 +223,20 @@ impl Device {
     pub const fn new(policy: Policy, limits: Limits) -> Device {
         Device {
             policy,
+            lazy_timers: LazyTimers::Ignored,
+            handler_end: HandlerEnd::Programs,
             limits,
             armed: Ns::NEVER,
             phase: Phase::Waiting,
             entered: Ns::ZERO,
             counts: DeviceCounts::ZERO,
         }
+    }
+
+    /// The same device with what Linux 7.1 adds.
+    #[must_use]
+    pub const fn with(self, lazy_timers: LazyTimers, handler_end: HandlerEnd) -> Device {
+        Device { lazy_timers, handler_end, ..self }
     }
 
     /// Its policy.
@@ -263,6 +310,42 @@ impl Device {
         self.started(new, now)
     }
 
+    /// The same for a timer of this urgency. A lazy one that the device is armed for, and that
+    /// moves later, leaves it where it is.
+    #[inline]
+    pub fn restarted_as(
+        &mut self,
+        urgency: Urgency,
+        old: Ns,
+        new: Ns,
+        place: Place,
+        earliest: impl FnOnce() -> Ns,
+        now: impl FnOnce() -> Ns,
+    ) -> Rearm {
+        if self.spares(urgency) && self.stands_on(old, place) && new >= self.armed {
+            return Rearm::Keep;
+        }
+        self.restarted(old, new, place, earliest, now)
+    }
+
+    /// Does it stay where it is when a pending timer of this urgency is taken off?
+    #[inline]
+    pub fn spares(&self, urgency: Urgency) -> bool {
+        urgency == Urgency::Lazy && self.lazy_timers == LazyTimers::Honoured
+    }
+
+    /// Programs it once for all that has come since its handler ended without doing so; nothing
+    /// otherwise.
+    ///
+    /// Every way from a handler back to a program must come through here, if handlers put off.
+    pub fn settle(&mut self, earliest: Ns, now: Ns) -> Rearm {
+        if self.phase != Phase::PutOff {
+            return Rearm::Keep;
+        }
+        self.phase = Phase::Waiting;
+        self.move_to(earliest, now)
+    }
+
     /// The device delivered an event, or was made to look: the handler begins.
     pub fn enter(&mut self, now: Ns) {
         self.counts.late += u64::from(now > self.armed.after(self.limits.tolerance));
@@ -276,10 +359,14 @@ impl Device {
     ///
     /// Every way out of a handler must come through here (R6).
     pub fn leave(&mut self, earliest: Ns, expired: u64, now: Ns) -> Rearm {
-        self.phase = Phase::Waiting;
         if expired == 0 {
             self.counts.spurious += 1;
         }
+        if self.handler_end == HandlerEnd::PutsOff {
+            self.phase = Phase::PutOff;
+            return Rearm::Keep;
+        }
+        self.phase = Phase::Waiting;
         self.move_to(earliest, now)
     }
 
@@ -337,7 +424,7 @@ impl Device {
     /// Must the device be left alone, whatever is asked?
     #[inline]
     fn is_settled(&self) -> bool {
-        matches!(self.phase, Phase::Handling | Phase::BackingOff)
+        matches!(self.phase, Phase::Handling | Phase::BackingOff | Phase::PutOff)
     }
 
     /// Is the device armed for this expiry, and ours to program? One that is to come as soon as

@@ -31,6 +31,7 @@
 //! The generation counts armings and tells two of them apart for whoever looks without the
 //! lock.
 
+use crate::rearm::Urgency;
 use crate::time::CpuId;
 
 /// The decoded word. The atomic itself belongs to the platform.
@@ -45,6 +46,7 @@ const SHUT: u64 = 1 << 2;
 const LATE: u64 = 1 << 3;
 const IN_HANDLER: u64 = 1 << 4;
 const REFUSED: u64 = 1 << 5;
+const LAZY: u64 = 1 << 6;
 /// How many wait for its callback. All ones: so many that nobody counts them any more.
 const CANCELLERS: u64 = 0xff << 8;
 const CANCELLER: u64 = 1 << 8;
@@ -127,6 +129,24 @@ impl Life {
     /// Who fires it, if it is ranged and has been armed.
     pub(crate) fn fires_in(self) -> FiresIn {
         if self.0 & IN_HANDLER != 0 { FiresIn::Handler } else { FiresIn::Thread }
+    }
+
+    /// The same timer, lazy for good: see [`Urgency`](crate::rearm::Urgency).
+    #[must_use]
+    pub(crate) fn lazy(self) -> Life {
+        Life(self.0 | LAZY)
+    }
+
+    /// This timer before it was first armed: what it was made with stays with it.
+    #[must_use]
+    pub(crate) fn never_armed(self) -> Life {
+        Life(Life::FRESH.0 | self.0 & LAZY)
+    }
+
+    /// What its device is to do for it.
+    #[inline]
+    pub(crate) fn urgency(self) -> Urgency {
+        if self.0 & LAZY != 0 { Urgency::Lazy } else { Urgency::Prompt }
     }
 
     /// The same timer, with one more who waits for its callback to end.
@@ -238,6 +258,8 @@ mod tests {
         assert_eq!((life.base(), life.is_pending()), (Some(CpuId(479)), true));
         assert_ne!(life, life.armed(), "each arming can be told from the last");
         assert!(life.shut().armed().is_shut(), "shut for good");
+        let lazy = Life::FRESH.lazy().migrating_to(CpuId(1)).idle().armed().idle();
+        assert_eq!((lazy.urgency(), life.urgency()), (Urgency::Lazy, Urgency::Prompt));
         assert_eq!(life.shut().idle().base(), Some(CpuId(479)));
     }
 

@@ -1,5 +1,5 @@
 //! Prints the studies' cells: `cargo run --release --example studies -- [NAME] [--curve] [--fit]
-//! [--sensitivity] [--json]`, with NAME one of cancel, clock, rearm, deferred, phase.
+//! [--sensitivity] [--json]`, with NAME one of cancel, clock, rearm, deferred, phase, schedule.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -9,7 +9,7 @@ use std::error::Error;
 use std::time::Instant;
 use tickless_machine::machines;
 use tickless_machine::spec::Spec;
-use tickless_machine::study::{Cell, cancel, clock, deferred, phase, rearm, sensitivity};
+use tickless_machine::study::{Cell, cancel, clock, deferred, phase, rearm, schedule, sensitivity};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -32,6 +32,18 @@ fn study(name: &str) -> Result<Vec<Cell>> {
         }
         "rearm" => rearm::cells(&spec("x5675-2s")?)?,
         "deferred" => deferred::cells(&spec("atom-e3825")?)?,
+        "schedule" => {
+            let like = spec("haswell-ex-4s")?;
+            let mut cells = Vec::new();
+            let small = schedule::machine(&like, 1, 8);
+            let big = schedule::machine(&like, 4, 16);
+            for (machine, messages) in [(small, 2_000), (big, 800)] {
+                for hz in [1_000, 250] {
+                    cells.extend(schedule::cells(&machine, hz, messages)?);
+                }
+            }
+            cells
+        }
         "phase" => {
             let mut cells = phase::cells(&spec("power10-core")?)?;
             cells.extend(phase::second_source(&spec("power10-later")?)?);

@@ -129,19 +129,15 @@ fn claims(study: &Study, out: &mut dyn Write) -> io::Result<()> {
         "What the mechanism changes (score: 1 is the published effect, 0 the null model's, which \
          is what one gets without the mechanism):",
     )?;
-    let header = ["", "effect", "published", "null", "wanted", "score"].map(str::to_string);
-    let mut table = bare(&header, 1);
     for (cell, [effect, published, null, wanted, score]) in claims {
-        let null = if cell.role == Role::Implied { "formula".to_string() } else { null };
-        let wanted = format!("{wanted}{}", verdict(cell));
-        // A name on a line of its own leaves room for the rest.
-        table.add_row([cell.id.clone()]);
-        table.add_row([String::new(), effect, published, null, wanted, score]);
+        let sign = verdict(cell);
+        writeln!(out, "  {}", cell.id)?;
+        let line = format!(
+            "{effect}, published {published}, null {null}; wanted {wanted}{sign}, score {score}"
+        );
+        paragraph(out, "    ", &line)?;
     }
-    for (at, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((u16::from(at > 0), 0));
-    }
-    print(&table, out)
+    Ok(())
 }
 
 /// Whether a cell lies where it should; nothing where there is nothing to fail.

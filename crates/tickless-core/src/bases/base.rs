@@ -161,7 +161,8 @@ impl<P: Platform> Bases<P> {
                     ranged: Ranged::new(),
                     deferred: Ranged::new(),
                 },
-                device: Device::new(settings.policy, settings.limits),
+                device: Device::new(settings.policy, settings.limits)
+                    .with(settings.lazy_timers, settings.handler_end),
                 deferred: Deferred::new(&settings),
                 counts: BaseCounts::default(),
                 late: Late::default(),
@@ -292,7 +293,7 @@ impl<P: Platform> Bases<P> {
         }
         let expiry = L::dequeue(&mut state.queues, timer.node(), life);
         let expiry = state.for_device::<L>(life, expiry);
-        if state.device.policy() == Policy::Lazy {
+        if state.device.policy() == Policy::Lazy || state.device.spares(life.urgency()) {
             return Rearm::Keep;
         }
         let place = if cpu == here() { Place::Here } else { Place::Elsewhere };

@@ -375,8 +375,10 @@ impl<P: Platform> Bases<P> {
     /// Shuts down a timer that was never armed: that one has no lock, and a racing first start
     /// has to win or lose.
     fn shut_fresh<L: Family>(&self, timer: TimerRef<P, L>) -> bool {
-        let (fresh, shut) = (Life::FRESH.word(), Life::FRESH.shut().word());
+        // Relaxed: what it was made with never changes.
+        let fresh = Life::from_word(timer.word().load(Ordering::Relaxed)).never_armed();
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+        let (fresh, shut) = (fresh.word(), fresh.shut().word());
         timer.word().compare_exchange(fresh, shut, success, failure).is_ok()
     }
 

@@ -28,6 +28,21 @@ impl<P: Platform> Bases<P> {
         is_overdue
     }
 
+    /// Programs a base's event device once, after a handler that put it off
+    /// ([`HandlerEnd::PutsOff`](crate::rearm::HandlerEnd)); nothing otherwise. For the base's own
+    /// CPU, once it knows what it does next and before it does it.
+    pub fn settle_device(&self, cpu: CpuId) {
+        if cpu.index() >= self.count() {
+            return;
+        }
+        let mut state = self.base(cpu).state.lock();
+        let (earliest, now) = (state.earliest(), self.platform().now());
+        let rearm = state.device.settle(earliest, now);
+        let left = self.carry_out(cpu, &mut state.device, rearm);
+        drop(state);
+        self.finish(left);
+    }
+
     /// Carries out, under the base's lock, what its device must be told.
     #[inline]
     pub(crate) fn carry_out(&self, cpu: CpuId, device: &mut Device, rearm: Rearm) -> Rearm {

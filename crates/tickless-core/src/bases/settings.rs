@@ -1,7 +1,7 @@
 //! How bases are set up: the choices, each with the behaviour that it replaces.
 
 use crate::queues::wheel::PushOut;
-use crate::rearm::{Limits, Policy};
+use crate::rearm::{HandlerEnd, LazyTimers, Limits, Policy};
 use crate::time::{Ns, Tick};
 
 /// One holding of a base's lock moves, hands out or looks at no more timers than this, whatever was
@@ -17,6 +17,11 @@ pub struct Settings {
     pub push_out: PushOut,
     /// When a removal programs the event device.
     pub policy: Policy,
+    /// Do event devices leave lazy timers alone?
+    pub lazy_timers: LazyTimers,
+    /// When a handler's end programs the event device. One that puts off needs somebody who calls
+    /// [`Bases::settle_device`](super::Bases::settle_device).
+    pub handler_end: HandlerEnd,
     /// What the event devices can do.
     pub limits: Limits,
     /// Do coarse timers program the event device? Not in a kernel, whose wheel rides on a
@@ -58,6 +63,8 @@ impl Default for Settings {
             tick: Tick::MILLISECOND,
             push_out: PushOut::default(),
             policy: Policy::default(),
+            lazy_timers: LazyTimers::default(),
+            handler_end: HandlerEnd::default(),
             limits: Limits::NONE,
             wheel: WheelEvents::default(),
             deferral: Deferral::default(),

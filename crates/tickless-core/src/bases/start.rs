@@ -274,7 +274,8 @@ impl<P: Platform> Bases<P> {
         let BaseState { queues, device, deferred, .. } = state;
         let now = || self.not_ahead(now);
         let rearm = if life.is_pending() {
-            device.restarted(old, new, place, || deferred.earliest(queues), now)
+            let earliest = || deferred.earliest(queues);
+            device.restarted_as(life.urgency(), old, new, place, earliest, now)
         } else {
             device.started(new, now)
         };
@@ -312,10 +313,11 @@ impl<P: Platform> Bases<P> {
             if fresh.is_shut() {
                 return Err(StartError::Shut);
             }
-            let claimed = Life::FRESH.migrating_to(target);
+            let fresh = fresh.never_armed();
+            let claimed = fresh.migrating_to(target);
             // Acquire and Release: two first starts may race, and the loser goes by the
             // winner's word like everybody else.
-            let (current, new) = (Life::FRESH.word(), claimed.word());
+            let (current, new) = (fresh.word(), claimed.word());
             let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
             if timer.word().compare_exchange(current, new, success, failure).is_ok() {
                 return Ok((target, self.base(target).state.lock(), claimed));

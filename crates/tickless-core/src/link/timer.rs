@@ -86,8 +86,9 @@ impl<P: Platform, L: Link> Timer<P, L> {
     #[inline]
     pub(crate) fn adopt(&mut self, base: CpuId) {
         // Relaxed: its owner has it for itself, and hands it over by what comes after this.
-        if self.word.load(Ordering::Relaxed) == Life::FRESH.word() {
-            let adopted = Life::FRESH.migrating_to(base).idle();
+        let life = Life::from_word(self.word.load(Ordering::Relaxed));
+        if life == life.never_armed() {
+            let adopted = life.migrating_to(base).idle();
             self.word.store(adopted.word(), Ordering::Relaxed);
         }
     }

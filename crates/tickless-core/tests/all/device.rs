@@ -2,7 +2,7 @@
 //!
 //! R7, R8 and R11 as tables: what is told to the device, and what it must be told in return.
 
-use tickless_core::rearm::{Device, Limits, Place, Policy, Rearm};
+use tickless_core::rearm::{Device, HandlerEnd, LazyTimers, Limits, Place, Policy, Rearm, Urgency};
 use tickless_core::time::Ns;
 
 /// A move. Times are in microseconds; `None` is never.
@@ -73,6 +73,50 @@ fn play(policy: Policy, limits: Limits, table: &[(u64, Move, Told)]) -> Device {
         }
     }
     device
+}
+
+/// Goal: a lazy timer that the device is armed for may be taken off or pushed out without a write,
+/// and moves the device when it comes earlier; prompt ones are as before, and so are lazy ones
+/// where they are ignored.
+#[test]
+fn lazy_timers_move_the_device_only_ahead() {
+    let us = Ns::from_us;
+    for (honours, kept) in [(LazyTimers::Honoured, true), (LazyTimers::Ignored, false)] {
+        let device = Device::new(Policy::RestartAware, Limits::NONE);
+        let mut device = device.with(honours, HandlerEnd::Programs);
+        assert_eq!(device.started(us(500), || Ns::ZERO), Rearm::Arm(us(500)));
+        let mut restart = |urgency, old, new, left| {
+            let (earliest, now) = (|| us(left), || us(1));
+            device.restarted_as(urgency, us(old), us(new), Place::Here, earliest, now)
+        };
+        let pushed_out = if kept { Rearm::Keep } else { Rearm::Arm(us(700)) };
+        assert_eq!(restart(Urgency::Lazy, 500, 900, 700), pushed_out, "{honours:?}");
+        assert_eq!(restart(Urgency::Lazy, 900, 400, 400), Rearm::Arm(us(400)));
+        assert_eq!(restart(Urgency::Prompt, 400, 900, 700), Rearm::Arm(us(700)));
+        assert_eq!(device.spares(Urgency::Lazy), kept);
+        assert!(!device.spares(Urgency::Prompt));
+    }
+}
+
+/// Goal: a handler that puts off leaves the device alone until it is settled, whatever is started
+/// and removed meanwhile, and then one write arms it for the earliest (R14).
+#[test]
+fn a_put_off_rearm_is_one_write() {
+    let us = Ns::from_us;
+    let device = Device::new(Policy::RestartAware, Limits::NONE);
+    let mut device = device.with(LazyTimers::Ignored, HandlerEnd::PutsOff);
+    let _ = device.started(us(500), || Ns::ZERO);
+    assert_eq!(device.settle(us(500), us(1)), Rearm::Keep, "nothing was put off");
+    device.enter(us(500));
+    assert_eq!(device.leave(us(900), 1, us(501)), Rearm::Keep);
+    assert!(!device.promises() && !device.is_handling());
+    assert_eq!(device.started(us(600), || us(502)), Rearm::Keep);
+    assert_eq!(device.removed(us(600), Place::Here, || us(900), || us(503)), Rearm::Keep);
+    assert_eq!(device.armed(), Ns::NEVER);
+    assert_eq!(device.settle(us(900), us(504)), Rearm::Arm(us(900)));
+    assert!(device.promises());
+    assert_eq!(device.settle(us(900), us(505)), Rearm::Keep, "once");
+    assert_eq!(device.counts().writes, 2);
 }
 
 const MIN_100_US: Limits = Limits { min_delta: Ns::from_us(100), ..Limits::NONE };

@@ -22,6 +22,8 @@ impl Kernel {
             drop(masked);
         }
         self.stop_tick(cpu);
+        let slice = self.cpus[cpu.index()].slice.borrow_mut().take();
+        drop(slice);
     }
 
     /// Sleeps until there is something to do; interrupts that bring nothing to do leave the tick
@@ -30,6 +32,8 @@ impl Kernel {
         engine::charge(self.costs.idle);
         self.quiet_tick(cpu);
         while !self.has_work(cpu) && !engine::is_ending() {
+            // A handler may have wanted a task to be chosen that somebody else has taken.
+            self.settle(cpu);
             let slept = self.before_sleep(cpu);
             cpu::halt();
             self.after_sleep(slept);

@@ -45,6 +45,7 @@ use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;
 use tickless_core::periodic;
 use tickless_core::platform::Lock;
+use tickless_core::rearm::HandlerEnd;
 use tickless_core::time::{CpuId, Ns, Window};
 
 /// How a kernel is set up.
@@ -63,6 +64,9 @@ pub struct Config {
     pub grace: Ns,
     /// From when on a task's time on a CPU is counted.
     pub clocked: Clocked,
+    /// How long a fair task runs while others wait, if a timer of the scheduler's ends its turn;
+    /// otherwise the tick does.
+    pub slice: Option<Ns>,
 }
 
 /// From when on a task's time on a CPU is counted.
@@ -127,6 +131,7 @@ type Callback = Rc<dyn Fn(&Firing<Sim>) -> Verdict>;
 #[derive(Clone)]
 enum Action {
     Tick,
+    Slice,
     Wake(TaskId),
     Run(Callback),
 }
@@ -138,6 +143,10 @@ struct PerCpu {
     idle: Cell<TaskId>,
     must_choose: Cell<bool>,
     tick: RefCell<Option<Timer>>,
+    /// The scheduler's slice: lazy.
+    slice: RefCell<Option<Timer>>,
+    /// Has a handler put the device off?
+    must_settle: Cell<bool>,
     ticks: Cell<u64>,
     /// The thread that fires what was collected, on bases that defer.
     expirer: Cell<Option<TaskId>>,
@@ -198,7 +207,7 @@ impl Kernel {
             costs: costs.os,
             cpus: (0..cpus).map(|_| PerCpu::new()).collect(),
             tasks: RefCell::new(Vec::new()),
-            actions: RefCell::new(vec![Action::Tick]),
+            actions: RefCell::new(vec![Action::Tick, Action::Slice]),
             sleep_check: RefCell::new(None),
             is_plugging: Cell::new(false),
             deaths: Cell::new((0, 0)),
@@ -288,6 +297,8 @@ impl Kernel {
             Vector::Stop => self.switch_off(cpu),
             Vector::Timer | Vector::Look => {
                 let run = |firing: &Firing<Sim>| self.run_callback(firing);
+                let puts_off = self.config.timers.handler_end == HandlerEnd::PutsOff;
+                self.cpus[cpu.index()].must_settle.set(puts_off);
                 if self.config.timers.deferral == Deferral::None {
                     self.bases.expire(cpu, run);
                 } else {
@@ -303,6 +314,10 @@ impl Kernel {
         match action {
             None => Verdict::Done,
             Some(Action::Tick) => self.tick(firing),
+            Some(Action::Slice) => {
+                self.share_fairly();
+                Verdict::Done
+            }
             Some(Action::Wake(task)) => {
                 self.wake(task);
                 Verdict::Done
@@ -322,7 +337,9 @@ impl Kernel {
         let call = self.bases.tick(cpu);
         self.answer(call);
         self.look_after_another(cpu, mine.ticks.get());
-        self.share_fairly();
+        if self.config.slice.is_none() {
+            self.share_fairly();
+        }
         let ends = engine::is_ending();
         let is_idle = mine.current.get() == mine.idle.get();
         if ends || is_idle && self.config.idle != IdleTick::Keeps {
@@ -377,6 +394,25 @@ impl Kernel {
         });
     }
 
+    /// Arms this CPU's slice, which ends the turn of the task that it goes on with.
+    fn start_slice(&self, cpu: CpuId, slice: Ns) {
+        let _masked = Masked::new();
+        let place = &self.cpus[cpu.index()].slice;
+        let timer = place.borrow_mut().take();
+        let timer = timer.unwrap_or_else(|| OwnedTimer::lazy(&self.bases, SLICE));
+        let now = platform::now();
+        let end = now.after(slice);
+        let _ = timer.start(Window::new(end, end), now, Options::default());
+        *place.borrow_mut() = Some(timer);
+    }
+
+    /// Programs the device, if a handler has left that to whoever chooses the next task.
+    fn settle(&self, cpu: CpuId) {
+        if self.cpus[cpu.index()].must_settle.take() {
+            self.bases.settle_device(cpu);
+        }
+    }
+
     /// Lends the tick out of its place.
     fn with_tick(&self, cpu: CpuId, f: impl FnOnce(&Timer)) {
         let _masked = Masked::new();
@@ -396,6 +432,8 @@ impl PerCpu {
             idle: Cell::new(TaskId::NONE),
             must_choose: Cell::new(false),
             tick: RefCell::new(None),
+            slice: RefCell::new(None),
+            must_settle: Cell::new(false),
             ticks: Cell::new(0),
             expirer: Cell::new(None),
             steady: Cell::new(0),
@@ -413,6 +451,9 @@ pub struct TaskUsage {
     /// How often it was put on one.
     pub switches: u64,
 }
+
+/// What a slice's timer hands back.
+const SLICE: u64 = 1;
 
 /// The CPU whose tick keeps the time for all.
 const TIMEKEEPER: CpuId = CpuId(0);

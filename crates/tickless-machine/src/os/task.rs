@@ -235,9 +235,15 @@ impl Kernel {
     /// On the way back from interrupts: another task, if there is one that comes first.
     pub(super) fn preempt(&self) {
         let mine = &self.cpus[engine::here().index()];
+        let cpu = engine::here();
         if mine.must_choose.get() && mine.current.get() != mine.idle.get() {
             let masked = Masked::new();
             self.choose();
+            drop(masked);
+        } else if !mine.must_choose.get() {
+            // Nothing is to be chosen. An idle CPU that has something to do chooses soon.
+            let masked = Masked::new();
+            self.settle(cpu);
             drop(masked);
         }
     }
@@ -271,10 +277,19 @@ impl Kernel {
                 next
             }
             (Some(next), _) => next,
-            (None, State::Ready) => return,
+            (None, State::Ready) => {
+                drop(queue);
+                self.settle(cpu);
+                return;
+            }
             (None, State::Blocked) => mine.idle.get(),
         };
+        let waits = !queue.is_empty();
         drop(queue);
+        if let (Some(slice), true) = (self.config.slice, waits) {
+            self.start_slice(cpu, slice);
+        }
+        self.settle(cpu);
         if next != me {
             self.switch(me, next);
         }

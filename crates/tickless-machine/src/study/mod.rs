@@ -12,6 +12,7 @@
 //! | `fit` | numbers set from calibrated cells, again after another one has moved |
 //! | `size` | machines of the same kind with more or fewer CPUs |
 //! | `sweep` | what assumed numbers do to predicted cells |
+//! | `schedule` | a prediction that nothing is published beside |
 //! | `rearm`, `clock`, `cancel`, `deferred`, `phase` | the studies |
 
 pub mod cancel;
@@ -21,6 +22,7 @@ pub mod deferred;
 mod fit;
 pub mod phase;
 pub mod rearm;
+pub mod schedule;
 mod size;
 mod sweep;
 

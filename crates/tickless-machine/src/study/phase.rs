@@ -254,6 +254,7 @@ fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Win
         idle: IdleTick::Stops,
         grace: Ns::NEVER,
         clocked: Clocked::FromSwitch,
+        slice: None,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let work = Ps::from_ns_f64(spec.value("workload.work_s") * 1e9 * SHARE);

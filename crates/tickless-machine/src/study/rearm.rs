@@ -167,6 +167,7 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
         idle: IdleTick::Moves(millis("workload.next_timer_ms")),
         grace: Ns::NEVER,
         clocked: Clocked::FromQueue,
+        slice: None,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
     let work = spec.time("workload.pipe_ns");

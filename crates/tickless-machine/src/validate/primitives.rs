@@ -1,6 +1,7 @@
 //! What concurrent programs are made of, written once for every world.
 
 use super::{Gate, Line, Played, Scene, Shared, World};
+use crate::random::Random;
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
 
@@ -16,29 +17,47 @@ pub(super) fn wait_for<W: World, T>(world: &W, mut ready: impl FnMut() -> Option
     }
 }
 
-/// Lines that go to and fro, in an order that no prefetcher guesses.
+/// Lines that go to and fro, so far apart and in such an order that no prefetcher guesses the next:
+/// neighbouring lines in ascending order come in half the time.
 pub(super) struct Transfer<W: World> {
     gate: Gate<W>,
     turn: Line<W::Word>,
-    lines: Vec<Line<W::Word>>,
+    lines: Vec<Apart<W::Word>>,
+    /// Behind each line the next: one circle through all of them.
+    next: Vec<u64>,
     rounds: u64,
 }
 
+/// Neither a prefetched pair of lines nor the one after it reaches the next.
+#[repr(align(256))]
+#[derive(Debug)]
+struct Apart<T>(T);
+
 /// How many lines.
 const LINES: u64 = 64;
-/// From one to the next; it has no divisor in common with their number.
-const STRIDE: u64 = 27;
+
+/// A circle through so many places, drawn (Sattolo's algorithm): the same one each time, so that
+/// plays can be compared.
+fn circle(places: u64) -> Vec<u64> {
+    let mut random = Random::new(places);
+    let mut next: Vec<u64> = (0..places).collect();
+    for last in (1..places).rev() {
+        next.swap(last as usize, random.below(last) as usize);
+    }
+    next
+}
 
 impl<W: World> Transfer<W> {
     pub(super) fn new(rounds: u64) -> Transfer<W> {
-        let lines = (0..LINES).map(|_| Line(W::Word::new(0))).collect();
-        Transfer { gate: Gate::new(), turn: Line(W::Word::new(0)), lines, rounds }
+        let lines = (0..LINES).map(|_| Apart(W::Word::new(0))).collect();
+        let next = circle(LINES);
+        Transfer { gate: Gate::new(), turn: Line(W::Word::new(0)), lines, next, rounds }
     }
 
     /// Each line says which one is next.
     fn write(&self) {
-        for (at, line) in (0..LINES).zip(&self.lines) {
-            line.0.store((at + STRIDE) % LINES, Ordering::Relaxed);
+        for (next, line) in self.next.iter().zip(&self.lines) {
+            line.0.store(*next, Ordering::Relaxed);
         }
     }
 
@@ -301,5 +320,24 @@ impl<W: World> Scene<W> for Queue<W> {
         std::hint::black_box(sum);
         let ns = world.now().since(begun).0 as f64;
         Played { ops: self.rounds * world.side() as u64, ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the walk comes to every line once, and hardly ever to the next one in memory.
+    #[test]
+    fn the_circle_goes_through_all_places() {
+        let next = circle(LINES);
+        let (mut at, mut seen, mut neighbours) = (0, vec![false; LINES as usize], 0);
+        for _ in 0..LINES {
+            assert!(!std::mem::replace(&mut seen[at as usize], true), "{at} twice");
+            neighbours += u32::from(next[at as usize] == at + 1);
+            at = next[at as usize];
+        }
+        assert_eq!(at, 0);
+        assert!(neighbours < 4 && size_of::<Apart<u64>>() == 256, "{neighbours}");
     }
 }

@@ -8,7 +8,7 @@ use tickless_machine::spec::Spec;
 use tickless_machine::study::cancel::{self, Caches, Case};
 use tickless_machine::study::clock::{self, Source, Ticks};
 use tickless_machine::study::rearm::{self, Others};
-use tickless_machine::study::{Cell, Role, deferred, phase, sensitivity};
+use tickless_machine::study::{Cell, Role, deferred, phase, schedule, sensitivity};
 
 fn spec(name: &str) -> Spec {
     machines::named(name).unwrap().unwrap()
@@ -146,6 +146,23 @@ fn one_reader_reads_for_all() {
         assert!(value("combined.device_reads_per_read") < 0.1);
         assert!(value("hpet.skewed.read_percent") < value("hpet.read_percent") / 10.0);
     }
+}
+
+/// Goal: additions of Linux 7.1. A lazy slice saves nearly all writes that follow it and costs
+/// events for nothing; nothing sleeps for ever where handlers put off, all messages arrive, and two
+/// runs are identical.
+#[test]
+fn lazy_slices_save_writes() {
+    let small = schedule::machine(&spec("haswell-ex-4s"), 1, 4);
+    let run = |way| schedule::run(&small, 250, 300, way).unwrap();
+    let [lazy, aware, slices, put_off, both] = schedule::WAYS.map(run);
+    for one in [lazy, aware, slices, put_off, both] {
+        assert!(one.ms > 1.0 && one.switches > 500, "{one:?}");
+    }
+    assert!(aware.device.writes > 10 * slices.device.writes, "{aware:?} {slices:?}");
+    assert!(aware.device.writes > 10 * both.device.writes);
+    assert!(slices.device.spurious >= aware.device.spurious);
+    assert_eq!(run(schedule::WAYS[4]), both);
 }
 
 /// Goal: two runs are identical to the last event; combining loses where the device is cheap and
