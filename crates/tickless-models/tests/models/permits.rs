@@ -18,6 +18,8 @@ const FIRST: Ns = Ns::from_ms(50);
 const REFILL: Ns = Ns::from_ms(100);
 const SECOND: Ns = Ns::from_ms(150);
 
+const TOGETHER: Release = Release::TOGETHER;
+
 struct Shared<C: Checker> {
     permits: Permits<C::Word>,
     group: C::Lock<Group>,
@@ -25,8 +27,7 @@ struct Shared<C: Checker> {
 
 impl<C: Checker> Shared<C> {
     /// Open, with so many permits in each period.
-    fn new(quota: u64) -> Arc<Shared<C>> {
-        let release = Release::TOGETHER;
+    fn new(quota: u64, release: Release) -> Arc<Shared<C>> {
         let settings = Settings { quota, period: REFILL, extra: 0, slice: 1, release };
         let mut group = Group::new(settings, REFILL).expect("a group");
         let permits = Permits::closed();
@@ -87,7 +88,10 @@ fn run(name: &str, body: impl Fn() + Send + Sync + 'static) {
 #[test]
 fn takers_race() {
     run("takers race", || {
-        assert_eq!(race(&Shared::<Checked>::new(3), [&[FIRST, FIRST], &[FIRST, FIRST]]), 3);
+        assert_eq!(
+            race(&Shared::<Checked>::new(3, TOGETHER), [&[FIRST, FIRST], &[FIRST, FIRST]]),
+            3
+        );
     });
 }
 
@@ -95,38 +99,50 @@ fn takers_race() {
 #[test]
 fn taking_races_a_refill() {
     run("taking races a refill", || {
-        let taken = race(&Shared::<Checked>::new(2), [&[FIRST, FIRST], &[SECOND, SECOND]]);
+        let taken =
+            race(&Shared::<Checked>::new(2, TOGETHER), [&[FIRST, FIRST], &[SECOND, SECOND]]);
         assert!((2..=4).contains(&taken), "two in each period, or all in the second: {taken}");
     });
 }
 
-/// Goal: what is in the pool at the end of a period is not taken beside what the next one brings.
+/// Goal: what is in the pool at the end of a period is not taken beside what the next one brings,
+/// whoever refills.
 #[test]
 fn nothing_is_left_over_for_the_next_period() {
     run("nothing is left over", || {
-        assert_eq!(race(&Shared::<Checked>::new(2), [&[SECOND, SECOND], &[SECOND, SECOND]]), 2);
+        let shared = Shared::<Checked>::new(2, TOGETHER);
+        let theirs = Arc::clone(&shared);
+        let timer = Checked::spawn(CPU1, move || theirs.with(SECOND, |_| ()));
+        let before = shared.acquire(SECOND) + shared.acquire(SECOND);
+        Checked::join(timer);
+        let taken = before + shared.acquire(SECOND) + shared.acquire(SECOND);
+        assert_eq!(taken, 2);
+        shared.check(taken);
     });
 }
 
-/// Goal: nobody takes what somebody waits for, from the moment when it waits.
+/// Goal: nobody takes what somebody waits for, though it is there and only its turn has not come.
 #[test]
 fn nobody_overtakes_those_that_wait() {
     run("nobody overtakes", || {
-        let shared = Shared::<Checked>::new(2);
-        shared.acquire(FIRST);
-        let theirs = Arc::clone(&shared);
-        let waiter = Checked::spawn(CPU1, move || {
-            let asked = theirs.with(FIRST, |group| {
+        let shared = Shared::<Checked>::new(4, Release { batch: 1, gap: REFILL });
+        for _ in 0..4 {
+            assert_eq!(shared.acquire(FIRST), 1);
+        }
+        shared.with(FIRST, |group| {
+            for _ in 0..2 {
                 let id = group.join();
-                group.ask(id, 2, FIRST)
-            });
-            assert_eq!(asked, Ok(Grant::Wait));
-            // Refused, or the other one has just closed it.
-            assert_ne!(theirs.permits.take(1, FIRST), Take::Taken);
+                assert_eq!(group.ask(id, 2, FIRST), Ok(Grant::Wait));
+            }
         });
-        let taken = shared.acquire(FIRST);
-        Checked::join(waiter);
-        assert_eq!(shared.acquire(FIRST), 0);
-        shared.check(1 + taken);
+        let theirs = Arc::clone(&shared);
+        // One is let go; two permits are left, for the other one.
+        let timer = Checked::spawn(CPU1, move || {
+            theirs.with(SECOND, |group| assert!(group.pop_released(SECOND).is_some()));
+        });
+        assert_eq!(shared.acquire(SECOND), 0);
+        Checked::join(timer);
+        assert_eq!(shared.acquire(SECOND), 0);
+        shared.check(4);
     });
 }
