@@ -1,10 +1,8 @@
 //! Traces that read well and cannot have happened: each damage is told, and no sound trace is
 //! called damaged.
 
-mod support;
-
+use crate::support::{SAMPLES, Text, replay, sample_text};
 use std::fmt::Write;
-use support::{SAMPLES, Text, replay, sample_text};
 use tickless_trace::Trace;
 use tickless_trace::read::{Cause, MissingPlace};
 use tickless_trace::replay::{Comparison, Summary, Told};
