@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the benches, which the gate only runs tiny. They show figures and assert results, so a
 # failure means that something computed the wrong thing, not that something was slow.
-# Usage: ci/benches.sh [instructions|timers|held_up|replay|peers|futures]...   All of them without a name.
+# Usage: ci/benches.sh [instructions|timers|held_up|replay|peers|futures]...   All of them without
+# a name.
 # `peers` takes some minutes, `futures` three; they rewrite their tables of docs/performance.md, and
 # want a machine with nothing else to do, and all CPUs. `futures` makes as many connections as the
 # limit of open files allows. The others are best run as `taskset -c 1 ci/benches.sh`.

@@ -28,6 +28,28 @@ need_component() {
     timeout 600 rustup component add "$1"
 }
 
+# Selects a nightly toolchain with the components $@, as $NIGHTLY: the one that Miri and sanitizers
+# were tried with, which is installed where that may be done, or whichever is there.
+use_nightly() {
+  local component wanted=()
+  for component in "$@"; do wanted+=(-c "$component"); done
+  for NIGHTLY in "$NIGHTLY_TRIED" nightly; do
+    has_components "$NIGHTLY" "$@" && return 0
+    timeout 900 rustup toolchain install "$NIGHTLY" --profile minimal "${wanted[@]}" || continue
+    has_components "$NIGHTLY" "$@" && return 0
+  done
+  return 1
+}
+
+NIGHTLY_TRIED=nightly-2026-05-20
+
+has_components() {
+  local toolchain=$1 installed component
+  shift
+  installed=$(rustup component list --installed --toolchain "$toolchain" 2>/dev/null) || return 1
+  for component in "$@"; do grep -q "^$component" <<<"$installed" || return 1; done
+}
+
 # Says that a check did not run, and why. .ci/run counts and repeats these lines.
 skip() {
   echo "SKIPPED: $1: $2" | tee -a "${CI_SKIPPED:-/dev/null}"

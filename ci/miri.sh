@@ -1,26 +1,24 @@
 #!/usr/bin/env bash
-# Runs the pointer code of the core and of the C interface under Miri, which sees what a passing
-# test does not: aliasing, dangling and uninitialised memory. The tests named here make themselves
-# small for it, since Miri is some hundred times slower. Where Miri cannot be had, says so and
-# passes.
+# Runs the pointer code of the core, the library and the C interface under Miri, which
+# sees what a passing test does not: aliasing, dangling and uninitialised memory, races. Tests make
+# themselves small for it, since Miri is some hundred times slower; those that need system calls
+# which it does not know leave themselves out. Where Miri cannot be had, says so and passes.
+# Usage: ci/miri.sh [SEEDS]   Each test of the library with so many schedules; 1 in the gate.
 . "$(dirname "$0")/lib.sh"
 
-targets=(--lib --test all queue::)
-
-# A nightly that is already there only gets the component; one is installed where there is none.
-have_miri() { cargo +nightly miri --version >/dev/null 2>&1; }
-have_miri || timeout 600 rustup component add miri rust-src --toolchain nightly ||
-  timeout 600 rustup toolchain install nightly --profile minimal -c miri -c rust-src || true
-if ! have_miri; then
-  skip miri "no nightly toolchain with the miri component is here or to be had"
-  exit 0
-fi
-if ! cargo +nightly miri setup; then
+use_nightly miri rust-src || { skip miri "there is no nightly toolchain with miri" && exit 0; }
+if ! cargo "+$NIGHTLY" miri setup; then
   skip miri "its standard library cannot be built here (see above)"
   exit 0
 fi
-MIRIFLAGS="-Zmiri-strict-provenance" cargo +nightly miri test -p tickless-core "${targets[@]}"
-# The C interface frees timers in their own callbacks. Its drivers make system calls and read the
-# clock, and the crate for those makes pointers of numbers.
-MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation" \
-  cargo +nightly miri test -p tickless-capi --lib --test ends
+miri() {
+  MIRIFLAGS="$1" timeout 1800 cargo "+$NIGHTLY" miri test "${@:2}"
+}
+miri "-Zmiri-strict-provenance" -p tickless-core --lib
+miri "-Zmiri-strict-provenance" -p tickless-core --test all queue::
+# The library's drivers make system calls and read the clock, and the crate for those makes pointers
+# of numbers.
+host="-Zmiri-permissive-provenance -Zmiri-disable-isolation -Zmiri-ignore-leaks"
+[ "${1:-1}" -le 1 ] || host+=" -Zmiri-many-seeds=0..$1"
+miri "$host" -p tickless --lib
+miri "$host" -p tickless-capi --lib --test ends

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Breaks the code on purpose, one place at a time, and checks that the test named for it notices:
-# a test that cannot fail is worth nothing. The lists are ci/mutations/*.list.
+# a test that cannot fail is worth nothing. The lists are ci/mutations/*.list, of orderings and of
+# protocols between threads; ci/mutants.sh breaks pure code.
 # Usage: ci/mutations.sh [WORD]...   Only mutations whose list or title contains one of the words.
-#        ci/mutations.sh --check     Runs nothing: are all the places still there, and is the page
-#                                    docs/mutations.md up to date? (In the gate.)
-#        ci/mutations.sh --page      Brings the page up to date.
+#        ci/mutations.sh --check     Runs nothing: are all the places still there? (In the gate.)
 #
 # An entry is a title, a file, lines of it (`-` goes, `+` comes instead, ` ` stays; where they stand
 # must be unique, indentation aside), and the test that must fail:
@@ -12,53 +11,17 @@
 #     @ crates/tickless-core/src/bases/running.rs
 #     - self.timer(runner).store(0, Ordering::Release);
 #     + self.timer(runner).store(0, Ordering::Relaxed);
-#     ? tickless-core models_loom cancelling::watching_against_fire
+#     ? tickless-models models_loom cancelling::watching_against_fire
 # `?` takes a package, a test binary or `lib`, a part of the test's name, and perhaps `deep`, for a
 # model that has to be explored as ci/models.sh does. `=` instead of `?` says why nobody could
 # notice, and `!` why nobody does yet: such an entry is shown and not run.
 . "$(dirname "$0")/lib.sh"
 
-# Prints docs/mutations.md with the tables of the lists in it.
-page() {
-  sed '/<!-- lists: begin -->/q' docs/mutations.md
-  for list in ci/mutations/*.list; do
-    awk '
-      /^# / { title = substr($0, 3) }
-      /^[?] / { caught[++n] = "| " title " | `" $3 " " $4 "` |" }
-      /^! / { open[++o] = "| " title " | " substr($0, 3) " |" }
-      /^= / { equal[++m] = "| " title " | " substr($0, 3) " |" }
-      END {
-        name = FILENAME
-        sub(/.*\//, "", name)
-        printf "\n## %s: %d caught, %d that nobody could notice\n", name, n, m
-        print "\n| mutation | caught by |\n|---|---|"
-        for (i = 1; i <= n; i++) print caught[i]
-        if (o) print "\n| mutation | why nobody notices yet |\n|---|---|"
-        for (i = 1; i <= o; i++) print open[i]
-        if (m == 0) exit
-        print "\n| mutation | why it changes nothing |\n|---|---|"
-        for (i = 1; i <= m; i++) print equal[i]
-      }' "$list"
-  done
-  echo
-  sed -n '/<!-- lists: end -->/,$p' docs/mutations.md
-}
-
 is_check=''
-case ${1:-} in
-  --page)
-    text=$(page) && printf '%s\n' "$text" >docs/mutations.md
-    exit
-    ;;
-  --check)
-    if ! page | diff docs/mutations.md -; then
-      echo "docs/mutations.md is not up to date; run ci/mutations.sh --page" >&2
-      exit 1
-    fi
-    is_check=yes
-    shift
-    ;;
-esac
+if [ "${1:-}" = --check ]; then
+  is_check=yes
+  shift
+fi
 
 root=$PWD
 tree=$root/target/mutations/tree

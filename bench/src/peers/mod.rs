@@ -144,7 +144,7 @@ pub struct Expire {
 }
 
 pub const STEPS: &str = "steps of 1 ms, one thread";
-/// A wheel may be late by an eighth of the distance.
+/// A wheel may be late by 13 % of the distance.
 pub const STEPS_MS: u64 = 1_150;
 pub const LIVE: &str = "real time, all threads' CPU time";
 

@@ -141,7 +141,7 @@
 #define TICKLESS_ALL_BASES UINT32_MAX
 
 /*
- `kind`: a timeout, on a timer wheel. Never early; late by at most an eighth of its distance
+ `kind`: a timeout, on a timer wheel. Never early; late by at most 13 % of its distance
  and a tick. Arming, pushing out and cancelling take some nanoseconds however many are pending.
  */
 #define TICKLESS_COARSE 0
@@ -1023,8 +1023,8 @@ enum tickless_status_t tickless_local_adopt(struct tickless_local_t *local);
  Makes room for a timer, not armed: `TICKLESS_COARSE` or `TICKLESS_PRECISE`. `data` is handed to
  the callback when it fires. Allocates now and then; arming and cancelling never do.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^31 of a kind),
- `TICKLESS_WRONG_THREAD`.
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31
+ precise ones), `TICKLESS_WRONG_THREAD`.
 
  The caller sees to this:
  `local` came from `tickless_local_create` and was not destroyed; `key` can be written.
@@ -1104,7 +1104,7 @@ enum tickless_status_t tickless_local_is_pending(struct tickless_local_t *local,
 
 /*
  When to advance next, on the loop's clock; `TICKLESS_NEVER` if nothing is pending. May have
- passed.
+ passed. Never after the next timer comes due; before it where coarse timers were pushed out.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 

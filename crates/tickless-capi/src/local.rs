@@ -203,8 +203,8 @@ pub unsafe extern "C" fn tickless_local_adopt(local: *mut Local) -> Status {
 /// Makes room for a timer, not armed: `TICKLESS_COARSE` or `TICKLESS_PRECISE`. `data` is handed to
 /// the callback when it fires. Allocates now and then; arming and cancelling never do.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^31 of a kind),
-/// `TICKLESS_WRONG_THREAD`.
+/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31
+/// precise ones), `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
 /// `local` came from `tickless_local_create` and was not destroyed; `key` can be written.
@@ -344,7 +344,7 @@ pub unsafe extern "C" fn tickless_local_is_pending(
 }
 
 /// When to advance next, on the loop's clock; `TICKLESS_NEVER` if nothing is pending. May have
-/// passed.
+/// passed. Never after the next timer comes due; before it where coarse timers were pushed out.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 ///

@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 use tickless::embed::{self, CoarseSlot, PreciseSlot};
 use tickless::{Cancel, CancelError, CpuId, HrTimer, Ns, StartError, Started, Timeout};
 
-/// `kind`: a timeout, on a timer wheel. Never early; late by at most an eighth of its distance
+/// `kind`: a timeout, on a timer wheel. Never early; late by at most 13 % of its distance
 /// and a tick. Arming, pushing out and cancelling take some nanoseconds however many are pending.
 pub const TICKLESS_COARSE: u32 = 0;
 /// `kind`: a high-resolution timer, in a sorted queue. Never early; late by what waking a thread

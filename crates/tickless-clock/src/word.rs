@@ -3,8 +3,11 @@
 //! The host, the model checkers and a simulated machine each bring their own. **The only file that
 //! names an atomic type.**
 
+#[cfg(target_has_atomic = "64")]
 use core::sync::atomic::AtomicU64;
 pub use core::sync::atomic::Ordering;
+#[cfg(all(not(target_has_atomic = "64"), feature = "portable-atomic"))]
+use portable_atomic::AtomicU64;
 
 /// A 64-bit atomic word.
 pub trait Word: Send + Sync {
@@ -24,7 +27,10 @@ pub trait Word: Send + Sync {
     ) -> Result<u64, u64>;
 }
 
-/// A word of real memory, for every world that neither counts nor checks accesses.
+/// A word of real memory, for every world that neither counts nor checks accesses. On a target
+/// without such atomics it is the crate `portable-atomic`'s, with the feature of that name; without
+/// the feature there is none, and whoever needs words brings some.
+#[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 impl Word for AtomicU64 {
     #[inline]
     fn new(value: u64) -> Self {

@@ -37,7 +37,6 @@ pub mod local;
 pub mod periodic;
 #[forbid(unsafe_code)]
 pub mod phase;
-#[forbid(unsafe_code)]
 pub mod platform;
 #[forbid(unsafe_code)]
 pub mod queues;
@@ -47,3 +46,8 @@ pub mod rearm;
 pub mod state;
 #[forbid(unsafe_code)]
 pub mod time;
+
+/// The code of the README is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

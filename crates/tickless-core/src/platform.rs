@@ -10,7 +10,24 @@ use core::ops::DerefMut;
 pub use tickless_clock::word::{Ordering, Word};
 
 /// The world that bases live in.
-pub trait Platform: Sized + Send + Sync + 'static {
+///
+/// # Safety
+/// The bases follow pointers to timers by what their words and locks say. Whoever implements this
+/// promises:
+/// - [`Word`](Platform::Word) is one atomic word of memory. A load returns what was stored last, or
+///   an earlier value that the orderings allow as they do for `AtomicU64`; a compare-and-exchange
+///   writes exactly if it says so. Nothing else changes the word.
+/// - [`Lock`](Platform::Lock) excludes: from when `lock` returns until the guard is dropped there
+///   is no other guard of that lock, on any thread. A guard dereferences to the value that `new`
+///   was given, the same one every time. Dropping a guard happens before the next `lock` returns.
+/// - [`Task`](Platform::Task) is copied as it is.
+/// - What is called under a lock, [`now`](Platform::now), [`here`](Platform::here) and
+///   [`program`](Platform::program), neither unwinds nor uses the bases. (A timer is between two
+///   states then.)
+///
+/// It need not be right about anything else: a clock that jumps, a CPU that does not exist, a device
+/// that never comes, a park that returns at once make timers late or early and break no memory.
+pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// A 64-bit atomic word.
     type Word: Word;
     /// Mutual exclusion for one base's state.

@@ -220,7 +220,7 @@ impl Device {
 
     /// An idle timer was armed to expire at `expiry`. `now` is asked only if the device is to be
     /// told.
-    #[inline]
+    #[inline(always)]
     pub fn started(&mut self, expiry: Ns, now: impl FnOnce() -> Ns) -> Rearm {
         if expiry >= self.armed || self.is_settled() {
             Rearm::Keep
@@ -248,7 +248,7 @@ impl Device {
     /// A pending timer was armed anew, from `old` to `new`; the policy judges the whole.
     ///
     /// Under [`Policy::Eager`] a restart is a removal and a start: use those.
-    #[inline]
+    #[inline(always)]
     pub fn restarted(
         &mut self,
         old: Ns,

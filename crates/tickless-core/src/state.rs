@@ -72,6 +72,12 @@ impl Life {
         if base == 0xffff { None } else { Some(CpuId(base as u16)) }
     }
 
+    /// Is this the base whose lock guards the timer, which is not on its way to it?
+    #[inline]
+    pub(crate) fn is_at(self, base: CpuId) -> bool {
+        self.0 & (BASE | MIGRATING) == u64::from(base.0) << BASE_AT
+    }
+
     /// Is it armed?
     pub fn is_pending(self) -> bool {
         self.0 & STATE == PENDING

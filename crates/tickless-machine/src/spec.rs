@@ -208,7 +208,7 @@ impl Spec {
 
     /// Its file: what [`parse`](Self::parse) reads.
     pub fn to_toml(&self) -> String {
-        let mut text = format!("name = {:?}\nabout = {:?}\n", self.name, self.about);
+        let mut text = format!("name = {}\nabout = {}\n", quoted(&self.name), quoted(&self.about));
         let mut table = "";
         for (key, Parameter { value, origin }) in &self.parameters {
             let (prefix, name) = key.rsplit_once('.').unwrap_or(("", key));
@@ -217,11 +217,11 @@ impl Spec {
                 table = prefix;
             }
             let from = match origin {
-                Origin::Source(source) => format!("source = {source:?}"),
+                Origin::Source(source) => format!("source = {}", quoted(source)),
                 Origin::Assumed { low, high, because } => {
-                    format!("assumed = [{low}, {high}], because = {because:?}")
+                    format!("assumed = [{low}, {high}], because = {}", quoted(because))
                 }
-                Origin::Fitted(cell) => format!("fitted = {cell:?}"),
+                Origin::Fitted(cell) => format!("fitted = {}", quoted(cell)),
             };
             let one_line = format!("{name} = {{ value = {value}, {from} }}\n");
             if one_line.len() <= LINE_MAX {
@@ -384,4 +384,18 @@ impl Kind {
             _ => None,
         }
     }
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out += &format!("\\u{:04X}", u32::from(c)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }

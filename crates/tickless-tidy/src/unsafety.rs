@@ -14,6 +14,12 @@ pub type Address = (&'static str, &'static str);
 /// The only places where the word `unsafe` may stand, tests and benches included.
 pub const UNSAFE_ADDRESSES: &[Address] = &[
     ("crates/tickless-core/src/owned.rs", "the owner of a timer frees it"),
+    ("crates/tickless-core/src/platform.rs", "the seam says what unsafe code trusts"),
+    ("crates/tickless-core/tests/all/world/mod.rs", "a world vouches for its words and locks"),
+    ("crates/tickless-models/tests/models/world.rs", "a world vouches for its words and locks"),
+    ("crates/tickless-trace/src/replay/world.rs", "a world vouches for its words and locks"),
+    ("crates/tickless-machine/src/platform.rs", "a world vouches for its words and locks"),
+    ("crates/tickless-machine/src/validate/library.rs", "a world vouches for its words and locks"),
     ("crates/tickless-core/src/link/", "intrusive nodes are reached through pointers"),
     (
         "crates/tickless-models/tests/models/place.rs",
@@ -24,6 +30,8 @@ pub const UNSAFE_ADDRESSES: &[Address] = &[
     ("crates/tickless-core/benches/queue.rs", "benches own the nodes that they hand in"),
     ("crates/tickless/src/host/", "system calls and counter instructions"),
     ("crates/tickless/tests/fork.rs", "fork(2) can only be called so"),
+    ("crates/tickless/tests/stress/soak.rs", "fork(2) can only be called so"),
+    ("crates/tickless-fuzz/src/c.rs", "calls C's entries, as C would"),
     ("crates/tickless/tests/all/refused.rs", "seccomp(2) can only be called so"),
     ("crates/tickless-lab/src/measure/stopwatch.rs", "the counter instruction by itself"),
     ("crates/tickless-capi/", "pointers come from and go to C"),

@@ -1,8 +1,9 @@
 //! How long `start` takes from another thread while very many pushed-out timers come due on the
 //! same base, beside the same with a quiet base, in turn.
 //!
-//! `cargo bench -p tickless --bench held_up [-- ROUNDS]`, on a machine with nothing else to do: on a
-//! busy one both tails are the scheduler's. Without `--bench` it runs tiny, so that it cannot rot.
+//! `cargo bench -p tickless --bench held_up [-- ROUNDS]`, on a machine with nothing else to do: on
+//! a busy one both tails are the scheduler's. Without `--bench` it runs tiny, so that it cannot
+//! rot.
 //! What is bounded, in timers, is asserted in either case.
 
 use std::time::{Duration, Instant};

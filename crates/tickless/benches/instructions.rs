@@ -1,9 +1,10 @@
 //! How many instructions the hot operations take: exact where wall time is noise.
 //!
-//! `cargo bench -p tickless --bench instructions`, or `ci/benches.sh`. Needs valgrind and nothing
-//! else; where that is missing it says so and passes. (gungraun does the same with 24 crates and
-//! a runner of its own, whose build takes minutes.) Without `--bench` every operation runs once,
-//! so that this cannot rot.
+//! `cargo bench -p tickless --bench instructions`, or `ci/benches.sh`; a part of a name behind `--`
+//! selects. Fails if an operation takes over a tenth more than it should. Needs valgrind and
+//! nothing else; where that is missing it says so and passes. (gungraun does the same with 24
+//! crates and a runner of its own, whose build takes minutes.) Without `--bench` every operation
+//! runs once, so that this cannot rot.
 //!
 //! The thread-safe types have one base here: under valgrind there are no restartable sequences
 //! to ask for the CPU.
@@ -27,11 +28,15 @@ const START: Ns = Ns::from_secs(1);
 
 /// What is counted: a function's name, and how it is called once everything is set up.
 const COUNTED: &[(&str, fn())] = &[
+    ("local_nothing", || local_nothing(&mut Local::with_pending(OPERATIONS))),
     ("local_pair", || local_pair(&mut Local::with_pending(OPERATIONS))),
+    ("local_pair_anywhere", || local_pair_anywhere(&mut Local::with_pending(OPERATIONS))),
+    ("local_push_out_to", || local_push_out_to(&mut Local::with_pending(OPERATIONS))),
     ("local_push_out", || local_push_out(&mut Local::with_pending(OPERATIONS))),
     ("local_next_event", || local_next_event(&mut Local::with_pending(OPERATIONS))),
     ("local_empty_advance", || local_empty_advance(&mut Local::with_pending(OPERATIONS))),
     ("local_expiry", || local_expiry(&mut Local::with_pending(OPERATIONS))),
+    ("local_expiry_keys", || local_expiry_keys(&mut Local::with_pending(OPERATIONS))),
     ("timeout_pair", || timeout_pair(&mut Shared::with_pending(OPERATIONS))),
     ("timeout_push_out", || timeout_push_out(&mut Shared::with_pending(OPERATIONS))),
     ("sleep_once", || sleep_once(&mut Shared::with_pending(OPERATIONS))),
@@ -41,32 +46,64 @@ const COUNTED: &[(&str, fn())] = &[
     ("timed_expiry", || timed_expiry(&Virtual::with_pending(OPERATIONS, Timing::On))),
 ];
 
+/// What some of them should take: without the loop around them, which `local_nothing` is.
+const SHOULD_TAKE: &[(&str, f64)] = &[
+    ("local_push_out_to", 28.0),
+    ("local_push_out", 38.0),
+    ("local_pair", 82.0),
+    ("local_pair_anywhere", 201.0),
+    ("local_next_event", 92.0),
+    ("local_empty_advance", 31.0),
+    ("local_expiry", 87.0),
+    ("local_expiry_keys", 39.0),
+    ("timeout_pair", 492.0),
+    ("timeout_push_out", 468.0),
+    ("timeout_expiry", 320.0),
+];
+
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1);
-    match (args.next().as_deref(), args.next()) {
-        (Some("--run"), Some(name)) => {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--run", name] => {
             COUNTED.iter().filter(|counted| counted.0 == name).for_each(|counted| counted.1());
         }
-        (Some("--bench"), _) => return count(),
+        ["--bench"] => return count(""),
+        [part, "--bench"] => return count(part),
         _ => COUNTED.iter().for_each(|counted| counted.1()),
     }
     ExitCode::SUCCESS
 }
 
-/// Runs each function in a valgrind of its own and shows what it took.
-fn count() -> ExitCode {
+/// Runs each function with this in its name in a valgrind of its own, and shows what it took.
+fn count(part: &str) -> ExitCode {
     if Command::new("valgrind").arg("--version").output().is_err() {
         println!("SKIPPED: instruction counts: valgrind is not installed");
         return ExitCode::SUCCESS;
     }
-    for (name, _) in COUNTED {
-        match instructions(name) {
-            Ok(total) => println!("{name:24} {:8.1} instructions", total / OPERATIONS as f64),
+    let (mut nothing, mut too_many) = (0.0, false);
+    for (name, _) in COUNTED.iter().filter(|counted| counted.0.contains(part)) {
+        let took = match instructions(name) {
+            Ok(total) => total / OPERATIONS as f64,
             Err(why) => {
                 eprintln!("{name}: {why}");
                 return ExitCode::FAILURE;
             }
+        };
+        if *name == "local_nothing" {
+            nothing = took;
         }
+        let of_itself = took - nothing;
+        match SHOULD_TAKE.iter().find(|should| should.0 == *name) {
+            Some(&(_, should)) => {
+                println!("{name:24} {of_itself:8.1} instructions, should take {should:.0}");
+                too_many |= of_itself > should * 1.1;
+            }
+            None => println!("{name:24} {took:8.1} instructions"),
+        }
+    }
+    if too_many {
+        eprintln!("something takes over a tenth more instructions than it should");
+        return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }
@@ -93,6 +130,8 @@ fn instructions(name: &str) -> Result<f64, String> {
 struct Local {
     /// One for each operation, so that making them up is not counted.
     after: Vec<Duration>,
+    later: Vec<Duration>,
+    deadlines: Vec<Ns>,
     timers: LocalTimers<u64>,
     keys: Vec<Key>,
     spare: Key,
@@ -108,7 +147,9 @@ impl Local {
             key
         });
         let keys = keys.collect();
-        Local { after: deadlines(), timers, keys, spare }
+        let later: Vec<Duration> = (0..pending).map(|nth| after(nth) + PUSH).collect();
+        let deadlines = later.iter().map(|&after| START + after).collect();
+        Local { after: deadlines_after(), later, deadlines, timers, keys, spare }
     }
 }
 
@@ -132,7 +173,7 @@ impl Shared {
         });
         let timeouts = timeouts.collect();
         let spare = timers.timeout(|_| ());
-        Shared { after: deadlines(), timers, now, timeouts, spare }
+        Shared { after: deadlines_after(), timers, now, timeouts, spare }
     }
 }
 
@@ -170,7 +211,7 @@ impl Virtual {
     }
 }
 
-fn deadlines() -> Vec<Duration> {
+fn deadlines_after() -> Vec<Duration> {
     (0..OPERATIONS).map(after).collect()
 }
 
@@ -179,18 +220,45 @@ fn after(nth: u64) -> Duration {
     Duration::from_millis(60_000 + nth * 7_919 % 10_000)
 }
 
+/// The loop that is around the others.
+#[inline(never)]
+fn local_nothing(local: &mut Local) {
+    for (&key, &after) in local.keys.iter().zip(&local.after) {
+        black_box((key, after));
+    }
+}
+
+/// As most timeouts are: each as long as the one before.
 #[inline(never)]
 fn local_pair(local: &mut Local) {
+    for &key in &local.keys {
+        black_box(local.timers.start(black_box(local.spare), PUSH)).expect("a key of its own");
+        black_box(local.timers.cancel(local.spare)).expect("a key of its own");
+        black_box(key);
+    }
+}
+
+/// Earlier and later by chance, so that half of them leave the bucket of the one before.
+#[inline(never)]
+fn local_pair_anywhere(local: &mut Local) {
     for &after in &local.after {
         black_box(local.timers.start(local.spare, after)).expect("a key of its own");
         black_box(local.timers.cancel(local.spare)).expect("a key of its own");
     }
 }
 
+/// To a point in time.
+#[inline(never)]
+fn local_push_out_to(local: &mut Local) {
+    for (&key, &deadline) in local.keys.iter().zip(&local.deadlines) {
+        black_box(local.timers.start_at(key, deadline)).expect("its own key");
+    }
+}
+
 #[inline(never)]
 fn local_push_out(local: &mut Local) {
-    for (&key, &after) in local.keys.iter().zip(&local.after) {
-        black_box(local.timers.start(key, after + PUSH)).expect("its own key");
+    for (&key, &after) in local.keys.iter().zip(&local.later) {
+        black_box(local.timers.start(key, after)).expect("its own key");
     }
 }
 
@@ -218,6 +286,13 @@ fn local_expiry(local: &mut Local) {
         *timers.value(key).expect("it fired") += 1;
     });
     assert_eq!(fired, OPERATIONS);
+}
+
+#[inline(never)]
+fn local_expiry_keys(local: &mut Local) {
+    let mut fired = Vec::with_capacity(OPERATIONS as usize);
+    local.timers.advance_into(START + Duration::from_secs(120), &mut fired);
+    assert_eq!(fired.len() as u64, OPERATIONS);
 }
 
 #[inline(never)]

@@ -174,7 +174,7 @@ fn a_server_that_hangs_costs_ten_seconds() {
         }
     };
     assert_eq!(time.block_on(retry(time.timers(), || 1.0, attempt)), Some("done"));
-    // Two attempts of ten seconds, noticed up to an eighth later, and pauses of one and two.
+    // Two attempts of ten seconds, noticed up to 13 % later, and pauses of one and two.
     let took = time.now() - begin;
     assert!(took >= Duration::from_secs(23) && took < Duration::from_secs(26), "{took:?}");
     time.assert_idle();

@@ -7,7 +7,7 @@ use crate::host::clock::HostClock;
 use crate::host::cpu::CpuMap;
 use crate::host::device::{BaseDevice, Device, DeviceFallback};
 use crate::host::fork::Process;
-use crate::host::hand::Hand;
+use crate::host::manual_clock::ManualClock;
 use crate::host::worker::Worker;
 use crate::host::{Host, driver};
 use crate::timers::PanicReporter;
@@ -50,7 +50,7 @@ enum Clock {
 enum Job {
     Driver,
     Expirer,
-    Relief,
+    Rescuer,
 }
 
 /// May a driver thread move between CPUs?
@@ -314,7 +314,7 @@ impl Builder {
             }
         }
         if defers {
-            self.add_thread(&timers, CpuId(0), Job::Relief)?;
+            self.add_thread(&timers, CpuId(0), Job::Rescuer)?;
         }
         Ok(timers)
     }
@@ -392,13 +392,13 @@ impl Builder {
     fn add_thread(&self, timers: &Timers, base: CpuId, job: Job) -> Result<(), StartTimersError> {
         let shared = timers.shared.for_driver();
         let cpu = match (self.pinning, job) {
-            (Pinning::Free, _) | (_, Job::Relief) => None,
+            (Pinning::Free, _) | (_, Job::Rescuer) => None,
             (Pinning::OnItsCpu, _) => shared.bases.platform().cpus.cpu_of(base),
         };
         let name = match job {
             Job::Driver => format!("tickless/{}", base.0),
             Job::Expirer => format!("tickless-exp/{}", base.0),
-            Job::Relief => "tickless-relief".into(),
+            Job::Rescuer => "tickless-rescue".into(),
         };
         let work = move || {
             driver::sharpen_sleep();
@@ -409,7 +409,7 @@ impl Builder {
             match job {
                 Job::Driver => shared.drive(base),
                 Job::Expirer => shared.serve(base),
-                Job::Relief => shared.relieve(),
+                Job::Rescuer => shared.stand_in(),
             }
         };
         let thread = Worker::spawn(name, work);
@@ -418,15 +418,19 @@ impl Builder {
         Ok(())
     }
 
-    /// Timers that nobody drives, on a clock that this hand moves; on bases by chance if told so.
-    pub(crate) fn start_virtual(mut self, hand: Arc<Hand>, chance: Option<Arc<Chance>>) -> Timers {
+    /// Timers that nobody drives, on this clock; on bases by chance if told so.
+    pub(crate) fn start_virtual(
+        mut self,
+        clock: Arc<ManualClock>,
+        chance: Option<Arc<Chance>>,
+    ) -> Timers {
         // As with a driver: nobody is starved, since time stands still.
         self.core.limits.passes = self.passes.unwrap_or(u32::MAX);
         let cpus = match chance {
             Some(chance) => self.cpu_map().shuffled(chance),
             None => self.cpu_map(),
         };
-        Timers::without_drivers(Host::new(HostClock::manual(hand), cpus), &self, None)
+        Timers::without_drivers(Host::new(HostClock::manual(clock), cpus), &self, None)
     }
 
     fn cpu_map(&self) -> CpuMap {

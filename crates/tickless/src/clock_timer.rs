@@ -147,7 +147,7 @@ impl ClockTimer {
         let own = Arc::clone(&state);
         let timer = Owned::new(shared.clone(), move |fired| own.fire(fired, &mut callback));
         let inner = Arc::new(Inner { timer, state });
-        if shared.is_left_behind() {
+        if shared.is_forked_child() {
             return ClockTimer { id: 0, inner };
         }
         if base != TimeBase::Monotonic {
@@ -197,15 +197,15 @@ impl ClockTimer {
 
     /// Is it armed? May be out of date as soon as it is known.
     pub fn is_pending(&self) -> bool {
-        let is_left_behind = self.inner.timer.shared().is_left_behind();
-        !is_left_behind
+        let is_forked_child = self.inner.timer.shared().is_forked_child();
+        !is_forked_child
             && !matches!(*locked(&self.inner.state.armed), Armed::Idle)
             && self.inner.timer.is_pending()
     }
 
     /// What it is armed for on its own clock, if for a point of that.
     pub fn deadline(&self) -> Option<Ns> {
-        if self.inner.timer.shared().is_left_behind() {
+        if self.inner.timer.shared().is_forked_child() {
             return None;
         }
         match *locked(&self.inner.state.armed) {
@@ -216,7 +216,7 @@ impl ClockTimer {
 
     fn start_armed(&self, armed: impl FnOnce(&Shared) -> Armed) -> Result<Started, StartError> {
         let shared = self.inner.timer.shared();
-        if shared.is_left_behind() {
+        if shared.is_forked_child() {
             return Err(StartError::Shut);
         }
         // Held until the core knows, so that a step finds both or neither.
@@ -230,12 +230,12 @@ impl ClockTimer {
     }
 
     fn disarm<R>(&self, cancel: impl FnOnce() -> R) -> R {
-        let is_left_behind = self.inner.timer.shared().is_left_behind();
-        if !is_left_behind {
+        let is_forked_child = self.inner.timer.shared().is_forked_child();
+        if !is_forked_child {
             *locked(&self.inner.state.armed) = Armed::Idle;
         }
         let found = cancel();
-        if !is_left_behind {
+        if !is_forked_child {
             // What its callback asked for meanwhile was refused.
             let mut state = locked(&self.inner.state.armed);
             if !self.inner.timer.is_active() {
@@ -249,7 +249,7 @@ impl ClockTimer {
 impl Drop for ClockTimer {
     fn drop(&mut self) {
         let shared = self.inner.timer.shared();
-        if !shared.is_left_behind() {
+        if !shared.is_forked_child() {
             // Ours is the last then, and it goes without the lock.
             let listed = locked(&shared.clock_timers.list).timers.remove(&self.id);
             drop(listed);

@@ -85,7 +85,7 @@ impl<W> EventLoopDriver<W> {
     /// descriptor two system calls. A callback that keeps arming its timer for at once does not
     /// keep the loop here for ever: see [`Builder::back_off`](crate::Builder::back_off).
     pub fn run(&mut self) -> u64 {
-        if self.shared.is_left_behind() {
+        if self.shared.is_forked_child() {
             return 0;
         }
         let is_due = self.device().is_some_and(|device| device.begin_run(self.shared.now()));
@@ -98,7 +98,7 @@ impl<W> EventLoopDriver<W> {
     /// From now on [`on_rearm`](crate::Builder::start_in_loop_with) is called for whatever is
     /// earlier.
     pub fn next_event(&mut self) -> Option<Ns> {
-        if self.shared.is_left_behind() {
+        if self.shared.is_forked_child() {
             return None;
         }
         let next = self.device().map_or(Ns::NEVER, LoopDevice::hear);

@@ -3,7 +3,7 @@
 //! Two families of timers, as in the kernel:
 //! - [`Timeout`]: coarse, on a timer wheel. Arming, pushing out and cancelling take a handful
 //!   of nanoseconds and do not depend on how many are pending. Made to be cancelled: fires
-//!   never early, and late by at most an eighth of its distance plus a tick.
+//!   never early, and late by at most 13 % of its distance plus a tick.
 //! - [`HrTimer`]: high-resolution, in a sorted queue; may be given a window instead of a point,
 //!   so that expiries share wakeups. [`Periodic`] is one that knows its period, and with a
 //!   [`Phase`] its place among others of that period.
@@ -42,6 +42,12 @@
 //! is, [`Timers::leaks`] who armed what is left. Two features, off by default, change nothing but
 //! who is told: `tracing` warns of slow callbacks, overdue expiries and panics; with `metrics`,
 //! `Timers::publish_metrics` hands the figures on.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "tickless supports Linux; elsewhere drive `tickless_core::local::LocalTimers` by a clock of \
+     your own, which needs no operating system (the errors below are of what is missing here)"
+);
 
 mod bandwidth;
 mod builder;

@@ -18,7 +18,7 @@
 //! whoever forwards the timer moves both ends of its window by whole periods (P3).
 
 use crate::fired::Fired;
-use crate::host::embed::Shelf;
+use crate::host::embed::OwnOrLent;
 use crate::hrtimer::HrTimer;
 use crate::{CancelError, StartError, Timers};
 use std::fmt;
@@ -70,7 +70,7 @@ pub struct Periodic {
     pub(crate) timer: HrTimer,
     phase: Option<Phase>,
     slack: Ns,
-    run: Shelf<Mutex<Run>>,
+    run: OwnOrLent<Mutex<Run>>,
 }
 
 /// What a periodic timer is doing. Its lock is taken before a base's, never under one.
@@ -157,11 +157,11 @@ impl Periodic {
                 },
             );
         });
-        Periodic::around(timer, Shelf::Own(run))
+        Periodic::around(timer, OwnOrLent::Own(run))
     }
 
     /// For a timer whose callback is a [`pass`] over this run.
-    pub(crate) fn around(timer: HrTimer, run: Shelf<Mutex<Run>>) -> Periodic {
+    pub(crate) fn around(timer: HrTimer, run: OwnOrLent<Mutex<Run>>) -> Periodic {
         Periodic { timer, phase: None, slack: Ns::ZERO, run }
     }
 
@@ -199,7 +199,7 @@ impl Periodic {
         let Some(phase) = self.phase else {
             return self.start_range(shared.now() + period, period, self.slack.to_duration());
         };
-        if shared.is_left_behind() {
+        if shared.is_forked_child() {
             return Err(PeriodError::Start(StartError::Shut));
         }
         let mut run = lock(&self.run);
@@ -244,7 +244,7 @@ impl Periodic {
         if period.is_zero() {
             return Err(PeriodError::Zero);
         }
-        if self.timer.shared().is_left_behind() {
+        if self.timer.shared().is_forked_child() {
             return Err(PeriodError::Start(StartError::Shut));
         }
         let mut run = lock(&self.run);
@@ -273,14 +273,14 @@ impl Periodic {
     /// How far behind the multiples of its period it expires; `None` unless it was started with
     /// a phase.
     pub fn place(&self) -> Option<Ns> {
-        let is_left_behind = self.timer.shared().is_left_behind();
-        (!is_left_behind).then(|| lock(&self.run).seat.as_ref().map(|(_, seat)| seat.phase()))?
+        let is_forked_child = self.timer.shared().is_forked_child();
+        (!is_forked_child).then(|| lock(&self.run).seat.as_ref().map(|(_, seat)| seat.phase()))?
     }
 
     fn leave(&self, seat: Option<(Phase, Seat)>) {
         let shared = self.timer.shared();
         if let Some((_, seat)) = seat
-            && !shared.is_left_behind()
+            && !shared.is_forked_child()
         {
             shared.phases().leave(seat);
         }
@@ -288,7 +288,7 @@ impl Periodic {
 
     /// Stops it without waiting for its callback: one that is running now is the last.
     pub fn cancel(&self) -> Cancel {
-        if self.timer.shared().is_left_behind() {
+        if self.timer.shared().is_forked_child() {
             return Cancel::Idle;
         }
         let mut run = lock(&self.run);
@@ -308,7 +308,7 @@ impl Periodic {
 
     /// Stops its run, not its timer. Says whether it was stopped before.
     pub(crate) fn halt(&self) -> bool {
-        if self.timer.shared().is_left_behind() {
+        if self.timer.shared().is_forked_child() {
             return true;
         }
         let (was_stopped, seat) = {
@@ -330,7 +330,7 @@ impl Periodic {
 
     /// Is it running its periods?
     pub fn is_active(&self) -> bool {
-        !self.timer.shared().is_left_behind()
+        !self.timer.shared().is_forked_child()
             && lock(&self.run).expected.is_some()
             && self.timer.is_active()
     }
@@ -340,7 +340,7 @@ impl Drop for Periodic {
     fn drop(&mut self) {
         // In a child that a fork left behind its lock may never be given back; and where a slot was
         // given back, there is none any more.
-        if !self.timer.shared().is_left_behind() && !self.timer.is_given_back() {
+        if !self.timer.shared().is_forked_child() && !self.timer.is_given_back() {
             let seat = lock(&self.run).seat.take();
             self.leave(seat);
         }

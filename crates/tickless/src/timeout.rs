@@ -12,7 +12,7 @@ use tickless_core::time::{CpuId, Ns, Window};
 
 /// A coarse timer with its callback; from [`Timers::timeout`].
 ///
-/// Fires never early, and late by at most an eighth of its distance plus a tick (1 ms unless
+/// Fires never early, and late by at most 13 % of its distance plus a tick (1 ms unless
 /// set otherwise). All operations take one uncontended lock, allocate nothing, and make no
 /// system call unless the new deadline comes before everything that the base's sleeping driver
 /// waits for.

@@ -8,7 +8,7 @@ use crate::host::arena::Arena;
 use crate::host::device::{BaseDevice, Device, DeviceFallback};
 use crate::host::expirer::Expirers;
 use crate::host::fork::Process;
-use crate::host::frame::{Nudge, Place};
+use crate::host::frame::{CallbackId, Nudge};
 use crate::host::orphans::Orphans;
 use crate::host::wakers::Wakers;
 use crate::host::worker::Worker;
@@ -200,8 +200,8 @@ impl Timers {
     /// How the running timers of one period that have a [`Phase`](crate::Phase) are spread;
     /// `None` if there are none. Takes a lock, O(log n).
     pub fn phases_of(&self, period: Duration) -> Option<CircleView> {
-        let is_left_behind = self.shared.is_left_behind();
-        (!is_left_behind).then(|| self.shared.phases().view(Ns::from_duration(period)))?
+        let is_forked_child = self.shared.is_forked_child();
+        (!is_forked_child).then(|| self.shared.phases().view(Ns::from_duration(period)))?
     }
 
     /// Takes a base out of use, as the kernel does with the timers of a CPU that goes offline:
@@ -211,7 +211,7 @@ impl Timers {
     /// Does not wait. A timer whose callback runs on that base stays until that is over. Nothing
     /// is lost or fired twice; cancels work all the while. Takes two locks for each timer.
     pub fn offline(&self, base: CpuId) -> Result<u64, OnlineError> {
-        if self.shared.is_left_behind() {
+        if self.shared.is_forked_child() {
             return Ok(0);
         }
         let moved = self.shared.bases.offline(base)?;
@@ -221,7 +221,7 @@ impl Timers {
 
     /// Takes a base into use again. Timers come to it as they are armed.
     pub fn online(&self, base: CpuId) -> Result<(), OnlineError> {
-        if self.shared.is_left_behind() {
+        if self.shared.is_forked_child() {
             return Ok(());
         }
         self.shared.bases.online(base)?;
@@ -258,7 +258,7 @@ impl Shared {
     /// Is this a child that a fork has left without the drivers, and with whatever locks they
     /// held?
     #[inline]
-    pub(crate) fn is_left_behind(&self) -> bool {
+    pub(crate) fn is_forked_child(&self) -> bool {
         self.process.is_some_and(|process| !process.is_this())
     }
 
@@ -365,9 +365,9 @@ impl Shared {
     }
 
     /// What the one that stands in for expiry threads does until it is told to stop.
-    pub(crate) fn relieve(&self) {
+    pub(crate) fn stand_in(&self) {
         let mut wakers = Wakers::default();
-        self.expirers.relieve(&self.stop, |base| self.fire(base, Runner::Relief, &mut wakers));
+        self.expirers.stand_in(&self.stop, |base| self.fire(base, Runner::Rescuer, &mut wakers));
     }
 
     fn fire(&self, base: CpuId, runner: Runner, wakers: &mut Wakers) {
@@ -387,8 +387,8 @@ impl Shared {
     fn wake(&self, wakers: &mut Wakers) {
         // Counts as a callback: what a waker drops, be it the last handle, must not wait for the
         // driver that wakes it.
-        let place = Place::on(self, CpuId(u16::MAX), Runner::Handler);
-        let panicked = frame::within(self, place, || wakers.wake());
+        let callback = CallbackId::on(self, CpuId(u16::MAX), Runner::Handler);
+        let panicked = frame::within(self, callback, || wakers.wake());
         self.panics.fetch_add(panicked, Ordering::Relaxed);
     }
 
@@ -454,7 +454,7 @@ impl Shared {
 
     #[cold]
     fn end_drivers(&self) {
-        if self.is_left_behind() {
+        if self.is_forked_child() {
             // These threads are not here, and to the C library not even to be let go of. A lock
             // that nobody holds but in passing may have been held when the process forked.
             if let Ok(mut threads) = self.threads.try_lock() {

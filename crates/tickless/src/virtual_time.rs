@@ -29,7 +29,7 @@ pub use auto::{AutoAdvance, Busy};
 
 use crate::Timers;
 use crate::builder::Builder;
-use crate::host::hand::Hand;
+use crate::host::manual_clock::ManualClock;
 use crate::host::time_base::TimeBase;
 use crate::host::waits;
 use crate::host::wakers::Wakers;
@@ -92,12 +92,12 @@ pub struct VirtualTime {
 /// What the clones of a [`VirtualTime`] share.
 #[derive(Debug)]
 struct World {
-    clock: Arc<Hand>,
+    clock: Arc<ManualClock>,
     first: Timers,
     /// All timers on this clock, the first included.
     all: Mutex<Arc<[Timers]>>,
     /// Held by whoever moves the clock and runs callbacks: a base has one handler at a time.
-    hand: Mutex<Wakers>,
+    moving: Mutex<Wakers>,
     /// The thread that holds it, or 0.
     holder: AtomicU64,
     work: Work,
@@ -106,12 +106,12 @@ struct World {
 }
 
 /// The right to run callbacks.
-struct Holding<'a> {
+struct Moving<'a> {
     holder: &'a AtomicU64,
     wakers: MutexGuard<'a, Wakers>,
 }
 
-impl Drop for Holding<'_> {
+impl Drop for Moving<'_> {
     fn drop(&mut self) {
         self.holder.store(0, Ordering::Relaxed);
     }
@@ -131,13 +131,13 @@ impl VirtualTime {
     }
 
     fn start(builder: Builder, now: Ns, shuffle: Option<Shuffle>) -> VirtualTime {
-        let clock = Arc::new(Hand::at(now.min(END)));
+        let clock = Arc::new(ManualClock::at(now.min(END)));
         let first = timers_on(&clock, builder, shuffle.as_ref());
         let world = World {
             clock,
             all: Mutex::new([first.clone()].into()),
             first,
-            hand: Mutex::default(),
+            moving: Mutex::default(),
             holder: AtomicU64::new(0),
             work: Work::default(),
             runner: Runner::default(),
@@ -195,19 +195,19 @@ impl VirtualTime {
 
     /// Moves the clock on, from one expiry to the next, and runs what comes due.
     pub fn advance(&self, by: Duration) {
-        let hand = self.hand();
-        self.move_to(self.now() + by, hand);
+        let moving = self.begin_moving();
+        self.move_to(self.now() + by, moving);
     }
 
     /// The same up to a point in time. A point that has passed runs only what is overdue.
     pub fn advance_to(&self, to: Ns) {
-        self.move_to(to, self.hand());
+        self.move_to(to, self.begin_moving());
     }
 
     /// Moves the clock to the next expiry and runs all that this instant brings about. `false` if
     /// nothing is pending that would ever fire by itself.
     pub fn advance_to_next(&self) -> bool {
-        let Some(mut hand) = self.hand() else {
+        let Some(mut moving) = self.begin_moving() else {
             let next = self.next_event();
             next.inspect(|&next| self.set(next));
             return next.is_some();
@@ -218,7 +218,7 @@ impl VirtualTime {
         {
             self.set(next);
             // The event of a timer beyond the wheel's reach only puts it where it belongs now.
-            has_fired |= self.expire(&mut hand) > 0;
+            has_fired |= self.expire(&mut moving) > 0;
         }
         has_fired
     }
@@ -257,31 +257,31 @@ impl VirtualTime {
     }
 
     /// The right to run callbacks. `None` for who has it already.
-    fn hand(&self) -> Option<Holding<'_>> {
+    fn begin_moving(&self) -> Option<Moving<'_>> {
         if self.moves_here() {
             return None;
         }
-        let World { hand, holder, .. } = &*self.world;
-        let hand = hand.lock().unwrap_or_else(PoisonError::into_inner);
+        let World { moving, holder, .. } = &*self.world;
+        let wakers = moving.lock().unwrap_or_else(PoisonError::into_inner);
         holder.store(waits::this_thread(), Ordering::Relaxed);
-        Some(Holding { holder, wakers: hand })
+        Some(Moving { holder, wakers })
     }
 
-    fn move_to(&self, to: Ns, hand: Option<Holding<'_>>) {
-        let Some(mut hand) = hand else { return self.set(to) };
-        self.expire(&mut hand);
+    fn move_to(&self, to: Ns, moving: Option<Moving<'_>>) {
+        let Some(mut moving) = moving else { return self.set(to) };
+        self.expire(&mut moving);
         loop {
             // A callback may have moved the clock farther than this is to go.
             let limit = to.max(self.now());
             match self.next_event() {
                 Some(next) if next <= limit => {
                     self.set(next);
-                    self.expire(&mut hand);
+                    self.expire(&mut moving);
                 }
                 _ => {
                     self.set(limit);
                     // What defers to others' events gets its turn at the end, and what that arms.
-                    if self.expire(&mut hand) == 0 {
+                    if self.expire(&mut moving) == 0 {
                         return;
                     }
                 }
@@ -298,10 +298,10 @@ impl VirtualTime {
     }
 
     /// Runs what is due on all bases. Returns how many timers fired.
-    fn expire(&self, hand: &mut Holding<'_>) -> u64 {
+    fn expire(&self, moving: &mut Moving<'_>) -> u64 {
         let all = self.all();
         let fire =
-            |(timers, base): (&Timers, CpuId)| timers.shared.expire(base, &mut hand.wakers).fired;
+            |(timers, base): (&Timers, CpuId)| timers.shared.expire(base, &mut moving.wakers).fired;
         match &self.world.shuffle {
             Some(shuffle) => shuffle.order(bases(&all)).into_iter().map(fire).sum(),
             None => bases(&all).map(fire).sum(),
@@ -316,7 +316,7 @@ fn bases(all: &[Timers]) -> impl Iterator<Item = (&Timers, CpuId)> {
     })
 }
 
-fn timers_on(clock: &Arc<Hand>, builder: Builder, shuffle: Option<&Shuffle>) -> Timers {
+fn timers_on(clock: &Arc<ManualClock>, builder: Builder, shuffle: Option<&Shuffle>) -> Timers {
     let builder = builder.push_out(PushOut::Eager).note_armings();
     builder.start_virtual(Arc::clone(clock), shuffle.map(Shuffle::chance))
 }

@@ -81,7 +81,7 @@ fn sleepers() -> impl TypedValueParser<Value = Sleeper> {
             Sleeper::ClockNanosleep => "A thread in clock_nanosleep, as in cyclictest",
             Sleeper::Timerfd => "A thread that reads a timerfd",
             Sleeper::Hrtimer => "Our high-resolution timer: its callback, on its driver's thread",
-            Sleeper::Timeout => "Our coarse timer, late by up to an eighth and a tick on purpose",
+            Sleeper::Timeout => "Our coarse timer, late by up to 13 % and a tick on purpose",
         };
         (sleeper.name(), about)
     })

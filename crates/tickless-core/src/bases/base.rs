@@ -12,8 +12,9 @@
 //! - A timer whose callback runs stays on its base when it is armed again (X2), so that looking
 //!   at one base is enough to know whether it runs, and it never overlaps itself.
 //! - Nothing is called, woken or allocated under a lock.
-//! - One holding moves or looks at no more than [`HOLDING`](super::HOLDING) timers (W8). Whoever has more to do
-//!   lets go and comes back; what it has not come to is where it was, and can be cancelled.
+//! - One holding moves or looks at no more than [`HOLDING`](super::HOLDING) timers (W8). Whoever
+//!   has more to do lets go and comes back; what it has not come to is where it was, and can be
+//!   cancelled.
 
 use super::expiry_thread::{Deferred, DeferredCounts};
 use super::family::{Family, Queues};
@@ -84,7 +85,7 @@ pub struct BaseCounts {
 /// How long after their deadlines timers were found to be due, by family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Late {
-    /// Coarse timers: what the wheel rounds by is in it, up to an eighth of the distance.
+    /// Coarse timers: what the wheel rounds by is in it, up to 13 % of the distance.
     pub coarse: Histogram,
     /// Ranged timers, from the soft ends of their windows: slack is in it.
     pub ranged: Histogram,
@@ -138,7 +139,8 @@ pub struct BaseView {
     pub deferred: DeferredCounts,
     /// Pushed-out timers that were moved when their old bucket came due.
     pub relocated: u64,
-    /// The most timers that one holding of its lock has moved or looked at: at most [`HOLDING`](super::HOLDING).
+    /// The most timers that one holding of its lock has moved or looked at: at most
+    /// [`HOLDING`](super::HOLDING).
     pub longest_holding: usize,
 }
 
@@ -328,7 +330,7 @@ struct Moved;
 pub(crate) type Locked<'a, P> =
     (CpuId, <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>, Life);
 
-/// A coarse timer: 12 % late at most, cheap to arm, cancel and push out.
+/// A coarse timer: 13 % late at most, cheap to arm, cancel and push out.
 pub type CoarseTimer<P> = Timer<P, WheelLink>;
 /// A high-resolution timer with a window in which it may fire.
 pub type RangedTimer<P> = Timer<P, QueueLink>;

@@ -174,8 +174,8 @@ impl<P: Platform> Bases<P> {
 
     /// [`cancel_sync`](Bases::cancel_sync) for who may be in a callback. Before each wait
     /// `refuse` is asked, and may end it: then the timer has been cancelled, but its callback is
-    /// still running, and the timer can be armed again at once. It is asked again whenever a callback ends on that base and after
-    /// [`nudge`](Bases::nudge).
+    /// still running, and the timer can be armed again at once. It is asked again whenever a
+    /// callback ends on that base and after [`nudge`](Bases::nudge).
     #[inline]
     pub fn cancel_sync_unless<L: Family, E>(
         &self,

@@ -106,7 +106,7 @@ impl<P: Platform> Bases<P> {
     ) -> u64 {
         let base = self.base(cpu);
         let mut state = base.state.lock();
-        let is_spare = runner == Runner::Relief && !state.deferred.is_active();
+        let is_spare = runner == Runner::Rescuer && !state.deferred.is_active();
         if state.deferred.works(runner) || is_spare {
             return 0;
         }

@@ -15,11 +15,11 @@ use super::expiry_thread::Call;
 use super::family::{Arming, Family};
 use super::running::Runner;
 use super::settings::HOLDING;
-use crate::link::{Link, QueueLink, QueueRef, TimerRef, WheelLink};
+use crate::link::{Link, QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queues::wheel::{LANES, Wakes, due_and_wakes};
 use crate::state::{FiresIn, Lane, Life};
-use crate::time::{CpuId, Ns, Window};
+use crate::time::{CpuId, Ns, Tick, Window};
 use core::ptr::NonNull;
 
 /// A timer that fires: everything its callback may know.
@@ -85,14 +85,15 @@ struct Unwinding<'a, P: Platform> {
 }
 
 /// So many pushed-out timers are moved in one holding of the lock. Each of them is a cache miss or
-/// two: whoever waits for the lock waits for less than a microsecond. (`benches/held_up.rs`: with 4,
-/// another thread's start takes 0.3 us at p99.99; with 7, 1.5 us; without a bound, 4 us and once as
+/// two: whoever waits for the lock waits for less than a microsecond. (`benches/held_up.rs`: with
+/// 4, another thread's start takes 0.3 us at p99.99; with 7, 1.5 us; without a bound, 4 us and
+/// once as
 /// long as all of them take.)
 const MOVES: usize = 4;
 
 /// What a look for a timer that is due has found.
 enum Taken<P: Platform> {
-    Due(Due<P>, Firing<P>),
+    Due(Due<P>),
     /// This holding of the lock has lasted for long enough; there may be more.
     Enough,
     Nothing,
@@ -101,7 +102,7 @@ enum Taken<P: Platform> {
 /// A timer taken off a base's data structures.
 enum Due<P: Platform> {
     Coarse(TimerRef<P, WheelLink>),
-    Ranged(TimerRef<P, QueueLink>),
+    Ranged(TimerRef<P, QueueLink>, FiresIn),
 }
 
 impl<P: Platform> Bases<P> {
@@ -193,14 +194,15 @@ impl<P: Platform> Bases<P> {
         let mut room = HOLDING;
         state = self.begin_pass(base, state, share, now, &mut room);
         loop {
-            let (due, firing) = match Self::take_due(&mut state, share, now, cpu, &mut room) {
-                Taken::Due(due, firing) => (due, firing),
+            let due = match Self::take_due(&mut state, share, &mut room) {
+                Taken::Due(due) => due,
                 Taken::Enough => {
                     state = self.let_others_in(base, state, &mut room);
                     continue;
                 }
                 Taken::Nothing => break,
             };
+            let firing = due.firing(state.queues.wheel.tick(), now, cpu);
             if share == Share::Thread && base.running.has_elsewhere(due.address(), runner) {
                 due.put_back(&mut state, &firing);
                 continue;
@@ -316,47 +318,34 @@ impl<P: Platform> Bases<P> {
     }
 
     /// The next timer that is due: first the ranged ones, whose users asked for precision.
-    fn take_due(
-        state: &mut BaseState,
-        share: Share,
-        now: Ns,
-        cpu: CpuId,
-        room: &mut usize,
-    ) -> Taken<P> {
+    #[inline(always)]
+    fn take_due(state: &mut BaseState, share: Share, room: &mut usize) -> Taken<P> {
         // Walkers may look at a timer of each list while one is popped.
-        let mut pops = (*room / (1 + LANES)).min(MOVES);
-        if pops == 0 {
+        if *room < MOVES * (1 + LANES) {
             return Taken::Enough;
         }
         let queues = &mut state.queues;
-        let mut of_queue = |node: QueueRef, fires_in| {
-            *room -= 1;
-            let timer = TimerRef::around(node);
-            let firing = Firing::of(timer, node.window(), Wakes::Yes, fires_in, now, cpu);
-            Taken::Due(Due::Ranged(timer), firing)
-        };
         if share != Share::Thread
             && let Some(node) = queues.ranged.pop()
         {
-            return of_queue(node, FiresIn::Handler);
+            *room -= 1;
+            return Taken::Due(Due::Ranged(TimerRef::around(node), FiresIn::Handler));
         }
         if share == Share::Handler {
             return Taken::Nothing;
         }
         if let Some(node) = queues.deferred.pop() {
-            return of_queue(node, FiresIn::Thread);
+            *room -= 1;
+            return Taken::Due(Due::Ranged(TimerRef::around(node), FiresIn::Thread));
         }
-        let before = queues.wheel.looked_at();
+        let (mut pops, before) = (MOVES, queues.wheel.looks_at_once());
         let popped = queues.wheel.pop(&mut pops);
-        *room -= (queues.wheel.looked_at() - before) as usize;
-        let Some(node) = popped else {
-            return if pops == 0 { Taken::Enough } else { Taken::Nothing };
-        };
-        let (due, wakes) = due_and_wakes(queues.wheel.tick(), node);
-        let timer = TimerRef::around(node);
-        let window = Window::new(node.deadline(), node.deadline());
-        let firing = Firing { due, ..Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu) };
-        Taken::Due(Due::Coarse(timer), firing)
+        *room -= (MOVES - pops) * before.max(queues.wheel.looks_at_once());
+        match popped {
+            Some(node) => Taken::Due(Due::Coarse(TimerRef::around(node))),
+            None if pops == 0 => Taken::Enough,
+            None => Taken::Nothing,
+        }
     }
 }
 
@@ -403,7 +392,23 @@ impl<P: Platform> Due<P> {
     fn address(&self) -> u64 {
         match self {
             Due::Coarse(timer) => timer.address(),
-            Due::Ranged(timer) => timer.address(),
+            Due::Ranged(timer, _) => timer.address(),
+        }
+    }
+
+    /// What its callback may know.
+    #[inline(always)]
+    fn firing(&self, tick: Tick, now: Ns, cpu: CpuId) -> Firing<P> {
+        match *self {
+            Due::Coarse(timer) => {
+                let node = timer.node();
+                let (due, wakes) = due_and_wakes(tick, node);
+                let window = Window::new(node.deadline(), node.deadline());
+                Firing { due, ..Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu) }
+            }
+            Due::Ranged(timer, fires_in) => {
+                Firing::of(timer, timer.node().window(), Wakes::Yes, fires_in, now, cpu)
+            }
         }
     }
 
@@ -412,7 +417,7 @@ impl<P: Platform> Due<P> {
         let late = firing.now.since(firing.window.soft);
         match self {
             Due::Coarse(_) => state.late.coarse.count(late),
-            Due::Ranged(_) => state.late.ranged.count(late),
+            Due::Ranged(..) => state.late.ranged.count(late),
         }
     }
 
@@ -420,14 +425,14 @@ impl<P: Platform> Due<P> {
     fn begin(&self, base: &Base<P>, runner: Runner) {
         match self {
             Due::Coarse(timer) => begin(*timer, base, runner),
-            Due::Ranged(timer) => begin(*timer, base, runner),
+            Due::Ranged(timer, _) => begin(*timer, base, runner),
         }
     }
 
     fn restart(self, state: &mut BaseState, window: Window, firing: &Firing<P>) {
         match self {
             Due::Coarse(timer) => restart(timer, state, window, firing),
-            Due::Ranged(timer) => restart(timer, state, window, firing),
+            Due::Ranged(timer, _) => restart(timer, state, window, firing),
         }
     }
 
@@ -435,7 +440,7 @@ impl<P: Platform> Due<P> {
     fn put_back(self, state: &mut BaseState, firing: &Firing<P>) {
         match self {
             Due::Coarse(timer) => enqueue(timer, state, firing.window, firing),
-            Due::Ranged(timer) => enqueue(timer, state, firing.window, firing),
+            Due::Ranged(timer, _) => enqueue(timer, state, firing.window, firing),
         }
     }
 }

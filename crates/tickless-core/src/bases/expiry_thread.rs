@@ -16,8 +16,8 @@ pub enum Call {
     Nobody,
     /// The base's expiry thread, to [`fire`](super::Bases::fire) as [`Runner::Thread`].
     Thread,
-    /// A second expiry thread, to fire as [`Runner::Relief`]: the first one is stuck.
-    Relief,
+    /// A second expiry thread, to fire as [`Runner::Rescuer`]: the first one is stuck.
+    Rescuer,
 }
 
 impl Call {
@@ -180,11 +180,11 @@ impl Deferred {
             // The first one has come back, and it is the other one that is stuck.
             return self.call(now);
         }
-        if self.works(Runner::Relief) {
+        if self.works(Runner::Rescuer) {
             return Call::Nobody;
         }
         self.counts.reliefs += 1;
-        Call::Relief
+        Call::Rescuer
     }
 }
 

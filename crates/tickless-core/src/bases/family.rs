@@ -59,7 +59,7 @@ impl Family for WheelLink {
         FiresIn::Thread
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(queues: &mut Queues, node: WheelRef, life: Life, arming: Arming) -> (Ns, Life) {
         let Arming { window, now, wakes, .. } = arming;
         (queues.wheel.arm(node, window.soft, now, wakes), life.armed())
@@ -68,7 +68,7 @@ impl Family for WheelLink {
     #[inline]
     fn dequeue(queues: &mut Queues, node: WheelRef, _: Life) -> Ns {
         let due = queues.wheel.due_at(node);
-        queues.wheel.cancel(node);
+        queues.wheel.unlink(node);
         due
     }
 
@@ -95,10 +95,16 @@ impl Family for QueueLink {
     }
 
     fn enqueue(queues: &mut Queues, node: QueueRef, life: Life, arming: Arming) -> (Ns, Life) {
-        if life.is_pending() {
-            queues.ranged(life.fires_in()).remove(node, life.lane());
+        let (from, to) = (life.fires_in(), arming.fires_in);
+        if life.is_pending() && from != to {
+            queues.ranged(from).remove(node, life.lane());
         }
-        let lane = queues.ranged(arming.fires_in).insert(node, arming.window);
+        let queue = queues.ranged(to);
+        let lane = if life.is_pending() && from == to {
+            queue.rearm(node, life.lane(), arming.window)
+        } else {
+            queue.insert(node, arming.window)
+        };
         (node.window().hard, life.armed().on(lane).fired_in(arming.fires_in))
     }
 

@@ -146,7 +146,7 @@ impl<P: Platform> Bases<P> {
         if let Some(node) = queues.wheel.find(|node| !runs(coarse(node).address())) {
             let window = Window::new(node.deadline(), node.deadline());
             let defers = queues.wheel.due_at(node) == Ns::NEVER;
-            queues.wheel.cancel(node);
+            queues.wheel.unlink(node);
             let (timer, life) = (coarse(node), self.life_of(coarse(node)));
             let wakes = if defers { Wakes::No } else { Wakes::Yes };
             let arming = Arming { window, now, wakes, fires_in: life.fires_in() };

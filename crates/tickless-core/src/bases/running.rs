@@ -28,7 +28,7 @@ pub enum Runner {
     /// The base's expiry thread, if expiry is deferred.
     Thread,
     /// Another expiry thread, which stands in for the first while that is stuck in a callback.
-    Relief,
+    Rescuer,
 }
 
 pub(super) const RUNNERS: usize = 3;
@@ -61,7 +61,7 @@ impl<P: Platform> Running<P> {
 
     /// Which runner is in this timer's callback? Out of date as soon as it is known.
     pub(crate) fn runner_of(&self, address: u64) -> Option<Runner> {
-        let all = [Runner::Handler, Runner::Thread, Runner::Relief];
+        let all = [Runner::Handler, Runner::Thread, Runner::Rescuer];
         all.into_iter().find(|runner| self.timer(*runner).load(Ordering::Acquire) == address)
     }
 

@@ -119,7 +119,7 @@ impl<P: Platform> Bases<P> {
         let mut arming = Arming { window, now, wakes: options.wakes, fires_in };
         // Acquire: as in `try_lock_timer`.
         let life = Life::from_word(timer.word().load(Ordering::Acquire));
-        if life.is_migrating() || life.base() != Some(target) {
+        if !life.is_at(target) {
             return self.start_elsewhere(timer, arming, options.pending, here, target);
         }
         // The usual case by itself, with a guard that stays where it is: one that is moved goes

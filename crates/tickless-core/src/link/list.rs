@@ -68,8 +68,10 @@ impl WheelRef {
     /// has been taken off the list it is put on:
     /// - the node stays valid and does not move;
     /// - nothing reads or writes its fields but through references like this one;
-    /// - all uses, and all uses of the [`Lists`] it is put on, are serialised (one thread, or
-    ///   one lock).
+    /// - all uses, and all uses of the [`Wheel`](crate::queues::wheel::Wheel) it is put on, are
+    ///   serialised (one thread, or one lock);
+    /// - it is handed to one wheel at a time: a node that is on a wheel is handed to no other, and
+    ///   one that was left on a wheel that is gone may only be freed.
     pub unsafe fn new(node: NonNull<WheelLink>) -> WheelRef {
         WheelRef(node)
     }
@@ -116,9 +118,10 @@ impl WheelRef {
     }
 }
 
-/// A fixed number of lists.
+/// A fixed number of lists. What is asked of its callers in words, that a node is on no list or on
+/// one of these, is for the wheel to keep: nobody else has lists.
 #[derive(Debug)]
-pub struct Lists {
+pub(crate) struct Lists {
     heads: NonNull<Ends>,
     count: usize,
 }
@@ -129,7 +132,7 @@ unsafe impl Send for Lists {}
 
 impl Lists {
     /// `count` empty lists. The only allocation of the wheel's whole life.
-    pub fn new(count: usize) -> Lists {
+    pub(crate) fn new(count: usize) -> Lists {
         let heads: Box<[Ends]> = (0..count).map(|_| Ends::unlinked()).collect();
         let heads = NonNull::from(Box::leak(heads)).cast::<Ends>();
         let lists = Lists { heads, count };
@@ -141,7 +144,7 @@ impl Lists {
 
     /// Puts an unlinked node at the end of a list. O(1).
     #[inline]
-    pub fn push_back(&mut self, list: usize, node: WheelRef) {
+    pub(crate) fn push_back(&mut self, list: usize, node: WheelRef) {
         debug_assert!(!node.is_linked());
         let head = self.head(list);
         let last = at(head).prev.get();
@@ -154,7 +157,7 @@ impl Lists {
     /// Takes a node off whatever list of these it is on. O(1). Returns that list's number if
     /// the node was its last one.
     #[inline]
-    pub fn unlink(&mut self, node: WheelRef) -> Option<usize> {
+    pub(crate) fn unlink(&mut self, node: WheelRef) -> Option<usize> {
         debug_assert!(node.is_linked());
         let ends = at(node.ends());
         let (next, prev) = (ends.next.replace(core::ptr::null()), ends.prev.get());
@@ -165,20 +168,20 @@ impl Lists {
     }
 
     /// The first node of a list.
-    pub fn front(&self, list: usize) -> Option<WheelRef> {
+    pub(crate) fn front(&self, list: usize) -> Option<WheelRef> {
         let head = self.head(list);
         let first = at(head).next.get();
         if first == head { None } else { Some(as_node(first)) }
     }
 
     /// The node after `node`, on the same list.
-    pub fn after(&self, node: WheelRef) -> Option<WheelRef> {
+    pub(crate) fn after(&self, node: WheelRef) -> Option<WheelRef> {
         let next = at(node.ends()).next.get();
         if self.is_head(next) { None } else { Some(as_node(next)) }
     }
 
     /// Moves everything on `from` behind everything on `onto`, in order. O(1).
-    pub fn splice(&mut self, from: usize, onto: usize) {
+    pub(crate) fn splice(&mut self, from: usize, onto: usize) {
         let (from, onto) = (self.head(from), self.head(onto));
         let (first, last) = (at(from).next.get(), at(from).prev.get());
         if first == from {
@@ -193,7 +196,7 @@ impl Lists {
     }
 
     /// Is there nothing on this list?
-    pub fn is_empty(&self, list: usize) -> bool {
+    pub(crate) fn is_empty(&self, list: usize) -> bool {
         self.front(list).is_none()
     }
 
@@ -242,4 +245,13 @@ fn as_node(ends: *const Ends) -> WheelRef {
     // ever made from a `WheelRef`, so they may reach the whole node.
     // SAFETY: a linked node is not null.
     WheelRef(unsafe { NonNull::new_unchecked(ends.cast_mut().cast()) })
+}
+
+#[cfg(test)]
+impl WheelRef {
+    /// For tests inside modules that forbid unsafe code.
+    pub(crate) fn of_static(node: &'static mut WheelLink) -> WheelRef {
+        // SAFETY: a static stays; each such test has nodes of its own and one wheel at a time.
+        unsafe { WheelRef::new(NonNull::from(node)) }
+    }
 }

@@ -7,7 +7,8 @@ mod timer;
 mod tree;
 mod values;
 
-pub use list::{Lists, WheelLink, WheelRef};
+pub(crate) use list::Lists;
+pub use list::{WheelLink, WheelRef};
 pub(crate) use prefetch::prefetch;
 pub(crate) use slab::{Slab, SlotKey};
 pub use timer::{Link, Timer, TimerRef};

@@ -135,15 +135,20 @@ impl Queue {
     /// is now the first, so that the device may have to be armed for it.
     ///
     /// A window with `soft > hard` is taken as [`Window::new`] takes it. A node that is
-    /// already in this queue is moved. O(log n) worst case; O(1) amortised where it expires
-    /// before or after all others, which is where restarted timers mostly land.
+    /// already in this queue is moved, or stays where it is if that is between its neighbours.
+    /// O(log n) worst case; O(1) amortised where it stays, and where it expires before or after all
+    /// others, which is where restarted timers mostly land.
     pub fn insert(&mut self, node: QueueRef, window: Window) -> bool {
+        let window = Window::new(window.soft, window.hard);
+        let hard = window.hard;
         if node.is_linked() {
+            if self.stays(node, hard) {
+                node.set_window(window);
+                return self.first == Some(node);
+            }
             self.remove(node);
         }
-        let window = Window::new(window.soft, window.hard);
         node.set_window(window);
-        let hard = window.hard;
         let is_first = self.first.is_none_or(|first| hard < first.hard());
         let is_last = self.last.is_none_or(|last| hard >= last.hard());
         let place = match (self.first, self.last) {
@@ -160,6 +165,21 @@ impl Queue {
         self.tree.attach(node, place);
         self.len += 1;
         is_first
+    }
+
+    /// Would a queued node go to the place where it is: behind what expires as late as it does, and
+    /// before the next?
+    fn stays(&self, node: QueueRef, hard: Ns) -> bool {
+        let is_behind = || {
+            let before = balance::neighbour(node, Side::Earlier);
+            before.is_none_or(|before| before.hard() <= hard)
+        };
+        let is_before = || {
+            let behind = balance::neighbour(node, Side::Later);
+            behind.is_none_or(|behind| hard < behind.hard())
+        };
+        // Only the side that it moves towards can be in its way.
+        if hard < node.hard() { is_behind() } else { is_before() }
     }
 
     /// Takes `node` out. Returns whether it was the first; false if it was not queued.

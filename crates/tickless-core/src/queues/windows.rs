@@ -46,20 +46,39 @@ impl Ranged {
 
     /// Puts a timer in that is on no lane. O(log n).
     pub(crate) fn insert(&mut self, node: QueueRef, window: Window) -> Lane {
-        let (queue, lane) = match self.pass {
-            Some(now) if window.soft <= now => (&mut self.late, Lane::Late),
-            _ => (&mut self.queue, Lane::Queued),
-        };
-        queue.insert(node, window);
+        let lane = self.lane_for(window);
+        self.lane(lane).insert(node, window);
         lane
+    }
+
+    /// Puts a timer that is on this lane where another window has it. O(log n); O(1) amortised if
+    /// that is between the same neighbours.
+    pub(crate) fn rearm(&mut self, node: QueueRef, lane: Lane, window: Window) -> Lane {
+        let to = self.lane_for(window);
+        if to != lane {
+            self.remove(node, lane);
+        }
+        self.lane(to).insert(node, window);
+        to
     }
 
     /// Takes a timer off its lane. O(log n).
     pub(crate) fn remove(&mut self, node: QueueRef, lane: Lane) {
+        self.lane(lane).remove(node);
+    }
+
+    fn lane_for(&self, window: Window) -> Lane {
+        match self.pass {
+            Some(now) if window.soft <= now => Lane::Late,
+            _ => Lane::Queued,
+        }
+    }
+
+    fn lane(&mut self, lane: Lane) -> &mut Queue {
         match lane {
-            Lane::Queued => self.queue.remove(node),
-            Lane::Late => self.late.remove(node),
-        };
+            Lane::Queued => &mut self.queue,
+            Lane::Late => &mut self.late,
+        }
     }
 
     /// A pass begins; [`pop`](Ranged::pop) until `None` to end it. `queued` is told of every
@@ -104,8 +123,15 @@ impl Ranged {
     }
 
     /// The next timer that may fire in this pass, on no lane any more.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<QueueRef> {
-        self.over |= !self.is_due();
+        // Mostly there is none, and this is asked for every coarse timer.
+        if self.over { None } else { self.pop_due() }
+    }
+
+    #[inline(never)]
+    fn pop_due(&mut self) -> Option<QueueRef> {
+        self.over = !self.is_due();
         if self.over { None } else { self.queue.pop_expired(self.pass?) }
     }
 

@@ -244,9 +244,9 @@ fn a_stuck_thread_is_relieved() {
             scene.go(ms(59));
             assert_eq!(collect(&scene).1, Call::Nobody, "patience is not over");
             scene.go(ms(60));
-            assert_eq!(collect(&scene).1, Call::Relief);
+            assert_eq!(collect(&scene).1, Call::Rescuer);
             assert_eq!(collect(&scene).1, Call::Nobody, "not at once again");
-            let by_relief = fire_with(&scene, Runner::Relief, |firing| {
+            let by_relief = fire_with(&scene, Runner::Rescuer, |firing| {
                 assert_eq!(timers[firing.task].try_cancel(), Cancel::Running);
                 assert_eq!(on(THERE, || timers[0].try_cancel()), Cancel::Running);
                 Verdict::Done
@@ -257,7 +257,7 @@ fn a_stuck_thread_is_relieved() {
         });
         assert_eq!(fired, [0, 0]);
         assert_eq!((counts(&scene).reliefs, counts(&scene).fired), (1, 3));
-        assert_eq!(fire_with(&scene, Runner::Relief, |_| Verdict::Done), [], "nobody is stuck");
+        assert_eq!(fire_with(&scene, Runner::Rescuer, |_| Verdict::Done), [], "nobody is stuck");
     }
 }
 

@@ -271,7 +271,7 @@ impl History {
             11 => drop(self.scene.bases.offline(cpu)),
             12 => self.scene.bases.online(cpu).unwrap(),
             13 | 14 => self.collect(cpu),
-            15 => self.fire(cpu, Runner::Relief),
+            15 => self.fire(cpu, Runner::Rescuer),
             16 => _ = self.scene.bases.tick(cpu),
             _ => {
                 let by = Ns(1 << self.below(24));

@@ -37,7 +37,7 @@ pub enum Sleeper {
     Timerfd,
     /// Our high-resolution timer: its callback, on its driver's thread
     Hrtimer,
-    /// Our coarse timer, late by up to an eighth and a tick on purpose
+    /// Our coarse timer, late by up to 13 % and a tick on purpose
     Timeout,
 }
 

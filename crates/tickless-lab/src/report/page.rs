@@ -181,9 +181,10 @@ fn foot(report: &Report) -> Markup {
                  follows from the parameters by a formula, so it proves nothing either. A \
                  predicted one came out by itself. What a mechanism changes is judged, beside a \
                  null model: what one would get without it. A score of 1 is the published effect, \
-                 0 the null model's. A live one is this machine's: the median of its repetitions, the least \
-                 and the greatest below it. Counts are the same on a busy machine; times are not. \
-                 A tick mark says that it lies in a band that the null model misses. What lies \
+                 0 the null model's. A live one is this machine's: the median of its repetitions, \
+                 the least and the greatest below it. Counts are the same on a busy \
+                 machine; times are not. A tick mark says that it lies in a band that the null \
+                 model misses. What lies \
                  outside is in docs/machine.md and docs/studies.md, with the reason where one is \
                  known."
             }

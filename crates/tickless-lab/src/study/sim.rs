@@ -34,8 +34,8 @@ pub fn run_rearm(request: &Request, progress: &dyn Progress) -> Result<Study, St
     study.notes.push(
         "Half of the eager policy's eight writes per round trip are made while the other CPU \
          works, so only the others are waited for. The CPU time of a task is too high, and \
-         rises by too little: on this machine a task's time counts from when it is queued, and overlaps with \
-         that of the task that woke it by more than the published runs say."
+         rises by too little: on this machine a task's time counts from when it is queued, \
+         and overlaps with that of the task that woke it by more than the published runs say."
             .to_string(),
     );
     study.notes.push(NO_CHANCE.to_string());

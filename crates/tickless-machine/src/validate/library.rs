@@ -17,7 +17,9 @@ use tickless_core::time::{CpuId, Ns, Window};
 #[derive(Debug)]
 pub(super) struct Stage<W: World>(W);
 
-impl<W: World> Platform for Stage<W> {
+// SAFETY: the worlds' words are atomic words and their locks exclude, simulated or not; nothing
+// in here unwinds or uses the bases.
+unsafe impl<W: World> Platform for Stage<W> {
     type Word = W::Word;
     type Lock<T: Send> = Guarded<W, T>;
     type Task = u64;

@@ -230,8 +230,8 @@ type Story = fn(&Log) -> bool;
 /// All stories in a world where this part is weakened.
 fn stories<const PART: u8>() -> [(&'static str, Story); 4] {
     [
-        ("one lock", one_lock::<Checked, PART>),
         ("two locks", two_locks::<Checked, PART>),
+        ("one lock", one_lock::<Checked, PART>),
         ("from both sides", from_both_sides::<Checked, PART>),
         ("handed over", handed_over::<Checked, PART>),
     ]
@@ -265,8 +265,8 @@ fn every_part_is_needed() {
     }
     fn fails<const PART: u8>() {
         let enough = Depth { preemptions: 2, schedules: 2_000 };
-        let broken = stories::<PART>().map(|story| explore::<PART>(story, enough));
-        assert!(broken.iter().any(|&broken| broken > 0), "part {PART} can be left out");
+        let breaks = |story| explore::<PART>(story, enough) > 0;
+        assert!(stories::<PART>().into_iter().any(breaks), "part {PART} can be left out");
     }
     fails::<HEAVY_BARRIER>();
     fails::<LIGHT_BARRIER>();

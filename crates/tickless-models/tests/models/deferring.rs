@@ -127,8 +127,8 @@ fn relief_does_not_overlap<C: Checker, L: Family + 'static>() {
         });
     };
     let first = stage.on(CPU0, move |stage| run(stage, Runner::Thread));
-    if stage.collect(CPU0) == Call::Relief {
-        run(&stage, Runner::Relief);
+    if stage.collect(CPU0) == Call::Rescuer {
+        run(&stage, Runner::Rescuer);
     }
     C::join(first);
     stage.settle();

@@ -40,7 +40,8 @@ impl<C: Checker> World<C> {
     }
 }
 
-impl<C: Checker> Platform for World<C> {
+// SAFETY: words and locks are the checker's own; the rest only counts and yields.
+unsafe impl<C: Checker> Platform for World<C> {
     type Word = C::Word;
     type Lock<T: Send> = C::Lock<T>;
     /// The timer's number in its model.

@@ -53,7 +53,8 @@ impl World {
     }
 }
 
-impl Platform for World {
+// SAFETY: words are atomics, the lock is a mutex, and nothing here unwinds or uses the bases.
+unsafe impl Platform for World {
     type Word = AtomicU64;
     type Lock<T: Send> = Uncontended<T>;
     /// The timer's number in the script.

@@ -81,7 +81,7 @@ impl fmt::Debug for Controller {
 impl Controller {
     pub(super) fn start(timers: &Timers, plan: Plan) -> Result<Arc<Controller>, BandwidthError> {
         plan.settings.check()?;
-        if timers.shared.is_left_behind() {
+        if timers.shared.is_forked_child() {
             return Err(StartError::Shut.into());
         }
         let now = timers.now();
@@ -111,7 +111,7 @@ impl Controller {
     /// The state, up to date; an error in a child that a fork left behind. Ends in
     /// [`finish`](Controller::finish).
     pub(super) fn enter(&self) -> Result<(MutexGuard<'_, State>, Ns), StartError> {
-        if self.is_left_behind() {
+        if self.is_forked_child() {
             return Err(StartError::Shut);
         }
         let mut state = self.lock();
@@ -136,15 +136,15 @@ impl Controller {
 
     /// A look at the group; `None` in a child that a fork left behind.
     pub(super) fn look<R>(&self, look: impl FnOnce(&Group) -> R) -> Option<R> {
-        (!self.is_left_behind()).then(|| look(&self.lock().group))
+        (!self.is_forked_child()).then(|| look(&self.lock().group))
     }
 
     pub(super) fn counts(&self) -> Counts {
         self.look(Group::counts).unwrap_or_default()
     }
 
-    pub(super) fn is_left_behind(&self) -> bool {
-        self.timers.shared.is_left_behind()
+    pub(super) fn is_forked_child(&self) -> bool {
+        self.timers.shared.is_forked_child()
     }
 
     /// How far behind the multiples of its period it is refilled.
@@ -222,7 +222,7 @@ impl State {
 impl Drop for Controller {
     fn drop(&mut self) {
         if let Some(seat) = self.seat.take()
-            && !self.is_left_behind()
+            && !self.is_forked_child()
         {
             self.timers.shared.phases().leave(seat);
         }

@@ -35,7 +35,7 @@
 //! by which they may be late to share a wakeup, is a thousandth of the time to sleep, at most
 //! 50 ms, unless set otherwise: none for 1 ms, 1 ms for a second. So a sleep of 1 ms is late by
 //! what waking the driver's thread and then the task's takes. [`Deadline`] and [`CoarseSleep`] are
-//! on the timer wheel: as cheap to push out as anything can be, and late by up to an eighth of
+//! on the timer wheel: as cheap to push out as anything can be, and late by up to 13 % of
 //! their distance.
 //!
 //! # Corner cases
@@ -81,7 +81,7 @@ pub fn sleep_until(deadline: Ns) -> Sleep {
     Sleep::new(From::Process(process::handle()), deadline, default_slack(after))
 }
 
-/// Completes `after` the present, or up to an eighth later: for idle timeouts, which are pushed
+/// Completes `after` the present, or up to 13 % of that later: for idle timeouts, which are pushed
 /// out all the time and seldom fire.
 pub fn coarse_sleep(after: Duration) -> CoarseSleep {
     CoarseSleep::new(From::Process(process::handle()), now() + after)
@@ -93,7 +93,7 @@ pub fn interval(period: Duration) -> Interval {
     Interval::new(From::Process(process::handle()), first, period)
 }
 
-/// `future`'s output, or [`Elapsed`] if that takes longer than `after`; noticed up to an eighth
+/// `future`'s output, or [`Elapsed`] if that takes longer than `after`; noticed up to 13 % of that
 /// later.
 pub fn deadline<F: Future>(after: Duration, future: F) -> Deadline<F> {
     Deadline::new(coarse_sleep(after), future)
@@ -126,7 +126,7 @@ impl Timers {
         Sleep::new(From::Timers(&self.shared), deadline, default_slack(after))
     }
 
-    /// A future that completes `after` the present, or up to an eighth later; cheap to push out.
+    /// A future that completes `after` the present, or up to 13 % of that later; cheap to push out.
     pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
         CoarseSleep::new(From::Timers(&self.shared), self.now() + after)
     }
@@ -136,8 +136,8 @@ impl Timers {
         Interval::new(From::Timers(&self.shared), self.now() + period, period)
     }
 
-    /// `future`'s output, or [`Elapsed`] if that takes longer than `after`; noticed up to an
-    /// eighth later.
+    /// `future`'s output, or [`Elapsed`] if that takes longer than `after`; noticed up to
+    /// 13 % of that later.
     pub fn deadline<F: Future>(&self, after: Duration, future: F) -> Deadline<F> {
         Deadline::new(self.coarse_sleep(after), future)
     }

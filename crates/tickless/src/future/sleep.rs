@@ -22,7 +22,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// Completes when its deadline has passed, or up to an eighth of its distance later; from
+    /// Completes when its deadline has passed, or up to 13 % of its distance later; from
     /// [`coarse_sleep`](super::coarse_sleep). 88 bytes.
     ///
     /// What [`Deadline`](super::Deadline) uses. Pushing it out with [`reset`](CoarseSleep::reset)

@@ -66,7 +66,7 @@ impl TimerSource {
         }
     }
 
-    /// A future that completes `after` the present, or up to an eighth later; cheap to push out.
+    /// A future that completes `after` the present, or up to 13 % of that later; cheap to push out.
     pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
         match &self.own {
             Some(timers) => timers.coarse_sleep(after),

@@ -70,8 +70,8 @@ impl<W: World> Bias<W> {
         Bias { owner: word(), taken: word(), streak: word(), last: word() }
     }
 
-    /// Goes into this lock by its bias, if the caller owns that: `slot` is the caller's, by the name
-    /// `thread`, and `lock` is this lock's.
+    /// Goes into this lock by its bias, if the caller owns that: `slot` is the caller's, `thread`
+    /// that slot's name, and `lock` this lock's.
     #[inline]
     pub fn enter(&self, lock: u64, thread: u64, slot: &ThreadSlot<W>) -> bool {
         if self.owner.load(Ordering::Relaxed) != thread || slot.inside.load(Ordering::Relaxed) != 0

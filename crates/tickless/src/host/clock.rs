@@ -22,8 +22,8 @@
 
 use super::counter;
 use super::fork::Process;
-use super::hand::Hand;
 use super::lock;
+use super::manual_clock::ManualClock;
 use super::time_base::Steps;
 use crate::clock::Fallback;
 use crate::events;
@@ -55,7 +55,7 @@ pub struct HostClock {
     line: Line<AtomicU64>,
     process: Process,
     /// Who moves it, if the program does.
-    manual: Arc<Hand>,
+    manual: Arc<ManualClock>,
     /// Held by who compares the clocks; nobody waits for it.
     judge: Mutex<Judge>,
     /// Set once, by the judge or at the start.
@@ -120,9 +120,9 @@ impl HostClock {
         &self.manual.steps
     }
 
-    /// A clock that shows what this hand does.
-    pub fn manual(hand: Arc<Hand>) -> HostClock {
-        HostClock { manual: hand, ..HostClock::without_counter(Kind::Manual) }
+    /// A clock that shows what this one does.
+    pub fn manual(manual: Arc<ManualClock>) -> HostClock {
+        HostClock { manual, ..HostClock::without_counter(Kind::Manual) }
     }
 
     fn without_counter(kind: Kind) -> HostClock {

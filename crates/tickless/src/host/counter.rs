@@ -31,7 +31,11 @@ mod imp {
     pub fn is_invariant() -> bool {
         use core::arch::x86_64::__cpuid;
         const LEAF: u32 = 0x8000_0007;
-        __cpuid(0x8000_0000).eax >= LEAF && __cpuid(LEAF).edx & 1 << 8 != 0
+        // Newer compilers know that it is safe.
+        #[allow(unused_unsafe)]
+        // SAFETY: every CPU of x86-64 has the instruction.
+        let cpuid = |leaf| unsafe { __cpuid(leaf) };
+        cpuid(0x8000_0000).eax >= LEAF && cpuid(LEAF).edx & 1 << 8 != 0
     }
 
     /// Does the kernel itself keep time with the TSC? It has checked that the counter is

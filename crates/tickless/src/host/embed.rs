@@ -223,7 +223,7 @@ pub unsafe fn periodic<F: OnPeriod>(
         let beat = Beat { run, missed, callback };
         let timer = NonNull::new_unchecked(&raw mut (*slot.as_ptr()).slot);
         let timer = HrTimer::around(Embedded::own(timer, timers, beat));
-        Periodic::around(timer, Shelf::Lent(run))
+        Periodic::around(timer, OwnOrLent::Lent(run))
     }
 }
 
@@ -231,26 +231,26 @@ const _: () = assert!(!core::mem::needs_drop::<Mutex<Run>>(), "a slot is given u
 
 /// Where a periodic timer keeps what its handle and its callback share.
 #[derive(Debug)]
-pub(crate) enum Shelf<T: 'static> {
+pub(crate) enum OwnOrLent<T: 'static> {
     Own(Arc<T>),
     /// In a slot, for as long as that is not given back.
     Lent(NonNull<T>),
 }
 
 // SAFETY: either way it gives out shared references to a `T`, and nothing else.
-unsafe impl<T: Send + Sync> Send for Shelf<T> {}
+unsafe impl<T: Send + Sync> Send for OwnOrLent<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Shelf<T> {}
+unsafe impl<T: Send + Sync> Sync for OwnOrLent<T> {}
 
-impl<T> core::ops::Deref for Shelf<T> {
+impl<T> core::ops::Deref for OwnOrLent<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
         match self {
-            Shelf::Own(own) => own,
+            OwnOrLent::Own(own) => own,
             // SAFETY: whoever lends a place keeps it until the timer is given back, and then only
             // drops that, which does not look here.
-            Shelf::Lent(lent) => unsafe { lent.as_ref() },
+            OwnOrLent::Lent(lent) => unsafe { lent.as_ref() },
         }
     }
 }

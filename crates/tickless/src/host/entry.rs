@@ -227,7 +227,7 @@ impl<L: Family> Entry<L> {
 
     #[cfg_attr(debug_assertions, track_caller)]
     fn start(self: Pin<&Self>, shared: &Shared, now: Ns) -> Option<Started> {
-        if shared.is_left_behind() {
+        if shared.is_forked_child() {
             return None;
         }
         let window = self.window(self.deadline());
@@ -284,7 +284,7 @@ impl<L: Family> Entry<L> {
 
     /// From here on no driver knows the timer.
     fn disarm(self: Pin<&Self>, shared: &Shared) {
-        if !self.armed.get() || shared.is_left_behind() {
+        if !self.armed.get() || shared.is_forked_child() {
             return;
         }
         if shared.bases.cancel(self.timer_ref()) == Cancel::Running
@@ -301,7 +301,7 @@ impl<L: Family> Entry<L> {
     /// waits for the callback prevents that (X3).
     #[cold]
     fn withdraw(self: Pin<&Self>, shared: &Shared) {
-        if !shared.is_left_behind() && !frame::is_in_callback_of_timer(self.address()) {
+        if !shared.is_forked_child() && !frame::is_in_callback_of_timer(self.address()) {
             shared.bases.cancel_sync(self.timer_ref());
         }
         self.disarm(shared);

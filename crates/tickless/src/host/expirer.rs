@@ -40,7 +40,7 @@ impl Expirers {
         match call {
             Call::Nobody => {}
             Call::Thread => self.calls[cpu.index()].make(),
-            Call::Relief => {
+            Call::Rescuer => {
                 self.stuck().push_back(cpu);
                 self.somebody_is_stuck.notify_one();
             }
@@ -74,8 +74,8 @@ impl Expirers {
         }
     }
 
-    /// What the relief does until told to stop: `fire` for each base whose thread is stuck.
-    pub fn relieve(&self, stop: &AtomicBool, mut fire: impl FnMut(CpuId)) {
+    /// What the thread that stands in does until told to stop: `fire` for each base whose thread is stuck.
+    pub fn stand_in(&self, stop: &AtomicBool, mut fire: impl FnMut(CpuId)) {
         loop {
             let mut stuck = self.stuck();
             let cpu = loop {

@@ -13,7 +13,7 @@ use tickless_core::time::CpuId;
 
 /// Which callback a runner of a base is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct CallbackId {
     /// The set of timers that it belongs to: an address that is compared and never followed.
     pub set: usize,
     /// The base.
@@ -24,14 +24,14 @@ pub struct Place {
     pub timer: usize,
 }
 
-impl Place {
-    pub(super) fn of<S>(set: &S, firing: &Firing<super::Host>, runner: Runner) -> Place {
-        Place { timer: firing.timer.addr().get(), ..Place::on(set, firing.cpu, runner) }
+impl CallbackId {
+    pub(super) fn of<S>(set: &S, firing: &Firing<super::Host>, runner: Runner) -> CallbackId {
+        CallbackId { timer: firing.timer.addr().get(), ..CallbackId::on(set, firing.cpu, runner) }
     }
 
     /// Whatever callback a runner is in.
-    pub(crate) fn on<S>(set: &S, cpu: CpuId, runner: Runner) -> Place {
-        Place { set: core::ptr::from_ref(set).addr(), cpu, runner, timer: 0 }
+    pub(crate) fn on<S>(set: &S, cpu: CpuId, runner: Runner) -> CallbackId {
+        CallbackId { set: core::ptr::from_ref(set).addr(), cpu, runner, timer: 0 }
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) trait Nudge {
 
 /// One callback on this thread's stack.
 struct Frame {
-    place: Place,
+    callback: CallbackId,
     set: *const dyn Nudge,
     outer: *const Frame,
 }
@@ -55,8 +55,12 @@ thread_local! {
 
 /// Calls `body` as a callback, or as something that counts as one.
 #[inline]
-pub(crate) fn within<S: Nudge + 'static, R>(set: &S, place: Place, body: impl FnOnce() -> R) -> R {
-    let frame = Frame { place, set: core::ptr::from_ref(set), outer: INNERMOST.get() };
+pub(crate) fn within<S: Nudge + 'static, R>(
+    set: &S,
+    callback: CallbackId,
+    body: impl FnOnce() -> R,
+) -> R {
+    let frame = Frame { callback, set: core::ptr::from_ref(set), outer: INNERMOST.get() };
     let _leave = Leave(frame.outer);
     INNERMOST.set(&raw const frame);
     body()
@@ -80,30 +84,30 @@ pub(crate) fn is_in_callback() -> bool {
 /// Is this thread in a callback of this set of timers?
 pub(crate) fn is_in_callback_of<S>(set: &S) -> bool {
     let set = core::ptr::from_ref(set).addr();
-    any(|frame| frame.place.set == set)
+    any(|frame| frame.callback.set == set)
 }
 
 /// Is this thread in this timer's own callback?
 pub(crate) fn is_in_callback_of_timer(timer: usize) -> bool {
-    any(|frame| frame.place.timer == timer)
+    any(|frame| frame.callback.timer == timer)
 }
 
 /// The callbacks that this thread is in, innermost first, whichever timers they are of.
-pub(super) fn places() -> Vec<Place> {
-    let mut places = Vec::new();
+pub(super) fn callbacks() -> Vec<CallbackId> {
+    let mut callbacks = Vec::new();
     any(|frame| {
-        places.push(frame.place);
+        callbacks.push(frame.callback);
         false
     });
-    places
+    callbacks
 }
 
 /// Has those who wait for the callbacks that this thread is in think again, if any do.
-pub(super) fn nudge_waiters(is_waited_for: impl Fn(Place) -> bool) {
+pub(super) fn nudge_waiters(is_waited_for: impl Fn(CallbackId) -> bool) {
     any(|frame| {
-        if is_waited_for(frame.place) {
+        if is_waited_for(frame.callback) {
             // SAFETY: the set outlives its callback, whose frame this is.
-            unsafe { &*frame.set }.nudge(frame.place.cpu);
+            unsafe { &*frame.set }.nudge(frame.callback.cpu);
         }
         false
     });
@@ -135,13 +139,13 @@ mod tests {
     #[test]
     fn frames_nest_and_end() {
         let sets = [1u8, 2];
-        let place = |set| Place::on(set, CpuId(0), Runner::Handler);
+        let callback = |set| CallbackId::on(set, CpuId(0), Runner::Handler);
         let are_in = || [is_in_callback_of(&sets[0]), is_in_callback_of(&sets[1])];
         assert!(!is_in_callback());
-        within(&sets[0], place(&sets[0]), || {
+        within(&sets[0], callback(&sets[0]), || {
             assert_eq!((is_in_callback(), are_in()), (true, [true, false]));
             let panicked = catch_unwind(|| {
-                within(&sets[1], place(&sets[1]), || {
+                within(&sets[1], callback(&sets[1]), || {
                     assert_eq!(are_in(), [true, true]);
                     std::panic::panic_any(5u8);
                 })

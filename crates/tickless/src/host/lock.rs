@@ -16,9 +16,9 @@
 //! thread of the process pass a full barrier, with membarrier(2), which costs about a
 //! microsecond and is why the bias has to be earned anew.
 //!
-//! The protocol is in [`super::bias`], where the model checkers find it. A thread that was the owner
-//! long ago and looks again fails; what it said meanwhile stands in its own slot and misleads nobody.
-//! Source: D. Dice, M. Moir and W. Scherer, "Quickly Reacquirable Locks" (2003), with the
+//! The protocol is in [`super::bias`], where the model checkers find it. A thread that was the
+//! owner long ago and looks again fails; what it said meanwhile stands in its own slot and misleads
+//! nobody. Source: D. Dice, M. Moir and W. Scherer, "Quickly Reacquirable Locks" (2003), with the
 //! asymmetric barrier of membarrier(2)'s manual page.
 //!
 //! Where the system has no membarrier there is no bias. Who waits spins, yields, then sleeps

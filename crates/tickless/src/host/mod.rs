@@ -15,7 +15,7 @@
 //! | `expirer` | expiry threads, for timers whose expiry is deferred |
 //! | `fork` | telling the child of a fork from its parent |
 //! | `frame` | which callbacks the calling thread is in |
-//! | `hand` | the hand of a clock that the program moves |
+//! | `manual_clock` | a clock that the program moves |
 //! | `hardware` | counters for programs: the TSC, system clocks, PTP clocks |
 //! | `lock` | the lock around a base, biased towards its usual user |
 //! | `membarrier` | a barrier on every running thread |
@@ -42,9 +42,9 @@ pub(crate) mod entry;
 pub(crate) mod expirer;
 pub(crate) mod fork;
 pub(crate) mod frame;
-pub(crate) mod hand;
 pub(crate) mod hardware;
 pub(crate) mod lock;
+pub(crate) mod manual_clock;
 mod membarrier;
 pub(crate) mod orphans;
 pub(crate) mod owned;
@@ -106,7 +106,9 @@ impl Host {
     }
 }
 
-impl Platform for Host {
+// SAFETY: words are atomics, and `BiasedLock` excludes (`lock`). Reading the clock, finding the CPU
+// and telling a device neither unwind nor use the bases.
+unsafe impl Platform for Host {
     type Word = AtomicU64;
     type Lock<T: Send> = lock::BiasedLock<T>;
     type Task = owned::Task;

@@ -11,7 +11,7 @@
 //! callback runs, there or elsewhere, is left here, shut down, and is freed by the driver that
 //! runs it when it has dealt with its batch, or by whoever comes here before.
 
-use super::frame::{self, Place};
+use super::frame::{self, CallbackId};
 use super::owned::Task;
 use crate::timers::Shared;
 use core::ptr::NonNull;
@@ -73,8 +73,10 @@ impl Orphans {
         self.any.store(!nodes.is_empty(), Ordering::Relaxed);
         drop(nodes);
         // Counts as a callback: what is dropped here must not wait either.
-        let place = Place::on(shared, CpuId(u16::MAX), Runner::Handler);
-        frame::within(shared, place, || ended.into_iter().for_each(|orphan| orphan.free(shared)));
+        let callback = CallbackId::on(shared, CpuId(u16::MAX), Runner::Handler);
+        frame::within(shared, callback, || {
+            ended.into_iter().for_each(|orphan| orphan.free(shared))
+        });
     }
 }
 

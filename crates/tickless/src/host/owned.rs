@@ -12,7 +12,7 @@
 //! somebody else's memory is given back before its owner is dropped: see [`super::embed`].
 
 use super::arena::Arena;
-use super::frame::{self, Place};
+use super::frame::{self, CallbackId};
 use super::waits::{self, Circle, Goal};
 use super::wakers::Wakers;
 use super::{Host, embed};
@@ -156,7 +156,7 @@ impl<L: Family> Owned<L> {
             found => drop(found?),
         }
         // In a child somebody may have held their lock at the fork.
-        if !self.shared.is_left_behind() {
+        if !self.shared.is_forked_child() {
             self.shared.notes.forget(self.address());
         }
         self.node = GIVEN_BACK;
@@ -200,7 +200,7 @@ impl<L: Family> Owned<L> {
         now: Ns,
         options: Options,
     ) -> Result<Started, StartError> {
-        if self.shared.is_left_behind() {
+        if self.shared.is_forked_child() {
             return Err(StartError::Shut);
         }
         #[cfg(debug_assertions)]
@@ -219,7 +219,7 @@ impl<L: Family> Owned<L> {
     /// Cancels the timer, unless its callback runs.
     #[inline]
     pub(crate) fn try_cancel(&self) -> Cancel {
-        if self.shared.is_left_behind() {
+        if self.shared.is_forked_child() {
             return Cancel::Idle;
         }
         self.found(self.shared.bases.try_cancel(self.timer()))
@@ -228,7 +228,7 @@ impl<L: Family> Owned<L> {
     /// Cancels the timer and waits for its callback.
     #[inline]
     pub(crate) fn cancel_sync(&self) -> Result<Cancel, CancelError> {
-        if self.shared.is_left_behind() {
+        if self.shared.is_forked_child() {
             return Ok(Cancel::Idle);
         }
         let mut waiting = None;
@@ -239,7 +239,7 @@ impl<L: Family> Owned<L> {
     /// The same for a timer that nobody arms while its callback runs.
     #[inline]
     pub(crate) fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
-        if self.shared.is_left_behind() {
+        if self.shared.is_forked_child() {
             return Ok(Cancel::Idle);
         }
         let mut waiting = None;
@@ -250,7 +250,7 @@ impl<L: Family> Owned<L> {
 
     /// Cancels the timer for good and waits for its callback.
     pub(crate) fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
-        if self.shared.is_left_behind() {
+        if self.shared.is_forked_child() {
             return Ok(Cancel::Idle);
         }
         let mut waiting = None;
@@ -273,10 +273,10 @@ impl<L: Family> Owned<L> {
             return Ok(());
         }
         let timer = self.node.addr().get();
-        let place = Place { timer, ..Place::on(&*self.shared, cpu, runner) };
+        let callback = CallbackId { timer, ..CallbackId::on(&*self.shared, cpu, runner) };
         // The last entry goes before the next one comes: they are of one thread.
         drop(waiting.take());
-        let (entered, circle) = waits::enter(Goal::Callback(place));
+        let (entered, circle) = waits::enter(Goal::Callback(callback));
         *waiting = Some(entered);
         match circle {
             None => Ok(()),
@@ -288,7 +288,7 @@ impl<L: Family> Owned<L> {
     /// Cancels the timer without waiting for its callback.
     #[inline]
     pub(crate) fn cancel(&self) -> Cancel {
-        if self.shared.is_left_behind() {
+        if self.shared.is_forked_child() {
             return Cancel::Idle;
         }
         self.found(self.shared.bases.cancel(self.timer()))
@@ -303,11 +303,11 @@ impl<L: Family> Owned<L> {
     }
 
     pub(crate) fn is_pending(&self) -> bool {
-        !self.shared.is_left_behind() && self.shared.bases.is_pending(self.timer())
+        !self.shared.is_forked_child() && self.shared.bases.is_pending(self.timer())
     }
 
     pub(crate) fn is_active(&self) -> bool {
-        !self.shared.is_left_behind() && self.shared.bases.is_active(self.timer())
+        !self.shared.is_forked_child() && self.shared.bases.is_active(self.timer())
     }
 
     /// The timer, for the bases of [`shared`](Owned::shared) and no others.
@@ -323,7 +323,7 @@ impl<L: Family> Drop for Owned<L> {
         if self.is_given_back() {
             return;
         }
-        if self.shared.is_left_behind() {
+        if self.shared.is_forked_child() {
             // The driver that may have been running it, or have held its lock, is not here to
             // end that: the node is left to the end of the process.
             return;
@@ -424,14 +424,14 @@ fn run_timed(
     let verdict = call(shared, firing, runner, wakers);
     let took = shared.now() - begun;
     // What this tells it tells as the callback.
-    frame::within(shared, Place::of(shared, firing, runner), || timed(shared, firing, took));
+    frame::within(shared, CallbackId::of(shared, firing, runner), || timed(shared, firing, took));
     verdict
 }
 
-#[inline]
+#[inline(always)]
 fn call(shared: &Shared, firing: &Firing<Host>, runner: Runner, wakers: &mut Wakers) -> Verdict {
     let mut fired = Fired::new(shared, firing, wakers);
-    frame::within(shared, Place::of(shared, firing, runner), || {
+    frame::within(shared, CallbackId::of(shared, firing, runner), || {
         if firing.now.since(firing.due) > shared.counters.slow_after {
             overdue(shared, firing);
         }

@@ -15,7 +15,7 @@ pub fn timers() -> Option<&'static Timers> {
     let timers = TIMERS.load(Ordering::Acquire);
     // SAFETY: what has been put there is never freed.
     match unsafe { timers.as_ref() } {
-        Some(timers) if !timers.shared.is_left_behind() => Some(timers),
+        Some(timers) if !timers.shared.is_forked_child() => Some(timers),
         _ => start(),
     }
 }
@@ -33,7 +33,7 @@ fn start() -> Option<&'static Timers> {
     let timers = TIMERS.load(Ordering::Acquire);
     // SAFETY: as in `timers`.
     if let Some(timers) = unsafe { timers.as_ref() }
-        && !timers.shared.is_left_behind()
+        && !timers.shared.is_forked_child()
     {
         return Some(timers);
     }

@@ -10,7 +10,7 @@
 //! waits for a lock, which cannot be refused, it has the cancellers in the circle look again.
 
 use super::fork::ProcessLock;
-use super::frame::{self, Place};
+use super::frame::{self, CallbackId};
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ pub fn this_thread() -> u64 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Goal {
     /// That this runner is through with its callback.
-    Callback(Place),
+    Callback(CallbackId),
     /// That whoever has a lock gives it back.
     Lock(Holder),
 }
@@ -69,7 +69,7 @@ pub enum Circle {
 struct Wait {
     thread: u64,
     /// The callbacks that the thread is in.
-    within: Vec<Place>,
+    within: Vec<CallbackId>,
     goal: Goal,
 }
 
@@ -88,7 +88,7 @@ impl Drop for Entered<'_> {
 
 /// Enters that this thread waits, and looks whether that would ever end.
 pub fn enter(goal: Goal) -> (Entered<'static>, Option<Circle>) {
-    let (thread, within) = (this_thread(), frame::places());
+    let (thread, within) = (this_thread(), frame::callbacks());
     let mut waits = WAITS.lock();
     waits.retain(|wait| wait.thread != thread);
     waits.push(Wait { thread, within, goal });
@@ -108,7 +108,7 @@ pub fn enter_lock(holder: &AtomicU64) -> Entered<'_> {
 fn look_again() {
     // Not under the table's mutex: a nudge takes a base's lock.
     let goals: Vec<Goal> = WAITS.lock().iter().map(|wait| wait.goal).collect();
-    frame::nudge_waiters(|place| goals.contains(&Goal::Callback(place)));
+    frame::nudge_waiters(|callback| goals.contains(&Goal::Callback(callback)));
 }
 
 /// Does the wait of this thread lead back to it?
@@ -119,11 +119,11 @@ fn circle(waits: &[Wait], thread: u64) -> Option<Circle> {
     // by whoever closed it; the bound is for that one, until it has given up.
     for _ in 0..=waits.len() {
         let next = match goal {
-            Goal::Callback(place) if mine.within.contains(&place) => {
+            Goal::Callback(callback) if mine.within.contains(&callback) => {
                 return Some(Circle::Callbacks);
             }
             Goal::Lock(holder) if holder.thread() == thread => return Some(Circle::Lock),
-            Goal::Callback(place) => waits.iter().find(|wait| wait.within.contains(&place)),
+            Goal::Callback(callback) => waits.iter().find(|wait| wait.within.contains(&callback)),
             Goal::Lock(holder) => waits.iter().find(|wait| wait.thread == holder.thread()),
         };
         goal = next?.goal;
@@ -137,19 +137,19 @@ mod tests {
     use tickless_core::bases::running::Runner;
     use tickless_core::time::CpuId;
 
-    fn place(cpu: u16) -> Place {
-        Place { set: 8, cpu: CpuId(cpu), runner: Runner::Handler, timer: 0 }
+    fn id(cpu: u16) -> CallbackId {
+        CallbackId { set: 8, cpu: CpuId(cpu), runner: Runner::Handler, timer: 0 }
     }
 
     fn wait(thread: u64, within: &[u16], goal: Goal) -> Wait {
-        let within = within.iter().map(|cpu| place(*cpu)).collect();
+        let within = within.iter().map(|cpu| id(*cpu)).collect();
         Wait { thread, within, goal }
     }
 
     /// Goal: X6: a circle is seen however long it is, and nothing else is.
     #[test]
     fn finds_circles_and_nothing_else() {
-        let callback = |cpu| Goal::Callback(place(cpu));
+        let callback = |cpu| Goal::Callback(id(cpu));
         let mut waits = vec![wait(1, &[0], callback(1)), wait(2, &[1], callback(2))];
         assert_eq!(circle(&waits, 1), None, "the third is at work");
         waits.push(wait(3, &[2], callback(3)));

@@ -96,7 +96,7 @@ impl Stats {
     pub(crate) fn of(shared: &Shared) -> Stats {
         // A lock that a driver held at the moment of a fork is not given back in the child.
         let devices = &shared.bases.platform().devices[..];
-        let devices = if shared.is_left_behind() { &[] } else { devices };
+        let devices = if shared.is_forked_child() { &[] } else { devices };
         let base = |(place, device)| BaseStats::of(shared, CpuId(place as u16), device);
         let bases = devices.iter().enumerate().filter_map(base).collect();
         Stats { bases, panics: shared.panics.load(Ordering::Relaxed) }

@@ -64,8 +64,8 @@ pub struct ListedTimer {
 
 impl TimerList {
     pub(crate) fn of(shared: &Shared) -> TimerList {
-        let is_left_behind = shared.is_left_behind();
-        let count = if is_left_behind { 0 } else { shared.bases.count() as u16 };
+        let is_forked_child = shared.is_forked_child();
+        let count = if is_forked_child { 0 } else { shared.bases.count() as u16 };
         let base = |base| ListedBase::of(shared, CpuId(base));
         TimerList {
             clock: shared.bases.platform().clock.source(),

@@ -185,7 +185,7 @@ impl Busy {
     /// again from the moment at which the time is over.
     ///
     /// Somebody has to move the clock: [`auto_advance`](VirtualTime::auto_advance), a
-    /// [`block_on`](VirtualTime::block_on) elsewhere, or a hand. In a callback this moves the
+    /// [`block_on`](VirtualTime::block_on) elsewhere, or the program. In a callback this moves the
     /// clock itself, and nothing fires meanwhile.
     pub fn sleep(&mut self, after: Duration) {
         if self.time.moves_here() {

@@ -21,7 +21,7 @@ impl VirtualTime {
     /// Does nothing if the clock runs already. Should the system refuse the thread, the clock
     /// runs, and what comes due fires when it is next moved.
     pub fn resume(&self) {
-        let _hand = self.hand();
+        let _moving = self.begin_moving();
         if self.world.clock.runs() {
             return;
         }

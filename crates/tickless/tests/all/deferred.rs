@@ -129,7 +129,7 @@ fn a_stuck_thread_is_relieved() {
     }
     stuck.start(MS).unwrap();
     wait_until("those behind it fired", || seen.len() == 20);
-    assert!(seen.take().iter().all(|name| name == "tickless-relief"));
+    assert!(seen.take().iter().all(|name| name == "tickless-rescue"));
     assert!(stuck.is_pending(), "waits for its own callback");
     open.store(true, Ordering::SeqCst);
     wait_until("it has run again", || inside.load(Ordering::SeqCst) == 4);

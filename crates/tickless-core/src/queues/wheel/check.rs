@@ -109,3 +109,28 @@ impl Wheel {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::{Lists, WheelLink, WheelRef};
+    use crate::queues::wheel::{PushOut, Wakes};
+    use crate::time::Tick;
+    use alloc::boxed::Box;
+
+    /// Goal: the check is not blind. Method: a timer is taken off its list behind the wheel's back.
+    #[test]
+    fn the_check_sees_a_timer_vanish() {
+        let mut wheel = Wheel::new(Tick::MILLISECOND, PushOut::Lazy, Ns::ZERO);
+        let nodes = [0, 1].map(|_| WheelRef::of_static(Box::leak(Box::new(WheelLink::new()))));
+        for node in nodes {
+            wheel.arm(node, Ns::from_ms(10), Ns::ZERO, Wakes::Yes);
+        }
+        let mut others = Lists::new(1);
+        others.unlink(nodes[0]);
+        let fault = wheel.check();
+        assert_eq!(fault, Err(WheelFault::Count { bucket: 10, counted: 2, found: 1 }));
+        others.unlink(nodes[1]);
+        assert_eq!(wheel.check(), Err(WheelFault::Occupied { bucket: 10 }));
+    }
+}

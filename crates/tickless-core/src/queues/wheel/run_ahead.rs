@@ -29,13 +29,18 @@ impl RunAhead {
         }
     }
 
-    /// One timer is about to be popped. Returns how many others were looked at.
+    /// How many timers are looked at for each that is popped.
     #[inline]
-    pub(super) fn step(&mut self, lists: &Lists) -> u64 {
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// One timer is about to be popped.
+    #[inline]
+    pub(super) fn step(&mut self, lists: &Lists) {
         for walker in &mut self.walkers[..self.count] {
             *walker = walker.and_then(|node| lists.after(node));
         }
-        self.count as u64
     }
 
     #[inline]

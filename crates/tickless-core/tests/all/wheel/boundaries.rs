@@ -2,7 +2,7 @@
 
 use super::bed::{BOTH, Bed};
 use super::twin::REACHES;
-use tickless_core::queues::wheel::{LEVELS, PushOut, REACH};
+use tickless_core::queues::wheel::{LEVELS, PushOut, REACH, Wakes};
 use tickless_core::time::Ns;
 
 const MS: u64 = 1_000_000;
@@ -44,6 +44,44 @@ fn every_level_boundary_at_every_alignment() {
             }
         }
     }
+}
+
+/// Goal: W9: a timer is late by at most 33/256 of its distance and a tick, and that is no more than
+/// it takes. Method: around the least distance of each level, where it is worst, at every alignment
+/// of the clock that differs; deadlines at both ends of a tick; armed anew as well, a little later.
+#[test]
+fn lateness_is_bounded_and_the_bound_is_tight() {
+    let mut worst = 0.0_f64;
+    for level in 1..LEVELS as u32 {
+        let granule = 8u64.pow(level);
+        let (reach, steps) = (REACHES[level as usize - 1], if cfg!(miri) { 3 } else { 64 });
+        for clk in (0..steps).map(|nth| 8 * granule + nth * granule.div_ceil(steps)) {
+            for tick in (clk + reach.saturating_sub(2)..clk + reach + 3)
+                .chain((clk + reach..clk + 8 * reach).step_by((reach as usize).div_ceil(5)))
+                .flat_map(|tick| [tick, tick.next_multiple_of(granule) + 1])
+            {
+                for (before, push_out) in [0, MS - 1].into_iter().zip(BOTH) {
+                    let (now, deadline) = (Ns(clk * MS), Ns(tick * MS - before));
+                    let mut bed = Bed::new(1, push_out, Ns(MS), now);
+                    let first = bed.wheel.arm(bed.node(0), deadline, now, Wakes::Yes);
+                    worst = worst.max(check_lateness(now, deadline, first));
+                    let pushed = deadline.after(Ns(MS + granule * MS / 9));
+                    let due = bed.wheel.arm(bed.node(0), pushed, now, Wakes::Yes);
+                    worst = worst.max(check_lateness(now, pushed, due));
+                }
+            }
+        }
+    }
+    assert!(cfg!(miri) || worst > 33.0 / 256.0 * 0.99, "the bound could be {worst}");
+}
+
+/// Which part of its distance a timer is late by, beyond a tick.
+fn check_lateness(now: Ns, deadline: Ns, due: Ns) -> f64 {
+    let (late, distance) = (due.since(deadline).0, deadline.since(now).0);
+    assert!(due >= deadline);
+    let beyond = late.saturating_sub(MS);
+    assert!(beyond * 256 <= distance * 33, "{deadline:?} from {now:?} is due at {due:?}");
+    beyond as f64 / distance as f64
 }
 
 fn at_this_boundary(clk: u64, distance: u64, before: u64) {

@@ -183,7 +183,9 @@ impl World {
     }
 }
 
-impl Platform for World {
+// SAFETY: words are atomics and the lock is a mutex, with bookkeeping around them. What is called
+// under a lock unwinds only where it fails its test.
+unsafe impl Platform for World {
     type Word = WatchedWord;
     type Lock<T: Send> = WatchedLock<T>;
     /// The timer's number in its test.

@@ -169,7 +169,7 @@ impl LoopDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::hand::Hand;
+    use crate::host::manual_clock::ManualClock;
     use std::sync::OnceLock;
     use std::sync::atomic::AtomicBool;
     use std::thread::Thread;
@@ -190,7 +190,8 @@ mod tests {
                 thread.unpark();
             }
         }));
-        let (clock, stop) = (HostClock::manual(Arc::new(Hand::at(Ns(1)))), AtomicBool::new(false));
+        let (clock, stop) =
+            (HostClock::manual(Arc::new(ManualClock::at(Ns(1)))), AtomicBool::new(false));
         let (asked, heard) = ([const { AtomicU64::new(0) }; 2], [const { AtomicU64::new(0) }; 2]);
         std::thread::scope(|s| {
             let looping = s.spawn(|| {

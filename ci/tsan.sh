@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs the library's tests of threads, its futures and the C interface's under ThreadSanitizer, with
+# the standard library built for it. It knows neither fences nor membarrier(2), so locks are built
+# without their bias towards one thread (--cfg tickless_tsan): that path is left to the models
+# (ci/models.sh). Where there is no nightly toolchain with its sources, says so and passes.
+# Usage: ci/tsan.sh [FILTER]...   Only tests whose names contain one of the words.
+. "$(dirname "$0")/lib.sh"
+
+use_nightly rust-src || { skip tsan "there is no nightly toolchain with rust-src" && exit 0; }
+host=$(rustc "+$NIGHTLY" -vV | sed -n 's/^host: //p')
+filters=("$@")
+[ ${#filters[@]} -gt 0 ] || filters=(cancel cancel_sync deferred future in_callbacks panics
+  clock_timer periodic statistics)
+export RUSTFLAGS="-Zsanitizer=thread --cfg tickless_tsan -Cdebuginfo=1"
+export CARGO_TARGET_DIR=$PWD/target/tsan TSAN_OPTIONS="halt_on_error=1 history_size=4"
+test=(cargo "+$NIGHTLY" test -Zbuild-std --target "$host")
+timeout 1800 "${test[@]}" -p tickless --test all -- "${filters[@]}"
+timeout 600 "${test[@]}" -p tickless-capi --test ends

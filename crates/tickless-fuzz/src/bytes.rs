@@ -1,0 +1,37 @@
+//! Bytes as choices: what a fuzzer changes in them changes one choice.
+
+/// Choices that are left.
+pub(crate) struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Bytes<'a> {
+        Bytes(bytes)
+    }
+
+    /// The next byte; `None` at the end.
+    pub(crate) fn next(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// The next byte, or zero.
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.next().unwrap_or(0)
+    }
+
+    /// A number below `end`, of one byte.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        usize::from(self.byte()) % end.max(1)
+    }
+
+    /// A number of any magnitude: two bytes say how many bits, and which; the last bits are set.
+    pub(crate) fn number(&mut self) -> u64 {
+        let (bits, top) = (self.byte() % 65, u64::from(self.byte()));
+        match bits {
+            0 => 0,
+            1..=8 => top & ((1 << bits) - 1),
+            _ => top << (bits - 8) | u64::from(self.byte()) << (bits - 8) >> 8,
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Calls of the C interface: null and misaligned pointers, storage that was never initialised, was
+//! destroyed or is a copy, keys that were made up, numbers out of range. Nothing crashes, each call
+//! says what its header says, and an error has a text.
+//!
+//! What the header calls the caller's duty is kept: pointers that are passed lead to memory.
+
+use crate::bytes::Bytes;
+use core::ffi::{CStr, c_void};
+use core::ptr::{null, null_mut};
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+use tickless_capi::fired::Expiry;
+use tickless_capi::local::*;
+use tickless_capi::options::{Options, TICKLESS_SYSTEM_CLOCK};
+use tickless_capi::periodic::*;
+use tickless_capi::stats::{TimerStats, tickless_timers_stats};
+use tickless_capi::status::{Status, tickless_error_text, tickless_status_name};
+use tickless_capi::timer::*;
+use tickless_capi::timers::*;
+
+const STORAGES: usize = 8;
+/// Words that a copy of a timer, or rubbish, may fill.
+const WORDS: usize = size_of::<PeriodicStorage>() / 8 + 2;
+
+/// The one set of timers; starting one takes a millisecond and makes a thread.
+fn timers() -> *mut TimerSet {
+    struct Set(*mut TimerSet);
+    // SAFETY: a set of timers is made to be used by many threads.
+    unsafe impl Send for Set {}
+    // SAFETY: as above.
+    unsafe impl Sync for Set {}
+    static SET: OnceLock<Set> = OnceLock::new();
+    let set = SET.get_or_init(|| {
+        let options = Options {
+            size: size_of::<Options>(),
+            bases: 2,
+            flags: TICKLESS_SYSTEM_CLOCK,
+            ..Options::default()
+        };
+        let mut set = null_mut();
+        // SAFETY: both can be read and written.
+        assert_eq!(unsafe { tickless_timers_start(&raw const options, &raw mut set) }, Status::Ok);
+        Set(set)
+    });
+    set.0
+}
+
+/// What is in a piece of memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Nothing,
+    Timer,
+    Periodic,
+}
+
+struct World<'a> {
+    bytes: Bytes<'a>,
+    memory: Box<[[u64; WORDS]; STORAGES]>,
+    holds: [Holds; STORAGES],
+    local: *mut Local,
+    keys: Vec<u64>,
+    live: BTreeSet<u64>,
+}
+
+/// Performs `bytes`.
+pub fn run(bytes: &[u8]) {
+    let mut local = null_mut();
+    // SAFETY: it can be written.
+    assert_eq!(unsafe { tickless_local_create(0, 0, 0, &raw mut local) }, Status::Ok);
+    let memory = Box::new([[0; WORDS]; STORAGES]);
+    let mut world = World {
+        bytes: Bytes::new(bytes),
+        memory,
+        holds: [Holds::Nothing; STORAGES],
+        local,
+        keys: Vec::new(),
+        live: BTreeSet::new(),
+    };
+    while let Some(choice) = world.bytes.next() {
+        let status = match choice % 4 {
+            0 => world.local(choice >> 2),
+            1 => world.periodic(choice >> 2),
+            _ => world.timer(choice >> 2),
+        };
+        check(status);
+    }
+    for at in 0..STORAGES {
+        let place = world.memory[at].as_mut_ptr();
+        // SAFETY: the memory is there, and its timers are used by nobody else.
+        let status = match world.holds[at] {
+            Holds::Nothing => continue,
+            // SAFETY: as above.
+            Holds::Timer => unsafe { tickless_timer_destroy(place.cast()) },
+            // SAFETY: as above.
+            Holds::Periodic => unsafe { tickless_periodic_destroy(place.cast()) },
+        };
+        assert_eq!(status, Status::Ok, "it was there");
+    }
+    // SAFETY: created above, and destroyed this once.
+    assert_eq!(unsafe { tickless_local_destroy(local) }, Status::Ok);
+}
+
+fn check(status: Status) {
+    assert_ne!(status, Status::Internal, "a panic reached the edge");
+    // SAFETY: both are texts, which last until the next call.
+    let (text, name) = unsafe {
+        (CStr::from_ptr(tickless_error_text()), CStr::from_ptr(tickless_status_name(status as i32)))
+    };
+    assert!(status == Status::Ok || !text.is_empty(), "{name:?} says nothing");
+    assert!(!name.is_empty());
+}
+
+unsafe extern "C-unwind" fn nothing(_: *mut Expiry, _: *mut c_void) {}
+
+unsafe extern "C-unwind" fn fire(
+    local: *mut Local,
+    key: LocalKey,
+    _: *mut c_void,
+    data: *mut c_void,
+) {
+    // SAFETY: `data` is what `advance` below was given; the timers are this thread's.
+    unsafe {
+        *data.cast::<u32>() += 1;
+        check(tickless_local_start(local, key, 1_000_000));
+        assert_eq!(tickless_local_destroy(local), Status::Busy);
+    }
+}
+
+impl World<'_> {
+    /// Memory of a timer; null or misaligned if the choice is so.
+    fn place(&mut self) -> (usize, *mut u64) {
+        let choice = self.bytes.byte();
+        let at = usize::from(choice) % STORAGES;
+        let place = self.memory[at].as_mut_ptr();
+        match choice / 8 {
+            0 => (STORAGES, null_mut()),
+            // SAFETY: within the same array.
+            1 => (STORAGES, unsafe { place.byte_add(1) }),
+            _ => (at, place),
+        }
+    }
+
+    /// A number of either sign.
+    fn signed(&mut self) -> i64 {
+        self.bytes.number() as i64
+    }
+
+    /// What a call with a timer's storage may say.
+    fn expect(&self, at: usize, holds: Holds, status: Status) -> Status {
+        if at == STORAGES {
+            assert!(matches!(status, Status::NullPointer | Status::Misaligned), "{status:?}");
+        } else if self.holds[at] != holds {
+            assert!(!matches!(status, Status::Ok), "{status:?} of a timer that is not there");
+        } else {
+            assert_ne!(status, Status::NotInitialised);
+        }
+        status
+    }
+
+    fn timer(&mut self, choice: u8) -> Status {
+        let (at, place) = self.place();
+        let timer = place.cast::<TimerStorage>();
+        let set = timers();
+        let mut found = CancelFound::Idle;
+        let found = if self.bytes.byte() == 0 { null_mut() } else { &raw mut found };
+        let mut is = false;
+        // SAFETY: `timer` is null, misaligned, or leads to memory of ours that is big enough and
+        // was initialised; what a call writes to is null or ours.
+        let status = unsafe {
+            match choice % 16 {
+                0 | 1 => return self.init(at, timer, set),
+                2 => tickless_timer_start(timer, self.signed()),
+                3 => tickless_timer_start_slack(timer, self.signed(), self.signed()),
+                4 => tickless_timer_start_at(timer, self.bytes.number()),
+                5 => tickless_timer_start_range(timer, self.bytes.number(), self.bytes.number()),
+                6 => tickless_timer_reduce(timer, self.signed()),
+                7 => tickless_timer_try_cancel(timer, found),
+                8 => tickless_timer_cancel(timer, found),
+                9 => tickless_timer_cancel_sync(timer, found),
+                10 => tickless_timer_cancel_single_shot(timer, found),
+                11 => tickless_timer_is_pending(timer, &raw mut is),
+                12 => tickless_timer_is_active(timer, &raw mut is),
+                13 => return self.spoil(at),
+                14 => return self.stats(set),
+                _ => tickless_timer_destroy(timer),
+            }
+        };
+        let status = self.expect(at, Holds::Timer, status);
+        if choice % 16 == 15 && status == Status::Ok {
+            self.holds[at] = Holds::Nothing;
+        }
+        status
+    }
+
+    fn init(&mut self, at: usize, timer: *mut TimerStorage, set: *mut TimerSet) -> Status {
+        let kind = match self.bytes.byte() {
+            odd if odd % 4 == 0 => self.bytes.number() as u32,
+            usual => u32::from(usual % 2),
+        };
+        let set = if self.bytes.byte() == 0 { null_mut() } else { set };
+        let callback: tickless_capi::fired::Callback =
+            if self.bytes.byte() == 0 { None } else { Some(nothing) };
+        // SAFETY: as above; memory that holds something else is not initialised over it.
+        unsafe {
+            if at < STORAGES && self.holds[at] == Holds::Periodic {
+                return Status::Ok;
+            }
+            let status = tickless_timer_init(timer, set, kind, callback, null_mut());
+            if status == Status::Ok {
+                assert!(at < STORAGES && self.holds[at] == Holds::Nothing, "initialised twice");
+                self.holds[at] = Holds::Timer;
+            }
+            status
+        }
+    }
+
+    /// Fills memory that nobody uses: with zeros, rubbish, or a copy of what is next to it.
+    fn spoil(&mut self, at: usize) -> Status {
+        if at < STORAGES && self.holds[at] == Holds::Nothing {
+            let other = self.memory[(at + 1) % STORAGES];
+            match self.bytes.byte() % 3 {
+                0 => self.memory[at] = [0; WORDS],
+                1 => self.memory[at] = [0xa5a5_a5a5_a5a5_a5a5; WORDS],
+                _ if self.holds[(at + 1) % STORAGES] == Holds::Nothing => self.memory[at] = other,
+                _ => {}
+            }
+        }
+        Status::Ok
+    }
+
+    fn stats(&mut self, set: *mut TimerSet) -> Status {
+        let size = [size_of::<TimerStats>(), 0, 8, 1 << 20][self.bytes.below(4)];
+        // A size that the struct does not have is the caller's lie, unless it is refused: zero
+        // and what is longer than the library knows need the memory to be there.
+        let size = size.min(size_of::<TimerStats>());
+        let mut stats = TimerStats { size, ..TimerStats::default() };
+        let base = self.bytes.number() as u32;
+        // SAFETY: `stats` can be written, as many bytes as its size says.
+        unsafe { tickless_timers_stats(set, base, &raw mut stats) }
+    }
+
+    fn periodic(&mut self, choice: u8) -> Status {
+        let (at, place) = self.place();
+        let timer = place.cast::<PeriodicStorage>();
+        let mut found = CancelFound::Idle;
+        let (mut is, mut ns) = (false, 0);
+        // SAFETY: as for timers.
+        let status = unsafe {
+            match choice % 8 {
+                0 => {
+                    if at < STORAGES && self.holds[at] == Holds::Timer {
+                        return Status::Ok;
+                    }
+                    let options = PeriodicOptions {
+                        size: size_of::<PeriodicOptions>(),
+                        slack_ns: self.bytes.number(),
+                        phase_value: self.bytes.number(),
+                        missed: u32::from(self.bytes.byte() % 5),
+                        phase: u32::from(self.bytes.byte() % 6),
+                    };
+                    let options = if self.bytes.byte() == 0 { null() } else { &raw const options };
+                    let status =
+                        tickless_periodic_init(timer, timers(), options, Some(nothing), null_mut());
+                    if status == Status::Ok {
+                        assert!(
+                            at < STORAGES && self.holds[at] == Holds::Nothing,
+                            "initialised twice"
+                        );
+                        self.holds[at] = Holds::Periodic;
+                    }
+                    return status;
+                }
+                // A period of nanoseconds would keep a driver busy for good.
+                1 => tickless_periodic_start(timer, self.signed() | 1 << 24),
+                2 => {
+                    tickless_periodic_start_at(timer, self.bytes.number(), self.signed() | 1 << 24)
+                }
+                3 => tickless_periodic_cancel(timer, &raw mut found),
+                4 => tickless_periodic_cancel_sync(timer, &raw mut found),
+                5 => tickless_periodic_is_active(timer, &raw mut is),
+                6 => tickless_periodic_place(timer, &raw mut ns),
+                _ => tickless_periodic_destroy(timer),
+            }
+        };
+        let status = self.expect(at, Holds::Periodic, status);
+        if choice % 8 == 7 && status == Status::Ok {
+            self.holds[at] = Holds::Nothing;
+        }
+        status
+    }
+
+    /// A key of a local timer that is there, that is gone, or that was made up.
+    fn key(&mut self) -> (u64, LocalKey) {
+        let choice = self.bytes.byte();
+        let known = self.keys.get(usize::from(choice) % self.keys.len().max(1)).copied();
+        let bits = match (choice % 8, known) {
+            (0, _) | (_, None) => self.bytes.number(),
+            (1, Some(bits)) => bits.wrapping_add(1 << 32),
+            (2, Some(bits)) => bits ^ 1 << (self.bytes.byte() % 64),
+            (_, Some(bits)) => bits,
+        };
+        // SAFETY: a struct of one number, which C can fill as it likes.
+        (bits, unsafe { core::mem::transmute::<u64, LocalKey>(bits) })
+    }
+
+    fn local(&mut self, choice: u8) -> Status {
+        let local = if self.bytes.byte() == 0 { null_mut() } else { self.local };
+        let (bits, key) = self.key();
+        let (mut is, mut ns, mut data, mut fired, mut seen) = (false, 0, null_mut(), 0, 0_u32);
+        // SAFETY: `local` is null or ours, on this thread; what is written to is ours.
+        let status = unsafe {
+            match choice % 8 {
+                0 | 1 => {
+                    let kind = u32::from(self.bytes.byte() % 3);
+                    let mut key = key;
+                    let status = tickless_local_insert(local, kind, null_mut(), &raw mut key);
+                    if status == Status::Ok {
+                        let bits = core::mem::transmute::<LocalKey, u64>(key);
+                        assert!(self.live.insert(bits), "a key was given away twice");
+                        self.keys.push(bits);
+                    }
+                    return status;
+                }
+                2 => tickless_local_remove(local, key, &raw mut data),
+                3 => tickless_local_start(local, key, self.signed() & i64::MAX),
+                4 => {
+                    tickless_local_start_range(local, key, self.bytes.number(), self.bytes.number())
+                }
+                5 => tickless_local_cancel(local, key, &raw mut is),
+                6 => tickless_local_is_pending(local, key, &raw mut is),
+                _ => {
+                    let (now, budget) = (self.bytes.number(), self.bytes.below(9));
+                    let context = (&raw mut seen).cast();
+                    let status = tickless_local_advance(
+                        local,
+                        now,
+                        budget,
+                        Some(fire),
+                        context,
+                        &raw mut fired,
+                    );
+                    assert!(status != Status::Ok || seen as usize == fired);
+                    check(tickless_local_next_event(local, &raw mut ns));
+                    return status;
+                }
+            }
+        };
+        if local.is_null() {
+            assert_eq!(status, Status::NullPointer);
+            return status;
+        }
+        // That a key finds nothing is an error, but for asking whether its timer is pending.
+        let is_live = self.live.contains(&bits);
+        assert!(!is_live || status != Status::NoSuchTimer, "a timer that is there is not found");
+        assert!(is_live || choice % 8 == 6 || status != Status::Ok, "found, and is not there");
+        assert!(is_live || !is, "a timer that is not there is pending");
+        if choice % 8 == 2 && status == Status::Ok {
+            self.live.remove(&bits);
+        }
+        status
+    }
+}

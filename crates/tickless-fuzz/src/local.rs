@@ -1,0 +1,210 @@
+//! `LocalTimers`: every call, keys that were made up or have outlived their timers, callbacks that
+//! do the same again; beside a list that knows what must come of it.
+
+use crate::bytes::Bytes;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tickless_core::local::{Key, LocalTimers};
+use tickless_core::queues::wheel::PushOut;
+use tickless_core::time::{Ns, Tick, Window};
+
+/// How much later than its deadline a coarse timer may be due: an eighth of the distance, as the
+/// wheel's table has it (1/7.7), and a tick at either end.
+fn granule(distance: u64, tick: u64) -> u64 {
+    (distance / 7).saturating_add(2 * tick)
+}
+
+/// What the list knows of a timer.
+struct Entry {
+    value: u32,
+    is_precise: bool,
+    /// When it may fire, and when it is due at the latest, if it is armed.
+    armed: Option<(u64, u64)>,
+    /// Was it armed in this advance? Then it may have to wait for the next one.
+    is_fresh: bool,
+}
+
+struct World<'a> {
+    bytes: Bytes<'a>,
+    tick: u64,
+    /// By the keys' bits.
+    live: BTreeMap<u64, Entry>,
+    /// Every key there ever was.
+    keys: Vec<Key>,
+    values: u32,
+    /// What the last advance was told.
+    now: u64,
+    is_advancing: bool,
+}
+
+type Timers = LocalTimers<u32>;
+
+/// Performs `bytes`.
+pub fn run(bytes: &[u8]) {
+    let mut bytes = Bytes::new(bytes);
+    let tick = [1_000, 1_000_000, 1_001, 1_000_000_000][bytes.below(4)];
+    let push_out = [PushOut::Lazy, PushOut::Eager][bytes.below(2)];
+    let now = bytes.number();
+    let mut timers = Timers::with(Ns(now), Tick::new(Ns(tick)).unwrap_or_default(), push_out);
+    let (live, keys) = (BTreeMap::new(), Vec::new());
+    let mut world = World { bytes, tick, live, keys, values: 0, now, is_advancing: false };
+    while let Some(choice) = world.bytes.next() {
+        match choice % 12 {
+            0..=2 => world.advance(&mut timers),
+            _ => world.step(&mut timers, choice),
+        }
+        world.compare(&mut timers);
+    }
+}
+
+impl World<'_> {
+    /// A key of a live timer, of one that is gone, or of none.
+    fn key(&mut self) -> Key {
+        let how = self.bytes.byte();
+        let known = if self.keys.is_empty() {
+            None
+        } else {
+            Some(self.keys[usize::from(how) % self.keys.len()])
+        };
+        match (how % 16, known) {
+            (0, _) | (_, None) => Key::from_bits(self.bytes.number()),
+            (1, Some(key)) => Key::from_bits(key.to_bits().wrapping_add(1 << 32)),
+            (2, Some(key)) => Key::from_bits(key.to_bits().wrapping_sub(1 << 32)),
+            (3, Some(key)) => Key::from_bits(key.to_bits() ^ (1 << (self.bytes.byte() % 64))),
+            (_, Some(key)) => key,
+        }
+    }
+
+    fn step(&mut self, timers: &mut Timers, choice: u8) {
+        match choice % 12 {
+            3 | 4 => self.insert(timers, choice),
+            5 => self.remove(timers),
+            6 => self.cancel(timers),
+            7 => {
+                let (key, value) = (self.key(), self.values);
+                let found = timers.value(key).copied();
+                assert_eq!(
+                    found,
+                    self.live.get(&key.to_bits()).map(|entry| entry.value),
+                    "{key:?} {value}"
+                );
+            }
+            8 => {
+                let key = self.key();
+                let is_armed = self.live.get(&key.to_bits()).is_some_and(|e| e.armed.is_some());
+                assert_eq!(timers.is_pending(key), is_armed, "{key:?}");
+            }
+            _ => self.start(timers, choice),
+        }
+    }
+
+    fn insert(&mut self, timers: &mut Timers, choice: u8) {
+        let is_precise = choice & 16 != 0;
+        self.values += 1;
+        let inserted = if is_precise {
+            timers.insert_precise(self.values)
+        } else {
+            timers.insert(self.values)
+        };
+        let key = inserted.expect("there is room");
+        assert_ne!(key.to_bits(), 0);
+        let entry = Entry { value: self.values, is_precise, armed: None, is_fresh: false };
+        assert!(self.live.insert(key.to_bits(), entry).is_none(), "{key:?} was given away twice");
+        self.keys.push(key);
+    }
+
+    fn remove(&mut self, timers: &mut Timers) {
+        let key = self.key();
+        let gone = self.live.remove(&key.to_bits()).map(|entry| entry.value);
+        assert_eq!(timers.remove(key), gone, "{key:?}");
+    }
+
+    fn cancel(&mut self, timers: &mut Timers) {
+        let key = self.key();
+        let was_armed = self.live.get_mut(&key.to_bits()).map(|entry| entry.armed.take().is_some());
+        assert_eq!(timers.cancel(key).ok(), was_armed, "{key:?}");
+    }
+
+    fn start(&mut self, timers: &mut Timers, choice: u8) {
+        let (key, number) = (self.key(), self.bytes.number());
+        let now = timers.now().0;
+        let (soft, hard, started) = match choice % 12 {
+            9 => {
+                let after = Duration::from_nanos(number);
+                let at = now.saturating_add(number);
+                (at, at, timers.start(key, after))
+            }
+            10 => (number, number, timers.start_at(key, Ns(number))),
+            _ => {
+                // The wrong way round, too.
+                let window = Window { soft: Ns(number), hard: Ns(self.bytes.number()) };
+                let mended = Window::new(window.soft, window.hard);
+                (mended.soft.0, mended.hard.0, timers.start_range(key, window))
+            }
+        };
+        let (tick, is_advancing) = (self.tick, self.is_advancing);
+        let Some(entry) = self.live.get_mut(&key.to_bits()) else {
+            assert!(started.is_err(), "{key:?} was armed");
+            return;
+        };
+        assert_eq!(started, Ok(()));
+        let latest = if entry.is_precise {
+            hard
+        } else {
+            soft.saturating_add(granule(soft.saturating_sub(now), tick))
+        };
+        entry.armed = Some((soft, latest));
+        entry.is_fresh = is_advancing;
+    }
+
+    fn advance(&mut self, timers: &mut Timers) {
+        let by = self.bytes.number();
+        // Time may stand, and a caller may say something older than before.
+        let to = if by == 3 { self.now / 2 } else { self.now.saturating_add(by) };
+        let budget = if by.is_multiple_of(5) { usize::from(self.bytes.byte()) } else { usize::MAX };
+        self.now = self.now.max(to);
+        self.is_advancing = true;
+        for entry in self.live.values_mut() {
+            entry.is_fresh = false;
+        }
+        let fired = timers.advance_at_most(Ns(to), budget, |timers, key| self.fire(timers, key));
+        self.is_advancing = false;
+        assert!(fired <= budget);
+        // Timers that are only looked at, to be moved, count as well.
+        if budget != usize::MAX {
+            return;
+        }
+        for (bits, entry) in &self.live {
+            let Some((soft, latest)) = entry.armed else { continue };
+            // What was armed meanwhile, for the past, is the next advance's.
+            let may_wait = entry.is_fresh && soft <= self.now;
+            assert!(
+                may_wait || latest > self.now || latest == u64::MAX,
+                "{bits:#x}, armed for {soft} to {latest}, has not fired at {}",
+                self.now
+            );
+        }
+    }
+
+    fn fire(&mut self, timers: &mut Timers, key: Key) {
+        let entry = self.live.get_mut(&key.to_bits()).expect("only live timers fire");
+        let (soft, _) = entry.armed.take().expect("only armed timers fire");
+        assert!(soft <= self.now, "{key:?} is early: {soft}, at {}", self.now);
+        assert!(!timers.is_pending(key));
+        for _ in 0..self.bytes.byte() % 4 {
+            let choice = self.bytes.byte();
+            if choice % 12 > 2 {
+                self.step(timers, choice);
+            }
+        }
+    }
+
+    fn compare(&mut self, timers: &mut Timers) {
+        assert_eq!(timers.len(), self.live.len());
+        let armed = self.live.values().filter_map(|entry| entry.armed);
+        assert_eq!(timers.pending(), armed.clone().count());
+        let latest = armed.map(|(_, latest)| latest).min().unwrap_or(u64::MAX);
+        let next = timers.next_event().0;
+        assert!(next <= latest.max(self.now), "next is {next}, and something is due at {latest}");
+    }
+}

@@ -1,0 +1,97 @@
+//! The committed corpus, and bytes by chance, through every fuzz target: as plain tests, so that
+//! what a fuzzer has found once stays found.
+
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use tickless_fuzz::TARGETS;
+
+/// Says which input it was, if a target panics.
+struct Says<'a>(&'a str);
+
+impl Drop for Says<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the input was {}", self.0);
+        }
+    }
+}
+
+fn perform(run: fn(&[u8]), input: &[u8], name: &str) {
+    let _says = Says(name);
+    run(input);
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn replay(target: usize) {
+    let (name, run) = TARGETS[target];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let corpus = files(&root.join("fuzz/corpus").join(name));
+    assert!(corpus.len() >= 5, "{name} has a corpus");
+    let more = match name {
+        "machine" => files(&root.join("crates/tickless-machine/machines")),
+        _ => Vec::new(),
+    };
+    for file in corpus.iter().chain(&more) {
+        perform(run, &fs::read(file).unwrap(), &file.display().to_string());
+    }
+}
+
+/// Bytes by chance: SplitMix64 (Steele, Lea and Flood, 2014).
+fn at_random(target: usize, inputs: u64) {
+    let (name, run) = TARGETS[target];
+    let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
+    let seeds = given.map_or(0..inputs, |seed| seed..seed + 1);
+    for seed in seeds {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ (z >> 31)
+        };
+        let length = next() % 600;
+        let input: Vec<u8> = (0..length).map(|_| next() as u8).collect();
+        let again = format!("TICKLESS_SEED={seed} cargo test -p tickless-fuzz {name}");
+        perform(run, &input, &again);
+    }
+}
+
+#[test]
+fn local() {
+    replay(0);
+    at_random(0, 2_000);
+}
+
+#[test]
+fn virtual_time() {
+    replay(1);
+    at_random(1, 1_000);
+}
+
+#[test]
+fn c() {
+    replay(2);
+    at_random(2, 500);
+}
+
+#[test]
+fn trace() {
+    replay(3);
+    at_random(3, 50);
+}
+
+#[test]
+fn machine() {
+    replay(4);
+    at_random(4, 50);
+}

@@ -1,0 +1,273 @@
+//! Everything at once, by chance, from several threads and from callbacks; in the end each
+//! arming must have fired or been cancelled, exactly once, and each firing been one call.
+//!
+//! `TICKLESS_STRESS_OPERATIONS` sets how many operations threads do in each set-up, callbacks'
+//! own not counted. `ci/soak.sh` does it for an hour, with what `soak` adds.
+
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
+mod soak;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+use support::{Rng, seed, wait_until};
+use tickless::{
+    Builder, CpuId, Deferral, Fired, HrTimer, Policy, PushOut, Scan, Stats, Timeout, Timers,
+};
+
+const SLOTS: usize = 64;
+const BASES: u16 = 3;
+
+/// What all threads and callbacks share.
+struct World {
+    timers: Timers,
+    /// Timers come and go here. A slot's lock is only held to clone or to replace.
+    slots: Vec<RwLock<Option<Arc<Timer>>>>,
+    calls: AtomicU64,
+    early: AtomicU64,
+    panics: AtomicU64,
+    chance: AtomicU64,
+}
+
+enum Timer {
+    Coarse(Timeout),
+    Ranged(HrTimer),
+}
+
+/// What a callback panics with on purpose.
+struct OnPurpose;
+
+impl World {
+    fn rng(&self) -> Rng {
+        Rng::new(self.chance.fetch_add(0x5851_f42d_4c95_7f2d, Ordering::Relaxed))
+    }
+
+    fn timer(&self, slot: usize) -> Option<Arc<Timer>> {
+        self.slots[slot].read().unwrap().clone()
+    }
+
+    /// Puts another timer into a slot, or none. The old one is dropped by whoever is the last
+    /// to use it: this thread, another, or its own callback.
+    fn replace(&self, slot: usize, timer: Option<Timer>) {
+        let old = std::mem::replace(&mut *self.slots[slot].write().unwrap(), timer.map(Arc::new));
+        drop(old);
+    }
+}
+
+/// One thing by chance, as threads and callbacks do it.
+fn act(world: &Arc<World>, rng: &mut Rng) {
+    let slot = rng.below(SLOTS as u64) as usize;
+    let after = Duration::from_nanos(rng.of_any_size(22));
+    let at = world.timers.now() + after;
+    match (rng.below(20), world.timer(slot).as_deref()) {
+        (0, _) => world.replace(slot, Some(new_timer(world, rng))),
+        (1, _) => world.replace(slot, None),
+        (2..8, Some(Timer::Coarse(timer))) => drop(timer.start(after).unwrap()),
+        (8, Some(Timer::Coarse(timer))) => drop(timer.reduce(after).unwrap()),
+        (9, Some(Timer::Coarse(timer))) => drop(timer.start_at(tickless::Ns(at.0 / 2)).unwrap()),
+        (2..8, Some(Timer::Ranged(timer))) => drop(timer.start(after).unwrap()),
+        (8..10, Some(Timer::Ranged(timer))) => drop(timer.start_range(at, at + after).unwrap()),
+        (10..12, Some(Timer::Coarse(timer))) => drop(timer.cancel()),
+        (10..12, Some(Timer::Ranged(timer))) => drop(timer.cancel()),
+        (12, Some(Timer::Coarse(timer))) => drop(timer.try_cancel()),
+        (12, Some(Timer::Ranged(timer))) => drop(timer.try_cancel()),
+        // In a callback some of these waits would never end, which they say.
+        (13 | 14, Some(Timer::Coarse(timer))) => drop(timer.cancel_sync()),
+        (13 | 14, Some(Timer::Ranged(timer))) => drop(timer.cancel_sync()),
+        (15, Some(Timer::Coarse(timer))) => drop(timer.cancel_single_shot()),
+        (15, Some(Timer::Ranged(timer))) => drop(timer.cancel_single_shot()),
+        (16, _) if rng.below(50) == 0 => drop(world.timers.stats()),
+        (17, Some(Timer::Coarse(timer))) => drop(timer.is_active()),
+        (18, Some(Timer::Ranged(timer))) => drop(timer.is_active()),
+        (19, _) if rng.below(200) == 0 => {
+            let base = CpuId(rng.below(u64::from(BASES)) as u16);
+            match rng.below(2) {
+                0 => drop(world.timers.offline(base)),
+                _ => world.timers.online(base).unwrap(),
+            }
+        }
+        _ => std::hint::spin_loop(),
+    }
+}
+
+fn new_timer(world: &Arc<World>, rng: &mut Rng) -> Timer {
+    let known = Arc::downgrade(world);
+    let callback = move |fired: &mut Fired<'_>| {
+        // The world is kept by the test until all is quiet, so this holds no timer alive.
+        let Some(world) = known.upgrade() else { return };
+        world.calls.fetch_add(1, Ordering::Relaxed);
+        world.early.fetch_add(u64::from(fired.now() < fired.deadline()), Ordering::Relaxed);
+        let mut rng = world.rng();
+        for _ in 0..rng.below(4) {
+            act(&world, &mut rng);
+        }
+        match rng.below(8) {
+            0 => fired.restart(Duration::from_nanos(rng.of_any_size(22))),
+            1 => drop(fired.forward(Duration::from_micros(100))),
+            2 if rng.below(20) == 0 => {
+                world.panics.fetch_add(1, Ordering::Relaxed);
+                panic_any(OnPurpose);
+            }
+            _ => {}
+        }
+    };
+    let base = CpuId(rng.below(u64::from(BASES)) as u16);
+    match rng.below(5) {
+        0 => Timer::Coarse(world.timers.timeout(callback)),
+        1 => Timer::Coarse(world.timers.timeout(callback).pinned(base)),
+        2 => Timer::Coarse(world.timers.timeout(callback).deferrable()),
+        3 => Timer::Ranged(world.timers.hrtimer(callback).deferred()),
+        _ => Timer::Ranged(world.timers.hrtimer(callback).pinned(base)),
+    }
+}
+
+/// A timer that one thread uses alone, so that it knows when the callback must not run.
+struct Own {
+    timer: Timer,
+    calls: Arc<AtomicU64>,
+    inside: Arc<AtomicBool>,
+    armed: bool,
+    seen: u64,
+}
+
+impl Own {
+    fn new(world: &World, coarse: bool) -> Own {
+        let (calls, inside) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (in_callback, counted) = (Arc::clone(&inside), Arc::clone(&calls));
+        let callback = move |fired: &mut Fired<'_>| {
+            in_callback.store(true, Ordering::Relaxed);
+            // Relaxed, and not atomic as a whole: the cancel has to order it (X1).
+            let count = counted.load(Ordering::Relaxed) + 1;
+            if count % 3 == 0 {
+                fired.restart(Duration::from_micros(count % 50));
+            }
+            counted.store(count, Ordering::Relaxed);
+            in_callback.store(false, Ordering::Relaxed);
+        };
+        let timer = match coarse {
+            true => Timer::Coarse(world.timers.timeout(callback)),
+            false => Timer::Ranged(world.timers.hrtimer(callback)),
+        };
+        Own { timer, calls, inside, armed: false, seen: 0 }
+    }
+
+    /// Arms it, or cancels it for sure and looks whether that held until now.
+    fn act(&mut self, rng: &mut Rng) {
+        if !self.armed {
+            assert_eq!(self.calls.load(Ordering::Relaxed), self.seen, "ran after a cancel (X1)");
+            let after = Duration::from_nanos(rng.of_any_size(18));
+            match &self.timer {
+                Timer::Coarse(timer) => drop(timer.start(after).unwrap()),
+                Timer::Ranged(timer) => drop(timer.start(after).unwrap()),
+            }
+        } else {
+            let found = match &self.timer {
+                Timer::Coarse(timer) => timer.cancel_sync(),
+                Timer::Ranged(timer) => timer.cancel_sync(),
+            };
+            found.unwrap();
+            assert!(!self.inside.load(Ordering::Relaxed), "runs after a cancel (X1)");
+            self.seen = self.calls.load(Ordering::Relaxed);
+        }
+        self.armed = !self.armed;
+    }
+}
+
+fn stress(builder: Builder, seed: u64, operations: u64) -> Stats {
+    let world = Arc::new(World {
+        timers: builder.bases(BASES).start().unwrap(),
+        slots: (0..SLOTS).map(|_| RwLock::new(None)).collect(),
+        calls: AtomicU64::new(0),
+        early: AtomicU64::new(0),
+        panics: AtomicU64::new(0),
+        chance: AtomicU64::new(seed),
+    });
+    let threads = 4 * std::thread::available_parallelism().map_or(2, |cpus| cpus.get() as u64);
+    let own_calls = AtomicU64::new(0);
+    std::thread::scope(|s| {
+        for _ in 0..threads {
+            s.spawn(|| {
+                let mut rng = world.rng();
+                let mut own = [Own::new(&world, true), Own::new(&world, false)];
+                for _ in 0..operations / threads / 20 {
+                    (0..18).for_each(|_| act(&world, &mut rng));
+                    own.iter_mut().for_each(|own| own.act(&mut rng));
+                }
+                for Own { timer, calls, .. } in own {
+                    drop(timer);
+                    own_calls.fetch_add(calls.load(Ordering::Relaxed), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    (0..BASES).for_each(|base| world.timers.online(CpuId(base)).unwrap());
+    // Callbacks may still put new timers in, until there is none that fires.
+    wait_until("all is quiet", || {
+        (0..SLOTS).for_each(|slot| world.replace(slot, None));
+        let before = world.timers.stats();
+        before.pending() == 0 && {
+            std::thread::sleep(Duration::from_millis(2));
+            world.timers.stats().total() == before.total()
+                && world.slots.iter().all(|slot| slot.read().unwrap().is_none())
+        }
+    });
+    let stats = world.timers.stats();
+    let total = stats.total();
+    assert_eq!(total.armed, total.fired + total.cancelled, "each arming has one end: {total:?}");
+    let calls = world.calls.load(Ordering::Relaxed) + own_calls.load(Ordering::Relaxed);
+    assert_eq!(total.fired, calls, "each firing is one call");
+    assert_eq!(stats.panics, world.panics.load(Ordering::Relaxed), "only those on purpose");
+    assert_eq!(world.early.load(Ordering::Relaxed), 0);
+    assert_eq!(Arc::weak_count(&world), 0, "each closure has been dropped");
+    stats
+}
+
+/// Keeps panics that are on purpose off the screen.
+fn hush() {
+    let loud = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !info.payload().is::<OnPurpose>() {
+            loud(info);
+        }
+    }));
+}
+
+/// Goal: X10, R1, H3, X4 under stress: nothing is lost, fired twice, early, or leaked.
+#[test]
+fn everything_at_once() {
+    let seed = seed("stress", "everything_at_once");
+    hush();
+    let given = std::env::var("TICKLESS_STRESS_OPERATIONS").ok();
+    let operations = given.and_then(|count| count.parse().ok()).unwrap_or(400_000);
+    for builder in setups() {
+        let stats = stress_or_say(builder, seed, operations);
+        println!("{:?}, {} panics", stats.total(), stats.panics);
+        assert!(stats.total().fired > 0 && stats.total().cancelled > 100);
+    }
+}
+
+fn setups() -> [Builder; 5] {
+    [
+        Timers::builder(),
+        Timers::builder().policy(Policy::Eager).push_out(PushOut::Eager),
+        Timers::builder().policy(Policy::RestartAware).system_clock().scan(Scan::AllBases),
+        Timers::builder().deferral(Deferral::OnExpiry).patience(Duration::from_millis(1)),
+        Timers::builder().deferral(Deferral::EveryTick),
+    ]
+}
+
+/// The same; says what it was if it fails.
+fn stress_or_say(builder: Builder, seed: u64, operations: u64) -> Stats {
+    let setup = format!("{builder:?}");
+    let ended = catch_unwind(AssertUnwindSafe(|| stress(builder, seed, operations)));
+    ended.unwrap_or_else(|cause| {
+        println!("seed {seed}, {setup}");
+        std::panic::resume_unwind(cause)
+    })
+}

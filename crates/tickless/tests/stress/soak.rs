@@ -1,0 +1,155 @@
+//! Endurance: the stress again and again in one process, with threads that end with timers in
+//! thread-locals, and children that are forked amid it. Memory stays flat, the accounts are exact.
+//!
+//! `cargo test` does it for two seconds; `TICKLESS_SOAK_SECONDS` says for how long otherwise.
+
+use crate::support::{PATIENCE, Rng, seed};
+use crate::{hush, setups, stress_or_say};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tickless::{Timeout, Timers};
+
+/// So much more than after the first rounds is no growth: allocators keep what they were given.
+const GROWTH_MAX_KB: u64 = 16 * 1024;
+const WARM_UP: u64 = 5;
+
+/// Timers of a thread: armed once more, cancelled and dropped when the thread is gone.
+struct Kept(Vec<Timeout>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for (at, timer) in self.0.drain(..).enumerate() {
+            let _ = timer.start(Duration::from_micros(at as u64));
+            if at % 3 == 0 {
+                timer.cancel_sync().unwrap();
+            }
+        }
+    }
+}
+
+thread_local! {
+    static KEPT: RefCell<Kept> = const { RefCell::new(Kept(Vec::new())) };
+}
+
+/// Threads that come and go. Every arming of theirs has an end, and every firing is one call.
+fn threads_come_and_go(timers: &Timers, rng: &mut Rng) -> u64 {
+    let calls = Arc::new(AtomicU64::new(0));
+    let before = timers.stats().total();
+    for _ in 0..4 {
+        std::thread::scope(|s| {
+            let start = |_| {
+                s.spawn(|| {
+                    for at in 0..20 {
+                        let calls = Arc::clone(&calls);
+                        let timer = timers.timeout(move |_| {
+                            calls.fetch_add(1, Ordering::Relaxed);
+                        });
+                        timer.start(Duration::from_micros(at * 300)).unwrap();
+                        KEPT.with_borrow_mut(|kept| kept.0.push(timer));
+                    }
+                })
+            };
+            let threads: Vec<_> = (0..1 + rng.below(8)).map(start).collect();
+            // The end of the scope waits for closures; only joining waits for thread-locals.
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    }
+    let after = timers.stats();
+    let (armed, fired) = (after.total().armed - before.armed, after.total().fired - before.fired);
+    let cancelled = after.total().cancelled - before.cancelled;
+    assert_eq!((after.pending(), armed), (0, fired + cancelled), "each arming has one end");
+    assert_eq!(fired, calls.load(Ordering::Relaxed), "each firing is one call");
+    armed
+}
+
+/// A child in which the parent's timers are left behind, dropped in a callback's stead and by the
+/// child itself.
+fn fork_amid(timers: &Timers) {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let timer = timers.timeout(|_| {});
+            while !is_over.load(Ordering::Relaxed) {
+                timer.start(Duration::from_micros(50)).unwrap();
+                timer.cancel();
+            }
+        });
+        let own = timers.hrtimer(|_| {});
+        own.start(Duration::from_secs(3600)).unwrap();
+        // SAFETY: the child drops nothing of the harness, prints nothing, and ends at once.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            let is_refused = own.start(Duration::from_millis(1)).is_err();
+            drop(own);
+            // SAFETY: ends the process at once.
+            unsafe { libc::_exit(if is_refused { 0 } else { 1 }) }
+        }
+        assert!(pid > 0, "a child can be made");
+        let (begun, mut status) = (Instant::now(), 0);
+        // SAFETY: a child of ours, and a place for its status.
+        while unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } == 0 {
+            assert!(begun.elapsed() < PATIENCE, "the child hangs");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(status, 0, "the child failed");
+    });
+}
+
+/// What the process occupies, in KiB.
+fn resident_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Goal: X10, H3, H4 for long: nothing is lost, leaked, or kept, however threads and children come
+/// and go.
+#[test]
+fn for_long() {
+    let given = std::env::var("TICKLESS_SOAK_SECONDS").ok();
+    let seconds = given.and_then(|seconds| seconds.parse().ok()).unwrap_or(2);
+    let seed = seed("stress", "for_long");
+    hush();
+    let mut rng = Rng::new(seed);
+    let begun = Instant::now();
+    let (mut rounds, mut armings, mut flat) = (0_u64, 0_u64, 0_u64);
+    let mut report = Instant::now();
+    while begun.elapsed() < Duration::from_secs(seconds) || rounds <= WARM_UP {
+        let timers = Timers::builder().bases(2).start().unwrap();
+        armings += threads_come_and_go(&timers, &mut rng);
+        fork_amid(&timers);
+        drop(timers);
+        let setup = rng.below(5) as usize;
+        let builder = setups().into_iter().nth(setup).unwrap();
+        let operations = if given_long(seconds) { 400_000 } else { 20_000 };
+        let total = stress_or_say(builder, rng.next(), operations).total();
+        armings += total.armed + total.rearmed;
+        rounds += 1;
+        let now = resident_kb();
+        if rounds == WARM_UP {
+            flat = now;
+        }
+        if rounds > WARM_UP {
+            assert!(
+                now < flat + GROWTH_MAX_KB,
+                "{flat} KiB after {WARM_UP} rounds, {now} after {rounds}"
+            );
+        }
+        if report.elapsed() > Duration::from_secs(60) {
+            report = Instant::now();
+            println!("{:?}: {rounds} rounds, {armings} armings, {now} KiB", begun.elapsed());
+        }
+    }
+    println!(
+        "{:?}: {rounds} rounds, {armings} armings, {flat} KiB, then {}",
+        begun.elapsed(),
+        resident_kb()
+    );
+}
+
+fn given_long(seconds: u64) -> bool {
+    seconds > 10
+}
