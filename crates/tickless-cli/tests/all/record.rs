@@ -165,7 +165,7 @@ fn a_signal_ends_the_command() {
     let _alone = alone();
     let path = path("ended.txt.gz");
     let child = Command::new(PROGRAM)
-        .args(["record", "-o", path.to_str().unwrap(), "--", "sleep", "60"])
+        .args(["record", "--force", "-o", path.to_str().unwrap(), "--", "sleep", "60"])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
