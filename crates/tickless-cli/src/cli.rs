@@ -5,6 +5,7 @@
 
 use crate::doctor::{self, args::DoctorArgs};
 use crate::hangup;
+use crate::late::{self, args::LateArgs, args::LateError};
 use crate::latency::args::LatencyArgs;
 use crate::machines::args::{MachinesArgs, Outcome};
 use crate::manual::{CompletionsArgs, ManArgs, ManualError};
@@ -95,6 +96,18 @@ enum Command {
         2 for a wrong command line, 3 with --strict if a figure is not in its band,\n\
         130 if interrupted.")]
     Study(StudyArgs),
+    /// Why threads that slept ran late: what each part of the way was spent on
+    ///
+    /// Follows each sleep from its deadline over the interrupt and the callback to the thread that
+    /// runs, and says of each hop how long it took and what the CPU did meanwhile. Takes a trace,
+    /// or watches this machine (root). What matters most stands last.
+    #[command(after_help = "Examples:\n  \
+        sudo tickless late --watch -D 10s --threshold 500us\n  \
+        sudo tickless record --events late -o slow.txt.gz -D 30s\n  \
+        tickless late slow.txt.gz --format json\n\n\
+        Exit status: 0 if explained, 1 if there is no trace to be had or the results not written,\n\
+        2 for a wrong command line.")]
+    Late(LateArgs),
     /// How late threads wake: our timers beside the kernel's own sleeps
     ///
     /// Like cyclictest: a thread sleeps until a point in time, looks at the clock when it wakes,
@@ -156,6 +169,7 @@ enum Failure {
     Trace(TraceError),
     Record(RecordError),
     Study(StudyError),
+    Late(LateError),
     Latency(MeasureError),
     Report(io::Error),
     Manual(ManualError),
@@ -177,6 +191,7 @@ pub fn main() -> ExitCode {
         Command::Replay(args) => run_replay(&args),
         Command::Record(args) => run_record(&args),
         Command::Study(args) => run_study(&args),
+        Command::Late(args) => run_late(&args),
         Command::Latency(args) => run_latency(&args),
         Command::Machines(args) => run_machines(&args),
         Command::Doctor(args) => run_doctor(&args),
@@ -195,6 +210,10 @@ pub fn main() -> ExitCode {
         }
         Err(Failure::Report(error)) => {
             complain(format_args!("cannot write the report: {error}; choose another --out"));
+            ExitCode::FAILURE
+        }
+        Err(Failure::Late(error)) => {
+            complain(error);
             ExitCode::FAILURE
         }
         Err(Failure::Latency(error)) => {
@@ -277,6 +296,12 @@ fn strictly(study: &Study) -> ExitCode {
         code = ExitCode::from(NOT_AS_WANTED);
     }
     code
+}
+
+fn run_late(args: &LateArgs) -> Result<ExitCode, Failure> {
+    let late = args.run(&|message| complain(message)).map_err(Failure::Late)?;
+    print(|out| late::show::show(&late, args.format, out))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run_latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {

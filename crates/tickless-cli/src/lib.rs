@@ -7,6 +7,7 @@ mod cli;
 mod doctor;
 mod duration;
 mod hangup;
+mod late;
 mod latency;
 mod machines;
 mod manual;

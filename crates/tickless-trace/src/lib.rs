@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`record`] | records the kernel's timers from tracefs (root) |
 //! | [`read`] | reads what ftrace, trace-cmd and perf print |
+//! | [`late`] | explains why threads that slept ran late |
 //! | [`replay`] | performs a trace on the real core on a virtual clock, once for each policy |
 //!
 //! Everything that can go wrong is a value: [`TraceError`] and
@@ -25,6 +26,7 @@
 //! # Ok::<(), tickless_trace::TraceError>(())
 //! ```
 
+pub mod late;
 pub mod read;
 pub mod record;
 pub mod replay;

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tickless_trace::late;
 use tickless_trace::record::{Options, RecordError, Recording, Statistics, TraceClock, Tracefs};
 
 /// What follows `tickless record`.
@@ -36,6 +37,9 @@ pub struct RecordArgs {
     /// Record this too, such as sched:sched_switch; may be given several times
     #[arg(short, long, value_name = "EVENT")]
     event: Vec<String>,
+    /// Record also what `tickless late` needs to explain late sleeps
+    #[arg(long, value_name = "FOR", value_parser = ["late"])]
+    events: Option<String>,
     /// Record while this command runs
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -78,8 +82,11 @@ impl RecordArgs {
         let output = Output::open(&self.output)?;
         // Before there is anything to leave behind.
         let waiting = Waiting::new();
-        let options =
-            Options { buffer_kb: self.buffer, clock: self.clock, more: self.event.clone() };
+        let mut more = self.event.clone();
+        if self.events.is_some() {
+            more.extend(late::EVENTS.map(str::to_string));
+        }
+        let options = Options { buffer_kb: self.buffer, clock: self.clock, more };
         let program = std::env::current_exe().ok();
         let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
         recording.notes().iter().for_each(|note| tell(note));

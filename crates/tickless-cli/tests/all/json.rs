@@ -128,6 +128,14 @@ fn studies_print_what_is_documented() {
     compare("study", &[live, sim, cancel, deferred, phase]);
 }
 
+/// Method: a trace whose sleeps are seen to end, and which has no softirqs.
+#[test]
+fn late_prints_what_is_documented() {
+    let trace = sample_path("pipe-two-cpus");
+    let args = ["late", trace.to_str().unwrap(), "--threshold", "1us"];
+    compare("late", &[json(&args)]);
+}
+
 #[test]
 fn latency_prints_what_is_documented() {
     compare(
@@ -149,7 +157,7 @@ fn doctor_prints_what_is_documented() {
 /// Goal: every command that has results takes the same formats.
 #[test]
 fn formats_are_the_same_everywhere() {
-    for command in ["replay", "study", "latency", "doctor"] {
+    for command in ["replay", "study", "late", "latency", "doctor"] {
         let output = Command::new(PROGRAM).args(["help", command]).output().unwrap();
         let help = String::from_utf8(output.stdout).unwrap();
         let (_, format) = help.split_once("--format").unwrap_or_else(|| panic!("{command}"));

@@ -166,6 +166,26 @@ pub enum Event {
         /// Which CPU.
         cpu: CpuId,
     },
+    /// The CPU begins to handle softirqs of this vector.
+    SoftirqEntry {
+        /// Which, as the kernel numbers them.
+        vector: u32,
+    },
+    /// It has handled them.
+    SoftirqExit {
+        /// Which.
+        vector: u32,
+    },
+    /// The CPU begins to handle a device's interrupt.
+    IrqEntry {
+        /// Which.
+        irq: u32,
+    },
+    /// It has handled it.
+    IrqExit {
+        /// Which.
+        irq: u32,
+    },
     /// A process set or cleared an interval timer. Its hrtimer has events of its own.
     ItimerState,
     /// A process's interval timer expired. Its hrtimer has events of its own.
@@ -214,6 +234,10 @@ impl Event {
             Event::SchedSwitch { .. } => EventKind::SchedSwitch,
             Event::SchedWakeup { .. } => EventKind::SchedWakeup,
             Event::CpuIdle { .. } => EventKind::CpuIdle,
+            Event::SoftirqEntry { .. } => EventKind::SoftirqEntry,
+            Event::SoftirqExit { .. } => EventKind::SoftirqExit,
+            Event::IrqEntry { .. } => EventKind::IrqEntry,
+            Event::IrqExit { .. } => EventKind::IrqExit,
             Event::ItimerState => EventKind::ItimerState,
             Event::ItimerExpire => EventKind::ItimerExpire,
         }
@@ -277,6 +301,10 @@ event_kinds! {
     TickStop "tick_stop"
     RescheduleEntry "reschedule_entry"
     RescheduleExit "reschedule_exit"
+    SoftirqEntry "softirq_entry"
+    SoftirqExit "softirq_exit"
+    IrqEntry "irq_handler_entry"
+    IrqExit "irq_handler_exit"
     ItimerState "itimer_state"
     ItimerExpire "itimer_expire"
 }

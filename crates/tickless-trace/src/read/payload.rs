@@ -48,6 +48,10 @@ pub(super) fn event(
         EventKind::SchedSwitch => sched_switch(text)?,
         EventKind::SchedWakeup => sched_wakeup(text, cpu)?,
         EventKind::CpuIdle => cpu_idle(text, cpu)?,
+        EventKind::SoftirqEntry => Event::SoftirqEntry { vector: small("vec", text)? },
+        EventKind::SoftirqExit => Event::SoftirqExit { vector: small("vec", text)? },
+        EventKind::IrqEntry => Event::IrqEntry { irq: small("irq", text)? },
+        EventKind::IrqExit => Event::IrqExit { irq: small("irq", text)? },
         EventKind::ItimerState => Event::ItimerState,
         EventKind::ItimerExpire => Event::ItimerExpire,
     })
@@ -183,6 +187,11 @@ fn write_msr(text: &[u8]) -> Result<Event, BadText> {
     let register = hex(&text[..comma]).and_then(|register| u32::try_from(register).ok());
     let value = text[comma + 8..].split(|&byte| byte == b' ').next().and_then(hex);
     Ok(Event::WriteMsr { register: read("register", register)?, value: read("value", value)? })
+}
+
+/// A number that fits 32 bits.
+fn small(field: &'static str, text: &[u8]) -> Result<u32, BadText> {
+    read(field, decimal(word(field, text)?).and_then(|number| u32::try_from(number).ok()))
 }
 
 /// The kernel's `prev_pid=7 ... ==> ... next_pid=0`, or trace-cmd's

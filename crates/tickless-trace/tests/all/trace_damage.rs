@@ -38,7 +38,7 @@ fn a_damaged_line_costs_that_line_and_is_named() {
         (&format!("{line}hrtimer_start: hrtimer=00ab expires=7x\n"), "unreadable expires"),
         (&format!("{line}timer_init: timer=(____ptrval____)\n"), "unreadable timer"),
         (&format!("{line}write_msr: 6e0, valu\n"), "write_msr ends before its value"),
-        (&format!("{line}irq_handler_entry: irq=1\n"), "irq_handler_entry is no timer event"),
+        (&format!("{line}sched_stat_wait: pid=1\n"), "sched_stat_wait is no timer event"),
         (" a-1 [000] d.h1.  1000002: timer_init: timer=1\n", "the time is not in seconds"),
         (" a-1 [9999] d.h1.  1.000002: timer_init: timer=1\n", "no Linux has that many CPUs"),
     ] {

@@ -1,0 +1,57 @@
+//! The causes of late sleeps for people and for programs.
+
+use crate::output::{Format, bare, paragraph, print};
+use std::io::{self, Write};
+use tickless_lab::text::time;
+use tickless_trace::late::{CauseShare, Late, LateSleep};
+
+/// Prints what was found.
+pub fn show(late: &Late, format: Format, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        Format::Table => tables(late, out),
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *out, late)?;
+            writeln!(out)
+        }
+        Format::Csv => csv(late, out),
+    }
+}
+
+fn tables(late: &Late, out: &mut dyn Write) -> io::Result<()> {
+    let Late { file, threshold_ns, sleeps, late: count, causes, worst, missing } = late;
+    let threshold = time(*threshold_ns);
+    paragraph(out, "", &format!("{file}: {count} of {sleeps} sleeps more than {threshold} late"))?;
+    missing.iter().try_for_each(|missing| paragraph(out, "  - ", missing))?;
+    if worst.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nThe latest:")?;
+    for LateSleep { thread, pid, cpu, due_ns, late_ns, hops } in worst {
+        let hops: Vec<String> = hops
+            .iter()
+            .map(|hop| format!("{} {} ({})", hop.hop, time(hop.ns), hop.cause))
+            .collect();
+        let due = *due_ns as f64 / 1e9;
+        let text = format!("{thread}-{pid} on CPU {cpu} at {due:.6}: {}: ", time(*late_ns));
+        paragraph(out, "  - ", &(text + &hops.join(", ")))?;
+    }
+    writeln!(out, "\nWhat all their lateness was spent on:")?;
+    let mut table = bare(&["share", "time", "sleeps", "cause"], 0);
+    if let Some(cause) = table.column_mut(3) {
+        cause.set_cell_alignment(comfy_table::CellAlignment::Left);
+    }
+    const SHOWN: usize = 15;
+    for CauseShare { cause, sleeps, ns, percent } in causes.iter().take(SHOWN) {
+        table.add_row([format!("{percent:.1} %"), time(*ns), sleeps.to_string(), cause.clone()]);
+    }
+    print(&table, out)
+}
+
+fn csv(late: &Late, out: &mut dyn Write) -> io::Result<()> {
+    let mut csv = csv::Writer::from_writer(out);
+    csv.write_record(["cause", "sleeps", "ns", "percent"])?;
+    for CauseShare { cause, sleeps, ns, percent } in &late.causes {
+        csv.serialize((cause, sleeps, ns, percent))?;
+    }
+    csv.flush()
+}

@@ -1,0 +1,170 @@
+//! Why threads that slept until a deadline ran late, hop by hop.
+//!
+//! A sleep ends in hops: the timer was due, its CPU took the interrupt, the callback began, it woke
+//! the thread, the thread ran. Each hop has a length, and what the CPU did meanwhile is its cause.
+//!
+//! | file | what |
+//! |---|---|
+//! | `spans` | what each CPU did when |
+//! | `follow` | the sleeps of a trace, with the times of their hops |
+//! | `cause` | what a hop was spent on |
+//!
+//! # Which events it takes
+//!
+//! Besides those that a replay needs: `sched_switch` and `sched_wakeup`, or no thread is known to
+//! run; and for the causes `cpu_idle`, `softirq_entry` and `softirq_exit`, `irq_handler_entry` and
+//! `irq_handler_exit`. [`EVENTS`] lists them, and [`Late::missing`] says which a trace lacks.
+
+mod cause;
+mod follow;
+mod spans;
+
+use crate::read::{EventKind, Trace};
+use follow::Sleep;
+use serde::Serialize;
+use spans::Spans;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tickless_core::time::Ns;
+
+/// What to record beside the timers, so that late sleeps can be explained.
+pub const EVENTS: [&str; 8] = [
+    "sched:sched_switch",
+    "sched:sched_wakeup",
+    "sched:sched_wakeup_new",
+    "power:cpu_idle",
+    "irq:softirq_entry",
+    "irq:softirq_exit",
+    "irq:irq_handler_entry",
+    "irq:irq_handler_exit",
+];
+
+/// How many of the latest are listed.
+const WORST_MAX: usize = 10;
+
+/// Why the sleeps of a trace ended late. Serialises to the JSON of `docs/late.md`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Late {
+    /// The trace's file.
+    pub file: String,
+    /// Sleeps that end later than this are explained.
+    pub threshold_ns: u64,
+    /// Sleeps whose deadline and end are both in the trace.
+    pub sleeps: u64,
+    /// How many of them ended later than the threshold.
+    pub late: u64,
+    /// What the lateness of these was spent on, the most first.
+    pub causes: Vec<CauseShare>,
+    /// The latest, at most ten.
+    pub worst: Vec<LateSleep>,
+    /// Events that the trace lacks, and what cannot be told without them.
+    pub missing: Vec<String>,
+}
+
+/// What part of all lateness has one cause.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CauseShare {
+    /// The cause, such as `thread spin-77 kept the CPU`.
+    pub cause: String,
+    /// In how many late sleeps it had a part.
+    pub sleeps: u64,
+    /// How much lateness it caused.
+    pub ns: u64,
+    /// The same, of all lateness.
+    pub percent: f64,
+}
+
+/// A sleep that ended late.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LateSleep {
+    /// The thread that slept.
+    pub thread: String,
+    /// Its number.
+    pub pid: u32,
+    /// The CPU whose timer it was.
+    pub cpu: u16,
+    /// When it should have run, in nanoseconds of the trace's clock.
+    pub due_ns: u64,
+    /// How much later it ran.
+    pub late_ns: u64,
+    /// Where the time went, in order.
+    pub hops: Vec<Hop>,
+}
+
+/// A part of the way from a deadline to the thread that runs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Hop {
+    /// `slack`, `wheel`, `interrupt`, `callback`, `wakeup` or `run`.
+    pub hop: &'static str,
+    /// How long it took.
+    pub ns: u64,
+    /// What it was spent on.
+    pub cause: String,
+}
+
+/// Explains the sleeps of a trace that ended later than `threshold`. O(n log n), and 32 bytes for
+/// every change of what a CPU does.
+pub fn explain(trace: &Trace, threshold: Ns) -> Late {
+    let spans = Spans::of(trace);
+    let sleeps = follow::sleeps(trace);
+    let late = |sleep: &&Sleep| sleep.late() > threshold;
+    let mut found: Vec<LateSleep> =
+        sleeps.iter().filter(late).map(|sleep| told(trace, &spans, sleep)).collect();
+    let mut causes: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for hop in found.iter().flat_map(|sleep| &sleep.hops) {
+        let (sleeps, ns) = causes.entry(&hop.cause).or_default();
+        *sleeps += 1;
+        *ns += hop.ns;
+    }
+    let all: u64 = causes.values().map(|&(_, ns)| ns).sum();
+    let share = |(cause, (sleeps, ns)): (&str, (u64, u64))| CauseShare {
+        cause: cause.to_string(),
+        sleeps,
+        ns,
+        percent: 100.0 * ns as f64 / all.max(1) as f64,
+    };
+    let mut causes: Vec<CauseShare> = causes.into_iter().map(share).collect();
+    causes.sort_by_key(|share| Reverse(share.ns));
+    let count = found.len() as u64;
+    found.sort_by_key(|sleep| (Reverse(sleep.late_ns), sleep.due_ns));
+    found.truncate(WORST_MAX);
+    Late {
+        file: trace.path.clone(),
+        threshold_ns: threshold.0,
+        sleeps: sleeps.len() as u64,
+        late: count,
+        causes,
+        worst: found,
+        missing: missing(trace),
+    }
+}
+
+fn told(trace: &Trace, spans: &Spans, sleep: &Sleep) -> LateSleep {
+    let hops = sleep.hops().into_iter().filter(|(_, from, to)| to > from);
+    let hop = |(hop, from, to): (follow::HopKind, Ns, Ns)| Hop {
+        hop: hop.name(),
+        ns: to.since(from).0,
+        cause: cause::of(trace, spans, sleep, hop, from, to),
+    };
+    LateSleep {
+        thread: trace.tasks.get(&sleep.pid).map_or("?", |name| name).to_string(),
+        pid: sleep.pid,
+        cpu: sleep.cpu.0,
+        due_ns: sleep.due.0,
+        late_ns: sleep.late().0,
+        hops: hops.map(hop).collect(),
+    }
+}
+
+fn missing(trace: &Trace) -> Vec<String> {
+    const WANTED: [(EventKind, &str); 5] = [
+        (EventKind::SchedSwitch, "when a thread ran cannot be told, so no sleep can be explained"),
+        (EventKind::SchedWakeup, "which thread a timer woke cannot be told"),
+        (EventKind::CpuIdle, "whether a CPU was idle is taken from the idle task"),
+        (EventKind::SoftirqEntry, "softirqs look like the threads that they interrupt"),
+        (EventKind::LocalTimerEntry, "an interrupt is taken to begin with its first callback"),
+    ];
+    let is_missing = |(kind, _): &&(EventKind, &str)| trace.count(*kind) == 0;
+    let missing = WANTED.iter().filter(is_missing);
+    missing.map(|(kind, so)| format!("no {}: {so}", kind.name())).collect()
+}
