@@ -55,15 +55,15 @@ const SHOULD_TAKE: &[(&str, f64)] = &[
     ("local_push_out", 38.0),
     ("local_pair", 82.0),
     ("local_pair_anywhere", 201.0),
-    ("local_next_event", 92.0),
+    ("local_next_event", 97.0),
     ("local_empty_advance", 31.0),
     ("local_expiry", 87.0),
     ("local_expiry_keys", 39.0),
-    ("limiter_take", 57.0),
-    ("limiter_refuse", 54.0),
-    ("timeout_pair", 492.0),
-    ("timeout_push_out", 468.0),
-    ("timeout_expiry", 320.0),
+    ("limiter_take", 47.0),
+    ("limiter_refuse", 44.0),
+    ("timeout_pair", 505.0),
+    ("timeout_push_out", 526.0),
+    ("timeout_expiry", 314.0),
 ];
 
 fn main() -> ExitCode {
