@@ -30,9 +30,11 @@
 //! [`start_many`](LocalTimers::start_many), [`cancel_many`](LocalTimers::cancel_many),
 //! [`advance_into`](LocalTimers::advance_into). They fetch from memory ahead of their work.
 //!
+//! Timeouts that are all of one duration, or of a few, are cheaper still in [`FixedTimeouts`].
+//!
 //! # Guarantees
 //!
-//! - A timer never fires early. A coarse one is late by at most 1/7.7 of its distance when it was
+//! - A timer never fires early. A coarse one is late by at most 13 % of its distance when it was
 //!   armed, plus a tick; a precise one fires with the first advance after its deadline.
 //! - Timers that come due at one instant fire in the order in which they were armed. One that was
 //!   armed again since it last fired, pushed out or after a cancel, has its turn anywhere among
@@ -95,7 +97,10 @@
 
 mod chains;
 mod compact;
+mod fixed;
 mod table;
+
+pub use fixed::{Class, FixedError, FixedTimeouts};
 
 use crate::link::{QueueLink, Slab, SlotKey};
 use crate::queues::wheel::PushOut;
@@ -249,7 +254,7 @@ impl<T> LocalTimers<T> {
     }
 
     /// Makes room for a coarse timer, not armed: for timeouts, which are mostly cancelled.
-    /// Never fires early, and late by at most 1/7.7 of its distance plus a tick.
+    /// Never fires early, and late by at most 13 % of its distance plus a tick.
     ///
     /// O(1). Allocates now and then, an eighth more than there was; arming and cancelling never
     /// do.

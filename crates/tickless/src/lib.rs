@@ -98,7 +98,7 @@ pub use tickless_core::bases::{
     BaseCounts, BaseView, Deferral, DeferredCounts, FiresIn, Late, Scan, StartError, Started,
 };
 pub use tickless_core::histogram::Histogram;
-pub use tickless_core::local::{Key, LocalError, LocalTimers};
+pub use tickless_core::local::{Class, FixedError, FixedTimeouts, Key, LocalError, LocalTimers};
 pub use tickless_core::phase::{CircleView, Phase, PhaseError};
 pub use tickless_core::queues::wheel::{Levels, PushOut, Wakes};
 pub use tickless_core::rearm::{DeviceCounts, Policy};

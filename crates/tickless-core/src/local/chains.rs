@@ -120,6 +120,13 @@ impl Chains {
         }
     }
 
+    /// Adds so many chains behind the others.
+    pub(super) fn add_chains(&mut self, more: usize) {
+        let chains = self.ends.len() + more;
+        self.ends.resize(chains, Ends::EMPTY);
+        self.occupied.resize(chains.div_ceil(64), 0);
+    }
+
     /// Makes room for so many numbers, whatever is put in and taken out.
     pub(super) fn reserve(&mut self, numbers: usize) {
         // A chain's last chunk, and the first of that which is read, may hold a single number; any

@@ -2,6 +2,7 @@
 
 use crate::world::random::Random;
 use crate::world::timers::Family;
+mod fixed;
 mod histories;
 mod twin;
 

@@ -1,0 +1,185 @@
+//! Fixed timeouts: classes that are scaled while timers are pending, beside a naive twin.
+
+use super::ms;
+use crate::world::random::{Random, with_seeds};
+use std::time::Duration;
+use tickless_core::local::{Class, FixedError, FixedTimeouts, Key};
+use tickless_core::time::Ns;
+
+/// Goal: a factor shortens and stretches what is pending, at once and without an advance between.
+#[test]
+fn a_class_is_scaled_while_its_timers_are_pending() {
+    let mut timeouts = FixedTimeouts::new(Ns::ZERO);
+    let idle = timeouts.add_class(Duration::from_secs(64)).expect("room");
+    let other = timeouts.add_class(Duration::from_secs(64)).expect("room");
+    let keys = [idle, other].map(|class| timeouts.insert(class, class).expect("room"));
+    keys.iter().for_each(|&key| timeouts.start(key).expect("inserted"));
+    let fired = |timeouts: &mut FixedTimeouts<Class>, now| {
+        let mut fired = Vec::new();
+        timeouts.advance(now, |timeouts, key| fired.extend(timeouts.class_of(key)));
+        fired
+    };
+    assert_eq!(fired(&mut timeouts, ms(20_000)), []);
+    timeouts.scale(idle, 0.25).expect("a factor");
+    assert!(timeouts.next_event() <= ms(20_000), "16 s have passed");
+    timeouts.scale(idle, 2.0).expect("a factor");
+    assert_eq!(fired(&mut timeouts, ms(63_999)), []);
+    assert_eq!(fired(&mut timeouts, ms(68_000)), [other]);
+    assert_eq!(fired(&mut timeouts, ms(127_999)), []);
+    assert_eq!(fired(&mut timeouts, ms(132_000)), [idle]);
+    timeouts.set_after(idle, Duration::from_secs(1)).expect("it is there");
+    timeouts.start(keys[0]).expect("inserted");
+    assert_eq!(fired(&mut timeouts, ms(138_000)), [idle], "twice 1 s");
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let mut timeouts = FixedTimeouts::new(Ns::ZERO);
+    let class = timeouts.add_class(Duration::from_secs(1)).expect("room");
+    for factor in [-1.0, f64::NAN, f64::INFINITY] {
+        assert!(matches!(timeouts.scale(class, factor), Err(FixedError::NoFactor(_))));
+    }
+    let mut others = FixedTimeouts::<()>::new(Ns::ZERO);
+    assert_eq!(others.insert(class, ()), Err(FixedError::NoSuchClass(class)));
+    assert_eq!(others.scale(class, 1.0), Err(FixedError::NoSuchClass(class)));
+    let key = timeouts.insert(class, 7).expect("room");
+    assert_eq!(timeouts.remove(key), Some(7));
+    for bits in (0..64).map(|bit| key.to_bits() ^ 1 << bit).chain([key.to_bits(), 0, u64::MAX]) {
+        let made_up = Key::from_bits(bits);
+        assert_eq!(timeouts.start(made_up), Err(FixedError::NoSuchTimer(made_up)));
+        assert_eq!(timeouts.cancel(made_up), Err(FixedError::NoSuchTimer(made_up)));
+        assert_eq!((timeouts.remove(made_up), timeouts.class_of(made_up)), (None, None));
+    }
+}
+
+/// What a class was made with, and what it is now.
+struct TwinClass {
+    class: Class,
+    made: u64,
+    after: u64,
+    factor: f64,
+}
+
+impl TwinClass {
+    fn scaled(&self) -> u64 {
+        (self.after as f64 * self.factor) as u64
+    }
+}
+
+struct History {
+    random: Random,
+    classes: Vec<TwinClass>,
+    /// By timer: its key, its class's number, and when it was started.
+    timers: Vec<Option<(Key, usize, Option<Ns>)>>,
+}
+
+const TIMERS: usize = 30;
+
+/// Goal: any sequence of operations gives what a list gives: never early, late by no more than a
+/// sixteenth of what the class was made with, once for each start (W1, W3, W6, K1).
+/// Method: random histories with operations in callbacks, budgets, and classes that change.
+#[test]
+fn fixed_histories_match_a_list() {
+    with_seeds(if cfg!(miri) { 2 } else { 1_500 }, |seed| {
+        let mut timeouts = FixedTimeouts::new(ms(5));
+        let (random, timers) = (Random::new(seed), vec![None; TIMERS]);
+        let mut history = History { random, classes: Vec::new(), timers };
+        for _ in 0..if cfg!(miri) { 40 } else { 200 } {
+            match history.random.below(5) {
+                0 => history.advance(&mut timeouts),
+                1 if history.random.one_in(8) => history.change_class(&mut timeouts),
+                _ => history.operate(&mut timeouts),
+            }
+            let pending = history.timers.iter().flatten().filter(|timer| timer.2.is_some());
+            assert_eq!(timeouts.pending(), pending.count());
+            assert_eq!(timeouts.len(), history.timers.iter().flatten().count());
+            let latest = history.latest().unwrap_or(Ns::NEVER).max(timeouts.now());
+            assert!(timeouts.next_event() <= latest, "W3");
+        }
+    });
+}
+
+impl History {
+    fn change_class(&mut self, timeouts: &mut FixedTimeouts<usize>) {
+        let random = &mut self.random;
+        if self.classes.len() < 3 {
+            let made = random.pick(&[0, 1_000_000, 60_000_000_000, 3_600_000_000_000]);
+            let class = timeouts.add_class(Duration::from_nanos(made)).expect("room");
+            self.classes.push(TwinClass { class, made, after: made, factor: 1.0 });
+            return;
+        }
+        let number = random.below(self.classes.len() as u64) as usize;
+        let state = &mut self.classes[number];
+        if random.one_in(3) {
+            state.after = random.below(2 * state.made + 1_000);
+            let after = Duration::from_nanos(state.after);
+            timeouts.set_after(state.class, after).expect("it is there");
+        } else {
+            state.factor = random.pick(&[0.0, 0.1, 0.5, 1.0, 1.0, 3.0, 100.0]);
+            timeouts.scale(state.class, state.factor).expect("a factor");
+        }
+    }
+
+    fn operate(&mut self, timeouts: &mut FixedTimeouts<usize>) {
+        let id = self.random.below(TIMERS as u64) as usize;
+        let Some((key, class, started)) = self.timers[id] else {
+            if self.classes.is_empty() {
+                return self.change_class(timeouts);
+            }
+            let class = self.random.below(self.classes.len() as u64) as usize;
+            let key = timeouts.insert(self.classes[class].class, id).expect("room");
+            self.timers[id] = Some((key, class, None));
+            return;
+        };
+        match self.random.below(8) {
+            0 => {
+                assert_eq!(timeouts.remove(key), Some(id));
+                assert_eq!(timeouts.cancel(key), Err(FixedError::NoSuchTimer(key)));
+                self.timers[id] = None;
+            }
+            1..3 => {
+                assert_eq!(timeouts.cancel(key), Ok(started.is_some()));
+                self.timers[id] = Some((key, class, None));
+            }
+            _ => {
+                assert_eq!(timeouts.start(key), Ok(()));
+                self.timers[id] = Some((key, class, Some(timeouts.now())));
+            }
+        }
+    }
+
+    /// When the first timer must have fired.
+    fn latest(&self) -> Option<Ns> {
+        let pending = self.timers.iter().flatten().filter_map(|&(_, class, started)| {
+            let class = &self.classes[class];
+            let late = Ns(class.made / 16).max(Ns(2_000));
+            Some(started?.after(Ns(class.scaled())).after(late))
+        });
+        pending.min()
+    }
+
+    fn advance(&mut self, timeouts: &mut FixedTimeouts<usize>) {
+        let next = timeouts.next_event().min(Ns(1 << 60)).since(timeouts.now()).0;
+        let (short, long) = (self.random.below(10_000_000), self.random.below(90_000_000_000));
+        let to = timeouts.now().after(Ns(self.random.pick(&[0, next, short, long, 30 * long])));
+        let budget = self.random.pick(&[usize::MAX, usize::MAX, 0, 1, 4]);
+        let fired = timeouts.advance_at_most(to, budget, |timeouts, key| {
+            let id = timeouts.value(key).copied().expect("it fired");
+            let (held, class, started) = self.timers[id].expect("it is there");
+            let started = started.expect("it was started");
+            assert_eq!(held, key);
+            assert!(started.after(Ns(self.classes[class].scaled())) <= timeouts.now(), "W1");
+            self.timers[id] = Some((key, class, None));
+            for _ in 0..self.random.below(3) {
+                self.operate(timeouts);
+            }
+            if self.random.one_in(20) {
+                self.change_class(timeouts);
+            }
+        });
+        assert!(fired <= budget);
+        if budget == usize::MAX {
+            assert!(self.latest().is_none_or(|latest| latest > timeouts.now()), "late");
+        }
+    }
+}
