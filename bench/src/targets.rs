@@ -1,4 +1,4 @@
-//! What was to be reached, beside what was.
+//! The targets, beside what was measured.
 //!
 //! The limits were set on a machine where an uncontended atomic add takes 3.6 ns. So each limit
 //! in ns is judged twice: as it stands, and as a multiple of that add, measured in the same run.
@@ -105,7 +105,7 @@ impl Verdict {
             return String::new();
         }
         let mut text = String::from(
-            "### What was to be reached\n\n\
+            "### Targets, met and missed\n\n\
              | | | limit | measured | met | as a ratio: limit | measured | met |\n\
              |---|---|--:|--:|---|--:|--:|---|\n",
         );
