@@ -249,9 +249,15 @@ fn as_node(ends: *const Ends) -> WheelRef {
 
 #[cfg(test)]
 impl WheelRef {
-    /// For tests inside modules that forbid unsafe code.
-    pub(crate) fn of_static(node: &'static mut WheelLink) -> WheelRef {
-        // SAFETY: a static stays; each such test has nodes of its own and one wheel at a time.
-        unsafe { WheelRef::new(NonNull::from(node)) }
+    /// A new node that is never freed, for tests inside modules that forbid unsafe code. A static
+    /// leads to it, so that it is no leak.
+    pub(crate) fn forever() -> WheelRef {
+        static KEPT: std::sync::Mutex<alloc::vec::Vec<WheelRef>> =
+            std::sync::Mutex::new(alloc::vec::Vec::new());
+        let node = alloc::boxed::Box::leak(alloc::boxed::Box::new(WheelLink::new()));
+        // SAFETY: it stays; each such test has nodes of its own and one wheel at a time.
+        let node = unsafe { WheelRef::new(NonNull::from(node)) };
+        KEPT.lock().expect("no test panics with it").push(node);
+        node
     }
 }

@@ -113,16 +113,15 @@ impl Wheel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::{Lists, WheelLink, WheelRef};
+    use crate::link::{Lists, WheelRef};
     use crate::queues::wheel::{PushOut, Wakes};
     use crate::time::Tick;
-    use alloc::boxed::Box;
 
     /// Goal: the check is not blind. Method: a timer is taken off its list behind the wheel's back.
     #[test]
     fn the_check_sees_a_timer_vanish() {
         let mut wheel = Wheel::new(Tick::MILLISECOND, PushOut::Lazy, Ns::ZERO);
-        let nodes = [0, 1].map(|_| WheelRef::of_static(Box::leak(Box::new(WheelLink::new()))));
+        let nodes = [0, 1].map(|_| WheelRef::forever());
         for node in nodes {
             wheel.arm(node, Ns::from_ms(10), Ns::ZERO, Wakes::Yes);
         }
