@@ -1,4 +1,4 @@
-//! One reader reads a slow shared counter, and the others take its value (seed 1).
+//! One reader reads a slow shared counter, and the others take its value.
 //!
 //! Some counters serve one CPU at a time and take a microsecond over it. When all CPUs want
 //! the time at once they queue for the device, and the longer the queue the longer everybody
@@ -60,7 +60,7 @@
 use crate::counter::{Counter, Hertz, Rating, Width};
 use crate::word::{Ordering, Relax, Word};
 
-/// How a shared counter is read (the switch of seed 1).
+/// How a shared counter is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
 pub enum ReadPolicy {
     /// Everybody reads the device: before.

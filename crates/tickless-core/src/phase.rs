@@ -1,4 +1,4 @@
-//! Phases: where within its period a periodic timer expires (seed 4).
+//! Phases: where within its period a periodic timer expires.
 //!
 //! Timers of one period that begin alike expire together for ever: one wakeup for all of them,
 //! and all of their work at once. Which of the two is wanted only their user knows, so it is a

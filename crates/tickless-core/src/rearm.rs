@@ -1,7 +1,7 @@
 //! What the event device must be told, decided apart from telling it.
 //!
 //! A base owns one event device: a deadline register, a timerfd, a thread that sleeps. Writing
-//! it is the expensive part of arming a timer, and seed 0 is about one write too many. Here
+//! it is the expensive part of arming a timer, and a removal used to cost one write too many. Here
 //! every operation on a base *returns* what the device must be told, as a [`Rearm`] that cannot
 //! be ignored, and the one place that holds the lock does the telling.
 //!
@@ -37,13 +37,13 @@ pub enum Rearm {
     Kick(CpuId),
 }
 
-/// When a removal programs the device (R12, the switch of seed 0).
+/// When a removal programs the device (R12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
 pub enum Policy {
-    /// Every removal of the first timer programs it, a restart as well: the kernel between
-    /// commit 968320b (2010) and the thread of seed 0.
+    /// Every removal of the first timer programs it, a restart as well: the kernel from
+    /// commit 968320b (2010) on, as the report measured it that proposed lazy rearming.
     Eager,
-    /// No removal programs it: the patch of seed 0. An event may come early, for nothing.
+    /// No removal programs it (lazy rearming). An event may come early, for nothing.
     #[default]
     Lazy,
     /// A cancel of the first timer programs, a restart is judged once, as a whole: what the

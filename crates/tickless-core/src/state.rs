@@ -212,7 +212,7 @@ impl Life {
     }
 }
 
-/// Where a timer's callback runs, if expiry is deferred (seed 3). Without that, everything runs
+/// Where a timer's callback runs, if expiry is deferred. Without that, everything runs
 /// in the handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FiresIn {

@@ -212,8 +212,8 @@ impl Drop for Masked {
     }
 }
 
-/// Enables interrupts for as long as it takes to deliver those that are due; for who has
-/// disabled them once.
+/// Enables interrupts for as long as it takes to deliver those that are due; for a
+/// caller that has disabled them once.
 pub(crate) fn enable_briefly() {
     let masked = with(|world| world.cpu().map(|cpu| std::mem::take(&mut cpu.masked))).flatten();
     deliver();

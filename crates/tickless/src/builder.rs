@@ -151,7 +151,7 @@ impl Builder {
         self
     }
 
-    /// When taking off the first timer programs the event device (seed 0).
+    /// When taking off the first timer programs the event device.
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.core.policy = policy;
         self
@@ -218,12 +218,12 @@ impl Builder {
     }
 
     /// Where the callbacks of timeouts run, and of high-resolution timers that are
-    /// [`deferred`](crate::HrTimer::deferred) (seed 3). Unless told otherwise: in the driver.
+    /// [`deferred`](crate::HrTimer::deferred). Unless told otherwise: in the driver.
     ///
     /// With [`Deferral::OnExpiry`] they run in an expiry thread of their base, so that a callback
     /// that takes long does not hold up timers that fire in the driver. That costs a wakeup of
     /// that thread for every batch that expires. [`Deferral::EveryTick`] wakes it for every tick
-    /// of the driver, as the real-time kernel did before the patch of seed 3; it is there to be
+    /// of the driver, as the real-time kernel once did; it is there to be
     /// compared with, and implies [`ticking`](Builder::ticking).
     pub fn deferral(mut self, deferral: Deferral) -> Builder {
         self.core.deferral = deferral;
@@ -246,7 +246,7 @@ impl Builder {
         self
     }
 
-    /// Which bases a synchronous cancel looks at (seed 2).
+    /// Which bases a synchronous cancel looks at.
     pub fn scan(mut self, scan: Scan) -> Builder {
         self.core.scan = scan;
         self

@@ -375,7 +375,7 @@ impl Run {
 
     fn overrule(&self, fired: &mut Fired<'_>) {
         match self.expected {
-            // It is armed for that already, so this is not heard (R9).
+            // It is armed for that already, so this request is ignored (R9).
             Some(Window { soft, hard }) => fired.restart_range(soft, hard),
             None => fired.stop(),
         }

@@ -256,7 +256,7 @@ impl VirtualTime {
         self.world.holder.load(Ordering::Relaxed) == waits::this_thread()
     }
 
-    /// The right to run callbacks. `None` for who has it already.
+    /// The right to run callbacks. `None` for a caller that has it already.
     fn begin_moving(&self) -> Option<Moving<'_>> {
         if self.moves_here() {
             return None;

@@ -45,7 +45,7 @@ pub struct Bases<P: Platform> {
 #[repr(align(128))]
 pub(crate) struct Base<P: Platform> {
     pub(crate) state: P::Lock<BaseState>,
-    /// The callbacks that run. Written under the lock; read without it by who cancels.
+    /// The callbacks that run. Written under the lock; read without it by cancels.
     pub(crate) running: Running<P>,
     /// When the expiry thread is next needed, or earlier, never later (D4). Written under the
     /// lock; read without it by ticks (D1). Not kept up unless expiry is deferred.

@@ -172,7 +172,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// [`cancel_sync`](Bases::cancel_sync) for who may be in a callback. Before each wait
+    /// [`cancel_sync`](Bases::cancel_sync) for callers that may be in a callback. Before each wait
     /// `refuse` is asked, and may end it: then the timer has been cancelled, but its callback is
     /// still running, and the timer can be armed again at once. It is asked again whenever a
     /// callback ends on that base and after [`nudge`](Bases::nudge).
@@ -201,7 +201,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// [`cancel_single_shot`](Bases::cancel_single_shot) for who may be in a callback; see
+    /// [`cancel_single_shot`](Bases::cancel_single_shot) for callers that may be in a callback; see
     /// [`cancel_sync_unless`](Bases::cancel_sync_unless).
     #[inline]
     pub fn single_shot_unless<L: Family, E>(
@@ -232,7 +232,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// [`shutdown_sync`](Bases::shutdown_sync) for who may be in a callback; see
+    /// [`shutdown_sync`](Bases::shutdown_sync) for callers that may be in a callback; see
     /// [`cancel_sync_unless`](Bases::cancel_sync_unless). The timer is shut down in any case.
     pub fn shutdown_sync_unless<L: Family, E>(
         &self,

@@ -1,8 +1,8 @@
-//! Deferred expiry: the handler finds out that timers are due, a thread fires them (seed 3).
+//! Deferred expiry: the handler finds out that timers are due, a thread fires them.
 //!
 //! The handler of an event device should be short: everything behind it waits. So the callbacks
 //! of coarse timers, and of ranged ones that ask for it, run in an expiry thread, which the
-//! handler wakes. The question of seed 3 is when: on every tick, or only if something expired.
+//! handler wakes. The question is when: on every tick, or only if something expired.
 //!
 //! # What is collected
 //!

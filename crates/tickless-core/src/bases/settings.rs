@@ -27,16 +27,16 @@ pub struct Settings {
     /// Do coarse timers program the event device? Not in a kernel, whose wheel rides on a
     /// periodic tick that is itself a high-resolution timer.
     pub wheel: WheelEvents,
-    /// Who fires coarse timers, and the ranged ones that ask for it (seed 3).
+    /// Who fires coarse timers, and the ranged ones that ask for it.
     pub deferral: Deferral,
     /// How long an expiry thread may be in one callback before another thread takes its other
     /// timers over (D9); [`Ns::NEVER`] for as long as it likes.
     pub patience: Ns,
-    /// Where a synchronous cancel looks (seed 2).
+    /// Where a synchronous cancel looks.
     pub scan: Scan,
 }
 
-/// Which bases a synchronous cancel looks at for a callback of its timer (seed 2).
+/// Which bases a synchronous cancel looks at for a callback of its timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Scan {
     /// The timer's own: a running timer stays there (X2), so there is no other.
@@ -80,7 +80,7 @@ pub enum Deferral {
     /// The handler, like all others. There is no expiry thread.
     #[default]
     None,
-    /// An expiry thread, woken when something has expired: after the patch of seed 3.
+    /// An expiry thread, woken only when something has expired.
     OnExpiry,
     /// An expiry thread, woken by every tick: before the patch.
     EveryTick,

@@ -12,11 +12,11 @@
 //! | `sim` | the studies on simulated machines |
 //! | `sim_plots`, `sim_answers` | their curves; what they say about the threads' open questions |
 //! | `error` | why a study could not be run, and what to do |
-//! | `clock` | seed 1: one reads a slow shared counter for all |
-//! | `rearm` | seed 0: removing a timer does not program the event device |
-//! | `cancel` | seed 2: a cancel that waits looks at one base |
-//! | `deferred` | seed 3: the expiry thread is woken when something expired |
-//! | `phase` | seed 4: refills of bandwidth groups, together or apart |
+//! | `clock` | one reads a slow shared counter for all |
+//! | `rearm` | removing a timer does not program the event device |
+//! | `cancel` | a cancel that waits looks at one base |
+//! | `deferred` | the expiry thread is woken when something expired |
+//! | `phase` | refills of bandwidth groups, together or apart |
 //!
 //! # To add a study
 //!

@@ -7,13 +7,14 @@ use tickless_core::phase::Phase;
 use tickless_machine::spec::Spec;
 use tickless_machine::study::phase::{self, GroupPlan};
 
-/// Where the curve of seed 1 is looked at: a socket with fewer cores, or whole ones of 30 CPUs.
+/// Where the curve of counter reads is looked at: a socket with fewer cores, or whole ones of 30
+/// CPUs.
 pub fn clock_cpus(effort: Effort) -> &'static [u16] {
     const ALL: &[u16] = &[4, 16, 30, 60, 120, 180, 240, 300, 360, 420, 480];
     effort.pick(&[4, 30, 120, 240, 480], ALL, ALL)
 }
 
-/// Where the curve of seed 2 is looked at.
+/// Where the curve of synchronous cancels is looked at.
 pub fn cancel_cpus(effort: Effort) -> &'static [u16] {
     const ALL: &[u16] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
     effort.pick(&[2, 4, 8, 16, 32, 64, 128], ALL, ALL)

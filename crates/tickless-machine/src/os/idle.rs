@@ -1,4 +1,4 @@
-//! The idle loop: going idle stops the tick, leaving idle restarts it (the mechanism of seed 0).
+//! The idle loop: going idle stops the tick, leaving idle restarts it.
 
 use super::Kernel;
 use crate::cpu;

@@ -59,7 +59,7 @@ pub enum Form {
 /// One way to cancel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Case {
-    /// Where it looks: the switch of seed 2.
+    /// Where it looks.
     pub scan: Scan,
     /// What is in the caches.
     pub caches: Caches,

@@ -49,7 +49,7 @@ pub enum Binding {
 /// One run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Case {
-    /// When the expiry thread is woken: the switch of seed 3.
+    /// When the expiry thread is woken.
     pub deferral: Deferral,
     /// Where the tasks run.
     pub binding: Binding,

@@ -90,7 +90,7 @@ enum Armed {
 struct Cpu {
     /// When the timer interrupt began that it is in.
     interrupt: Option<Ns>,
-    /// The sleep whose callback runs, but for who is woken.
+    /// The sleep whose callback runs, but for the thread that it wakes.
     callback: Option<Sleep>,
 }
 

@@ -212,8 +212,8 @@ impl Controller {
         self.seat.as_ref().map(Seat::phase)
     }
 
-    /// Lets go who may go, whether or not a timer has come. For a release, and for who has
-    /// waited longer than it should.
+    /// Releases the members that may go on, whether or not a timer has come. For a release by
+    /// hand, and for a member that has waited longer than it should.
     pub(super) fn poke(&self) {
         if let Ok((state, now)) = self.enter() {
             self.finish(state, now);

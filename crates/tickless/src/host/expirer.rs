@@ -1,4 +1,4 @@
-//! Expiry threads: where the callbacks of deferred timers run (seed 3).
+//! Expiry threads: where the callbacks of deferred timers run.
 //!
 //! A base that defers has one, which sleeps until its driver calls it. One more stands in for
 //! any of them that is stuck in a callback (D9); should that one get stuck too, the next base

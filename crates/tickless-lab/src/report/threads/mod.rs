@@ -1,15 +1,15 @@
 //! The five threads: what each asked, its published table, and ours beside it.
 //!
-//! A table here has the rows and columns that the thread's own table had. Each of its entries
+//! A table here has the rows and columns that the published report's table had. Each of its entries
 //! is either published, on the thread's machine, or ours, with its role.
 //!
 //! | file | thread |
 //! |---|---|
-//! | `rearm` | seed 0: removing a timer does not program the event device |
-//! | `clock` | seed 1: one reads a slow shared counter for all |
-//! | `cancel` | seed 2: a cancel that waits looks at one base |
-//! | `deferred` | seed 3: the expiry thread is woken when something expired |
-//! | `phase` | seed 4: refills of bandwidth groups, together or apart |
+//! | `rearm` | removing a timer does not program the event device |
+//! | `clock` | one reads a slow shared counter for all |
+//! | `cancel` | a cancel that waits looks at one base |
+//! | `deferred` | the expiry thread is woken when something expired |
+//! | `phase` | refills of bandwidth groups, together or apart |
 
 mod cancel;
 mod clock;

@@ -1,4 +1,4 @@
-//! The study of seed 2 on the machine at hand.
+//! The study of synchronous cancel on the machine at hand.
 //!
 //! Before, a cancel that waits asks every base whether it runs the timer; after, it asks the one
 //! that the timer's word names. Both are the same code with one switch

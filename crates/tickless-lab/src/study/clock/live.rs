@@ -1,7 +1,7 @@
 //! Seed 1 on the machine at hand: direct against combined reads of a slow counter, by 1 to
 //! twice as many threads as there are CPUs.
 //!
-//! Two devices: an emulated one, which serves one reading at a time as the counter of seed 1
+//! Two devices: an emulated one, which serves one reading at a time as the published counter
 //! did, and is called "emulated" wherever it is shown; and one that this machine really has.
 
 use super::device::{self, EMULATED_READ_NS, Slow};

@@ -1,4 +1,4 @@
-//! The study of seed 3 on the machine at hand.
+//! The study of deferred expiry on the machine at hand.
 //!
 //! What must come out is a count: with a tick of 1 ms and timeouts that expire now and then, waking
 //! the expiry thread when something expired takes a small part of the wakes. The thread's signs

@@ -1,4 +1,4 @@
-//! What came of the study of seed 3: cells, tables, plots, answers.
+//! What came of the study of deferred expiry: cells, tables, plots, answers.
 
 use super::live::{CIRCUMSTANCES, PHASES_US};
 use super::scene::{Taken, Way};

@@ -1,10 +1,10 @@
-//! The study of seed 4 on the machine at hand.
+//! The study of interleaved periods on the machine at hand.
 //!
 //! Two groups, each with a quota of a quarter of the machine and as many workers as there are
 //! CPUs, do a fixed amount of work. Refilled together they run together, each at half speed, and
 //! then both wait; refilled half a period apart each has the machine to itself. What that is worth
 //! in time is a question of the machine: on one with SMT a core runs a single thread faster
-//! (the thread's own gain); everywhere the windows get shorter and the switches fewer.
+//! (the published gain); everywhere the windows get shorter and the switches fewer.
 
 use super::cgroups::{self, Cgroup};
 use super::control::{self, refused};

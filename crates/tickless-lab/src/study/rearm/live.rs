@@ -1,4 +1,4 @@
-//! The study of seed 0 on the machine at hand.
+//! The study of lazy rearming on the machine at hand.
 //!
 //! What must come out is a count: lazily, a guard that is armed and cancelled around every wait
 //! never touches the event device, since it stays armed for the first deadline there was and every

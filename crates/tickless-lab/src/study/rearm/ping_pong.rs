@@ -1,7 +1,7 @@
 //! Two threads that wake each other through pipes, each wait guarded by a timer.
 //!
 //! The guard is what a server does around every wait: armed before it, cancelled after it, and
-//! hardly ever fired. In the thread of seed 0 the guard was the kernel's own tick, stopped and
+//! hardly ever fired. In the published test the guard was the kernel's own tick, stopped and
 //! started again around every idle period; on a present kernel that is no longer on the way of a
 //! pipe, so the guard is ours and explicit.
 
