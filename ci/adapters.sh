@@ -26,6 +26,7 @@ run() {
 run tickless-hyper graceful_server '' --self-test
 run tickless-quinn quic_echo ''
 run tickless-tower client ''
+run tickless-tower axum_server ''
 run tickless-embassy blink std
 
 # Two drivers in one program are refused, with words.
@@ -34,3 +35,33 @@ if cargo check --locked -q -p tickless-embassy --features std,virtual-time 2>tar
   exit 1
 fi
 grep -q 'drop one of them' target/refused || { cat target/refused >&2; exit 1; }
+
+# A program with an incompatible version of a framework beside ours is refused, with both named.
+other=target/two-versions
+mkdir -p "$other/src"
+cat >"$other/Cargo.toml" <<'TOML'
+[workspace]
+[package]
+name = "two-versions"
+version = "0.0.0"
+edition = "2024"
+[dependencies]
+tickless-quinn = { path = "../../tickless-quinn" }
+quinn = { version = "0.10", default-features = false }
+TOML
+cat >"$other/src/main.rs" <<'RUST'
+fn main() {
+    fn takes<R: quinn::Runtime>() {}
+    takes::<tickless_quinn::TicklessRuntime>();
+}
+RUST
+if cargo check -q --manifest-path "$other/Cargo.toml" 2>target/refused; then
+  echo "another version of quinn is not noticed" >&2
+  exit 1
+fi
+if grep -q 'failed to \(get\|download\|load\)' target/refused; then
+  skip adapters "quinn 0.10 cannot be had"
+  exit 0
+fi
+grep -q 'multiple different versions of crate `quinn`' target/refused ||
+  { cat target/refused >&2; exit 1; }

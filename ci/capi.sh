@@ -20,10 +20,15 @@ for tool in gcc g++ pkg-config; do
   fi
 done
 
-# Debian's valgrind is fetched where there is none and this may be done.
+# What is missing is fetched from Debian where this may be done.
 have_valgrind() { command -v valgrind >/dev/null; }
-if ! have_valgrind && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-  { timeout 300 apt-get update && timeout 300 apt-get install -y valgrind; } >/dev/null 2>&1 || true
+have_cmake() { command -v cmake >/dev/null; }
+have_libuv() { pkg-config --exists libuv; }
+have_libev() { [ -e /usr/include/ev.h ]; }
+have_all() { have_valgrind && have_cmake && have_libuv && have_libev; }
+if ! have_all && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  { timeout 300 apt-get update && timeout 300 apt-get install -y --no-install-recommends \
+    valgrind cmake libuv1-dev libev-dev; } >/dev/null 2>&1 || true
 fi
 
 PROFILE=dev PREFIX=$work/usr "$here/install.sh"
@@ -42,6 +47,11 @@ read -ra shared <<<"$(pkg-config --libs tickless)"
 read -ra private <<<"$(pkg-config --static --libs tickless | sed 's/-ltickless//')"
 # The archive by its name: with -ltickless the linker would take the shared library.
 static=("$work/usr/lib/libtickless.a" "${private[@]}")
+
+for licence in LICENSE-APACHE LICENSE-MIT; do
+  cmp "$work/usr/share/doc/tickless/$licence" "$here/$licence" || fail "no $licence"
+done
+! readelf -S "$library" | grep '\.debug_info' >/dev/null || fail "the library is not stripped"
 
 # compile SOURCE OUTPUT FLAGS...: a C11 or C++17 program.
 compile() {
@@ -66,9 +76,10 @@ memcheck=(valgrind -q --error-exitcode=9 --leak-check=full --fair-sched=try
 
 build_all() {
   local source=$1 program=$2
-  compile "$source" "$program-static" "${static[@]}"
-  compile "$source" "$program-shared" "${shared[@]}"
-  compile "$source" "$program-asan" "${sanitizers[@]}" "${static[@]}"
+  shift 2
+  compile "$source" "$program-static" "${static[@]}" "$@"
+  compile "$source" "$program-shared" "${shared[@]}" "$@"
+  compile "$source" "$program-asan" "${sanitizers[@]}" "${static[@]}" "$@"
 }
 
 run_all() {
@@ -87,10 +98,18 @@ run_all() {
 }
 
 one() {
-  local source=$1 name program
+  local source=$1 name program loop=()
   name=${source#"$here"/}
   program=$work/${name//\//-}
-  build_all "$source" "$program"
+  case $name in
+    examples/libuv_*)
+      have_libuv || { skip "$name" "there is no libuv, and it cannot be installed"; return; }
+      read -ra loop <<<"$(pkg-config --libs libuv)" ;;
+    examples/libev_*)
+      have_libev || { skip "$name" "there is no libev, and it cannot be installed"; return; }
+      loop=(-lev) ;;
+  esac
+  build_all "$source" "$program" "${loop[@]}"
   case $name in
     examples/echo_server.c) run_all "$name" "$program" --self-test ;;
     *) run_all "$name" "$program" ;;
@@ -111,6 +130,31 @@ for source in "$here"/tests/c/*.{c,cpp} "$here"/examples/*.{c,cpp}; do
   fi
 done
 for job in "${jobs[@]}"; do wait "$job"; done
+
+# A project that finds the library by CMake, links both of its sorts, and asks for a version.
+if have_cmake; then
+  mkdir "$work/project"
+  cat >"$work/project/CMakeLists.txt" <<CMAKE
+cmake_minimum_required(VERSION 3.16)
+project(stranger C)
+find_package(tickless ${version%.*} REQUIRED CONFIG)
+foreach(sort tickless static)
+  add_executable(basic-\${sort} $PWD/$here/examples/basic_timeout.c)
+  target_link_libraries(basic-\${sort} tickless::\${sort})
+endforeach()
+find_package(tickless 99 QUIET CONFIG)
+if(tickless_FOUND)
+  message(FATAL_ERROR "a version that is not there is found")
+endif()
+CMAKE
+  run cmake configure cmake -S "$work/project" -B "$work/built" -DCMAKE_PREFIX_PATH="$work/usr"
+  run cmake build cmake --build "$work/built"
+  run cmake shared "$work/built/basic-tickless"
+  run cmake static "$work/built/basic-static"
+  echo "cmake: ok"
+else
+  skip "the CMake package" "there is no cmake, and it cannot be installed"
+fi
 
 # fails WHAT COMMAND...: the proof that a check can fail.
 fails() {

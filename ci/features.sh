@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the library with each of its optional features by itself, and runs what needs them with
-# all of them: features that are off by default are built by nobody else.
+# all of them: features that are off by default are built by nobody else. The program's Parquet too.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
 for feature in tracing metrics stream tokio-time; do
@@ -8,3 +8,6 @@ for feature in tracing metrics stream tokio-time; do
 done
 cargo test --locked -p tickless --all-features --lib --test observing --test tokio_time
 cargo test --locked -p tickless --all-features --test all statistics::
+cargo clippy --locked -p tickless-fleet -p tickless-cli --features tickless-cli/parquet -- \
+  -D warnings
+cargo test --locked -p tickless-cli --features parquet --test all sweep::

@@ -41,6 +41,25 @@ use_nightly() {
   return 1
 }
 
+# Makes a virtual environment with the packages $@ and with the wheel, which carries the program;
+# both are built by the profile $PYTHON_PROFILE. Sets $venv, which goes away at the end, and $bin.
+fresh_python() {
+  local profile=${PYTHON_PROFILE:-dev} folder
+  folder=$profile
+  [ "$profile" != dev ] || folder=debug
+  venv=$(mktemp -d)
+  bin=$venv/bin
+  root=$PWD
+  trap 'rm -rf "$venv" "$root/python/tickless.data"' EXIT
+  python3 -m venv "$venv"
+  "$bin/pip" install -q 'maturin>=1.9,<2' "$@"
+  cargo build --locked -q --profile "$profile" -p tickless-cli --features parquet
+  mkdir -p python/tickless.data/scripts
+  cp "target/$folder/tickless" python/tickless.data/scripts/
+  (cd python && "$bin/maturin" build --locked -q --profile "$profile" --out "$venv/wheels")
+  "$bin/pip" install -q --no-index --no-deps "$venv"/wheels/tickless-*.whl
+}
+
 NIGHTLY_TRIED=nightly-2026-05-20
 
 has_components() {

@@ -2,22 +2,51 @@
 # Checks that the library's crates compile with the oldest Rust that their manifests name.
 . "$(dirname "$0")/lib.sh"
 
-version=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' crates/tickless/Cargo.toml)
-[ -n "$version" ] || { echo "crates/tickless/Cargo.toml names no rust-version" >&2; exit 1; }
-toolchain=''
-for name in "$version" "$version.0" $(rustup toolchain list | cut -d' ' -f1); do
-  case $(rustc "+$name" --version 2>/dev/null) in
-    "rustc $version"*) toolchain=$name && break ;;
-  esac
-done
-if [ -z "$toolchain" ]; then
-  timeout 600 rustup toolchain install "$version" --profile minimal || {
-    skip msrv "Rust $version is not installed and cannot be had"
-    exit 0
-  }
-  toolchain=$version
+# have VERSION: the toolchain of that version, in $toolchain, or none.
+have() {
+  toolchain=''
+  for name in "$1" "$1.0" $(rustup toolchain list | cut -d' ' -f1); do
+    case $(rustc "+$name" --version 2>/dev/null) in
+      "rustc $1"*) toolchain=$name && return ;;
+    esac
+  done
+  if timeout 600 rustup toolchain install "$1" --profile minimal; then
+    toolchain=$1
+  else
+    skip msrv "Rust $1 is not installed and cannot be had"
+    return 1
+  fi
+}
+
+# named MANIFEST: the oldest Rust that it names.
+named() {
+  sed -n 's/^rust-version = "\(.*\)"/\1/p' "$1" | grep . ||
+    { echo "$1 names no rust-version" >&2; return 1; }
+}
+
+version=$(named crates/tickless/Cargo.toml)
+if have "$version"; then
+  RUSTUP_TOOLCHAIN=$toolchain cargo check --locked --target-dir target/msrv \
+    -p tickless-core -p tickless-clock -p tickless --features \
+    tickless/tokio-time,tickless/stream,tickless/tracing,tickless/metrics
+  echo "the library: Rust $version is enough"
 fi
-RUSTUP_TOOLCHAIN=$toolchain cargo check --locked --target-dir target/msrv \
-  -p tickless-core -p tickless-clock -p tickless --features \
-  tickless/tokio-time,tickless/stream,tickless/tracing,tickless/metrics
-echo "Rust $version is enough"
+
+# The adapters name a version of their own, and one whose framework wants a later one names that.
+theirs=$(named adapters/Cargo.toml)
+others=()
+for manifest in adapters/tickless-*/Cargo.toml; do
+  grep -q '^rust-version\.workspace = true' "$manifest" && continue
+  adapter=$(basename "$(dirname "$manifest")")
+  others+=(--exclude "$adapter")
+  own=$(named "$manifest")
+  have "$own" || continue
+  (cd adapters && RUSTUP_TOOLCHAIN=$toolchain cargo check --locked -p "$adapter" --lib \
+    --target-dir target/msrv)
+  echo "$adapter: Rust $own is enough"
+done
+if have "$theirs"; then
+  (cd adapters && RUSTUP_TOOLCHAIN=$toolchain cargo check --locked --workspace --lib \
+    "${others[@]}" --target-dir target/msrv)
+  echo "the adapters: Rust $theirs is enough"
+fi

@@ -1,21 +1,44 @@
 #!/usr/bin/env bash
 # Breaks the pure code in every way that cargo-mutants knows, and checks that a test notices:
 # arithmetic, comparisons, results. Orderings and protocols, which it cannot break sensibly, have
-# lists made by hand: ci/mutations.sh. Takes hours. Writes target/mutants/; `missed.txt` there has
-# what no test noticed.
-# Usage: ci/mutants.sh [FILE]...   All pure files without a name.
+# lists made by hand: ci/mutations.sh. Takes hours. Writes target/mutants/ and
+# target/mutants-tool/; `missed.txt` there has what no test noticed.
+# Usage: ci/mutants.sh [--shard K/N] [FILE]...   All pure files without a name; the K-th of N parts.
 . "$(dirname "$0")/lib.sh"
 
 command -v cargo-mutants >/dev/null || timeout 1200 cargo install --locked cargo-mutants
-files=("$@")
-[ ${#files[@]} -gt 0 ] || files=(
-  'crates/tickless-clock/src/*.rs'
-  'crates/tickless-core/src/queues/**/*.rs'
-  'crates/tickless-core/src/time/*.rs'
-  'crates/tickless-core/src/bandwidth/*.rs'
-  crates/tickless-core/src/{bandwidth,histogram,periodic,phase,rearm,state}.rs
-)
-arguments=()
-for file in "${files[@]}"; do arguments+=(--file "$file"); done
-cargo mutants --test-package tickless-core --test-package tickless-clock --output target/mutants \
-  --timeout 120 "${arguments[@]}"
+shard=()
+if [ "${1:-}" = --shard ]; then
+  shard=(--shard "$2")
+  shift 2
+fi
+
+# Breaks the files that follow the options; `--` stands between.
+mutants() {
+  local options=() file
+  while [ "$1" != -- ]; do options+=("$1") && shift; done
+  shift
+  for file in "$@"; do options+=(--file "$file"); done
+  cargo mutants --timeout 120 "${shard[@]}" "${options[@]}"
+}
+
+if [ $# -gt 0 ]; then
+  mutants --output target/mutants -- "$@"
+  exit
+fi
+status=0
+# The core's tests judge the clock too.
+mutants --test-package tickless-core --test-package tickless-clock --output target/mutants -- \
+  'crates/tickless-clock/src/*.rs' \
+  'crates/tickless-core/src/queues/**/*.rs' \
+  'crates/tickless-core/src/local/*.rs' \
+  'crates/tickless-core/src/time/*.rs' \
+  'crates/tickless-core/src/bandwidth/*.rs' \
+  crates/tickless-core/src/{bandwidth,histogram,local,periodic,phase,rearm,state}.rs || status=$?
+# The others are judged by the tests of their own crates.
+mutants --output target/mutants-tool -- \
+  crates/tickless/src/platform/wakeup.rs \
+  'crates/tickless-trace/src/**/*.rs' \
+  'crates/tickless-lab/src/doctor/**/*.rs' \
+  crates/tickless-lab/src/latency/{bins,plan,row,tally}.rs || status=$?
+exit $status

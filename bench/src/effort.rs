@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Effort {
     /// Samples of each figure.
     pub repetitions: usize,
+    /// Samples of each figure of W3, some of which take seconds of real time.
+    pub bulk_repetitions: usize,
     /// Operations a sample.
     pub operations: usize,
     /// How many timers are pending in W1 and W2.
@@ -22,9 +24,25 @@ pub struct Effort {
 }
 
 impl Effort {
+    /// So many samples of each figure, whatever it is a figure of.
+    pub fn with_repetitions(self, repetitions: Option<u32>) -> Effort {
+        let Some(repetitions) = repetitions.map(|repetitions| repetitions as usize) else {
+            return self;
+        };
+        let ((count, run, _), (serve, _, timeouts)) = (self.lateness, self.servers);
+        Effort {
+            repetitions,
+            bulk_repetitions: repetitions,
+            lateness: (count, run, repetitions),
+            servers: (serve, repetitions, timeouts),
+            ..self
+        }
+    }
+
     /// A few minutes.
     pub const FULL: Effort = Effort {
         repetitions: 7,
+        bulk_repetitions: 5,
         operations: 100_000,
         pending: &[1_000, 100_000, 1_000_000],
         bulk: 1_000_000,
@@ -36,6 +54,7 @@ impl Effort {
     /// Under a minute. Still the median of seven, of fewer operations each.
     pub const QUICK: Effort = Effort {
         repetitions: 7,
+        bulk_repetitions: 5,
         operations: 40_000,
         pending: &[1_000, 100_000],
         bulk: 100_000,
@@ -48,6 +67,7 @@ impl Effort {
     #[cfg(test)]
     pub const TINY: Effort = Effort {
         repetitions: 2,
+        bulk_repetitions: 2,
         operations: 50,
         pending: &[20],
         bulk: 200,

@@ -1,6 +1,9 @@
 //! What the figures were measured on, and with which peers.
 
+use crate::peers::foreign;
 use serde::Serialize;
+use std::fmt::Write;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A machine and what it runs.
@@ -14,6 +17,8 @@ pub struct Machine {
     /// The load average of the last minute, when the run began: how quiet the machine was.
     load: String,
     peers: Vec<String>,
+    /// Peers that could not be built, and why.
+    missing: Vec<String>,
 }
 
 /// The peers that stand in the lock file.
@@ -29,9 +34,10 @@ const PEERS: &[&str] = &[
 ];
 
 impl Machine {
-    pub fn here() -> Machine {
+    pub fn here(foreign: Option<&Path>) -> Machine {
         let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         let load = first_line("/proc/loadavg");
+        let peers = PEERS.iter().filter_map(|name| locked(name));
         Machine {
             date: today(),
             cpu: cpu_name(),
@@ -39,18 +45,23 @@ impl Machine {
             kernel: first_line("/proc/sys/kernel/osrelease"),
             clock: first_line(clock),
             load: load.split(' ').next().unwrap_or_default().to_string(),
-            peers: PEERS.iter().filter_map(|name| locked(name)).collect(),
+            peers: peers.chain(foreign::versions(foreign)).collect(),
+            missing: foreign::missing(foreign),
         }
     }
 
     pub fn markdown(&self) -> String {
-        let Machine { date, cpu, cpus, kernel, clock, load, peers } = self;
-        format!(
+        let Machine { date, cpu, cpus, kernel, clock, load, peers, missing } = self;
+        let mut text = format!(
             "Measured on {date}: {cpu}, {cpus} CPUs, Linux {kernel}, clock source {clock}, load \
              {load} when the run began. Peers: {}; `std` of Rust {}.\n",
             peers.join(", "),
             env!("CARGO_PKG_RUST_VERSION"),
-        )
+        );
+        for peer in missing {
+            let _ = writeln!(text, "\nNot built: {peer}.");
+        }
+        text
     }
 }
 

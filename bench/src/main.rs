@@ -12,9 +12,12 @@ mod latency;
 mod machine;
 mod memory;
 mod peers;
+mod picture;
 mod random;
 mod report;
+mod results;
 mod sample;
+mod summary;
 mod targets;
 mod web;
 
@@ -23,6 +26,7 @@ use clap::Parser;
 use effort::Effort;
 use machine::Machine;
 use report::Report;
+use results::Results;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,6 +36,12 @@ struct Options {
     /// Under a minute: fewer timers, fewer operations.
     #[arg(long)]
     quick: bool,
+    /// Samples of each figure, in place of what the effort says.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: Option<u32>,
+    /// Measures the peers in other languages too, whose programs are in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    foreign: Option<PathBuf>,
     /// The cases of this part of the page.
     #[arg(long, value_enum, default_value_t = Section::Operations)]
     section: Section,
@@ -44,6 +54,10 @@ struct Options {
     /// Writes everything to this file as JSON too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Measures nothing: makes the picture of these files of `--json`, and the page's first table.
+    /// The table goes into the page of `--markdown`, the picture beside it.
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "markdown")]
+    show: Vec<PathBuf>,
     /// Puts the tables into this file, between the section's two `<!-- ... -->` lines.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -51,6 +65,9 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    if let (false, Some(page)) = (options.show.is_empty(), &options.markdown) {
+        return ended(show(&options.show, page));
+    }
     let unknown = options.only.iter().find(|only| !CASES.iter().any(|case| is(case.id, only)));
     if let Some(unknown) = unknown {
         let known: Vec<&str> = CASES.iter().map(|case| case.id).collect();
@@ -58,14 +75,23 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
+    let effort = effort.with_repetitions(options.repetitions);
     let wanted = |case: &&Case| match &options.only[..] {
         [] => case.section == options.section,
         only => only.iter().any(|only| is(case.id, only)),
     };
     let cases = CASES.iter().filter(wanted).collect();
-    let report = run(&effort, cases, &Choice { peer: options.peer.clone() });
+    let report = run(
+        &effort,
+        cases,
+        &Choice { peer: options.peer.clone(), foreign: options.foreign.clone() },
+    );
     print!("{}", report.markdown());
-    match write(&report, &options) {
+    ended(write(&report, &options))
+}
+
+fn ended(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
@@ -79,7 +105,7 @@ fn is(id: &str, only: &str) -> bool {
 }
 
 fn run(effort: &Effort, cases: Vec<&Case>, choice: &Choice) -> Report {
-    let machine = Machine::here();
+    let machine = Machine::here(choice.foreign.as_deref());
     // What starts threads does so before this thread stays on one CPU, so that they do not.
     peers::async_io_timer::warm_up();
     peers::timeout::TIMERS.now();
@@ -105,15 +131,33 @@ fn write(report: &Report, options: &Options) -> Result<(), String> {
         let text = serde_json::to_string_pretty(report).map_err(|e| e.to_string())?;
         std::fs::write(path, text + "\n").map_err(|e| cannot("write", path, &e))?;
     }
-    if let Some(path) = &options.markdown {
-        let text = std::fs::read_to_string(path).map_err(|e| cannot("read", path, &e))?;
-        let [begin, end] = marks(options.section);
-        let text = between_marks(&text, [begin, end], &report.markdown())
-            .ok_or_else(|| format!("{} has no lines {begin} and {end}", path.display()))?;
-        std::fs::write(path, text).map_err(|e| cannot("write", path, &e))?;
+    match &options.markdown {
+        Some(page) => put_between(page, marks(options.section), &report.markdown()),
+        None => Ok(()),
     }
-    Ok(())
 }
+
+/// Draws the picture and puts it, and the table that goes with it, on top of a page.
+fn show(results: &[PathBuf], page: &Path) -> Result<(), String> {
+    let results = Results::read_all(results)?;
+    let file = page.with_extension("svg");
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let drawn = picture::svg(&summary::panels(&results))?;
+    std::fs::write(&file, drawn).map_err(|e| cannot("write", &file, &e))?;
+    let alt = "What operations take with Tickless and with others, as bars";
+    let text = format!("![{alt}]({name})\n\n{}", summary::markdown(&results));
+    put_between(page, SUMMARY, &text)
+}
+
+fn put_between(path: &Path, [begin, end]: [&str; 2], tables: &str) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|e| cannot("read", path, &e))?;
+    let text = between_marks(&text, [begin, end], tables)
+        .ok_or_else(|| format!("{} has no lines {begin} and {end}", path.display()))?;
+    std::fs::write(path, text).map_err(|e| cannot("write", path, &e))
+}
+
+/// The lines that the picture and the first table stand between.
+const SUMMARY: [&str; 2] = ["<!-- bench summary: begin -->\n", "<!-- bench summary: end -->\n"];
 
 /// The lines that a section's tables stand between.
 fn marks(section: Section) -> [&'static str; 2] {
@@ -136,10 +180,15 @@ fn cannot(what: &str, path: &Path, error: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
+
+    /// Cases count in statics, so that they are run one at a time.
+    pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
     /// Goal: the benches do not rot. Method: everything, tiny; their own assertions decide.
     #[test]
     fn every_case_runs() {
+        let _alone = ONE_AT_A_TIME.lock();
         let report = run(&Effort::TINY, CASES.iter().collect(), &Choice::default());
         assert!(report.tables.len() >= CASES.len());
         let text = report.markdown();
@@ -151,8 +200,9 @@ mod tests {
 
     #[test]
     fn only_what_is_between_the_marks_is_replaced() {
-        let page = include_str!("../../docs/performance.md");
-        for [begin, end] in [Section::Operations, Section::Futures].map(marks) {
+        let page = include_str!("../../docs/book/src/performance.md");
+        let sections = [Section::Operations, Section::Futures].map(marks);
+        for [begin, end] in sections.into_iter().chain([SUMMARY]) {
             let text = format!("a\n{begin}old\n{end}b\n");
             let replaced = between_marks(&text, [begin, end], "new").expect("both are there");
             assert_eq!(replaced, format!("a\n{begin}\nnew\n{end}b\n"));

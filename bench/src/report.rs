@@ -163,9 +163,12 @@ impl Report {
              most, and the median as a multiple of an uncontended atomic add, which took \
              {median:.2} ns ({least:.2}..{most:.2}) in this run.\n"
         );
-        text.push_str(&Verdict::markdown(&self.targets, self.unit_ns));
         for table in &self.tables {
             let _ = write!(text, "\n{}", table.markdown(self.unit_ns));
+        }
+        let verdicts = Verdict::markdown(&self.targets, self.unit_ns);
+        if !verdicts.is_empty() {
+            let _ = write!(text, "\n{verdicts}");
         }
         text
     }

@@ -2,14 +2,14 @@
 //! hits all contenders alike.
 
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The median of some samples and their spread.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Figure {
     pub median: f64,
     pub least: f64,

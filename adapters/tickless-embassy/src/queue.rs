@@ -5,7 +5,7 @@ use core::fmt;
 use core::task::Waker;
 use embassy_time_driver::TICK_HZ;
 use tickless_core::local::{Key, LocalTimers};
-use tickless_core::time::Ns;
+use tickless_core::time::Instant;
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
@@ -28,7 +28,7 @@ struct Entry {
 impl TimerQueue {
     /// A queue in which nobody waits; allocates when it is first used.
     pub fn new() -> TimerQueue {
-        TimerQueue { timers: LocalTimers::new(Ns::ZERO), entries: BTreeMap::new() }
+        TimerQueue { timers: LocalTimers::new(Instant::ZERO), entries: BTreeMap::new() }
     }
 
     /// Has `waker` woken at `at`, or earlier if it waits for something earlier. Returns whether the
@@ -68,7 +68,7 @@ impl TimerQueue {
             }
         });
         match self.timers.next_event() {
-            Ns::NEVER => u64::MAX,
+            Instant::NEVER => u64::MAX,
             next => to_ticks(next),
         }
     }
@@ -102,15 +102,15 @@ fn task_of(waker: &Waker) -> (usize, usize) {
 }
 
 /// A tick's beginning, rounded up. Deadlines and the present alike, so nobody is woken early.
-fn to_ns(ticks: u64) -> Ns {
+fn to_ns(ticks: u64) -> Instant {
     let ns = (u128::from(ticks) * NS_PER_SECOND).div_ceil(u128::from(TICK_HZ));
     // What is out of range is as far away as a timer can be, and still a deadline.
-    Ns(u64::try_from(ns).unwrap_or(Ns::NEVER.0 - 1).min(Ns::NEVER.0 - 1))
+    Instant::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX).min(u64::MAX - 1))
 }
 
 /// The tick that begins there.
-fn to_ticks(ns: Ns) -> u64 {
-    let ticks = (u128::from(ns.0) * u128::from(TICK_HZ)) / NS_PER_SECOND;
+fn to_ticks(at: Instant) -> u64 {
+    let ticks = (u128::from(at.as_nanos()) * u128::from(TICK_HZ)) / NS_PER_SECOND;
     u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
@@ -187,7 +187,8 @@ mod tests {
             assert_eq!(woken.len(), 1);
             let due = tasks.iter().find(|(at, _)| *at == now).expect("one each");
             assert!(woken[0].will_wake(&due.1.1));
-            assert_eq!(next, if now < 999 { now + 1 } else { to_ticks(Ns(Ns::NEVER.0 - 1)) });
+            let last = to_ticks(Instant::from_nanos(u64::MAX - 1));
+            assert_eq!(next, if now < 999 { now + 1 } else { last });
         }
         assert_eq!(queue.len(), 1);
     }

@@ -50,7 +50,7 @@ async fn serve(listener: TcpListener, stop: impl Future) -> Result<(), Box<dyn E
     drop(listener);
     closing.send_replace(());
     let rest = async { while connections.join_next().await.is_some() {} };
-    if tickless::future::deadline(LAST_REQUESTS, rest).await.is_err() {
+    if tickless::future::timeout(LAST_REQUESTS, rest).await.is_err() {
         println!("some connections did not end in time");
     }
     Ok(())

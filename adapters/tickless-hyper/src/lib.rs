@@ -8,7 +8,7 @@
 //! let timer = TicklessTimer::of_process()?;
 //! let mut server = http1::Builder::new();
 //! server.timer(timer).header_read_timeout(Duration::from_secs(10));
-//! # Ok::<(), tickless::StartTimersError>(())
+//! # Ok::<(), tickless::driver::StartTimersError>(())
 //! ```
 //!
 //! [`TicklessTimer`] is a [`hyper::rt::Timer`]: wherever hyper or hyper-util takes a timer, it
@@ -24,8 +24,9 @@ use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+use tickless::driver::StartTimersError;
 use tickless::future::TimerSource;
-use tickless::{StartTimersError, std_time};
+use tickless::time;
 
 /// hyper's timer. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -70,16 +71,16 @@ impl Timer for TicklessTimer {
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
-        Box::pin(HyperSleep { inner: self.timers.sleep_until(std_time::ns(deadline)) })
+        Box::pin(HyperSleep { inner: self.timers.sleep_until(time::from_std(deadline)) })
     }
 
     fn now(&self) -> Instant {
-        self.timers.instant()
+        self.timers.std_now()
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, new_deadline: Instant) {
         match sleep.as_mut().downcast_mut_pin::<HyperSleep>() {
-            Some(sleep) => sleep.project().inner.reset_at(std_time::ns(new_deadline)),
+            Some(sleep) => sleep.project().inner.reset_at(time::from_std(new_deadline)),
             // Another timer's sleep.
             None => *sleep = self.sleep_until(new_deadline),
         }

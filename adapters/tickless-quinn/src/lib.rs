@@ -25,8 +25,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
+use tickless::driver::StartTimersError;
 use tickless::future::TimerSource;
-use tickless::{StartTimersError, std_time};
+use tickless::time;
 
 /// quinn's runtime: another one with our timers.
 #[derive(Debug)]
@@ -91,7 +92,7 @@ impl TicklessRuntime {
 
 impl Runtime for TicklessRuntime {
     fn new_timer(&self, at: Instant) -> Pin<Box<dyn AsyncTimer>> {
-        Box::pin(QuinnTimer { inner: self.timers.sleep_until(std_time::ns(at)) })
+        Box::pin(QuinnTimer { inner: self.timers.sleep_until(time::from_std(at)) })
     }
 
     fn spawn(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>) {
@@ -103,7 +104,7 @@ impl Runtime for TicklessRuntime {
     }
 
     fn now(&self) -> Instant {
-        self.timers.instant()
+        self.timers.std_now()
     }
 }
 
@@ -118,7 +119,7 @@ pin_project! {
 
 impl AsyncTimer for QuinnTimer {
     fn reset(self: Pin<&mut Self>, at: Instant) {
-        self.project().inner.reset_at(std_time::ns(at));
+        self.project().inner.reset_at(time::from_std(at));
     }
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

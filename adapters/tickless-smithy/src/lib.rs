@@ -6,7 +6,7 @@
 //!
 //! let sleep = SharedAsyncSleep::new(TicklessSleep::of_process()?);
 //! // aws_config::defaults(..).sleep_impl(sleep)
-//! # Ok::<(), tickless::StartTimersError>(())
+//! # Ok::<(), tickless::driver::StartTimersError>(())
 //! ```
 //!
 //! [`TicklessSleep`] is an `AsyncSleep`: the SDK's timeouts and the backoff of its retries wait on
@@ -16,8 +16,11 @@
 use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep};
 use aws_smithy_async::time::TimeSource;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tickless::VirtualTime;
+use tickless::clock::TimeBase;
+use tickless::driver::StartTimersError;
 use tickless::future::TimerSource;
-use tickless::{StartTimersError, TimeBase, VirtualTime};
+use tickless::time::Instant;
 
 /// The SDK's sleeps. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -58,7 +61,7 @@ impl VirtualTimeSource {
 
 impl TimeSource for VirtualTimeSource {
     fn now(&self) -> SystemTime {
-        UNIX_EPOCH + self.time.now_on(TimeBase::Realtime).to_duration()
+        UNIX_EPOCH + (self.time.now_on(TimeBase::Realtime) - Instant::ZERO)
     }
 }
 

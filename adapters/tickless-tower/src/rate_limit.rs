@@ -4,8 +4,8 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tickless::Ns;
 use tickless::future::{Sleep, TimerSource};
+use tickless::time::Instant;
 use tower::{Layer, Service};
 
 /// Makes [`RateLimit`]s. Each service that it makes has the whole rate for itself.
@@ -78,7 +78,7 @@ pub struct RateLimit<S> {
     rate: Rate,
     /// The requests of this period that are left.
     left: u64,
-    period_ends: Ns,
+    period_ends: Instant,
     /// What is waited for when none is left.
     sleep: Pin<Box<Sleep>>,
 }
@@ -99,7 +99,7 @@ impl<S> RateLimit<S> {
         self.inner
     }
 
-    fn begin_period(&mut self, now: Ns) {
+    fn begin_period(&mut self, now: Instant) {
         self.period_ends = now + self.rate.per;
         self.left = self.rate.requests;
     }

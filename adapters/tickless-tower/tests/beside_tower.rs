@@ -55,7 +55,7 @@ fn rate_and_timeout_are_those_of_tower() {
     let layers = ServiceBuilder::new()
         .layer(tickless_tower::RateLimitLayer::new(&time, 4, PER).expect("a rate"))
         .layer(tickless_tower::TimeoutLayer::new(&time, TIMEOUT));
-    let ours = time.block_on(ten_requests(layers, || time.now() - tickless::Ns::ZERO));
+    let ours = time.block_on(ten_requests(layers, || time.now() - tickless::time::Instant::ZERO));
     assert_eq!(ours, theirs);
     assert_eq!(ours.0, [0, 0, 0, 0, 60, 60, 60, 60, 120, 220]);
     assert_eq!(ours.1, "request timed out");

@@ -5,7 +5,8 @@
 
 use super::{Choice, contender, short};
 use crate::effort::Effort;
-use crate::peers::{AnyTable, tables, throwaway_tables};
+use crate::peers::foreign::{self, Kind};
+use crate::peers::{AnyTable, equal_tables, tables, throwaway_tables};
 use crate::random::Random;
 use crate::report::{Cell, Table};
 use crate::sample::{Stopwatch, interleave};
@@ -31,7 +32,7 @@ fn with_pending(
     let mut random = Random::new();
     let others = random.many(pending, 600, 1200);
     let pairs = random.many(effort.operations, 600, 1200);
-    let peers = tables().into_iter().chain(throwaway_tables());
+    let peers = tables().into_iter().chain(throwaway_tables()).chain(equal_tables());
     let contenders = peers.filter(|peer| choice.wants(peer.name)).map(|peer| {
         let mut table = (peer.new)();
         table.add_all(&others);
@@ -40,7 +41,16 @@ fn with_pending(
             move || sample(table.as_mut(), pairs, pending)
         })
     });
-    interleave(contenders.collect(), effort.repetitions)
+    let sum = foreign::sum(pairs.iter().copied());
+    let foreigners = choice.foreign(Kind::Pairs).map(|(peer, program)| {
+        let mut ask = foreign::lazily(program, Kind::Pairs, pending, effort.operations);
+        contender(peer.name, move || {
+            let answer = ask();
+            assert_eq!((answer.count, answer.sum), (pending, sum), "{}: the same work", peer.name);
+            answer.ns
+        })
+    });
+    interleave(contenders.chain(foreigners).collect(), effort.repetitions)
 }
 
 fn sample(table: &mut dyn AnyTable, pairs: &[Duration], pending: usize) -> f64 {

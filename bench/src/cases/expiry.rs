@@ -8,19 +8,16 @@
 use super::{Choice, contender, short};
 use crate::effort::Effort;
 use crate::peers::expirations;
-use crate::random::Random;
+use crate::peers::foreign::{self, Kind};
 use crate::report::{Cell, Table};
 use crate::sample::interleave;
-use std::time::Duration;
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "Per timer, callback included.";
     let title = format!("bulk expiry of {} timers spread over 1 s", short(effort.bulk));
     let mut table = Table::new("W3", &title, about);
     let column = table.column("ns per timer");
-    let mut random = Random::new();
-    let deadlines: Vec<Duration> =
-        (0..effort.bulk).map(|_| Duration::from_nanos(random.below(1_000_000_000))).collect();
+    let deadlines = foreign::within_a_second(effort.bulk);
     let mut contenders = Vec::new();
     for peer in expirations().into_iter().filter(|peer| choice.wants(peer.name)) {
         table.note(peer.name, peer.how);
@@ -31,7 +28,17 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
             took.as_nanos() as f64 / deadlines.len() as f64
         }));
     }
-    for (name, figure) in interleave(contenders, effort.repetitions) {
+    let sum = foreign::sum(deadlines.iter().copied());
+    for (peer, program) in choice.foreign(Kind::Expire) {
+        table.note(peer.name, peer.how);
+        let mut ask = foreign::lazily(program, Kind::Expire, effort.bulk, 0);
+        contenders.push(contender(peer.name, move || {
+            let answer = ask();
+            assert_eq!((answer.count, answer.sum), (effort.bulk, sum), "{}: all fire", peer.name);
+            answer.ns
+        }));
+    }
+    for (name, figure) in interleave(contenders, effort.bulk_repetitions) {
         table.put(name, column, figure.map(Cell::ns));
     }
     vec![table]

@@ -7,6 +7,7 @@ use crate::report::{Cell, Table};
 use crate::sample::{Figure, unit};
 use crate::web::guards::{Guards, Nothing, Tickless, Tokio};
 use crate::web::trial::{Outcome, Trial, try_out};
+use std::time::Instant;
 
 /// So many connections, and as many requests on their way.
 const CONNECTIONS: usize = 64;
@@ -57,10 +58,13 @@ pub fn in_turn(
     let wanted: Vec<_> = servers.iter().filter(|(name, _)| choice.wants(name)).collect();
     let mut outcomes: Vec<Outcomes> = wanted.iter().map(|(name, _)| (*name, Vec::new())).collect();
     affinity::unpin();
-    for _ in 0..repetitions {
+    for round in 1..=repetitions {
         unit();
-        for ((_, try_out), (_, outcomes)) in wanted.iter().zip(&mut outcomes) {
+        for ((name, try_out), (_, outcomes)) in wanted.iter().zip(&mut outcomes) {
+            let begun = Instant::now();
             outcomes.push(try_out(trial));
+            let (s, connections) = (begun.elapsed().as_secs_f64(), trial.connections);
+            eprintln!("{round}/{repetitions} {name}, {connections} connections: {s:.1} s");
         }
     }
     affinity::pin(0);

@@ -15,8 +15,10 @@ mod syscalls;
 mod threads;
 
 use crate::effort::Effort;
+use crate::peers::foreign::{self, Foreign, Kind};
 use crate::report::Table;
 use crate::sample::Contender;
+use std::path::PathBuf;
 
 /// Which part of the page a case stands in, and is run for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -68,12 +70,19 @@ pub const FIRST: &str = "W6";
 pub struct Choice {
     /// Part of a name; all if there is none.
     pub peer: Option<String>,
+    /// Where the programs of peers in other languages are.
+    pub foreign: Option<PathBuf>,
 }
 
 impl Choice {
     pub fn wants(&self, name: &str) -> bool {
         let wanted = |peer: &String| name.to_lowercase().contains(&peer.to_lowercase());
         self.peer.as_ref().is_none_or(wanted)
+    }
+
+    /// The wanted peers in other languages that can do this, and their programs.
+    fn foreign(&self, kind: Kind) -> impl Iterator<Item = (&'static Foreign, PathBuf)> {
+        foreign::able(self.foreign.as_deref(), kind).filter(|(peer, _)| self.wants(peer.name))
     }
 }
 

@@ -7,7 +7,8 @@
 
 use super::{Choice, contender, short};
 use crate::effort::Effort;
-use crate::peers::{AnyTable, tables};
+use crate::peers::foreign::{self, Kind};
+use crate::peers::{AnyTable, equal_tables, tables};
 use crate::random::Random;
 use crate::report::{Cell, Table};
 use crate::sample::{Figure, Stopwatch, interleave};
@@ -55,7 +56,11 @@ fn of_pending(
     let first = plans.borrow().deadlines.clone();
     let plans = &plans;
     let mut contenders = Vec::new();
-    for peer in tables().into_iter().filter(|peer| choice.wants(peer.name)) {
+    let mut peers = tables();
+    if let Later::ThanAll = later {
+        peers.extend(equal_tables());
+    }
+    for peer in peers.into_iter().filter(|peer| choice.wants(peer.name)) {
         let mut table = (peer.new)();
         table.add_all(&first);
         let mut round = 0;
@@ -63,6 +68,22 @@ fn of_pending(
             round += 1;
             plans.borrow_mut().go_to(round);
             sample(table.as_mut(), &plans.borrow().plan, pending)
+        }));
+    }
+    let kind = match later {
+        Later::Random => Kind::Push,
+        Later::ThanAll => Kind::PushEqual,
+    };
+    for (peer, program) in choice.foreign(kind) {
+        let mut ask = foreign::lazily(program, kind, pending, effort.operations);
+        let mut round = 0;
+        contenders.push(contender(peer.name, move || {
+            round += 1;
+            plans.borrow_mut().go_to(round);
+            let sum = foreign::sum(plans.borrow().plan.iter().map(|&(_, after)| after));
+            let answer = ask();
+            assert_eq!((answer.count, answer.sum), (pending, sum), "{}: the same work", peer.name);
+            answer.ns
         }));
     }
     let mut nodes = vec![Node([0; 8]); pending];

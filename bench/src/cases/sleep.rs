@@ -23,7 +23,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         "Deadlines 10 to 20 minutes away, at random. tokio inside a runtime of two workers.";
     let mut table = Table::new("W7", "a sleep is made, polled once and dropped", about);
     let after = Random::new().many(effort.operations, 600, 1200);
-    let timers = tickless::Timers::start().expect("timers start");
+    let timers = tickless::Timers::builder().start().expect("timers start");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_time()

@@ -7,6 +7,7 @@
 use super::{Choice, contender};
 use crate::affinity;
 use crate::effort::Effort;
+use crate::peers::foreign::{self, Kind};
 use crate::peers::{
     Shared, Table as _, async_io_timer, heap::LazyHeap, local, timeout, tokio_sleep, tree,
 };
@@ -29,7 +30,7 @@ pub fn run_own(effort: &Effort, choice: &Choice) -> Vec<Table> {
     }
     let column = table.column("ns per pair");
     let after = Random::new().many(effort.operations, 600, 1200);
-    let contenders = vec![
+    let mut contenders = vec![
         contender(local::NAME_EACH, || local_each(&after)),
         own::<timeout::Anywhere>(&after),
         own::<tokio_sleep::TwoWorkers>(&after),
@@ -37,8 +38,23 @@ pub fn run_own(effort: &Effort, choice: &Choice) -> Vec<Table> {
         own::<Mutex<LazyHeap>>(&after),
         own::<tree::LockedTree>(&after),
     ];
+    contenders.extend(foreigners(Kind::Own, effort, choice));
     measure(&mut table, column, contenders, effort, choice);
     vec![table]
+}
+
+/// The peers in other languages, whose threads find CPUs of their own.
+fn foreigners<'a>(
+    kind: Kind,
+    effort: &Effort,
+    choice: &'a Choice,
+) -> impl Iterator<Item = Contender<'a>> {
+    let operations = effort.operations;
+    choice.foreign(kind).map(move |(peer, program)| {
+        let name = if kind == Kind::Crossed { peer.crossed_name } else { peer.name };
+        let mut ask = foreign::lazily(program, kind, 0, operations);
+        contender(name, move || ask().ns)
+    })
 }
 
 pub fn run_crossed(effort: &Effort, choice: &Choice) -> Vec<Table> {
@@ -50,14 +66,16 @@ pub fn run_crossed(effort: &Effort, choice: &Choice) -> Vec<Table> {
     }
     let column = table.column("ns per pair");
     let after = Random::new().many(effort.operations, 600, 1200);
-    let contenders = vec![
+    let mut contenders = vec![
         contender("(the hand-over alone)", || crossed(&Nothing, &after)),
         crossing::<timeout::Anywhere>(&after),
+        crossing::<timeout::CancelSync>(&after),
         crossing::<tokio_sleep::TwoWorkers>(&after),
         crossing::<async_io_timer::Anywhere>(&after),
         crossing::<Mutex<LazyHeap>>(&after),
         crossing::<tree::LockedTree>(&after),
     ];
+    contenders.extend(foreigners(Kind::Crossed, effort, choice));
     measure(&mut table, column, contenders, effort, choice);
     vec![table]
 }

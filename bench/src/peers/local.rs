@@ -3,7 +3,9 @@
 use super::{Expire, STEPS, STEPS_MS, Table};
 use crate::sample::Stopwatch;
 use std::time::Duration;
-use tickless::{Key, LocalTimers, Ns};
+use tickless::LocalTimers;
+use tickless::local::Key;
+use tickless::time::Instant;
 
 pub const NAME: &str = "**LocalTimers**";
 
@@ -11,11 +13,11 @@ pub const NAME: &str = "**LocalTimers**";
 pub const NAME_EACH: &str = "**LocalTimers**, one for each thread";
 
 /// When local time begins.
-const START: Ns = Ns::from_secs(1);
+pub(super) const START: Instant = Instant::from_secs(1);
 
 pub struct Local {
-    timers: LocalTimers<u64>,
-    keys: Vec<Key>,
+    pub(super) timers: LocalTimers<u64>,
+    pub(super) keys: Vec<Key>,
     spare: Key,
 }
 

@@ -7,12 +7,17 @@
 //! | [`Expire`] | fire a great many timers | W3 |
 //! | [`Sleeper`] | wake up in time | W5 |
 //!
+//! Peers in other languages are programs ([`foreign`]) that do the work of W1 to W4x.
+//!
 //! All deadlines are given as a distance from a fixed present, the moment at which the table
 //! was made; peers that read the clock themselves count from then on.
 
 pub mod async_io_timer;
+pub mod batches;
 pub mod bit_wheel;
 pub mod delay_queue;
+pub mod fixed;
+pub mod foreign;
 pub mod hash_wheel;
 pub mod heap;
 pub mod local;
@@ -50,6 +55,16 @@ pub trait Table: Sized + 'static {
     /// Moves a pending timer to a later time.
     fn push_out(&mut self, timer: usize, after: Duration);
 
+    /// So many pairs, one after the other unless a peer takes them in batches.
+    fn pair_all(&mut self, after: &[Duration]) {
+        after.iter().for_each(|&after| self.pair(after));
+    }
+
+    /// The same of pushing out.
+    fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
+        plan.iter().for_each(|&(timer, after)| self.push_out(timer as usize, after));
+    }
+
     /// How many timers are pending.
     fn pending(&mut self) -> usize;
 
@@ -72,13 +87,11 @@ impl<T: Table> AnyTable for T {
     }
 
     fn pairs(&mut self, after: &[Duration]) {
-        self.around(|table| after.iter().for_each(|&after| table.pair(after)));
+        self.around(|table| table.pair_all(after));
     }
 
     fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
-        self.around(|table| {
-            plan.iter().for_each(|&(timer, after)| table.push_out(timer as usize, after));
-        });
+        self.around(|table| Table::push_all_out(table, plan));
     }
 
     fn pending(&mut self) -> usize {
@@ -101,6 +114,7 @@ fn table<T: Table>() -> TablePeer {
 pub fn tables() -> Vec<TablePeer> {
     vec![
         table::<local::Local>(),
+        table::<batches::Batches>(),
         table::<timeout::FromNow>(),
         table::<timeout::ReadsClock>(),
         table::<heap::LazyHeap>(),
@@ -112,6 +126,11 @@ pub fn tables() -> Vec<TablePeer> {
         table::<bit_wheel::BitWheel>(),
         table::<async_io_timer::AsyncIo>(),
     ]
+}
+
+/// Tables of timeouts that are all of one duration: for W1, and for pushes behind all others.
+pub fn equal_tables() -> Vec<TablePeer> {
+    vec![table::<fixed::Fixed>()]
 }
 
 /// Tables whose pair makes the timer anew and throws it away, where the plain row does not.
@@ -164,6 +183,7 @@ pub fn wait_for(count: u64, fired: impl Fn() -> u64) {
 pub fn expirations() -> Vec<Expire> {
     vec![
         local::EXPIRE,
+        batches::EXPIRE,
         timeout::EXPIRE_VIRTUAL,
         timeout::EXPIRE_LIVE,
         heap::EXPIRE,

@@ -6,15 +6,16 @@ use crate::random::Random;
 use crate::sample::{Stopwatch, process_time};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::{Duration, Instant};
-use tickless::{Fired, HrTimer, Ns, Timeout, Timers, VirtualTime};
+use std::time::Duration;
+use tickless::time::Instant;
+use tickless::{Fired, HrTimer, Timeout, Timers, VirtualTime};
 
 const PRECISE_SLACK: Duration = Duration::ZERO;
 const WIDE_SLACK: Duration = Duration::from_millis(1);
 
 /// One set for the whole program, with a base for each CPU. Made before anything is pinned.
 pub static TIMERS: LazyLock<Timers> =
-    LazyLock::new(|| Timers::start().expect("driver threads can be started"));
+    LazyLock::new(|| Timers::builder().start().expect("driver threads can be started"));
 
 /// What callbacks count in: single drivers, so no read-modify-write is needed.
 static FIRED: AtomicU64 = AtomicU64::new(0);
@@ -25,7 +26,7 @@ fn count(_: &mut Fired<'_>) {
 
 /// Takes its present as an argument, as a server that reads the clock once per batch does.
 pub struct FromNow {
-    now: Ns,
+    now: Instant,
     timeouts: Vec<Timeout>,
     spare: Timeout,
 }
@@ -46,12 +47,12 @@ impl Table for FromNow {
     fn pair(&mut self, after: Duration) {
         let armed = self.spare.start_from(self.now, after);
         let cancelled = self.spare.cancel();
-        debug_assert_eq!((armed.is_ok(), cancelled), (true, tickless::Cancel::Pending));
+        debug_assert_eq!((armed.is_ok(), cancelled), (true, tickless::callback::Cancel::Pending));
     }
 
     fn push_out(&mut self, timer: usize, after: Duration) {
         let armed = self.timeouts[timer].start_from(self.now, after);
-        debug_assert_eq!(armed, Ok(tickless::Started::Pending));
+        debug_assert_eq!(armed, Ok(tickless::callback::Started::Pending));
     }
 
     fn pending(&mut self) -> usize {
@@ -80,12 +81,12 @@ impl Table for ReadsClock {
     fn pair(&mut self, after: Duration) {
         let armed = self.0.spare.start(after);
         let cancelled = self.0.spare.cancel();
-        debug_assert_eq!((armed.is_ok(), cancelled), (true, tickless::Cancel::Pending));
+        debug_assert_eq!((armed.is_ok(), cancelled), (true, tickless::callback::Cancel::Pending));
     }
 
     fn push_out(&mut self, timer: usize, after: Duration) {
         let armed = self.0.timeouts[timer].start(after);
-        debug_assert_eq!(armed, Ok(tickless::Started::Pending));
+        debug_assert_eq!(armed, Ok(tickless::callback::Started::Pending));
     }
 
     fn pending(&mut self) -> usize {
@@ -131,7 +132,7 @@ impl Table for Throwaway {
 }
 
 /// For two threads.
-pub struct Anywhere(Ns);
+pub struct Anywhere(Instant);
 
 impl Shared for Anywhere {
     const NAME: &'static str = FromNow::NAME;
@@ -152,7 +153,32 @@ impl Shared for Anywhere {
 
     fn cancel(&self, timer: &mut Box<Timeout>) {
         let cancelled = timer.cancel();
-        debug_assert_eq!(cancelled, tickless::Cancel::Pending);
+        debug_assert_eq!(cancelled, tickless::callback::Cancel::Pending);
+    }
+}
+
+/// For two threads, with a cancel that waits while the callback runs.
+pub struct CancelSync(Anywhere);
+
+impl Shared for CancelSync {
+    const NAME: &'static str = "**Timeout**, `cancel_sync` waits";
+    type Timer = Box<Timeout>;
+
+    fn new() -> CancelSync {
+        CancelSync(Anywhere::new())
+    }
+
+    fn timer(&self) -> Box<Timeout> {
+        self.0.timer()
+    }
+
+    fn arm(&self, timer: &mut Box<Timeout>, after: Duration) {
+        self.0.arm(timer, after);
+    }
+
+    fn cancel(&self, timer: &mut Box<Timeout>) {
+        let cancelled = timer.cancel_sync();
+        debug_assert!(cancelled.is_ok());
     }
 }
 
@@ -163,7 +189,10 @@ pub const EXPIRE_VIRTUAL: Expire = Expire {
 };
 
 fn expire_virtual(after: &[Duration]) -> (u64, Duration) {
-    let time = VirtualTime::new();
+    let time = VirtualTime::with_builder(
+        Timers::builder().bases(1).coarse_like_real(),
+        Instant::from_secs(1),
+    );
     let now = time.now();
     let timeout = |&after| {
         let timeout = time.timers().timeout(count);
@@ -206,7 +235,7 @@ pub const COARSE: Sleeper = Sleeper { name: "**Timeout**, 1 ms tick", run: timeo
 
 /// What a callback keeps.
 struct State {
-    due: Instant,
+    due: std::time::Instant,
     random: Random,
     recorder: Arc<Mutex<Recorder>>,
 }
@@ -214,12 +243,12 @@ struct State {
 impl State {
     fn new(nth: usize, recorder: &Arc<Mutex<Recorder>>) -> State {
         let random = Random::seeded(nth as u64);
-        State { due: Instant::now(), random, recorder: Arc::clone(recorder) }
+        State { due: std::time::Instant::now(), random, recorder: Arc::clone(recorder) }
     }
 
     /// Notes how late this expiry is. Returns the next delay.
     fn note(&mut self) -> Duration {
-        let now = Instant::now();
+        let now = std::time::Instant::now();
         self.recorder.lock().expect("no callback panics").note(self.due, now);
         let delay = next_delay(&mut self.random);
         self.due = now + delay;

@@ -85,7 +85,7 @@ impl Guards for Tickless {
     }
 
     async fn limit<F: Future<Output: Send> + Send>(request: F) -> Option<F::Output> {
-        tickless::future::deadline(REQUEST, request).await.ok()
+        tickless::future::timeout(REQUEST, request).await.ok()
     }
 }
 

@@ -7,11 +7,15 @@ use crate::random::Random;
 use crate::sample::Stopwatch;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use rustix::net::sockopt::set_socket_linger;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
+
+/// So many of the loopback interface's addresses are connected to.
+const ADDRESSES: usize = 8;
 
 /// How hard a server is worked.
 #[derive(Clone, Copy, Debug)]
@@ -49,11 +53,17 @@ struct Connection {
 }
 
 impl Clients {
-    pub fn connect(server: SocketAddr, load: &Load, seed: u64) -> io::Result<Clients> {
+    /// Opens all connections to a server on this port of the loopback interface.
+    pub fn connect(port: u16, load: &Load, seed: u64) -> io::Result<Clients> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(load.connections);
         for nth in 0..load.connections {
-            let socket = TcpStream::connect(server)?;
+            // Each of the addresses has ports of its own for the clients' ends.
+            let server = Ipv4Addr::new(127, 0, 0, 1 + (nth % ADDRESSES) as u8);
+            let socket = TcpStream::connect((server, port))?;
+            // Closed with a reset: otherwise each would hold its port for a minute, and after a
+            // few runs there would be none left.
+            set_socket_linger(&socket, Some(Duration::ZERO))?;
             socket.set_nodelay(true)?;
             socket.set_nonblocking(true)?;
             let data = epoll::EventData::new_u64(nth as u64);

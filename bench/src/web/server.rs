@@ -5,9 +5,10 @@
 //! database: a deadline around a handler that never waits is never armed, by nobody.
 
 use super::guards::{Guards, IDLE};
+use rustix::net;
 use std::future::poll_fn;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,7 +26,8 @@ const HEAD_BYTES_MAX: usize = 1024;
 /// A server that runs until it is dropped.
 pub struct Server {
     runtime: Option<Runtime>,
-    pub address: SocketAddr,
+    /// It listens on every address of the loopback interface.
+    pub port: u16,
 }
 
 impl Server {
@@ -34,9 +36,9 @@ impl Server {
         let mut builder = Builder::new_multi_thread();
         let builder = builder.worker_threads(workers).on_thread_start(settle).enable_all();
         let runtime = builder.build()?;
-        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let listener = listen()?;
         listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+        let port = listener.local_addr()?.port();
         let entered = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
         drop(entered);
@@ -45,7 +47,7 @@ impl Server {
                 tokio::spawn(serve::<G>(socket));
             }
         });
-        Ok(Server { runtime: Some(runtime), address })
+        Ok(Server { runtime: Some(runtime), port })
     }
 
     pub fn runtime(&self) -> &Runtime {
@@ -59,6 +61,15 @@ impl Drop for Server {
             runtime.shutdown_timeout(Duration::from_secs(10));
         }
     }
+}
+
+/// A socket with room for many connections that wait to be accepted. `std` asks for 128, and the
+/// kernel drops what comes on top: a client's next attempt is a second later.
+fn listen() -> io::Result<TcpListener> {
+    let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None)?;
+    net::bind(&socket, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
+    net::listen(&socket, 4096)?;
+    Ok(socket.into())
 }
 
 /// One connection, until the client hangs up or is silent for too long.

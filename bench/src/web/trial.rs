@@ -64,7 +64,7 @@ pub fn try_out<G: Guards>(trial: &Trial) -> Outcome {
             let (server, load, begin, end) = (&server, &load, &begin, &end);
             s.spawn(move || {
                 keep_to_clients();
-                let clients = Clients::connect(server.address, load, nth as u64);
+                let clients = Clients::connect(server.port, load, nth as u64);
                 let mut clients = clients.expect("the server listens");
                 clients.work(load, begin, end).expect("the server answers")
             })

@@ -2,12 +2,19 @@
  * Tickless: Linux's timer subsystem for programs.
  *
  * Made from the sources of crates/tickless-capi by tests/header.rs; do not edit. How to build and
- * link: docs/c.md. C11 or later, C++11 or later (tickless.hpp: C++17); 64-bit Linux.
+ * link: docs/book/src/c.md. C11 or later, C++11 or later (tickless.hpp: C++17); 64-bit Linux.
  *
  * Three sorts of timers, all with a callback:
  * - tickless_timer_t, coarse or precise, and tickless_periodic_t, in the caller's own memory. They
  *   belong to a tickless_timers_t, whose threads call the callbacks.
- * - timers of a tickless_local_t, for a loop of one's own: no threads, no locks, no clock.
+ * - timers of a tickless_local_t, for a loop of one's own: no threads, no locks, no clock; and of
+ *   a tickless_fixed_t, all of one duration.
+ * A tickless_clock_timer_t is one on the time of day or on boottime, and is allocated.
+ *
+ * A tickless_timers_t has threads (tickless_timers_start), or is driven by loops of the program's
+ * (tickless_timers_start_in_loops), or stands until a test moves its clock
+ * (tickless_timers_start_virtual). On any of them stand limiters and throttles: so many permits,
+ * or so much CPU time, in every period.
  *
  * Units. Everything is in nanoseconds. Durations are int64_t, 0 to 292 years; negative ones are
  * errors. Points in time are uint64_t on the clock of tickless_timers_now (local timers: on the
@@ -18,12 +25,13 @@
  * no call ends the process (but see C++ exceptions below, and memory that the system does not
  * give).
  *
- * Threads. Everything but local timers may be used from all threads at once, callbacks included,
- * except init, destroy and stop, which nobody else may overlap with on the same object. Callbacks
- * of one timer never overlap.
+ * Threads. Everything but local and fixed timers, loops and workers may be used from all threads at
+ * once, callbacks included, except init, destroy and stop, which nobody else may overlap with on
+ * the same object. Callbacks of one timer never overlap.
  *
  * Blocking. Only tickless_timers_start and _stop, the cancels named _sync and _single_shot,
- * shutdown_sync and destroy ever wait. In a callback, they wait only if that can end.
+ * shutdown_sync, destroy, tickless_limiter_acquire and tickless_worker_check ever wait. In a
+ * callback the cancels, shutdown_sync and destroy wait only if that can end.
  *
  * Never early. A timer is late by at most its slack or granule, and by what waking a thread takes.
  *
@@ -210,6 +218,22 @@
 #define TICKLESS_PHASE_FIXED 4
 
 /*
+ `clock`: that of all other timers. It is never set, and stands while the system is suspended.
+ */
+#define TICKLESS_CLOCK_MONOTONIC 0
+
+/*
+ `clock`: the time since boot. It is never set, and goes on while the system is suspended.
+ */
+#define TICKLESS_CLOCK_BOOTTIME 1
+
+/*
+ `clock`: the time of day, in nanoseconds since 1970. It may be set, forwards or backwards, and
+ goes on while the system is suspended.
+ */
+#define TICKLESS_CLOCK_REALTIME 2
+
+/*
  What a call returns. Everything but `TICKLESS_OK` is an error, and has changed nothing
  unless it says so; `tickless_error_text` has a sentence on what to do.
  */
@@ -289,6 +313,18 @@ typedef enum tickless_status_t {
    was about is in an unknown state.
    */
   TICKLESS_INTERNAL = 17,
+  /*
+   The system refused a descriptor for a loop.
+   */
+  TICKLESS_NO_DESCRIPTOR = 18,
+  /*
+   Too few permits are left in this period, or others wait for them.
+   */
+  TICKLESS_EMPTY = 19,
+  /*
+   What was waited for did not come in time.
+   */
+  TICKLESS_TIMED_OUT = 20,
 } tickless_status_t;
 
 /*
@@ -310,11 +346,54 @@ typedef enum tickless_cancel_t {
 } tickless_cancel_t;
 
 /*
+ A clock timer that fires, as its callback sees it. Opaque; good until the callback returns, and
+ in the thread that runs it.
+ */
+typedef struct tickless_clock_fired_t tickless_clock_fired_t;
+
+/*
+ A timer whose deadlines are on a clock of the program's choice; from
+ `tickless_clock_timer_create`. Opaque.
+
+ Never early on its own clock. When the time of day is set, absolute deadlines on it stay what
+ they are: they fire at once if they have passed, and are put off if it went back. Durations are
+ left alone: ten seconds are ten seconds. On boottime both count the time of a suspend.
+
+ The first one of a set starts a thread that waits for the clock to be set, unless a loop of the
+ program's drives the set: there such timers look at their clock once a second.
+ */
+typedef struct tickless_clock_timer_t tickless_clock_timer_t;
+
+/*
  A timer that fires, as its callback sees it. Opaque; good until the callback returns, and in
  the thread that runs it. Also good after the callback has destroyed its timer: what it asks
  for is ignored then.
  */
 typedef struct tickless_fired_t tickless_fired_t;
+
+/*
+ Timeouts of one thread, all those of a class with one duration, which can be changed while they
+ are pending. Opaque. Starting a pending one again is one store.
+
+ A server gives all connections of a listener one idle timeout: a class. Under overload it
+ halves that with one call, and the connections that have been idle longest come due at once.
+
+ Never early; late by at most a sixteenth of the duration that the class was made with. Used by
+ the thread that created them, or the last one that adopted them, as `tickless_local_t`.
+ */
+typedef struct tickless_fixed_t tickless_fixed_t;
+
+/*
+ The same for each key apart, addresses or users; from `tickless_keyed_create`. Opaque. May be
+ used from all threads.
+ */
+typedef struct tickless_keyed_t tickless_keyed_t;
+
+/*
+ Permits, so many in every period, first come, first served; from `tickless_limiter_create`.
+ Opaque. May be used from all threads.
+ */
+typedef struct tickless_limiter_t tickless_limiter_t;
 
 /*
  Timers of one thread. Opaque. The loop asks when the next one is due, waits that long for its
@@ -326,6 +405,23 @@ typedef struct tickless_fired_t tickless_fired_t;
 typedef struct tickless_local_t tickless_local_t;
 
 /*
+ What drives one base of a set of timers, in the program's own loop. Opaque.
+
+ The loop polls its descriptor for reading, beside its others, and calls `tickless_loop_run` when
+ that is readable. Callbacks run inside of that, on the loop's thread, one at a time. Timers can
+ be armed and cancelled from all threads; while nobody runs the loop none fires.
+
+ Used by the thread that started it, or the last one that adopted it.
+ */
+typedef struct tickless_loop_t tickless_loop_t;
+
+/*
+ Threads that share so much CPU time in every period; from `tickless_throttle_create`. Opaque.
+ May be used from all threads.
+ */
+typedef struct tickless_throttle_t tickless_throttle_t;
+
+/*
  A set of timers: a base and a driver thread for each CPU. Opaque.
 
  May be used from all threads. In the child of a fork its timers count as shut down: nothing
@@ -334,6 +430,11 @@ typedef struct tickless_local_t tickless_local_t;
  child.
  */
 typedef struct tickless_timers_t tickless_timers_t;
+
+/*
+ One thread's part in a throttle; from `tickless_throttle_join`. Opaque. For that thread alone.
+ */
+typedef struct tickless_worker_t tickless_worker_t;
 
 /*
  How to start timers. Set all of it to zero, then `size` to `sizeof(tickless_options_t)`; zero
@@ -410,7 +511,7 @@ typedef struct tickless_stats_t {
    */
   uint64_t armed;
   /*
-   Pending timers that were armed anew.
+   Pending timers that were armed anew, but for timeouts that were pushed out without a lock.
    */
   uint64_t rearmed;
   /*
@@ -512,6 +613,95 @@ typedef struct tickless_periodic_options_t {
 } tickless_periodic_options_t;
 
 /*
+ What a clock timer calls when it fires; as `tickless_callback_t`.
+ */
+typedef void (*tickless_clock_callback_t)(struct tickless_clock_fired_t *fired, void *data);
+
+/*
+ How much there is in every period, for a limiter in permits, for a throttle in nanoseconds of
+ CPU time. Set all of it to zero, then `size` to `sizeof(tickless_quota_t)`.
+ */
+typedef struct tickless_quota_t {
+  /*
+   `sizeof(tickless_quota_t)`.
+   */
+  size_t size;
+  /*
+   So much in every period; at least 1. For a throttle at most a period for each CPU.
+   */
+  uint64_t quota;
+  /*
+   The period, in nanoseconds; at least 1.
+   */
+  uint64_t period_ns;
+  /*
+   So much of what a period leaves over may be used later, on top of a period's own.
+   */
+  uint64_t extra;
+  /*
+   How late a refill may be to share a wakeup, in nanoseconds. Default: a thousandth of the
+   period, and up to a tenth if there are hundreds of the same period.
+   */
+  uint64_t slack_ns;
+  /*
+   See `TICKLESS_PHASE_RANDOM` and `TICKLESS_PHASE_FIXED`; otherwise zero.
+   */
+  uint64_t phase_value;
+  /*
+   After a refill those that wait are let go `release_batch` at a time, `release_gap_ns`
+   apart. Default: both as suits the period.
+   */
+  uint64_t release_gap_ns;
+  /*
+   See `release_gap_ns`; `UINT32_MAX` lets all go at once.
+   */
+  uint32_t release_batch;
+  /*
+   Where in its period it is refilled: one of `TICKLESS_PHASE_...`. Default: spread.
+   */
+  uint32_t phase;
+} tickless_quota_t;
+
+/*
+ What has happened to a limiter or a throttle. Set `size` before asking. In permits, or in
+ nanoseconds of CPU time.
+ */
+typedef struct tickless_quota_counts_t {
+  /*
+   `sizeof(tickless_quota_counts_t)`.
+   */
+  size_t size;
+  /*
+   What has been used.
+   */
+  uint64_t used;
+  /*
+   What refills have brought.
+   */
+  uint64_t refilled;
+  /*
+   What they brought beyond what may be kept.
+   */
+  uint64_t expired;
+  /*
+   Refills.
+   */
+  uint64_t refills;
+  /*
+   How often somebody had to wait.
+   */
+  uint64_t throttled;
+  /*
+   How long they waited all together, in nanoseconds.
+   */
+  uint64_t waited_ns;
+  /*
+   How many wait now.
+   */
+  uint64_t waiting;
+} tickless_quota_counts_t;
+
+/*
  Names a timer of one `tickless_local_t`. Once that timer has been removed the key finds
  nothing, and a key of zeros never does.
  */
@@ -528,6 +718,28 @@ typedef struct tickless_key_t {
  leaves it ends the process. `context` is what was handed to the advance, `data` the timer's.
  */
 typedef void (*tickless_local_callback_t)(struct tickless_local_t *local,
+                                          struct tickless_key_t key,
+                                          void *data,
+                                          void *context);
+
+/*
+ A timer of a `tickless_local_t`, and what to arm it for.
+ */
+typedef struct tickless_arming_t {
+  /*
+   Which one.
+   */
+  struct tickless_key_t key;
+  /*
+   For when, on the loop's clock.
+   */
+  uint64_t deadline_ns;
+} tickless_arming_t;
+
+/*
+ What `tickless_fixed_advance` calls for a timer that fires; as `tickless_local_callback_t`.
+ */
+typedef void (*tickless_fixed_callback_t)(struct tickless_fixed_t *fixed,
                                           struct tickless_key_t key,
                                           void *data,
                                           void *context);
@@ -577,7 +789,8 @@ enum tickless_status_t tickless_timers_start(const struct tickless_options_t *op
 /*
  Stops timers and frees them; null is nothing to do. Waits until the driver threads have ended.
 
- Errors: `TICKLESS_BUSY` as long as one of their timers is initialised: destroy those first.
+ Errors: `TICKLESS_BUSY` as long as one of their timers is initialised, or a limiter or throttle
+ on them is there: destroy those first. (It takes 100 ms to say so.)
  `TICKLESS_WOULD_DEADLOCK` inside a callback of theirs. After an error they run on.
 
  The caller sees to this:
@@ -970,8 +1183,8 @@ enum tickless_status_t tickless_periodic_is_active(const struct tickless_periodi
  The caller sees to this:
  `timer` leads to storage that nobody destroys meanwhile; `place_ns` can be written.
  */
-enum tickless_status_t tickless_periodic_place(const struct tickless_periodic_t *timer,
-                                               uint64_t *place_ns);
+enum tickless_status_t tickless_periodic_phase_offset(const struct tickless_periodic_t *timer,
+                                                      uint64_t *place_ns);
 
 /*
  Ends a periodic timer; as `tickless_timer_destroy`, with its errors, and like that also in the
@@ -981,6 +1194,578 @@ enum tickless_status_t tickless_periodic_place(const struct tickless_periodic_t 
  `timer` leads to storage; no other thread uses the timer now or later.
  */
 enum tickless_status_t tickless_periodic_destroy(struct tickless_periodic_t *timer);
+
+/*
+ What a clock shows, in nanoseconds. One system call, but for the monotonic one.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`.
+
+ The caller sees to this:
+ `timers` was handed out by the library and was not stopped; `now_ns` can be written.
+ */
+enum tickless_status_t tickless_timers_now_on(const struct tickless_timers_t *timers,
+                                              uint32_t clock_number,
+                                              uint64_t *now_ns);
+
+/*
+ Makes a timer on a clock of the program's choice, one of `TICKLESS_CLOCK_...`, not armed. When
+ it fires `callback` is called with `data`, on a thread of the library. Allocates.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`.
+
+ The caller sees to this:
+ `timers` was handed out by the library and was not stopped; `timer` can be written.
+ */
+enum tickless_status_t tickless_clock_timer_create(const struct tickless_timers_t *timers,
+                                                   uint32_t clock_number,
+                                                   tickless_clock_callback_t callback,
+                                                   void *data,
+                                                   struct tickless_clock_timer_t **timer);
+
+/*
+ Arms a timer, or arms it anew, to fire `after_ns` from now: on boottime with the time of
+ suspends, on the other clocks without it, and whatever the time of day is set to.
+
+ Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`, `TICKLESS_NULL_POINTER`,
+ `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile.
+ */
+enum tickless_status_t tickless_clock_timer_start(const struct tickless_clock_timer_t *timer,
+                                                  int64_t after_ns);
+
+/*
+ Arms a timer, or arms it anew, for a window on its own clock: not before `soft_ns`, and at
+ `hard_ns` with a wakeup of its own. For a point in time both are the same. One that has passed
+ fires at once.
+
+ Errors: as `tickless_clock_timer_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before it
+ begins.
+
+ The caller sees to this:
+ `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile.
+ */
+enum tickless_status_t tickless_clock_timer_start_range(const struct tickless_clock_timer_t *timer,
+                                                        uint64_t soft_ns,
+                                                        uint64_t hard_ns);
+
+/*
+ Cancels a timer without waiting for its callback; as `tickless_timer_cancel`.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile; `found` is
+ null or can be written.
+ */
+enum tickless_status_t tickless_clock_timer_cancel(const struct tickless_clock_timer_t *timer,
+                                                   enum tickless_cancel_t *found);
+
+/*
+ Cancels a timer and waits until its callback runs nowhere; as `tickless_timer_cancel_sync`.
+
+ Errors: `TICKLESS_WOULD_DEADLOCK` as there, `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile; `found` is
+ null or can be written.
+ */
+enum tickless_status_t tickless_clock_timer_cancel_sync(const struct tickless_clock_timer_t *timer,
+                                                        enum tickless_cancel_t *found);
+
+/*
+ Is the timer armed? May be out of date as soon as it is known.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile; `is_pending`
+ can be written.
+ */
+enum tickless_status_t tickless_clock_timer_is_pending(const struct tickless_clock_timer_t *timer,
+                                                       bool *is_pending);
+
+/*
+ Ends a timer, waits until its callback is over, and frees it; null is nothing to do. In the
+ timer's own callback it does not wait.
+
+ Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this one's callback waits
+ for: the timer is shut down, and still there; destroy it again later.
+
+ The caller sees to this:
+ `timer` is null or came from `tickless_clock_timer_create` and was not destroyed; no other
+ thread uses it now or later.
+ */
+enum tickless_status_t tickless_clock_timer_destroy(struct tickless_clock_timer_t *timer);
+
+/*
+ What the timer was armed for, and what its own clock shows; null where it is not wanted. The
+ deadline is on its own clock, but on the timers' clock if it was armed for a duration on
+ realtime.
+
+ Errors: `TICKLESS_NULL_POINTER`.
+
+ The caller sees to this:
+ `fired` was handed to a callback that has not returned, on this thread; the rest can be written.
+ */
+enum tickless_status_t tickless_clock_fired_info(struct tickless_clock_fired_t *fired,
+                                                 uint64_t *deadline_ns,
+                                                 uint64_t *now_ns);
+
+/*
+ Has the timer armed again, `after_ns` from now, when the callback is over; as
+ `tickless_fired_restart`.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
+
+ The caller sees to this:
+ `fired` is as for `tickless_clock_fired_info`.
+ */
+enum tickless_status_t tickless_clock_fired_restart(struct tickless_clock_fired_t *fired,
+                                                    int64_t after_ns);
+
+/*
+ The same for a point in time on its own clock.
+
+ Errors: `TICKLESS_NULL_POINTER`.
+
+ The caller sees to this:
+ `fired` is as for `tickless_clock_fired_info`.
+ */
+enum tickless_status_t tickless_clock_fired_restart_at(struct tickless_clock_fired_t *fired,
+                                                       uint64_t deadline_ns);
+
+/*
+ The same whole periods of its own clock after its own deadline, at the first such moment that
+ has not passed. `overruns`, which may be null, receives how many were missed. When the clock
+ goes back nothing fires until it has come up to the next moment.
+
+ Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
+
+ The caller sees to this:
+ `fired` is as for `tickless_clock_fired_info`; `overruns` is null or can be written.
+ */
+enum tickless_status_t tickless_clock_fired_forward(struct tickless_clock_fired_t *fired,
+                                                    int64_t period_ns,
+                                                    uint64_t *overruns);
+
+/*
+ Makes a limiter: `quota` permits in every period. Allocates. Destroy it before the timers are
+ stopped.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`; `TICKLESS_OUT_OF_RANGE` if no limiter
+ can be like this; `TICKLESS_SHUT` in the child of a fork.
+
+ The caller sees to this:
+ `timers` was handed out by the library and was not stopped; `quota` leads to as many bytes as
+ its `size` says; `made` can be written.
+ */
+enum tickless_status_t tickless_limiter_create(const struct tickless_timers_t *timers,
+                                               const struct tickless_quota_t *quota,
+                                               struct tickless_limiter_t **made);
+
+/*
+ Takes permits if they are there. Never waits; while they last, no lock and no system call.
+
+ Errors: `TICKLESS_EMPTY` if there are too few now, or others wait for them;
+ `TICKLESS_OUT_OF_RANGE` if there are never so many; `TICKLESS_SHUT` in the child of a fork;
+ `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `from` came from `tickless_limiter_create` and nobody destroys it meanwhile.
+ */
+enum tickless_status_t tickless_limiter_try_acquire(const struct tickless_limiter_t *from,
+                                                    uint64_t permits);
+
+/*
+ Takes permits as soon as they are there, in line with others, and blocks the thread until then,
+ for `timeout_ns` at most; `INT64_MAX` is for ever. Not for callbacks: it holds up their timers.
+
+ Errors: `TICKLESS_TIMED_OUT`; the others, which come at once, as `tickless_limiter_try_acquire`.
+
+ The caller sees to this:
+ `from` came from `tickless_limiter_create` and nobody destroys it meanwhile.
+ */
+enum tickless_status_t tickless_limiter_acquire(const struct tickless_limiter_t *from,
+                                                uint64_t permits,
+                                                int64_t timeout_ns);
+
+/*
+ How many permits are there now, and what has happened. Either pointer may be null.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_UNSUPPORTED`.
+
+ The caller sees to this:
+ `from` came from `tickless_limiter_create` and nobody destroys it meanwhile; `counts` is null or
+ leads to as many bytes as its `size` says.
+ */
+enum tickless_status_t tickless_limiter_look(const struct tickless_limiter_t *from,
+                                             uint64_t *available,
+                                             struct tickless_quota_counts_t *counts);
+
+/*
+ Frees a limiter; null is nothing to do.
+
+ Errors: `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `from` is null or came from `tickless_limiter_create` and was not destroyed; nobody uses it now
+ or later.
+ */
+enum tickless_status_t tickless_limiter_destroy(struct tickless_limiter_t *from);
+
+/*
+ Makes a limiter for each key: so many permits in every period, which begins when the key is
+ first used. A key takes some 60 bytes beside itself until it has all its permits again.
+
+ Errors: as `tickless_limiter_create`.
+
+ The caller sees to this:
+ As for `tickless_limiter_create`.
+ */
+enum tickless_status_t tickless_keyed_create(const struct tickless_timers_t *timers,
+                                             const struct tickless_quota_t *quota,
+                                             struct tickless_keyed_t **made);
+
+/*
+ Takes a key's permits if they are there. Never waits for them. `key` leads to `key_size` bytes,
+ of which the library keeps a copy.
+
+ Errors: as `tickless_limiter_try_acquire`.
+
+ The caller sees to this:
+ `from` came from `tickless_keyed_create` and nobody destroys it meanwhile; `key` leads to so
+ many bytes.
+ */
+enum tickless_status_t tickless_keyed_try_acquire(const struct tickless_keyed_t *from,
+                                                  const uint8_t *key,
+                                                  size_t key_size,
+                                                  uint64_t permits);
+
+/*
+ How many keys there are; `TICKLESS_NULL_POINTER` for a null result. With `forget_idle` those
+ that have all their permits are removed first, which also happens by itself as keys are added.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `from` came from `tickless_keyed_create` and nobody destroys it meanwhile; `keys` can be
+ written.
+ */
+enum tickless_status_t tickless_keyed_count(const struct tickless_keyed_t *from,
+                                            bool forget_idle,
+                                            size_t *keys);
+
+/*
+ Frees a keyed limiter; null is nothing to do.
+
+ Errors: `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `from` is null or came from `tickless_keyed_create` and was not destroyed; nobody uses it now or
+ later.
+ */
+enum tickless_status_t tickless_keyed_destroy(struct tickless_keyed_t *from);
+
+/*
+ Makes a group of threads that may use `quota` nanoseconds of CPU time in every period, all
+ together. Allocates. Destroy it before the timers are stopped.
+
+ Errors: as `tickless_limiter_create`.
+
+ The caller sees to this:
+ As for `tickless_limiter_create`.
+ */
+enum tickless_status_t tickless_throttle_create(const struct tickless_timers_t *timers,
+                                                const struct tickless_quota_t *quota,
+                                                struct tickless_throttle_t **made);
+
+/*
+ What has happened. Workers report what they use when their slice is used up, 5 ms at most.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_UNSUPPORTED`.
+
+ The caller sees to this:
+ `group` came from `tickless_throttle_create` and nobody destroys it meanwhile; `counts` leads to
+ as many bytes as its `size` says.
+ */
+enum tickless_status_t tickless_throttle_look(const struct tickless_throttle_t *group,
+                                              struct tickless_quota_counts_t *counts);
+
+/*
+ Frees a throttle; null is nothing to do. Its workers go on, throttled, until they leave.
+
+ Errors: `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `group` is null or came from `tickless_throttle_create` and was not destroyed; nobody uses it
+ now or later.
+ */
+enum tickless_status_t tickless_throttle_destroy(struct tickless_throttle_t *group);
+
+/*
+ Makes the calling thread a worker of a throttle. What it used before is not charged.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_SHUT`.
+
+ The caller sees to this:
+ `group` came from `tickless_throttle_create` and nobody destroys it meanwhile; `worker` can be
+ written.
+ */
+enum tickless_status_t tickless_throttle_join(const struct tickless_throttle_t *group,
+                                              struct tickless_worker_t **worker);
+
+/*
+ May this thread go on? Parks it, if the quota of this period is used up, until it may; `waited`,
+ which may be null, says whether it had to. To be called in a loop, between two pieces of work:
+ the thread uses more than the quota by one piece at most, and pays that back. One system call of
+ some 100 ns.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_SHUT`.
+
+ The caller sees to this:
+ `worker` came from `tickless_throttle_join` and has not left; `waited` is null or can be
+ written.
+ */
+enum tickless_status_t tickless_worker_check(struct tickless_worker_t *worker, bool *waited);
+
+/*
+ Gives back what the thread has not used of its slice: before it rests for long while others of
+ its group work.
+
+ Errors: as `tickless_worker_check`.
+
+ The caller sees to this:
+ `worker` came from `tickless_throttle_join` and has not left.
+ */
+enum tickless_status_t tickless_worker_rest(struct tickless_worker_t *worker);
+
+/*
+ Ends the thread's part, and gives back what it has not used; null is nothing to do.
+
+ Errors: `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `worker` is null or came from `tickless_throttle_join` and has not left; nobody uses it later.
+ */
+enum tickless_status_t tickless_worker_leave(struct tickless_worker_t *worker);
+
+/*
+ Names a timer for `tickless_timers_list`: "http idle", say. Takes a lock, and allocates. The
+ library keeps a copy of each different text, for good: name kinds of timers, not single ones.
+
+ Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_UNSUPPORTED` if it is not UTF-8; `TICKLESS_FULL`
+ after 65,536 different ones; and those of all calls that take a timer.
+
+ The caller sees to this:
+ `timer` leads to storage that nobody destroys meanwhile; `label` to a text with a zero at its
+ end.
+ */
+enum tickless_status_t tickless_timer_label(const struct tickless_timer_t *timer,
+                                            const char *label);
+
+/*
+ The same for a periodic timer.
+
+ Errors: as `tickless_timer_label`.
+
+ The caller sees to this:
+ As for `tickless_timer_label`.
+ */
+enum tickless_status_t tickless_periodic_label(const struct tickless_periodic_t *timer,
+                                               const char *label);
+
+/*
+ Writes a text for people into `text`, which has room for `room` bytes: every pending timer, base
+ by base, with whose it is and when it is due. It is cut where the room ends, and ends with a
+ zero unless there is no room at all. `needed`, which may be null, receives how many bytes all of
+ it takes, the zero included. O(pending), each base held up for at most 64 timers at a time.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `timers` was handed out by the library and was not stopped; `text` leads to `room` bytes that
+ can be written; `needed` is null or can be written.
+ */
+enum tickless_status_t tickless_timers_list(const struct tickless_timers_t *timers,
+                                            char *text,
+                                            size_t room,
+                                            size_t *needed);
+
+/*
+ Starts timers on `count` bases without any thread of the library: `loops` receives a loop for
+ each, to be run by the program. For one loop, `count` is 1 and `loops` the address of one
+ pointer. `options` may be null; its `bases` must be 0 or `count`, and what concerns threads of
+ the library (deferral, pinned drivers) is ignored.
+
+ Arming a timer that is due before all others of its base is one system call; nothing else is
+ one. `TICKLESS_PIN(base)` keeps a timer in the loop of that number.
+
+ Stop the timers first, then destroy the loops.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE` for a count of
+ 0 or beyond 65,535, `TICKLESS_NO_DESCRIPTOR`.
+
+ The caller sees to this:
+ `options` is null or leads to as many readable bytes as its `size` says; `timers` can be
+ written, and `count` pointers at `loops`.
+ */
+enum tickless_status_t tickless_timers_start_in_loops(const struct tickless_options_t *options,
+                                                      uint32_t count,
+                                                      struct tickless_timers_t **timers,
+                                                      struct tickless_loop_t **loops);
+
+/*
+ The descriptor to poll: readable when there is something to do, and not otherwise. For poll,
+ select, epoll in either way of triggering, and what stands on them. Not to be read, set or
+ closed. May be asked for by any thread.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `one` came from `tickless_timers_start_in_loops` and was not destroyed; `descriptor` can be
+ written.
+ */
+enum tickless_status_t tickless_loop_fd(const struct tickless_loop_t *one, int *descriptor);
+
+/*
+ Runs what is due. `fired`, which may be null, receives how many timers fired. Costs a clock
+ reading if nothing is due, so it may be called more often than the descriptor asks for.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of this.
+
+ The caller sees to this:
+ `one` came from `tickless_timers_start_in_loops` and was not destroyed; `fired` is null or can
+ be written.
+ */
+enum tickless_status_t tickless_loop_run(struct tickless_loop_t *one, uint64_t *fired);
+
+/*
+ For a loop that waits by a timeout: how long it may, in nanoseconds, from now;
+ `TICKLESS_NEVER` if nothing is pending, 0 if something is due. Round it up. While the loop waits
+ the descriptor still has to be polled, as a timer may be armed that is due earlier. No system
+ call.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback.
+
+ The caller sees to this:
+ `one` came from `tickless_timers_start_in_loops` and was not destroyed; `timeout_ns` can be
+ written.
+ */
+enum tickless_status_t tickless_loop_timeout(struct tickless_loop_t *one, uint64_t *timeout_ns);
+
+/*
+ Makes the calling thread the one that runs this loop. The thread before it must be done with it,
+ and have said so, by a lock or a join.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback.
+
+ The caller sees to this:
+ `one` came from `tickless_timers_start_in_loops` and was not destroyed; nobody uses it
+ meanwhile.
+ */
+enum tickless_status_t tickless_loop_adopt(struct tickless_loop_t *one);
+
+/*
+ Ends a loop, and closes its descriptor; null is nothing to do. Take the descriptor out of what
+ polls it first. Timers of its base never fire from now on.
+
+ Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback.
+
+ The caller sees to this:
+ `one` is null or came from `tickless_timers_start_in_loops` and was not destroyed; nobody uses
+ it later.
+ */
+enum tickless_status_t tickless_loop_destroy(struct tickless_loop_t *one);
+
+/*
+ Starts timers on a clock that stands at `now_ns` until `tickless_virtual_advance` moves it: for
+ tests of code that waits. No thread; callbacks run inside of the call that moves the clock, in
+ order of expiry, each at exactly the time at which its timer comes due. `options` may be null
+ for the defaults with one base. Everything else works as with other timers.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`.
+
+ The caller sees to this:
+ `options` is null or leads to as many readable bytes as its `size` says; `timers` can be
+ written.
+ */
+enum tickless_status_t tickless_timers_start_virtual(const struct tickless_options_t *options,
+                                                     uint64_t now_ns,
+                                                     struct tickless_timers_t **timers);
+
+/*
+ Moves the clock on, from one expiry to the next, and runs what comes due. In a callback of these
+ timers it only moves the clock: the callback takes so long.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`; `TICKLESS_UNSUPPORTED` if the timers
+ were not started by `tickless_timers_start_virtual`.
+
+ The caller sees to this:
+ `timers` was handed out by the library and was not stopped.
+ */
+enum tickless_status_t tickless_virtual_advance(const struct tickless_timers_t *timers,
+                                                int64_t by_ns);
+
+/*
+ The same up to a point in time. A point that has passed runs only what is overdue.
+
+ Errors: as `tickless_virtual_advance`.
+
+ The caller sees to this:
+ `timers` was handed out by the library and was not stopped.
+ */
+enum tickless_status_t tickless_virtual_advance_to(const struct tickless_timers_t *timers,
+                                                   uint64_t to_ns);
+
+/*
+ Moves the clock to the next expiry, and runs all that this instant brings about. `has_fired`,
+ which may be null, is false if nothing was pending that would ever fire by itself.
+
+ Errors: as `tickless_virtual_advance`.
+
+ The caller sees to this:
+ `timers` was handed out by the library and was not stopped; `has_fired` is null or can be
+ written.
+ */
+enum tickless_status_t tickless_virtual_advance_to_next(const struct tickless_timers_t *timers,
+                                                        bool *has_fired);
+
+/*
+ When the next timer comes due; `TICKLESS_NEVER` if nothing is pending that would fire by itself.
+
+ Errors: as `tickless_virtual_advance`.
+
+ The caller sees to this:
+ `timers` was handed out by the library and was not stopped; `next_ns` can be written.
+ */
+enum tickless_status_t tickless_virtual_next_event(const struct tickless_timers_t *timers,
+                                                   uint64_t *next_ns);
+
+/*
+ Sets the time of day, in nanoseconds since 1970, forwards or backwards, and runs what comes due
+ by that. It begins at 2000-01-01. No other clock moves.
+
+ Errors: as `tickless_virtual_advance`.
+
+ The caller sees to this:
+ `timers` was handed out by the library and was not stopped.
+ */
+enum tickless_status_t tickless_virtual_set_realtime(const struct tickless_timers_t *timers,
+                                                     uint64_t to_ns);
+
+/*
+ The system is suspended for so long: boottime and the time of day go on, the clock that timers
+ run on does not. Runs what has come due meanwhile.
+
+ Errors: as `tickless_virtual_advance`.
+
+ The caller sees to this:
+ `timers` was handed out by the library and was not stopped.
+ */
+enum tickless_status_t tickless_virtual_suspend(const struct tickless_timers_t *timers,
+                                                int64_t for_ns);
 
 /*
  Makes local timers, at the time `now_ns` of whatever clock the loop has. `tick_ns` is the tick
@@ -1129,6 +1914,259 @@ enum tickless_status_t tickless_local_advance(struct tickless_local_t *local,
                                               uint64_t now_ns,
                                               size_t budget,
                                               tickless_local_callback_t callback,
+                                              void *context,
+                                              size_t *fired);
+
+/*
+ Makes room for so many timers of each kind, so that inserting them does not allocate.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_FULL` for more than there
+ can be.
+
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed.
+ */
+enum tickless_status_t tickless_local_reserve(struct tickless_local_t *local, size_t timers);
+
+/*
+ What a timer was inserted with.
+
+ Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; `data` can be written.
+ */
+enum tickless_status_t tickless_local_data(struct tickless_local_t *local,
+                                           struct tickless_key_t key,
+                                           void **data);
+
+/*
+ How many timers there are, and how many of them are pending. Either pointer may be null.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; the others are null or can be
+ written.
+ */
+enum tickless_status_t tickless_local_count(struct tickless_local_t *local,
+                                            size_t *timers,
+                                            size_t *pending);
+
+/*
+ Arms many timers, or arms them anew, each for its own deadline: cheaper than one at a time, as
+ the next ones are fetched from memory meanwhile. Keys of timers that have been removed are
+ passed over; `armed`, which may be null, receives how many were not.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; `armings` leads to `count` of
+ them; `armed` is null or can be written.
+ */
+enum tickless_status_t tickless_local_start_many(struct tickless_local_t *local,
+                                                 const struct tickless_arming_t *armings,
+                                                 size_t count,
+                                                 size_t *armed);
+
+/*
+ Cancels many timers. `cancelled`, which may be null, receives how many were pending.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; `keys` leads to `count` of
+ them; `cancelled` is null or can be written.
+ */
+enum tickless_status_t tickless_local_cancel_many(struct tickless_local_t *local,
+                                                  const struct tickless_key_t *keys,
+                                                  size_t count,
+                                                  size_t *cancelled);
+
+/*
+ Says what time it is, and writes the keys of the timers that are due into `keys`, in the order
+ in which they fire; they are not pending any more. The fastest way to take many. Looks at no
+ more than `room` timers, those that were cancelled included, so it may find none; where more are
+ due `tickless_local_next_event` has passed, and the next call begins with them. Allocates if any
+ fire.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`;
+ `TICKLESS_BUSY` in a callback of an advance.
+
+ The caller sees to this:
+ `local` came from `tickless_local_create` and was not destroyed; `keys` leads to room for as
+ many as `room` says; `fired` can be written.
+ */
+enum tickless_status_t tickless_local_advance_into(struct tickless_local_t *local,
+                                                   uint64_t now_ns,
+                                                   struct tickless_key_t *keys,
+                                                   size_t room,
+                                                   size_t *fired);
+
+/*
+ Makes fixed timeouts without classes, at the time `now_ns` of whatever clock the loop has.
+
+ Errors: `TICKLESS_NULL_POINTER`.
+
+ The caller sees to this:
+ `fixed` can be written.
+ */
+enum tickless_status_t tickless_fixed_create(uint64_t now_ns, struct tickless_fixed_t **fixed);
+
+/*
+ Frees fixed timeouts with all that is in them; null is nothing to do.
+
+ Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of their advance.
+
+ The caller sees to this:
+ `fixed` is null or came from `tickless_fixed_create` and was not destroyed; nobody uses it
+ later.
+ */
+enum tickless_status_t tickless_fixed_destroy(struct tickless_fixed_t *fixed);
+
+/*
+ Makes the calling thread the one that uses these fixed timeouts; as `tickless_local_adopt`.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback of their advance.
+
+ The caller sees to this:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; nobody uses it meanwhile.
+ */
+enum tickless_status_t tickless_fixed_adopt(struct tickless_fixed_t *fixed);
+
+/*
+ Adds a class of timers that fire `after_ns` after they are started, and writes its number: they
+ count from 0. A class takes 1 KiB.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_FULL` (65,536 classes),
+ `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `number` can be written.
+ */
+enum tickless_status_t tickless_fixed_add_class(struct tickless_fixed_t *fixed,
+                                                int64_t after_ns,
+                                                uint32_t *number);
+
+/*
+ Gives a class another duration, for timers that are pending too. It keeps its factor, and the
+ granularity that it was made with.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, also if there is no such class;
+ `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `fixed` came from `tickless_fixed_create` and was not destroyed.
+ */
+enum tickless_status_t tickless_fixed_set_after(struct tickless_fixed_t *fixed,
+                                                uint32_t number,
+                                                int64_t after_ns);
+
+/*
+ Scales the duration of a class by a factor, for timers that are pending too: 0.5 halves it, 1 is
+ as it was given. What is overdue by that fires with the next advance.
+
+ Errors: as `tickless_fixed_set_after`; a factor must be a number from 0 on.
+
+ The caller sees to this:
+ `fixed` came from `tickless_fixed_create` and was not destroyed.
+ */
+enum tickless_status_t tickless_fixed_scale(struct tickless_fixed_t *fixed,
+                                            uint32_t number,
+                                            double factor);
+
+/*
+ Makes room for a timer of a class, not started. `data` is handed to the callback when it fires.
+ Allocates now and then; starting and cancelling never do.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE` if there is no such class,
+ `TICKLESS_FULL` (2^29 timers), `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `key` can be written.
+ */
+enum tickless_status_t tickless_fixed_insert(struct tickless_fixed_t *fixed,
+                                             uint32_t number,
+                                             void *data,
+                                             struct tickless_key_t *key);
+
+/*
+ Cancels a timer and takes it out; `data`, which may be null, receives what it was inserted
+ with.
+
+ Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `data` is null or can be
+ written.
+ */
+enum tickless_status_t tickless_fixed_remove(struct tickless_fixed_t *fixed,
+                                             struct tickless_key_t key,
+                                             void **data);
+
+/*
+ Starts a timer, or starts it again: it fires its class's duration after what the last advance
+ said. One store if it is pending.
+
+ Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `fixed` came from `tickless_fixed_create` and was not destroyed.
+ */
+enum tickless_status_t tickless_fixed_start(struct tickless_fixed_t *fixed,
+                                            struct tickless_key_t key);
+
+/*
+ Cancels a timer. `was_pending` may be null.
+
+ Errors: as `tickless_fixed_start`.
+
+ The caller sees to this:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `was_pending` is null or can
+ be written.
+ */
+enum tickless_status_t tickless_fixed_cancel(struct tickless_fixed_t *fixed,
+                                             struct tickless_key_t key,
+                                             bool *was_pending);
+
+/*
+ How many timers there are, and how many of them are pending. Either pointer may be null.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; the others are null or can be
+ written.
+ */
+enum tickless_status_t tickless_fixed_count(struct tickless_fixed_t *fixed,
+                                            size_t *timers,
+                                            size_t *pending);
+
+/*
+ When to advance next, on the loop's clock; `TICKLESS_NEVER` if nothing is pending. O(classes).
+ Never after a timer must fire; before it where timers were started again.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
+
+ The caller sees to this:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `next_ns` can be written.
+ */
+enum tickless_status_t tickless_fixed_next_event(struct tickless_fixed_t *fixed, uint64_t *next_ns);
+
+/*
+ Says what time it is, and calls `callback` for each timer that is due, looking at `budget` of
+ them at most; 0 is no limit. As `tickless_local_advance`.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of this.
+
+ The caller sees to this:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `fired` is null or can be
+ written.
+ */
+enum tickless_status_t tickless_fixed_advance(struct tickless_fixed_t *fixed,
+                                              uint64_t now_ns,
+                                              size_t budget,
+                                              tickless_fixed_callback_t callback,
                                               void *context,
                                               size_t *fired);
 

@@ -27,6 +27,7 @@
 
 #include "tickless.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -35,6 +36,7 @@
 #include <exception>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -188,6 +190,22 @@ class timers {
     detail::check(tickless_timers_now(raw_, &ns));
     return time_point(nanoseconds(static_cast<nanoseconds::rep>(ns)));
   }
+  /* What a clock shows, one of TICKLESS_CLOCK_...; the time of day since 1970. */
+  nanoseconds now_on(std::uint32_t which) const {
+    std::uint64_t ns;
+    detail::check(tickless_timers_now_on(raw_, which, &ns));
+    return nanoseconds(static_cast<nanoseconds::rep>(ns));
+  }
+  /* Every pending timer, for people. */
+  std::string list() const {
+    std::size_t needed = 0;
+    detail::check(tickless_timers_list(raw_, nullptr, 0, &needed));
+    std::string text(needed, '\0');
+    /* What is pending may have become less, or more, which is cut. */
+    detail::check(tickless_timers_list(raw_, text.data(), text.size(), &needed));
+    text.resize(std::min(needed, text.size()) - 1);
+    return text;
+  }
   tickless_stats_t stats(std::uint32_t base = TICKLESS_ALL_BASES) const {
     tickless_stats_t stats{};
     stats.size = sizeof stats;
@@ -196,6 +214,10 @@ class timers {
   }
   tickless_timers_t *get() const noexcept { return raw_; }
 
+ protected:
+  /* Of timers that were started in another way; their owner from now on. */
+  explicit timers(tickless_timers_t *raw) noexcept : raw_(raw) {}
+
  private:
   void start(const tickless_options_t *options) {
     detail::check(TICKLESS_ABI_CHECK());
@@ -203,6 +225,90 @@ class timers {
   }
 
   tickless_timers_t *raw_ = nullptr;
+};
+
+/* Timers on a clock that moves when told to: tests of code that waits. */
+class virtual_timers : public timers {
+ public:
+  explicit virtual_timers(nanoseconds now = std::chrono::seconds(1)) : timers(started(now)) {}
+
+  /* Moves the clock on, and runs what comes due. */
+  void advance(nanoseconds by) { detail::check(tickless_virtual_advance(get(), by.count())); }
+  void advance_to(time_point to) {
+    detail::check(tickless_virtual_advance_to(get(), detail::since_start(to)));
+  }
+  /* To the next expiry; false if nothing is pending that would ever fire by itself. */
+  bool advance_to_next() {
+    bool has_fired;
+    detail::check(tickless_virtual_advance_to_next(get(), &has_fired));
+    return has_fired;
+  }
+  std::optional<time_point> next_event() const {
+    std::uint64_t ns;
+    detail::check(tickless_virtual_next_event(get(), &ns));
+    auto next = detail::unless_never(ns);
+    return next ? std::optional<time_point>(time_point(*next)) : std::nullopt;
+  }
+  void set_realtime(nanoseconds since_1970) {
+    detail::check(tickless_virtual_set_realtime(
+        get(), detail::since_start(time_point(since_1970))));
+  }
+  void suspend(nanoseconds duration) {
+    detail::check(tickless_virtual_suspend(get(), duration.count()));
+  }
+
+ private:
+  static tickless_timers_t *started(nanoseconds now) {
+    tickless_timers_t *raw;
+    detail::check(TICKLESS_ABI_CHECK());
+    detail::check(tickless_timers_start_virtual(nullptr, detail::since_start(time_point(now)), &raw));
+    return raw;
+  }
+};
+
+/* Timers that one loop of the program's drives: poll `fd` for reading, and call `run`. */
+class loop_timers {
+ public:
+  loop_timers() {
+    tickless_timers_t *raw;
+    detail::check(TICKLESS_ABI_CHECK());
+    detail::check(tickless_timers_start_in_loops(nullptr, 1, &raw, &loop_));
+    set_.emplace(raw);
+  }
+  loop_timers(const loop_timers &) = delete;
+  loop_timers &operator=(const loop_timers &) = delete;
+  ~loop_timers() {
+    set_.reset();
+    detail::must(tickless_loop_destroy(loop_), "a loop is destroyed");
+  }
+
+  const timers &set() const noexcept { return *set_; }
+  int fd() const {
+    int descriptor;
+    detail::check(tickless_loop_fd(loop_, &descriptor));
+    return descriptor;
+  }
+  /* Runs what is due; returns how many timers fired. */
+  std::uint64_t run() {
+    std::uint64_t fired;
+    detail::check(tickless_loop_run(loop_, &fired));
+    return fired;
+  }
+  /* How long the loop may wait; none: until the descriptor is readable. */
+  std::optional<nanoseconds> timeout() {
+    std::uint64_t ns;
+    detail::check(tickless_loop_timeout(loop_, &ns));
+    return detail::unless_never(ns);
+  }
+  void adopt() { detail::check(tickless_loop_adopt(loop_)); }
+
+ private:
+  struct owner : timers {
+    explicit owner(tickless_timers_t *raw) noexcept : timers(raw) {}
+  };
+
+  tickless_loop_t *loop_ = nullptr;
+  std::optional<owner> set_;
 };
 
 /* A timer with its callable, `void(tickless::fired)`. */
@@ -242,6 +348,8 @@ class timer {
 
   bool is_pending() const { return asked(tickless_timer_is_pending); }
   bool is_active() const { return asked(tickless_timer_is_active); }
+  /* Names it for timers::list. */
+  void label(const char *text) { detail::check(tickless_timer_label(&raw_, text)); }
   tickless_timer_t *get() noexcept { return &raw_; }
 
  private:
@@ -308,9 +416,9 @@ class periodic {
     return is;
   }
   /* How far behind the multiples of its period; none without a phase. */
-  std::optional<nanoseconds> place() const {
+  std::optional<nanoseconds> phase_offset() const {
     std::uint64_t ns;
-    detail::check(tickless_periodic_place(&raw_, &ns));
+    detail::check(tickless_periodic_phase_offset(&raw_, &ns));
     return detail::unless_never(ns);
   }
   tickless_periodic_t *get() noexcept { return &raw_; }
@@ -326,6 +434,115 @@ class periodic {
 
   tickless_periodic_t raw_{};
   F callback_;
+};
+
+/* A clock timer's expiry, as its callback sees it; good until that returns. */
+class clock_fired {
+ public:
+  explicit clock_fired(tickless_clock_fired_t *raw) noexcept : raw_(raw) {}
+
+  nanoseconds deadline() const {
+    std::uint64_t ns;
+    detail::check(tickless_clock_fired_info(raw_, &ns, nullptr));
+    return nanoseconds(static_cast<nanoseconds::rep>(ns));
+  }
+  void restart(nanoseconds after) {
+    detail::check(tickless_clock_fired_restart(raw_, after.count()));
+  }
+  /* Whole periods of its clock after its deadline; returns how many expiries were missed. */
+  std::uint64_t forward(nanoseconds period) {
+    std::uint64_t missed;
+    detail::check(tickless_clock_fired_forward(raw_, period.count(), &missed));
+    return missed;
+  }
+  tickless_clock_fired_t *get() const noexcept { return raw_; }
+
+ private:
+  tickless_clock_fired_t *raw_;
+};
+
+/* A timer on the time of day or on boottime with its callable, `void(tickless::clock_fired)`. */
+template <class F>
+class clock_timer {
+ public:
+  /* `which` is one of TICKLESS_CLOCK_.... */
+  clock_timer(const timers &set, std::uint32_t which, F callback)
+      : callback_(std::move(callback)) {
+    detail::check(tickless_clock_timer_create(set.get(), which, call, this, &raw_));
+  }
+  clock_timer(const clock_timer &) = delete;
+  clock_timer &operator=(const clock_timer &) = delete;
+  ~clock_timer() { detail::must(tickless_clock_timer_destroy(raw_), "a timer is destroyed"); }
+
+  void start(nanoseconds after) { detail::check(tickless_clock_timer_start(raw_, after.count())); }
+  /* At this point in time of its clock; see timers::now_on. */
+  void start_at(nanoseconds at) {
+    auto ns = detail::since_start(time_point(at));
+    detail::check(tickless_clock_timer_start_range(raw_, ns, ns));
+  }
+  found cancel() {
+    tickless_cancel_t what;
+    detail::check(tickless_clock_timer_cancel(raw_, &what));
+    return detail::of(what);
+  }
+  found cancel_sync() {
+    tickless_cancel_t what;
+    detail::check(tickless_clock_timer_cancel_sync(raw_, &what));
+    return detail::of(what);
+  }
+  bool is_pending() const {
+    bool is;
+    detail::check(tickless_clock_timer_is_pending(raw_, &is));
+    return is;
+  }
+
+ private:
+  static void call(tickless_clock_fired_t *raw, void *self) {
+    try {
+      static_cast<clock_timer *>(self)->callback_(clock_fired(raw));
+    } catch (...) {
+      detail::uncaught();
+    }
+  }
+
+  tickless_clock_timer_t *raw_ = nullptr;
+  F callback_;
+};
+
+/* So many permits in every period. */
+class limiter {
+ public:
+  limiter(const timers &set, std::uint64_t permits, nanoseconds period, std::uint64_t extra = 0) {
+    tickless_quota_t quota{};
+    quota.size = sizeof quota;
+    quota.quota = permits;
+    quota.period_ns = detail::since_start(time_point(period));
+    quota.extra = extra;
+    detail::check(tickless_limiter_create(set.get(), &quota, &raw_));
+  }
+  limiter(const limiter &) = delete;
+  limiter &operator=(const limiter &) = delete;
+  ~limiter() { detail::must(tickless_limiter_destroy(raw_), "a limiter is destroyed"); }
+
+  /* Were they there? Throws for more than are ever there. */
+  bool try_acquire(std::uint64_t permits = 1) { return got(tickless_limiter_try_acquire(raw_, permits)); }
+  /* Blocks until they are there. */
+  void acquire(std::uint64_t permits = 1) {
+    detail::check(tickless_limiter_acquire(raw_, permits, INT64_MAX));
+  }
+  /* The same for so long at most. */
+  bool acquire_for(nanoseconds timeout, std::uint64_t permits = 1) {
+    return got(tickless_limiter_acquire(raw_, permits, timeout.count()));
+  }
+
+ private:
+  static bool got(tickless_status_t status) {
+    if (status == TICKLESS_EMPTY || status == TICKLESS_TIMED_OUT) return false;
+    detail::check(status);
+    return true;
+  }
+
+  tickless_limiter_t *raw_ = nullptr;
 };
 
 /* Timers for a loop of one's own, on whatever clock that has. One thread. */

@@ -1,11 +1,12 @@
 //! What a callback is told, and what it may ask for.
 
 use crate::status::{Outcome, Status, answer, entry, failure, put};
-use crate::timers::duration;
+use crate::timers::{duration, period};
 use core::ffi::c_void;
 use core::ptr::NonNull;
-use tickless::embed::{OnFired, OnPeriod};
-use tickless::{Ns, Period};
+use tickless::periodic::PeriodFired;
+use tickless::slots::{OnFired, OnPeriod};
+use tickless::time::Instant;
 
 /// A timer that fires, as its callback sees it. Opaque; good until the callback returns, and in
 /// the thread that runs it. Also good after the callback has destroyed its timer: what it asks
@@ -59,7 +60,7 @@ impl OnFired for CallC {
 }
 
 impl OnPeriod for CallC {
-    fn period(self, period: &mut Period<'_, '_>) {
+    fn period(self, period: &mut PeriodFired<'_, '_>) {
         let overruns = period.overruns();
         self.call(period, overruns);
     }
@@ -102,8 +103,8 @@ pub unsafe extern "C" fn tickless_fired_info(
         let (fired, missed) = unsafe { expiry(fired) }?;
         // SAFETY: as promised.
         unsafe {
-            put(deadline_ns, fired.deadline().0);
-            put(found_ns, fired.found_at().0);
+            put(deadline_ns, fired.deadline().as_nanos());
+            put(found_ns, fired.found_at().as_nanos());
             put(base, u32::from(fired.base().0));
             put(overruns, missed);
         }
@@ -123,7 +124,7 @@ pub unsafe extern "C" fn tickless_fired_now(fired: *mut Expiry, now_ns: *mut u64
         // SAFETY: as promised.
         let (fired, _) = unsafe { expiry(fired) }?;
         // SAFETY: as promised.
-        unsafe { answer(now_ns, fired.now().0) }
+        unsafe { answer(now_ns, fired.now().as_nanos()) }
     })
 }
 
@@ -167,11 +168,11 @@ pub unsafe extern "C" fn tickless_fired_restart_range(
 }
 
 /// A window that a caller passed.
-pub(crate) fn window(soft_ns: u64, hard_ns: u64) -> Outcome<(Ns, Ns)> {
+pub(crate) fn window(soft_ns: u64, hard_ns: u64) -> Outcome<(Instant, Instant)> {
     if hard_ns < soft_ns {
         return Err(failure(Status::OutOfRange, "the window ends before it begins"));
     }
-    Ok((Ns(soft_ns), Ns(hard_ns)))
+    Ok((Instant::from_nanos(soft_ns), Instant::from_nanos(hard_ns)))
 }
 
 /// Has the timer armed again whole periods after its own deadline, so that it does not drift: at
@@ -192,11 +193,7 @@ pub unsafe extern "C" fn tickless_fired_forward(
     entry(|| {
         // SAFETY: as promised.
         let (fired, _) = unsafe { expiry(fired) }?;
-        let period = duration(period_ns)?;
-        if period.is_zero() {
-            return Err(failure(Status::OutOfRange, "a period of zero; pass at least 1 ns"));
-        }
-        let missed = fired.forward(period).saturating_sub(1);
+        let missed = fired.forward(period(period_ns)?).saturating_sub(1);
         // SAFETY: as promised.
         unsafe { put(overruns, missed) };
         Ok(())

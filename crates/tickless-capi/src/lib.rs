@@ -9,12 +9,19 @@
 //!   exist, sizes of structs (`sized`), the thread of local timers. What cannot be seen is
 //!   named in the header.
 //! - A timer lives in its caller's memory; initialising, starting and cancelling it allocates
-//!   nothing. The code is that of the Rust types, in slots (`tickless::embed`).
+//!   nothing. The code is that of the Rust types, in slots (`tickless::slots`).
 //!
 //! All of this crate's files are unsafe addresses: pointers come from and go to C.
 
+pub mod bandwidth;
+pub mod clock_timer;
+pub mod event_loop;
 pub mod fired;
+pub mod fixed;
+pub mod labels;
 pub mod local;
+pub mod local_batches;
+mod one_thread;
 pub mod options;
 pub mod periodic;
 mod sized;
@@ -24,3 +31,4 @@ mod storage;
 pub mod timer;
 pub mod timers;
 pub mod version;
+pub mod virtual_time;

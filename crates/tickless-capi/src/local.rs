@@ -1,15 +1,15 @@
 //! Timers for one thread, to be embedded in its own loop: no threads, no locks, no clock.
 
 use crate::fired::window;
+use crate::one_thread::{Handle, OneThread, Sort};
 use crate::options::{push_out, tick, unknown};
-use crate::status::{Outcome, Status, answer, entry, failure, put};
+use crate::status::{Status, answer, entry, failure, put};
 use crate::timer::{TICKLESS_COARSE, TICKLESS_PRECISE};
-use crate::timers::{duration, handed_out, none_here};
-use core::cell::{Cell, UnsafeCell};
+use crate::timers::duration;
 use core::ffi::c_void;
-use core::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
-use tickless::{Key, LocalError, LocalTimers, Ns, Window};
+use tickless::LocalTimers;
+use tickless::local::{Key, LocalError};
+use tickless::time::Instant;
 
 /// Timers of one thread. Opaque. The loop asks when the next one is due, waits that long for its
 /// own events, says what time it is, and is called for each timer that fires.
@@ -17,16 +17,23 @@ use tickless::{Key, LocalError, LocalTimers, Ns, Window};
 /// Used by the thread that created them, or the last one that adopted them; other threads are
 /// told so.
 pub struct Local {
-    mark: u64,
-    owner: AtomicU64,
-    timers: UnsafeCell<Timers>,
-    /// The timers as a callback of `advance` may use them; null outside of one.
-    lent: Cell<*mut Timers>,
+    own: OneThread<Timers>,
 }
 
 type Timers = LocalTimers<*mut c_void>;
 
-const MARK: u64 = 0x6c6f_6361_6c74_696d;
+impl Handle for Local {
+    type Value = Timers;
+    const SORT: Sort = Sort {
+        mark: 0x6c6f_6361_6c74_696d,
+        name: "local timers",
+        remedy: "adopt them first, or use tickless_timers",
+    };
+
+    fn own(&self) -> &OneThread<Timers> {
+        &self.own
+    }
+}
 
 /// Names a timer of one `tickless_local_t`. Once that timer has been removed the key finds
 /// nothing, and a key of zeros never does.
@@ -34,7 +41,7 @@ const MARK: u64 = 0x6c6f_6361_6c74_696d;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalKey {
     /// Not to be interpreted.
-    bits: u64,
+    pub(crate) bits: u64,
 }
 
 /// What `tickless_local_advance` calls for a timer that fires, which is idle by then. It may do
@@ -49,74 +56,14 @@ pub type LocalCallback = Option<
     ),
 >;
 
-/// The calling thread, by a number that no other thread has or will have.
-fn here() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    thread_local! {
-        static HERE: Cell<u64> = const { Cell::new(0) };
-    }
-    if HERE.get() == 0 {
-        HERE.set(NEXT.fetch_add(1, Ordering::Relaxed));
-    }
-    HERE.get()
-}
-
-/// Local timers behind a caller's pointer, whoever uses them.
-///
-/// # Safety
-/// `local` is null or leads to something that is readable for as long as the result is used.
-unsafe fn any_thread<'a>(local: *const Local) -> Outcome<&'a Local> {
-    let name = "local timers; pass what tickless_local_create handed out";
-    // SAFETY: as promised.
-    let known = unsafe { handed_out(local, name) }?;
-    if known.mark == MARK { Ok(known) } else { Err(none_here(name)) }
-}
-
-/// The same, used by their own thread.
-///
-/// # Safety
-/// As for [`any_thread`].
-unsafe fn own_thread<'a>(local: *const Local) -> Outcome<&'a Local> {
-    // SAFETY: as promised.
-    let local = unsafe { any_thread(local) }?;
-    if local.owner.load(Ordering::Relaxed) == here() {
-        return Ok(local);
-    }
-    let what = "these local timers are another thread's; adopt them first, or use tickless_timers";
-    Err(failure(Status::WrongThread, what))
-}
-
-impl Local {
-    /// The timers, in a callback of their advance too.
-    ///
-    /// # Safety
-    /// On their own thread; one at a time, and not while C is called.
-    #[expect(clippy::mut_from_ref, reason = "as an UnsafeCell: the thread is the lock")]
-    unsafe fn timers(&self) -> &mut Timers {
-        let lent = self.lent.get();
-        let timers = if lent.is_null() { self.timers.get() } else { lent };
-        // SAFETY: what is lent is so until its callback returns; else nobody has them.
-        unsafe { &mut *timers }
-    }
-}
-
-/// Takes back what was lent, also when a callback does not return.
-struct TakeBack<'a>(&'a Cell<*mut Timers>);
-
-impl Drop for TakeBack<'_> {
-    fn drop(&mut self) {
-        self.0.set(core::ptr::null_mut());
-    }
-}
-
-fn known(key: LocalKey) -> Key {
+pub(crate) fn known(key: LocalKey) -> Key {
     Key::from_bits(key.bits)
 }
 
-fn wrong(error: LocalError) -> Status {
+pub(crate) fn wrong(error: LocalError) -> Status {
     let status = match error {
         LocalError::NoSuchTimer(_) => Status::NoSuchTimer,
-        LocalError::Full => Status::Full,
+        _ => Status::Full,
     };
     failure(status, error)
 }
@@ -139,13 +86,9 @@ pub unsafe extern "C" fn tickless_local_create(
     entry(|| {
         // SAFETY: as promised.
         unsafe { answer(local, core::ptr::null_mut()) }?;
-        let timers = LocalTimers::with(Ns(now_ns), tick(tick_ns)?, push_out(how)?);
-        let made = Box::new(Local {
-            mark: MARK,
-            owner: AtomicU64::new(here()),
-            timers: UnsafeCell::new(timers),
-            lent: Cell::new(core::ptr::null_mut()),
-        });
+        let timers =
+            LocalTimers::with_tick(Instant::from_nanos(now_ns), tick(tick_ns)?, push_out(how)?);
+        let made = Box::new(Local { own: OneThread::new(&Local::SORT, timers) });
         // SAFETY: as promised.
         unsafe { answer(local, Box::into_raw(made)) }
     })
@@ -161,25 +104,9 @@ pub unsafe extern "C" fn tickless_local_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_destroy(local: *mut Local) -> Status {
     entry(|| {
-        let Some(place) = NonNull::new(local) else { return Ok(()) };
         // SAFETY: as promised.
-        idle(unsafe { own_thread(local) }?)?;
-        // SAFETY: it came from `Box::into_raw`, and is used by nobody else. The mark goes first,
-        // so that a second time is noticed if the memory is not used again at once.
-        unsafe {
-            (&raw mut (*place.as_ptr()).mark).write_volatile(0);
-            drop(Box::from_raw(place.as_ptr()));
-        }
-        Ok(())
+        unsafe { Handle::free(local) }
     })
-}
-
-fn idle(local: &Local) -> Outcome {
-    if local.lent.get().is_null() {
-        return Ok(());
-    }
-    let what = "these local timers are being advanced; wait until that is over";
-    Err(failure(Status::Busy, what))
 }
 
 /// Makes the calling thread the one that uses these local timers. The thread before it must be
@@ -193,10 +120,7 @@ fn idle(local: &Local) -> Outcome {
 pub unsafe extern "C" fn tickless_local_adopt(local: *mut Local) -> Status {
     entry(|| {
         // SAFETY: as promised.
-        let local = unsafe { any_thread(local) }?;
-        idle(local)?;
-        local.owner.store(here(), Ordering::Relaxed);
-        Ok(())
+        unsafe { Local::adopt(local) }
     })
 }
 
@@ -217,7 +141,7 @@ pub unsafe extern "C" fn tickless_local_insert(
 ) -> Status {
     entry(|| {
         // SAFETY: as promised; no C is called meanwhile.
-        let timers = unsafe { own_thread(local)?.timers() };
+        let timers = unsafe { Local::own_thread(local)?.value() };
         // SAFETY: as promised.
         unsafe { answer(key, LocalKey { bits: 0 }) }?;
         let made = match kind {
@@ -247,7 +171,7 @@ pub unsafe extern "C" fn tickless_local_remove(
 ) -> Status {
     entry(|| {
         // SAFETY: as promised; no C is called meanwhile.
-        let timers = unsafe { own_thread(local)?.timers() };
+        let timers = unsafe { Local::own_thread(local)?.value() };
         let gone = LocalError::NoSuchTimer(known(key));
         let held = timers.remove(known(key)).ok_or_else(|| wrong(gone))?;
         // SAFETY: as promised.
@@ -272,7 +196,7 @@ pub unsafe extern "C" fn tickless_local_start(
 ) -> Status {
     entry(|| {
         // SAFETY: as promised; no C is called meanwhile.
-        let timers = unsafe { own_thread(local)?.timers() };
+        let timers = unsafe { Local::own_thread(local)?.value() };
         timers.start(known(key), duration(after_ns)?).map_err(wrong)
     })
 }
@@ -294,9 +218,9 @@ pub unsafe extern "C" fn tickless_local_start_range(
 ) -> Status {
     entry(|| {
         // SAFETY: as promised; no C is called meanwhile.
-        let timers = unsafe { own_thread(local)?.timers() };
+        let timers = unsafe { Local::own_thread(local)?.value() };
         let (soft, hard) = window(soft_ns, hard_ns)?;
-        timers.start_range(known(key), Window::new(soft, hard)).map_err(wrong)
+        timers.start_range(known(key), soft, hard).map_err(wrong)
     })
 }
 
@@ -315,7 +239,7 @@ pub unsafe extern "C" fn tickless_local_cancel(
 ) -> Status {
     entry(|| {
         // SAFETY: as promised; no C is called meanwhile.
-        let timers = unsafe { own_thread(local)?.timers() };
+        let timers = unsafe { Local::own_thread(local)?.value() };
         let pending = timers.cancel(known(key)).map_err(wrong)?;
         // SAFETY: as promised.
         unsafe { put(was_pending, pending) };
@@ -337,7 +261,7 @@ pub unsafe extern "C" fn tickless_local_is_pending(
 ) -> Status {
     entry(|| {
         // SAFETY: as promised; no C is called meanwhile.
-        let timers = unsafe { own_thread(local)?.timers() };
+        let timers = unsafe { Local::own_thread(local)?.value() };
         // SAFETY: as promised.
         unsafe { answer(is_pending, timers.is_pending(known(key))) }
     })
@@ -354,9 +278,9 @@ pub unsafe extern "C" fn tickless_local_is_pending(
 pub unsafe extern "C" fn tickless_local_next_event(local: *mut Local, next_ns: *mut u64) -> Status {
     entry(|| {
         // SAFETY: as promised; no C is called meanwhile.
-        let timers = unsafe { own_thread(local)?.timers() };
+        let timers = unsafe { Local::own_thread(local)?.value() };
         // SAFETY: as promised.
-        unsafe { answer(next_ns, timers.next_event().0) }
+        unsafe { answer(next_ns, timers.next_event().as_nanos()) }
     })
 }
 
@@ -381,18 +305,17 @@ pub unsafe extern "C" fn tickless_local_advance(
 ) -> Status {
     entry(|| {
         // SAFETY: as promised.
-        let own = unsafe { own_thread(local) }?;
-        idle(own)?;
+        let own = unsafe { Local::own_thread(local) }?;
+        own.idle(&Local::SORT)?;
         let Some(callback) = callback else {
             return Err(failure(Status::NullPointer, "the callback is null"));
         };
         let budget = if budget == 0 { usize::MAX } else { budget };
         // SAFETY: nobody else has them until this returns, but for whom they are lent to below.
-        let timers = unsafe { own.timers() };
-        let count = timers.advance_at_most(Ns(now_ns), budget, |timers, key| {
+        let timers = unsafe { own.value() };
+        let count = timers.advance_at_most(Instant::from_nanos(now_ns), budget, |timers, key| {
             let data = timers.value(key).copied().unwrap_or(core::ptr::null_mut());
-            let _take_back = TakeBack(&own.lent);
-            own.lent.set(core::ptr::from_mut(timers));
+            let _take_back = own.lend(timers);
             let key = LocalKey { bits: key.to_bits() };
             // SAFETY: a function of this type, as the header asks for.
             unsafe { callback(local, key, data, context) };

@@ -3,7 +3,9 @@
 use crate::sized::Grows;
 use crate::status::{Outcome, Status, failure};
 use std::time::Duration;
-use tickless::{Builder, Deferral, Ns, Policy, PushOut, Tick, TickError, Timers};
+use tickless::policy::{Deferral, Policy, PushOut};
+use tickless::time::{Tick, TickError};
+use tickless::{Builder, Timers};
 
 /// `policy`: taking the first timer off does not wake the driver; it may wake once for nothing.
 pub const TICKLESS_POLICY_LAZY: u32 = 0;
@@ -120,7 +122,8 @@ pub(crate) fn tick(ns: u64) -> Outcome<Tick> {
     if ns == 0 {
         return Ok(Tick::MILLISECOND);
     }
-    Tick::new(Ns(ns)).map_err(|error: TickError| failure(Status::OutOfRange, error))
+    Tick::new(Duration::from_nanos(ns))
+        .map_err(|error: TickError| failure(Status::OutOfRange, error))
 }
 
 #[cold]

@@ -12,8 +12,11 @@ use core::ffi::c_void;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 use std::time::Duration;
-use tickless::embed::{self, PeriodSlot};
-use tickless::{Missed, Ns, PeriodError, Periodic, Phase, StartError};
+use tickless::Periodic;
+use tickless::callback::StartError;
+use tickless::periodic::{Missed, PeriodError, Phase};
+use tickless::slots::{self, PeriodSlot};
+use tickless::time::Instant;
 
 /// `missed`: periods that were missed are skipped, and counted. The phase stays.
 pub const TICKLESS_SKIP: u32 = 0;
@@ -69,7 +72,7 @@ impl PeriodicOptions {
             (TICKLESS_PHASE_ALIGNED, 0) => Phase::Aligned,
             (TICKLESS_PHASE_SPREAD, 0) => Phase::Spread,
             (TICKLESS_PHASE_RANDOM, seed) => Phase::Random(seed),
-            (TICKLESS_PHASE_FIXED, phase) => Phase::Fixed(Ns(phase)),
+            (TICKLESS_PHASE_FIXED, phase) => Phase::Fixed(Duration::from_nanos(phase)),
             _ => return Err(unknown("phase")),
         };
         Ok(Some(phase))
@@ -140,7 +143,7 @@ pub unsafe extern "C" fn tickless_periodic_init(
             // SAFETY: `fill` hands out room for a timer, whose slot is given back before it goes.
             unsafe {
                 let slot = NonNull::new_unchecked((&raw mut (*value.as_ptr()).slot).cast());
-                let timer = embed::periodic(timers, slot, missed, call);
+                let timer = slots::periodic(timers, slot, missed, call);
                 let timer = timer.slack(Duration::from_nanos(options.slack_ns));
                 let timer = match phase {
                     Some(phase) => timer.phase(phase),
@@ -158,9 +161,9 @@ pub unsafe extern "C" fn tickless_periodic_init(
 fn started(result: Result<(), PeriodError>) -> Outcome {
     result.map_err(|error| {
         let status = match error {
-            PeriodError::Zero | PeriodError::Phase(_) => Status::OutOfRange,
             PeriodError::Start(StartError::NoSuchBase(_)) => Status::NoSuchBase,
             PeriodError::Start(_) => Status::Shut,
+            _ => Status::OutOfRange,
         };
         failure(status, error)
     })
@@ -202,7 +205,7 @@ pub unsafe extern "C" fn tickless_periodic_start_at(
     entry(|| {
         // SAFETY: as promised.
         let timer = unsafe { live(timer) }?;
-        started(timer.start_at(Ns(first_ns), duration(period_ns)?))
+        started(timer.start_at(Instant::from_nanos(first_ns), duration(period_ns)?))
     })
 }
 
@@ -263,6 +266,16 @@ pub unsafe extern "C" fn tickless_periodic_is_active(
     })
 }
 
+/// Names a timer.
+///
+/// # Safety
+/// As for [`live`].
+pub(crate) unsafe fn set_label(timer: *const PeriodicStorage, label: &'static str) -> Outcome {
+    // SAFETY: as promised.
+    unsafe { live(timer) }?.relabel(label);
+    Ok(())
+}
+
 /// How far behind the multiples of its period the timer expires, in nanoseconds;
 /// `TICKLESS_NEVER` unless it was started with a phase.
 ///
@@ -271,7 +284,7 @@ pub unsafe extern "C" fn tickless_periodic_is_active(
 /// # Safety
 /// `timer` leads to storage that nobody destroys meanwhile; `place_ns` can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tickless_periodic_place(
+pub unsafe extern "C" fn tickless_periodic_phase_offset(
     timer: *const PeriodicStorage,
     place_ns: *mut u64,
 ) -> Status {
@@ -279,7 +292,9 @@ pub unsafe extern "C" fn tickless_periodic_place(
         // SAFETY: as promised.
         let timer = unsafe { live(timer) }?;
         // SAFETY: as promised.
-        unsafe { answer(place_ns, timer.place().map_or(u64::MAX, |place| place.0)) }
+        unsafe {
+            answer(place_ns, timer.phase_offset().map_or(u64::MAX, |place| place.as_nanos() as u64))
+        }
     })
 }
 

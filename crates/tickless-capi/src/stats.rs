@@ -3,7 +3,7 @@
 use crate::sized::{self, Grows};
 use crate::status::{Status, entry, failure};
 use crate::timers::{TimerSet, set};
-use tickless::BaseStats;
+use tickless::stats::BaseStats;
 
 /// `base`: the sum over all bases.
 pub const TICKLESS_ALL_BASES: u32 = u32::MAX;
@@ -24,7 +24,7 @@ pub struct TimerStats {
     pub earliest_ns: u64,
     /// Idle timers that were armed.
     pub armed: u64,
-    /// Pending timers that were armed anew.
+    /// Pending timers that were armed anew, but for timeouts that were pushed out without a lock.
     pub rearmed: u64,
     /// Armings that were cancelled.
     pub cancelled: u64,
@@ -56,8 +56,8 @@ impl TimerStats {
             size: self.size,
             bases: self.bases + 1,
             pending_coarse: self.pending_coarse + base.coarse as u64,
-            pending_precise: self.pending_precise + base.ranged as u64,
-            earliest_ns: self.earliest_ns.min(base.earliest.0),
+            pending_precise: self.pending_precise + base.precise as u64,
+            earliest_ns: self.earliest_ns.min(base.earliest.as_nanos()),
             armed: self.armed + counts.armed,
             rearmed: self.rearmed + counts.rearmed,
             cancelled: self.cancelled + counts.cancelled,

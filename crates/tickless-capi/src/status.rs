@@ -49,6 +49,12 @@ pub enum Status {
     /// A defect in the library: it panicked, and the panic was caught at its edge. What the call
     /// was about is in an unknown state.
     Internal = 17,
+    /// The system refused a descriptor for a loop.
+    NoDescriptor = 18,
+    /// Too few permits are left in this period, or others wait for them.
+    Empty = 19,
+    /// What was waited for did not come in time.
+    TimedOut = 20,
 }
 
 /// How an entry ends inside: the error's text has been kept when it is made.
@@ -162,6 +168,9 @@ pub extern "C" fn tickless_status_name(status: i32) -> *const c_char {
         15 => c"TICKLESS_NO_THREAD",
         16 => c"TICKLESS_ABI_MISMATCH",
         17 => c"TICKLESS_INTERNAL",
+        18 => c"TICKLESS_NO_DESCRIPTOR",
+        19 => c"TICKLESS_EMPTY",
+        20 => c"TICKLESS_TIMED_OUT",
         _ => c"unknown",
     };
     name.as_ptr()
@@ -208,14 +217,14 @@ mod tests {
             let name = unsafe { CStr::from_ptr(tickless_status_name(status)) };
             name.to_str().unwrap().replace('_', "")
         };
-        for status in 0..=Status::Internal as i32 {
+        for status in 0..=Status::TimedOut as i32 {
             assert!(name(status).starts_with("TICKLESS"), "{status}");
         }
         let both = |status: Status| (name(status as i32), format!("TICKLESS{status:?}"));
-        for status in [Status::Ok, Status::Shut, Status::WouldDeadlock, Status::Internal] {
+        for status in [Status::Ok, Status::Shut, Status::NoDescriptor, Status::TimedOut] {
             let (named, debug) = both(status);
             assert_eq!(named, debug.to_uppercase());
         }
-        assert_eq!((name(-1), name(18)), ("unknown".into(), "unknown".into()));
+        assert_eq!((name(-1), name(21)), ("unknown".into(), "unknown".into()));
     }
 }

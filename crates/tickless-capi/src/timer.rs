@@ -8,8 +8,13 @@ use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
-use tickless::embed::{self, CoarseSlot, PreciseSlot};
-use tickless::{Cancel, CancelError, CpuId, HrTimer, Ns, StartError, Started, Timeout};
+use tickless::callback::Cancel;
+use tickless::callback::StartError;
+use tickless::callback::Started;
+use tickless::driver::CpuId;
+use tickless::slots::{self, CoarseSlot, PreciseSlot};
+use tickless::time::Instant;
+use tickless::{CancelError, HrTimer, Timeout};
 
 /// `kind`: a timeout, on a timer wheel. Never early; late by at most 13 % of its distance
 /// and a tick. Arming, pushing out and cancelling take some nanoseconds however many are pending.
@@ -142,7 +147,7 @@ impl Choice {
         if more & !allowed != 0 || (!is_pinned && base != 0) {
             return Err(crate::options::unknown("kind"));
         }
-        let bases = embed::bases(timers);
+        let bases = slots::bases(timers);
         if is_pinned && usize::from(base) >= bases {
             let what = format_args!("there is no base {base} among {bases}");
             return Err(failure(Status::NoSuchBase, what));
@@ -155,7 +160,7 @@ impl Choice {
         unsafe {
             let slot = NonNull::new_unchecked((&raw mut (*value.as_ptr()).slot).cast::<()>());
             let any = if self.kind & 255 == TICKLESS_COARSE {
-                let timer = embed::timeout(timers, slot.cast(), call);
+                let timer = slots::timeout(timers, slot.cast(), call);
                 let has_flag = self.kind & TICKLESS_DEFERRABLE != 0;
                 let timer = if has_flag { timer.deferrable() } else { timer };
                 Any::Coarse(match self.base {
@@ -163,7 +168,7 @@ impl Choice {
                     None => timer,
                 })
             } else {
-                let timer = embed::hrtimer(timers, slot.cast(), call);
+                let timer = slots::hrtimer(timers, slot.cast(), call);
                 let has_flag = self.kind & TICKLESS_DEFERRED != 0;
                 let timer = if has_flag { timer.deferred() } else { timer };
                 Any::Precise(match self.base {
@@ -248,7 +253,7 @@ pub unsafe extern "C" fn tickless_timer_start_at(
     entry(|| {
         // SAFETY: as promised.
         let any = unsafe { live(timer) }?;
-        started(either!(any, timer => timer.start_at(Ns(deadline_ns))))
+        started(either!(any, timer => timer.start_at(Instant::from_nanos(deadline_ns))))
     })
 }
 
@@ -402,6 +407,17 @@ pub unsafe extern "C" fn tickless_timer_shutdown_sync(
         // SAFETY: as promised.
         unsafe { cancelled(either!(any, timer => timer.shutdown_sync()), found) }
     })
+}
+
+/// Names a timer.
+///
+/// # Safety
+/// As for [`live`].
+pub(crate) unsafe fn set_label(timer: *const TimerStorage, label: &'static str) -> Outcome {
+    // SAFETY: as promised.
+    let any = unsafe { live(timer) }?;
+    either!(any, timer => timer.relabel(label));
+    Ok(())
 }
 
 /// Tells a cancel's caller what it found.

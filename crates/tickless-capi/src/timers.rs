@@ -5,7 +5,8 @@ use crate::sized;
 use crate::status::{Outcome, Status, answer, entry, failure};
 use core::ptr::NonNull;
 use std::time::Duration;
-use tickless::{StartTimersError, embed};
+use tickless::driver::StartTimersError;
+use tickless::{VirtualTime, slots};
 
 /// Later than every deadline: a timer armed for this never fires.
 pub const TICKLESS_NEVER: u64 = u64::MAX;
@@ -19,7 +20,40 @@ pub const TICKLESS_NEVER: u64 = u64::MAX;
 pub struct TimerSet {
     mark: u64,
     pub(crate) timers: tickless::Timers,
+    /// What moves their clock, if they are on a virtual one.
+    pub(crate) time: Option<VirtualTime>,
+    /// How many users they have that are the library's own.
+    own_users: usize,
 }
+
+impl TimerSet {
+    /// How many timers and limiters there are. Waits a little for those whose last callback is just
+    /// ending: a limiter that was destroyed during its refill goes with that.
+    #[expect(clippy::disallowed_methods, reason = "nothing tells when a callback's user goes")]
+    fn users(&self) -> usize {
+        let users = || slots::users(&self.timers).saturating_sub(self.own_users);
+        for _ in 0..PATIENCE_MS {
+            if users() == 0 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        users()
+    }
+
+    /// Timers for C, which stops them.
+    pub(crate) fn hand_out(timers: tickless::Timers) -> *mut TimerSet {
+        TimerSet::with_time(timers, None)
+    }
+
+    /// The same with what moves their clock.
+    pub(crate) fn with_time(timers: tickless::Timers, time: Option<VirtualTime>) -> *mut TimerSet {
+        let own_users = slots::users(&timers);
+        Box::into_raw(Box::new(TimerSet { mark: MARK, timers, time, own_users }))
+    }
+}
+
+const PATIENCE_MS: u32 = 100;
 
 const MARK: u64 = 0x7469_636b_6c65_7373;
 
@@ -64,6 +98,14 @@ pub(crate) fn duration(ns: i64) -> Outcome<Duration> {
     }
 }
 
+/// A period that a caller passed.
+pub(crate) fn period(ns: i64) -> Outcome<Duration> {
+    match duration(ns)? {
+        Duration::ZERO => Err(failure(Status::OutOfRange, "a period of zero; pass at least 1 ns")),
+        period => Ok(period),
+    }
+}
+
 /// Starts timers. `options` may be null for the defaults; `timers` receives them. Blocks for
 /// about a millisecond, to calibrate the clock. Its threads inherit the caller's signal mask.
 ///
@@ -85,15 +127,15 @@ pub unsafe extern "C" fn tickless_timers_start(
         let builder = unsafe { sized::read(options) }?.builder()?;
         let started =
             builder.start().map_err(|error: StartTimersError| failure(Status::NoThread, error))?;
-        let set = Box::into_raw(Box::new(TimerSet { mark: MARK, timers: started }));
         // SAFETY: as promised.
-        unsafe { answer(timers, set) }
+        unsafe { answer(timers, TimerSet::hand_out(started)) }
     })
 }
 
 /// Stops timers and frees them; null is nothing to do. Waits until the driver threads have ended.
 ///
-/// Errors: `TICKLESS_BUSY` as long as one of their timers is initialised: destroy those first.
+/// Errors: `TICKLESS_BUSY` as long as one of their timers is initialised, or a limiter or throttle
+/// on them is there: destroy those first. (It takes 100 ms to say so.)
 /// `TICKLESS_WOULD_DEADLOCK` inside a callback of theirs. After an error they run on.
 ///
 /// # Safety
@@ -105,14 +147,16 @@ pub unsafe extern "C" fn tickless_timers_stop(timers: *mut TimerSet) -> Status {
         let Some(place) = NonNull::new(timers) else { return Ok(()) };
         // SAFETY: as promised.
         let set = unsafe { set(timers) }?;
-        if embed::is_in_callback_of(&set.timers) {
+        if slots::is_in_callback_of(&set.timers) {
             let what = "timers cannot be stopped in a callback of theirs, which would wait for \
                         itself; do it in another thread";
             return Err(failure(Status::WouldDeadlock, what));
         }
-        let users = embed::users(&set.timers);
+        let users = set.users();
         if users > 0 {
-            let what = format_args!("{users} timers are still initialised; destroy them first");
+            let what = format_args!(
+                "{users} timers, limiters or throttles are still there; destroy them first"
+            );
             return Err(failure(Status::Busy, what));
         }
         // SAFETY: it came from `Box::into_raw`, and is used by nobody else. The mark goes first,
@@ -139,6 +183,6 @@ pub unsafe extern "C" fn tickless_timers_now(timers: *const TimerSet, now_ns: *m
         // SAFETY: as promised.
         let set = unsafe { set(timers) }?;
         // SAFETY: as promised.
-        unsafe { answer(now_ns, set.timers.now().0) }
+        unsafe { answer(now_ns, set.timers.now().as_nanos()) }
     })
 }

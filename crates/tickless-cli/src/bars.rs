@@ -11,7 +11,9 @@ pub fn bars_beside(ends_us: &[u64], ways: &[(&str, &[u64])]) -> Vec<String> {
     let Some((first, last)) = used.clone().min().zip(used.max()) else { return Vec::new() };
     let width = (width() - LABEL) / ways.len().max(1);
     let most = |counts: &[u64]| counts.iter().copied().max().unwrap_or(0).max(1);
-    let heads = ways.iter().map(|(name, _)| format!("{name:<width$}"));
+    // A name that is too long keeps what tells it from the others, its beginning.
+    let head = |name: &str| name.chars().take(width.saturating_sub(1)).collect::<String>();
+    let heads = ways.iter().map(|(name, _)| format!("{:<width$}", head(name)));
     let mut lines = vec![format!("{:>11}  {}", "us", heads.collect::<String>())];
     for bin in first..=last {
         let label = match ends_us.get(bin) {
@@ -33,6 +35,14 @@ fn bar(count: u64, most: u64, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_do_not_run_into_each_other() {
+        let names = ["clock_nanosleep", "timerfd", "hrtimer", "hrtimer_spin", "hrtimer_auto"];
+        let ways = names.map(|name| (name, &[1, 0][..]));
+        let head = bars_beside(&[1], &ways).remove(0);
+        assert_eq!(head.split_whitespace().count(), 1 + names.len(), "{head}");
+    }
 
     #[test]
     fn what_is_there_can_be_seen() {

@@ -3,33 +3,42 @@
 //! Results go to standard output, everything else to standard error. Neither being closed is a
 //! reason to panic: who reads our output may have seen enough.
 
+use crate::compare::{self, args::CompareArgs, args::CompareError};
 use crate::doctor::{self, args::DoctorArgs};
+use crate::fleet::{self, args::FleetArgs, args::FleetError};
 use crate::hangup;
 use crate::late::{self, args::LateArgs, args::LateError};
-use crate::latency::args::LatencyArgs;
+use crate::latency::args::{LatencyArgs, LatencyError};
 use crate::machines::args::{MachinesArgs, Outcome};
 use crate::manual::{CompletionsArgs, ManArgs, ManualError};
 use crate::output::Colours;
+use crate::project::{self, args::ProjectArgs, args::ProjectFailure};
 use crate::record::args::RecordArgs;
 use crate::replay::{self, args::ReplayArgs};
 use crate::report::args::ReportArgs;
 use crate::study::{self, args::StudyArgs};
+use crate::sweep::{self, args::Outcome as SweepOutcome, args::SweepArgs, args::SweepFailure};
+use crate::top::args::{TopArgs, TopError};
+use crate::traces;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::fmt::Display;
+use std::fs;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use tickless_core::rearm::Policy;
-use tickless_lab::measure::MeasureError;
 use tickless_lab::study::{Study, StudyError};
-use tickless_trace::read::{Trace, TraceError};
+use tickless_trace::read::TraceError;
 use tickless_trace::record::{self, RecordError};
-use tickless_trace::replay::{Comparison, Inference, Measure, Summary, Told, summarise};
+use tickless_trace::replay::{
+    Comparison, Inference, Measure, ReplayPolicy, Summary, Told, summarise, write_timeline,
+};
 
 /// Measures, explains and predicts what timers cost.
 #[derive(Debug, Parser)]
 #[command(name = "tickless", version, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \
     tickless replay traces/nginx.txt.gz\n  \
+    sudo tickless top\n  \
     sudo tickless record -- make test && tickless replay trace.txt.gz\n  \
     tickless report\n  \
     tickless study rearm --live\n  \
@@ -58,12 +67,13 @@ enum Command {
     ///
     /// Shows how often the event device would have been programmed, how many wakeups would have
     /// found nothing to do, and how late timers would have fired, beside what the trace itself
-    /// recorded. Reads ftrace text, plain or gzip, and what `trace-cmd report` and `perf script`
-    /// print.
+    /// recorded. Reads ftrace text, trace.dat, perf.data, and what `trace-cmd report` and
+    /// `perf script` print; plain or gzip. Several traces give a table with a row each and a total.
     #[command(after_help = "Examples:\n  \
         tickless replay traces/nginx.txt.gz\n  \
         tickless replay trace.txt --policy lazy --format json\n  \
-        trace-cmd report > trace.txt && tickless replay trace.txt --strict\n\n\
+        tickless replay trace.dat perf.data 'traces/*.gz'\n  \
+        ssh box cat trace.txt.gz | tickless replay - --strict\n\n\
         Exit status: 0 if replayed, 1 if a trace cannot be used or the results not written,\n\
         2 for a wrong command line, 3 with --strict if the replay is more than 5 % off what was\n\
         recorded, if the trace is damaged, or if no device writes were recorded.")]
@@ -96,6 +106,22 @@ enum Command {
         2 for a wrong command line, 3 with --strict if a figure is not in its band,\n\
         130 if interrupted.")]
     Study(StudyArgs),
+    /// Who uses the kernel's timers, live: which process arms, cancels, and wakes idle CPUs
+    ///
+    /// Counts the kernel's timer events (root): by eBPF programs in the kernel where that can be
+    /// had, or else from tracefs. Rates are per second: idle CPUs woken, writes of timer devices,
+    /// timers armed, armed again while pending, cancelled of those armed, fired. Then the kind of
+    /// timer, how far ahead it is armed, and its period: x2 for two timers, ! if some of them
+    /// expire together.
+    #[command(after_help = "Examples:\n  \
+        sudo tickless top\n  \
+        sudo tickless top -c --sort writes --filter nginx\n  \
+        sudo tickless top --batch 10 -i 1s --format json > top.jsonl\n\n\
+        Keys: q quits, s and S change what is sorted by, c shows callbacks, / filters, space\n\
+        freezes, arrows scroll.\n\n\
+        Exit status: 0 if shown, 1 if that was not possible, 2 for a wrong command line,\n\
+        130 if interrupted; then what was counted until then is shown, and marked.")]
+    Top(TopArgs),
     /// Why threads that slept ran late: what each part of the way was spent on
     ///
     /// Follows each sleep from its deadline over the interrupt and the callback to the thread that
@@ -106,7 +132,7 @@ enum Command {
         sudo tickless record --events late -o slow.txt.gz -D 30s\n  \
         tickless late slow.txt.gz --format json\n\n\
         Exit status: 0 if explained, 1 if there is no trace to be had or the results not written,\n\
-        2 for a wrong command line.")]
+        2 for a wrong command line, 130 if --watch was interrupted.")]
     Late(LateArgs),
     /// How late threads wake: our timers beside the kernel's own sleeps
     ///
@@ -117,11 +143,24 @@ enum Command {
         tickless latency\n  \
         tickless latency -S -p 90 -i 500 -D 1m -h 100\n  \
         tickless latency --sleeper hrtimer,timeout -l 1000 --json\n  \
-        tickless latency -q -D 5 --limit p99=200us --limit hrtimer.max=5ms\n\n\
+        tickless latency -q -D 5 --limit p99=200us --limit hrtimer.max=5ms\n  \
+        sudo tickless latency -p 90 --break 200us\n\n\
         Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
         2 for a wrong command line or if there was nothing to hold a limit against,\n\
-        3 if a limit is exceeded.")]
+        3 if a limit is exceeded or a wakeup was later than --break.")]
     Latency(LatencyArgs),
+    /// What moved between two results, beside both spreads
+    ///
+    /// Takes two report.json, or what study, latency, replay or top print as JSON. A figure moved
+    /// if the two spreads, from the least to the greatest repetition, do not overlap. Where there
+    /// is no spread, any difference is a move. Figures are costs: times, and counts of work.
+    #[command(after_help = "Examples:\n  \
+        tickless compare before/report.json after/report.json --html moved.html\n  \
+        tickless compare monday.json today.json --fail-above 10%\n  \
+        sudo tickless top --batch 10 --format json > top.jsonl\n\n\
+        Exit status: 0 if compared, 1 if that was not possible or the results not written,\n\
+        2 for a wrong command line, 3 if a figure is worse by more than --fail-above.")]
+    Compare(CompareArgs),
     /// The simulated machines: where their numbers come from, and how well they predict this one
     ///
     /// Without more, the list. With a name, every number of that machine: published or measured,
@@ -149,6 +188,46 @@ enum Command {
         Exit status: 0 if nothing is bad (--strict: nor worth a look), 1 if the results cannot\n\
         be written, 2 for a wrong command line, 3 if something is, 130 if interrupted.")]
     Doctor(DoctorArgs),
+    /// What the timers of a recorded program would cost on another machine
+    ///
+    /// Lays the operations of a trace onto the CPUs of a simulated machine and runs them through
+    /// the timer core at that machine's prices. With several numbers of CPUs it says what limits
+    /// first. Rates and shares do not need the whole trace, so about a million operations of it
+    /// are run unless --seconds says more.
+    #[command(after_help = "Examples:\n  \
+        tickless project traces/nginx.txt.gz --machine ivybridge-ex-16s --cpus 2,30,120,480\n  \
+        tickless project trace.txt.gz --machine new.toml --clock hpet --policy lazy\n  \
+        tickless machines --measure -o here.toml && \\\n    \
+        tickless project trace.txt.gz --machine here.toml --seconds 10\n\n\
+        Exit status: 0 if projected, 1 if a trace cannot be used or the results not written,\n\
+        2 for a wrong command line or machine, 130 if interrupted.")]
+    Project(ProjectArgs),
+    /// What the traces of many machines say as a whole
+    ///
+    /// Replays each trace under three policies. Shows how device writes, wakeups and what each
+    /// policy would have saved are spread over the machines, and the ten machines that differ most,
+    /// with the reason. A trace that cannot be used is a row with its error.
+    #[command(after_help = "Examples:\n  \
+        tickless fleet traces/*.txt.gz\n  \
+        tickless fleet 'traces/*.dat' --html fleet.html\n  \
+        tickless fleet traces/*.txt.gz --format csv > machines.csv\n\n\
+        Exit status: 0 if done, 1 if no trace can be used or the results not written, 2 for a\n\
+        wrong command line, 130 if interrupted.")]
+    Fleet(FleetArgs),
+    /// Run a campaign: studies, replays and projections over many machines, traces and seeds
+    ///
+    /// Performs what is missing in the folder and nothing else, on all CPUs, so it can be stopped
+    /// and gone on with, and split over machines by --shard. A cell that fails is a row with its
+    /// error. Ctrl-C writes what is done.
+    #[command(after_help = "Examples:\n  \
+        tickless sweep campaign.toml --out results\n  \
+        tickless sweep campaign.toml --out results --shard 0/8\n  \
+        sbatch --array=0-99 --wrap 'tickless sweep campaign.toml --out results'\n  \
+        tickless sweep status results\n  \
+        tickless sweep merge results -o results.csv\n\n\
+        Exit status: 0 if done, failed cells included, 1 if files cannot be written or a merge is\n\
+        not whole, 2 for a wrong command line or campaign, 130 if interrupted.")]
+    Sweep(SweepArgs),
     /// Print what a shell needs to complete this program's commands and options
     #[command(after_help = "Examples:\n  \
         tickless completions bash > ~/.local/share/bash-completion/completions/tickless\n  \
@@ -167,11 +246,17 @@ enum Command {
 #[derive(Debug)]
 enum Failure {
     Trace(TraceError),
+    NoFile(traces::NoFile),
     Record(RecordError),
     Study(StudyError),
     Late(LateError),
-    Latency(MeasureError),
+    Top(TopError),
+    Compare(CompareError),
+    Latency(LatencyError),
     Report(io::Error),
+    Fleet(FleetError),
+    Sweep(SweepFailure),
+    Project(ProjectFailure),
     Manual(ManualError),
     Output(io::Error),
 }
@@ -179,6 +264,9 @@ enum Failure {
 const WRONG_COMMAND_LINE: u8 = 2;
 /// What was measured is not what it should be.
 const NOT_AS_WANTED: u8 = 3;
+
+/// As shells expect of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
 
 /// The whole program.
 pub fn main() -> ExitCode {
@@ -192,9 +280,14 @@ pub fn main() -> ExitCode {
         Command::Record(args) => run_record(&args),
         Command::Study(args) => run_study(&args),
         Command::Late(args) => run_late(&args),
+        Command::Top(args) => run_top(&args),
+        Command::Compare(args) => run_compare(&args),
         Command::Latency(args) => run_latency(&args),
         Command::Machines(args) => run_machines(&args),
         Command::Doctor(args) => run_doctor(&args),
+        Command::Project(args) => run_project(&args),
+        Command::Fleet(args) => run_fleet(&args),
+        Command::Sweep(args) => run_sweep(&args),
         Command::Completions(args) => print_bytes(&args.script(Cli::command())),
         Command::Man(args) => run_man(&args),
     };
@@ -212,31 +305,38 @@ pub fn main() -> ExitCode {
             complain(format_args!("cannot write the report: {error}; choose another --out"));
             ExitCode::FAILURE
         }
-        Err(Failure::Late(error)) => {
-            complain(error);
-            ExitCode::FAILURE
+        Err(Failure::Late(error)) => failed(error),
+        Err(Failure::Top(error)) => failed(error),
+        Err(Failure::Compare(error)) => failed(error),
+        Err(Failure::Latency(error)) => failed(error),
+        Err(Failure::Manual(error)) => failed(error),
+        Err(Failure::NoFile(error)) => failed(error),
+        Err(Failure::Trace(error)) => failed(error),
+        Err(Failure::Record(error)) => failed(error),
+        Err(Failure::Fleet(error)) => {
+            complain(&error);
+            let is_interrupted = matches!(error, FleetError::Interrupted);
+            if is_interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
         }
-        Err(Failure::Latency(error)) => {
-            complain(error);
-            ExitCode::FAILURE
+        Err(Failure::Project(error)) => {
+            complain(&error);
+            if error.is_usage() { ExitCode::from(WRONG_COMMAND_LINE) } else { ExitCode::FAILURE }
         }
-        Err(Failure::Manual(error)) => {
-            complain(error);
-            ExitCode::FAILURE
-        }
-        Err(Failure::Trace(error)) => {
-            complain(error);
-            ExitCode::FAILURE
-        }
-        Err(Failure::Record(error)) => {
-            complain(error);
-            ExitCode::FAILURE
+        Err(Failure::Sweep(error)) => {
+            complain(&error);
+            if error.is_usage() { ExitCode::from(WRONG_COMMAND_LINE) } else { ExitCode::FAILURE }
         }
         Err(Failure::Study(error)) => {
             complain(&error);
             if error.is_usage() { ExitCode::from(WRONG_COMMAND_LINE) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// Says why nothing came of it.
+fn failed(error: impl Display) -> ExitCode {
+    complain(error);
+    ExitCode::FAILURE
 }
 
 fn run_report(args: &ReportArgs) -> Result<ExitCode, Failure> {
@@ -247,22 +347,54 @@ fn run_report(args: &ReportArgs) -> Result<ExitCode, Failure> {
 }
 
 fn run_replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
-    let trace = Trace::read(&args.trace).map_err(Failure::Trace)?;
-    trace.messages().for_each(complain);
-    let policies: Vec<Policy> = match args.policy.as_slice() {
-        [] => Policy::ALL.to_vec(),
+    let policies: Vec<ReplayPolicy> = match args.policy.as_slice() {
+        [] => ReplayPolicy::USUAL.to_vec(),
         some => some.iter().map(|&policy| policy.into()).collect(),
     };
     let inference = if args.no_inference { Inference::Off } else { Inference::On };
-    let summary = summarise(&trace, &policies, inference);
-    print(|out| replay::show::show(&summary, args.format, out))?;
-    Ok(if args.strict { judge(&summary) } else { ExitCode::SUCCESS })
+    let files = traces::expand(&args.traces).map_err(Failure::NoFile)?;
+    if args.timeline.is_some() && files.len() > 1 {
+        complain("--timeline is of one trace, and these are several. Give one of them");
+        return Ok(ExitCode::from(WRONG_COMMAND_LINE));
+    }
+    let replay = |path: &PathBuf| {
+        let trace = traces::read(path)?;
+        trace.messages().for_each(complain);
+        let timeline = args.timeline.as_ref().map(|file| {
+            let mut out = io::BufWriter::new(fs::File::create(file)?);
+            write_timeline(&trace, &policies, inference, &mut out)?;
+            out.flush()
+        });
+        Ok((summarise(&trace, &policies, inference), timeline.transpose()))
+    };
+    if let [file] = files.as_slice() {
+        let (summary, timeline) = replay(file).map_err(Failure::Trace)?;
+        timeline.map_err(Failure::Output)?;
+        print(|out| replay::show::show(&summary, args.format, out))?;
+        return Ok(if args.strict { judge(&summary) } else { ExitCode::SUCCESS });
+    }
+    // One that cannot be used costs its row, and is told by the exit status as well.
+    let mut summaries = Vec::new();
+    let mut code = ExitCode::SUCCESS;
+    for result in files.iter().map(replay) {
+        match result {
+            Ok((summary, _)) => summaries.push(summary),
+            Err(error) => {
+                let error: TraceError = error;
+                complain(error);
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    print(|out| replay::many::show(&summaries, args.format, out))?;
+    let verdicts = summaries.iter().filter(|_| args.strict).map(judge);
+    Ok(verdicts.fold(code, |code, verdict| if code == ExitCode::SUCCESS { verdict } else { code }))
 }
 
 fn run_record(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let recorded = args.run(&|note| complain(note)).map_err(Failure::Record)?;
     complain(&recorded);
-    recorded.complaint().iter().for_each(complain);
+    recorded.complaint().into_iter().chain(recorded.unseen()).for_each(complain);
     Ok(recorded.command_status().map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
@@ -301,15 +433,34 @@ fn strictly(study: &Study) -> ExitCode {
 fn run_late(args: &LateArgs) -> Result<ExitCode, Failure> {
     let late = args.run(&|message| complain(message)).map_err(Failure::Late)?;
     print(|out| late::show::show(&late, args.format, out))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if late.is_partial { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+fn run_top(args: &TopArgs) -> Result<ExitCode, Failure> {
+    args.run(&|note| complain(note)).map_err(|error| match error {
+        TopError::Output(error) => Failure::Output(error),
+        error => Failure::Top(error),
+    })
+}
+
+fn run_compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let comparison = args.run().map_err(Failure::Compare)?;
+    print(|out| compare::show::show(&comparison, args.shown(), args.format, out))?;
+    let worse = args.worse(&comparison);
+    if worse.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    complain(format_args!("worse by more than --fail-above: {}", worse.join(", ")));
+    Ok(ExitCode::from(NOT_AS_WANTED))
 }
 
 fn run_latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
-    let latency = args.run().map_err(Failure::Latency)?;
+    let latency = args.run(&|note| complain(note)).map_err(Failure::Latency)?;
     print(|out| latency.show(out))?;
     let (unknown, exceeded) = (latency.unknown(), latency.exceeded());
-    exceeded.iter().chain(&unknown).for_each(complain);
-    Ok(match (exceeded.is_empty(), unknown.is_empty()) {
+    let broken = latency.broken();
+    broken.iter().chain(&exceeded).chain(&unknown).for_each(complain);
+    Ok(match (exceeded.is_empty() && broken.is_none(), unknown.is_empty()) {
         (false, _) => ExitCode::from(NOT_AS_WANTED),
         (true, false) => ExitCode::from(WRONG_COMMAND_LINE),
         (true, true) => ExitCode::SUCCESS,
@@ -320,6 +471,26 @@ fn run_doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let findings = args.run();
     print(|out| doctor::show::show(&findings, args.format, Colours::of_stdout(), out))?;
     Ok(if args.is_failed(&findings) { ExitCode::from(NOT_AS_WANTED) } else { ExitCode::SUCCESS })
+}
+
+fn run_project(args: &ProjectArgs) -> Result<ExitCode, Failure> {
+    let projected = args.run(&|message| complain(message)).map_err(Failure::Project)?;
+    print(|out| project::show::show(&projected, args.format, out))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_fleet(args: &FleetArgs) -> Result<ExitCode, Failure> {
+    let fleet = args.run().map_err(Failure::Fleet)?;
+    print(|out| fleet::show::show(&fleet, args.format, out))?;
+    let none = fleet.failed() == fleet.machines.len();
+    Ok(if none { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn run_sweep(args: &SweepArgs) -> Result<ExitCode, Failure> {
+    let outcome = args.run().map_err(Failure::Sweep)?;
+    print(|out| sweep::show::show(&outcome, out))?;
+    let is_interrupted = matches!(outcome, SweepOutcome::Interrupted(_));
+    Ok(if is_interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 fn run_man(args: &ManArgs) -> Result<ExitCode, Failure> {

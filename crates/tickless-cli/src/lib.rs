@@ -4,8 +4,10 @@
 mod bars;
 mod choice;
 mod cli;
+mod compare;
 mod doctor;
 mod duration;
+mod fleet;
 mod hangup;
 mod late;
 mod latency;
@@ -13,9 +15,13 @@ mod machines;
 mod manual;
 mod output;
 mod progress;
+mod project;
 mod record;
 mod replay;
 mod report;
 mod study;
+mod sweep;
+mod top;
+mod traces;
 
 pub use cli::main;

@@ -5,10 +5,10 @@
 //! source for nothing.
 
 use crate::counter::{Counter, Rating};
-use crate::ns::Ns;
 use crate::segment::SourceId;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 /// Why a counter is not to be used any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,9 +18,9 @@ pub enum Fault {
     /// It went back.
     Backwards,
     /// It ran too fast or jumped ahead: by so much more than the reference.
-    Fast(Ns),
+    Fast(Duration),
     /// It ran too slowly: by so much less than the reference.
-    Slow(Ns),
+    Slow(Duration),
     /// CPUs do not read it alike: by so many counts.
     Skewed(u64),
     /// Whoever provides it says so: its device went away, or the system has given it up.
@@ -117,9 +117,12 @@ mod tests {
                 rest.best()
             });
             order.push(best.0);
-            sources.blame(best, Fault::Slow(Ns(u64::from(best.0))));
+            sources.blame(best, Fault::Slow(Duration::from_nanos(u64::from(best.0))));
             sources.blame(best, Fault::Frozen);
-            assert_eq!(sources.fault(best), Some(Fault::Slow(Ns(u64::from(best.0)))));
+            assert_eq!(
+                sources.fault(best),
+                Some(Fault::Slow(Duration::from_nanos(u64::from(best.0))))
+            );
         }
         assert_eq!(order, [1, 3, 0, 2]);
         assert_eq!(sources.fault(SourceId(9)), Some(Fault::Withdrawn));

@@ -1,7 +1,7 @@
 //! Monotonic, boottime and realtime, over the best counter that a machine has.
 //!
-//! A [`Face`] is what everybody reads, without locks; a [`Timekeeper`] is what one thread at a
-//! time uses to keep it right.
+//! A [`ClockReader`] is what everybody reads, without locks; a [`Timekeeper`] is what one thread
+//! at a time uses to keep it right.
 //!
 //! # Guarantees
 //!
@@ -15,7 +15,7 @@
 //!   over to the best that remains, and says so. What the bad one has lost since it was last
 //!   known to be good is made good by the reference; what it has gained stays, and is told.
 //! - H5 Monotonic time stands still over a suspend, boottime goes on; realtime may be set, and
-//!   who waits for realtime learns of it by [`Face::steps`].
+//!   who waits for realtime learns of it by [`ClockReader::steps`].
 //!
 //! # Who may touch what
 //!
@@ -30,15 +30,16 @@ use crate::ns::Ns;
 use crate::segment::{Segment, SourceId};
 use crate::slope::{Point, Slope};
 use crate::sources::{Fault, Sources};
-use crate::watchdog::{Look, Scale, Tolerance, Verdict, judge};
+use crate::watchdog::{Comparison, Look, Scale, Tolerance, judge};
 use crate::word::{Ordering, Relax, Word};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 /// The clocks that everybody reads.
 #[derive(Debug)]
-pub struct Face<W, C, R> {
+pub struct ClockReader<W, C, R> {
     line: Line<W>,
     counters: Vec<C>,
     relax: R,
@@ -50,7 +51,7 @@ pub struct Face<W, C, R> {
     steps: W,
 }
 
-impl<W: Word, C: Counter, R: Relax> Face<W, C, R> {
+impl<W: Word, C: Counter, R: Relax> ClockReader<W, C, R> {
     /// Time since the beginning, without suspends. Takes no lock; waits only while the source
     /// or its slope changes.
     #[inline]
@@ -109,10 +110,10 @@ impl<W: Word, C: Counter, R: Relax> Face<W, C, R> {
     }
 }
 
-/// Keeps a [`Face`] right. One thread at a time uses it.
+/// Keeps a [`ClockReader`] right. One thread at a time uses it.
 #[derive(Debug)]
 pub struct Timekeeper<W, C, R> {
-    face: Arc<Face<W, C, R>>,
+    reader: Arc<ClockReader<W, C, R>>,
     sources: Sources,
     reference: SourceId,
     looks: Vec<Option<Look>>,
@@ -171,9 +172,9 @@ pub struct Change {
     /// The counter in use now: the best that remains, or the bad one if there is no other.
     pub to: SourceId,
     /// What the bad counter had lost by the reference, up to now; time made a step ahead by it.
-    pub made_good: Ns,
+    pub made_good: Duration,
     /// What it had gained by the reference. Time cannot go back, so it stays ahead by that.
-    pub ahead: Ns,
+    pub ahead: Duration,
 }
 
 impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
@@ -184,7 +185,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         let best = sources.best().ok_or(NoCounter)?;
         let counter = counters.get(best.index()).ok_or(NoCounter)?;
         let segment = Segment::over(best, counter, counter.read(), Point::default());
-        let face = Face {
+        let reader = ClockReader {
             line: Line::new(segment),
             relax,
             slept: W::new(0),
@@ -197,7 +198,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
             looks: sources.ids().map(|_| None).collect(),
             anchor: None,
             sources,
-            face: Arc::new(face),
+            reader: Arc::new(reader),
             tolerance: Tolerance::USUAL,
             counts: WatchCounts::default(),
         })
@@ -216,8 +217,8 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     }
 
     /// What everybody reads.
-    pub fn face(&self) -> &Arc<Face<W, C, R>> {
-        &self.face
+    pub fn reader(&self) -> &Arc<ClockReader<W, C, R>> {
+        &self.reader
     }
 
     /// What is known of the counters.
@@ -232,7 +233,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
 
     /// How long may pass between two ticks without losing time (C7).
     pub fn max_idle(&self) -> Ns {
-        self.counter(self.face.source()).map_or(Ns::NEVER, max_idle)
+        self.counter(self.reader.source()).map_or(Ns::NEVER, max_idle)
     }
 
     /// Begins a new segment where the counter stands, so that its next wrap is far away again.
@@ -246,48 +247,48 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     }
 
     fn bend(&mut self, slope: impl FnOnce(Segment) -> Slope) {
-        self.face.line.redraw(|old| old.continued(self.face.read(old.source), slope(old)));
+        self.reader.line.redraw(|old| old.continued(self.reader.read(old.source), slope(old)));
     }
 
     /// Sets realtime. Monotonic time and boottime do not notice.
     pub fn set_realtime(&mut self, realtime: Ns) {
-        let wall = realtime.0.wrapping_sub(self.face.monotonic().0);
-        self.face.wall.store(wall, Ordering::Relaxed);
+        let wall = realtime.0.wrapping_sub(self.reader.monotonic().0);
+        self.reader.wall.store(wall, Ordering::Relaxed);
         self.stepped();
     }
 
     /// The machine is about to sleep: nobody reads the clocks until [`resume`](Self::resume).
     pub fn suspend(&mut self) -> Suspended {
         self.tick();
-        Suspended { monotonic: self.face.monotonic() }
+        Suspended { monotonic: self.reader.monotonic() }
     }
 
     /// The machine has slept for so long, by a clock that went on. Monotonic time goes on from
     /// where it was, whatever the counter did meanwhile.
     pub fn resume(&mut self, suspended: Suspended, slept: Ns) {
         let Suspended { monotonic } = suspended;
-        self.face.line.redraw(|old| {
-            let count0 = self.face.read(old.source);
+        self.reader.line.redraw(|old| {
+            let count0 = self.reader.read(old.source);
             Segment { count0, start: old.start.max(Point::at(monotonic)), ..old }
         });
-        let total = self.face.slept.load(Ordering::Relaxed).saturating_add(slept.0);
-        let wall = self.face.wall.load(Ordering::Relaxed).wrapping_add(slept.0);
-        self.face.slept.store(total, Ordering::Relaxed);
-        self.face.wall.store(wall, Ordering::Relaxed);
+        let total = self.reader.slept.load(Ordering::Relaxed).saturating_add(slept.0);
+        let wall = self.reader.wall.load(Ordering::Relaxed).wrapping_add(slept.0);
+        self.reader.slept.store(total, Ordering::Relaxed);
+        self.reader.wall.store(wall, Ordering::Relaxed);
         self.stepped();
         self.forget_looks();
     }
 
     fn stepped(&mut self) {
-        let steps = self.face.steps.load(Ordering::Relaxed);
+        let steps = self.reader.steps.load(Ordering::Relaxed);
         // Release: pairs with the Acquire in `steps`. Who sees the step sees the new offset.
-        self.face.steps.store(steps.wrapping_add(1), Ordering::Release);
+        self.reader.steps.store(steps.wrapping_add(1), Ordering::Release);
     }
 
     /// Compares all counters with the reference, once. Returns what was found to be bad and
     /// what was done about it; call it every half a second or so.
     pub fn watch(&mut self) -> Vec<Report> {
-        let verdicts: Vec<(SourceId, Verdict)> = self
+        let comparisons: Vec<(SourceId, Comparison)> = self
             .sources
             .ids()
             .filter(|id| *id != self.reference && self.sources.fault(*id).is_none())
@@ -296,15 +297,17 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
             .filter_map(|id| Some((id, self.look_at(id)?)))
             .collect();
         // If one counter agrees with the reference, nobody has slept.
-        let is_prompt = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Good);
+        let is_prompt = comparisons.iter().any(|(_, comparison)| *comparison == Comparison::Good);
         let mut blamed: Vec<(SourceId, Fault)> = Vec::new();
-        match blame_of_reference(&verdicts) {
+        match blame_of_reference(&comparisons) {
             Some(fault) => blamed.push((self.reference, fault)),
-            None => blamed.extend(verdicts.iter().filter_map(|(id, verdict)| match verdict {
-                Verdict::Bad(fault) => Some((*id, *fault)),
-                Verdict::TooLate(fault) if is_prompt => Some((*id, *fault)),
-                _ => None,
-            })),
+            None => {
+                blamed.extend(comparisons.iter().filter_map(|(id, comparison)| match comparison {
+                    Comparison::Bad(fault) => Some((*id, *fault)),
+                    Comparison::TooLate(fault) if is_prompt => Some((*id, *fault)),
+                    _ => None,
+                }))
+            }
         }
         blamed.into_iter().map(|(id, fault)| self.blame(id, fault)).collect()
     }
@@ -318,8 +321,8 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
             // What it says of the others is worth nothing.
             self.anchor = None;
         }
-        let change = (id == self.face.source()).then(|| self.switch_to_best(id));
-        let used = self.face.source();
+        let change = (id == self.reader.source()).then(|| self.switch_to_best(id));
+        let used = self.reader.source();
         if id == self.reference || change.is_some_and(|change| change.to == self.reference) {
             self.reference = self.sources.best_besides(used).unwrap_or(used);
             self.forget_looks();
@@ -334,20 +337,20 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
 
     /// Goes over to the best counter that remains; stays where it is if none does.
     fn switch_to_best(&mut self, in_use: SourceId) -> Change {
-        let mut change = Change { to: in_use, made_good: Ns::ZERO, ahead: Ns::ZERO };
+        let mut change = Change { to: in_use, made_good: Duration::ZERO, ahead: Duration::ZERO };
         let best = self.sources.best().and_then(|best| Some((best, self.counter(best)?)));
         let Some((best, counter)) = best else {
             return change;
         };
         change.to = best;
-        self.face.line.redraw(|old| {
+        self.reader.line.redraw(|old| {
             // Readers may have seen all that the old counter shows by now (C8).
-            let shown = old.at(self.face.read(old.source));
+            let shown = old.at(self.reader.read(old.source));
             if let Some(right) = self.time_by_reference() {
-                change.made_good = right.since(shown.ns);
-                change.ahead = shown.ns.since(right);
+                change.made_good = right - shown.ns;
+                change.ahead = shown.ns - right;
             }
-            let start = shown.max(Point::at(shown.ns.after(change.made_good)));
+            let start = shown.max(Point::at(shown.ns + change.made_good));
             Segment::over(best, counter, counter.read(), start)
         });
         self.anchor = None;
@@ -362,7 +365,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     }
 
     /// Compares one counter with the reference; `None` while there is nothing to say.
-    fn look_at(&mut self, id: SourceId) -> Option<Verdict> {
+    fn look_at(&mut self, id: SourceId) -> Option<Comparison> {
         let (counter, reference) = (self.counter(id)?, self.counter(self.reference)?);
         let Some(look) = Look::take(reference, counter, &self.tolerance) else {
             self.counts.disturbed += 1;
@@ -370,22 +373,22 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         };
         let scales = (Scale::of(counter), Scale::of(reference));
         let last = self.looks.get_mut(id.index())?;
-        let verdict = last.map(|from| judge(from, look, scales.0, scales.1, &self.tolerance));
-        match verdict {
-            Some(Verdict::TooSoon) => return None,
-            Some(Verdict::Good) => self.counts.good += 1,
-            Some(Verdict::TooLate(_)) => self.counts.late += 1,
-            None | Some(Verdict::Bad(_) | Verdict::BadReference(_)) => {}
+        let comparison = last.map(|from| judge(from, look, scales.0, scales.1, &self.tolerance));
+        match comparison {
+            Some(Comparison::TooSoon) => return None,
+            Some(Comparison::Good) => self.counts.good += 1,
+            Some(Comparison::TooLate(_)) => self.counts.late += 1,
+            None | Some(Comparison::Bad(_) | Comparison::BadReference(_)) => {}
         }
         *last = Some(look);
-        if matches!(verdict, None | Some(Verdict::Good)) {
+        if matches!(comparison, None | Some(Comparison::Good)) {
             self.drop_anchor(id, look);
         }
-        verdict
+        comparison
     }
 
     fn drop_anchor(&mut self, id: SourceId, look: Look) {
-        let segment = self.face.line.try_segment().filter(|segment| segment.source == id);
+        let segment = self.reader.line.try_segment().filter(|segment| segment.source == id);
         if let Some(segment) = segment {
             let time = segment.at(look.count).ns;
             self.anchor = Some(Anchor { reference: look.reference, time });
@@ -393,7 +396,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     }
 
     fn counter(&self, id: SourceId) -> Option<&C> {
-        self.face.counters.get(id.index())
+        self.reader.counters.get(id.index())
     }
 }
 
@@ -406,27 +409,28 @@ pub struct Suspended {
 
 /// Is it the reference that is bad? It is if it gave itself away, or if at least two counters
 /// are as far from it as from one another not at all.
-fn blame_of_reference(verdicts: &[(SourceId, Verdict)]) -> Option<Fault> {
-    let itself = verdicts.iter().find_map(|(_, verdict)| match verdict {
-        Verdict::BadReference(fault) => Some(*fault),
+fn blame_of_reference(comparisons: &[(SourceId, Comparison)]) -> Option<Fault> {
+    let itself = comparisons.iter().find_map(|(_, comparison)| match comparison {
+        Comparison::BadReference(fault) => Some(*fault),
         _ => None,
     });
     if itself.is_some() {
         return itself;
     }
-    let apart = |verdict: &Verdict| match verdict {
-        Verdict::Bad(Fault::Fast(by)) => Some(i128::from(by.0)),
-        Verdict::Bad(Fault::Slow(by)) => Some(-i128::from(by.0)),
+    let apart = |comparison: &Comparison| match comparison {
+        Comparison::Bad(Fault::Fast(by)) => i128::try_from(by.as_nanos()).ok(),
+        Comparison::Bad(Fault::Slow(by)) => i128::try_from(by.as_nanos()).ok().map(|by| -by),
         _ => None,
     };
-    if verdicts.len() < 2 {
+    if comparisons.len() < 2 {
         return None;
     }
-    let all: Option<Vec<i128>> = verdicts.iter().map(|(_, verdict)| apart(verdict)).collect();
+    let all: Option<Vec<i128>> =
+        comparisons.iter().map(|(_, comparison)| apart(comparison)).collect();
     let all = all?;
     let (least, most) = (*all.iter().min()?, *all.iter().max()?);
     let agree = most - least <= least.abs().min(most.abs()) / 4;
-    let by = |apart: i128| Ns(apart.unsigned_abs() as u64);
+    let by = |apart: i128| Duration::from_nanos(apart.unsigned_abs() as u64);
     match agree {
         // They ran ahead of it: it fell behind.
         true if least > 0 => Some(Fault::Slow(by(least))),

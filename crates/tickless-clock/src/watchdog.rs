@@ -17,36 +17,37 @@ use crate::counter::{Counter, Width};
 use crate::ns::Ns;
 use crate::slope::Slope;
 use crate::sources::Fault;
+use core::time::Duration;
 
 /// What a watchdog lets pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tolerance {
     /// A look that takes longer than this was disturbed.
-    pub disturbance: Ns,
+    pub disturbance: Duration,
     /// How often a disturbed look is taken again.
     pub retries: u32,
     /// Looks nearer to each other than this are not judged.
-    pub shortest: Ns,
+    pub shortest: Duration,
     /// How far two good counters may part, in parts per million.
     pub ppm: u32,
     /// And how far besides, between any two looks.
-    pub slack: Ns,
+    pub slack: Duration,
 }
 
 impl Tolerance {
     /// For real machines: 50 µs and 10 tries for a look, 100 ms between looks, 500 ppm (what
     /// the kernel slews its clocks by at most) and 100 µs.
     pub const USUAL: Tolerance = Tolerance {
-        disturbance: Ns::from_us(50),
+        disturbance: Duration::from_micros(50),
         retries: 10,
-        shortest: Ns::from_ms(100),
+        shortest: Duration::from_millis(100),
         ppm: 500,
-        slack: Ns::from_us(100),
+        slack: Duration::from_micros(100),
     };
 
     fn over(&self, time: u64) -> u64 {
         let drift = (u128::from(time) * u128::from(self.ppm) / 1_000_000) as u64;
-        drift.saturating_add(self.slack.0)
+        drift.saturating_add(Ns::from_duration(self.slack).0)
     }
 }
 
@@ -72,7 +73,7 @@ impl Look {
             let count = counter.read();
             let took = scale.width.elapsed(before, reference.read());
             let middle = before.wrapping_add(took / 2) & scale.width.mask();
-            (scale.slope.ns(took) <= tolerance.disturbance)
+            (scale.slope.ns(took).to_duration() <= tolerance.disturbance)
                 .then_some(Look { reference: middle, count })
         })
     }
@@ -114,7 +115,7 @@ impl Scale {
 
 /// What comes out of two looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum Comparison {
     /// The two agree.
     Good,
     /// The looks are too near to each other; keep the earlier one.
@@ -135,7 +136,7 @@ pub fn judge(
     counter: Scale,
     reference: Scale,
     tolerance: &Tolerance,
-) -> Verdict {
+) -> Comparison {
     let ours = counter.between(from.count, to.count);
     let theirs = reference.between(from.reference, to.reference);
     let ours_is_behind = counter.is_behind(from.count, to.count);
@@ -143,19 +144,19 @@ pub fn judge(
         && !ours_is_behind
         && ours < reference.reach()
     {
-        return Verdict::BadReference(Fault::Backwards);
+        return Comparison::BadReference(Fault::Backwards);
     }
     if ours_is_behind && theirs < counter.reach() {
-        return Verdict::Bad(Fault::Backwards);
+        return Comparison::Bad(Fault::Backwards);
     }
-    if ours.max(theirs) < tolerance.shortest {
-        return Verdict::TooSoon;
+    if ours.max(theirs).to_duration() < tolerance.shortest {
+        return Comparison::TooSoon;
     }
     if from.reference == to.reference {
-        return Verdict::BadReference(Fault::Frozen);
+        return Comparison::BadReference(Fault::Frozen);
     }
     if from.count == to.count {
-        return Verdict::Bad(Fault::Frozen);
+        return Comparison::Bad(Fault::Frozen);
     }
     compare(ours.0, theirs.0, counter.wrap().0, reference.wrap().0, tolerance)
 }
@@ -167,21 +168,22 @@ fn compare(
     our_wrap: u64,
     their_wrap: u64,
     tolerance: &Tolerance,
-) -> Verdict {
+) -> Comparison {
     let (longer, wrap) = if ours > theirs { (ours, their_wrap) } else { (theirs, our_wrap) };
     let allowed = tolerance.over(longer);
     let apart = ours.abs_diff(theirs);
     if apart <= allowed {
-        return Verdict::Good;
+        return Comparison::Good;
     }
-    let fault = if ours > theirs { Fault::Fast(Ns(apart)) } else { Fault::Slow(Ns(apart)) };
+    let by = Duration::from_nanos(apart);
+    let fault = if ours > theirs { Fault::Fast(by) } else { Fault::Slow(by) };
     // The shorter of the two may have wrapped: then they are apart by whole wraps.
     let beyond = apart % wrap.max(1);
     let fits_wraps = apart >= wrap / 2 && beyond.min(wrap - beyond) <= allowed;
     if fits_wraps || allowed >= wrap / 4 {
-        return Verdict::TooLate(fault);
+        return Comparison::TooLate(fault);
     }
-    Verdict::Bad(fault)
+    Comparison::Bad(fault)
 }
 
 #[cfg(test)]
@@ -199,7 +201,7 @@ mod tests {
         Look { reference, count: START.count + (ours * 2e9) as u64 }
     }
 
-    fn verdict(theirs: f64, ours: f64) -> Verdict {
+    fn comparison(theirs: f64, ours: f64) -> Comparison {
         judge(START, later(theirs, ours), TSC, HPET, &Tolerance::USUAL)
     }
 
@@ -208,44 +210,48 @@ mod tests {
     fn good_counters_pass() {
         for seconds in [0.2, 0.5, 10.0, 149.0, 299.0] {
             for drift in [-400e-6, 0.0, 400e-6] {
-                assert_eq!(verdict(seconds, seconds * (1.0 + drift)), Verdict::Good, "{seconds}");
+                assert_eq!(
+                    comparison(seconds, seconds * (1.0 + drift)),
+                    Comparison::Good,
+                    "{seconds}"
+                );
             }
         }
-        assert_eq!(verdict(0.01, 0.01), Verdict::TooSoon);
+        assert_eq!(comparison(0.01, 0.01), Comparison::TooSoon);
         for seconds in [300.5, 1000.0, 7200.0, 86_400.0, 1e6] {
-            assert!(matches!(verdict(seconds, seconds), Verdict::TooLate(_)), "{seconds}");
+            assert!(matches!(comparison(seconds, seconds), Comparison::TooLate(_)), "{seconds}");
         }
     }
 
     /// Goal: C9: each way of being bad is told, and told from the others.
     #[test]
     fn bad_counters_are_told() {
-        assert_eq!(verdict(0.5, 0.0), Verdict::Bad(Fault::Frozen));
+        assert_eq!(comparison(0.5, 0.0), Comparison::Bad(Fault::Frozen));
         for (theirs, ours) in [(0.5, 0.49), (0.5, 0.1), (140.0, 139.0), (0.5, 0.501)] {
-            let told = verdict(theirs, ours);
+            let told = comparison(theirs, ours);
             let is_slow = ours < theirs;
             let fits = match told {
-                Verdict::Bad(Fault::Slow(by) | Fault::Fast(by)) => {
-                    ((by.0 as f64 / 1e9 - (theirs - ours).abs()).abs()) < 1e-6
+                Comparison::Bad(Fault::Slow(by) | Fault::Fast(by)) => {
+                    (by.as_secs_f64() - (theirs - ours).abs()).abs() < 1e-6
                 }
                 _ => false,
             };
             assert!(fits, "{theirs} {ours}: {told:?}");
-            assert_eq!(is_slow, matches!(told, Verdict::Bad(Fault::Slow(_))));
+            assert_eq!(is_slow, matches!(told, Comparison::Bad(Fault::Slow(_))));
         }
         // A jump by hours is no long sleep, unless it happens to fit the reference's wraps.
-        assert!(matches!(verdict(0.5, 7350.0), Verdict::Bad(Fault::Fast(_))));
+        assert!(matches!(comparison(0.5, 7350.0), Comparison::Bad(Fault::Fast(_))));
         let back = Look { count: START.count - 70, ..later(0.5, 0.0) };
         let told = judge(START, back, TSC, HPET, &Tolerance::USUAL);
-        assert_eq!(told, Verdict::Bad(Fault::Backwards));
+        assert_eq!(told, Comparison::Bad(Fault::Backwards));
     }
 
     /// Goal: C9: a reference that stands still or goes back is not believed.
     #[test]
     fn a_bad_reference_is_told() {
-        assert_eq!(verdict(0.0, 0.5), Verdict::BadReference(Fault::Frozen));
+        assert_eq!(comparison(0.0, 0.5), Comparison::BadReference(Fault::Frozen));
         let back = Look { reference: START.reference - 5000, ..later(0.0, 0.5) };
         let told = judge(START, back, TSC, HPET, &Tolerance::USUAL);
-        assert_eq!(told, Verdict::BadReference(Fault::Backwards));
+        assert_eq!(told, Comparison::BadReference(Fault::Backwards));
     }
 }

@@ -35,6 +35,7 @@ mod settings;
 use crate::time::Ns;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::time::Duration;
 use tickless_clock::word::Word;
 
 pub use check::BandwidthFault;
@@ -78,6 +79,7 @@ pub struct Group {
 
 /// What has happened in a group. Amounts are wide enough for any number of charges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Counts {
     /// All that refills have brought, before what did not fit was taken off.
     pub refilled: u128,
@@ -94,7 +96,7 @@ pub struct Counts {
     /// How often one was let go.
     pub released: u64,
     /// How long members waited, all together, until they were let go.
-    pub waited: Ns,
+    pub waited: Duration,
     /// How often the period was doubled, since it could not be kept.
     pub stretched: u64,
     /// How often it was halved again.
@@ -401,10 +403,10 @@ impl Group {
             slot.state = State::Running;
         }
         self.counts.released += 1;
-        self.counts.waited = self.counts.waited.after(now.since(since));
+        self.counts.waited += now - since;
         self.batch_left -= 1;
         if self.batch_left == 0 {
-            self.batch_at = now.after(self.settings.release.gap);
+            self.batch_at = now + self.settings.release.gap;
         }
         Some(id)
     }

@@ -4,6 +4,7 @@
 //! wide as everything below it, so a quantile is known to within a factor of two.
 
 use crate::time::Ns;
+use core::time::Duration;
 
 /// The number of buckets. The last one has all from 4.6 minutes on.
 pub const BUCKETS: usize = 40;
@@ -23,7 +24,12 @@ impl Histogram {
 
     /// Counts one. O(1).
     #[inline]
-    pub fn count(&mut self, took: Ns) {
+    pub fn count(&mut self, took: Duration) {
+        self.count_ns(Ns::from_duration(took));
+    }
+
+    #[inline]
+    pub(crate) fn count_ns(&mut self, took: Ns) {
         let bucket = (u64::BITS - took.0.leading_zeros()) as usize;
         self.counts[bucket.min(BUCKETS - 1)] += 1;
     }
@@ -33,9 +39,10 @@ impl Histogram {
         &self.counts
     }
 
-    /// The longest that a bucket takes; [`Ns::NEVER`] for the last one.
-    pub const fn longest_in(bucket: usize) -> Ns {
-        if bucket >= BUCKETS - 1 { Ns::NEVER } else { Ns((1 << bucket) - 1) }
+    /// The longest that a bucket takes; 584 years for the last one.
+    pub const fn longest_in(bucket: usize) -> Duration {
+        let ns = if bucket >= BUCKETS - 1 { u64::MAX } else { (1 << bucket) - 1 };
+        Duration::from_nanos(ns)
     }
 
     /// How many were counted.
@@ -45,7 +52,7 @@ impl Histogram {
 
     /// So many of a thousand took no longer than this: the longest that the bucket takes in which
     /// the quantile lies. `None` if nothing was counted.
-    pub fn quantile(&self, per_mille: u64) -> Option<Ns> {
+    pub fn quantile(&self, per_mille: u64) -> Option<Duration> {
         let total = self.total();
         let rank = (u128::from(total) * u128::from(per_mille.min(1000))).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -78,10 +85,16 @@ mod tests {
     fn each_is_in_the_bucket_that_takes_it() {
         for took in [0, 1, 2, 3, 4, 7, 8, 1_000_000, (1 << 38) - 1, 1 << 38, u64::MAX] {
             let mut histogram = Histogram::new();
-            histogram.count(Ns(took));
+            histogram.count(Duration::from_nanos(took));
             let bucket = histogram.counts().iter().position(|&count| count == 1).unwrap();
-            assert!(Ns(took) <= Histogram::longest_in(bucket), "{took} in {bucket}");
-            assert!(bucket == 0 || Ns(took) > Histogram::longest_in(bucket - 1), "{took}");
+            assert!(
+                Duration::from_nanos(took) <= Histogram::longest_in(bucket),
+                "{took} in {bucket}"
+            );
+            assert!(
+                bucket == 0 || Duration::from_nanos(took) > Histogram::longest_in(bucket - 1),
+                "{took}"
+            );
         }
     }
 
@@ -89,10 +102,10 @@ mod tests {
     fn quantiles_are_upper_bounds() {
         let mut histogram = Histogram::new();
         assert_eq!(histogram.quantile(500), None);
-        (0..990).for_each(|_| histogram.count(Ns(100)));
-        (0..10).for_each(|_| histogram.count(Ns(5_000)));
+        (0..990).for_each(|_| histogram.count(Duration::from_nanos(100)));
+        (0..10).for_each(|_| histogram.count(Duration::from_nanos(5_000)));
         let found = [0, 500, 990, 991, 1000, 2000].map(|per_mille| histogram.quantile(per_mille));
-        let (low, high) = (Some(Ns(127)), Some(Ns(8_191)));
+        let (low, high) = (Some(Duration::from_nanos(127)), Some(Duration::from_nanos(8_191)));
         assert_eq!(found, [low, low, low, high, high, high]);
         assert_eq!(histogram.plus(&histogram.clone()).total(), 2_000);
     }

@@ -32,6 +32,7 @@ pub mod bases;
 #[forbid(unsafe_code)]
 pub mod histogram;
 #[forbid(unsafe_code)]
+#[warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 pub mod local;
 #[forbid(unsafe_code)]
 pub mod periodic;

@@ -5,16 +5,16 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use tickless_core::{local::LocalTimers, time::Ns};
+//! use tickless_core::{local::LocalTimers, time::Instant};
 //!
-//! let mut now = Ns::ZERO; // whatever clock the loop has
+//! let mut now = Instant::ZERO; // whatever clock the loop has
 //! let mut timers = LocalTimers::new(now);
 //! let idle = timers.insert("connection 7")?;
 //! timers.start(idle, Duration::from_secs(30))?;
 //! timers.start(idle, Duration::from_secs(40))?; // it said something: push the timeout out
 //!
 //! let mut fired = Vec::new();
-//! while timers.next_event() != Ns::NEVER {
+//! while timers.next_event() != Instant::NEVER {
 //!     now = timers.next_event(); // here the loop would wait
 //!     timers.advance(now, |timers, key| fired.extend(timers.value(key).copied()));
 //! }
@@ -43,8 +43,12 @@
 //!   bucket was pushed out or cancelled: that advance moves them and fires nothing, which
 //!   [`idle_wakeups`](LocalTimers::idle_wakeups) counts.
 //!   [`settled_next_event`](LocalTimers::settled_next_event) is exact, for a little more work.
-//! - With [`PushOut::Eager`] order and next event are exact, and every arming moves its timer.
-//! - Deadlines are 64-bit nanoseconds; there is no distance from which anything is different.
+//!   A timer beyond the last level of the wheel, 12 days with a tick of 1 ms, is looked at every 12
+//!   days all the same.
+//! - With [`PushOut::Eager`] order is exact, so is the next event within these 12 days, and every
+//!   arming moves its timer.
+//! - Deadlines are 64-bit nanoseconds; there is no distance beyond which a timer fires early or is
+//!   lost.
 //!
 //! # Layout
 //!
@@ -104,9 +108,9 @@ pub use fixed::{Class, FixedError, FixedTimeouts};
 
 use crate::link::{QueueLink, Slab, SlotKey};
 use crate::queues::wheel::PushOut;
-use crate::queues::windows::Ranged;
+use crate::queues::windows::PreciseQueue;
 use crate::state::Lane;
-use crate::time::{Ns, Tick, Window};
+use crate::time::{Instant, Ns, Tick, Window};
 use alloc::vec::Vec;
 use compact::Compact;
 use core::fmt;
@@ -117,7 +121,7 @@ use table::Table;
 /// One word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(
-    /// The slot's generation, and in the low half its number and, for a high-resolution timer,
+    /// The slot's generation, and in the low half its number and, for a precise timer,
     /// [`PRECISE`]. One number, so that a result with a key in it is returned in registers.
     u64,
 );
@@ -182,6 +186,7 @@ impl fmt::Debug for Key {
 
 /// What can go wrong with local timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum LocalError {
     /// The key's timer has been removed, or the key is another table's.
     NoSuchTimer(Key),
@@ -207,12 +212,12 @@ pub struct LocalTimers<T> {
     now: Ns,
     coarse: Table<T>,
     wheel: Compact,
-    ranged: Ranged,
+    queue: PreciseQueue,
     precise: Slab<QueueLink, Precise<T>>,
     idle_wakeups: u64,
 }
 
-/// What belongs to a high-resolution timer.
+/// What belongs to a precise timer.
 struct Precise<T> {
     value: T,
     /// Where it is while it is pending.
@@ -230,17 +235,17 @@ impl<T> fmt::Debug for LocalTimers<T> {
 
 impl<T> LocalTimers<T> {
     /// No timers, with a tick of 1 ms and lazy push-out.
-    pub fn new(now: Ns) -> LocalTimers<T> {
-        LocalTimers::with(now, Tick::default(), PushOut::default())
+    pub fn new(now: Instant) -> LocalTimers<T> {
+        LocalTimers::with_tick(now, Tick::default(), PushOut::default())
     }
 
     /// No timers, with a tick and a way to push out of your choice.
-    pub fn with(now: Ns, tick: Tick, push_out: PushOut) -> LocalTimers<T> {
+    pub fn with_tick(now: Instant, tick: Tick, push_out: PushOut) -> LocalTimers<T> {
         LocalTimers {
-            now,
+            now: now.into(),
             coarse: Table::new(),
-            wheel: Compact::new(tick, push_out, now),
-            ranged: Ranged::new(),
+            wheel: Compact::new(tick, push_out, now.into()),
+            queue: PreciseQueue::new(),
             precise: Slab::new(),
             idle_wakeups: 0,
         }
@@ -258,6 +263,10 @@ impl<T> LocalTimers<T> {
     ///
     /// O(1). Allocates now and then, an eighth more than there was; arming and cancelling never
     /// do.
+    ///
+    /// # Errors
+    ///
+    /// [`LocalError::Full`] if there are as many timers as there can be.
     #[inline]
     pub fn insert(&mut self, value: T) -> Result<Key, LocalError> {
         let room = self.coarse.capacity();
@@ -268,7 +277,11 @@ impl<T> LocalTimers<T> {
         Ok(Key::new(slot, Family::Coarse))
     }
 
-    /// Makes room for a high-resolution timer, not armed. Arming costs O(log n).
+    /// Makes room for a precise timer, not armed. Arming costs O(log n).
+    ///
+    /// # Errors
+    ///
+    /// [`LocalError::Full`] if there are as many timers as there can be.
     pub fn insert_precise(&mut self, value: T) -> Result<Key, LocalError> {
         let value = Precise { value, lane: Lane::Queued };
         let slot = self.precise.insert(value).ok_or(LocalError::Full)?;
@@ -309,16 +322,20 @@ impl<T> LocalTimers<T> {
 
     /// How many timers are pending.
     pub fn pending(&self) -> usize {
-        self.wheel.pending() + self.ranged.len()
+        self.wheel.pending() + self.queue.len()
     }
 
     /// What the last advance said.
-    pub fn now(&self) -> Ns {
-        self.now
+    pub fn now(&self) -> Instant {
+        self.now.into()
     }
 
     /// Arms a timer, or arms it anew, to fire `after` the present. O(1), and for a pending coarse
     /// timer that is pushed out one store.
+    ///
+    /// # Errors
+    ///
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
     #[inline]
     pub fn start(&mut self, key: Key, after: Duration) -> Result<(), LocalError> {
         let distance = Ns::from_duration(after);
@@ -327,8 +344,13 @@ impl<T> LocalTimers<T> {
 
     /// Arms a timer, or arms it anew. A deadline that has passed fires with the next advance; if
     /// the timer is in line to fire in the present one already, with that.
+    ///
+    /// # Errors
+    ///
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
     #[inline]
-    pub fn start_at(&mut self, key: Key, deadline: Ns) -> Result<(), LocalError> {
+    pub fn start_at(&mut self, key: Key, deadline: Instant) -> Result<(), LocalError> {
+        let deadline = Ns::from(deadline);
         self.start_in(key, deadline, deadline.since(self.now))
     }
 
@@ -345,20 +367,29 @@ impl<T> LocalTimers<T> {
         self.start_anew(key, Window { soft: deadline, hard: deadline })
     }
 
-    /// Arms a timer to fire anywhere between `soft` and `hard`: a high-resolution timer causes
+    /// Arms a timer to fire anywhere between `soft` and `hard`: a precise timer causes
     /// no wakeup of its own before `hard`. A coarse one takes `soft` as its deadline.
+    ///
+    /// # Errors
+    ///
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
     #[inline]
-    pub fn start_range(&mut self, key: Key, window: Window) -> Result<(), LocalError> {
+    pub fn start_range(
+        &mut self,
+        key: Key,
+        soft: Instant,
+        hard: Instant,
+    ) -> Result<(), LocalError> {
         match key.family() {
-            Family::Coarse => self.start_at(key, window.soft),
-            Family::Precise => self.start_precise(key, Window::new(window.soft, window.hard)),
+            Family::Coarse => self.start_at(key, soft),
+            Family::Precise => self.start_precise(key, Window::new(soft.into(), hard.into())),
         }
     }
 
     /// Arms many timers, or arms them anew, each for its deadline: as many times
     /// [`start_at`](Self::start_at), but the misses of one overlap with the work on those before
     /// it. Returns how many there were: keys of timers that have been removed are passed over.
-    pub fn start_many(&mut self, armings: &[(Key, Ns)]) -> usize {
+    pub fn start_many(&mut self, armings: &[(Key, Instant)]) -> usize {
         let mut armed = 0;
         for (at, &(key, deadline)) in armings.iter().enumerate() {
             if let Some((ahead, _)) = armings.get(at + FETCHED_AHEAD) {
@@ -384,13 +415,17 @@ impl<T> LocalTimers<T> {
         let both = self.precise.both(key.precise());
         let (node, precise) = both.ok_or(LocalError::NoSuchTimer(key))?;
         if node.is_linked() {
-            self.ranged.remove(node, precise.lane);
+            self.queue.remove(node, precise.lane);
         }
-        precise.lane = self.ranged.insert(node, window);
+        precise.lane = self.queue.insert(node, window);
         Ok(())
     }
 
     /// Cancels a timer. Returns whether it was pending.
+    ///
+    /// # Errors
+    ///
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
     #[inline]
     pub fn cancel(&mut self, key: Key) -> Result<bool, LocalError> {
         let slot = key.coarse();
@@ -426,7 +461,7 @@ impl<T> LocalTimers<T> {
         let (node, precise) = both.ok_or(LocalError::NoSuchTimer(key))?;
         let pending = node.is_linked();
         if pending {
-            self.ranged.remove(node, precise.lane);
+            self.queue.remove(node, precise.lane);
         }
         Ok(pending)
     }
@@ -443,11 +478,12 @@ impl<T> LocalTimers<T> {
         }
     }
 
-    /// When to advance next; [`Ns::NEVER`] if nothing is pending. May have passed. Never after the
-    /// next timer comes due; before it if all timers of a bucket have been pushed out, or if it is
-    /// beyond the last level of the wheel, which reaches 12 days with a tick of 1 ms.
-    pub fn next_event(&self) -> Ns {
-        self.wheel.next_event().min(self.next_precise())
+    /// When to advance next; [`Instant::NEVER`] if nothing is pending. May have passed. Never
+    /// after the next timer comes due; before it if all timers of a bucket have been pushed
+    /// out, or if it is beyond the last level of the wheel, which reaches 12 days with
+    /// a tick of 1 ms.
+    pub fn next_event(&self) -> Instant {
+        self.wheel.next_event().min(self.next_precise()).into()
     }
 
     /// The same, to the tick: coarse timers that have been pushed out go where they belong first,
@@ -455,13 +491,13 @@ impl<T> LocalTimers<T> {
     /// most once for each time that it was pushed out.
     ///
     /// Worth it where a wakeup costs more than that: a program that may sleep for long.
-    pub fn settled_next_event(&mut self) -> Ns {
-        self.wheel.settle(&mut self.coarse.records).min(self.next_precise())
+    pub fn settled_next_event(&mut self) -> Instant {
+        self.wheel.settle(&mut self.coarse.records).min(self.next_precise()).into()
     }
 
     #[inline]
     fn next_precise(&self) -> Ns {
-        self.ranged.first().map_or(Ns::NEVER, |window| window.hard)
+        self.queue.first().map_or(Ns::NEVER, |window| window.hard)
     }
 
     /// How many advances found nothing but coarse timers that had been pushed out: wakeups for
@@ -475,7 +511,7 @@ impl<T> LocalTimers<T> {
     ///
     /// What it arms for the past fires with the next advance, so this ends.
     #[inline]
-    pub fn advance(&mut self, now: Ns, fire: impl FnMut(&mut Self, Key)) -> usize {
+    pub fn advance(&mut self, now: Instant, fire: impl FnMut(&mut Self, Key)) -> usize {
         self.advance_at_most(now, usize::MAX, fire)
     }
 
@@ -484,12 +520,12 @@ impl<T> LocalTimers<T> {
     #[inline]
     pub fn advance_at_most(
         &mut self,
-        now: Ns,
+        now: Instant,
         budget: usize,
         mut fire: impl FnMut(&mut Self, Key),
     ) -> usize {
         let (mut left, mut fired) = (budget, 0);
-        if !self.begin_advance(now) {
+        if !self.begin_advance(now.into()) {
             return 0;
         }
         while let Some(key) = self.pop_precise(&mut left) {
@@ -508,15 +544,20 @@ impl<T> LocalTimers<T> {
     /// in which they would fire; they are not pending any more. Returns how many.
     ///
     /// The fastest way to take many: they are not looked at one by one.
-    pub fn advance_into(&mut self, now: Ns, fired: &mut Vec<Key>) -> usize {
+    pub fn advance_into(&mut self, now: Instant, fired: &mut Vec<Key>) -> usize {
         self.advance_into_at_most(now, usize::MAX, fired)
     }
 
     /// The same, but looks at no more than `budget` timers, as
     /// [`advance_at_most`](Self::advance_at_most).
-    pub fn advance_into_at_most(&mut self, now: Ns, budget: usize, fired: &mut Vec<Key>) -> usize {
+    pub fn advance_into_at_most(
+        &mut self,
+        now: Instant,
+        budget: usize,
+        fired: &mut Vec<Key>,
+    ) -> usize {
         let (mut left, before) = (budget, fired.len());
-        if !self.begin_advance(now) {
+        if !self.begin_advance(now.into()) {
             return 0;
         }
         while let Some(key) = self.pop_precise(&mut left) {
@@ -549,7 +590,7 @@ impl<T> LocalTimers<T> {
     #[inline(never)]
     fn begin_precise(&mut self) {
         let slots = &mut self.precise;
-        self.ranged.begin_pass(self.now, |node| {
+        self.queue.begin_pass(self.now, |node| {
             let slot = slots.key_of(node);
             if let Some(precise) = slots.value(slot) {
                 precise.lane = Lane::Queued;
@@ -562,7 +603,7 @@ impl<T> LocalTimers<T> {
         if *budget == 0 || self.precise.len() == 0 {
             return None;
         }
-        let node = self.ranged.pop()?;
+        let node = self.queue.pop()?;
         *budget -= 1;
         Some(Key::new(self.precise.key_of(node), Family::Precise))
     }

@@ -15,27 +15,27 @@ use core::ptr::NonNull;
 /// A timer on the heap, tied to the bases it is used with.
 ///
 /// Dropping it shuts it down and waits until it runs nowhere; a callback must not drop its own.
-pub struct OwnedTimer<P: Platform, L: Family> {
+pub struct OwnedTimer<P: Platform, L: Family<P>> {
     timer: NonNull<Timer<P, L>>,
     bases: Arc<Bases<P>>,
 }
 
 // SAFETY: a timer is made to be used from many threads; its task is `Send` by `Platform`.
-unsafe impl<P: Platform, L: Family> Send for OwnedTimer<P, L> {}
+unsafe impl<P: Platform, L: Family<P>> Send for OwnedTimer<P, L> {}
 // SAFETY: all uses go through the bases, which take the timer's lock.
-unsafe impl<P: Platform, L: Family> Sync for OwnedTimer<P, L> {}
+unsafe impl<P: Platform, L: Family<P>> Sync for OwnedTimer<P, L> {}
 
-impl<P: Platform, L: Family> fmt::Debug for OwnedTimer<P, L> {
+impl<P: Platform, L: Family<P>> fmt::Debug for OwnedTimer<P, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnedTimer").field("pending", &self.is_pending()).finish()
     }
 }
 
-impl<P: Platform, L: Family> OwnedTimer<P, L> {
+impl<P: Platform, L: Family<P>> OwnedTimer<P, L> {
     /// A timer that has never been armed and will hand back `task` when it fires.
     pub fn new(bases: &Arc<Bases<P>>, task: P::Task) -> Self {
-        let timer = NonNull::from(Box::leak(Box::new(Timer::new(task))));
-        OwnedTimer { timer, bases: Arc::clone(bases) }
+        let timer = NonNull::from(Box::leak(Box::new(Lined(Timer::<P, L>::new(task)))));
+        OwnedTimer { timer: timer.cast(), bases: Arc::clone(bases) }
     }
 
     /// The same, lazy for good: the event device need not follow it
@@ -112,19 +112,23 @@ impl<P: Platform, L: Family> OwnedTimer<P, L> {
     }
 }
 
-impl<P: Platform, L: Family> Drop for OwnedTimer<P, L> {
+impl<P: Platform, L: Family<P>> Drop for OwnedTimer<P, L> {
     fn drop(&mut self) {
         self.bases.shutdown_sync(self.timer());
         // SAFETY: `new` leaked this box; the timer is shut down and runs nowhere.
-        drop(unsafe { Box::from_raw(self.timer.as_ptr()) });
+        drop(unsafe { Box::from_raw(self.timer.cast::<Lined<Timer<P, L>>>().as_ptr()) });
     }
 }
+
+/// On a cache line of its own, wherever the allocator would have put it.
+#[repr(C, align(64))]
+struct Lined<T>(T);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bases::cancel::Cancel;
-    use crate::bases::expiry::Verdict;
+    use crate::bases::expiry::CallbackResult;
     use crate::bases::{Bases, Options, Settings};
     use crate::link::{Link, QueueLink, WheelLink};
     use crate::platform::Lock;
@@ -193,7 +197,7 @@ mod tests {
         unsafe { TimerRef::new(place) }
     }
 
-    fn frees_itself<L: crate::bases::Family>() {
+    fn frees_itself<L: crate::bases::Family<Still>>() {
         let bases = Bases::new(Still, 1, Settings::default());
         for reuse in [false, true] {
             let place = NonNull::from(Box::leak(Box::new(Timer::<Still, L>::new(()))));
@@ -213,7 +217,7 @@ mod tests {
                     assert!(bases.start(new, window, NOW, Options::default()).is_ok());
                     assert_eq!(bases.shutdown(new), Cancel::Running);
                 }
-                Verdict::Done
+                CallbackResult::Done
             });
             assert_eq!(expired.fired, 1);
             if reuse {
@@ -228,7 +232,7 @@ mod tests {
     /// Method: free the memory in the callback; Miri sees every later touch.
     #[test]
     fn a_callback_may_free_its_own_timer() {
-        frees_itself::<WheelLink>();
+        frees_itself::<WheelLink<AtomicU64>>();
         frees_itself::<QueueLink>();
     }
 }

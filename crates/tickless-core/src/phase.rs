@@ -11,20 +11,21 @@
 //!
 //! # Guarantees
 //!
-//! - P2 A phase is chosen once; [`Seat::first_after`] is a member of its series at any time.
+//! - P2 A phase is chosen once; [`PhaseSlot::first_after`] is a member of its series at any time.
 //! - P4 [`Phase::Spread`] puts a timer into the middle of the largest gap on the circle of its
 //!   period. After n arrivals and no departure the largest gap is less than twice the even gap,
 //!   and exactly the even gap if n is a power of two. Whatever has left before, an arrival
 //!   halves the largest gap.
-//! - P5 Each period has a circle of its own, and where the first timer sits on it depends on the
+//! - P5 Each period has a circle of its own, and where the first timer is on it depends on the
 //!   period: a lone timer of 10 ms and a lone one of 20 ms do not meet at the clock's zero.
 //! - Choosing and leaving cost O(log n) and allocate or free tree nodes; nothing else does.
 //!
 //! # Why halves
 //!
-//! The best that any rule can do without moving who sits is a largest gap of 1.44 times the
-//! even one, for all n at once (de Bruijn and Erdős, "Sequences of points on a circle", 1949).
-//! It cuts each gap a little off its middle, and so two timers come to sit 0.585 of a period
+//! The best that any rule can do without moving timers that have started is a largest gap of 1.44
+//! times the even one, for all n at once (de Bruijn and Erdős, "Sequences of points on a circle",
+//! 1949).
+//! It cuts each gap a little off its middle, and so two timers come to be 0.585 of a period
 //! apart instead of half. Few timers are the usual case and the one where a collision costs
 //! most, so gaps are halved: perfect at 2, 4, 8 and below 2 everywhere. Of equal gaps the one is
 //! taken that van der Corput's sequence would take, so that between two powers of two as well
@@ -34,6 +35,7 @@ use crate::time::Ns;
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt;
 use core::ops::Bound::{Excluded, Unbounded};
+use core::time::Duration;
 
 /// How a periodic timer's phase is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -45,22 +47,23 @@ pub enum Phase {
     /// By chance. The n-th timer on a circle gets the same phase from the same seed.
     Random(u64),
     /// This far behind the multiples of the period; below one period.
-    Fixed(Ns),
+    Fixed(Duration),
 }
 
 /// A phase that cannot be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum PhaseError {
     /// A period of zero has no phases.
     PeriodZero,
     /// The period is longer than [`PERIOD_MAX`].
-    PeriodTooLong(Ns),
+    PeriodTooLong(Duration),
     /// A fixed phase that is not below its period.
     BeyondPeriod {
         /// The phase that was asked for.
-        phase: Ns,
+        phase: Duration,
         /// The period that it was to lie in.
-        period: Ns,
+        period: Duration,
     },
 }
 
@@ -74,7 +77,7 @@ impl fmt::Display for PhaseError {
                 f.write_str("a period of zero has no phases; use at least 1 ns")
             }
             PhaseError::PeriodTooLong(period) => {
-                write!(f, "a period of {period:?} never comes twice; use at most {PERIOD_MAX:?}")
+                write!(f, "a period of {period:?} never comes twice; use at most 292 years")
             }
             PhaseError::BeyondPeriod { phase, period } => {
                 write!(f, "a phase of {phase:?} is not below its period of {period:?}")
@@ -85,17 +88,17 @@ impl fmt::Display for PhaseError {
 
 impl core::error::Error for PhaseError {}
 
-/// A timer's place on the circle of its period. Hand it back to [`Phases::leave`]: a seat that
+/// A timer's place on the circle of its period. Hand it back to [`Phases::leave`]: a slot that
 /// is dropped stays taken.
 #[derive(PartialEq, Eq, Debug)]
-#[must_use = "a seat that is not handed back stays taken"]
-pub struct Seat {
+#[must_use = "a slot that is not handed back stays taken"]
+pub struct PhaseSlot {
     period: Ns,
     phase: Ns,
     turn: Turn,
 }
 
-impl Seat {
+impl PhaseSlot {
     /// The period whose circle it is on.
     pub fn period(&self) -> Ns {
         self.period
@@ -115,7 +118,7 @@ impl Seat {
     }
 }
 
-/// Who sits where, for all periods. One for all bases: timers of equal periods are seen
+/// The phases in use, for all periods. One for all bases: timers of equal periods are seen
 /// together.
 #[derive(Debug, Default)]
 pub struct Phases {
@@ -123,57 +126,61 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Nobody sits anywhere.
+    /// No slot is taken.
     pub const fn new() -> Phases {
         Phases { circles: BTreeMap::new() }
     }
 
-    /// Takes a seat for a timer that starts. O(log n), may allocate.
-    pub fn take(&mut self, period: Ns, phase: Phase) -> Result<Seat, PhaseError> {
+    /// Takes a slot for a timer that starts. O(log n), may allocate.
+    pub fn take(&mut self, period: Ns, phase: Phase) -> Result<PhaseSlot, PhaseError> {
         if period == Ns::ZERO {
             return Err(PhaseError::PeriodZero);
         }
         if period > PERIOD_MAX {
-            return Err(PhaseError::PeriodTooLong(period));
+            return Err(PhaseError::PeriodTooLong(period.to_duration()));
         }
         if let Phase::Fixed(phase) = phase
-            && phase >= period
+            && phase >= period.to_duration()
         {
-            return Err(PhaseError::BeyondPeriod { phase, period });
+            return Err(PhaseError::BeyondPeriod { phase, period: period.to_duration() });
         }
         let circle = self.circles.entry(period).or_insert_with(|| Circle::new(period));
         let turn = circle.choose(phase, period);
-        circle.sit(turn);
+        circle.occupy(turn);
         // A turn is finer than a nanosecond, but a fixed phase may lie between two turns.
-        let phase = if let Phase::Fixed(phase) = phase { phase } else { turn.of_period(period) };
-        Ok(Seat { period, phase, turn })
+        let phase = match phase {
+            Phase::Fixed(phase) => Ns::from_duration(phase),
+            _ => turn.of_period(period),
+        };
+        Ok(PhaseSlot { period, phase, turn })
     }
 
-    /// Gives a seat back, when its timer has stopped for good. O(log n), may free memory.
-    pub fn leave(&mut self, seat: Seat) {
-        let Some(circle) = self.circles.get_mut(&seat.period) else { return };
-        circle.rise(seat.turn);
+    /// Gives a slot back, when its timer has stopped for good. O(log n), may free memory.
+    pub fn leave(&mut self, slot: PhaseSlot) {
+        let Some(circle) = self.circles.get_mut(&slot.period) else { return };
+        circle.vacate(slot.turn);
         if circle.is_empty() {
-            self.circles.remove(&seat.period);
+            self.circles.remove(&slot.period);
         }
     }
 
-    /// How the timers of one period sit; `None` if there are none. O(1) beside the look-up.
+    /// How the timers of one period are spread; `None` if there are none. O(1) beside the look-up.
     pub fn view(&self, period: Ns) -> Option<CircleView> {
         let circle = self.circles.get(&period)?;
         let (span, _) = *circle.gaps.last()?;
         let gap = Ns(((u128::from(span) + 1) * u128::from(period.0)).div_ceil(1 << 64) as u64);
-        Some(CircleView { timers: circle.timers, gap_max: gap })
+        Some(CircleView { timers: circle.timers, gap_max: gap.to_duration() })
     }
 }
 
-/// How the timers of one period sit.
+/// How the timers of one period are spread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct CircleView {
     /// How many there are.
     pub timers: usize,
     /// The longest time without an expiry, to the nanosecond above.
-    pub gap_max: Ns,
+    pub gap_max: Duration,
 }
 
 /// A fraction of a full turn, in units of 2^-64: halves stay exact 64 times over, where
@@ -194,9 +201,9 @@ impl Turn {
 /// The timers of one period, around the circle.
 #[derive(Debug)]
 struct Circle {
-    /// Where the first timer to be spread sits.
+    /// The phase of the first timer to be spread.
     origin: Turn,
-    /// Who sits where, and how many there.
+    /// The phases in use, with the number of timers at each.
     taken: BTreeMap<Turn, usize>,
     /// Between neighbours: the gap less one (so that a full turn fits), and its rank among
     /// equals, which tells where it begins. The last is the one to be split.
@@ -222,7 +229,7 @@ impl Circle {
     fn choose(&self, phase: Phase, period: Ns) -> Turn {
         match phase {
             Phase::Aligned => Turn(0),
-            Phase::Fixed(phase) => Turn::from_phase(phase, period),
+            Phase::Fixed(phase) => Turn::from_phase(Ns::from_duration(phase), period),
             Phase::Random(seed) => Turn(scatter(seed ^ scatter(self.arrivals))),
             Phase::Spread => match self.gaps.last() {
                 None => self.origin,
@@ -234,7 +241,7 @@ impl Circle {
         }
     }
 
-    fn sit(&mut self, at: Turn) {
+    fn occupy(&mut self, at: Turn) {
         self.timers += 1;
         self.arrivals += 1;
         let here = self.taken.entry(at).or_insert(0);
@@ -249,7 +256,7 @@ impl Circle {
         }
     }
 
-    fn rise(&mut self, at: Turn) {
+    fn vacate(&mut self, at: Turn) {
         let Some(here) = self.taken.get_mut(&at) else { return };
         self.timers -= 1;
         *here -= 1;
@@ -264,7 +271,7 @@ impl Circle {
         }
     }
 
-    /// Who sits before `at` and who behind it, around the circle: `at` itself if it is alone.
+    /// The slots before and behind `at`, around the circle: `at` itself if it is alone.
     fn neighbours(&self, at: Turn) -> (Turn, Turn) {
         let before = self.taken.range(..at).next_back().or_else(|| self.taken.last_key_value());
         let behind = self.taken.range((Excluded(at), Unbounded)).next();

@@ -78,4 +78,15 @@ pub trait Lock<T>: Send + Sync {
     fn new(value: T) -> Self;
     /// Waits until the lock is free and takes it.
     fn lock(&self) -> Self::Guard<'_>;
+
+    /// Does another thread wait for this lock, which the caller has? A hint: a caller in the middle
+    /// of a long job then gives the lock back early. Costs one load.
+    fn is_wanted(&self) -> bool {
+        false
+    }
+
+    /// Gives a thread that waits for this lock, which the caller has just given back, the time to
+    /// take it: the caller would otherwise have it again first. Returns soon even if that thread
+    /// does not come.
+    fn let_in(&self) {}
 }

@@ -99,7 +99,8 @@ pub struct Limits {
     pub max_delta: Ns,
     /// After how many passes a handler that cannot catch up backs off.
     pub passes: u32,
-    /// The longest back-off.
+    /// The longest back-off. Without one, such a handler ends and is to come back at once, so
+    /// that its caller has a turn in between; that is no hang.
     pub backoff_max: Ns,
     /// An event that comes later than this after its time is counted as late (R13).
     pub tolerance: Ns,
@@ -156,6 +157,7 @@ pub struct Device {
 
 /// What a device was put through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct DeviceCounts {
     /// Times it was programmed.
     pub writes: u64,
@@ -282,7 +284,7 @@ impl Device {
     pub fn removed(
         &mut self,
         expiry: Ns,
-        place: Place,
+        place: Locality,
         earliest: impl FnOnce() -> Ns,
         now: impl FnOnce() -> Ns,
     ) -> Rearm {
@@ -300,7 +302,7 @@ impl Device {
         &mut self,
         old: Ns,
         new: Ns,
-        place: Place,
+        place: Locality,
         earliest: impl FnOnce() -> Ns,
         now: impl FnOnce() -> Ns,
     ) -> Rearm {
@@ -318,7 +320,7 @@ impl Device {
         urgency: Urgency,
         old: Ns,
         new: Ns,
-        place: Place,
+        place: Locality,
         earliest: impl FnOnce() -> Ns,
         now: impl FnOnce() -> Ns,
     ) -> Rearm {
@@ -375,9 +377,12 @@ impl Device {
         passes < self.limits.passes
     }
 
-    /// The handler gives up catching up: the device is left alone for as long as the handler
-    /// took, at most `backoff_max` (R7).
-    pub fn back_off(&mut self, now: Ns) -> Rearm {
+    /// The handler, which has expired `expired` timers, gives up catching up: the device is left
+    /// alone for as long as the handler took, at most `backoff_max` (R7).
+    pub fn back_off(&mut self, earliest: Ns, expired: u64, now: Ns) -> Rearm {
+        if self.limits.backoff_max == Ns::ZERO {
+            return self.leave(earliest, expired, now);
+        }
         let took = now.since(self.entered).min(self.limits.backoff_max);
         self.counts.hangs += 1;
         let rearm = self.program(now.after(took), now);
@@ -430,8 +435,8 @@ impl Device {
     /// Is the device armed for this expiry, and ours to program? One that is to come as soon as
     /// it can is left to come: alternating starts and removals must not push it ahead (R8).
     #[inline]
-    fn stands_on(&self, expiry: Ns, place: Place) -> bool {
-        place == Place::Here && self.phase == Phase::Waiting && expiry == self.armed
+    fn stands_on(&self, expiry: Ns, place: Locality) -> bool {
+        place == Locality::Local && self.phase == Phase::Waiting && expiry == self.armed
     }
 
     /// Apart: most operations end before they come here, and are short without it.
@@ -469,9 +474,9 @@ const FIRST_TRY: Ns = Ns::from_us(1);
 
 /// Whose device it is, seen from the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Locality {
     /// That of the CPU the caller runs on.
-    Here,
+    Local,
     /// Another CPU's.
-    Elsewhere,
+    Remote,
 }

@@ -6,6 +6,7 @@
 //! | fresh | idle | adoption by a base | having the timer for oneself |
 //! | idle | pending | start | lock of its base |
 //! | pending | pending | re-arm, reduce; the next pass begins (from late) | lock of its base |
+//! | pending | the same | push-out of a coarse timer | nothing: see `link::push_out` |
 //! | pending | idle | cancel | lock of its base |
 //! | pending | idle | fire, after the base's `running` names the timer | lock of its base |
 //! | idle, pending | migrating | start that takes it to another base | lock of the old base |
@@ -19,8 +20,8 @@
 //! is no "running" here: once a callback has started the timer may be gone, so the *base* says
 //! which timer it runs, by an address that is compared and never followed.
 //!
-//! A pending ranged timer may be late: armed for what the last pass over its base had already
-//! seen, it waits beside the queue for the next one (`ranged`).
+//! A pending precise timer may be late: armed for what the last pass over its base had already
+//! seen, it waits beside the queue for the next one (`precise`).
 //!
 //! A timer that is being cancelled is armed by nobody for as long as its callback runs: such an
 //! arming counts as made and cancelled, so that a callback which re-arms itself cannot keep its
@@ -52,7 +53,10 @@ const CANCELLERS: u64 = 0xff << 8;
 const CANCELLER: u64 = 1 << 8;
 const BASE_AT: u32 = 16;
 const BASE: u64 = 0xffff << BASE_AT;
-const GENERATION_AT: u32 = 32;
+/// How its wheel holds it, if it is pending and coarse.
+const HELD_AT: u32 = 32;
+const HELD: u64 = 0b1_1111 << HELD_AT;
+const GENERATION_AT: u32 = 37;
 
 impl Life {
     /// Never armed: belongs to no base yet.
@@ -74,15 +78,22 @@ impl Life {
         if base == 0xffff { None } else { Some(CpuId(base as u16)) }
     }
 
-    /// Is this the base whose lock guards the timer, which is not on its way to it?
+    /// Is this the base whose lock guards the timer, which is not on its way to it, and is arming
+    /// it there refused by nobody?
     #[inline]
-    pub(crate) fn is_at(self, base: CpuId) -> bool {
-        self.0 & (BASE | MIGRATING) == u64::from(base.0) << BASE_AT
+    pub(crate) fn may_start_at(self, base: CpuId) -> bool {
+        self.0 & (BASE | MIGRATING | SHUT | CANCELLERS) == u64::from(base.0) << BASE_AT
     }
 
     /// Is it armed?
     pub fn is_pending(self) -> bool {
         self.0 & STATE == PENDING
+    }
+
+    /// On which base is it pending? That of no CPU if it is not.
+    #[inline]
+    pub(crate) fn pending_at(self) -> Option<CpuId> {
+        self.is_pending().then_some(CpuId((self.0 >> BASE_AT) as u16))
     }
 
     /// Is it between two bases?
@@ -99,8 +110,21 @@ impl Life {
     #[must_use]
     pub fn armed(self) -> Life {
         let generation = (self.0 >> GENERATION_AT).wrapping_add(1) << GENERATION_AT;
-        let rest = !(STATE | LATE | CANCELLERS | REFUSED) & u64::from(u32::MAX);
+        let rest = !(STATE | LATE | CANCELLERS | REFUSED | HELD) & ((1 << GENERATION_AT) - 1);
         Life(self.0 & rest | PENDING | generation)
+    }
+
+    /// The same timer, held by its wheel like this: see [`Held`].
+    #[must_use]
+    #[inline]
+    pub(crate) fn held(self, held: Held) -> Life {
+        Life(self.0 & !HELD | u64::from(held.0) << HELD_AT)
+    }
+
+    /// How its wheel holds it, if it is pending and coarse.
+    #[inline]
+    pub(crate) fn held_as(self) -> Held {
+        Held((self.0 >> HELD_AT) as u8 & Held::ALL)
     }
 
     /// The same timer, pending on this lane.
@@ -112,12 +136,12 @@ impl Life {
         }
     }
 
-    /// Where it is, if it is pending and ranged.
+    /// Where it is, if it is pending and precise.
     pub(crate) fn lane(self) -> Lane {
         if self.0 & LATE != 0 { Lane::Late } else { Lane::Queued }
     }
 
-    /// The same timer, if it is ranged, fired by this one.
+    /// The same timer, if it is precise, fired by this one.
     #[must_use]
     pub(crate) fn fired_in(self, place: FiresIn) -> Life {
         match place {
@@ -126,7 +150,7 @@ impl Life {
         }
     }
 
-    /// Who fires it, if it is ranged and has been armed.
+    /// Who fires it, if it is precise and has been armed.
     pub(crate) fn fires_in(self) -> FiresIn {
         if self.0 & IN_HANDLER != 0 { FiresIn::Handler } else { FiresIn::Thread }
     }
@@ -183,12 +207,6 @@ impl Life {
         self.0 & REFUSED != 0
     }
 
-    /// May arming it be refused?
-    #[inline]
-    pub(crate) fn is_special(self) -> bool {
-        self.0 & (SHUT | CANCELLERS) != 0
-    }
-
     /// The same timer, not armed.
     #[must_use]
     pub fn idle(self) -> Life {
@@ -224,13 +242,41 @@ pub enum FiresIn {
     Thread,
 }
 
-/// Where a pending ranged timer is.
+/// Where a pending precise timer is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lane {
     /// In the queue.
     Queued,
     /// Armed for what the last pass had already seen: goes into the queue before the next one.
     Late,
+}
+
+/// How a wheel holds a pending timer, for those that put it off without the wheel's lock: on which
+/// level, and whether it wakes anybody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held(u8);
+
+impl Held {
+    const ALL: u8 = 0b1_1111;
+
+    /// From the level, below 16, in four bits, and behind it a bit for a deferrable timer. What is
+    /// above these is left out.
+    #[inline]
+    pub fn from_bits(bits: u64) -> Held {
+        Held(bits as u8 & Held::ALL)
+    }
+
+    /// The level, below 16.
+    #[inline]
+    pub fn level(self) -> usize {
+        usize::from(self.0 >> 1)
+    }
+
+    /// Does it wake nobody?
+    #[inline]
+    pub fn is_deferrable(self) -> bool {
+        self.0 & 1 != 0
+    }
 }
 
 /// Where on its base a timer is pending.
@@ -240,7 +286,7 @@ pub enum PendingIn {
     Level(u8),
     /// In the wheel, due, and about to be fired.
     Due,
-    /// In the queue of ranged timers, to be fired by this one.
+    /// In the queue of precise timers, to be fired by this one.
     Queue(FiresIn),
 }
 
@@ -280,8 +326,11 @@ mod tests {
 
     #[test]
     fn generations_wrap_without_touching_the_rest() {
-        let last = Life::from_word(u64::from(u32::MAX) << GENERATION_AT | 3 << BASE_AT);
+        let last = Life::from_word(u64::MAX << GENERATION_AT | 3 << BASE_AT);
         let next = last.armed();
-        assert_eq!((next.base(), next.is_pending(), next.word() >> 32), (Some(CpuId(3)), true, 0));
+        assert_eq!(
+            (next.base(), next.is_pending(), next.word() >> HELD_AT),
+            (Some(CpuId(3)), true, 0)
+        );
     }
 }

@@ -1,11 +1,13 @@
-//! Nanoseconds, windows, ticks and CPU numbers as types of their own.
+//! Instants, nanoseconds, windows, ticks and CPU numbers as types of their own.
 //!
 //! All arithmetic saturates: the far end of the range is [`Ns::NEVER`], and nothing wraps on the
 //! way there (W5).
 
+mod instant;
 mod tick;
 mod window;
 
+pub use instant::Instant;
 pub use tick::{Tick, TickError};
 pub use tickless_clock::Ns;
 pub use window::Window;

@@ -278,7 +278,7 @@ impl World<'_> {
                 3 => tickless_periodic_cancel(timer, &raw mut found),
                 4 => tickless_periodic_cancel_sync(timer, &raw mut found),
                 5 => tickless_periodic_is_active(timer, &raw mut is),
-                6 => tickless_periodic_place(timer, &raw mut ns),
+                6 => tickless_periodic_phase_offset(timer, &raw mut ns),
                 _ => tickless_periodic_destroy(timer),
             }
         };

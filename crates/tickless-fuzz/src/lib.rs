@@ -8,6 +8,7 @@
 //! | [`c`] | calls in C, with bad handles and odd numbers | what its header says |
 //! | [`trace`] | bytes as a kernel trace, read and replayed | nothing fires early |
 //! | [`machine`] | bytes as the file of a simulated machine | what is read is written alike |
+//! | [`campaign`] | bytes as the file of a campaign | no cell but its own, none without end |
 //!
 //! `fuzz/` runs them under libFuzzer (`ci/fuzz.sh`); `tests/replay.rs` performs the committed
 //! corpus, and random bytes, as plain tests.
@@ -17,6 +18,7 @@
 
 mod bytes;
 pub mod c;
+pub mod campaign;
 pub mod local;
 pub mod machine;
 pub mod trace;
@@ -26,10 +28,11 @@ pub mod virtual_time;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets; the name is that of the fuzz target and of its folder in `fuzz/corpus/`.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("local", local::run),
     ("virtual_time", virtual_time::run),
     ("c", c::run),
     ("trace", trace::run),
     ("machine", machine::run),
+    ("campaign", campaign::run),
 ];

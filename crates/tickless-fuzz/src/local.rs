@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tickless_core::local::{Key, LocalTimers};
 use tickless_core::queues::wheel::PushOut;
-use tickless_core::time::{Ns, Tick, Window};
+use tickless_core::time::{Instant, Tick};
 
 /// How much later than its deadline a coarse timer may be due: an eighth of the distance, as the
 /// wheel's table has it (1/7.7), and a tick at either end.
@@ -45,7 +45,11 @@ pub fn run(bytes: &[u8]) {
     let tick = [1_000, 1_000_000, 1_001, 1_000_000_000][bytes.below(4)];
     let push_out = [PushOut::Lazy, PushOut::Eager][bytes.below(2)];
     let now = bytes.number();
-    let mut timers = Timers::with(Ns(now), Tick::new(Ns(tick)).unwrap_or_default(), push_out);
+    let mut timers = Timers::with_tick(
+        Instant::from_nanos(now),
+        Tick::new(Duration::from_nanos(tick)).unwrap_or_default(),
+        push_out,
+    );
     let (live, keys) = (BTreeMap::new(), Vec::new());
     let mut world = World { bytes, tick, live, keys, values: 0, now, is_advancing: false };
     while let Some(choice) = world.bytes.next() {
@@ -127,19 +131,19 @@ impl World<'_> {
 
     fn start(&mut self, timers: &mut Timers, choice: u8) {
         let (key, number) = (self.key(), self.bytes.number());
-        let now = timers.now().0;
+        let now = timers.now().as_nanos();
         let (soft, hard, started) = match choice % 12 {
             9 => {
                 let after = Duration::from_nanos(number);
                 let at = now.saturating_add(number);
                 (at, at, timers.start(key, after))
             }
-            10 => (number, number, timers.start_at(key, Ns(number))),
+            10 => (number, number, timers.start_at(key, Instant::from_nanos(number))),
             _ => {
                 // The wrong way round, too.
-                let window = Window { soft: Ns(number), hard: Ns(self.bytes.number()) };
-                let mended = Window::new(window.soft, window.hard);
-                (mended.soft.0, mended.hard.0, timers.start_range(key, window))
+                let hard = self.bytes.number();
+                let (from, to) = (Instant::from_nanos(number), Instant::from_nanos(hard));
+                (number, hard.max(number), timers.start_range(key, from, to))
             }
         };
         let (tick, is_advancing) = (self.tick, self.is_advancing);
@@ -167,7 +171,8 @@ impl World<'_> {
         for entry in self.live.values_mut() {
             entry.is_fresh = false;
         }
-        let fired = timers.advance_at_most(Ns(to), budget, |timers, key| self.fire(timers, key));
+        let fired = timers
+            .advance_at_most(Instant::from_nanos(to), budget, |timers, key| self.fire(timers, key));
         self.is_advancing = false;
         assert!(fired <= budget);
         // Timers that are only looked at, to be moved, count as well.
@@ -204,7 +209,7 @@ impl World<'_> {
         let armed = self.live.values().filter_map(|entry| entry.armed);
         assert_eq!(timers.pending(), armed.clone().count());
         let latest = armed.map(|(_, latest)| latest).min().unwrap_or(u64::MAX);
-        let next = timers.next_event().0;
+        let next = timers.next_event().as_nanos();
         assert!(next <= latest.max(self.now), "next is {next}, and something is due at {latest}");
     }
 }

@@ -1,9 +1,8 @@
 //! Bytes as a kernel trace: whatever is in a file, it is read, or refused with a reason, and what
 //! was read can be replayed; nothing fires early.
 
-use tickless_core::rearm::Policy;
 use tickless_trace::Trace;
-use tickless_trace::replay::{Inference, summarise};
+use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
 
 /// Performs `bytes`.
 pub fn run(bytes: &[u8]) {
@@ -11,7 +10,7 @@ pub fn run(bytes: &[u8]) {
         Ok(trace) => {
             assert!(trace.messages().all(|message| message.starts_with("fuzz")));
             for inference in [Inference::On, Inference::Off] {
-                let summary = summarise(&trace, &Policy::ALL, inference);
+                let summary = summarise(&trace, &ReplayPolicy::ALL, inference);
                 assert!(summary.policies.iter().all(|result| result.early == 0), "early");
             }
         }

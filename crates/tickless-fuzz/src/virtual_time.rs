@@ -5,7 +5,10 @@
 use crate::bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tickless::{Cancel, CpuId, Fired, HrTimer, Ns, Timeout, Timers, VirtualTime};
+use tickless::callback::Cancel;
+use tickless::driver::CpuId;
+use tickless::time::Instant;
+use tickless::{Fired, HrTimer, Timeout, Timers, VirtualTime};
 
 /// A century: farther than this nothing is asked of the clock, so that it never ends.
 const FAR: u64 = 100 * 365 * 86_400 * 1_000_000_000;
@@ -45,7 +48,10 @@ struct World {
 pub fn run(bytes: &[u8]) {
     let mut bytes = Bytes::new(bytes);
     let bases = 1 + bytes.below(3) as u16;
-    let time = VirtualTime::with(Timers::builder().bases(bases), Ns(bytes.number() % FAR));
+    let time = VirtualTime::with_builder(
+        Timers::builder().bases(bases),
+        Instant::from_nanos(bytes.number() % FAR),
+    );
     let world = World { time, state: Arc::default() };
     while let Some(choice) = bytes.next() {
         let (at, number) = (bytes.below(TIMERS), bytes.number() % FAR);
@@ -106,7 +112,7 @@ impl World {
 
     fn start(&self, at: usize, after: u64, slack: u64) {
         let Some(timer) = self.timer(at) else { return };
-        let now = self.time.now().0;
+        let now = self.time.now().as_nanos();
         let soft = now.saturating_add(after);
         let (hard, started) = match &*timer {
             // An eighth of the distance and a tick at either end: what a wheel rounds by.
@@ -116,7 +122,7 @@ impl World {
             }
             Timer::Precise(timer) => {
                 let hard = soft.saturating_add(slack);
-                (hard, timer.start_range(Ns(soft), Ns(hard)))
+                (hard, timer.start_range(Instant::from_nanos(soft), Instant::from_nanos(hard)))
             }
         };
         assert!(started.is_ok(), "{started:?}");
@@ -137,14 +143,14 @@ impl World {
     }
 
     fn advance(&self, by: u64) {
-        let to = self.time.now().0.saturating_add(by);
-        self.time.advance_to(Ns(to));
+        let to = self.time.now().as_nanos().saturating_add(by);
+        self.time.advance_to(Instant::from_nanos(to));
         let is_outermost = self.lock().depth == 0;
         // A callback that moves the time may be stood on by others: what they were to do is left.
         if !is_outermost {
             return;
         }
-        let now = self.time.now().0;
+        let now = self.time.now().as_nanos();
         assert!(now >= to, "{now}, told to go to {to}");
         for (at, known) in self.lock().known.iter().enumerate() {
             let Some((_, hard)) = known.armed else { continue };
@@ -156,7 +162,7 @@ impl World {
         let (script, spent, depth) = {
             let mut state = self.lock();
             let armed = state.known[at].armed.take();
-            let now = fired.now().0;
+            let now = fired.now().as_nanos();
             match armed {
                 Some((soft, _)) => assert!(soft <= now, "{at} is early: {soft}, at {now}"),
                 None => panic!("{at} fires and is not armed"),
@@ -189,7 +195,7 @@ impl World {
     /// What the list has to know of a restart from the callback, which counts from the present.
     fn rearmed(&self, at: usize, after: u64) {
         let is_coarse = matches!(self.timer(at).as_deref(), Some(Timer::Coarse(_)));
-        let soft = self.time.now().0.saturating_add(after);
+        let soft = self.time.now().as_nanos().saturating_add(after);
         let rounding = if is_coarse { after / 7 + 2_000_000 } else { 0 };
         let mut state = self.lock();
         // Unless somebody has dropped it meanwhile.

@@ -95,3 +95,37 @@ fn machine() {
     replay(4);
     at_random(4, 50);
 }
+
+#[test]
+fn campaign() {
+    replay(5);
+    at_random(5, 50);
+}
+
+/// Goal: files that almost are what they should be. Method: those of the corpus that are text,
+/// with lines left out, doubled, and digits changed, which random bytes never are.
+#[test]
+fn files_with_mistakes() {
+    for (name, run) in [TARGETS[3], TARGETS[4], TARGETS[5]] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+        for file in files(&root) {
+            let Ok(text) = fs::read_to_string(&file) else { continue };
+            let lines: Vec<&str> = text.lines().take(60).collect();
+            for at in 0..lines.len() {
+                let mut missing = lines.clone();
+                let line = missing.remove(at);
+                let mut twice = lines.clone();
+                twice.insert(at, line);
+                let mut other = lines.clone();
+                let digits = ["0", "9", "-", "18446744073709551615", ".", "\""];
+                let digit = digits[at % digits.len()];
+                let changed = line.replacen(|c: char| c.is_ascii_digit(), digit, 1);
+                other[at] = &changed;
+                for mistaken in [missing, twice, other] {
+                    let again = format!("{}, line {}", file.display(), at + 1);
+                    perform(run, mistaken.join("\n").as_bytes(), &again);
+                }
+            }
+        }
+    }
+}

@@ -60,11 +60,19 @@ pub(crate) struct Watcher {
     pub wait: u32,
 }
 
-/// What one socket knows of one line.
-#[derive(Clone, Copy, Default, Debug)]
+/// Where a core finds a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// In its own cache: no other core's access can come between.
+    Here,
+    /// Elsewhere.
+    Away,
+}
+
+/// What a socket with a copy of a line knows of it.
+#[derive(Clone, Copy, Debug)]
 struct Port {
-    /// The line's epoch in which the rest was true.
-    epoch: u32,
+    socket: u16,
     /// Which of the socket's cores have a copy.
     cores: u64,
     /// Until when the socket's cache is busy with it.
@@ -81,8 +89,6 @@ struct Line {
     home: u16,
     /// How many words are on it.
     words: u32,
-    /// Goes up with each write by another core: old copies end.
-    epoch: u32,
     /// Goes up with each write.
     version: u32,
     /// The directory is busy until then.
@@ -91,9 +97,19 @@ struct Line {
     written: Ps,
     /// The owner keeps it until then.
     hold: Ps,
-    /// Sockets with a valid copy, in this epoch.
-    sockets: Vec<u16>,
+    /// Sockets with a valid copy. Beside the line itself: a machine has many more sockets than a
+    /// line has copies, and most lines are one core's own.
+    ports: Vec<Port>,
     watchers: Vec<Watcher>,
+}
+
+/// Where a CPU is. Worked out once: divisions take longer than the rest of a hit.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    core: u16,
+    socket: u16,
+    /// The core's bit among those of its socket.
+    bit: u64,
 }
 
 /// What a core may still use although somebody else was granted it later.
@@ -108,9 +124,8 @@ struct Lease {
 pub(crate) struct Lines {
     costs: LineCosts,
     topology: Topology,
+    places: Vec<Place>,
     lines: Vec<Line>,
-    /// `sockets` a line.
-    ports: Vec<Port>,
     free: Vec<LineId>,
     leases: Vec<Lease>,
 }
@@ -121,8 +136,8 @@ impl Lines {
         Lines {
             costs,
             topology,
+            places: (0..topology.cpus()).map(|cpu| place(topology, CpuId(cpu))).collect(),
             lines: Vec::new(),
-            ports: Vec::new(),
             free: Vec::new(),
             leases: vec![none; topology.cores() as usize],
         }
@@ -133,18 +148,15 @@ impl Lines {
         if let Some(line) = self.free.pop() {
             return line;
         }
-        let sockets = self.topology.sockets as usize;
-        self.ports.resize(self.ports.len() + sockets, Port::default());
         self.lines.push(Line {
             owner: NOBODY,
             home: NOBODY,
             words: 0,
-            epoch: 1,
             version: 0,
             directory: Ps::ZERO,
             written: Ps::ZERO,
             hold: Ps::ZERO,
-            sockets: Vec::new(),
+            ports: Vec::new(),
             watchers: Vec::new(),
         });
         (self.lines.len() - 1) as LineId
@@ -170,8 +182,7 @@ impl Lines {
     pub(crate) fn flush(&mut self, id: LineId) {
         if let Some(line) = self.lines.get_mut(id as usize) {
             line.owner = NOBODY;
-            line.epoch = line.epoch.wrapping_add(1).max(1);
-            line.sockets.clear();
+            line.ports.clear();
         }
     }
 
@@ -199,43 +210,54 @@ impl Lines {
         into.append(&mut self.lines[line as usize].watchers);
     }
 
-    /// Is it a hit? Then no other core's access can come between.
+    /// Where a CPU finds a line that it accesses at `now`.
     #[inline]
-    pub(crate) fn hits(&self, id: LineId, cpu: CpuId, access: Access, now: Ps) -> bool {
-        let core = self.topology.core(cpu);
+    pub(crate) fn find(&self, id: LineId, cpu: CpuId, access: Access, now: Ps) -> Found {
+        let place = self.places[cpu.index()];
         let line = &self.lines[id as usize];
-        if line.owner == core || self.is_leased(id, core, now) {
-            return true;
+        let is_copied = || {
+            let port = line.ports.iter().find(|port| port.socket == place.socket);
+            port.is_some_and(|port| port.cores & place.bit != 0)
+        };
+        if line.owner == place.core
+            || self.is_leased(id, place.core, now)
+            || access == Access::Read && is_copied()
+        {
+            Found::Here
+        } else {
+            Found::Away
         }
-        if access != Access::Read {
-            return false;
-        }
-        let (port, bit) = self.port(id, core);
-        port.epoch == line.epoch && port.cores & bit != 0
     }
 
-    /// Serves an access by `cpu` at `now`.
+    /// Serves an access by `cpu` at `now`, which [`find`](Self::find)s the line there.
     #[inline]
-    pub(crate) fn serve(&mut self, id: LineId, cpu: CpuId, access: Access, now: Ps) -> Served {
-        let core = self.topology.core(cpu);
+    pub(crate) fn serve(
+        &mut self,
+        id: LineId,
+        cpu: CpuId,
+        access: Access,
+        found: Found,
+        now: Ps,
+    ) -> Served {
+        let place = self.places[cpu.index()];
         if access != Access::Read {
             let line = &mut self.lines[id as usize];
             line.version = line.version.wrapping_add(1);
         }
-        if self.hits(id, cpu, access, now) {
+        if found == Found::Here {
             return self.serve_hit(access, now);
         }
         match access {
             Access::Read => {
-                let done = self.fetch(id, core, now);
+                let done = self.fetch(id, place, now);
                 Served { resume: done, visible: done }
             }
             Access::Store => {
-                let done = self.own(id, core, now, self.costs.shares.store);
+                let done = self.own(id, place, now, self.costs.shares.store);
                 Served { resume: now + self.costs.store, visible: done }
             }
             Access::Atomic => {
-                let done = self.own(id, core, now, 1.0) + self.costs.atomic;
+                let done = self.own(id, place, now, 1.0) + self.costs.atomic;
                 // It is locked until the operation is over, whoever asks for it.
                 self.lines[id as usize].hold = done + self.costs.hold;
                 Served { resume: done, visible: done }
@@ -259,37 +281,20 @@ impl Lines {
         lease.line == id && now < lease.until
     }
 
-    #[inline]
-    fn port(&self, id: LineId, core: u16) -> (&Port, u64) {
-        let socket = self.topology.socket_of_core(core);
-        let at = id as usize * self.topology.sockets as usize + socket as usize;
-        (&self.ports[at], self.bit(core))
-    }
-
-    #[inline]
-    fn bit(&self, core: u16) -> u64 {
-        1 << (core % self.topology.cores_per_socket).min(63)
-    }
-
     /// A read that the core's cache cannot serve. Returns when the data is there.
-    fn fetch(&mut self, id: LineId, core: u16, now: Ps) -> Ps {
-        let socket = self.topology.socket_of_core(core);
-        let bit = self.bit(core);
-        let at = id as usize * self.topology.sockets as usize;
+    fn fetch(&mut self, id: LineId, Place { socket, bit, .. }: Place, now: Ps) -> Ps {
         let costs = &self.costs;
         let line = &mut self.lines[id as usize];
-        let port = self.ports[at + socket as usize];
         let owner = line.owner;
         let mut start = now;
         if owner != NOBODY {
             start = start.max(line.hold);
         }
-        let done = if port.epoch == line.epoch {
+        let done = if let Some(port) = line.ports.iter_mut().find(|port| port.socket == socket) {
             let start = start.max(port.busy).max(port.filled);
             let is_clean = owner == NOBODY;
             let share = if is_clean { costs.shares.clean_node } else { costs.shares.load };
             let way = costs.node.scaled(share);
-            let port = &mut self.ports[at + socket as usize];
             // Whoever asks while it is being taken from its owner waits for that.
             port.busy = start + if is_clean { costs.port } else { way };
             port.cores |= bit;
@@ -297,8 +302,8 @@ impl Lines {
             start + way
         } else {
             start = start.max(line.directory);
-            let from = line.sockets.iter().map(|&other| {
-                let distance = self.topology.between_sockets(socket, other);
+            let from = line.ports.iter().map(|other| {
+                let distance = self.topology.between_sockets(socket, other.socket);
                 costs.hop(distance)
             });
             let hop = match (from.min(), owner) {
@@ -309,34 +314,29 @@ impl Lines {
             let done = start + hop;
             // A line is taken from its owner for one at a time.
             line.directory = if owner == NOBODY { start + costs.directory } else { done };
-            line.sockets.push(socket);
-            let fresh = Port { epoch: line.epoch, cores: bit, busy: done, filled: done };
-            self.ports[at + socket as usize] = fresh;
+            line.ports.push(Port { socket, cores: bit, busy: done, filled: done });
             lease(&mut self.leases, owner, id, start, hop);
             done
         };
-        self.lines[id as usize].owner = NOBODY;
+        line.owner = NOBODY;
         done
     }
 
     /// Makes a core the only one with a copy, for this share of what an atomic operation takes.
     /// Returns when it is.
-    fn own(&mut self, id: LineId, core: u16, now: Ps, share: f64) -> Ps {
-        let socket = self.topology.socket_of_core(core);
-        let bit = self.bit(core);
-        let at = id as usize * self.topology.sockets as usize;
+    fn own(&mut self, id: LineId, place: Place, now: Ps, share: f64) -> Ps {
+        let Place { core, socket, bit } = place;
         let costs = &self.costs;
         let line = &mut self.lines[id as usize];
-        let port = self.ports[at + socket as usize];
         let mut start = now.max(line.directory).max(line.written);
-        if port.epoch == line.epoch {
+        if let Some(port) = line.ports.iter().find(|port| port.socket == socket) {
             start = start.max(port.busy);
         }
         if line.owner != NOBODY {
             start = start.max(line.hold);
         }
-        let hops = line.sockets.iter().map(|&other| {
-            let distance = self.topology.between_sockets(socket, other);
+        let hops = line.ports.iter().map(|other| {
+            let distance = self.topology.between_sockets(socket, other.socket);
             costs.hop(distance)
         });
         let hop = match hops.max() {
@@ -346,16 +346,19 @@ impl Lines {
         let done = start + hop;
         lease(&mut self.leases, line.owner, id, start, hop);
         line.owner = core;
-        line.epoch = line.epoch.wrapping_add(1).max(1);
         line.directory = done;
         line.written = done;
         line.hold = done + costs.hold;
-        line.sockets.clear();
-        line.sockets.push(socket);
-        let fresh = Port { epoch: line.epoch, cores: bit, busy: done, filled: done };
-        self.ports[at + socket as usize] = fresh;
+        line.ports.clear();
+        line.ports.push(Port { socket, cores: bit, busy: done, filled: done });
         done
     }
+}
+
+fn place(topology: Topology, cpu: CpuId) -> Place {
+    let core = topology.core(cpu);
+    let bit = 1 << (core % topology.cores_per_socket).min(63);
+    Place { core, socket: topology.socket_of_core(core), bit }
 }
 
 /// From the home's memory: on top of a transfer within the home's socket, the way there.

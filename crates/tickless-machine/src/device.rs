@@ -1,22 +1,12 @@
 //! Devices: counters that are read over MMIO one at a time, and each CPU's event device.
 
+use crate::act::act;
 use crate::ps::Ps;
-use crate::world::{World, act, with};
+use crate::state::counter::Counter;
+use crate::world::{World, with};
 use tickless_core::time::Ns;
 
-/// A counter that all CPUs share.
-#[derive(Debug)]
-pub(crate) struct Counter {
-    /// It is busy until then.
-    free: Ps,
-    reads: u64,
-    /// The clock it shows stands still from then on.
-    frozen: Ps,
-}
-
-/// A counter's number in its machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CounterId(usize);
+pub use crate::state::counter::CounterId;
 
 impl World {
     fn read(&mut self, cpu: usize, counter: CounterId) -> Ns {

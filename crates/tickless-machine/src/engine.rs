@@ -26,32 +26,19 @@
 use crate::cost::Costs;
 use crate::fault::Faults;
 use crate::fiber::{self, Fiber, Resumed};
-use crate::irq::Vector;
 use crate::ps::Ps;
-use crate::trace::Trace;
+use crate::state::cpu::Usage;
+use crate::state::inbox::Vector;
+use crate::state::timeline::Trace;
 use crate::world::{World, install, uninstall, with};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use tickless_core::time::{CpuId, Ns};
 
-/// How many lines a waiting loop may read and still be parked.
-pub const WATCHED_MAX: usize = 4;
-
-/// A fiber's number in its machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct FiberId(pub(crate) u32);
-
-/// Why a run ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
-    /// The time is over.
-    Until,
-    /// A program called [`stop`].
-    Stopped,
-    /// Nothing will ever happen any more: every CPU is off, or waits for what nobody does.
-    Quiet,
-}
+pub use crate::fiber::FiberId;
+pub use crate::state::cpu::WATCHED_MAX;
+pub use crate::world::Ended;
 
 /// A simulated machine.
 pub struct Machine {
@@ -225,7 +212,7 @@ impl Machine {
     }
 
     /// What a CPU did so far.
-    pub fn usage(&self, cpu: CpuId) -> Option<crate::cpu::Usage> {
+    pub fn usage(&self, cpu: CpuId) -> Option<Usage> {
         Some(self.world.as_ref()?.cpus.get(cpu.index())?.usage())
     }
 
@@ -274,6 +261,11 @@ pub fn section() -> Ps {
 /// The present on the CPU that runs; zero outside.
 pub fn clock() -> Ps {
     with(|world| world.cpu().map(|cpu| cpu.clock)).flatten().unwrap_or(Ps::ZERO)
+}
+
+/// How long the CPU that runs has waited for others so far; nothing outside.
+pub fn waited() -> crate::cpu::Waited {
+    with(|world| world.cpu().map(|cpu| cpu.waited)).flatten().unwrap_or_default()
 }
 
 /// The CPU that runs; CPU 0 outside.

@@ -1,6 +1,6 @@
 //! Faults: what a machine may do wrong, decided by a plan.
 
-use crate::irq::Vector;
+use crate::state::inbox::Vector;
 use tickless_core::time::{CpuId, Ns};
 
 /// A plan of what goes wrong. The defaults are a machine without faults.

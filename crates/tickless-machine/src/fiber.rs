@@ -93,3 +93,7 @@ pub(crate) fn suspend() {
 pub(crate) fn forget_way_out() {
     WAY_OUT.set(ptr::null());
 }
+
+/// A fiber's number in its machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct FiberId(pub(crate) u32);

@@ -6,7 +6,7 @@
 use crate::ps::Ps;
 
 /// The best of every match. A key and its CPU's number are one integer, so that a match is one
-/// comparison and ties fall as they should; that leaves hours of simulated time.
+/// comparison and ties fall as they should; that leaves hours of simulated time ([`Order::range`]).
 #[derive(Debug)]
 pub(crate) struct Order {
     /// `matches[1]` is the final; the two matches before match `n` are `2n` and `2n + 1`; from
@@ -32,8 +32,8 @@ impl Order {
     /// Sets when a CPU acts next. O(log CPUs).
     #[inline]
     pub(crate) fn set(&mut self, cpu: usize, key: Ps) {
-        let last = u64::MAX >> self.bits;
-        let mut best = key.0.min(last) << self.bits | cpu as u64;
+        let key = if key == Ps::NEVER { u64::MAX >> self.bits } else { key.0.min(self.range().0) };
+        let mut best = key << self.bits | cpu as u64;
         let mut at = self.leaves + cpu;
         self.matches[at] = best;
         while at > 1 {
@@ -41,6 +41,13 @@ impl Order {
             at /= 2;
             self.matches[at] = best;
         }
+    }
+
+    /// The time from which on keys are not told apart: ten hours with 512 CPUs, twice that with
+    /// half as many.
+    #[inline]
+    pub(crate) fn range(&self) -> Ps {
+        Ps((u64::MAX >> self.bits) - 1)
     }
 
     /// The CPU that acts next, and when.
@@ -100,5 +107,19 @@ mod tests {
                 assert_eq!(order.horizon(first), horizon.unwrap_or(Ps::NEVER));
             }
         }
+    }
+    /// Goal: what lies beyond the range is not taken for what never comes.
+    #[test]
+    fn far_keys_are_not_never() {
+        let mut order = Order::new(512);
+        assert!(order.range() > Ps::from_ns(tickless_core::time::Ns::from_secs(10 * 3600)));
+        order.set(3, Ps(order.range().0 - 1));
+        assert_eq!(order.first(), (3, Ps(order.range().0 - 1)));
+        for far in [order.range(), Ps(order.range().0 + 5), Ps(u64::MAX - 1)] {
+            order.set(3, far);
+            assert_eq!(order.first(), (3, order.range()));
+        }
+        order.set(3, Ps::NEVER);
+        assert_eq!(order.first().1, Ps::NEVER);
     }
 }

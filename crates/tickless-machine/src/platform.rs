@@ -5,11 +5,13 @@
 //! section does to private memory is one named charge of the machine's file. Outside of a
 //! simulated CPU, when a test sets something up or looks at the result, everything is free.
 
+use crate::act::{self, access, access_own};
 use crate::coherence::Access;
 use crate::device;
 use crate::engine;
 use crate::irq::{self, Masked, Vector};
-use crate::world::{self, Place, World, access, access_own};
+use crate::state::cpu::WaitsFor;
+use crate::world::{self, WordSlot, World};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -40,7 +42,7 @@ unsafe impl Platform for Sim {
 
     /// Another CPU's device cannot be reached: that CPU has to look.
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
-        world::breaks_if(|locks| locks != 1, "a device is told without its base's lock");
+        act::breaks_if(|locks| locks != 1, "a device is told without its base's lock");
         if cpu != engine::here() {
             return Rearm::Kick(cpu);
         }
@@ -49,19 +51,19 @@ unsafe impl Platform for Sim {
     }
 
     fn kick(&self, cpu: CpuId) {
-        world::breaks_if(|locks| locks != 0, "a CPU is kicked under a lock");
+        act::breaks_if(|locks| locks != 0, "a CPU is kicked under a lock");
         irq::send(cpu, Vector::Look);
     }
 
     fn relax(&self, _: u32) {
-        world::relax();
+        act::relax_for(WaitsFor::Others);
     }
 
     /// Whoever waits here has nothing else to do: the CPU is parked on the word's line, which
     /// costs it nothing but the time.
     fn park(&self, word: &SimWord, value: u64) {
         if word.load(Ordering::Acquire) == value {
-            world::relax();
+            act::relax_for(WaitsFor::Others);
         }
     }
 
@@ -100,13 +102,13 @@ pub fn broken_rule() -> Option<&'static str> {
 #[derive(Debug)]
 pub struct SimWord {
     value: AtomicU64,
-    place: Place,
+    place: WordSlot,
 }
 
 impl SimWord {
     /// Takes its line out of all caches; free of charge.
     pub fn flush(&self) {
-        world::flush(&self.place);
+        act::flush(&self.place);
     }
 
     /// Adds to it. Returns what it held.
@@ -118,7 +120,7 @@ impl SimWord {
 
 impl Word for SimWord {
     fn new(value: u64) -> Self {
-        SimWord { value: AtomicU64::new(value), place: Place::default() }
+        SimWord { value: AtomicU64::new(value), place: WordSlot::default() }
     }
 
     fn load(&self, _: Ordering) -> u64 {
@@ -158,8 +160,8 @@ fn lines_of<T>() -> usize {
 /// while it is held, as for a kernel's base.
 #[derive(Debug)]
 pub struct SimLock<T> {
-    line: Place,
-    guarded: [Place; GUARDED_MAX],
+    line: WordSlot,
+    guarded: [WordSlot; GUARDED_MAX],
     next: AtomicU64,
     serving: AtomicU64,
     /// Never waited for: the tickets see to that.
@@ -174,7 +176,7 @@ impl<T: Send> Lock<T> for SimLock<T> {
 
     fn new(value: T) -> Self {
         SimLock {
-            line: Place::default(),
+            line: WordSlot::default(),
             guarded: Default::default(),
             next: AtomicU64::new(0),
             serving: AtomicU64::new(0),
@@ -184,7 +186,7 @@ impl<T: Send> Lock<T> for SimLock<T> {
 
     fn lock(&self) -> SimGuard<'_, T> {
         let masked = Masked::new();
-        if !world::begin_locking() {
+        if !act::begin_locking() {
             // Whoever drew a ticket on a machine that has ended will not come back for it.
             self.next.store(self.serving.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -193,7 +195,7 @@ impl<T: Send> Lock<T> for SimLock<T> {
         while self.serving.load(Ordering::Relaxed) != ticket {
             access_own(&self.line, Access::Read);
             if self.serving.load(Ordering::Relaxed) != ticket {
-                world::relax();
+                act::relax_for(WaitsFor::Lock);
             }
         }
         for line in self.guarded.iter().take(lines_of::<T>()) {
@@ -228,7 +230,7 @@ pub struct SimGuard<'a, T> {
 
 #[derive(Debug)]
 struct Unlock<'a> {
-    line: &'a Place,
+    line: &'a WordSlot,
     serving: &'a AtomicU64,
 }
 
@@ -236,7 +238,7 @@ impl Drop for Unlock<'_> {
     fn drop(&mut self) {
         access_own(self.line, Access::Store);
         self.serving.fetch_add(1, Ordering::Relaxed);
-        world::end_locking();
+        act::end_locking();
     }
 }
 

@@ -3,17 +3,16 @@
 //! A program that wants something with a price waits for its CPU's turn, is served, and goes on
 //! with its clock moved forward ([`act`]). The world is lent to nobody across a suspension.
 
-use crate::coherence::{Access, LineId, Lines, Watcher};
+use crate::coherence::{Access, Found, LineId, Lines, Watcher};
 use crate::cost::Costs;
-use crate::cpu::{Cpu, Mode};
-use crate::device::Counter;
-use crate::engine::{Ended, FiberId};
 use crate::fault::Faults;
-use crate::fiber::{self, Fiber, Resumed};
-use crate::irq::Vector;
+use crate::fiber::{Fiber, FiberId, Resumed};
 use crate::order::{Order, before};
 use crate::ps::Ps;
-use crate::trace::{self, Trace};
+use crate::state::counter::Counter;
+use crate::state::cpu::{Cpu, Mode};
+use crate::state::inbox::Vector;
+use crate::state::timeline::{self, Trace};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -28,6 +27,20 @@ const LINE_BYTES: usize = 8 * WORD_BYTES;
 pub(crate) type Handler = Rc<dyn Fn(Vector)>;
 /// What runs when a CPU goes back from interrupts to its program.
 pub(crate) type OnReturn = Rc<dyn Fn()>;
+
+/// Why a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// The time is over.
+    Until,
+    /// A program called [`stop`](crate::engine::stop).
+    Stopped,
+    /// Nothing will ever happen any more: every CPU is off, or waits for what nobody does.
+    Quiet,
+    /// What comes next is farther ahead than the engine reaches: 10 hours of simulated time with
+    /// 512 CPUs, twice that with half as many.
+    OutOfRange,
+}
 
 /// Everything that the machine knows, but for the fibers' stacks.
 pub(crate) struct World {
@@ -70,7 +83,7 @@ pub(crate) struct World {
 impl Drop for World {
     fn drop(&mut self) {
         if let Some(trace) = self.trace.take() {
-            trace::end_machine(trace);
+            timeline::end_machine(trace);
         }
     }
 }
@@ -83,7 +96,7 @@ pub(crate) struct Used {
 }
 
 /// What a CPU has to do before it may act.
-enum Go {
+pub(crate) enum Go {
     Now,
     /// Others are behind.
     Wait,
@@ -117,7 +130,7 @@ impl World {
             on_return: None,
             faults: None,
             broken_rule: None,
-            trace: trace::begin_machine(),
+            trace: timeline::begin_machine(),
             nearest: costs.line.nearest(),
             words: HashMap::new(),
             stopping: false,
@@ -145,6 +158,9 @@ impl World {
         }
         if key > until {
             return Err(Ended::Until);
+        }
+        if key >= self.order.range() {
+            return Err(Ended::OutOfRange);
         }
         self.running = Some(cpu);
         self.horizon = self.order.horizon(cpu);
@@ -217,7 +233,7 @@ impl World {
     }
 
     #[inline]
-    fn may_act(&self, cpu: usize, ahead: Ps) -> Go {
+    pub(crate) fn may_act(&self, cpu: usize, ahead: Ps) -> Go {
         let state = &self.cpus[cpu];
         if state.is_interrupted() {
             Go::Interrupt
@@ -230,7 +246,7 @@ impl World {
 
     /// The line that a word is on; a word that this machine has not seen gets one.
     #[inline]
-    pub(crate) fn line(&mut self, place: &Place, room: Room) -> LineId {
+    pub(crate) fn line(&mut self, place: &WordSlot, room: Room) -> LineId {
         let seen = place.0.load(Ordering::Relaxed);
         if seen >> 32 == u64::from(self.serial) {
             return seen as LineId;
@@ -242,7 +258,7 @@ impl World {
     /// fields of a structure would be. Words that only happen to be near each other are not:
     /// where an allocator puts them differs from run to run.
     #[cold]
-    fn new_line(&mut self, place: &Place, room: Room) -> LineId {
+    fn new_line(&mut self, place: &WordSlot, room: Room) -> LineId {
         let at = place.address();
         if room == Room::Own {
             let line = self.lines.allocate();
@@ -261,17 +277,15 @@ impl World {
     }
 
     #[inline]
-    fn access(&mut self, cpu: usize, line: LineId, access: Access) {
+    pub(crate) fn access(&mut self, cpu: usize, line: LineId, access: Access, mut found: Found) {
         self.count(cpu);
         let state = &mut self.cpus[cpu];
-        if access != Access::Read {
-            // Stores drain in order, and an atomic operation waits for them.
-            let drained = state.drained;
-            if access == Access::Atomic {
-                state.clock = state.clock.max(drained);
-            }
+        if access == Access::Atomic && state.drained > state.clock {
+            // It waits for the stores before it; what was leased to its core may be gone by then.
+            state.clock = state.drained;
+            found = self.lines.find(line, CpuId(cpu as u16), access, state.clock);
         }
-        let served = self.lines.serve(line, CpuId(cpu as u16), access, state.clock);
+        let served = self.lines.serve(line, CpuId(cpu as u16), access, found, state.clock);
         state.clock = served.resume;
         if access == Access::Read {
             state.watch(line, self.lines.version(line));
@@ -290,7 +304,7 @@ impl World {
     }
 
     /// Parks the CPU that runs on the lines that its loop has read. False: it must go on.
-    fn park(&mut self) -> bool {
+    pub(crate) fn park(&mut self) -> bool {
         let Some(cpu) = self.running else { return false };
         let state = &mut self.cpus[cpu];
         state.clock += self.costs.pause;
@@ -320,9 +334,9 @@ pub(crate) enum Room {
 
 /// Where a word is, in the machine that touched it last.
 #[derive(Debug, Default)]
-pub(crate) struct Place(AtomicU64);
+pub(crate) struct WordSlot(AtomicU64);
 
-impl Drop for Place {
+impl Drop for WordSlot {
     fn drop(&mut self) {
         let seen = *self.0.get_mut();
         let at = self.address();
@@ -335,7 +349,7 @@ impl Drop for Place {
     }
 }
 
-impl Place {
+impl WordSlot {
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
@@ -360,131 +374,4 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut World) -> R) -> Option<R> {
         world.as_mut().map(|world| f(world))
     });
     lent.ok().flatten()
-}
-
-/// Does something as the CPU that runs, once it is that CPU's turn and no interrupt is due.
-/// `ahead` says by how much it may run ahead. `None` outside of any simulated CPU.
-#[inline]
-pub(crate) fn act<R>(
-    ahead: impl Fn(&mut World, usize) -> Ps,
-    f: impl FnOnce(&mut World, usize) -> R,
-) -> Option<R> {
-    let mut f = Some(f);
-    loop {
-        let go = with(|world| {
-            let cpu = world.running?;
-            let slack = ahead(world, cpu);
-            Some(match world.may_act(cpu, slack) {
-                Go::Now => Ok(f.take().map(|f| f(world, cpu))),
-                wait => Err(wait),
-            })
-        });
-        match go.flatten()? {
-            Ok(result) => return result,
-            Err(Go::Interrupt) => crate::irq::deliver(),
-            Err(_) => fiber::suspend(),
-        }
-    }
-}
-
-/// Accesses a word's line as the CPU that runs.
-#[inline]
-pub(crate) fn access(place: &Place, access: Access) {
-    access_in(place, Room::Shared, access);
-}
-
-/// The same for what is on a line of its own, whatever is beside it in the host's memory.
-#[inline]
-pub(crate) fn access_own(place: &Place, access: Access) {
-    access_in(place, Room::Own, access);
-}
-
-#[inline]
-fn access_in(place: &Place, room: Room, access: Access) {
-    act(
-        |world, cpu| {
-            let line = world.line(place, room);
-            let now = world.cpus[cpu].clock;
-            if world.lines.hits(line, CpuId(cpu as u16), access, now) {
-                world.nearest
-            } else {
-                Ps::ZERO
-            }
-        },
-        |world, cpu| {
-            let line = world.line(place, room);
-            world.access(cpu, line, access);
-        },
-    );
-}
-
-/// One turn of a waiting loop: parks until what the loop has read is written, or an interrupt
-/// comes.
-pub(crate) fn relax() {
-    let parked = act(
-        |_, _| Ps::ZERO,
-        |world, cpu| {
-            world.count(cpu);
-            world.park()
-        },
-    );
-    if parked == Some(true) {
-        fiber::suspend();
-        with(|world| {
-            if let Some(cpu) = world.cpu() {
-                cpu.mode = Mode::Running;
-            }
-        });
-    }
-}
-
-/// A program is about to take a lock. On a machine that comes to its end it gets no further,
-/// unless it is in an interrupt handler. False outside of any simulated CPU, where nobody waits
-/// for anybody.
-pub(crate) fn begin_locking() -> bool {
-    let may = with(|world| {
-        let cpu = world.running?;
-        let may = !world.draining || world.cpus[cpu].handlers > 0;
-        if may {
-            world.inside += 1;
-        } else {
-            world.switch_off(cpu);
-        }
-        Some(may)
-    });
-    match may.flatten() {
-        Some(true) => true,
-        None => false,
-        Some(false) => {
-            fiber::suspend();
-            false
-        }
-    }
-}
-
-/// It has given the lock back.
-pub(crate) fn end_locking() {
-    with(|world| {
-        if let Some(cpu) = world.cpu() {
-            cpu.locks = cpu.locks.saturating_sub(1);
-            world.inside = world.inside.saturating_sub(1);
-        }
-    });
-}
-
-/// Notes that a rule about locks is broken, if it is by this many that the CPU holds.
-pub(crate) fn breaks_if(is_wrong: impl Fn(u32) -> bool, rule: &'static str) {
-    with(|world| {
-        if world.cpu().is_some_and(|cpu| is_wrong(cpu.locks)) {
-            world.broken_rule.get_or_insert(rule);
-        }
-    });
-}
-
-/// Takes a line out of all caches, as `clflush` does; free of charge.
-pub(crate) fn flush(place: &Place) {
-    with(|world| {
-        let line = world.line(place, Room::Shared);
-        world.lines.flush(line);
-    });
 }

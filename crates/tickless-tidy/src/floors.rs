@@ -46,6 +46,21 @@ pub const CRATES: &[Floors] = &[
             &["owned"],
         ],
     ),
+    (
+        "tickless",
+        &[
+            &["events"],
+            &["platform"],
+            &["timer"],
+            &["timers"],
+            &["stats", "guarded", "time", "timeout", "hrtimer", "event_loop"],
+            &["periodic", "clock_timer"],
+            &["embed", "slots", "builder", "clock"],
+            &["process", "virtual_time"],
+            &["bandwidth", "future", "policy"],
+            &["tokio_time", "callback", "driver", "local", "book"],
+        ],
+    ),
 ];
 
 const RULE: &str = "floors";

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// In the order in which a reader wants them.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 16] = [
     "version.rs",
     "status.rs",
     "options.rs",
@@ -18,6 +18,14 @@ const SOURCES: [&str; 8] = [
     "fired.rs",
     "timer.rs",
     "periodic.rs",
+    "clock_timer.rs",
+    "bandwidth.rs",
+    "labels.rs",
+    "event_loop.rs",
+    "virtual_time.rs",
+    "local.rs",
+    "local_batches.rs",
+    "fixed.rs",
 ];
 
 #[test]
@@ -46,7 +54,7 @@ fn made(root: &Path) -> String {
     let mut config = Config::from_file(root.join("cbindgen.toml")).expect("a configuration");
     config.header = Some(read(&root.join("header/head.txt")));
     let mut builder = Builder::new().with_config(config);
-    for source in SOURCES.iter().chain(&["local.rs"]) {
+    for source in SOURCES {
         builder = builder.with_src(root.join("src").join(source));
     }
     let mut bytes = Vec::new();

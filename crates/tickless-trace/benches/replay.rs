@@ -11,9 +11,8 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use std::path::Path;
-use tickless_core::rearm::Policy;
 use tickless_trace::read::Trace;
-use tickless_trace::replay::{Inference, summarise};
+use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
 
 fn main() {
     divan::main();
@@ -32,7 +31,7 @@ fn read(name: &str) -> Trace {
     Trace::read(&folder.join(format!("{name}.txt.gz"))).expect("a committed trace can be read")
 }
 
-fn replay(bencher: Bencher, name: &str, policy: Policy) {
+fn replay(bencher: Bencher, name: &str, policy: ReplayPolicy) {
     let trace = read(name);
     let summary = summarise(&trace, &[policy], Inference::On);
     let operations = &summary.operations;
@@ -46,10 +45,10 @@ fn replay(bencher: Bencher, name: &str, policy: Policy) {
 
 #[divan::bench(args = traces())]
 fn lazy(bencher: Bencher, name: &str) {
-    replay(bencher, name, Policy::Lazy);
+    replay(bencher, name, ReplayPolicy::Lazy);
 }
 
 #[divan::bench(args = traces())]
 fn restart_aware(bencher: Bencher, name: &str) {
-    replay(bencher, name, Policy::RestartAware);
+    replay(bencher, name, ReplayPolicy::RestartAware);
 }

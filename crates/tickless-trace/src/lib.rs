@@ -14,12 +14,11 @@
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use tickless_core::rearm::Policy;
-//! use tickless_trace::replay::{Inference, summarise};
+//! use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
 //! use tickless_trace::Trace;
 //!
 //! let trace = Trace::read(Path::new("traces/nginx.txt.gz"))?;
-//! let summary = summarise(&trace, &Policy::ALL, Inference::On);
+//! let summary = summarise(&trace, &ReplayPolicy::USUAL, Inference::On);
 //! for result in &summary.policies {
 //!     println!("{}: {} device writes", result.policy, result.device_writes);
 //! }

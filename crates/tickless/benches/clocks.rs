@@ -36,8 +36,8 @@ fn reading_the_time(rounds: usize, reads: u64) {
     counters.extend(Tsc::new(TscOrder::Unordered).map(|tsc| Box::new(tsc) as Box<dyn Counter>));
     let clock = Clock::over(counters).expect("a clock");
     let mut cases: Vec<Case<'_>> = vec![
-        ("Timers::now", Box::new(|n| quickly(n, || timers.now().0))),
-        ("Clock::monotonic", Box::new(|n| quickly(n, || clock.monotonic().0))),
+        ("Timers::now", Box::new(|n| quickly(n, || timers.now().as_nanos()))),
+        ("Clock::monotonic", Box::new(|n| quickly(n, || clock.monotonic().as_nanos()))),
         ("Instant::now", {
             let start = Instant::now();
             Box::new(move |n| quickly(n, || start.elapsed().as_nanos() as u64))

@@ -10,8 +10,9 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
-use std::time::{Duration, Instant};
-use tickless::{Ns, Timeout, Timers};
+use std::time::Duration;
+use tickless::time::Instant;
+use tickless::{Timeout, Timers};
 
 /// How far ahead all of them are armed at first.
 const FIRST: Duration = Duration::from_secs(2);
@@ -57,7 +58,7 @@ fn round(count: u64) -> Vec<u64> {
     loop {
         let now = timers.now();
         if now >= from {
-            let before = Instant::now();
+            let before = std::time::Instant::now();
             spare.start_from(now, FIRST).expect("not shut down");
             took.push(before.elapsed().as_nanos() as u64);
             spare.cancel();
@@ -79,7 +80,7 @@ fn round(count: u64) -> Vec<u64> {
 }
 
 /// Have all been moved? Asked now and then, since asking takes the lock.
-fn is_through(timers: &Timers, count: u64, starts: usize, now: Ns, from: Ns) -> bool {
+fn is_through(timers: &Timers, count: u64, starts: usize, now: Instant, from: Instant) -> bool {
     let is_time = count > 0 && starts % 20_000 == 19_999 && now >= from;
     is_time && timers.stats().bases[0].relocated >= count
 }

@@ -15,9 +15,11 @@ use std::cell::Cell;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tickless::{Key, LocalTimers, Ns, Timeout, Timers, VirtualTime};
+use tickless::local::Key;
+use tickless::time::Instant;
+use tickless::{LocalTimers, Timeout, Timers, VirtualTime};
 
-const START: Ns = Ns::from_secs(1);
+const START: Instant = Instant::from_secs(1);
 
 fn main() {
     divan::main();
@@ -109,7 +111,7 @@ mod local {
         let mut timers = LocalTimers::<u64>::new(START);
         let mut now = START;
         bencher.bench_local(|| {
-            now = now + Duration::from_millis(1);
+            now += Duration::from_millis(1);
             assert_eq!(timers.advance(now, |_, _| ()), 0);
         });
     }
@@ -149,7 +151,7 @@ mod shared {
     static TIMERS: LazyLock<Timers> =
         LazyLock::new(|| Timers::start().expect("driver threads can be started"));
 
-    fn pending(count: u64, now: Ns, state: &Cell<u64>) -> Vec<Timeout> {
+    fn pending(count: u64, now: Instant, state: &Cell<u64>) -> Vec<Timeout> {
         let timeout = |_| {
             let timeout = TIMERS.timeout(|_| ());
             timeout.start_from(now, distant(state)).expect("not shut down");
@@ -165,7 +167,7 @@ mod shared {
         let spare = TIMERS.timeout(|_| ());
         bencher.bench_local(|| {
             spare.start_from(now, distant(&state)).expect("not shut down");
-            assert_eq!(spare.cancel(), tickless::Cancel::Pending);
+            assert_eq!(spare.cancel(), tickless::callback::Cancel::Pending);
         });
     }
 
@@ -176,7 +178,7 @@ mod shared {
         let spare = TIMERS.timeout(|_| ());
         bencher.bench_local(|| {
             spare.start(distant(&state)).expect("not shut down");
-            assert_eq!(spare.cancel(), tickless::Cancel::Pending);
+            assert_eq!(spare.cancel(), tickless::callback::Cancel::Pending);
         });
     }
 
@@ -194,7 +196,7 @@ mod shared {
     }
 
     #[divan::bench]
-    fn clock_read() -> Ns {
+    fn clock_read() -> Instant {
         TIMERS.now()
     }
 
@@ -204,7 +206,10 @@ mod shared {
         static FIRED: AtomicU64 = AtomicU64::new(0);
         let state = random();
         let armed = || {
-            let time = VirtualTime::new();
+            let time = VirtualTime::with_builder(
+                Timers::builder().bases(1).coarse_like_real(),
+                Instant::from_secs(1),
+            );
             let timeout = |_| {
                 let timeout = time.timers().timeout(|_| {
                     FIRED.store(FIRED.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

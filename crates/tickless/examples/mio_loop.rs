@@ -14,7 +14,9 @@ use mio::{Events, Interest, Poll, Token};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use support::{Clients, IDLE, MESSAGE_BYTES_MAX, now};
-use tickless::{Key, LocalTimers, Ns};
+use tickless::LocalTimers;
+use tickless::local::Key;
+use tickless::time::Instant;
 
 const CLIENTS: usize = 20;
 const LISTENER: Token = Token(0);
@@ -22,7 +24,7 @@ const LISTENER: Token = Token(0);
 struct Connection {
     socket: TcpStream,
     idle: Key,
-    last_heard: Ns,
+    last_heard: Instant,
 }
 
 /// Each timer belongs to the connection whose token is its value.
@@ -94,7 +96,7 @@ fn main() -> io::Result<()> {
     let mut events = Events::with_capacity(64);
     while server.closed < CLIENTS {
         let next = server.timers.next_event();
-        let wait = (next != Ns::NEVER).then(|| next.since(now()).to_duration());
+        let wait = (next != Instant::NEVER).then(|| next - now());
         match poll.poll(&mut events, wait) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             outcome => outcome?,

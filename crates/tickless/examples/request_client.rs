@@ -102,8 +102,8 @@ async fn deadline<F: Future>(
     future: F,
 ) -> Result<F::Output, Elapsed> {
     match timers.timers() {
-        Some(timers) => timers.deadline(after, future).await,
-        None => tickless::future::deadline(after, future).await,
+        Some(timers) => timers.timeout_after(after, future).await,
+        None => tickless::future::timeout(after, future).await,
     }
 }
 

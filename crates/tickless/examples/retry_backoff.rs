@@ -11,7 +11,8 @@
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tickless::{HrTimer, StartError, Timers, VirtualTime};
+use tickless::callback::StartError;
+use tickless::{HrTimer, Timers, VirtualTime};
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);
@@ -49,7 +50,7 @@ async fn retry<T, F: Future<Output = Option<T>>>(
 ) -> Option<T> {
     let (give_up, mut pause) = (timers.now() + DAY, FIRST);
     loop {
-        if let Ok(Some(done)) = timers.deadline(Duration::from_secs(10), attempt()).await {
+        if let Ok(Some(done)) = timers.timeout_after(Duration::from_secs(10), attempt()).await {
             return Some(done);
         }
         let jittered = pause.mul_f64(0.5 + chance() / 2.0);

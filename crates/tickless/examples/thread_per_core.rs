@@ -22,7 +22,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use support::{Clients, IDLE, MESSAGE_BYTES_MAX, now};
-use tickless::{Key, LocalTimers, Ns};
+use tickless::LocalTimers;
+use tickless::local::Key;
+use tickless::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
@@ -35,7 +37,7 @@ struct Timers {
     local: RefCell<LocalTimers<Sleeper>>,
     /// The driver, and what it sleeps for.
     driver: RefCell<Waker>,
-    armed: Cell<Ns>,
+    armed: Cell<Instant>,
 }
 
 /// What is to be known of a sleep.
@@ -49,7 +51,7 @@ impl Timers {
     fn start() -> Rc<Timers> {
         let local = RefCell::new(LocalTimers::new(now()));
         let driver = RefCell::new(Waker::noop().clone());
-        let timers = Rc::new(Timers { local, driver, armed: Cell::new(Ns::ZERO) });
+        let timers = Rc::new(Timers { local, driver, armed: Cell::new(Instant::ZERO) });
         spawn_local(Rc::clone(&timers).drive());
         timers
     }
@@ -62,10 +64,10 @@ impl Timers {
                 let (next, now) = (self.advance(), now());
                 self.armed.set(next);
                 self.driver.borrow_mut().clone_from(cx.waker());
-                if next == Ns::NEVER {
+                if next == Instant::NEVER {
                     return Poll::Pending;
                 }
-                sleep.as_mut().reset(tokio::time::Instant::now() + next.since(now).to_duration());
+                sleep.as_mut().reset(tokio::time::Instant::now() + (next - now));
                 if sleep.as_mut().poll(cx).is_pending() {
                     return Poll::Pending;
                 }
@@ -75,7 +77,7 @@ impl Timers {
     }
 
     /// Wakes whose time has come. Says when to come again.
-    fn advance(&self) -> Ns {
+    fn advance(&self) -> Instant {
         let mut due = Vec::new();
         let mut local = self.local.borrow_mut();
         local.advance(now(), |local, key| {

@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tickless::{Cancel, Limiter, Timers};
+use tickless::Timers;
+use tickless::bandwidth::Limiter;
+use tickless::callback::Cancel;
 
 type Job = Box<dyn FnOnce() + Send>;
 

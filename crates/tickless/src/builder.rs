@@ -1,42 +1,57 @@
 //! How timers are set up.
 
-use crate::Timers;
-use crate::event_loop::{Callback, Descriptor, EventLoopDriver};
-use crate::host::chance::Chance;
-use crate::host::clock::HostClock;
-use crate::host::cpu::CpuMap;
-use crate::host::device::{BaseDevice, Device, DeviceFallback};
-use crate::host::fork::Process;
-use crate::host::manual_clock::ManualClock;
-use crate::host::worker::Worker;
-use crate::host::{Host, driver};
-use crate::timers::PanicReporter;
+#[cfg(linux_platform)]
+use crate::event_loop::Descriptor;
+use crate::event_loop::{Callback, EventLoopDriver};
+use crate::platform::chance::Chance;
+use crate::platform::clock::HostClock;
+use crate::platform::cpu::CpuMap;
+use crate::platform::device::base::BaseDevice;
+use crate::platform::device::fallback::{Device, RefusedCall};
+use crate::platform::driver;
+use crate::platform::fork::Process;
+use crate::platform::manual_clock::ManualClock;
+use crate::platform::wakeup::Wakeup;
+use crate::platform::worker::Worker;
+use crate::timer::glue::Host;
+use crate::timer::shared::{Handle, Setup};
+use crate::timers::Timers;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tickless_core::bases::{Deferral, Scan, Settings, WheelEvents};
+use tickless_core::bases::{CoarseExpiry, Deferral, Settings, WheelEvents};
 use tickless_core::queues::wheel::PushOut;
-use tickless_core::rearm::{Limits, Policy};
-use tickless_core::time::{CpuId, Ns, Tick};
+use tickless_core::rearm::Limits;
+use tickless_core::time::{CpuId, Instant, Ns, Tick};
 
 /// Sets timers up; from [`Timers::builder`].
+///
+/// ```
+/// use std::time::Duration;
+/// use tickless::Timers;
+/// use tickless::time::Tick;
+///
+/// let timers = Timers::builder()
+///     .bases(1)
+///     .tick(Tick::new(Duration::from_micros(100))?)
+///     .slow_after(Duration::from_millis(10))
+///     .on_panic(|_| eprintln!("a callback panicked"))
+///     .start()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a builder does nothing until `start` is called"]
 pub struct Builder {
-    pub(crate) core: Settings,
+    pub(crate) setup: Setup,
     bases: Option<u16>,
     clock: Clock,
     device: Device,
     /// How often a handler that cannot catch up tries again; `None`: as suits who drives it.
     passes: Option<u32>,
-    /// How often a driver looks by itself; [`Ns::NEVER`] if not at all.
-    pub(crate) recheck: Ns,
     pinning: Pinning,
-    pub(crate) ticks: bool,
-    pub(crate) on_panic: Option<Arc<PanicReporter>>,
-    pub(crate) times_callbacks: bool,
-    pub(crate) slow_after: Ns,
-    pub(crate) notes_armings: bool,
+    /// Do coarse timers on virtual time fire with their buckets?
+    coarse_like_real: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,11 +72,13 @@ enum Job {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pinning {
     Free,
+    #[cfg_attr(not(linux_platform), expect(dead_code, reason = "nothing pins threads there"))]
     OnItsCpu,
 }
 
 /// Why timers could not be started.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum StartTimersError {
     /// The system refused a driver thread; fewer bases may do.
     Thread {
@@ -72,7 +89,7 @@ pub enum StartTimersError {
     },
     /// The system refused the descriptor for a loop to poll;
     /// [`start_in_loop_with`](Builder::start_in_loop_with) does without.
-    Descriptor(DeviceFallback),
+    Descriptor(RefusedCall),
 }
 
 impl fmt::Display for StartTimersError {
@@ -84,7 +101,7 @@ impl fmt::Display for StartTimersError {
                  raise the limit on threads or ask for fewer bases",
                 base.0
             ),
-            StartTimersError::Descriptor(DeviceFallback { call, errno }) => write!(
+            StartTimersError::Descriptor(RefusedCall { call, errno }) => write!(
                 f,
                 "no descriptor for the event loop: {call} was refused ({}); use \
                  start_in_loop_with, or allow the call",
@@ -106,7 +123,7 @@ impl std::error::Error for StartTimersError {
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("core", &self.core)
+            .field("core", &self.setup.core)
             .field("bases", &self.bases)
             .finish_non_exhaustive()
     }
@@ -118,24 +135,41 @@ impl Default for Builder {
     }
 }
 
+impl Timers {
+    /// To start timers in another way: with other settings, or a set of one's own.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
+/// So many passes in a row a driver makes before it looks whether an expiry thread is to be woken,
+/// or all is over. For that it goes round by way of its event device: a system call.
+const DRIVER_PASSES: u32 = 16;
+
 impl Builder {
     /// A base per CPU, a tick of 1 ms, the best clock, lazy rearming, lazy push-out.
     pub fn new() -> Builder {
         let limits = Limits { tolerance: Ns::from_ms(1), ..Limits::NONE };
         let core = Settings { limits, patience: Ns::from_ms(100), ..Settings::default() };
-        Builder {
+        let setup = Setup {
             core,
-            bases: None,
-            clock: Clock::Best,
-            device: Device::default(),
-            passes: None,
-            recheck: Ns::NEVER,
-            pinning: Pinning::Free,
+            set: 0,
             ticks: false,
+            recheck: Ns::NEVER,
+            wakeup: Wakeup::default(),
             on_panic: None,
             times_callbacks: false,
             slow_after: Ns::from_ms(100),
             notes_armings: false,
+        };
+        Builder {
+            setup,
+            bases: None,
+            clock: Clock::Best,
+            device: Device::default(),
+            passes: None,
+            pinning: Pinning::Free,
+            coarse_like_real: false,
         }
     }
 
@@ -147,13 +181,7 @@ impl Builder {
 
     /// The tick of coarse timers, 1 µs to 1 s. Shorter: timeouts are less late, and wake more.
     pub fn tick(mut self, tick: Tick) -> Builder {
-        self.core.tick = tick;
-        self
-    }
-
-    /// When taking off the first timer programs the event device.
-    pub fn policy(mut self, policy: Policy) -> Builder {
-        self.core.policy = policy;
+        self.setup.core.tick = tick;
         self
     }
 
@@ -165,31 +193,60 @@ impl Builder {
         self
     }
 
+    /// How drivers get up for a deadline: [`Wakeup::Sleep`] unless told otherwise, and timers are
+    /// late by what waking a thread takes. The others trade CPU time for that: a driver gets up
+    /// before the deadline and spins until then. No timer is early with any of them.
+    ///
+    /// It goes for every wakeup of a driver thread, whatever [`device`](Builder::device) it waits
+    /// in, so for coarse timeouts and the ends of windows too: timers that may be late should have
+    /// slack, or a set of their own. Ticks and [`recheck`](Builder::recheck) are not spun for. A
+    /// timer that is armed meanwhile for an earlier time ends the spinning. In an event loop of
+    /// the program's, and in virtual time, it means nothing.
+    ///
+    /// [`BaseStats::spun`](crate::stats::BaseStats::spun) says what it has cost.
+    ///
+    /// ```
+    /// # #[cfg(miri)] fn main() {}
+    /// # #[cfg(not(miri))] fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use tickless::Timers;
+    /// use tickless::driver::Wakeup;
+    ///
+    /// // At most 5 % of one CPU goes into spinning.
+    /// let timers = Timers::builder().bases(1).wakeup(Wakeup::Auto { cpu_share: 0.05 }).start()?;
+    /// # drop(timers); Ok(())
+    /// # }
+    /// ```
+    pub fn wakeup(mut self, wakeup: Wakeup) -> Builder {
+        self.setup.wakeup = wakeup;
+        self
+    }
+
     /// A driver is not woken sooner than this after a timer was armed, or after it was woken
     /// last: a timer that is due earlier is late by as much at most (R8, R11). 0 unless told
     /// otherwise. It bounds how often a driver wakes, to once in such a time.
     pub fn min_delta(mut self, delta: Duration) -> Builder {
-        self.core.limits.min_delta = Ns::from_duration(delta);
+        self.setup.core.limits.min_delta = Ns::from_duration(delta);
         self
     }
 
     /// A driver sleeps no longer than this while anything is pending (R11), a microsecond at
     /// least; as long as it likes unless told otherwise.
     pub fn max_delta(mut self, delta: Duration) -> Builder {
-        self.core.limits.max_delta = Ns::from_duration(delta).max(Ns::from_us(1));
+        self.setup.core.limits.max_delta = Ns::from_duration(delta).max(Ns::from_us(1));
         self
     }
 
     /// A driver that finds timers due again and again, for so many passes in a row, leaves them
     /// for as long as those took, `longest` at most, and counts that
-    /// ([`DeviceCounts::hangs`](crate::DeviceCounts::hangs)) (R7).
+    /// ([`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs)) (R7).
     ///
     /// Unless told otherwise, a driver thread never does: it is a thread among others, and the
     /// system sees to it that it does not starve the rest. In an event loop it is 3 passes and
-    /// 100 ms, as in the kernel, and the loop has its turn meanwhile. At least one pass is made.
+    /// 100 ms, as in the kernel, and the loop has its turn meanwhile. At least one pass is made. If
+    /// `longest` is zero the handler comes back without a pause, and no hang is counted.
     pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
         self.passes = Some(passes.max(1));
-        self.core.limits.backoff_max = Ns::from_duration(longest);
+        self.setup.core.limits.backoff_max = Ns::from_duration(longest);
         self
     }
 
@@ -199,56 +256,32 @@ impl Builder {
     /// time. Not more often than every millisecond, and in whole ones with a timerfd. A loop of
     /// the program's rechecks by waiting no longer than it likes.
     pub fn recheck(mut self, every: Duration) -> Builder {
-        self.recheck = Ns::from_duration(every).max(Ns::from_ms(1));
+        self.setup.recheck = Ns::from_duration(every).max(Ns::from_ms(1));
         self
     }
 
     /// An event that comes later than this after its time is counted as late, in
-    /// [`DeviceCounts::late`](crate::DeviceCounts::late); 1 ms unless told otherwise. It changes
-    /// nothing else.
+    /// [`DeviceCounts::late`](crate::stats::DeviceCounts::late); 1 ms unless told otherwise. It
+    /// changes nothing else.
     pub fn late_after(mut self, tolerance: Duration) -> Builder {
-        self.core.limits.tolerance = Ns::from_duration(tolerance);
+        self.setup.core.limits.tolerance = Ns::from_duration(tolerance);
         self
     }
 
-    /// How pending timeouts are pushed out.
-    pub fn push_out(mut self, push_out: PushOut) -> Builder {
-        self.core.push_out = push_out;
-        self
-    }
-
-    /// Where the callbacks of timeouts run, and of high-resolution timers that are
-    /// [`deferred`](crate::HrTimer::deferred). Unless told otherwise: in the driver.
-    ///
-    /// With [`Deferral::OnExpiry`] they run in an expiry thread of their base, so that a callback
-    /// that takes long does not hold up timers that fire in the driver. That costs a wakeup of
-    /// that thread for every batch that expires. [`Deferral::EveryTick`] wakes it for every tick
-    /// of the driver, as the real-time kernel once did; it is there to be
-    /// compared with, and implies [`ticking`](Builder::ticking).
-    pub fn deferral(mut self, deferral: Deferral) -> Builder {
-        self.core.deferral = deferral;
-        if deferral == Deferral::EveryTick { self.ticking() } else { self }
-    }
-
-    /// Drivers wake on every tick, like a kernel with a periodic tick, and look whether
-    /// timeouts have expired; high-resolution timers still have wakeups of their own. It is there
-    /// to be compared with: a thousand wakeups a second with a tick of 1 ms.
-    pub fn ticking(mut self) -> Builder {
-        self.core.wheel = WheelEvents::Tick;
-        self.ticks = true;
+    /// Runs the callbacks of timeouts, and of precise timers that are
+    /// [`deferred`](crate::HrTimer::deferred), in an expiry thread of their base, so that a
+    /// callback that takes long does not hold up timers that fire in the driver. That costs a
+    /// wakeup of that thread for every batch that expires. Unless this is called they run in the
+    /// driver.
+    pub fn expiry_threads(mut self) -> Builder {
+        self.setup.core.deferral = Deferral::OnExpiry;
         self
     }
 
     /// How long an expiry thread may be stuck in a callback before another thread fires its other
     /// timers (D9); 100 ms unless told otherwise. One thread stands in for all bases.
     pub fn patience(mut self, patience: Duration) -> Builder {
-        self.core.patience = Ns::from_duration(patience);
-        self
-    }
-
-    /// Which bases a synchronous cancel looks at.
-    pub fn scan(mut self, scan: Scan) -> Builder {
-        self.core.scan = scan;
+        self.setup.core.patience = Ns::from_duration(patience);
         self
     }
 
@@ -258,8 +291,9 @@ impl Builder {
         self
     }
 
-    /// Keeps each driver thread on its base's CPU. Better caches; worse latency where other
-    /// threads hog that CPU.
+    /// Linux only. Keeps each driver thread on its base's CPU. Better caches; worse latency where
+    /// other threads hog that CPU.
+    #[cfg(linux_platform)]
     pub fn pin_drivers(mut self) -> Builder {
         self.pinning = Pinning::OnItsCpu;
         self
@@ -267,19 +301,21 @@ impl Builder {
 
     /// Is called, on the driver thread, with what a callback panicked with. The panic itself
     /// has been printed by the program's panic hook already. The reporter may drop the timer
-    /// that panicked; if it panics itself, that is ignored.
+    /// that panicked; if it panics itself, that is ignored. A program that is built with
+    /// `panic = "abort"` ends instead, and nothing is called.
     pub fn on_panic(
         mut self,
         reporter: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static,
     ) -> Builder {
-        self.on_panic = Some(Arc::new(reporter));
+        self.setup.on_panic = Some(Arc::new(reporter));
         self
     }
 
-    /// Measures how long each callback takes, for [`Stats::callbacks`](crate::Stats::callbacks).
-    /// Costs two readings of the clock and a lock for each, about 40 ns.
+    /// Measures how long each callback takes, for
+    /// [`Stats::callbacks`](crate::stats::Stats::callbacks). Costs two readings of the clock and a
+    /// lock for each, about 40 ns.
     pub fn time_callbacks(mut self) -> Builder {
-        self.times_callbacks = true;
+        self.setup.times_callbacks = true;
         self
     }
 
@@ -287,7 +323,7 @@ impl Builder {
     /// says that it was held up: by a callback, or for want of a CPU. 100 ms unless told
     /// otherwise. With the feature `tracing` both are warned of.
     pub fn slow_after(mut self, limit: Duration) -> Builder {
-        self.slow_after = Ns::from_duration(limit);
+        self.setup.slow_after = Ns::from_duration(limit);
         self
     }
 
@@ -295,17 +331,62 @@ impl Builder {
     /// [`Timers::leaks`] and [`Timers::timer_list`]. Takes a lock for each arming, all timers'
     /// one; programs that are built with optimisations alone note nothing.
     pub fn note_armings(mut self) -> Builder {
-        self.notes_armings = true;
+        self.setup.notes_armings = true;
         self
     }
 
-    /// Starts the timers and their driver threads.
+    /// For [`VirtualTime`](crate::VirtualTime), where coarse timers fire exactly at their deadlines
+    /// unless this is asked for: has them fire with the wheel's buckets, as late as on a real
+    /// clock. Real timers ignore it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tickless::{Timers, VirtualTime};
+    /// use tickless::time::Instant;
+    ///
+    /// let start = Instant::from_secs(1);
+    /// let builder = Timers::builder().bases(1).coarse_like_real();
+    /// let (exact, like_real) = (VirtualTime::new(), VirtualTime::with_builder(builder, start));
+    /// for (time, late) in [(&exact, Duration::ZERO), (&like_real, Duration::from_millis(264))] {
+    ///     let timeout = time.timers().timeout(|_| ());
+    ///     timeout.start(Duration::from_secs(10))?;
+    ///     time.advance_to_next();
+    ///     assert_eq!(time.now() - start, Duration::from_secs(10) + late);
+    /// }
+    /// # Ok::<(), tickless::callback::StartError>(())
+    /// ```
+    pub fn coarse_like_real(mut self) -> Builder {
+        self.coarse_like_real = true;
+        self
+    }
+
+    /// Starts a set of timers and its driver threads. Their names have the set's number, which
+    /// counts up from 1, and the base's: `tickless/1.0`.
+    ///
+    /// Blocks for about a millisecond, to calibrate the clock.
+    ///
+    /// # Errors
+    ///
+    /// [`StartTimersError::Thread`] if the system refuses a thread.
     pub fn start(mut self) -> Result<Timers, StartTimersError> {
-        // See `back_off`.
-        self.core.limits.passes = self.passes.unwrap_or(u32::MAX);
+        static SETS: AtomicU32 = AtomicU32::new(0);
+        // Relaxed: it is a number that nobody else has.
+        self.setup.set = SETS.fetch_add(1, Ordering::Relaxed) + 1;
+        self.start_set()
+    }
+
+    /// The same for the set of the process, which has no number.
+    pub(crate) fn start_set(mut self) -> Result<Timers, StartTimersError> {
+        // See `back_off`. What a driver does between two handlers has its turn meanwhile.
+        let limits = &mut self.setup.core.limits;
+        match self.passes {
+            Some(passes) => limits.passes = passes,
+            None => (limits.passes, limits.backoff_max) = (DRIVER_PASSES, Ns::ZERO),
+        }
         let host = Host::with_device(self.host_clock(), self.cpu_map(), self.device);
-        let timers = Timers::without_drivers(host, &self, Some(Process::this()));
-        let defers = self.core.deferral != Deferral::None;
+        let timers =
+            Timers { shared: Handle::new(host, self.setup.clone(), Some(Process::this())) };
+        let defers = self.setup.core.deferral != Deferral::None;
         for base in 0..timers.shared.bases.count() {
             let base = CpuId(base as u16);
             self.add_thread(&timers, base, Job::Driver)?;
@@ -319,11 +400,16 @@ impl Builder {
         Ok(timers)
     }
 
-    /// Starts timers on one base that an event loop of the program's drives: no thread of ours.
-    /// The loop polls the driver, which is a file descriptor; see [`EventLoopDriver`].
+    /// Linux only. Starts timers on one base that an event loop of the program's drives: no thread
+    /// of ours. The loop polls the driver, which is a file descriptor; see [`EventLoopDriver`].
     ///
     /// Arming a timer that is due before all others is one system call; nothing else is one.
     /// What concerns drivers' threads (pinning them, deferring expiry, ticking) is ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`StartTimersError::Descriptor`] if the system refuses a timerfd.
+    #[cfg(linux_platform)]
     pub fn start_in_loop(self) -> Result<(Timers, EventLoopDriver<Descriptor>), StartTimersError> {
         let (wakes_by, device) = Descriptor::new().map_err(StartTimersError::Descriptor)?;
         let timers = self.without_threads(vec![device]);
@@ -333,6 +419,11 @@ impl Builder {
 
     /// The same with as many bases as [`bases`](Builder::bases) said, or one a CPU, and a driver
     /// for each: for programs with a loop on each CPU.
+    ///
+    /// # Errors
+    ///
+    /// [`StartTimersError::Descriptor`] if the system refuses a timerfd.
+    #[cfg(linux_platform)]
     pub fn start_in_loops(
         self,
     ) -> Result<(Timers, Vec<EventLoopDriver<Descriptor>>), StartTimersError> {
@@ -361,9 +452,9 @@ impl Builder {
     /// by itself.
     pub fn start_in_loop_with(
         self,
-        on_rearm: impl Fn(Ns) + Send + Sync + 'static,
+        on_rearm: impl Fn(Instant) + Send + Sync + 'static,
     ) -> (Timers, EventLoopDriver<Callback>) {
-        let (wakes_by, device) = Callback::new(Box::new(on_rearm));
+        let (wakes_by, device) = Callback::new(Box::new(move |next: Ns| on_rearm(next.into())));
         let timers = self.without_threads(vec![device]);
         let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), wakes_by);
         (timers, driver)
@@ -371,15 +462,15 @@ impl Builder {
 
     /// Timers with these devices, one a base, and nobody who drives them yet.
     fn without_threads(mut self, devices: Vec<BaseDevice>) -> Timers {
-        self.core.deferral = Deferral::None;
-        self.core.wheel = WheelEvents::Device;
-        self.ticks = false;
+        self.setup.core.deferral = Deferral::None;
+        self.setup.core.wheel = WheelEvents::Device;
+        self.setup.ticks = false;
         if let Some(passes) = self.passes {
-            self.core.limits.passes = passes;
+            self.setup.core.limits.passes = passes;
         }
         let cpus = CpuMap::of_this_process().with_bases(devices.len() as u16);
         let host = Host::with_devices(self.host_clock(), cpus, devices);
-        Timers::without_drivers(host, &self, Some(Process::this()))
+        Timers { shared: Handle::new(host, self.setup.clone(), Some(Process::this())) }
     }
 
     fn host_clock(&self) -> HostClock {
@@ -396,9 +487,9 @@ impl Builder {
             (Pinning::OnItsCpu, _) => shared.bases.platform().cpus.cpu_of(base),
         };
         let name = match job {
-            Job::Driver => format!("tickless/{}", base.0),
-            Job::Expirer => format!("tickless-exp/{}", base.0),
-            Job::Rescuer => "tickless-rescue".into(),
+            Job::Driver => shared.thread_name("tickless", Some(base)),
+            Job::Expirer => shared.thread_name("tickless-x", Some(base)),
+            Job::Rescuer => shared.thread_name("tickless-r", None),
         };
         let work = move || {
             driver::sharpen_sleep();
@@ -424,13 +515,18 @@ impl Builder {
         clock: Arc<ManualClock>,
         chance: Option<Arc<Chance>>,
     ) -> Timers {
+        if !self.coarse_like_real {
+            self.setup.core.coarse = CoarseExpiry::AtDeadline;
+        }
+        // Equal deadlines fire as they were armed.
+        self.setup.core.push_out = PushOut::Eager;
         // As with a driver: nobody is starved, since time stands still.
-        self.core.limits.passes = self.passes.unwrap_or(u32::MAX);
+        self.setup.core.limits.passes = self.passes.unwrap_or(u32::MAX);
         let cpus = match chance {
             Some(chance) => self.cpu_map().shuffled(chance),
             None => self.cpu_map(),
         };
-        Timers::without_drivers(Host::new(HostClock::manual(clock), cpus), &self, None)
+        Timers { shared: Handle::new(Host::new(HostClock::manual(clock), cpus), self.setup, None) }
     }
 
     fn cpu_map(&self) -> CpuMap {

@@ -25,12 +25,15 @@
 
 mod combined;
 mod kept;
-mod open;
 
-pub use crate::host::hardware::{PtpClock, SystemClock, Tsc, TscOrder};
+pub use crate::clock_timer::{ClockFired, ClockTimer};
+pub use crate::platform::clock::ClockSource;
+pub use crate::platform::clock_error::{Fallback, OpenClockError};
+#[cfg(linux_platform)]
+pub use crate::platform::hardware::{ClockId, PtpClock, SystemClock, Tsc, TscOrder};
+pub use crate::platform::time_base::TimeBase;
 pub use combined::Combined;
 pub use kept::Clock;
-pub use open::{ClockId, Fallback, OpenClockError};
 pub use tickless_clock::combined::{Patience, ReadPolicy};
 pub use tickless_clock::counter::{Counter, Hertz, Rating, Width};
 pub use tickless_clock::segment::SourceId;
@@ -39,14 +42,16 @@ pub use tickless_clock::sources::Fault;
 pub use tickless_clock::timekeeper::{Change, NoCounter, Report, WatchCounts};
 pub use tickless_clock::watchdog::Tolerance;
 
+use tickless_core::time::{Instant, Ns};
+
 /// A counter that never goes back, over one that may: one that can be set, or that differs between
 /// CPUs. Costs a word that its readers share.
 pub type Ratchet<C> = tickless_clock::ratchet::Ratchet<core::sync::atomic::AtomicU64, C>;
 
-/// A point in time of the standard library's, as [`ClockTimer`](crate::ClockTimer) wants it on
-/// [`TimeBase::Realtime`](crate::TimeBase::Realtime): nanoseconds since 1970, which is also what
+/// A point in time of the standard library's, as [`ClockTimer`] wants it on
+/// [`TimeBase::Realtime`]: nanoseconds since 1970, which is also what
 /// comes of anything before.
-pub fn realtime(time: std::time::SystemTime) -> crate::Ns {
+pub fn realtime(time: std::time::SystemTime) -> Instant {
     let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    crate::Ns::from_duration(since)
+    Ns::from_duration(since).into()
 }

@@ -3,7 +3,7 @@
 //! The core keeps one clock. A deadline on another one is put where it belongs on ours by what
 //! both show at the moment; whoever fires looks at the deadline's own clock, so it is not early
 //! whatever happened to that meanwhile. When the clock was set, or the system was suspended,
-//! every deadline is put anew ([`host::watch`](crate::host::watch) says who tells), so it is not
+//! every deadline is put anew ([`watch`](crate::platform::watch) says who tells), so it is not
 //! late either.
 //!
 //! # Locks
@@ -11,15 +11,20 @@
 //! The list of these timers, then one timer's deadline, then a base. Callbacks and drops run
 //! without any of them.
 
-use crate::fired::Fired;
-use crate::host::device::DeviceFallback;
-use crate::host::owned::Owned;
-use crate::host::time_base::TimeBase;
-use crate::host::watch::{ClockWatch, LOOK, Notice, Watcher};
-use crate::host::worker::Worker;
-use crate::timers::{Handle, Shared};
-use crate::{CancelError, Timers};
-use std::collections::BTreeMap;
+use crate::platform::clock::HostClock;
+use crate::platform::device::fallback::RefusedCall;
+use crate::platform::time_base::TimeBase;
+use crate::platform::watch::{ClockWatch, LOOK, Notice};
+#[cfg(linux_platform)]
+use crate::platform::watcher::Watcher;
+#[cfg(linux_platform)]
+use crate::platform::worker::Worker;
+use crate::timer::cancel_error::CancelError;
+use crate::timer::clock_timers::OnStep;
+use crate::timer::fired::Fired;
+use crate::timer::owned::Owned;
+use crate::timer::shared::Handle;
+use crate::timers::Timers;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,7 +32,7 @@ use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Options, StartError, Started};
 use tickless_core::link::QueueLink;
 use tickless_core::periodic;
-use tickless_core::time::{Ns, Window};
+use tickless_core::time::{Instant, Ns, Window};
 
 /// A timer whose deadlines are on a clock of the program's choice; from
 /// [`Timers::clock_timer`].
@@ -42,6 +47,21 @@ use tickless_core::time::{Ns, Window};
 /// It costs what an [`HrTimer`](crate::HrTimer) does, a lock of its own and two clock readings to
 /// arm, and one more to fire. For each time that a clock is set all of them are armed anew. The
 /// first one of a set starts a thread that waits for that, unless an event loop drives the set.
+///
+/// ```
+/// use std::time::Duration;
+/// use tickless::VirtualTime;
+/// use tickless::clock::TimeBase;
+///
+/// let time = VirtualTime::new();
+/// let alarm = time.timers().clock_timer(TimeBase::Realtime, |_| println!("wake up"));
+/// alarm.start_at(time.now_on(TimeBase::Realtime) + Duration::from_secs(3600))?;
+/// // Somebody sets the clock forward: it fires at once.
+/// time.set_realtime(time.now_on(TimeBase::Realtime) + Duration::from_secs(7200));
+/// assert!(!alarm.is_pending());
+/// # Ok::<(), tickless::callback::StartError>(())
+/// ```
+#[must_use = "dropping a timer cancels it"]
 pub struct ClockTimer {
     /// Its number in the list of its set.
     id: u64,
@@ -51,14 +71,16 @@ pub struct ClockTimer {
 /// What a callback of a [`ClockTimer`] is told, and what it may ask for.
 #[derive(Debug)]
 pub struct ClockFired<'a> {
-    shared: &'a Shared,
+    clock: &'a HostClock,
     base: TimeBase,
     window: Window,
+    /// Is the window one on the timers' clock?
+    is_relative: bool,
     restart: Option<Armed>,
 }
 
 /// A timer, and what it is armed for.
-pub(crate) struct Inner {
+struct Inner {
     timer: Owned<QueueLink>,
     state: Arc<State>,
 }
@@ -68,6 +90,8 @@ pub(crate) struct Inner {
 struct State {
     base: TimeBase,
     armed: Mutex<Armed>,
+    /// How timers of its set learn of steps.
+    watch: Arc<ClockWatch>,
 }
 
 /// What a timer is armed for.
@@ -79,21 +103,6 @@ enum Armed {
     Own(Window),
     /// One on the timers' clock, which no step moves.
     Timers(Window),
-}
-
-/// All timers of a set that are on clocks of their own, and who tells of steps.
-#[derive(Default)]
-pub(crate) struct ClockTimers {
-    list: Mutex<List>,
-    pub(crate) watch: ClockWatch,
-    /// Ends the watching thread, if there is one.
-    watcher: Mutex<Option<Arc<Watcher>>>,
-}
-
-#[derive(Default)]
-struct List {
-    next_id: u64,
-    timers: BTreeMap<u64, Arc<Inner>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -118,9 +127,9 @@ impl Timers {
         ClockTimer::new(&self.shared, base, callback)
     }
 
-    /// What a clock shows. In nanoseconds: realtime since 1970.
-    pub fn now_on(&self, base: TimeBase) -> Ns {
-        self.shared.now_on(base)
+    /// What a clock shows; realtime starts with 1970.
+    pub fn now_on(&self, base: TimeBase) -> Instant {
+        self.shared.now_on(base).into()
     }
 
     /// How often the timers of this set were told that a clock had been set, or that the system
@@ -133,7 +142,7 @@ impl Timers {
     /// Why nobody tells them, if somebody was to: the system refuses a call. They look at their
     /// clock once a second then, and are late by as much at most when it was set. So it is,
     /// without this, in an event loop.
-    pub fn clock_watch_fallback(&self) -> Option<DeviceFallback> {
+    pub fn clock_watch_fallback(&self) -> Option<RefusedCall> {
         self.shared.clock_timers.watch.refused()
     }
 }
@@ -143,7 +152,8 @@ impl ClockTimer {
     where
         F: FnMut(&mut ClockFired<'_>) + Send + 'static,
     {
-        let state = Arc::new(State { base, armed: Mutex::new(Armed::Idle) });
+        let watch = Arc::clone(&shared.clock_timers.watch);
+        let state = Arc::new(State { base, armed: Mutex::new(Armed::Idle), watch });
         let own = Arc::clone(&state);
         let timer = Owned::new(shared.clone(), move |fired| own.fire(fired, &mut callback));
         let inner = Arc::new(Inner { timer, state });
@@ -153,29 +163,38 @@ impl ClockTimer {
         if base != TimeBase::Monotonic {
             shared.watch_clocks();
         }
-        let mut list = locked(&shared.clock_timers.list);
-        list.next_id += 1;
-        let id = list.next_id;
-        list.timers.insert(id, Arc::clone(&inner));
-        ClockTimer { id, inner }
+        let listed: Arc<dyn OnStep> = Arc::<Inner>::clone(&inner);
+        ClockTimer { id: shared.clock_timers.add(listed), inner }
     }
 
     /// Arms it, or arms it anew, for a point in time on its clock. One that has passed fires at
     /// once. For realtime from the standard library's see [`realtime`](crate::clock::realtime).
-    pub fn start_at(&self, deadline: Ns) -> Result<Started, StartError> {
+    ///
+    /// # Errors
+    ///
+    /// [`StartError::Shut`] if the timer was shut down.
+    pub fn start_at(&self, deadline: Instant) -> Result<Started, StartError> {
         self.start_range(deadline, deadline)
     }
 
     /// Arms it, or arms it anew, to fire anywhere in a window of its clock: see
     /// [`HrTimer::start_range`](crate::HrTimer::start_range).
-    pub fn start_range(&self, soft: Ns, hard: Ns) -> Result<Started, StartError> {
-        self.start_armed(|_| Armed::Own(Window::new(soft, hard)))
+    ///
+    /// # Errors
+    ///
+    /// [`StartError::Shut`] if the timer was shut down.
+    pub fn start_range(&self, soft: Instant, hard: Instant) -> Result<Started, StartError> {
+        self.start_armed(|_| Armed::Own(Window::new(soft.into(), hard.into())))
     }
 
     /// Arms it, or arms it anew, to fire `after` the present: on realtime and monotonic time
     /// without the time of suspends, on boottime with it.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError::Shut`] if the timer was shut down.
     pub fn start(&self, after: Duration) -> Result<Started, StartError> {
-        self.start_armed(|shared| Armed::relative(shared, self.inner.state.base, after))
+        self.start_armed(|clock| Armed::relative(clock, self.inner.state.base, after))
     }
 
     /// Cancels it without waiting for its callback: see
@@ -186,11 +205,21 @@ impl ClockTimer {
 
     /// Cancels it and waits until its callback runs nowhere: see
     /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
+    ///
+    /// # Errors
+    ///
+    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
+    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all the same.
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
         self.disarm(|| self.inner.timer.cancel_sync())
     }
 
     /// The same for good: every later arming is [`StartError::Shut`].
+    ///
+    /// # Errors
+    ///
+    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
+    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is shut down all the same.
     pub fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
         self.disarm(|| self.inner.timer.shutdown_sync())
     }
@@ -204,24 +233,24 @@ impl ClockTimer {
     }
 
     /// What it is armed for on its own clock, if for a point of that.
-    pub fn deadline(&self) -> Option<Ns> {
+    pub fn deadline(&self) -> Option<Instant> {
         if self.inner.timer.shared().is_forked_child() {
             return None;
         }
         match *locked(&self.inner.state.armed) {
-            Armed::Own(window) => Some(window.soft),
+            Armed::Own(window) => Some(window.soft.into()),
             Armed::Idle | Armed::Timers(_) => None,
         }
     }
 
-    fn start_armed(&self, armed: impl FnOnce(&Shared) -> Armed) -> Result<Started, StartError> {
+    fn start_armed(&self, armed: impl FnOnce(&HostClock) -> Armed) -> Result<Started, StartError> {
         let shared = self.inner.timer.shared();
         if shared.is_forked_child() {
             return Err(StartError::Shut);
         }
         // Held until the core knows, so that a step finds both or neither.
         let mut state = locked(&self.inner.state.armed);
-        *state = armed(shared);
+        *state = armed(&shared.bases.platform().clock);
         let started = self.inner.start(*state);
         if !matches!(started, Ok(Started::Idle | Started::Pending)) {
             *state = Armed::Idle;
@@ -250,9 +279,8 @@ impl Drop for ClockTimer {
     fn drop(&mut self) {
         let shared = self.inner.timer.shared();
         if !shared.is_forked_child() {
-            // Ours is the last then, and it goes without the lock.
-            let listed = locked(&shared.clock_timers.list).timers.remove(&self.id);
-            drop(listed);
+            // Ours is the last then, and it goes without the list's lock.
+            drop(shared.clock_timers.remove(self.id));
         }
     }
 }
@@ -262,10 +290,12 @@ impl Inner {
     fn start(&self, armed: Armed) -> Result<Started, StartError> {
         let shared = self.timer.shared();
         let now = shared.now();
-        let window = armed.on_timers_clock(shared, self.state.base);
+        let window = self.state.on_timers_clock(armed, &shared.bases.platform().clock);
         self.timer.start(window, now, Options::default())
     }
+}
 
+impl OnStep for Inner {
     /// Puts it where it belongs now, if it is armed for a point on a clock that may be set.
     fn put_anew(&self) {
         let state = locked(&self.state.armed);
@@ -278,25 +308,28 @@ impl Inner {
 }
 
 impl Armed {
-    fn relative(shared: &Shared, base: TimeBase, after: Duration) -> Armed {
+    fn relative(clock: &HostClock, base: TimeBase, after: Duration) -> Armed {
         let window = |now: Ns| Window::new(now + after, now + after);
         match base {
-            TimeBase::Boottime => Armed::Own(window(shared.now_on(base))),
-            TimeBase::Monotonic | TimeBase::Realtime => Armed::Timers(window(shared.now())),
+            #[cfg(linux_platform)]
+            TimeBase::Boottime => Armed::Own(window(clock.now_on(base))),
+            TimeBase::Monotonic | TimeBase::Realtime => Armed::Timers(window(clock.now())),
         }
     }
+}
 
+impl State {
     /// Where on the timers' clock that is, as far as one can tell now.
-    fn on_timers_clock(self, shared: &Shared, base: TimeBase) -> Window {
-        let own = match self {
+    fn on_timers_clock(&self, armed: Armed, clock: &HostClock) -> Window {
+        let own = match armed {
             Armed::Idle => return Window::new(Ns::NEVER, Ns::NEVER),
             Armed::Timers(window) => return window,
             Armed::Own(window) => window,
         };
         // Ours first: if the thread loses its CPU in between, the timer looks too early rather
         // than too late.
-        let (now, own_now) = (shared.now(), shared.now_on(base));
-        let farthest = match base != TimeBase::Monotonic && shared.clock_timers.watch.is_blind() {
+        let (now, own_now) = (clock.now(), clock.now_on(self.base));
+        let farthest = match self.base != TimeBase::Monotonic && self.watch.is_blind() {
             true => now.after(LOOK),
             false => Ns::NEVER,
         };
@@ -306,38 +339,37 @@ impl Armed {
         };
         Window::new(place(own.soft), place(own.hard))
     }
-}
 
-impl State {
     /// What the timer's callback is to the core.
     fn fire(&self, fired: &mut Fired<'_>, callback: &mut impl FnMut(&mut ClockFired<'_>)) {
-        let shared = fired.shared();
+        let clock = fired.clock();
         let mut armed = locked(&self.armed);
         let window = match *armed {
             // Cancelled, when the core had begun to fire it.
             Armed::Idle => return,
             // Armed for this anew since, and that will come.
-            Armed::Timers(window) if fired.found_at() < window.soft => return,
+            Armed::Timers(window) if fired.found_at() < window.soft.into() => return,
             Armed::Timers(window) => window,
-            Armed::Own(window) if shared.now_on(self.base) < window.soft => {
+            Armed::Own(window) if clock.now_on(self.base) < window.soft => {
                 // Its clock went back, or is a moment behind. Whoever arms it anew stands (R9).
-                let again = armed.on_timers_clock(shared, self.base);
-                fired.restart_range(again.soft, again.hard);
+                let again = self.on_timers_clock(*armed, clock);
+                fired.restart_window(again);
                 return;
             }
             Armed::Own(window) => window,
         };
+        let is_relative = matches!(*armed, Armed::Timers(_));
         *armed = Armed::Idle;
         drop(armed);
-        let mut told = ClockFired { shared, base: self.base, window, restart: None };
+        let mut told = ClockFired { clock, base: self.base, window, is_relative, restart: None };
         callback(&mut told);
         let Some(restart) = told.restart else { return };
         let mut armed = locked(&self.armed);
         // Somebody who has armed it meanwhile stands.
         if matches!(*armed, Armed::Idle) {
             *armed = restart;
-            let again = restart.on_timers_clock(shared, self.base);
-            fired.restart_range(again.soft, again.hard);
+            let again = self.on_timers_clock(restart, clock);
+            fired.restart_window(again);
         }
     }
 }
@@ -345,68 +377,52 @@ impl State {
 impl ClockFired<'_> {
     /// The deadline it was armed with: on its own clock, but on the timers' clock if it was armed
     /// by [`start`](ClockTimer::start) on realtime.
-    pub fn deadline(&self) -> Ns {
-        self.window.soft
+    pub fn deadline(&self) -> Instant {
+        self.window.soft.into()
     }
 
-    /// The window it was armed with, likewise.
-    pub fn window(&self) -> Window {
-        self.window
+    /// The end of the window it was armed with, on the same clock as [`deadline`](Self::deadline).
+    pub fn hard_deadline(&self) -> Instant {
+        self.window.hard.into()
     }
 
     /// What its own clock shows. Reads it.
-    pub fn now(&self) -> Ns {
-        self.shared.now_on(self.base)
+    pub fn now(&self) -> Instant {
+        self.clock.now_on(self.base).into()
     }
 
     /// Has it armed again for a point in time on its own clock.
-    pub fn restart_at(&mut self, deadline: Ns) {
+    pub fn restart_at(&mut self, deadline: Instant) {
+        let deadline = Ns::from(deadline);
         self.restart = Some(Armed::Own(Window::new(deadline, deadline)));
     }
 
     /// Has it armed again, to fire `after` the present, as [`start`](ClockTimer::start) does.
     pub fn restart(&mut self, after: Duration) {
-        self.restart = Some(Armed::relative(self.shared, self.base, after));
+        self.restart = Some(Armed::relative(self.clock, self.base, after));
     }
 
     /// Has it armed again whole periods of its own clock after its own deadline: the first such
     /// moment that has not passed. Returns by how many periods that is: 1 if the callback kept up
     /// and nobody set the clock. A period of zero counts as a nanosecond.
     ///
-    /// When the clock goes back nothing fires until it has come up to the next moment.
+    /// When the clock goes back nothing fires until it has come up to the next moment. One on
+    /// realtime that was armed by [`start`](ClockTimer::start) goes on like that: whatever the time
+    /// of day is set to, the period is what it is.
     pub fn forward(&mut self, period: Duration) -> u64 {
         let period = Ns::from_duration(period);
-        let (window, periods) = periodic::forward(self.window, self.now(), period);
-        self.restart = Some(Armed::Own(window));
+        let (now, armed): (Ns, fn(Window) -> Armed) = match self.is_relative {
+            true => (self.clock.now(), Armed::Timers),
+            false => (self.now().into(), Armed::Own),
+        };
+        let (window, periods) = periodic::forward(self.window, now, period);
+        self.restart = Some(armed(window));
         periods
     }
 
     /// Takes back what was asked for: the timer stays idle.
     pub fn stop(&mut self) {
         self.restart = None;
-    }
-}
-
-impl Shared {
-    /// What a clock shows.
-    pub(crate) fn now_on(&self, base: TimeBase) -> Ns {
-        let host = self.bases.platform();
-        host.clock.steps().read(base, &host.clock)
-    }
-
-    /// A clock was set, or the system was suspended: puts every deadline where it belongs now.
-    pub(crate) fn clocks_stepped(&self) {
-        self.clock_timers.watch.count_step();
-        for timer in locked(&self.clock_timers.list).timers.values() {
-            timer.put_anew();
-        }
-    }
-
-    /// Ends the thread that waits for steps, if there is one.
-    pub(crate) fn end_watching(&self) {
-        if let Some(watcher) = locked(&self.clock_timers.watcher).take() {
-            watcher.end();
-        }
     }
 }
 
@@ -417,27 +433,39 @@ impl Handle {
             if self.is_virtual() {
                 return Ok(Notice::Hand);
             }
-            if !self.has_drivers() {
-                return Ok(Notice::Nobody);
+            match self.has_drivers() {
+                true => self.start_watching(),
+                false => Ok(Notice::Nobody),
             }
-            let watcher = Arc::new(Watcher::new()?);
-            let (shared, watched) = (self.for_driver(), Arc::clone(&watcher));
-            let watch = move || {
-                if let Err(why) = watched.watch(|| shared.clocks_stepped()) {
-                    // From now on they look for themselves: the first time now.
-                    shared.clock_timers.watch.end(why);
-                    shared.clocks_stepped();
-                }
-            };
-            let thread = Worker::spawn("tickless-clock".into(), watch);
-            let thread = thread.map_err(|error| DeviceFallback {
-                call: "clone",
-                errno: error.raw_os_error().unwrap_or_default(),
-            })?;
-            *locked(&self.clock_timers.watcher) = Some(watcher);
-            self.add_driver(thread);
-            Ok(Notice::Kernel)
         });
+    }
+
+    /// No system but Linux tells.
+    #[cfg(not(linux_platform))]
+    fn start_watching(&self) -> Result<Notice, RefusedCall> {
+        Ok(Notice::Nobody)
+    }
+
+    /// Starts a thread that waits for steps.
+    #[cfg(linux_platform)]
+    fn start_watching(&self) -> Result<Notice, RefusedCall> {
+        let watcher = Arc::new(Watcher::new()?);
+        let (shared, watched) = (self.for_driver(), Arc::clone(&watcher));
+        let watch = move || {
+            if let Err(why) = watched.watch(|| shared.clocks_stepped()) {
+                // From now on they look for themselves: the first time now.
+                shared.clock_timers.watch.end(why);
+                shared.clocks_stepped();
+            }
+        };
+        let thread = Worker::spawn(self.thread_name("tickless-c", None), watch);
+        let thread = thread.map_err(|error| RefusedCall {
+            call: "clone",
+            errno: error.raw_os_error().unwrap_or_default(),
+        })?;
+        self.clock_timers.watched_by(watcher);
+        self.add_driver(thread);
+        Ok(Notice::Kernel)
     }
 }
 
@@ -466,7 +494,7 @@ mod tests {
         for is_told in [true, false] {
             let timers = Timers::builder().bases(1).start().expect("one driver can be started");
             if !is_told {
-                let why = DeviceFallback { call: "a test", errno: 0 };
+                let why = RefusedCall { call: "a test", errno: 0 };
                 timers.shared.clock_timers.watch.notice(|| Err(why));
                 assert_eq!(timers.clock_watch_fallback(), Some(why));
             }

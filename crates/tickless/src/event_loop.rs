@@ -5,24 +5,34 @@
 //! ([`start_in_loop`](crate::Builder::start_in_loop)) or computes a timeout and is told when that
 //! has become too long ([`start_in_loop_with`](crate::Builder::start_in_loop_with)).
 
-use crate::host::device::own_loop::{LoopDevice, OnRearm};
-use crate::host::device::timerfd::Timerfd;
-use crate::host::device::{BaseDevice, DeviceFallback};
-use crate::host::wakers::Wakers;
-use crate::timers::Shared;
+use crate::platform::device::base::BaseDevice;
+#[cfg(linux_platform)]
+use crate::platform::device::fallback::RefusedCall;
+use crate::platform::device::own_loop::{LoopDevice, OnRearm};
+#[cfg(linux_platform)]
+use crate::platform::device::timerfd::Timerfd;
+use crate::timer::shared::Shared;
+use crate::timer::wakers::Wakers;
 use std::fmt;
+#[cfg(linux_platform)]
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::{CpuId, Instant, Ns};
 
-/// What an [`EventLoopDriver`] wakes its loop with: a descriptor to be polled.
+/// Linux only. What an [`EventLoopDriver`] wakes its loop with: a descriptor to be polled.
+#[cfg(linux_platform)]
 #[derive(Debug)]
 pub struct Descriptor(Arc<Timerfd>);
 
 /// What an [`EventLoopDriver`] wakes its loop with: a callback.
 #[derive(Debug)]
 pub struct Callback(());
+
+#[cfg(linux_platform)]
+type Usual = Descriptor;
+#[cfg(not(linux_platform))]
+type Usual = Callback;
 
 /// One base's driver, in the program's hands: whoever has it runs the base's timers.
 ///
@@ -54,10 +64,14 @@ pub struct Callback(());
 ///   timers can still be armed, cancelled and dropped.
 /// - In the child of a fork it finds nothing to do. The descriptor is the parent's; close it by
 ///   dropping the driver.
-pub struct EventLoopDriver<W = Descriptor> {
+pub struct EventLoopDriver<W = Usual> {
     shared: Arc<Shared>,
     base: CpuId,
     wakers: Wakers,
+    #[cfg_attr(
+        not(linux_platform),
+        expect(dead_code, reason = "a callback is woken by its device")
+    )]
     wakes_by: W,
 }
 
@@ -97,19 +111,19 @@ impl<W> EventLoopDriver<W> {
     ///
     /// From now on [`on_rearm`](crate::Builder::start_in_loop_with) is called for whatever is
     /// earlier.
-    pub fn next_event(&mut self) -> Option<Ns> {
+    pub fn next_event(&mut self) -> Option<Instant> {
         if self.shared.is_forked_child() {
             return None;
         }
         let next = self.device().map_or(Ns::NEVER, LoopDevice::hear);
-        (next != Ns::NEVER).then_some(next)
+        (next != Ns::NEVER).then_some(next.into())
     }
 
     /// How long the loop may wait, from now; `None`: until somebody arms a timer. Zero if
     /// something is due. Round it up: a loop that comes early finds nothing to do.
     pub fn timeout(&mut self) -> Option<Duration> {
         let next = self.next_event()?;
-        Some(next - self.shared.now())
+        Some(next - Instant::from(self.shared.now()))
     }
 
     /// Are all [`Timers`](crate::Timers) and timers gone, so that nothing will ever be due?
@@ -123,6 +137,7 @@ impl<W> EventLoopDriver<W> {
     }
 }
 
+#[cfg(linux_platform)]
 impl AsFd for EventLoopDriver<Descriptor> {
     /// Readable when there is something to do, and not otherwise. For poll, select, epoll in
     /// either way of triggering, and what stands on them. Not to be read or set: it is a timerfd
@@ -132,15 +147,17 @@ impl AsFd for EventLoopDriver<Descriptor> {
     }
 }
 
+#[cfg(linux_platform)]
 impl AsRawFd for EventLoopDriver<Descriptor> {
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()
     }
 }
 
+#[cfg(linux_platform)]
 impl Descriptor {
     /// One that is not armed, and the device that arms it.
-    pub(crate) fn new() -> Result<(Descriptor, BaseDevice), DeviceFallback> {
+    pub(crate) fn new() -> Result<(Descriptor, BaseDevice), RefusedCall> {
         let timer = Arc::new(Timerfd::new()?);
         let device = LoopDevice::with_descriptor(Arc::clone(&timer));
         Ok((Descriptor(timer), BaseDevice::own_loop(device)))

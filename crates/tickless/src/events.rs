@@ -12,10 +12,9 @@
 //! within the callback's frame, where nothing waits for callbacks, and a panic of the subscriber is
 //! counted like a callback's.
 
-use crate::clock::Fallback;
-use crate::host::Host;
 use std::time::Duration;
 use tickless_core::bases::expiry::Firing;
+use tickless_core::platform::Platform;
 use tickless_core::time::{CpuId, Window};
 
 /// An event, if the feature is there and somebody listens: only then are the values asked for.
@@ -54,24 +53,28 @@ pub(crate) fn cancelled(label: impl Fn() -> &'static str) {
 
 #[cfg(feature = "tracing")]
 #[inline]
-pub(crate) fn fired(label: impl Fn() -> &'static str, firing: &Firing<Host>) {
+pub(crate) fn fired<P: Platform>(label: impl Fn() -> &'static str, firing: &Firing<P>) {
     let late = firing.now.since(firing.window.soft);
     event!(TRACE, "fired", timer = label(), base = firing.cpu.0, late_ns = late.0);
 }
 
 /// An expiry that its base was to see long ago.
-pub(crate) fn overdue(label: impl Fn() -> &'static str, firing: &Firing<Host>) {
+pub(crate) fn overdue<P: Platform>(label: impl Fn() -> &'static str, firing: &Firing<P>) {
     let by = firing.now.since(firing.due);
     event!(WARN, "overdue", timer = label(), base = firing.cpu.0, by_ns = by.0);
 }
 
-pub(crate) fn slow(label: impl Fn() -> &'static str, firing: &Firing<Host>, took: Duration) {
+pub(crate) fn slow<P: Platform>(
+    label: impl Fn() -> &'static str,
+    firing: &Firing<P>,
+    took: Duration,
+) {
     let ns = took.as_nanos() as u64;
     event!(WARN, "slow callback", timer = label(), base = firing.cpu.0, ns = ns);
 }
 
 #[cold]
-pub(crate) fn panicked(label: impl Fn() -> &'static str, firing: &Firing<Host>) {
+pub(crate) fn panicked<P: Platform>(label: impl Fn() -> &'static str, firing: &Firing<P>) {
     event!(ERROR, "a callback panicked", timer = label(), base = firing.cpu.0);
 }
 
@@ -84,6 +87,6 @@ pub(crate) fn online(base: CpuId) {
 }
 
 #[cold]
-pub(crate) fn clock_fell_back(why: Fallback) {
+pub(crate) fn clock_fell_back(why: impl ToString) {
     event!(WARN, "clock fallback", why = why.to_string());
 }

@@ -1,6 +1,6 @@
 //! A mutex that synchronous cancels know of.
 
-use crate::host::waits;
+use crate::timer::waits;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 ///
 /// ```
 /// # use std::{sync::Arc, time::Duration};
-/// use tickless::{CancelError, Guarded, Timers};
+/// use tickless::{CancelError, Timers};
+/// use tickless::callback::CallbackLock;
 ///
 /// let timers = Timers::start()?;
-/// let state = Arc::new(Guarded::new(0));
+/// let state = Arc::new(CallbackLock::new(0));
 /// let in_callback = Arc::clone(&state);
 /// let timer = timers.timeout(move |_| *in_callback.lock() += 1);
 ///
@@ -32,22 +33,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 /// Uncontended it costs what a `std::sync::Mutex` does and two plain stores. It is not poisoned
 /// by a panic: a callback's panic is caught and reported, and what the lock guards is handed to
 /// the next one as it is.
-pub struct Guarded<T: ?Sized> {
+pub struct CallbackLock<T: ?Sized> {
     /// The thread that has the lock, or 0.
     holder: AtomicU64,
     mutex: Mutex<T>,
 }
 
-/// The right to use what a [`Guarded`] holds; gives it back when dropped.
-pub struct GuardedGuard<'a, T: ?Sized> {
+/// The right to use what a [`CallbackLock`] holds; gives it back when dropped.
+pub struct CallbackLockGuard<'a, T: ?Sized> {
     holder: &'a AtomicU64,
     guard: MutexGuard<'a, T>,
 }
 
-impl<T> Guarded<T> {
+impl<T> CallbackLock<T> {
     /// An unlocked lock.
-    pub const fn new(value: T) -> Guarded<T> {
-        Guarded { holder: AtomicU64::new(0), mutex: Mutex::new(value) }
+    pub const fn new(value: T) -> CallbackLock<T> {
+        CallbackLock { holder: AtomicU64::new(0), mutex: Mutex::new(value) }
     }
 
     /// The value, which nobody else can reach any more.
@@ -56,10 +57,10 @@ impl<T> Guarded<T> {
     }
 }
 
-impl<T: ?Sized> Guarded<T> {
+impl<T: ?Sized> CallbackLock<T> {
     /// Waits until the lock is free and takes it. Not recursive: a thread that has it waits for
     /// ever.
-    pub fn lock(&self) -> GuardedGuard<'_, T> {
+    pub fn lock(&self) -> CallbackLockGuard<'_, T> {
         let guard = match self.mutex.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -68,7 +69,7 @@ impl<T: ?Sized> Guarded<T> {
         // Relaxed: read by who waits for the lock, under the mutex of the table of waits; a
         // holder that is not known yet is found when that one looks again.
         self.holder.store(waits::this_thread(), Ordering::Relaxed);
-        GuardedGuard { holder: &self.holder, guard }
+        CallbackLockGuard { holder: &self.holder, guard }
     }
 
     #[cold]
@@ -82,13 +83,13 @@ impl<T: ?Sized> Guarded<T> {
     }
 }
 
-impl<T: ?Sized> Drop for GuardedGuard<'_, T> {
+impl<T: ?Sized> Drop for CallbackLockGuard<'_, T> {
     fn drop(&mut self) {
         self.holder.store(0, Ordering::Relaxed);
     }
 }
 
-impl<T: ?Sized> Deref for GuardedGuard<'_, T> {
+impl<T: ?Sized> Deref for CallbackLockGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -96,25 +97,25 @@ impl<T: ?Sized> Deref for GuardedGuard<'_, T> {
     }
 }
 
-impl<T: ?Sized> DerefMut for GuardedGuard<'_, T> {
+impl<T: ?Sized> DerefMut for CallbackLockGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
     }
 }
 
-impl<T: Default> Default for Guarded<T> {
+impl<T: Default> Default for CallbackLock<T> {
     fn default() -> Self {
-        Guarded::new(T::default())
+        CallbackLock::new(T::default())
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for Guarded<T> {
+impl<T: ?Sized + fmt::Debug> fmt::Debug for CallbackLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guarded").field("mutex", &&self.mutex).finish_non_exhaustive()
+        f.debug_struct("CallbackLock").field("mutex", &&self.mutex).finish_non_exhaustive()
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for GuardedGuard<'_, T> {
+impl<T: ?Sized + fmt::Debug> fmt::Debug for CallbackLockGuard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.guard.fmt(f)
     }

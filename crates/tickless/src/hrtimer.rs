@@ -1,16 +1,18 @@
-//! High-resolution timers, exact or with a window.
+//! Precise timers, exact or with a window.
 
-use crate::fired::Fired;
-use crate::host::owned::Owned;
-use crate::timers::Shared;
-use crate::{CancelError, Timers};
+use crate::timer::cancel_error::CancelError;
+use crate::timer::fired::Fired;
+use crate::timer::owned::Owned;
+use crate::timer::shared::Shared;
+use crate::timers::Timers;
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{FiresIn, Options, StartError, Started};
 use tickless_core::link::QueueLink;
-use tickless_core::time::{CpuId, Ns, Window};
+use tickless_core::time::{CpuId, Instant, Ns, Window};
 
-/// A high-resolution timer with its callback; from [`Timers::hrtimer`].
+/// A precise timer with its callback; from [`Timers::hrtimer`].
 ///
 /// Never early; late by what waking a thread takes on this system, a few microseconds when it
 /// is not busy. Arming and cancelling cost O(log n), take one uncontended lock, allocate
@@ -20,11 +22,43 @@ use tickless_core::time::{CpuId, Ns, Window};
 /// Dropping it cancels it and waits for a running callback to end. A callback that drops a timer,
 /// its own or another, does not wait: if that one's callback is running it ends by itself, and
 /// is dropped then.
+///
+/// ```
+/// use std::time::Duration;
+/// use tickless::VirtualTime;
+///
+/// let time = VirtualTime::new();
+/// let mut beats = 0;
+/// let beat = time.timers().hrtimer(move |fired| {
+///     beats += 1;
+///     if beats < 3 {
+///         fired.forward(Duration::from_millis(1)); // a period after its own deadline: no drift
+///     }
+/// });
+/// beat.start(Duration::from_millis(1))?;
+/// time.advance(Duration::from_secs(1));
+/// assert_eq!(time.timers().stats().total().fired, 3);
+/// # Ok::<(), tickless::callback::StartError>(())
+/// ```
+#[must_use = "dropping a timer cancels it"]
 #[derive(Debug)]
 pub struct HrTimer {
     pub(crate) timer: Owned<QueueLink>,
     pinned: Option<CpuId>,
     fires_in: FiresIn,
+}
+
+impl Timers {
+    /// A precise timer, not armed. Allocates once: 64 bytes if the closure captures up
+    /// to 8.
+    ///
+    /// The callback runs on a driver thread.
+    pub fn hrtimer<F>(&self, callback: F) -> HrTimer
+    where
+        F: FnMut(&mut Fired<'_>) + Send + 'static,
+    {
+        HrTimer::new(self, callback)
+    }
 }
 
 impl HrTimer {
@@ -35,12 +69,17 @@ impl HrTimer {
         HrTimer::around(Owned::new(timers.shared.clone(), callback))
     }
 
+    /// The same of an owner that must not be dropped.
+    #[inline]
+    pub(crate) fn lent(timer: ManuallyDrop<Owned<QueueLink>>) -> ManuallyDrop<HrTimer> {
+        ManuallyDrop::new(HrTimer::around(ManuallyDrop::into_inner(timer)))
+    }
+
     pub(crate) fn around(timer: Owned<QueueLink>) -> HrTimer {
         HrTimer { timer, pinned: None, fires_in: FiresIn::Handler }
     }
 
     /// Pins it to one base, whichever CPU arms it. Arming fails if there is no such base.
-    #[must_use]
     pub fn pinned(mut self, base: CpuId) -> HrTimer {
         self.pinned = Some(base);
         self
@@ -48,7 +87,6 @@ impl HrTimer {
 
     /// Has its callback run in the expiry thread of its base, if there is one (see
     /// [`Builder::deferral`](crate::Builder::deferral)); otherwise it runs in the driver.
-    #[must_use]
     pub fn deferred(mut self) -> HrTimer {
         self.fires_in = FiresIn::Thread;
         self
@@ -56,19 +94,28 @@ impl HrTimer {
 
     /// Says whose it is, for [`Timers::timer_list`](crate::Timers::timer_list) and its like.
     /// Otherwise that is known by the callback's type. Takes a lock and may allocate, once.
-    #[must_use]
     pub fn labelled(self, label: &'static str) -> HrTimer {
         self.set_label(label);
         self
     }
 
     /// Arms it, or arms it anew, to fire `after` the present. Reads the clock.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`](crate::callback::StartError) if the timer was shut down, or is pinned to a
+    /// base that does not exist.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start(&self, after: Duration) -> Result<Started, StartError> {
         self.start_with_slack(after, Duration::ZERO)
     }
 
     /// The same, but it may be late by `slack` to share a wakeup with other timers.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`](crate::callback::StartError) if the timer was shut down, or is pinned to a
+    /// base that does not exist.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_with_slack(
         &self,
@@ -80,16 +127,26 @@ impl HrTimer {
     }
 
     /// Arms it, or arms it anew, for a point in time. One that has passed fires at once.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`](crate::callback::StartError) if the timer was shut down, or is pinned to a
+    /// base that does not exist.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn start_at(&self, deadline: Ns) -> Result<Started, StartError> {
+    pub fn start_at(&self, deadline: Instant) -> Result<Started, StartError> {
         self.start_range(deadline, deadline)
     }
 
     /// Arms it, or arms it anew, to fire anywhere in a window: not before `soft`; from then on
     /// with any event of its base, and at `hard` with one of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`](crate::callback::StartError) if the timer was shut down, or is pinned to a
+    /// base that does not exist.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn start_range(&self, soft: Ns, hard: Ns) -> Result<Started, StartError> {
-        self.arm(Window::new(soft, hard), self.timer.shared().now())
+    pub fn start_range(&self, soft: Instant, hard: Instant) -> Result<Started, StartError> {
+        self.start_window(Window::new(soft.into(), hard.into()))
     }
 
     /// Cancels it without waiting for its callback. No lock if it is idle.
@@ -116,6 +173,11 @@ impl HrTimer {
     /// priority. A thread that is made to end while it waits leaves nothing behind.
     ///
     /// A wait that would never end is an error; see [`CancelError`] for which can be seen.
+    ///
+    /// # Errors
+    ///
+    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
+    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all the same.
     #[inline]
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
         self.timer.cancel_sync()
@@ -124,6 +186,12 @@ impl HrTimer {
     /// The same, a little cheaper, for a timer that nobody arms again while its callback runs,
     /// the callback included: if it is pending, nobody looks for the callback. If it was armed
     /// after all, this says so: [`CancelError::NotSingleShot`].
+    ///
+    /// # Errors
+    ///
+    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
+    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all the same.
+    /// [`NotSingleShot`](CancelError::NotSingleShot) if it was armed again meanwhile.
     #[inline]
     pub fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
         self.timer.cancel_single_shot()
@@ -131,6 +199,11 @@ impl HrTimer {
 
     /// Cancels it for good and waits like [`cancel_sync`](Self::cancel_sync): every later arming
     /// is [`StartError::Shut`], whoever tries.
+    ///
+    /// # Errors
+    ///
+    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
+    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is shut down all the same.
     pub fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
         self.timer.shutdown_sync()
     }
@@ -143,6 +216,11 @@ impl HrTimer {
     /// Is it armed, or its callback running?
     pub fn is_active(&self) -> bool {
         self.timer.is_active()
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn start_window(&self, window: Window) -> Result<Started, StartError> {
+        self.arm(window, self.timer.shared().now())
     }
 
     #[cfg_attr(debug_assertions, track_caller)]

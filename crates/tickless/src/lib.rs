@@ -1,18 +1,12 @@
 //! Linux's timer subsystem for programs.
 //!
 //! Two families of timers, as in the kernel:
-//! - [`Timeout`]: coarse, on a timer wheel. Arming, pushing out and cancelling take a handful
-//!   of nanoseconds and do not depend on how many are pending. Made to be cancelled: fires
-//!   never early, and late by at most 13 % of its distance plus a tick.
-//! - [`HrTimer`]: high-resolution, in a sorted queue; may be given a window instead of a point,
-//!   so that expiries share wakeups. [`Periodic`] is one that knows its period, and with a
-//!   [`Phase`] its place among others of that period.
-//!
-//! A [`ClockTimer`] is a high-resolution timer whose deadlines are on the time of day, or on the
-//! time since boot.
-//!
-//! On top of them [`Throttle`] and [`Limiter`]: so much CPU time, or so many permits, in every
-//! period.
+//! - [`Timeout`] is *coarse*, on a timer wheel. Arming, pushing out and cancelling take a handful
+//!   of nanoseconds, however many are pending. It never fires early, and late by at most 13 % of
+//!   its distance plus a tick. Made for timeouts, which are pushed out all the time and seldom
+//!   fire.
+//! - [`HrTimer`] is *precise*, in a sorted queue. It may be given a window instead of a point, so
+//!   that expiries share wakeups. [`Periodic`] is one that knows its period.
 //!
 //! ```
 //! use std::time::Duration;
@@ -22,87 +16,90 @@
 //! let idle = timers.timeout(move |_| tx.send("closing").unwrap_or(()));
 //! idle.start(Duration::from_millis(5))?; // arm, or push out
 //! assert_eq!(rx.recv(), Ok("closing"));
-//! assert_ne!(idle.cancel(), tickless::Cancel::Pending);
+//! assert_ne!(idle.cancel(), tickless::callback::Cancel::Pending);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A [`Timers`] has one base per CPU and one driver thread per base, which sleeps until
-//! something is due. To embed timers in an event loop without any thread, use
-//! [`LocalTimers`]; to test code that waits, use [`VirtualTime`].
+//! # Where to find things
 //!
-//! Callbacks run on driver threads, one at a time per base, and should be short: a callback
+//! | you want | see |
+//! |---|---|
+//! | timers in async code | [`future`] |
+//! | to test code that waits | [`VirtualTime`], [`virtual_time`] |
+//! | timers inside your own structs, without allocations | [`embed`] |
+//! | timers of one thread, in its event loop | [`LocalTimers`], [`local`] |
+//! | timers of all threads, in an event loop | [`driver`] |
+//! | periods, and phases that spread them | [`periodic`] |
+//! | so much CPU time, or so many permits, in every period | [`bandwidth`] |
+//! | deadlines on the time of day, or that count a suspend | [`clock::ClockTimer`] |
+//! | points in time, and the standard library's | [`time`] |
+//! | what arming, cancelling and callbacks say | [`callback`] |
+//! | counters, lists of what is pending, leaks | [`stats`] |
+//! | clocks beside the timers' own | [`clock`] |
+//!
+//! # Callbacks
+//!
+//! A [`Timers`] has one base per CPU and one driver thread per base, which sleeps until something
+//! is due. Callbacks run on driver threads, one at a time per base, and should be short: a callback
 //! that blocks delays the timers of its own base and no others. One that panics is caught and
-//! counted. Dropping a timer cancels it and waits until its callback is over, so do not drop one
-//! while you hold something that its callback wants. Within callbacks nothing waits. A callback
-//! that owns its own timer keeps itself alive until it drops it.
+//! counted.
 //!
-//! # Looking in
+//! Dropping a timer cancels it and waits until its callback is over, so do not drop one while you
+//! hold a lock that its callback takes. Inside a callback nothing waits. A callback that owns its
+//! own timer keeps itself alive until it drops it.
 //!
-//! [`Timers::stats`] counts what happens, [`Timers::timer_list`] shows what is pending and whose it
-//! is, [`Timers::leaks`] who armed what is left. Two features, off by default, change nothing but
-//! who is told: `tracing` warns of slow callbacks, overdue expiries and panics; with `metrics`,
-//! `Timers::publish_metrics` hands the figures on.
+//! # Features
+//!
+//! All are off by default.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `tracing` | events for slow callbacks, overdue expiries, panics, and single timers |
+//! | `metrics` | `Timers::publish_metrics`: the statistics for the `metrics` facade |
+//! | `stream` | `Stream` for [`future::Interval`] |
+//! | `tokio-time` | `tokio_time`: the names of `tokio::time` |
+//! | `policy` | `policy`: the mechanisms of this library beside what they replaced, for studies |
 
-#[cfg(not(target_os = "linux"))]
-compile_error!(
-    "tickless supports Linux; elsewhere drive `tickless_core::local::LocalTimers` by a clock of \
-     your own, which needs no operating system (the errors below are of what is missing here)"
-);
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
-mod bandwidth;
+pub mod bandwidth;
+#[cfg(doctest)]
+mod book;
 mod builder;
-mod cancel_error;
+pub mod callback;
 pub mod clock;
 mod clock_timer;
+pub mod driver;
+pub mod embed;
 mod event_loop;
 mod events;
-mod fired;
 pub mod future;
 mod guarded;
-mod host;
 mod hrtimer;
-mod periodic;
-mod stats;
-pub mod std_time;
+pub mod local;
+pub mod periodic;
+mod platform;
+#[cfg(feature = "policy")]
+pub mod policy;
+mod process;
+#[doc(hidden)]
+pub mod slots;
+pub mod stats;
+pub mod time;
 mod timeout;
+mod timer;
 mod timers;
 #[cfg(feature = "tokio-time")]
 pub mod tokio_time;
-mod virtual_time;
+pub mod virtual_time;
 
-pub use bandwidth::{
-    Acquire, AcquireError, BandwidthError, Checked, KeyedLimiter, Limiter, LimiterBuilder,
-    Throttle, ThrottleBuilder, ThrottleError, Worker,
-};
-pub use builder::{Builder, StartTimersError};
-pub use cancel_error::CancelError;
-pub use clock_timer::{ClockFired, ClockTimer};
-pub use event_loop::{Callback, Descriptor, EventLoopDriver};
-pub use fired::Fired;
-pub use guarded::{Guarded, GuardedGuard};
-pub use host::clock::ClockSource;
-pub use host::device::{Device, DeviceFallback};
-#[doc(hidden)]
-pub use host::embed;
-pub use host::time_base::TimeBase;
+// The names that everybody needs; together with the modules above, at most twenty without features.
+pub use builder::Builder;
 pub use hrtimer::HrTimer;
-pub use periodic::{Missed, Period, PeriodError, Periodic};
-pub use stats::{
-    BaseStats, CallbackTimes, CancelCounts, Leak, Leaks, ListedBase, ListedTimer, Stats, TimerList,
-};
-pub use tickless_core::bandwidth::{Counts as BandwidthCounts, Release, SettingsError};
-pub use tickless_core::bases::cancel::Cancel;
-pub use tickless_core::bases::migrate::OnlineError;
-pub use tickless_core::bases::pending::PendingIn;
-pub use tickless_core::bases::{
-    BaseCounts, BaseView, Deferral, DeferredCounts, FiresIn, Late, Scan, StartError, Started,
-};
-pub use tickless_core::histogram::Histogram;
-pub use tickless_core::local::{Class, FixedError, FixedTimeouts, Key, LocalError, LocalTimers};
-pub use tickless_core::phase::{CircleView, Phase, PhaseError};
-pub use tickless_core::queues::wheel::{Levels, PushOut, Wakes};
-pub use tickless_core::rearm::{DeviceCounts, Policy};
-pub use tickless_core::time::{CpuId, Ns, Tick, TickError, Window};
+pub use local::LocalTimers;
+pub use periodic::Periodic;
 pub use timeout::Timeout;
+pub use timer::cancel_error::CancelError;
+pub use timer::fired::Fired;
 pub use timers::Timers;
-pub use virtual_time::{AutoAdvance, Busy, VirtualTime};
+pub use virtual_time::VirtualTime;

@@ -1,36 +1,64 @@
-//! Periodic timers: expiry = first + N x period, for as long as they run (P1).
+//! Periodic timers, and where in its period each of them fires.
 //!
-//! A callback asks for its next period when it begins, so whoever stops or restarts the timer
-//! meanwhile has to be stronger. The base's lock decides between two armings, and the later one
-//! stands (R9); but it does not know that a cancel was meant for an arming which the callback
-//! is only about to ask for:
+//! A [`Periodic`] expires at its first deadline plus whole periods, for as long as it runs: it does
+//! not drift, however late its callback runs. [`Missed`] says what becomes of periods that were
+//! missed. A [`Phase`] says where in its period a timer fires: all at multiples of the period, each
+//! at its own place, or spread evenly, so that they do not all fire at one moment.
 //!
-//! | driver | another thread |
-//! |---|---|
-//! | expiry: the callback begins, asks for the next period | |
-//! | | `cancel`: not pending, running |
-//! | the callback ends; the timer is armed as it asked | |
+//! ```
+//! use std::time::Duration;
+//! use tickless::VirtualTime;
+//! use tickless::periodic::{Missed, Phase};
 //!
-//! So handle and callback share a [`Run`]: what the timer is expected to do next. A callback
-//! whose window is not the expected one is left over, and runs nothing.
-//!
-//! A phase is chosen when the timer starts, and only then (P2): its first expiry carries it, and
-//! whoever forwards the timer moves both ends of its window by whole periods (P3).
+//! let time = VirtualTime::new();
+//! let beat = time.timers().periodic(|beat| {
+//!     if beat.overruns() > 0 {
+//!         // so many periods were missed
+//!     }
+//! });
+//! let beat = beat.phase(Phase::Spread);
+//! beat.start(Duration::from_millis(100))?;
+//! time.advance(Duration::from_secs(1));
+//! assert_eq!(time.timers().stats().total().fired, 10);
+//! # Ok::<(), tickless::periodic::PeriodError>(())
+//! ```
 
-use crate::fired::Fired;
-use crate::host::embed::OwnOrLent;
+// A callback asks for its next period when it begins, so whoever stops or restarts the timer
+// meanwhile has to be stronger. The base's lock decides between two armings, and the later one
+// stands (R9); but it does not know that a cancel was meant for an arming which the callback
+// is only about to ask for:
+//
+// | driver | another thread |
+// |---|---|
+// | expiry: the callback begins, asks for the next period | |
+// | | `cancel`: not pending, running |
+// | the callback ends; the timer is armed as it asked | |
+//
+// So handle and callback share a `Run`: what the timer is expected to do next. A callback
+// whose window is not the expected one is left over, and runs nothing.
+//
+// A phase is chosen when the timer starts, and only then (P2): its first expiry carries it, and
+// whoever forwards the timer moves both ends of its window by whole periods (P3).
+
 use crate::hrtimer::HrTimer;
-use crate::{CancelError, StartError, Timers};
+use crate::timer::cancel_error::CancelError;
+use crate::timer::fired::Fired;
+use crate::timer::slot::OwnOrLent;
+use crate::timers::Timers;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tickless_core::bases::StartError;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::phase::{Phase, PhaseError, Seat};
-use tickless_core::time::{Ns, Window};
+use tickless_core::phase::PhaseSlot;
+use tickless_core::time::{Instant, Ns, Window};
+
+pub use tickless_core::phase::{CircleView, Phase, PhaseError};
 
 /// What happens to periods that were missed because the system or the callback was late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Missed {
     /// They are skipped, and counted: the next expiry is the first that has not passed. The
     /// phase stays.
@@ -50,21 +78,23 @@ pub enum Missed {
 /// # Phases
 ///
 /// Without a phase it begins a period from when it is started. With one, its expiries are at
-/// fixed places of its period: see [`Phase`], and `docs/phases.md` for what each costs.
+/// fixed places of its period: see [`Phase`], and `docs/book/src/phases.md` for what each costs.
 ///
 /// ```
 /// use std::time::Duration;
-/// use tickless::{Phase, VirtualTime};
+/// use tickless::VirtualTime;
+/// use tickless::periodic::Phase;
 ///
 /// let time = VirtualTime::new();
 /// let refill = || time.timers().periodic(|_| {}).phase(Phase::Spread);
 /// let (one, two) = (refill(), refill());
 /// one.start(Duration::from_millis(100))?;
 /// two.start(Duration::from_millis(100))?;
-/// let (one, two) = (one.place().unwrap(), two.place().unwrap());
+/// let (one, two) = (one.phase_offset().unwrap(), two.phase_offset().unwrap());
 /// assert_eq!(one.max(two) - one.min(two), Duration::from_millis(50));
-/// # Ok::<(), tickless::PeriodError>(())
+/// # Ok::<(), tickless::periodic::PeriodError>(())
 /// ```
+#[must_use = "dropping a timer cancels it"]
 #[derive(Debug)]
 pub struct Periodic {
     pub(crate) timer: HrTimer,
@@ -75,26 +105,36 @@ pub struct Periodic {
 
 /// What a periodic timer is doing. Its lock is taken before a base's, never under one.
 #[derive(Debug, Default)]
-pub struct Run {
+pub(crate) struct Run {
     period: Ns,
     /// The window of its next expiry; `None` if it was stopped.
     expected: Option<Window>,
+    /// What becomes of periods that are missed.
+    missed: Missed,
     /// Counts starts and stops.
     turn: u64,
     /// Its place on the circle of its period, and by which policy; `None` without a phase.
-    seat: Option<(Phase, Seat)>,
+    slot: Option<(Phase, PhaseSlot)>,
+}
+
+impl Run {
+    /// Of a timer that is not started.
+    pub(crate) fn new(missed: Missed) -> Run {
+        Run { missed, ..Run::default() }
+    }
 }
 
 /// One expiry of a periodic timer, as its callback sees it. Everything that a [`Fired`] tells
 /// is told here too.
 #[derive(Debug)]
-pub struct Period<'a, 'b> {
+pub struct PeriodFired<'a, 'b> {
     fired: &'a mut Fired<'b>,
     overruns: u64,
 }
 
 /// Why a periodic timer was not started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum PeriodError {
     /// A period of zero.
     Zero,
@@ -131,45 +171,45 @@ impl From<StartError> for PeriodError {
     }
 }
 
-impl Periodic {
-    pub(crate) fn new<F>(timers: &Timers, callback: F) -> Periodic
+impl Timers {
+    /// A periodic precise timer, not started. Allocates once or twice.
+    pub fn periodic<F>(&self, mut callback: F) -> Periodic
     where
-        F: FnMut(&mut Period<'_, '_>) + Send + 'static,
-    {
-        Periodic::with_missed(timers, Missed::Skip, callback)
-    }
-
-    /// A periodic timer that treats missed periods in a way of your choice.
-    pub fn with_missed<F>(timers: &Timers, missed: Missed, mut callback: F) -> Periodic
-    where
-        F: FnMut(&mut Period<'_, '_>) + Send + 'static,
+        F: FnMut(&mut PeriodFired<'_, '_>) + Send + 'static,
     {
         let run = Arc::new(Mutex::new(Run::default()));
         let of_timer = Arc::clone(&run);
-        let timer = timers.hrtimer(move |fired| {
-            pass(
-                || lock(&of_timer),
-                missed,
-                fired,
-                |period| {
-                    callback(period);
-                    Then::GoesOn
-                },
-            );
+        let timer = self.hrtimer(move |fired| {
+            let call = |period: &mut PeriodFired<'_, '_>| {
+                callback(period);
+                Then::GoesOn
+            };
+            pass(|| lock(&of_timer), fired, call);
         });
         Periodic::around(timer, OwnOrLent::Own(run))
     }
+}
 
+impl Periodic {
     /// For a timer whose callback is a [`pass`] over this run.
     pub(crate) fn around(timer: HrTimer, run: OwnOrLent<Mutex<Run>>) -> Periodic {
         Periodic { timer, phase: None, slack: Ns::ZERO, run }
+    }
+
+    /// What becomes of periods that are missed; [`Missed::Skip`] unless this is called. Takes a
+    /// lock.
+    pub fn missed(self, missed: Missed) -> Periodic {
+        // In a child that a fork left behind its lock may never be given back.
+        if !self.timer.shared().is_forked_child() {
+            lock(&self.run).missed = missed;
+        }
+        self
     }
 
     /// Gives it a phase, which [`start`](Periodic::start) then chooses, among all timers of the
     /// same period that have one, on whichever base. It stays until the timer is cancelled,
     /// dropped, or started with another period; a timer that stops by itself keeps it. With
     /// [`Missed::Delay`] it holds until the first expiry is missed.
-    #[must_use]
     pub fn phase(mut self, phase: Phase) -> Periodic {
         self.phase = Some(phase);
         self
@@ -177,14 +217,12 @@ impl Periodic {
 
     /// Says whose it is, for [`Timers::timer_list`](crate::Timers::timer_list) and its like.
     /// Otherwise that is known by the callback's type. Takes a lock and may allocate, once.
-    #[must_use]
     pub fn labelled(self, label: &'static str) -> Periodic {
         self.timer.set_label(label);
         self
     }
 
     /// Lets each expiry be late by up to `slack`, to share wakeups.
-    #[must_use]
     pub fn slack(mut self, slack: Duration) -> Periodic {
         self.slack = Ns::from_duration(slack);
         self
@@ -193,51 +231,65 @@ impl Periodic {
     /// Starts it, or starts it anew: first a period from now, then every period. If it has a
     /// phase it starts there, at most a period from now; choosing one takes O(log n) among the n
     /// timers of this period and may allocate.
+    ///
+    /// # Errors
+    ///
+    /// [`PeriodError`] if the period is zero, the phase cannot be had with it, or the timer was
+    /// shut down.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start(&self, period: Duration) -> Result<(), PeriodError> {
         let shared = self.timer.shared();
         let Some(phase) = self.phase else {
-            return self.start_range(shared.now() + period, period, self.slack.to_duration());
+            let first = shared.now() + period;
+            return self.start_range(first.into(), period, self.slack.to_duration());
         };
         if shared.is_forked_child() {
             return Err(PeriodError::Start(StartError::Shut));
         }
         let mut run = lock(&self.run);
         let length = Ns::from_duration(period);
-        let keeps = |&(by, ref seat): &(Phase, Seat)| by == phase && seat.period() == length;
-        let seat = match run.seat.take() {
+        let keeps = |&(by, ref slot): &(Phase, PhaseSlot)| by == phase && slot.period() == length;
+        let slot = match run.slot.take() {
             Some(held) if keeps(&held) => held.1,
             held => {
                 // Taken before the old one is left: an error leaves a running timer alone.
                 let taken = shared.phases().take(length, phase);
                 match taken {
-                    Ok(seat) => {
+                    Ok(slot) => {
                         self.leave(held);
-                        seat
+                        slot
                     }
                     Err(error) => {
-                        run.seat = held;
+                        run.slot = held;
                         return Err(error.into());
                     }
                 }
             }
         };
-        let first = seat.first_after(shared.now());
-        run.seat = Some((phase, seat));
+        let first = slot.first_after(shared.now());
+        run.slot = Some((phase, slot));
         self.begin(&mut run, first, period, self.slack)
     }
 
     /// Starts it at a point in time; `first` fixes the phase, whatever the policy.
+    ///
+    /// # Errors
+    ///
+    /// [`PeriodError`] if the period is zero, or the timer was shut down.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn start_at(&self, first: Ns, period: Duration) -> Result<(), PeriodError> {
+    pub fn start_at(&self, first: Instant, period: Duration) -> Result<(), PeriodError> {
         self.start_range(first, period, self.slack.to_duration())
     }
 
     /// Starts it at a point in time, each expiry late by up to `slack` to share wakeups.
+    ///
+    /// # Errors
+    ///
+    /// [`PeriodError`] if the period is zero, or the timer was shut down.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_range(
         &self,
-        first: Ns,
+        first: Instant,
         period: Duration,
         slack: Duration,
     ) -> Result<(), PeriodError> {
@@ -248,8 +300,8 @@ impl Periodic {
             return Err(PeriodError::Start(StartError::Shut));
         }
         let mut run = lock(&self.run);
-        self.leave(run.seat.take());
-        self.begin(&mut run, first, period, Ns::from_duration(slack))
+        self.leave(run.slot.take());
+        self.begin(&mut run, first.into(), period, Ns::from_duration(slack))
     }
 
     /// Under the lock of the run, so that a callback sees both or neither.
@@ -265,24 +317,27 @@ impl Periodic {
         run.turn += 1;
         run.period = Ns::from_duration(period);
         run.expected = None;
-        self.timer.start_range(window.soft, window.hard)?;
+        self.timer.start_window(window)?;
         run.expected = Some(window);
         Ok(())
     }
 
     /// How far behind the multiples of its period it expires; `None` unless it was started with
     /// a phase.
-    pub fn place(&self) -> Option<Ns> {
+    pub fn phase_offset(&self) -> Option<Duration> {
         let is_forked_child = self.timer.shared().is_forked_child();
-        (!is_forked_child).then(|| lock(&self.run).seat.as_ref().map(|(_, seat)| seat.phase()))?
+        if is_forked_child {
+            return None;
+        }
+        lock(&self.run).slot.as_ref().map(|(_, slot)| slot.phase().to_duration())
     }
 
-    fn leave(&self, seat: Option<(Phase, Seat)>) {
+    fn leave(&self, slot: Option<(Phase, PhaseSlot)>) {
         let shared = self.timer.shared();
-        if let Some((_, seat)) = seat
+        if let Some((_, slot)) = slot
             && !shared.is_forked_child()
         {
-            shared.phases().leave(seat);
+            shared.phases().leave(slot);
         }
     }
 
@@ -293,13 +348,18 @@ impl Periodic {
         }
         let mut run = lock(&self.run);
         let was_stopped = run.stop();
-        self.leave(run.seat.take());
+        self.leave(run.slot.take());
         let found = self.timer.cancel();
         Self::found(found, was_stopped)
     }
 
     /// Stops it and waits until its callback runs nowhere; see
     /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
+    ///
+    /// # Errors
+    ///
+    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
+    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all the same.
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
         // The callback takes the run's lock when it ends: it must be free by the time of waiting.
         let was_stopped = self.halt();
@@ -311,11 +371,11 @@ impl Periodic {
         if self.timer.shared().is_forked_child() {
             return true;
         }
-        let (was_stopped, seat) = {
+        let (was_stopped, slot) = {
             let mut run = lock(&self.run);
-            (run.stop(), run.seat.take())
+            (run.stop(), run.slot.take())
         };
-        self.leave(seat);
+        self.leave(slot);
         was_stopped
     }
 
@@ -341,8 +401,8 @@ impl Drop for Periodic {
         // In a child that a fork left behind its lock may never be given back; and where a slot was
         // given back, there is none any more.
         if !self.timer.shared().is_forked_child() && !self.timer.is_given_back() {
-            let seat = lock(&self.run).seat.take();
-            self.leave(seat);
+            let slot = lock(&self.run).slot.take();
+            self.leave(slot);
         }
     }
 }
@@ -354,10 +414,11 @@ impl Run {
         self.expected.take().is_none()
     }
 
-    /// An expiry's turn and period; `None` if it is not the one that is expected.
-    fn begin(&self, fired: &mut Fired<'_>) -> Option<(u64, Ns)> {
+    /// An expiry's turn, period and what becomes of those that were missed; `None` if it is not the
+    /// one that is expected.
+    fn begin(&self, fired: &mut Fired<'_>) -> Option<(u64, Ns, Missed)> {
         if self.expected == Some(fired.window()) {
-            return Some((self.turn, self.period));
+            return Some((self.turn, self.period, self.missed));
         }
         self.overrule(fired);
         None
@@ -376,7 +437,7 @@ impl Run {
     fn overrule(&self, fired: &mut Fired<'_>) {
         match self.expected {
             // It is armed for that already, so this request is ignored (R9).
-            Some(Window { soft, hard }) => fired.restart_range(soft, hard),
+            Some(window) => fired.restart_window(window),
             None => fired.stop(),
         }
     }
@@ -392,13 +453,12 @@ pub(crate) enum Then {
 /// One expiry of a periodic timer: what its timer's callback does.
 pub(crate) fn pass<'a>(
     run: impl Fn() -> MutexGuard<'a, Run>,
-    missed: Missed,
     fired: &mut Fired<'_>,
-    callback: impl FnOnce(&mut Period<'_, '_>) -> Then,
+    callback: impl FnOnce(&mut PeriodFired<'_, '_>) -> Then,
 ) {
-    let Some((turn, period)) = run().begin(fired) else { return };
+    let Some((turn, period, missed)) = run().begin(fired) else { return };
     let overruns = fired.next_period(period, missed);
-    match callback(&mut Period { fired: &mut *fired, overruns }) {
+    match callback(&mut PeriodFired { fired: &mut *fired, overruns }) {
         Then::GoesOn => run().end(turn, fired),
         Then::Gone => {}
     }
@@ -408,7 +468,7 @@ pub(crate) fn lock(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
     run.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Period<'_, '_> {
+impl PeriodFired<'_, '_> {
     /// Expiries that have been missed by now: 0 if all is well. With [`Missed::Burst`] those
     /// that are still to be made up for.
     pub fn overruns(&self) -> u64 {
@@ -416,7 +476,7 @@ impl Period<'_, '_> {
     }
 }
 
-impl<'b> Deref for Period<'_, 'b> {
+impl<'b> Deref for PeriodFired<'_, 'b> {
     type Target = Fired<'b>;
 
     fn deref(&self) -> &Fired<'b> {
@@ -424,7 +484,7 @@ impl<'b> Deref for Period<'_, 'b> {
     }
 }
 
-impl DerefMut for Period<'_, '_> {
+impl DerefMut for PeriodFired<'_, '_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         self.fired
     }
@@ -437,13 +497,13 @@ impl Fired<'_> {
         match missed {
             Missed::Skip => self.forward(period.to_duration()).saturating_sub(1),
             Missed::Burst => {
-                self.restart_range(soft.after(period), hard.after(period));
-                self.now().since(soft).0 / period.0.max(1)
+                self.restart_window(Window::new(soft.after(period), hard.after(period)));
+                Ns::from(self.now()).since(soft).0 / period.0.max(1)
             }
             Missed::Delay => {
-                let now = self.now();
+                let now = Ns::from(self.now());
                 let next = now.after(period);
-                self.restart_range(next, next.after(hard.since(soft)));
+                self.restart_window(Window::new(next, next.after(hard.since(soft))));
                 now.since(soft).0 / period.0.max(1)
             }
         }

@@ -1,30 +1,61 @@
 //! Coarse timers: timeouts, which are armed by the million and seldom fire.
 
-use crate::fired::Fired;
-use crate::host::owned::Owned;
-use crate::{CancelError, Timers};
+use crate::platform::host::WheelLink;
+use crate::timer::cancel_error::CancelError;
+use crate::timer::fired::Fired;
+use crate::timer::owned::Owned;
+use crate::timers::Timers;
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{IfPending, Options, StartError, Started};
-use tickless_core::link::WheelLink;
 use tickless_core::queues::wheel::Wakes;
-use tickless_core::time::{CpuId, Ns, Window};
+use tickless_core::time::{CpuId, Instant, Ns, Window};
 
 /// A coarse timer with its callback; from [`Timers::timeout`].
 ///
 /// Fires never early, and late by at most 13 % of its distance plus a tick (1 ms unless
-/// set otherwise). All operations take one uncontended lock, allocate nothing, and make no
-/// system call unless the new deadline comes before everything that the base's sleeping driver
-/// waits for.
+/// set otherwise). Pushing a pending one out takes no lock; all other operations take one
+/// uncontended lock. Nothing is allocated, and there is no system call unless the new deadline
+/// comes before everything that the base's sleeping driver waits for.
+///
+/// A pending timer that is pushed out stays on its base, whichever CPU asks, until it has fired or
+/// is armed for an earlier time. Its driver may wake once at the old deadline, for nothing.
 ///
 /// Dropping it cancels it and waits for a running callback to end. A callback that drops a timer,
 /// its own or another, does not wait: if that one's callback is running it ends by itself, and
 /// is dropped then.
+///
+/// ```
+/// use std::time::Duration;
+/// use tickless::VirtualTime;
+/// use tickless::callback::{Cancel, Started};
+///
+/// let time = VirtualTime::new();
+/// let idle = time.timers().timeout(|_| println!("closing an idle connection"));
+/// assert_eq!(idle.start(Duration::from_secs(30))?, Started::Idle);
+/// assert_eq!(idle.start(Duration::from_secs(60))?, Started::Pending, "pushed out");
+/// assert_eq!(idle.cancel(), Cancel::Pending);
+/// # Ok::<(), tickless::callback::StartError>(())
+/// ```
+#[must_use = "dropping a timer cancels it"]
 #[derive(Debug)]
 pub struct Timeout {
     pub(crate) timer: Owned<WheelLink>,
     wakes: Wakes,
     pinned: Option<CpuId>,
+}
+
+impl Timers {
+    /// A coarse timer, not armed. Allocates once: 64 bytes if the closure captures up to 16.
+    ///
+    /// The callback runs on a driver thread.
+    pub fn timeout<F>(&self, callback: F) -> Timeout
+    where
+        F: FnMut(&mut Fired<'_>) + Send + 'static,
+    {
+        Timeout::new(self, callback)
+    }
 }
 
 impl Timeout {
@@ -35,20 +66,24 @@ impl Timeout {
         Timeout::around(Owned::new(timers.shared.clone(), callback))
     }
 
+    /// The same of an owner that must not be dropped.
+    #[inline]
+    pub(crate) fn lent(timer: ManuallyDrop<Owned<WheelLink>>) -> ManuallyDrop<Timeout> {
+        ManuallyDrop::new(Timeout::around(ManuallyDrop::into_inner(timer)))
+    }
+
     pub(crate) fn around(timer: Owned<WheelLink>) -> Timeout {
         Timeout { timer, wakes: Wakes::Yes, pinned: None }
     }
 
     /// Makes it deferrable: it fires with the first event of its base after its deadline, and
     /// never causes one. For work that can wait until somebody is awake anyway.
-    #[must_use]
     pub fn deferrable(mut self) -> Timeout {
         self.wakes = Wakes::No;
         self
     }
 
     /// Pins it to one base, whichever CPU arms it. Arming fails if there is no such base.
-    #[must_use]
     pub fn pinned(mut self, base: CpuId) -> Timeout {
         self.pinned = Some(base);
         self
@@ -56,36 +91,57 @@ impl Timeout {
 
     /// Says whose it is, for [`Timers::timer_list`](crate::Timers::timer_list) and its like.
     /// Otherwise that is known by the callback's type. Takes a lock and may allocate, once.
-    #[must_use]
     pub fn labelled(self, label: &'static str) -> Timeout {
         self.timer.set_label(label);
         self
     }
 
     /// Arms it, or arms it anew, to fire `after` the present. Reads the clock.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`](crate::callback::StartError) if the timer was shut down, or is pinned to a
+    /// base that does not exist.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start(&self, after: Duration) -> Result<Started, StartError> {
-        self.start_from(self.timer.shared().now(), after)
+        let now = self.timer.shared().now();
+        self.arm(now + after, now, IfPending::Rearm)
     }
 
     /// The same from a present that the caller has read a moment ago, with
     /// [`Timers::now`]: spares the clock. An old `now` makes the timer fire that much earlier,
     /// one that is yet to come that much later; other timers are unaffected by either.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`](crate::callback::StartError) if the timer was shut down, or is pinned to a
+    /// base that does not exist.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn start_from(&self, now: Ns, after: Duration) -> Result<Started, StartError> {
+    pub fn start_from(&self, now: Instant, after: Duration) -> Result<Started, StartError> {
+        let now = Ns::from(now);
         self.arm(now + after, now, IfPending::Rearm)
     }
 
     /// Arms it, or arms it anew, for a point in time. One that has passed fires at once.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`](crate::callback::StartError) if the timer was shut down, or is pinned to a
+    /// base that does not exist.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn start_at(&self, deadline: Ns) -> Result<Started, StartError> {
-        self.arm(deadline, self.timer.shared().now(), IfPending::Rearm)
+    pub fn start_at(&self, deadline: Instant) -> Result<Started, StartError> {
+        self.arm(deadline.into(), self.timer.shared().now(), IfPending::Rearm)
     }
 
     /// Arms it, or, if it is pending, makes it earlier; never later.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`](crate::callback::StartError) if the timer was shut down, or is pinned to a
+    /// base that does not exist.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn reduce(&self, after: Duration) -> Result<Started, StartError> {
@@ -118,6 +174,11 @@ impl Timeout {
     /// priority. A thread that is made to end while it waits leaves nothing behind.
     ///
     /// A wait that would never end is an error; see [`CancelError`] for which can be seen.
+    ///
+    /// # Errors
+    ///
+    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
+    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all the same.
     #[inline]
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
         self.timer.cancel_sync()
@@ -126,6 +187,12 @@ impl Timeout {
     /// The same, a little cheaper, for a timer that nobody arms again while its callback runs,
     /// the callback included: if it is pending, nobody looks for the callback. If it was armed
     /// after all, this says so: [`CancelError::NotSingleShot`].
+    ///
+    /// # Errors
+    ///
+    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
+    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all the same.
+    /// [`NotSingleShot`](CancelError::NotSingleShot) if it was armed again meanwhile.
     #[inline]
     pub fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
         self.timer.cancel_single_shot()
@@ -133,6 +200,11 @@ impl Timeout {
 
     /// Cancels it for good and waits like [`cancel_sync`](Self::cancel_sync): every later arming
     /// is [`StartError::Shut`], whoever tries.
+    ///
+    /// # Errors
+    ///
+    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
+    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is shut down all the same.
     pub fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
         self.timer.shutdown_sync()
     }

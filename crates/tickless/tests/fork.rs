@@ -11,7 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{PATIENCE, wait_until};
-use tickless::{AcquireError, Cancel, StartError, TimeBase, Timers, VirtualTime};
+use tickless::bandwidth::AcquireError;
+use tickless::callback::Cancel;
+use tickless::callback::StartError;
+use tickless::clock::TimeBase;
+use tickless::{Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -139,8 +143,10 @@ fn a_child_does_not_wait_for_locks() {
                 let (timer, timers) = mine.take().expect("the child has a copy");
                 assert_eq!((timer.cancel(), often.cancel()), (Cancel::Idle, Cancel::Idle));
                 assert!(often.start_at(timers.now(), MS).is_err() && !often.is_active());
-                assert_eq!((often.cancel_sync(), often.place()), (Ok(Cancel::Idle), None));
-                assert!(timers.now() > tickless::Ns::ZERO && timers.stats().bases.is_empty());
+                assert_eq!((often.cancel_sync(), often.phase_offset()), (Ok(Cancel::Idle), None));
+                assert!(
+                    timers.now() > tickless::time::Instant::ZERO && timers.stats().bases.is_empty()
+                );
             });
         }
         done.store(true, Ordering::Relaxed);
@@ -173,7 +179,7 @@ fn a_child_leaves_its_parents_devices_alone() {
     let (timers, mut driver) = Timers::builder().start_in_loop().unwrap();
     let timer = timers.hrtimer(|_| {});
     timer.start(MS).unwrap();
-    let device = tickless::Device::Timerfd;
+    let device = tickless::driver::Device::Timerfd;
     let in_epoll = Timers::builder().bases(1).device(device).start().unwrap();
     let (heart, beats) = beating(&in_epoll);
     let clock_timer = in_epoll.clock_timer(TimeBase::Realtime, |_| {});
@@ -240,13 +246,32 @@ fn waits_for_a_callback(timers: &Timers) {
     assert!(busy.cancel_sync().is_ok());
 }
 
+/// Runs `body` on a thread that `std` did not start: `std` has a lock for those that begin and end,
+/// and a child that is forked meanwhile can start none of its own.
+fn on_a_foreign_thread<F: Fn() + Sync>(body: F) {
+    extern "C" fn begin<F: Fn() + Sync>(body: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: the body of the caller, which waits until this has ended.
+        let body = unsafe { &*body.cast::<F>() };
+        let ended = catch_unwind(AssertUnwindSafe(body));
+        if ended.is_ok() { core::ptr::null_mut() } else { core::ptr::dangling_mut() }
+    }
+    let (mut thread, mut ended) = (0, core::ptr::null_mut());
+    let given = core::ptr::from_ref(&body).cast_mut().cast();
+    // SAFETY: places for what is returned, and a body that outlives the thread, which is joined.
+    unsafe {
+        assert_eq!(libc::pthread_create(&mut thread, core::ptr::null(), begin::<F>, given), 0);
+        assert_eq!(libc::pthread_join(thread, &mut ended), 0);
+    }
+    assert!(ended.is_null(), "it panicked");
+}
+
 /// Goal: K4: whichever of the library's locks other threads hold at the fork, the child makes,
 /// starts, cancels and drops timers of its own. Method: threads that come and go, own a base's lock
 /// and lose it, and wait for callbacks and for each other's locks all the time.
 #[test]
 fn a_child_is_not_held_up_by_locks_of_the_process() {
     let timers = Timers::builder().bases(2).start().unwrap();
-    let guarded = tickless::Guarded::new(0u64);
+    let guarded = tickless::callback::CallbackLock::new(0u64);
     let done = AtomicBool::new(false);
     std::thread::scope(|s| {
         for _ in 0..3 {
@@ -263,14 +288,12 @@ fn a_child_is_not_held_up_by_locks_of_the_process() {
         });
         s.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                std::thread::scope(|s| {
-                    s.spawn(|| {
-                        let timer = timers.timeout(|_| {});
-                        for _ in 0..2_500 {
-                            timer.start(Duration::from_secs(60)).unwrap();
-                            timer.cancel();
-                        }
-                    });
+                on_a_foreign_thread(|| {
+                    let timer = timers.timeout(|_| {});
+                    for _ in 0..2_500 {
+                        timer.start(Duration::from_secs(60)).unwrap();
+                        timer.cancel();
+                    }
                 });
             }
         });
@@ -302,7 +325,8 @@ fn a_child_is_not_held_up_by_a_first_future() {
 fn a_child_has_no_permits() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let limiter = timers.limiter(10, MS * 1_000).start().unwrap();
-    let keys: tickless::KeyedLimiter<u32> = timers.limiter(10, MS * 1_000).keyed().unwrap();
+    let keys: tickless::bandwidth::KeyedLimiter<u32> =
+        timers.limiter(10, MS * 1_000).keyed().unwrap();
     // Permits can be had without a lock.
     limiter.try_acquire(1).unwrap();
     keys.try_acquire(&1, 1).unwrap();

@@ -10,7 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tickless::{CpuId, Fired, Ns, Timers, VirtualTime};
+use tickless::driver::CpuId;
+use tickless::time::Instant;
+use tickless::{Fired, Timers, VirtualTime};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -78,7 +80,7 @@ fn told(
 /// A story in which everything happens that is told; returns what the program itself sees.
 fn story() -> String {
     let builder = Timers::builder().bases(2).slow_after(5 * MS).time_callbacks();
-    let time = Arc::new(VirtualTime::with(builder, Ns::from_secs(1)));
+    let time = Arc::new(VirtualTime::with_builder(builder, Instant::from_secs(1)));
     let clock = Arc::downgrade(&time);
     let takes = move |_: &mut Fired<'_>| clock.upgrade().unwrap().advance(9 * MS);
     let slow = time.timers().hrtimer(takes).labelled("slow").pinned(CpuId(0));
@@ -220,7 +222,7 @@ impl metrics::Recorder for Recorder {
 #[test]
 fn metrics_are_the_statistics() {
     let builder = Timers::builder().bases(2).time_callbacks();
-    let time = VirtualTime::with(builder, Ns::from_secs(1));
+    let time = VirtualTime::with_builder(builder, Instant::from_secs(1));
     let [soon, far] = [0, 1].map(|base| time.timers().timeout(|_| {}).pinned(CpuId(base)));
     soon.start(MS).unwrap();
     far.start(100 * MS).unwrap();

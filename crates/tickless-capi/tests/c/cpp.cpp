@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -65,7 +66,7 @@ static void periods(const tickless::timers &timers) {
   tickless::periodic plain(timers, beat), phased(timers, spread, beat);
   plain.start(1ms);
   phased.start(2ms);
-  CHECK(!plain.place() && phased.place() && *phased.place() < 2ms && phased.is_active());
+  CHECK(!plain.phase_offset() && phased.phase_offset() && *phased.phase_offset() < 2ms && phased.is_active());
   UNTIL(count > 10);
   plain.start_at(timers.now(), 1ms);
   CHECK(phased.cancel() != tickless::found::idle);
@@ -197,6 +198,62 @@ static void what_ends_the_program() {
   });
 }
 
+/* Hours in no time, with a time of day that is set. */
+static void time_is_virtual() {
+  tickless::virtual_timers timers;
+  int count = 0, rang = 0;
+  tickless::timer hourly(timers, tickless::precise, [&](tickless::fired fired) {
+    if (++count < 3) fired.restart(1h);
+  });
+  hourly.label("hourly");
+  hourly.start(1h);
+  CHECK(timers.list().find("hourly") != std::string::npos);
+  CHECK(timers.next_event() == timers.now() + 1h);
+  timers.advance(59min);
+  CHECK(count == 0 && timers.advance_to_next() && count == 1);
+  timers.advance_to(timers.now() + 24h);
+  CHECK(count == 3 && !timers.advance_to_next() && !timers.next_event());
+
+  tickless::clock_timer alarm(timers, TICKLESS_CLOCK_REALTIME,
+                              [&](tickless::clock_fired fired) {
+                                rang++;
+                                CHECK(fired.forward(24h) == 0);
+                              });
+  auto noon = timers.now_on(TICKLESS_CLOCK_REALTIME) + 12h;
+  alarm.start_at(noon);
+  timers.set_realtime(noon - 1min);
+  timers.advance(1min);
+  CHECK(rang == 1 && alarm.is_pending() && alarm.cancel() == tickless::found::pending);
+  alarm.start(1s);
+  timers.suspend(1h);
+  CHECK(rang == 1 && alarm.cancel_sync() == tickless::found::pending);
+
+  tickless::limiter limiter(timers, 2, 1s, 1);
+  CHECK(limiter.try_acquire(2) && !limiter.try_acquire());
+  CHECK(status_of([&] { limiter.try_acquire(4); }) == TICKLESS_OUT_OF_RANGE);
+  timers.advance(5s);
+  CHECK(limiter.try_acquire(3));
+}
+
+static void a_loop_drives() {
+  tickless::loop_timers loop;
+  int count = 0;
+  tickless::timer timer(loop.set(), tickless::precise, [&](tickless::fired) {
+    count++;
+    CHECK(status_of([&] { loop.run(); }) == TICKLESS_BUSY);
+  });
+  CHECK(!loop.timeout() && loop.fd() >= 0 && loop.run() == 0);
+  timer.start(1ms);
+  while (count == 0) {
+    CHECK(count || loop.timeout() <= 1ms);
+    loop.run();
+  }
+  tickless::limiter limiter(loop.set(), 1, 1h);
+  limiter.acquire();
+  /* A thread of its own, as what the standard library keeps for one that waits goes with it. */
+  std::thread([&] { CHECK(!limiter.acquire_for(0s)); }).join();
+}
+
 int main() {
   what_ends_the_program();
   tickless_options_t options{};
@@ -208,5 +265,7 @@ int main() {
   ends_wait();
   exceptions_go_to_the_handler(timers);
   local_timers();
+  time_is_virtual();
+  a_loop_drives();
   return 0;
 }

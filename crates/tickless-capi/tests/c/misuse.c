@@ -46,7 +46,7 @@ static void null_pointers(void) {
   IS(TICKLESS_NULL_POINTER, tickless_periodic_cancel(NULL, &found));
   IS(TICKLESS_NULL_POINTER, tickless_periodic_cancel_sync(NULL, &found));
   IS(TICKLESS_NULL_POINTER, tickless_periodic_is_active(NULL, &is));
-  IS(TICKLESS_NULL_POINTER, tickless_periodic_place(NULL, &ns));
+  IS(TICKLESS_NULL_POINTER, tickless_periodic_phase_offset(NULL, &ns));
   IS(TICKLESS_NULL_POINTER, tickless_periodic_destroy(NULL));
   IS(TICKLESS_NULL_POINTER, tickless_fired_info(NULL, &ns, &ns, NULL, NULL));
   IS(TICKLESS_NULL_POINTER, tickless_fired_now(NULL, &ns));

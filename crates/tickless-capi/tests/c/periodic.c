@@ -59,7 +59,7 @@ static void runs_until_cancelled(void) {
   OK(tickless_periodic_start(&heart->timer, MS));
   UNTIL(atomic_load(&heart->fired) > 5);
   OK(tickless_periodic_is_active(&heart->timer, &is));
-  OK(tickless_periodic_place(&heart->timer, &place));
+  OK(tickless_periodic_phase_offset(&heart->timer, &place));
   CHECK(is && place == TICKLESS_NEVER);
   OK(tickless_periodic_cancel_sync(&heart->timer, &found));
   CHECK(found != TICKLESS_CANCEL_IDLE);
@@ -96,7 +96,7 @@ static void phases(void) {
     beats[i] = new_beat(&options, beat);
     beats[i]->period = (uint64_t)period;
     OK(tickless_periodic_start(&beats[i]->timer, period));
-    OK(tickless_periodic_place(&beats[i]->timer, &place[i]));
+    OK(tickless_periodic_phase_offset(&beats[i]->timer, &place[i]));
     CHECK(place[i] < (uint64_t)period);
   }
   CHECK(place[0] == 0 && place[3] == 7 * (uint64_t)MS && place[1] != 0);

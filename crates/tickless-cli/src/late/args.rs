@@ -2,21 +2,22 @@
 
 use crate::duration::{parse_seconds, parse_time};
 use crate::output::Format;
+use crate::record::command::{End, Waiting};
+use crate::traces;
 use clap::ArgGroup;
 use std::fmt;
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tickless_core::time::Ns;
 use tickless_trace::late::{EVENTS, Late, explain};
 use tickless_trace::read::{Trace, TraceError};
-use tickless_trace::record::{Options, RecordError, Recording, Tracefs};
+use tickless_trace::record::{IdleStops, Options, RecordError, Recording, Tracefs};
 
 /// What follows `tickless late`.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["trace", "watch"]))]
 pub struct LateArgs {
-    /// A trace that was recorded with `tickless record --events late`
+    /// A trace that was recorded with `tickless record --events late`; - is standard input
     trace: Option<PathBuf>,
     /// Record this machine now instead (root)
     #[arg(long)]
@@ -56,43 +57,42 @@ impl fmt::Display for LateError {
 }
 
 impl LateArgs {
-    /// Reads the trace, or records one, and explains it; `tell` is told what is wrong with it.
+    /// Reads the trace, or records one until its time is over or Ctrl-C, and
+    /// explains it; `tell` is told what is wrong with it.
     ///
     /// # Errors
     /// When there is no trace to be had.
     pub fn run(&self, tell: &dyn Fn(&str)) -> Result<Late, LateError> {
-        let trace = match &self.trace {
-            Some(path) => Trace::read(path).map_err(LateError::Trace)?,
+        let (trace, is_partial) = match &self.trace {
+            Some(path) => (traces::read(path).map_err(LateError::Trace)?, false),
             None => self.watch(tell)?,
         };
         trace.messages().for_each(|message| tell(&message));
-        Ok(explain(&trace, Ns::from_duration(self.threshold)))
+        Ok(Late { is_partial, ..explain(&trace, Ns::from_duration(self.threshold)) })
     }
 
-    fn watch(&self, tell: &dyn Fn(&str)) -> Result<Trace, LateError> {
+    fn watch(&self, tell: &dyn Fn(&str)) -> Result<(Trace, bool), LateError> {
         let tracefs = Tracefs::find().map_err(LateError::Record)?;
         // What this kernel lacks is told by what cannot be explained then.
-        let has =
-            |event: &&str| tracefs.root().join("events").join(event.replacen(':', "/", 1)).is_dir();
-        let more = EVENTS.into_iter().filter(has).map(str::to_string).collect();
+        let more = tracefs.having(&EVENTS);
         let options = Options { more, ..Options::default() };
         let program = std::env::current_exe().ok();
-        let record = || -> Result<Recording, RecordError> {
+        // Before there is anything to leave behind.
+        let waiting = Waiting::new();
+        let mut text = Vec::new();
+        let record = || -> Result<End, RecordError> {
             let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
             recording.notes().iter().for_each(|note| tell(note));
+            let before = IdleStops::now();
             recording.start()?;
-            let end = Instant::now() + self.duration;
-            while let Some(left) = end.checked_duration_since(Instant::now()) {
-                if left.is_zero() {
-                    break;
-                }
-                thread::park_timeout(left);
-            }
+            let end = waiting.pass(self.duration);
             recording.stop()?;
-            Ok(recording)
+            // What is missing is said in the text, and told when that is read.
+            recording.write("tickless late --watch", &before, &mut text)?;
+            Ok(end)
         };
-        let recording = record().map_err(LateError::Record)?;
-        let text = recording.text("tickless late --watch").map_err(LateError::Record)?;
-        Trace::parse("this machine", text).map_err(LateError::Trace)
+        let end = record().map_err(LateError::Record)?;
+        let trace = Trace::parse("this machine", text.as_slice()).map_err(LateError::Trace)?;
+        Ok((trace, end == End::Signal))
     }
 }

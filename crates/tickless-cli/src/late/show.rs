@@ -3,7 +3,7 @@
 use crate::output::{Format, bare, paragraph, print};
 use std::io::{self, Write};
 use tickless_lab::text::time;
-use tickless_trace::late::{CauseShare, Late, LateSleep};
+use tickless_trace::late::{CauseShare, Hop, Late, LateSleep};
 
 /// Prints what was found.
 pub fn show(late: &Late, format: Format, out: &mut dyn Write) -> io::Result<()> {
@@ -18,9 +18,12 @@ pub fn show(late: &Late, format: Format, out: &mut dyn Write) -> io::Result<()> 
 }
 
 fn tables(late: &Late, out: &mut dyn Write) -> io::Result<()> {
-    let Late { file, threshold_ns, sleeps, late: count, causes, worst, missing } = late;
+    let Late { file, threshold_ns, sleeps, late: count, causes, worst, missing, is_partial } = late;
     let threshold = time(*threshold_ns);
     paragraph(out, "", &format!("{file}: {count} of {sleeps} sleeps more than {threshold} late"))?;
+    if *is_partial {
+        writeln!(out, "PARTIAL: it was interrupted.")?;
+    }
     missing.iter().try_for_each(|missing| paragraph(out, "  - ", missing))?;
     if worst.is_empty() {
         return Ok(());
@@ -35,7 +38,19 @@ fn tables(late: &Late, out: &mut dyn Write) -> io::Result<()> {
         let text = format!("{thread}-{pid} on CPU {cpu} at {due:.6}: {}: ", time(*late_ns));
         paragraph(out, "  - ", &(text + &hops.join(", ")))?;
     }
-    writeln!(out, "\nWhat all their lateness was spent on:")?;
+    self::causes(causes, out)
+}
+
+/// The hops of one sleep, each with its cause.
+pub(crate) fn hops(hops: &[Hop], out: &mut dyn Write) -> io::Result<()> {
+    hops.iter().try_for_each(|Hop { hop, ns, cause }| {
+        paragraph(out, "  - ", &format!("{hop}: {} ({cause})", time(*ns)))
+    })
+}
+
+/// What the lateness of all late sleeps was spent on.
+pub(crate) fn causes(causes: &[CauseShare], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nWhat all lateness over the threshold was spent on:")?;
     let mut table = bare(&["share", "time", "sleeps", "cause"], 0);
     if let Some(cause) = table.column_mut(3) {
         cause.set_cell_alignment(comfy_table::CellAlignment::Left);

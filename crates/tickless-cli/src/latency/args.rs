@@ -1,12 +1,15 @@
 //! The command line of `tickless latency`, with options named as cyclictest names them.
 
+use super::broken::{BreakError, Breaking, Broken};
 use super::limit::Limit;
 use super::show::{json, show};
 use crate::choice;
-use crate::duration::parse_seconds;
+use crate::duration::{parse_seconds, parse_time};
 use crate::output::Format;
 use crate::progress::Bar;
+use crate::record::overwrite;
 use clap::builder::TypedValueParser;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -15,6 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tickless_lab::latency::{Plan, Row, Sleeper, Slice, Until, measure};
 use tickless_lab::measure::{MeasureError, cpus};
+use tickless_lab::text::time;
 
 /// What follows `tickless latency`.
 #[derive(Debug, clap::Args)]
@@ -70,6 +74,22 @@ pub struct LatencyArgs {
     /// Fail if a figure exceeds this, such as p99=200us or hrtimer.max=2ms
     #[arg(long, value_name = "LIMIT", value_parser = Limit::parse)]
     limit: Vec<Limit>,
+    /// Stop at the first wakeup that is later than this, keep the kernel's trace of what came
+    /// before, and explain it (root)
+    #[arg(long = "break", value_name = "TIME", value_parser = break_at)]
+    break_above: Option<Duration>,
+    /// The file for that trace; packed if it ends in .gz
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "late.txt.gz",
+        requires = "break_above"
+    )]
+    output: PathBuf,
+    /// Overwrite the file if it is there, without asking
+    #[arg(long, requires = "break_above")]
+    force: bool,
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -81,15 +101,47 @@ fn sleepers() -> impl TypedValueParser<Value = Sleeper> {
             Sleeper::ClockNanosleep => "A thread in clock_nanosleep, as in cyclictest",
             Sleeper::Timerfd => "A thread that reads a timerfd",
             Sleeper::Hrtimer => "Our high-resolution timer: its callback, on its driver's thread",
+            Sleeper::HrtimerSpin => "The same, with a driver that gets up 100 us before and spins",
+            Sleeper::HrtimerAuto => "The same, learning how long before, for a 20th of a CPU",
             Sleeper::Timeout => "Our coarse timer, late by up to 13 % and a tick on purpose",
         };
         (sleeper.name(), about)
     })
 }
 
+fn break_at(text: &str) -> Result<Duration, String> {
+    parse_time(text, None)
+}
+
+/// Why nothing was measured.
+#[derive(Debug)]
+pub enum LatencyError {
+    /// The system refused.
+    Measure(MeasureError),
+    /// The kernel cannot be recorded.
+    Break(BreakError),
+}
+
+impl fmt::Display for LatencyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LatencyError::Measure(error) => error.fmt(f),
+            LatencyError::Break(error) => error.fmt(f),
+        }
+    }
+}
+
+/// What one sleeper came to.
+pub(super) struct Measured {
+    pub(super) row: Row,
+    pub(super) slice: Slice,
+    /// The wakeup that ended the measurement, if it was this sleeper's.
+    pub(super) broken: Option<Broken>,
+}
+
 /// What came of it.
 pub struct Latency {
-    results: Vec<(Row, Slice)>,
+    results: Vec<Measured>,
     format: Format,
     histogram_us: Option<u32>,
     file: Option<PathBuf>,
@@ -97,8 +149,12 @@ pub struct Latency {
 }
 
 impl LatencyArgs {
-    /// Measures what was asked for. Ctrl-C ends it early, with what there is.
-    pub fn run(&self) -> Result<Latency, MeasureError> {
+    /// Measures what was asked for. Ctrl-C ends it early, with what there is; `tell` is told what
+    /// people should know before.
+    ///
+    /// # Errors
+    /// When the system refuses a way to sleep, or the kernel cannot be recorded.
+    pub fn run(&self, tell: &dyn Fn(&str)) -> Result<Latency, LatencyError> {
         let stop = Arc::new(AtomicBool::new(false));
         let progress = if self.quiet { Bar::hidden() } else { Bar::on_terminal() };
         progress.stop_on_interrupt(Arc::clone(&stop));
@@ -106,14 +162,41 @@ impl LatencyArgs {
             [] => &Sleeper::EXACT,
             some => some,
         };
-        let (plan, turns) = self.plan(stop);
+        let (mut plan, turns) = self.plan(stop);
+        let start = |above| {
+            if !self.force {
+                overwrite::allow(&self.output)?;
+            }
+            Breaking::start(above, &self.output, tell)
+        };
+        let breaking = self.break_above.map(start).transpose().map_err(LatencyError::Break)?;
+        let breaking = breaking.map(|(breaking, at_break)| {
+            plan.break_at = Some(at_break);
+            breaking
+        });
         let slices = measure(sleepers, &plan, turns, &progress);
         progress.end();
-        let row = |(&sleeper, slice): (&Sleeper, Slice)| {
-            (Row::new(sleeper, &plan, &slice, self.histogram), slice)
+        let rows: Vec<Row> = match &slices {
+            Ok(slices) => {
+                let of = sleepers.iter().zip(slices);
+                of.map(|(&sleeper, slice)| Row::new(sleeper, &plan, slice, self.histogram))
+                    .collect()
+            }
+            Err(_) => Vec::new(),
         };
+        // It holds a file of the instance, which cannot be removed then.
+        drop(plan);
+        let slices = slices.map_err(LatencyError::Measure)?;
+        let sample = slices.iter().find_map(|slice| slice.tally.broke);
+        let broken = breaking.map(|breaking| breaking.end(sample, tell)).transpose();
+        let broken = broken.map_err(LatencyError::Break)?.flatten();
+        let measured = rows.into_iter().zip(slices).map(|(row, slice)| Measured {
+            broken: broken.clone().filter(|_| slice.tally.broke.is_some()),
+            row,
+            slice,
+        });
         Ok(Latency {
-            results: sleepers.iter().zip(slices?).map(row).collect(),
+            results: measured.collect(),
             format: if matches!(self.json, Some(None)) { Format::Json } else { self.format },
             histogram_us: self.histogram,
             file: self.json.clone().flatten(),
@@ -147,7 +230,16 @@ impl LatencyArgs {
             duration: duration.map(|duration| duration / turns),
         };
         let Self { priority, slack, .. } = *self;
-        let plan = Plan { interval, threads, priority, slack_ns: slack, phase: None, until, stop };
+        let plan = Plan {
+            interval,
+            threads,
+            priority,
+            slack_ns: slack,
+            phase: None,
+            until,
+            stop,
+            break_at: None,
+        };
         (plan, turns as usize)
     }
 }
@@ -168,13 +260,25 @@ impl Latency {
 
     /// Limits that could not be held against anything.
     pub fn unknown(&self) -> Vec<String> {
-        let rows: Vec<&Row> = self.results.iter().map(|(row, _)| row).collect();
+        let rows: Vec<&Row> = self.results.iter().map(|one| &one.row).collect();
         self.limits.iter().filter_map(|limit| limit.unknown(&rows)).collect()
+    }
+
+    /// The wakeup that ended it, if one was later than `--break`.
+    pub fn broken(&self) -> Option<String> {
+        let one = self.results.iter().find(|one| one.broken.is_some())?;
+        let broken = one.broken.as_ref()?;
+        Some(format!(
+            "{}: a wakeup was {} late, more than --break; the trace of it is {}",
+            one.row.sleeper,
+            time(broken.late().0),
+            broken.file()
+        ))
     }
 
     /// What exceeds a limit.
     pub fn exceeded(&self) -> Vec<String> {
-        let rows = self.results.iter().map(|(row, _)| row);
+        let rows = self.results.iter().map(|one| &one.row);
         rows.flat_map(|row| self.limits.iter().filter_map(|limit| limit.exceeded(row))).collect()
     }
 }

@@ -26,7 +26,8 @@ impl Limit {
             None => (None, what),
         };
         let sleeper = sleeper.map(|name| Sleeper::named(name).ok_or(())).transpose();
-        let names = "sleepers are clock_nanosleep, timerfd, hrtimer, timeout";
+        let names =
+            "sleepers are clock_nanosleep, timerfd, hrtimer, hrtimer_spin, hrtimer_auto, timeout";
         Ok(Limit {
             sleeper: sleeper.map_err(|_| format!("{what}: {names}"))?,
             quantile: Quantile::named(quantile)

@@ -15,11 +15,11 @@ pub fn plot(tallies: &[(&str, &Tally)], bins: &Bins) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::output::WIDTH_MAX;
-    use tickless_core::time::Ns;
+    use tickless_core::time::Instant;
 
     fn tally(late_us: &[u64]) -> Tally {
         let mut tally = Tally::default();
-        late_us.iter().for_each(|&us| tally.record(Ns(us * 1_000), Ns(0)));
+        late_us.iter().for_each(|&us| tally.record(Instant::from_nanos(us * 1_000), Instant::ZERO));
         tally
     }
 

@@ -1,15 +1,19 @@
 //! The results as a table with a plot, JSON or CSV.
 
+use super::args::Measured;
+use super::broken::Broken;
 use super::plot::plot;
+use crate::late;
 use crate::output::{Format, bare, paragraph, print};
+use serde::Serialize;
 use std::io::{self, Write};
-use tickless_lab::latency::{Bins, Row, Slice};
+use tickless_lab::latency::{Bins, Row};
 use tickless_lab::measure::machine;
-use tickless_lab::text::figure;
+use tickless_lab::text::{figure, time};
 
 /// Prints what the sleepers came to.
 pub fn show(
-    results: &[(Row, Slice)],
+    results: &[Measured],
     format: Format,
     histogram_us: Option<u32>,
     out: &mut dyn Write,
@@ -21,29 +25,35 @@ pub fn show(
     }
 }
 
+/// A row as JSON has it.
+#[derive(Serialize)]
+struct Printed<'a> {
+    #[serde(flatten)]
+    row: &'a Row,
+    #[serde(rename = "break")]
+    broken: Option<&'a Broken>,
+}
+
 /// The rows as one JSON array.
-pub fn json(results: &[(Row, Slice)], out: &mut dyn Write) -> io::Result<()> {
-    let rows: Vec<&Row> = results.iter().map(|(row, _)| row).collect();
+pub fn json(results: &[Measured], out: &mut dyn Write) -> io::Result<()> {
+    let rows: Vec<Printed<'_>> =
+        results.iter().map(|one| Printed { row: &one.row, broken: one.broken.as_ref() }).collect();
     serde_json::to_writer_pretty(&mut *out, &rows)?;
     writeln!(out)
 }
 
-fn tables(
-    results: &[(Row, Slice)],
-    histogram_us: Option<u32>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    if let Some((row, _)) = results.first() {
-        paragraph(out, "", &title(row))?;
+fn tables(results: &[Measured], histogram_us: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(first) = results.first() {
+        paragraph(out, "", &title(&first.row))?;
         writeln!(out)?;
     }
     let bins = histogram_us.map_or_else(Bins::logarithmic, |us| Bins::linear(us.into()));
-    let tallies: Vec<_> = results.iter().map(|(row, slice)| (row.sleeper, &slice.tally)).collect();
+    let tallies: Vec<_> = results.iter().map(|one| (one.row.sleeper, &one.slice.tally)).collect();
     plot(&tallies, &bins).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     writeln!(out, "\nLateness in us (live), and what it took:")?;
     let header = ["", "min", "avg", "p50", "p99", "p99.9", "max", "samples", "wakes/s", "CPU %"];
     let mut table = bare(&header, 1);
-    for (row, _) in results {
+    for Measured { row, .. } in results {
         let us = |ns: Option<u64>| ns.map_or_else(|| "-".to_string(), |ns| figure(ns as f64 / 1e3));
         table.add_row([
             row.sleeper.to_string(),
@@ -59,11 +69,32 @@ fn tables(
         ]);
     }
     print(&table, out)?;
-    for (row, _) in results.iter().filter(|(row, _)| row.missed + row.early > 0) {
+    let rows = results.iter().map(|one| &one.row);
+    for row in rows.filter(|row| row.missed + row.early > 0) {
         let Row { sleeper, missed, early, .. } = row;
         writeln!(out, "{sleeper}: {missed} intervals missed, {early} wakeups early")?;
     }
-    Ok(())
+    results.iter().try_for_each(|one| match &one.broken {
+        Some(broken) => explained(one.row.sleeper, broken, out),
+        None => Ok(()),
+    })
+}
+
+fn explained(sleeper: &str, broken: &Broken, out: &mut dyn Write) -> io::Result<()> {
+    let (late, above) = (time(broken.late().0), time(broken.above().0));
+    let thread = broken.thread();
+    let text = format!("Stopped: {sleeper}, thread {thread}, was {late} late, more than {above}:");
+    writeln!(out)?;
+    paragraph(out, "", &text)?;
+    match broken.hops() {
+        Some(hops) => late::show::hops(hops, out)?,
+        None => paragraph(out, "  - ", "the trace does not have the end of this sleep")?,
+    }
+    if !broken.causes().is_empty() {
+        late::show::causes(broken.causes(), out)?;
+    }
+    let file = broken.file();
+    paragraph(out, "", &format!("The trace of what came before: tickless late {file}"))
 }
 
 fn title(row: &Row) -> String {
@@ -80,7 +111,7 @@ fn title(row: &Row) -> String {
     )
 }
 
-fn csv(results: &[(Row, Slice)], out: &mut dyn Write) -> io::Result<()> {
+fn csv(results: &[Measured], out: &mut dyn Write) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record([
         "sleeper",
@@ -99,7 +130,7 @@ fn csv(results: &[(Row, Slice)], out: &mut dyn Write) -> io::Result<()> {
         "interval_us",
         "priority",
     ])?;
-    for (row, _) in results {
+    for Measured { row, .. } in results {
         csv.serialize((
             (row.sleeper, row.min, row.avg, row.p50, row.p99, row.p999, row.max),
             (row.samples, row.wakeups_per_s, row.cpu_percent, row.early, row.missed),

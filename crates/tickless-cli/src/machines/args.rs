@@ -8,7 +8,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use tickless_lab::machines::fuzz::{self, Histories};
-use tickless_lab::machines::{find, measured, validate};
+use tickless_lab::machines::measured::{self, IfBusy};
+use tickless_lab::machines::{find, validate};
 use tickless_lab::progress::Progress;
 use tickless_lab::study::{Effort, Study, StudyError};
 
@@ -30,6 +31,9 @@ pub struct MachinesArgs {
     /// How many
     #[arg(long, value_name = "N", default_value_t = 1, requires = "fuzz")]
     histories: u64,
+    /// Measure it even while it is busy with other work
+    #[arg(long, requires = "measure")]
+    anyway: bool,
     /// Write the measured machine's file here
     #[arg(short, long, value_name = "FILE", requires = "measure")]
     output: Option<PathBuf>,
@@ -81,7 +85,9 @@ impl MachinesArgs {
             });
         }
         if self.measure {
-            return self.write(&measured::host(effort, progress)?.to_toml());
+            let if_busy = if self.anyway { IfBusy::Measure } else { IfBusy::Refuse };
+            let spec = measured::quiet_host(effort, if_busy, progress)?;
+            return self.write(&spec.to_toml());
         }
         let mut text = Vec::new();
         let shown = match &self.name {

@@ -10,8 +10,12 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tickless_core::time::CpuId;
 use tickless_trace::late;
-use tickless_trace::record::{Options, RecordError, Recording, Statistics, TraceClock, Tracefs};
+use tickless_trace::read::Cause;
+use tickless_trace::record::{
+    IdleStops, Options, RecordError, Recording, Statistics, TraceClock, Tracefs,
+};
 
 /// What follows `tickless record`.
 #[derive(Debug, clap::Args)]
@@ -67,6 +71,7 @@ pub struct Recorded {
     buffer_kb: u64,
     statistics: Statistics,
     end: End,
+    unseen: Vec<CpuId>,
 }
 
 impl RecordArgs {
@@ -90,6 +95,7 @@ impl RecordArgs {
         let program = std::env::current_exe().ok();
         let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
         recording.notes().iter().for_each(|note| tell(note));
+        let before = IdleStops::now();
         recording.start()?;
         let start = Instant::now();
         let end = match self.command.as_slice() {
@@ -99,9 +105,13 @@ impl RecordArgs {
         let seconds = start.elapsed().as_secs_f64();
         recording.stop()?;
         let statistics = recording.statistics();
-        output.replace(|out| recording.write(&self.what(), out))?;
+        let mut unseen = Vec::new();
+        output.replace(|out| {
+            unseen = recording.write(&self.what(), &before, out)?;
+            Ok(())
+        })?;
         let (path, buffer_kb) = (self.output.clone(), recording.buffer_kb());
-        Ok(Recorded { path, seconds, buffer_kb, statistics, end })
+        Ok(Recorded { path, seconds, buffer_kb, statistics, end, unseen })
     }
 
     fn what(&self) -> String {
@@ -122,6 +132,11 @@ impl Recorded {
             End::Command(status) => Some(status),
             End::Time | End::Signal => None,
         }
+    }
+
+    /// Of which idle threads the kernel recorded nothing.
+    pub fn unseen(&self) -> impl Iterator<Item = String> {
+        self.unseen.iter().map(|&cpu| Cause::IdleNotRecorded { cpu }.to_string())
     }
 
     /// What to do about events that were dropped, or if there were none.
@@ -165,6 +180,7 @@ mod tests {
             buffer_kb: 4,
             statistics: Statistics { kept: 100, ..Statistics::default() },
             end: End::Command(3),
+            unseen: Vec::new(),
         };
         assert_eq!((recorded.complaint(), recorded.command_status()), (None, Some(3)));
         recorded.statistics.kept = 0;

@@ -14,7 +14,7 @@ use tickless_trace::record::RecordError;
 
 /// What ended a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// The time was over.
     Time,
     /// A signal that asks to end.
@@ -30,14 +30,14 @@ enum Happened {
 }
 
 /// What a recorder waits for.
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     happened: Receiver<Happened>,
     tell: Sender<Happened>,
 }
 
 impl Waiting {
     /// From now on SIGINT, SIGTERM and SIGHUP end the recording and not the program.
-    pub(super) fn new() -> Waiting {
+    pub(crate) fn new() -> Waiting {
         let (tell, happened) = channel();
         let signal = tell.clone();
         // Where there cannot be a handler, a signal ends the program, and the watcher cleans up.
@@ -48,7 +48,7 @@ impl Waiting {
     }
 
     /// Waits for a signal, but no longer than this.
-    pub(super) fn pass(&self, duration: Duration) -> End {
+    pub(crate) fn pass(&self, duration: Duration) -> End {
         match self.happened.recv_timeout(duration) {
             Ok(_) => End::Signal,
             Err(_) => End::Time,
@@ -59,7 +59,7 @@ impl Waiting {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(super) fn run(&self, command: &[OsString]) -> Result<End, RecordError> {
+    pub(crate) fn run(&self, command: &[OsString]) -> Result<End, RecordError> {
         let (name, args) = command.split_first().unwrap_or_else(|| unreachable!("never empty"));
         let child = Command::new(name).args(args).spawn();
         let mut child = child.map_err(|error| RecordError::Command {

@@ -9,7 +9,9 @@
 //! | `size` | sizes of buffers as people write them |
 
 pub mod args;
-mod command;
+pub(crate) mod command;
 mod output;
-mod overwrite;
+pub(crate) mod overwrite;
 mod size;
+
+pub(crate) use output::Output;

@@ -8,25 +8,35 @@ use tickless_trace::record::RecordError;
 
 /// A file that can be written, and is still what it was.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(crate) struct Output {
     path: PathBuf,
     file: File,
+    is_new: bool,
 }
 
 impl Output {
     /// Opens it, so that a name that cannot be written is known before anything is recorded.
-    pub(super) fn open(path: &Path) -> Result<Output, RecordError> {
+    pub(crate) fn open(path: &Path) -> Result<Output, RecordError> {
+        let is_new = !path.exists();
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|error| RecordError::Output { path: path.into(), error })?;
-        Ok(Output { path: path.into(), file })
+        Ok(Output { path: path.into(), file, is_new })
+    }
+
+    /// Leaves everything as it was found.
+    pub(crate) fn abandon(self) {
+        if self.is_new {
+            // An empty file is no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 
     /// Puts what `write` writes in the place of what was there.
-    pub(super) fn replace(
+    pub(crate) fn replace(
         self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), RecordError>,
     ) -> Result<(), RecordError> {
-        let Output { path, file } = self;
+        let Output { path, file, .. } = self;
         let explain = |error: io::Error| RecordError::Output { path: path.clone(), error };
         // What is no file, such as a pipe, has no length.
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
@@ -89,6 +99,18 @@ mod tests {
             }
             assert_eq!(text, "trace\n");
         }
+    }
+
+    /// Goal: a file that was not there is not there afterwards, and one that was is as it was.
+    #[test]
+    fn nothing_is_left_of_what_was_not_needed() {
+        let path = path("abandoned.txt");
+        Output::open(&path).unwrap().abandon();
+        assert!(!path.exists());
+        std::fs::write(&path, "mine").unwrap();
+        Output::open(&path).unwrap().abandon();
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tickless_trace::record::RecordError;
 ///
 /// # Errors
 /// When there is one, and nobody to ask or the answer is no.
-pub(super) fn allow(path: &Path) -> Result<(), RecordError> {
+pub(crate) fn allow(path: &Path) -> Result<(), RecordError> {
     let is_worth = fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
     if !is_worth || io::stdin().is_terminal() && io::stderr().is_terminal() && ask(path) {
         return Ok(());

@@ -56,7 +56,7 @@ fn wrong_command_lines_exit_2() {
     for args in [
         &[][..],
         &["replay"],
-        &["replay", "a", "b"],
+        &["replay", "a", "--no-such-option"],
         &["replay", "a", "--policy", "busy"],
         &["replay", "a", "--format", "xml"],
         &["replay", "a", "--nonsense"],
@@ -113,12 +113,12 @@ fn json_has_exactly_the_documented_keys() {
                 "recorded", "replayed", "uncertain", "why",
             ]),
         ];
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/replay.md");
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
         let page = std::fs::read_to_string(page).unwrap();
         for (place, want) in objects.into_iter().chain(rich.into_iter().filter(|_| is_rich)) {
             assert_eq!(keys(json.pointer(place).unwrap()), want.iter().copied().collect());
             for key in want {
-                assert!(page.contains(&format!("`{key}`")), "docs/replay.md lacks {key}");
+                assert!(page.contains(&format!("`{key}`")), "docs/book/src/replay.md lacks {key}");
             }
         }
         let policies = json["policies"].as_array().unwrap();
@@ -200,8 +200,8 @@ fn unusable_files_exit_1_and_say_what_to_do() {
         (file("garbage.bin", garbage), "trace-cmd report"),
         (file("head-only.txt.gz", &packed[..40]), "Copy the file again"),
         (file("no-timer.txt", no_timer), "Record timer:*"),
-        (file("trace.dat", b"\x17\x08\x44tracing6\0\0\0\0\0\0"), "trace-cmd report -i"),
-        (file("perf.data", b"PERFILE2\0\0\0\0\0\0\0\0"), "perf script -i"),
+        (file("trace.dat", b"\x17\x08\x44tracing6\0\0\0\0\0\0"), "a trace.dat that ends too early"),
+        (file("perf.data", b"PERFILE2\0\0\0\0\0\0\0\0"), "a perf.data that ends too early"),
     ];
     for (path, advice) in cases {
         let output = tickless(&["replay", path.to_str().unwrap()]);
@@ -291,13 +291,13 @@ fn closed_outputs_are_left_alone() {
 /// Goal: people see two groups of periodic timers on the strip of their period, as documented.
 #[test]
 fn the_strip_of_a_period_is_shown() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/replay.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
     let page = std::fs::read_to_string(page).unwrap();
     let output = replay("two-groups-aligned", &[]);
     let strip = " recorded |...........................2......................| nearest 115 us";
     let shown = stdout(&output);
     assert!(shown.lines().any(|line| line == strip), "{shown}");
-    assert!(page.contains(strip), "docs/replay.md shows another strip");
+    assert!(page.contains(strip), "docs/book/src/replay.md shows another strip");
 }
 
 /// Goal: `--strict` fails where a trace cannot have happened, and says which damage it is; without
@@ -347,4 +347,51 @@ fn studies_are_simulated_unless_told_otherwise() {
     let output = tickless(&["study", "rearm", "--quick", "--format", "json"]);
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["world"], "sim");
+}
+
+/// Goal: several traces are a row each and a total; a pattern is expanded; standard input is a
+/// trace; one that cannot be used costs its row and is told.
+#[test]
+fn several_traces_are_one_table() {
+    let traces = sample_path("idle").parent().unwrap().to_path_buf();
+    let run = |args: &[&str]| Command::new(PROGRAM).arg("replay").args(args).output().unwrap();
+    let pattern = traces.join("pipe-*.txt.gz");
+    let idle = sample_path("idle");
+    let output = run(&[pattern.to_str().unwrap(), idle.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    let table = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<&str> = table.lines().map(str::trim_start).collect();
+    for (at, start) in [(1, "pipe-one-cpu"), (2, "pipe-two-cpus"), (3, "idle"), (4, "total")] {
+        assert!(rows[at].starts_with(start), "{table}");
+    }
+    let last = |row: &str| row.split_whitespace().last().unwrap().parse::<u64>().unwrap();
+    assert_eq!(last(rows[4]), (1..4).map(|at| last(rows[at])).sum::<u64>(), "{table}");
+    let output = run(&[idle.to_str().unwrap(), "/no/such/trace"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("total"));
+    assert_eq!(run(&["/no/such/*"]).status.code(), Some(1));
+    let file = std::fs::File::open(&idle).unwrap();
+    let piped = Command::new(PROGRAM).args(["replay", "-"]).stdin(Stdio::from(file)).output();
+    let piped = String::from_utf8(piped.unwrap().stdout).unwrap();
+    let named = String::from_utf8(run(&[idle.to_str().unwrap()]).stdout).unwrap();
+    let rest = |text: &str| text.split_once(": ").unwrap().1.to_string();
+    assert_eq!(rest(&piped), rest(&named));
+}
+
+/// Goal: a timeline is written beside the results, of one trace only.
+#[test]
+fn a_timeline_is_written() {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("timeline.json");
+    let file = file.to_str().unwrap();
+    let output = replay("idle", &["--timeline", file]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = std::fs::read(file).unwrap();
+    let document: Value = serde_json::from_slice(&text).unwrap();
+    assert!(document["traceEvents"].as_array().unwrap().len() > 1_000);
+    let idle = sample_path("idle");
+    assert_eq!(
+        replay("idle", &[idle.to_str().unwrap(), "--timeline", file]).status.code(),
+        Some(2)
+    );
+    assert_eq!(replay("idle", &["--timeline", "/no/such/place"]).status.code(), Some(1));
 }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -12,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::live::{skip, tracefs, wait_until};
+use crate::live::{skip, tracefs, wait_until, without_rights};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -49,7 +47,7 @@ fn look(check: &str, duration: &str) -> Value {
 }
 
 fn page() -> String {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/doctor.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/doctor.md");
     fs::read_to_string(page).unwrap()
 }
 
@@ -76,7 +74,7 @@ fn json_has_a_finding_for_each_check() {
         assert!(!finding["how"].as_str().unwrap().is_empty(), "{finding}");
     }
     for word in want.iter().copied().chain(names) {
-        assert!(page.contains(&format!("`{word}`")), "docs/doctor.md lacks {word}");
+        assert!(page.contains(&format!("`{word}`")), "docs/book/src/doctor.md lacks {word}");
     }
     let is_bad = findings.iter().any(|finding| finding["verdict"] == "bad");
     assert_eq!(output.status.code(), Some(if is_bad { 3 } else { 0 }));
@@ -129,16 +127,10 @@ fn terminals_have_colours() {
 /// Goal: without rights it sees less, says so, and does not pretend.
 #[test]
 fn others_than_root_see_less() {
-    const NOBODY: u32 = 65_534;
     let _alone = alone();
     let mut command = Command::new(PROGRAM);
     command.args(["doctor", "-D", "100ms", "--format", "json"]);
-    if fs::metadata("/proc/self").unwrap().uid() == 0 {
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    let Ok(output) = command.output() else {
-        return skip("others_than_root_see_less", "nobody cannot run the program");
-    };
+    let Some(output) = without_rights("others_than_root_see_less", &mut command) else { return };
     for finding in findings(&output) {
         let check = finding["check"].as_str().unwrap();
         let needs_root = ["rearm-writes", "rearm-removals", "timer-cancels", "tick-wakers"];

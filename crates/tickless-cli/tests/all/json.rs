@@ -1,5 +1,5 @@
-//! The JSON of every command against `docs/json.md`: each key that is printed is on the page with
-//! its type, and each key on the page is printed.
+//! The JSON of every command against `docs/book/src/json.md`: each key that is printed is on the
+//! page with its type, and each key on the page is printed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -10,7 +10,7 @@ use serde_json::Value;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
 fn page() -> String {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/json.md");
     std::fs::read_to_string(page).unwrap()
 }
 
@@ -51,7 +51,7 @@ fn types(value: &Value, path: &str, found: &mut Types) {
 fn documented(section: &str) -> BTreeMap<String, BTreeSet<String>> {
     let page = page();
     let (_, rest) = page.split_once(&format!("\n## {section}\n")).unwrap_or_else(|| {
-        panic!("docs/json.md has no section {section}");
+        panic!("docs/book/src/json.md has no section {section}");
     });
     let section = rest.split("\n## ").next().unwrap();
     let row = |line: &str| {
@@ -64,7 +64,7 @@ fn documented(section: &str) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// Compares both ways. A list that is a whole document has no path of its own.
-fn compare(section: &str, documents: &[Value]) {
+pub fn compare(section: &str, documents: &[Value]) {
     let mut printed = Types::new();
     documents.iter().for_each(|document| types(document, "", &mut printed));
     printed.remove("");
@@ -73,7 +73,7 @@ fn compare(section: &str, documents: &[Value]) {
     assert_eq!(
         names(printed.keys().collect()),
         names(documented.keys().collect()),
-        "printed by {section}, and in docs/json.md"
+        "printed by {section}, and in docs/book/src/json.md"
     );
     for (path, kinds) in &printed {
         for kind in kinds {
@@ -136,6 +136,61 @@ fn late_prints_what_is_documented() {
     compare("late", &[json(&args)]);
 }
 
+/// Method: callbacks and processes, with both kinds of null.
+#[test]
+fn top_prints_what_is_documented() {
+    if crate::live::tracefs("top_prints_what_is_documented").is_none() {
+        return;
+    }
+    let sleeper = std::thread::spawn(|| {
+        (0..1_500).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(1)));
+    });
+    let args = ["top", "--once", "-i", "500ms", "--source", "tracefs"];
+    let mut processes = json(&args);
+    // As on a kernel that does not record an idle thread.
+    processes["unseen_idle"] = serde_json::json!([1]);
+    compare("top", &[processes, json(&[&args[..], &["-c"]].concat())]);
+    sleeper.join().unwrap();
+}
+
+#[test]
+fn compare_prints_what_is_documented() {
+    let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let write = |name: &str, document: &Value| {
+        let path = folder.join(name);
+        std::fs::write(&path, document.to_string()).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    let trace = |name| json(&["replay", sample_path(name).to_str().unwrap()]);
+    let (a, b) = (write("a.json", &trace("idle")), write("b.json", &trace("nginx")));
+    let sleeper = |name: &str| serde_json::json!([{"sleeper": name, "p50": 0, "missed": 0}]);
+    let (c, d) = (write("c.json", &sleeper("x")), write("d.json", &sleeper("y")));
+    let late = serde_json::json!([{"sleeper": "x", "p50": 5, "missed": 0}]);
+    let late = write("late.json", &late);
+    let documents = [[&a, &b], [&c, &d], [&c, &late]].map(|[a, b]| json(&["compare", a, b]));
+    compare("compare", &documents);
+    // And its verdicts.
+    let status = |args: &[&str]| {
+        let output = Command::new(PROGRAM).arg("compare").args(args).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, message) = status(&[&c, &late, "--fail-above", "10%"]);
+    assert_eq!(code, Some(3), "{message}");
+    assert!(message.contains("x.p50"), "{message}");
+    assert_eq!(status(&[&late, &c, "--fail-above", "10%"]).0, Some(0), "it shrank");
+    assert_eq!(status(&[&a, &late]).0, Some(1), "two kinds");
+    assert_eq!(status(&[&a, &b, "--html", "/dev/null"]).0, Some(1), "no reports");
+    let cell = serde_json::json!({"id": "x", "unit": "ns", "value": 5, "low": 5, "high": 5});
+    let study = serde_json::json!({"study": "clock", "sim": {"result": {"cells": [cell]}}});
+    let report = write("report.json", &serde_json::json!({"studies": [study]}));
+    let html = folder.join("moved.html");
+    assert_eq!(status(&[&report, &report, "--html", html.to_str().unwrap()]).0, Some(0));
+    let html = std::fs::read_to_string(html).unwrap();
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("clock.sim.x"), "{html}");
+    assert_eq!(status(&[&report, &report, "--html", "/no/such/place"]).0, Some(1));
+    assert_eq!(status(&[&a, "/no/such/file"]).0, Some(1));
+}
+
 #[test]
 fn latency_prints_what_is_documented() {
     compare(
@@ -154,10 +209,57 @@ fn doctor_prints_what_is_documented() {
     compare("doctor", &[document]);
 }
 
+/// Method: as many CPUs as the trace has, and more.
+#[test]
+fn project_prints_what_is_documented() {
+    let trace = sample_path("idle");
+    let args = ["project", trace.to_str().unwrap(), "--machine", "host", "--cpus", "2,4"];
+    let whole = ["--seconds", "100"];
+    compare("project", &[json(&[&args[..], &whole].concat())]);
+}
+
+/// Method: traces that can be used, and one that cannot.
+#[test]
+fn fleet_prints_what_is_documented() {
+    let traces = ["idle", "nginx"].map(sample_path);
+    let [one, other] = [&traces[0], &traces[1]].map(|path| path.to_str().unwrap());
+    compare("fleet", &[json(&["fleet", one, other, "/no/such/trace"])]);
+}
+
+#[test]
+fn sweep_status_prints_what_is_documented() {
+    let place = std::env::temp_dir().join(format!("tickless-json-{}", std::process::id()));
+    std::fs::create_dir_all(&place).unwrap();
+    let (spec, out) = (place.join("campaign.toml"), place.join("out"));
+    let text = "[simulate]\nstudies = ['rearm']\nmachines = ['x5675-2s']\npolicies = ['lazy']\n\
+                rounds = 10";
+    std::fs::write(&spec, text).unwrap();
+    let [spec, folder] = [&spec, &out].map(|path| path.to_str().unwrap());
+    let swept = Command::new(PROGRAM).args(["sweep", spec, "--out", folder]).status();
+    assert!(swept.unwrap().success());
+    compare("sweep status", &[json(&["sweep", "status", folder])]);
+    std::fs::remove_dir_all(&place).unwrap();
+}
+
+/// Goal: the columns of a merged table are those of the page, in its order.
+#[test]
+fn rows_have_the_documented_columns() {
+    let page = page();
+    let (_, section) = page.split_once("\n## Rows of a campaign\n").unwrap();
+    let names = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let names: Vec<&str> = names.filter(|name| *name != "column").collect();
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.serialize(tickless_fleet::row::Row::default()).unwrap();
+    let csv = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+    assert_eq!(csv.lines().next().unwrap(), names.join(","));
+}
+
 /// Goal: every command that has results takes the same formats.
 #[test]
 fn formats_are_the_same_everywhere() {
-    for command in ["replay", "study", "late", "latency", "doctor"] {
+    for command in
+        ["replay", "study", "late", "latency", "doctor", "top", "project", "compare", "fleet"]
+    {
         let output = Command::new(PROGRAM).args(["help", command]).output().unwrap();
         let help = String::from_utf8(output.stdout).unwrap();
         let (_, format) = help.split_once("--format").unwrap_or_else(|| panic!("{command}"));

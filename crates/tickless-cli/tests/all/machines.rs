@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tickless_lab::measure;
 use tickless_machine::machines::FILES;
 use tickless_machine::spec::Spec;
@@ -167,7 +169,7 @@ fn histories_are_functions_of_their_seed() {
 #[test]
 fn this_host_is_measured() {
     let file = path("host.toml");
-    let args = ["machines", "--measure", "--quick", "-o", file.to_str().unwrap()];
+    let args = ["machines", "--measure", "--anyway", "--quick", "-o", file.to_str().unwrap()];
     if measure::cpus().len() > 1 {
         prints(&args);
         let text = fs::read_to_string(&file).unwrap();
@@ -185,6 +187,34 @@ fn this_host_is_measured() {
     let alone = alone.join().unwrap();
     assert_eq!(alone.status.code(), Some(2));
     assert!(stderr(&alone).contains("two CPUs"), "{}", stderr(&alone));
+}
+
+/// Goal: a busy machine is not measured unless that is asked for, and then its file says so.
+#[test]
+fn a_busy_host_is_not_measured() {
+    let cpus = measure::cpus();
+    if cpus.len() == 1 {
+        return;
+    }
+    let over = Arc::new(AtomicBool::new(false));
+    let spinning: Vec<_> = (cpus.iter())
+        .map(|_| {
+            let over = Arc::clone(&over);
+            std::thread::spawn(move || while !over.load(Ordering::Relaxed) {})
+        })
+        .collect();
+    let file = path("busy.toml");
+    let _ = fs::remove_file(&file);
+    let args = ["machines", "--measure", "--quick", "-o", file.to_str().unwrap()];
+    let refused = tickless(&args);
+    let is_written = file.exists();
+    prints(&[&args[..], &["--anyway"]].concat());
+    over.store(true, Ordering::Relaxed);
+    spinning.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!((refused.status.code(), is_written), (Some(2), false));
+    let said = stderr(&refused);
+    assert!(said.contains("busy with other work") && said.contains("--anyway"), "{said}");
+    assert!(fs::read_to_string(&file).unwrap().contains("% busy with other work"));
 }
 
 /// Goal: each scene is predicted and measured, with their ratio in a band, and what cannot be

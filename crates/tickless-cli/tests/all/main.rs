@@ -6,13 +6,18 @@
 
 mod cli;
 mod doctor_live;
+mod fleet;
 mod json;
+mod late;
 mod latency;
 mod machines;
 mod manual;
 mod record;
+mod refusals;
 mod report;
 mod study;
+mod sweep;
+mod top;
 
 #[path = "../live/mod.rs"]
 mod live;

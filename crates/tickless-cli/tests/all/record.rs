@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::live::{tracefs, wait_until};
+use crate::live::{instances_of, skip, tracefs, wait_until, without_rights};
 use flate2::read::GzDecoder;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use tickless_trace::record::Tracefs;
+use tickless_core::time::CpuId;
+use tickless_trace::record::{IdleEvents, IdleStops, Tracefs};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
@@ -48,16 +49,6 @@ fn recorder(tracefs: &Tracefs, file: &str) -> Child {
         })
     });
     child
-}
-
-fn instances_of(tracefs: &Tracefs, pid: u32) -> Vec<PathBuf> {
-    let entries = fs::read_dir(tracefs.root().join("instances")).unwrap().flatten();
-    let paths = entries.map(|entry| entry.path());
-    let is_its = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        name.starts_with(&format!("tickless-{pid}-"))
-    };
-    paths.filter(is_its).collect()
 }
 
 /// The processes that this one started and that are there.
@@ -240,17 +231,9 @@ fn refusals_say_what_to_do() {
 /// Goal: without rights it says so, and what to do.
 #[test]
 fn others_than_root_are_told() {
-    use std::os::unix::{fs::MetadataExt, process::CommandExt};
-    const NOBODY: u32 = 65_534;
     let mut command = Command::new(PROGRAM);
     command.args(["record", "--force", "-o", "/dev/null"]);
-    if fs::metadata("/proc/self").unwrap().uid() == 0 {
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    // A folder that nobody may enter keeps nobody from the program as well.
-    let Ok(output) = command.output() else {
-        return crate::live::skip("others_than_root_are_told", "nobody cannot run the program");
-    };
+    let Some(output) = without_rights("others_than_root_are_told", &mut command) else { return };
     assert_eq!(output.status.code(), Some(1));
     let message = stderr(&output);
     assert!(message.contains("sudo") || message.contains("no tracefs"), "{message}");
@@ -275,4 +258,34 @@ fn a_file_is_not_overwritten_unasked() {
     let forced = record("kept.txt", &["-D", "10ms"]);
     assert_eq!(forced.status.code(), Some(0), "{}", stderr(&forced));
     assert!(fs::read_to_string(&path).unwrap().starts_with("# recorded: "));
+}
+
+/// Goal: of each CPU whose idle thread stopped its tick, there is something in the recording, or it
+/// says that there is not, and so does whoever reads it.
+#[test]
+fn idle_threads_are_recorded_or_said_not_to_be() {
+    const NAME: &str = "idle_threads_are_recorded_or_said_not_to_be";
+    if tracefs(NAME).is_none() {
+        return;
+    }
+    let _alone = alone();
+    let before = IdleStops::now();
+    let output = record("idle.txt", &["-D", "2s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // All CPUs whose idle threads did anything.
+    let idle = IdleStops::now().unseen(&before, &IdleEvents::new());
+    if idle.is_empty() {
+        return skip(NAME, "no CPU was idle, or the kernel does not tell");
+    }
+    let text = fs::read_to_string(path("idle.txt")).unwrap();
+    let again = Command::new(PROGRAM).arg("replay").arg(path("idle.txt")).output().unwrap();
+    for CpuId(cpu) in idle {
+        let column = format!("[{cpu:03}]");
+        let mut lines = text.lines().filter(|line| line.trim_start().starts_with("<idle>-0 "));
+        let is_there = lines.any(|line| line.contains(&column) && !line.contains(".h"));
+        let message = format!("CPU {cpu}'s idle thread");
+        let is_told = stderr(&output).contains(&message);
+        assert!(is_there || is_told, "CPU {cpu}: {}", stderr(&output));
+        assert_eq!(is_told, stderr(&again).contains(&message), "{}", stderr(&again));
+    }
 }

@@ -55,7 +55,7 @@ fn the_files_are_whole_and_documented() {
 
     let json: Value =
         serde_json::from_str(&fs::read_to_string(out.join("report.json")).unwrap()).unwrap();
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/report.md");
     let page = fs::read_to_string(page).unwrap();
     #[rustfmt::skip]
     let objects: [(&str, &[&str]); 5] = [
@@ -71,7 +71,7 @@ fn the_files_are_whole_and_documented() {
     for (place, want) in objects {
         assert_eq!(keys(json.pointer(place).unwrap()), want.iter().copied().collect(), "{place}");
         for key in want {
-            assert!(page.contains(&format!("`{key}`")), "docs/report.md lacks {key}");
+            assert!(page.contains(&format!("`{key}`")), "docs/book/src/report.md lacks {key}");
         }
     }
     let figures = &json["verdicts"][0]["simulated"];

@@ -53,7 +53,7 @@ fn offers() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// live was measured in the live world, what is inside lies in its band, ranges hold the value.
 #[test]
 fn json_has_the_documented_shape() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/studies.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/studies.md");
     let page = std::fs::read_to_string(page).unwrap();
     for (name, world) in offers() {
         let json: Value = serde_json::from_str(&quick(name, world, "json")).unwrap();
@@ -77,7 +77,7 @@ fn json_has_the_documented_shape() {
         ];
         assert_eq!(keys(&json), top.into_iter().collect(), "{name}");
         for key in top.iter().chain(&of_cell) {
-            assert!(page.contains(&format!("`{key}`")), "docs/studies.md lacks {key}");
+            assert!(page.contains(&format!("`{key}`")), "docs/book/src/studies.md lacks {key}");
         }
         assert_eq!((&json["study"], &json["seed"]), (&name.into(), &7.into()));
         assert_eq!(json["world"], world.trim_start_matches('-'));
@@ -164,7 +164,8 @@ fn help_names_every_study_and_has_examples() {
     assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
 }
 
-/// Goal: the figure that seed 0 is about, as a program sees it: device writes per round trip.
+/// Goal: the figure that lazy rearming is about, as a program sees it: device writes per round
+/// trip.
 #[test]
 fn rearm_shows_the_device_writes() {
     let json: Value = serde_json::from_str(&quick("rearm", "--live", "json")).unwrap();
@@ -193,7 +194,7 @@ fn csv_has_a_line_for_each_cell() {
     assert!(text.contains(",9.after.cold_ns,") && !text.contains(",512."), "{text}");
 }
 
-/// Goal: what seed 3 is about, as a program sees it: a tenth of the wakes at most (D3).
+/// Goal: what deferred expiry is about, as a program sees it: a tenth of the wakes at most (D3).
 #[test]
 fn deferred_shows_the_wakes() {
     let json: Value = serde_json::from_str(&quick("deferred", "--live", "json")).unwrap();
@@ -247,8 +248,8 @@ fn an_interrupt_leaves_no_groups() {
     assert!(!groups(id));
 }
 
-/// Goal: what seed 2 is about: before, a cancel that waits takes longer with every base there
-/// is; after, it does not.
+/// Goal: what cancelling at one base is about: before, a cancel that waits takes longer with every
+/// base there is; after, it does not.
 #[test]
 fn cancel_shows_that_the_number_of_bases_does_not_matter() {
     let json: Value = serde_json::from_str(&quick("cancel", "--live", "json")).unwrap();
@@ -264,7 +265,7 @@ fn cancel_shows_that_the_number_of_bases_does_not_matter() {
     assert!(stderr(&many).contains("2048"), "{}", stderr(&many));
 }
 
-/// Goal: the count that seed 4 is about: refills together, and half a period apart.
+/// Goal: the count that spread phases are about: refills together, and half a period apart.
 #[test]
 fn phase_places_the_refills() {
     let json: Value = serde_json::from_str(&quick("phase", "--live", "json")).unwrap();

@@ -3,6 +3,7 @@
 use crate::phase::PERIOD_MAX;
 use crate::time::Ns;
 use core::fmt;
+use core::time::Duration;
 
 /// How much a group may use, and how it is handed out.
 ///
@@ -28,12 +29,12 @@ pub struct Release {
     /// How many at once, at least one.
     pub batch: u32,
     /// How long until the next as many.
-    pub gap: Ns,
+    pub gap: Duration,
 }
 
 impl Release {
     /// All that there is quota for, at once: the herd.
-    pub const TOGETHER: Release = Release { batch: u32::MAX, gap: Ns::ZERO };
+    pub const TOGETHER: Release = Release { batch: u32::MAX, gap: Duration::ZERO };
 }
 
 /// The shortest period: 100 us. Below, refilling costs more than it is worth.
@@ -50,6 +51,7 @@ pub const AMOUNT_MAX: u64 = 1 << 58;
 
 /// Why there can be no such group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum SettingsError {
     /// Nothing could ever run.
     QuotaZero,
@@ -58,9 +60,9 @@ pub enum SettingsError {
     /// Nobody could ever be let go.
     BatchZero,
     /// Shorter than [`PERIOD_MIN`].
-    PeriodTooShort(Ns),
+    PeriodTooShort(Duration),
     /// Longer than [`PERIOD_LIMIT`].
-    PeriodTooLong(Ns),
+    PeriodTooLong(Duration),
     /// The first slice would be more than there is.
     QuotaBelowSlice {
         /// What a period brings.
@@ -128,10 +130,10 @@ impl Settings {
             return Err(SettingsError::BatchZero);
         }
         if period < PERIOD_MIN {
-            return Err(SettingsError::PeriodTooShort(period));
+            return Err(SettingsError::PeriodTooShort(period.to_duration()));
         }
         if period > PERIOD_LIMIT {
-            return Err(SettingsError::PeriodTooLong(period));
+            return Err(SettingsError::PeriodTooLong(period.to_duration()));
         }
         if slice > quota {
             return Err(SettingsError::QuotaBelowSlice { quota, slice });

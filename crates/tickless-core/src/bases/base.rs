@@ -1,6 +1,6 @@
 //! One CPU's base, and all bases together.
 //!
-//! A base is a lock around a wheel (coarse timers), a queue (ranged, high-resolution timers)
+//! A base is a lock around a wheel (coarse timers), a queue (precise, high-resolution timers)
 //! and what is known of the event device; beside the lock stands which callbacks it runs. A
 //! timer is armed on the base of the CPU that arms it, as the kernel does it: that base's lock
 //! and lines are in the arming CPU's cache, and the lock has no second user.
@@ -17,17 +17,17 @@
 //!   cancelled.
 
 use super::expiry_thread::{Deferred, DeferredCounts};
-use super::family::{Family, Queues};
+use super::family::{Family, Queues, least_distances};
 use super::running::Running;
-use super::settings::{Deferral, Settings};
+use super::settings::{CoarseExpiry, Deferral, Settings};
 use crate::histogram::Histogram;
 use crate::link::{Link, QueueLink, Timer, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::queues::wheel::{Levels, Wheel};
-use crate::queues::windows::Ranged;
-use crate::rearm::{Device, DeviceCounts, Place, Policy, Rearm};
+use crate::queues::wheel::{Levels, PushOut, Wheel};
+use crate::queues::windows::PreciseQueue;
+use crate::rearm::{Device, DeviceCounts, Locality, Policy, Rearm};
 use crate::state::Life;
-use crate::time::{CpuId, Ns};
+use crate::time::{CpuId, Instant, Ns};
 use alloc::boxed::Box;
 
 /// All bases, one a CPU.
@@ -37,6 +37,11 @@ pub struct Bases<P: Platform> {
     settings: Settings,
     /// Is expiry deferred?
     pub(crate) defers: bool,
+    /// May pending coarse timers be put off without a lock? The order in which they were armed, and
+    /// a device that follows each of them, take the lock.
+    pub(crate) puts_off: bool,
+    /// How far ahead a deadline must lie for each level of the wheel to be fine enough.
+    pub(crate) least: [Ns; 16],
     /// How many bases are online.
     pub(crate) online: P::Word,
 }
@@ -61,18 +66,22 @@ pub(crate) struct BaseState {
     pub(crate) late: Late,
     /// The most timers that one holding of the lock has moved or looked at.
     longest_holding: usize,
-    /// Does anybody wait until a callback of this base is over?
+    /// Does anybody wait until a callback of this base is over, or is a runner to pause then?
     pub(crate) has_waiters: bool,
+    /// Which runners are to pause after their callback: a bit for each.
+    pub(crate) pauses: u8,
     /// May timers be armed here? Only those whose callback runs here, if not (X2).
     pub(crate) is_online: bool,
 }
 
 /// What happened on a base.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct BaseCounts {
     /// Idle timers that were armed.
     pub armed: u64,
-    /// Pending timers that were armed anew.
+    /// Pending timers that were armed anew. Not those that were put off without a lock: a count
+    /// would be a line of memory that all of them write.
     pub rearmed: u64,
     /// Armings that were cancelled.
     pub cancelled: u64,
@@ -84,19 +93,21 @@ pub struct BaseCounts {
 
 /// How long after their deadlines timers were found to be due, by family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Late {
     /// Coarse timers: what the wheel rounds by is in it, up to 13 % of the distance.
     pub coarse: Histogram,
-    /// Ranged timers, from the soft ends of their windows: slack is in it.
-    pub ranged: Histogram,
+    /// Precise timers, from the soft ends of their windows: slack is in it.
+    pub precise: Histogram,
 }
 
 impl Late {
     /// The sum over two bases.
     #[must_use]
     pub fn plus(self, other: &Late) -> Late {
-        let (coarse, ranged) = (self.coarse.plus(&other.coarse), self.ranged.plus(&other.ranged));
-        Late { coarse, ranged }
+        let (coarse, precise) =
+            (self.coarse.plus(&other.coarse), self.precise.plus(&other.precise));
+        Late { coarse, precise }
     }
 }
 
@@ -116,17 +127,18 @@ impl BaseCounts {
 
 /// A look at one base, for statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct BaseView {
     /// Coarse timers pending.
     pub coarse: usize,
     /// Where in the wheel those are.
     pub levels: Levels,
-    /// Ranged timers pending.
-    pub ranged: usize,
-    /// When its next timer is due.
-    pub earliest: Ns,
-    /// What the event device is armed for.
-    pub armed: Ns,
+    /// Precise timers pending.
+    pub precise: usize,
+    /// When its next timer is due; [`Instant::NEVER`] if none is.
+    pub earliest: Instant,
+    /// What the event device is armed for; [`Instant::NEVER`] if for nothing.
+    pub armed: Instant,
     /// May timers be armed on it?
     pub is_online: bool,
     /// What happened on it.
@@ -154,12 +166,21 @@ impl<P: Platform> Bases<P> {
     /// `count` bases without any timer. Allocates; nothing afterwards does.
     pub fn new(platform: P, count: u16, settings: Settings) -> Bases<P> {
         let now = platform.now();
+        let is_exact = settings.coarse == CoarseExpiry::AtDeadline;
+        debug_assert!(!is_exact || settings.push_out == PushOut::Eager, "see CoarseExpiry");
+        let wheel = || {
+            let mut wheel = Wheel::new(settings.tick, now);
+            if is_exact {
+                wheel.make_exact();
+            }
+            wheel
+        };
         let base = || Base {
             state: P::Lock::new(BaseState {
                 queues: Queues {
-                    wheel: Wheel::new(settings.tick, settings.push_out, now),
-                    ranged: Ranged::new(),
-                    deferred: Ranged::new(),
+                    wheel: wheel(),
+                    precise: PreciseQueue::new(),
+                    deferred: PreciseQueue::new(),
                 },
                 device: Device::new(settings.policy, settings.limits)
                     .with(settings.lazy_timers, settings.handler_end),
@@ -168,6 +189,7 @@ impl<P: Platform> Bases<P> {
                 late: Late::default(),
                 longest_holding: 0,
                 has_waiters: false,
+                pauses: 0,
                 is_online: true,
             }),
             running: Running::new(),
@@ -176,7 +198,9 @@ impl<P: Platform> Bases<P> {
         let bases: Box<[Base<P>]> = (0..count.max(1)).map(|_| base()).collect();
         let online = P::Word::new(bases.len() as u64);
         let defers = settings.deferral != Deferral::None;
-        Bases { platform, bases, settings, defers, online }
+        let lazy = (settings.push_out, settings.policy) == (PushOut::Lazy, Policy::Lazy);
+        let least = least_distances(settings.tick);
+        Bases { platform, bases, settings, defers, puts_off: lazy, least, online }
     }
 
     /// The world they live in.
@@ -205,9 +229,9 @@ impl<P: Platform> Bases<P> {
         Some(BaseView {
             coarse: state.queues.wheel.len(),
             levels: state.queues.wheel.by_level(),
-            ranged: state.queues.ranged.len() + state.queues.deferred.len(),
-            earliest: state.earliest(),
-            armed: state.device.armed(),
+            precise: state.queues.precise.len() + state.queues.deferred.len(),
+            earliest: state.earliest().into(),
+            armed: state.device.armed().into(),
             is_online: state.is_online,
             counts: state.counts,
             late: state.late,
@@ -221,6 +245,9 @@ impl<P: Platform> Bases<P> {
     /// The base of the CPU that the caller runs on.
     #[inline]
     pub(crate) fn here(&self) -> CpuId {
+        if self.bases.len() == 1 {
+            return CpuId(0);
+        }
         let cpu = self.platform.here();
         if cpu.index() < self.bases.len() { cpu } else { CpuId(cpu.0 % self.bases.len() as u16) }
     }
@@ -228,6 +255,11 @@ impl<P: Platform> Bases<P> {
     /// The base that comes after this one, the first after the last.
     pub(crate) fn after(&self, cpu: CpuId) -> CpuId {
         CpuId((cpu.index() as u16 + 1) % self.bases.len() as u16)
+    }
+
+    #[inline]
+    pub(crate) fn bases(&self) -> &[Base<P>] {
+        &self.bases
     }
 
     #[inline]
@@ -280,7 +312,7 @@ impl<P: Platform> Bases<P> {
     /// Takes a timer off the base it is on, if it is pending. Another CPU's device is left
     /// alone (R3); it comes early, for nothing.
     #[inline]
-    pub(crate) fn take_out<L: Family>(
+    pub(crate) fn take_out<L: Family<P>>(
         &self,
         cpu: CpuId,
         state: &mut BaseState,
@@ -292,14 +324,14 @@ impl<P: Platform> Bases<P> {
             return Rearm::Keep;
         }
         let expiry = L::dequeue(&mut state.queues, timer.node(), life);
-        let expiry = state.for_device::<L>(life, expiry);
         if state.device.policy() == Policy::Lazy || state.device.spares(life.urgency()) {
             return Rearm::Keep;
         }
-        let place = if cpu == here() { Place::Here } else { Place::Elsewhere };
+        let expiry = state.for_device::<L>(life, expiry);
+        let locality = if cpu == here() { Locality::Local } else { Locality::Remote };
         let BaseState { queues, device, deferred, .. } = state;
         let earliest = || deferred.earliest(queues);
-        let rearm = device.removed(expiry, place, earliest, || self.platform.now());
+        let rearm = device.removed(expiry, locality, earliest, || self.platform.now());
         self.carry_out(cpu, device, rearm)
     }
 }
@@ -314,12 +346,14 @@ impl BaseState {
     /// A holding of the lock has moved or looked at so many timers.
     #[inline]
     pub(crate) fn looked_at(&mut self, timers: usize) {
-        self.longest_holding = self.longest_holding.max(timers);
+        if timers > self.longest_holding {
+            self.longest_holding = timers;
+        }
     }
 
     /// When the event device must come for a timer that is due at `due`.
     #[inline]
-    pub(crate) fn for_device<L: Family>(&self, life: Life, due: Ns) -> Ns {
+    pub(crate) fn for_device<L: Link>(&self, life: Life, due: Ns) -> Ns {
         self.deferred.for_device::<L>(life, due)
     }
 }
@@ -332,6 +366,6 @@ pub(crate) type Locked<'a, P> =
     (CpuId, <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>, Life);
 
 /// A coarse timer: 13 % late at most, cheap to arm, cancel and push out.
-pub type CoarseTimer<P> = Timer<P, WheelLink>;
+pub type CoarseTimer<P> = Timer<P, WheelLink<<P as Platform>::Word>>;
 /// A high-resolution timer with a window in which it may fire.
 pub type RangedTimer<P> = Timer<P, QueueLink>;

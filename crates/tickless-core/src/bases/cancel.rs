@@ -40,6 +40,7 @@ use super::running::Runner;
 use super::settings::Scan;
 use crate::link::TimerRef;
 use crate::platform::{Lock, Ordering, Platform, Word};
+use crate::rearm::Policy;
 use crate::state::Life;
 use crate::time::CpuId;
 use core::convert::Infallible;
@@ -99,7 +100,10 @@ impl<P: Platform> Bases<P> {
     /// Takes the lock of one base, none if the timer is idle and not running. No system call,
     /// no allocation; cost independent of the number of bases.
     #[inline]
-    pub fn cancel<L: Family>(&self, timer: TimerRef<P, L>) -> Cancel {
+    pub fn cancel<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
+        if self.take_back(timer, Life::idle) {
+            return Cancel::Pending;
+        }
         if let Some(found) = self.look(timer) {
             return found;
         }
@@ -108,7 +112,10 @@ impl<P: Platform> Bases<P> {
 
     /// Cancels a timer and makes every later arming fail (X5), without waiting for its
     /// callback.
-    pub fn shutdown<L: Family>(&self, timer: TimerRef<P, L>) -> Cancel {
+    pub fn shutdown<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
+        if self.take_back(timer, |life| life.idle().shut()) {
+            return Cancel::Pending;
+        }
         if self.shut_fresh(timer) {
             return Cancel::Idle;
         }
@@ -117,7 +124,7 @@ impl<P: Platform> Bases<P> {
 
     /// Is the timer pending, or its callback running? Never a false no, even while it changes
     /// its base (R10). A yes may be out of date.
-    pub fn is_active<L: Family>(&self, timer: TimerRef<P, L>) -> bool {
+    pub fn is_active<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
         loop {
             // Acquire: who sees the timer idle sees that its base names it as running.
             let seen = timer.word().load(Ordering::Acquire);
@@ -137,13 +144,13 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Is the timer pending? May be out of date as soon as it is known.
-    pub fn is_pending<L: Family>(&self, timer: TimerRef<P, L>) -> bool {
+    pub fn is_pending<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
         let life = Life::from_word(timer.word().load(Ordering::Acquire));
         life.is_pending() || life.is_migrating()
     }
 
     /// Is the callback of this timer running?
-    pub fn is_running<L: Family>(&self, timer: TimerRef<P, L>) -> bool {
+    pub fn is_running<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
         let life = Life::from_word(timer.word().load(Ordering::Acquire));
         // Acquire: who finds the callback over sees what it wrote (X1).
         let runs = |cpu| self.base(cpu).running.has(timer.address(), Ordering::Acquire);
@@ -152,7 +159,10 @@ impl<P: Platform> Bases<P> {
 
     /// Cancels a timer, unless its callback is running: then it says so and changes nothing,
     /// even if the timer has been armed again.
-    pub fn try_cancel<L: Family>(&self, timer: TimerRef<P, L>) -> Cancel {
+    pub fn try_cancel<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
+        if self.take_back(timer, Life::idle) {
+            return Cancel::Pending;
+        }
         match self.look(timer) {
             Some(found) => found,
             None => self.deactivate(timer, How::UnlessRunning).cancel,
@@ -165,7 +175,7 @@ impl<P: Platform> Bases<P> {
     /// If the callback is not running this costs what [`cancel`](Bases::cancel) does, whatever
     /// the number of bases. Must not be called from that callback, nor from anything that it
     /// waits for: [`cancel_sync_unless`](Bases::cancel_sync_unless) is for callers who may be.
-    pub fn cancel_sync<L: Family>(&self, timer: TimerRef<P, L>) -> Cancel {
+    pub fn cancel_sync<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
         match self.cancel_sync_unless(timer, |_| Ok::<(), Infallible>(())) {
             Ok(found) => found,
             Err(never) => match never {},
@@ -177,11 +187,15 @@ impl<P: Platform> Bases<P> {
     /// still running, and the timer can be armed again at once. It is asked again whenever a
     /// callback ends on that base and after [`nudge`](Bases::nudge).
     #[inline]
-    pub fn cancel_sync_unless<L: Family, E>(
+    pub fn cancel_sync_unless<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Cancel, E> {
+        if self.take_back(timer, Life::idle) {
+            self.scan_if_asked(timer);
+            return Ok(Cancel::Pending);
+        }
         if let Some(found) = self.look(timer) {
             self.scan_if_asked(timer);
             return Ok(found);
@@ -191,7 +205,7 @@ impl<P: Platform> Bases<P> {
 
     /// [`cancel_sync`](Bases::cancel_sync) for a timer that nobody arms again while its callback
     /// runs, the callback included: if it is pending it cannot be running, so nobody looks.
-    pub fn cancel_single_shot<L: Family>(
+    pub fn cancel_single_shot<L: Family<P>>(
         &self,
         timer: TimerRef<P, L>,
     ) -> Result<Cancel, NotSingleShot> {
@@ -204,7 +218,7 @@ impl<P: Platform> Bases<P> {
     /// [`cancel_single_shot`](Bases::cancel_single_shot) for callers that may be in a callback; see
     /// [`cancel_sync_unless`](Bases::cancel_sync_unless).
     #[inline]
-    pub fn single_shot_unless<L: Family, E>(
+    pub fn single_shot_unless<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
@@ -225,7 +239,7 @@ impl<P: Platform> Bases<P> {
     /// Shuts a timer down and waits until its callback runs nowhere: it may be freed then.
     ///
     /// Must not be called from that callback.
-    pub fn shutdown_sync<L: Family>(&self, timer: TimerRef<P, L>) -> Cancel {
+    pub fn shutdown_sync<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
         match self.shutdown_sync_unless(timer, |_| Ok::<(), Infallible>(())) {
             Ok(found) => found,
             Err(never) => match never {},
@@ -234,11 +248,15 @@ impl<P: Platform> Bases<P> {
 
     /// [`shutdown_sync`](Bases::shutdown_sync) for callers that may be in a callback; see
     /// [`cancel_sync_unless`](Bases::cancel_sync_unless). The timer is shut down in any case.
-    pub fn shutdown_sync_unless<L: Family, E>(
+    pub fn shutdown_sync_unless<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Cancel, E> {
+        if self.take_back(timer, |life| life.idle().shut()) {
+            self.scan_if_asked(timer);
+            return Ok(Cancel::Pending);
+        }
         if self.shut_fresh(timer) {
             return Ok(Cancel::Idle);
         }
@@ -249,7 +267,8 @@ impl<P: Platform> Bases<P> {
     pub fn nudge(&self, cpu: CpuId) {
         let base = self.base(cpu);
         let mut state = base.state.lock();
-        let has_waiters = core::mem::take(&mut state.has_waiters);
+        let has_waiters = state.has_waiters;
+        state.has_waiters = state.pauses != 0;
         if has_waiters {
             base.running.end_waits();
         }
@@ -260,7 +279,7 @@ impl<P: Platform> Bases<P> {
     }
 
     #[inline]
-    fn deactivate_and_wait<L: Family, E>(
+    fn deactivate_and_wait<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
         how: How,
@@ -277,7 +296,7 @@ impl<P: Platform> Bases<P> {
     /// Waits until the callback is over, taking back whatever arms the timer meanwhile. Returns
     /// what was found first.
     #[cold]
-    fn wait_for<L: Family, E>(
+    fn wait_for<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
         how: How,
@@ -308,7 +327,7 @@ impl<P: Platform> Bases<P> {
     /// The callback may be over by now, and the timer armed and its callback begun once more, with
     /// others that wait for that: `life` tells.
     #[cold]
-    fn give_up<L: Family>(&self, timer: TimerRef<P, L>, life: Life) {
+    fn give_up<L: Family<P>>(&self, timer: TimerRef<P, L>, life: Life) {
         if let Some((_, _state, now)) = self.lock_timer(timer)
             && now.is_same_arming(life)
         {
@@ -349,7 +368,7 @@ impl<P: Platform> Bases<P> {
     /// for it. There is none, since a running timer stays on its base; looking is what the
     /// study measures.
     #[inline]
-    fn scan_if_asked<L: Family>(&self, timer: TimerRef<P, L>) {
+    fn scan_if_asked<L: Family<P>>(&self, timer: TimerRef<P, L>) {
         if self.settings().scan == Scan::AllBases {
             self.scan_all(timer.address());
         }
@@ -362,9 +381,37 @@ impl<P: Platform> Bases<P> {
         }
     }
 
+    /// Takes the arming of a pending timer back whose callback runs nowhere, which is what nearly
+    /// every cancel finds; `false` if it is not so, or the event device has to be asked.
+    #[inline]
+    fn take_back<L: Family<P>>(
+        &self,
+        timer: TimerRef<P, L>,
+        becomes: impl FnOnce(Life) -> Life,
+    ) -> bool {
+        // Acquire: as in `try_lock_timer`.
+        let life = Life::from_word(timer.word().load(Ordering::Acquire));
+        let Some(base) = life.pending_at().and_then(|cpu| self.bases().get(cpu.index())) else {
+            return false;
+        };
+        let mut state = base.state.lock();
+        // Under the lock that the word names, the word does not change any more.
+        if timer.word().load(Ordering::Relaxed) != life.word()
+            || base.running.has(timer.address(), Ordering::Relaxed)
+            || state.device.policy() != Policy::Lazy
+        {
+            return false;
+        }
+        L::dequeue(&mut state.queues, timer.node(), life);
+        state.counts.cancelled += 1;
+        // Release: pairs with the Acquire of whoever looks at the word without the lock.
+        timer.word().store(becomes(life).word(), Ordering::Release);
+        true
+    }
+
     /// The answer, if no lock is needed for it.
     #[inline]
-    fn look<L: Family>(&self, timer: TimerRef<P, L>) -> Option<Cancel> {
+    fn look<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Option<Cancel> {
         let life = Life::from_word(timer.word().load(Ordering::Acquire));
         if life.is_pending() || life.is_migrating() {
             return None;
@@ -374,7 +421,7 @@ impl<P: Platform> Bases<P> {
 
     /// Shuts down a timer that was never armed: that one has no lock, and a racing first start
     /// has to win or lose.
-    fn shut_fresh<L: Family>(&self, timer: TimerRef<P, L>) -> bool {
+    fn shut_fresh<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
         // Relaxed: what it was made with never changes.
         let fresh = Life::from_word(timer.word().load(Ordering::Relaxed)).never_armed();
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -384,7 +431,7 @@ impl<P: Platform> Bases<P> {
 
     /// Takes a timer's arming back under its lock.
     #[inline]
-    fn deactivate<L: Family>(&self, timer: TimerRef<P, L>, how: How) -> Found {
+    fn deactivate<L: Family<P>>(&self, timer: TimerRef<P, L>, how: How) -> Found {
         let Some((cpu, mut state, life)) = self.lock_timer(timer) else {
             return Found { cancel: Cancel::Idle, cpu: None, life: Life::FRESH, was_armed: false };
         };
@@ -415,7 +462,7 @@ impl<P: Platform> Bases<P> {
     /// The single-shot form's first try. A pending timer is taken off, and nobody looks at what
     /// runs; of another one it says what it is, if that takes no lock.
     #[inline]
-    fn deactivate_pending<L: Family>(&self, timer: TimerRef<P, L>) -> (Option<Cancel>, bool) {
+    fn deactivate_pending<L: Family<P>>(&self, timer: TimerRef<P, L>) -> (Option<Cancel>, bool) {
         if let Some(found) = self.look(timer) {
             self.scan_if_asked(timer);
             return (Some(found), false);

@@ -17,7 +17,7 @@ use core::fmt;
 pub enum BaseFault {
     /// In the wheel.
     Wheel(WheelFault),
-    /// In the ranged queue.
+    /// In the precise queue.
     Queue(QueueFault),
     /// The device is armed for later than the earliest timer (R1).
     Late {
@@ -68,7 +68,7 @@ impl<P: Platform> Bases<P> {
         let state = self.base(cpu).state.lock();
         let (queues, device) = (&state.queues, &state.device);
         queues.wheel.check().map_err(BaseFault::Wheel)?;
-        queues.ranged.check().map_err(BaseFault::Queue)?;
+        queues.precise.check().map_err(BaseFault::Queue)?;
         queues.deferred.check().map_err(BaseFault::Queue)?;
         let mut fault = None;
         let mut expect = |word: &P::Word, lane, fires_in| {
@@ -79,9 +79,13 @@ impl<P: Platform> Bases<P> {
             }
         };
         queues.wheel.for_each(|node| {
-            expect(TimerRef::<P, WheelLink>::around(node).word(), Lane::Queued, FiresIn::Thread);
+            expect(
+                TimerRef::<P, WheelLink<P::Word>>::of_wheel(node).word(),
+                Lane::Queued,
+                FiresIn::Thread,
+            );
         });
-        queues.ranged.for_each(|node, lane| {
+        queues.precise.for_each(|node, lane| {
             expect(TimerRef::<P, QueueLink>::around(node).word(), lane, FiresIn::Handler);
         });
         queues.deferred.for_each(|node, lane| {

@@ -1,7 +1,7 @@
 //! Deferred expiry: the handler finds out that timers are due, a thread fires them.
 //!
 //! The handler of an event device should be short: everything behind it waits. So the callbacks
-//! of coarse timers, and of ranged ones that ask for it, run in an expiry thread, which the
+//! of coarse timers, and of precise ones that ask for it, run in an expiry thread, which the
 //! handler wakes. The question is when: on every tick, or only if something expired.
 //!
 //! # What is collected
@@ -38,7 +38,7 @@
 //! none if anything else comes before.
 
 use super::base::{Base, BaseState, Bases};
-use super::expiry::{Expired, Firing, Share, Verdict};
+use super::expiry::{Batch, CallbackResult, Expired, Firing, Share, Unpaused};
 pub use super::expiry_thread::{Call, DeferredCounts};
 use super::expiry_thread::{bit, thread_next};
 use super::family::Family;
@@ -62,8 +62,13 @@ impl<P: Platform> Bases<P> {
     /// Handles an event of `cpu`'s device on bases that defer: fires what the handler fires,
     /// collects the rest, and says whom to wake for that. Otherwise like
     /// [`expire`](Bases::expire).
-    pub fn collect(&self, cpu: CpuId, run: impl FnMut(&Firing<P>) -> Verdict) -> Collected {
-        let (expired, call) = self.handle(cpu, Share::Handler, run);
+    pub fn collect(&self, cpu: CpuId, run: impl FnMut(&Firing<P>) -> CallbackResult) -> Collected {
+        self.collect_batch(cpu, &mut Unpaused(run))
+    }
+
+    /// [`collect`](Bases::collect) with pauses.
+    pub fn collect_batch(&self, cpu: CpuId, batch: &mut impl Batch<P>) -> Collected {
+        let (expired, call) = self.handle(cpu, Share::Handler, batch);
         Collected { expired, call }
     }
 
@@ -102,8 +107,13 @@ impl<P: Platform> Bases<P> {
         &self,
         cpu: CpuId,
         runner: Runner,
-        mut run: impl FnMut(&Firing<P>) -> Verdict,
+        run: impl FnMut(&Firing<P>) -> CallbackResult,
     ) -> u64 {
+        self.fire_batch(cpu, runner, &mut Unpaused(run))
+    }
+
+    /// [`fire`](Bases::fire) with pauses.
+    pub fn fire_batch(&self, cpu: CpuId, runner: Runner, batch: &mut impl Batch<P>) -> u64 {
         let base = self.base(cpu);
         let mut state = base.state.lock();
         let is_spare = runner == Runner::Rescuer && !state.deferred.is_active();
@@ -115,7 +125,7 @@ impl<P: Platform> Bases<P> {
         let mut now = self.platform().now();
         loop {
             let in_pass;
-            (state, in_pass) = self.pass(cpu, runner, Share::Thread, state, now, &mut run);
+            (state, in_pass) = self.pass(cpu, runner, Share::Thread, state, now, batch);
             fired += in_pass;
             now = self.platform().now();
             // What is due and was not fired waits for its own callback, which another runner is
@@ -176,7 +186,7 @@ impl<P: Platform> Bases<P> {
 
     /// A timer has been armed to be due at `due`. Returns when the device must come for it.
     #[inline]
-    pub(crate) fn expect<L: Family>(
+    pub(crate) fn expect<L: Family<P>>(
         &self,
         cpu: CpuId,
         state: &mut BaseState,
@@ -190,7 +200,13 @@ impl<P: Platform> Bases<P> {
     }
 
     #[inline(never)]
-    fn expect_deferred<L: Family>(&self, cpu: CpuId, state: &mut BaseState, life: Life, due: Ns) {
+    fn expect_deferred<L: Family<P>>(
+        &self,
+        cpu: CpuId,
+        state: &mut BaseState,
+        life: Life,
+        due: Ns,
+    ) {
         if L::fires_in(life) == FiresIn::Thread && due < state.deferred.next {
             state.deferred.next = due;
             // Release: pairs with the Acquire in `tick`.

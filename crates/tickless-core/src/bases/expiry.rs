@@ -11,15 +11,19 @@
 //!   itself asks for a restart and thereby says that the timer is still there (X4).
 
 use super::base::{Base, BaseState, Bases};
-use super::expiry_thread::Call;
+use super::exact::gather_by_deadline;
+use super::expiry_thread::{Call, bit};
 use super::family::{Arming, Family};
 use super::running::Runner;
-use super::settings::HOLDING;
+use super::settings::{CoarseExpiry, HOLDING};
+use super::start::publish;
+use crate::link::WheelRef;
 use crate::link::{Link, QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::queues::wheel::{LANES, Wakes, due_and_wakes};
-use crate::state::{FiresIn, Lane, Life};
-use crate::time::{CpuId, Ns, Tick, Window};
+use crate::queues::wheel::{Deadlines, LANES, Wakes, due_and_wakes};
+use crate::state::{FiresIn, Held, Lane, Life};
+use crate::time::{CpuId, Ns, Window};
+use core::ops::ControlFlow;
 use core::ptr::NonNull;
 
 /// A timer that fires: everything its callback may know.
@@ -45,7 +49,7 @@ pub struct Firing<P: Platform> {
 
 /// What a callback wants to happen to its timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum CallbackResult {
     /// Nothing; the timer may not even exist any more.
     Done,
     /// It is armed again, deferrable or not as before, unless somebody did that meanwhile (R9)
@@ -73,22 +77,45 @@ pub(crate) enum Share {
     Thread,
 }
 
+/// What a runner does with what a base hands it. A closure has no pauses.
+pub trait Batch<P: Platform> {
+    /// Runs a timer's callback.
+    fn run(&mut self, firing: &Firing<P>) -> CallbackResult;
+
+    /// Called without any lock, and while this runner is in no callback, after a callback that
+    /// asked for it by [`Bases::pause_after`]. May use the bases freely, and does not unwind.
+    fn pause(&mut self);
+}
+
+/// A batch without pauses.
+pub(super) struct Unpaused<F>(pub(super) F);
+
+impl<P: Platform, F: FnMut(&Firing<P>) -> CallbackResult> Batch<P> for Unpaused<F> {
+    #[inline(always)]
+    fn run(&mut self, firing: &Firing<P>) -> CallbackResult {
+        (self.0)(firing)
+    }
+
+    fn pause(&mut self) {}
+}
+
 type Guard<'a, P> = <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>;
 
-/// Dropped when a callback panics: the way out of the handler that remains (R6).
-struct Unwinding<'a, P: Platform> {
+/// A pass over a base, as long as it lasts.
+struct Pass<'a, P: Platform> {
     bases: &'a Bases<P>,
+    base: &'a Base<P>,
     cpu: CpuId,
     runner: Runner,
     share: Share,
     fired: u64,
 }
 
-/// So many pushed-out timers are moved in one holding of the lock. Each of them is a cache miss or
-/// two: whoever waits for the lock waits for less than a microsecond. (`benches/held_up.rs`: with
-/// 4, another thread's start takes 0.3 us at p99.99; with 7, 1.5 us; without a bound, 4 us and
-/// once as
-/// long as all of them take.)
+/// Dropped when a callback panics: the way out of the handler that remains (R6).
+struct Unwinding<'a, 'b, P: Platform>(&'b Pass<'a, P>);
+
+/// So many pushed-out timers are moved in one holding of the lock, and one if it is wanted.
+/// Each of them is a cache miss or two.
 const MOVES: usize = 4;
 
 /// What a look for a timer that is due has found.
@@ -101,8 +128,9 @@ enum Taken<P: Platform> {
 
 /// A timer taken off a base's data structures.
 enum Due<P: Platform> {
-    Coarse(TimerRef<P, WheelLink>),
-    Ranged(TimerRef<P, QueueLink>, FiresIn),
+    /// With its deadline.
+    Coarse(TimerRef<P, WheelLink<P::Word>>, Ns),
+    Precise(TimerRef<P, QueueLink>, FiresIn),
 }
 
 impl<P: Platform> Bases<P> {
@@ -115,16 +143,30 @@ impl<P: Platform> Bases<P> {
     ///
     /// Should `run` panic, its timer is idle, the device is armed for what is left, and the
     /// panic goes on to the caller.
-    pub fn expire(&self, cpu: CpuId, mut run: impl FnMut(&Firing<P>) -> Verdict) -> Expired {
+    pub fn expire(&self, cpu: CpuId, run: impl FnMut(&Firing<P>) -> CallbackResult) -> Expired {
+        self.expire_batch(cpu, &mut Unpaused(run))
+    }
+
+    /// [`expire`](Bases::expire) with pauses.
+    pub fn expire_batch(&self, cpu: CpuId, batch: &mut impl Batch<P>) -> Expired {
         if !self.defers {
-            return self.handle(cpu, Share::All, run).0;
+            return self.handle(cpu, Share::All, batch).0;
         }
-        let (mut expired, call) = self.handle(cpu, Share::Handler, &mut run);
+        let (mut expired, call) = self.handle(cpu, Share::Handler, batch);
         if call == Call::Thread {
-            expired.fired += self.fire(cpu, Runner::Thread, run);
+            expired.fired += self.fire_batch(cpu, Runner::Thread, batch);
             expired.next = self.base(cpu).state.lock().device.armed();
         }
         expired
+    }
+
+    /// For a callback that this runner of a base is in: has the batch [pause](Batch::pause) when
+    /// the callback is over. Takes the base's lock.
+    #[cold]
+    pub fn pause_after(&self, cpu: CpuId, runner: Runner) {
+        let mut state = self.base(cpu).state.lock();
+        state.pauses |= bit(runner);
+        state.has_waiters = true;
     }
 
     /// What a handler does for its share, and whom it wants to be woken for the rest.
@@ -132,7 +174,7 @@ impl<P: Platform> Bases<P> {
         &self,
         cpu: CpuId,
         share: Share,
-        mut run: impl FnMut(&Firing<P>) -> Verdict,
+        batch: &mut impl Batch<P>,
     ) -> (Expired, Call) {
         let base = self.base(cpu);
         let (mut fired, mut passes, mut call) = (0, 0, Call::Nobody);
@@ -146,7 +188,7 @@ impl<P: Platform> Bases<P> {
         state.device.enter(now);
         let rearm = loop {
             let in_pass;
-            (state, in_pass) = self.pass(cpu, Runner::Handler, share, state, now, &mut run);
+            (state, in_pass) = self.pass(cpu, Runner::Handler, share, state, now, batch);
             fired += in_pass;
             passes += 1;
             now = self.platform().now();
@@ -161,7 +203,7 @@ impl<P: Platform> Bases<P> {
                 break state.device.leave(earliest, done, now);
             }
             if !state.device.may_pass(passes) {
-                break state.device.back_off(now);
+                break state.device.back_off(earliest, fired, now);
             }
         };
         if share == Share::All {
@@ -187,14 +229,14 @@ impl<P: Platform> Bases<P> {
         share: Share,
         mut state: Guard<'a, P>,
         now: Ns,
-        run: &mut impl FnMut(&Firing<P>) -> Verdict,
+        batch: &mut impl Batch<P>,
     ) -> (Guard<'a, P>, u64) {
         let base = self.base(cpu);
-        let mut fired = 0;
+        let mut pass = Pass { bases: self, base, cpu, runner, share, fired: 0 };
         let mut room = HOLDING;
         state = self.begin_pass(base, state, share, now, &mut room);
         loop {
-            let due = match Self::take_due(&mut state, share, &mut room) {
+            let due = match Self::take_due(base, &mut state, share, &mut room) {
                 Taken::Due(due) => due,
                 Taken::Enough => {
                     state = self.let_others_in(base, state, &mut room);
@@ -202,30 +244,66 @@ impl<P: Platform> Bases<P> {
                 }
                 Taken::Nothing => break,
             };
-            let firing = due.firing(state.queues.wheel.tick(), now, cpu);
-            if share == Share::Thread && base.running.has_elsewhere(due.address(), runner) {
-                due.put_back(&mut state, &firing);
-                continue;
-            }
-            fired += 1;
-            state.counts.fired += 1;
-            due.count_late(&mut state, &firing);
-            state.looked_at(HOLDING - room);
-            due.begin(base, runner);
-            drop(state);
-            let unwinding = Unwinding { bases: self, cpu, runner, share, fired };
-            let verdict = run(&firing);
-            core::mem::forget(unwinding);
-            state = base.state.lock();
-            room = HOLDING;
-            if let Verdict::Restart(window) = verdict {
-                due.restart(&mut state, window, &firing);
-                room -= 1;
-            }
-            state = self.end_callback(base, runner, share, state);
+            // Each family by itself: nothing is asked twice of which it is.
+            state = match due {
+                Due::Coarse(timer, deadline) => {
+                    let (due, wakes) =
+                        due_and_wakes(state.queues.wheel.tick(), timer.node().node());
+                    let window = Window::new(deadline, deadline);
+                    let firing = Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu);
+                    // One that was gathered by its deadline is not due with its bucket.
+                    let firing = Firing { due: due.max(deadline), ..firing };
+                    self.fire_one(&mut pass, state, timer, firing, &mut room, batch)
+                }
+                Due::Precise(timer, fires_in) => {
+                    let window = timer.node().window();
+                    let firing = Firing::of(timer, window, Wakes::Yes, fires_in, now, cpu);
+                    self.fire_one(&mut pass, state, timer, firing, &mut room, batch)
+                }
+            };
         }
         state.looked_at(HOLDING - room);
-        (state, fired)
+        (state, pass.fired)
+    }
+
+    /// Runs the callback of a timer that has been taken off, without the lock.
+    #[inline(always)]
+    fn fire_one<'a, L: Family<P>>(
+        &'a self,
+        pass: &mut Pass<'a, P>,
+        mut state: Guard<'a, P>,
+        timer: TimerRef<P, L>,
+        firing: Firing<P>,
+        room: &mut usize,
+        batch: &mut impl Batch<P>,
+    ) -> Guard<'a, P> {
+        let &mut Pass { runner, share, base, .. } = pass;
+        if share == Share::Thread && base.running.has_elsewhere(timer.address(), runner) {
+            // Its last callback is not over yet: it is left to the next pass.
+            enqueue(timer, &mut state, firing.window, &firing);
+            return state;
+        }
+        pass.fired += 1;
+        state.counts.fired += 1;
+        let late = if L::COARSE { &mut state.late.coarse } else { &mut state.late.precise };
+        late.count_ns(firing.now.since(firing.window.soft));
+        state.looked_at(HOLDING - *room);
+        begin(timer, base, runner);
+        drop(state);
+        let unwinding = Unwinding(pass);
+        let result = batch.run(&firing);
+        core::mem::forget(unwinding);
+        // Or a callback that keeps coming due keeps out whoever wants to cancel it.
+        if base.state.is_wanted() {
+            base.state.let_in();
+        }
+        state = base.state.lock();
+        *room = HOLDING;
+        if let CallbackResult::Restart(window) = result {
+            restart(timer, &mut state, window, &firing);
+            *room -= 1;
+        }
+        self.end_callback(base, runner, share, state, || batch.pause())
     }
 
     /// A holding that has lasted for long enough ends, and the next one begins (W8).
@@ -239,6 +317,7 @@ impl<P: Platform> Bases<P> {
         state.looked_at(HOLDING - *room);
         drop(state);
         self.platform().relax(0);
+        base.state.let_in();
         *room = HOLDING;
         base.state.lock()
     }
@@ -251,21 +330,35 @@ impl<P: Platform> Bases<P> {
         runner: Runner,
         share: Share,
         mut state: Guard<'a, P>,
+        pause: impl FnOnce(),
     ) -> Guard<'a, P> {
         base.running.end(runner);
         if share == Share::Thread {
             state.deferred.has_fired();
         }
-        if state.has_waiters { self.end_waits(base, state) } else { state }
+        if state.has_waiters { self.end_waits(base, runner, state, pause) } else { state }
     }
 
-    /// Wakes whoever waits for a callback of this base; they look whether it was theirs.
+    /// Wakes whoever waits for a callback of this base; they look whether it was theirs. Then
+    /// pauses, if this runner's callback asked for that.
     #[cold]
-    fn end_waits<'a>(&'a self, base: &'a Base<P>, mut state: Guard<'a, P>) -> Guard<'a, P> {
-        state.has_waiters = false;
+    fn end_waits<'a>(
+        &'a self,
+        base: &'a Base<P>,
+        runner: Runner,
+        mut state: Guard<'a, P>,
+        pause: impl FnOnce(),
+    ) -> Guard<'a, P> {
+        let is_paused = state.pauses & bit(runner) != 0;
+        state.pauses &= !bit(runner);
+        // Another runner that is to pause looks at this first.
+        state.has_waiters = state.pauses != 0;
         base.running.end_waits();
         drop(state);
         self.platform().unpark(base.running.parking());
+        if is_paused {
+            pause();
+        }
         base.state.lock()
     }
 
@@ -286,10 +379,13 @@ impl<P: Platform> Bases<P> {
             state = self.queue_late(base, state, FiresIn::Thread, now, room);
             state.queues.wheel.advance(now);
         }
+        if self.settings().coarse == CoarseExpiry::AtDeadline {
+            gather_by_deadline::<P>(&mut state.queues.wheel, now);
+        }
         state
     }
 
-    /// A pass over ranged timers begins: those that were late for the last one line up.
+    /// A pass over precise timers begins: those that were late for the last one line up.
     fn queue_late<'a>(
         &'a self,
         base: &'a Base<P>,
@@ -304,71 +400,95 @@ impl<P: Platform> Bases<P> {
             // Release: as wherever a pending timer's word is written.
             timer.word().store(life.on(Lane::Queued).word(), Ordering::Release);
         };
-        let mut late = state.queues.ranged(fires_in).announce_pass(now);
+        let mut late = state.queues.precise(fires_in).announce_pass(now);
         while late.count > 0 {
             if *room == 0 {
                 state = self.let_others_in(base, state, room);
             }
             let before = late.count;
-            state.queues.ranged(fires_in).queue_late(&mut late, *room, queued);
+            state.queues.precise(fires_in).queue_late(&mut late, *room, queued);
             *room -= (before - late.count).min(*room);
         }
-        state.queues.ranged(fires_in).start_pass();
+        state.queues.precise(fires_in).start_pass();
         state
     }
 
-    /// The next timer that is due: first the ranged ones, whose users asked for precision.
+    /// The next timer that is due: first the precise ones, whose users asked for precision.
     #[inline(always)]
-    fn take_due(state: &mut BaseState, share: Share, room: &mut usize) -> Taken<P> {
+    fn take_due(base: &Base<P>, state: &mut BaseState, share: Share, room: &mut usize) -> Taken<P> {
         // Walkers may look at a timer of each list while one is popped.
         if *room < MOVES * (1 + LANES) {
             return Taken::Enough;
         }
         let queues = &mut state.queues;
         if share != Share::Thread
-            && let Some(node) = queues.ranged.pop()
+            && let Some(node) = queues.precise.pop()
         {
             *room -= 1;
-            return Taken::Due(Due::Ranged(TimerRef::around(node), FiresIn::Handler));
+            return Taken::Due(Due::Precise(TimerRef::around(node), FiresIn::Handler));
         }
         if share == Share::Handler {
             return Taken::Nothing;
         }
         if let Some(node) = queues.deferred.pop() {
             *room -= 1;
-            return Taken::Due(Due::Ranged(TimerRef::around(node), FiresIn::Thread));
+            return Taken::Due(Due::Precise(TimerRef::around(node), FiresIn::Thread));
         }
         let (mut pops, before) = (MOVES, queues.wheel.looks_at_once());
-        let popped = queues.wheel.pop(&mut pops);
+        let mut deadlines = OfBase { base, is_wanted: false };
+        let popped = queues.wheel.pop(&mut pops, &mut deadlines);
         *room -= (MOVES - pops) * before.max(queues.wheel.looks_at_once());
         match popped {
-            Some(node) => Taken::Due(Due::Coarse(TimerRef::around(node))),
-            None if pops == 0 => Taken::Enough,
+            Some((node, deadline)) => Taken::Due(Due::Coarse(TimerRef::of_wheel(node), deadline)),
+            None if pops == 0 || deadlines.is_wanted => Taken::Enough,
             None => Taken::Nothing,
         }
     }
 }
 
-impl<P: Platform> Drop for Unwinding<'_, P> {
+/// The deadlines of a base's coarse timers.
+struct OfBase<'a, P: Platform> {
+    base: &'a Base<P>,
+    /// Does somebody else want the base's lock?
+    is_wanted: bool,
+}
+
+impl<P: Platform> Deadlines for OfBase<'_, P> {
+    #[inline(always)]
+    fn close_by(&mut self, node: WheelRef, by: Ns) -> Result<Ns, Ns> {
+        TimerRef::<P, WheelLink<P::Word>>::of_wheel(node).node().close_by(by)
+    }
+
+    fn moved(&mut self, node: WheelRef, held: Held) -> ControlFlow<()> {
+        let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
+        let life = Life::from_word(timer.word().load(Ordering::Relaxed));
+        // Release: as wherever a timer's word is written.
+        timer.word().store(life.held(held).word(), Ordering::Release);
+        self.is_wanted = self.base.state.is_wanted();
+        if self.is_wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl<P: Platform> Drop for Unwinding<'_, '_, P> {
     fn drop(&mut self) {
-        let now = self.bases.platform().now();
-        let base = self.bases.base(self.cpu);
+        let &Pass { bases, base, cpu, runner, share, fired } = self.0;
+        let now = bases.platform().now();
         let state = base.state.lock();
-        let mut state = self.bases.end_callback(base, self.runner, self.share, state);
-        let left = if self.share == Share::Thread {
-            self.bases.end_batch(self.cpu, &mut state, self.runner, self.fired, now)
+        let mut state = bases.end_callback(base, runner, share, state, || ());
+        let left = if share == Share::Thread {
+            bases.end_batch(cpu, &mut state, runner, fired, now)
         } else {
             // Whoever was to be called will not be, so the device comes for that again.
             state.deferred.forget_call();
             let earliest = state.earliest();
-            let rearm = state.device.leave(earliest, self.fired, now);
-            self.bases.carry_out(self.cpu, &mut state.device, rearm)
+            let rearm = state.device.leave(earliest, fired, now);
+            bases.carry_out(cpu, &mut state.device, rearm)
         };
         let is_online = state.is_online;
         drop(state);
-        self.bases.finish(left);
+        bases.finish(left);
         if !is_online {
-            self.bases.evacuate(self.cpu);
+            bases.evacuate(cpu);
         }
     }
 }
@@ -388,64 +508,9 @@ impl<P: Platform> Firing<P> {
     }
 }
 
-impl<P: Platform> Due<P> {
-    fn address(&self) -> u64 {
-        match self {
-            Due::Coarse(timer) => timer.address(),
-            Due::Ranged(timer, _) => timer.address(),
-        }
-    }
-
-    /// What its callback may know.
-    #[inline(always)]
-    fn firing(&self, tick: Tick, now: Ns, cpu: CpuId) -> Firing<P> {
-        match *self {
-            Due::Coarse(timer) => {
-                let node = timer.node();
-                let (due, wakes) = due_and_wakes(tick, node);
-                let window = Window::new(node.deadline(), node.deadline());
-                Firing { due, ..Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu) }
-            }
-            Due::Ranged(timer, fires_in) => {
-                Firing::of(timer, timer.node().window(), Wakes::Yes, fires_in, now, cpu)
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn count_late(&self, state: &mut BaseState, firing: &Firing<P>) {
-        let late = firing.now.since(firing.window.soft);
-        match self {
-            Due::Coarse(_) => state.late.coarse.count(late),
-            Due::Ranged(..) => state.late.ranged.count(late),
-        }
-    }
-
-    /// The callback is about to start: from here on the timer is idle, and running.
-    fn begin(&self, base: &Base<P>, runner: Runner) {
-        match self {
-            Due::Coarse(timer) => begin(*timer, base, runner),
-            Due::Ranged(timer, _) => begin(*timer, base, runner),
-        }
-    }
-
-    fn restart(self, state: &mut BaseState, window: Window, firing: &Firing<P>) {
-        match self {
-            Due::Coarse(timer) => restart(timer, state, window, firing),
-            Due::Ranged(timer, _) => restart(timer, state, window, firing),
-        }
-    }
-
-    /// Leaves it to the next pass: its last callback is not over yet.
-    fn put_back(self, state: &mut BaseState, firing: &Firing<P>) {
-        match self {
-            Due::Coarse(timer) => enqueue(timer, state, firing.window, firing),
-            Due::Ranged(timer, _) => enqueue(timer, state, firing.window, firing),
-        }
-    }
-}
-
-fn begin<P: Platform, L: Family>(timer: TimerRef<P, L>, base: &Base<P>, runner: Runner) {
+/// The callback is about to start: from here on the timer is idle, and running.
+#[inline]
+fn begin<P: Platform, L: Family<P>>(timer: TimerRef<P, L>, base: &Base<P>, runner: Runner) {
     base.running.begin(runner, timer.address());
     let life = Life::from_word(timer.word().load(Ordering::Relaxed));
     // Release: pairs with the Acquire in `is_active`.
@@ -454,7 +519,7 @@ fn begin<P: Platform, L: Family>(timer: TimerRef<P, L>, base: &Base<P>, runner: 
 
 /// Arms a timer again whose callback asked for it. Its runner is still at work, so the device is
 /// not touched (R5).
-fn restart<P: Platform, L: Family>(
+fn restart<P: Platform, L: Family<P>>(
     timer: TimerRef<P, L>,
     state: &mut BaseState,
     window: Window,
@@ -475,7 +540,7 @@ fn restart<P: Platform, L: Family>(
     enqueue(timer, state, window, firing);
 }
 
-fn enqueue<P: Platform, L: Family>(
+fn enqueue<P: Platform, L: Family<P>>(
     timer: TimerRef<P, L>,
     state: &mut BaseState,
     window: Window,
@@ -485,6 +550,5 @@ fn enqueue<P: Platform, L: Family>(
     let life = Life::from_word(timer.word().load(Ordering::Relaxed)).idle();
     let arming = Arming { window, now, wakes, fires_in };
     let (_, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
-    // Release: as wherever a pending timer's word is written.
-    timer.word().store(life.word(), Ordering::Release);
+    publish(timer, life, window);
 }

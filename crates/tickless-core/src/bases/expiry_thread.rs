@@ -2,9 +2,10 @@
 //!
 //! Under the base's lock throughout; [`deferred`](super::deferred) says what it is for.
 
-use super::family::{Family, Queues};
+use super::family::Queues;
 use super::running::Runner;
 use super::settings::{Deferral, Settings, WheelEvents};
+use crate::link::Link;
 use crate::state::{FiresIn, Life};
 use crate::time::Ns;
 
@@ -33,6 +34,7 @@ impl Call {
 
 /// What the expiry threads of a base were put through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct DeferredCounts {
     /// Batches of the expiry thread: times it was woken and looked.
     pub wakes: u64,
@@ -118,7 +120,7 @@ impl Deferred {
 
     /// When the event device must come for a timer that is due at `due`.
     #[inline]
-    pub(crate) fn for_device<L: Family>(&self, life: Life, due: Ns) -> Ns {
+    pub(crate) fn for_device<L: Link>(&self, life: Life, due: Ns) -> Ns {
         if self.plain {
             return due;
         }

@@ -1,21 +1,22 @@
 //! What the two families of timers differ in, towards a base.
 //!
-//! Coarse timers live in the wheel, ranged ones in the queue; everything else about arming,
+//! Coarse timers live in the wheel, precise ones in the queue; everything else about arming,
 //! cancelling and firing is the same and is written once, in `base`, `cancel` and `expiry`.
 
-use crate::link::{Link, QueueLink, QueueRef, WheelLink, WheelRef};
-use crate::queues::wheel::{Wakes, Wheel};
-use crate::queues::windows::Ranged;
+use crate::link::{Link, QueueLink, QueueRef, TimerRef, WheelLink};
+use crate::platform::{Ordering, Platform, Word};
+use crate::queues::wheel::{LEVELS, Wakes, Wheel};
+use crate::queues::windows::PreciseQueue;
 use crate::state::{FiresIn, Life};
-use crate::time::{Ns, Window};
+use crate::time::{CpuId, Ns, Tick, Window};
 
 /// The timers of one base.
 pub struct Queues {
     pub(crate) wheel: Wheel,
-    /// Ranged timers that fire in the handler.
-    pub(crate) ranged: Ranged,
-    /// Ranged timers that fire in the expiry thread. Empty unless expiry is deferred.
-    pub(crate) deferred: Ranged,
+    /// Precise timers that fire in the handler.
+    pub(crate) precise: PreciseQueue,
+    /// Precise timers that fire in the expiry thread. Empty unless expiry is deferred.
+    pub(crate) deferred: PreciseQueue,
 }
 
 /// When a timer is to fire, as its family has to know it.
@@ -27,79 +28,114 @@ pub struct Arming {
     pub now: Ns,
     /// Does it keep a CPU awake?
     pub wakes: Wakes,
-    /// Who fires it, if it is ranged.
+    /// Who fires it, if it is precise.
     pub fires_in: FiresIn,
 }
 
 /// What the families of timers differ in, towards a base.
-pub trait Family: Link {
-    /// Is it the wheel's?
-    const COARSE: bool;
-    /// Who fires a timer with this life, if expiry is deferred.
-    fn fires_in(life: Life) -> FiresIn;
+pub trait Family<P: Platform>: Link {
+    /// The window, as far as the family goes by it, and so that it has an end after its beginning.
+    fn window(window: Window) -> Window {
+        Window::new(window.soft, window.hard)
+    }
+    /// A timer that is armed like this is due then, or later.
+    fn least_due(window: Window) -> Ns {
+        window.hard
+    }
     /// Puts a node in, or moves it if `life` says that it is pending. Returns when it will be
-    /// due, and its life from now on.
+    /// due, and its life from now on; once that has been stored, it is to be [opened](Self::open).
     fn enqueue(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> (Ns, Life);
+    /// Lets a node whose life says that it is pending be put off without the lock.
+    fn open(_: Self::Ref, _: Window) {}
+    /// Makes a pending node's deadline later without the lock. `false` if that takes the lock.
+    fn put_off(_: TimerRef<P, Self>, _: PuttingOff<'_>) -> bool {
+        false
+    }
     /// Takes a pending node out. Returns when it would have been due.
     fn dequeue(queues: &mut Queues, node: Self::Ref, life: Life) -> Ns;
     /// When a pending node is due.
     fn expiry(queues: &Queues, node: Self::Ref) -> Ns;
     /// Would this window make a pending node's deadline earlier?
     fn is_earlier(node: Self::Ref, window: Window) -> bool;
-    /// Arms a pending node anew, if that leaves it due exactly when it was due.
-    fn stays(_: &mut Queues, _: Self::Ref, _: Arming) -> bool {
-        false
-    }
 }
 
-impl Family for WheelLink {
-    const COARSE: bool = true;
+/// How a pending coarse timer is to be put off.
+#[derive(Clone, Copy, Debug)]
+pub struct PuttingOff<'a> {
+    /// To when.
+    pub deadline: Ns,
+    /// The present, or about that.
+    pub now: Ns,
+    /// Does it keep a CPU awake?
+    pub wakes: Wakes,
+    /// The base that it has to be on.
+    pub pinned: Option<CpuId>,
+    /// How far ahead a deadline must lie for each level to be fine enough (W1).
+    pub least: &'a [Ns; 16],
+}
 
-    fn fires_in(_: Life) -> FiresIn {
-        FiresIn::Thread
+impl<P: Platform> Family<P> for WheelLink<P::Word> {
+    #[inline]
+    fn window(window: Window) -> Window {
+        Window { soft: window.soft, hard: window.soft }
+    }
+
+    #[inline]
+    fn least_due(window: Window) -> Ns {
+        window.soft
     }
 
     #[inline(always)]
-    fn enqueue(queues: &mut Queues, node: WheelRef, life: Life, arming: Arming) -> (Ns, Life) {
-        let Arming { window, now, wakes, .. } = arming;
-        (queues.wheel.arm(node, window.soft, now, wakes), life.armed())
+    fn enqueue(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> (Ns, Life) {
+        let (node, Arming { window, now, wakes, .. }) = (node.node(), arming);
+        let due = queues.wheel.arm(node, window.soft, now, wakes);
+        (due, life.armed().held(Wheel::held(node)))
     }
 
     #[inline]
-    fn dequeue(queues: &mut Queues, node: WheelRef, _: Life) -> Ns {
-        let due = queues.wheel.due_at(node);
-        queues.wheel.unlink(node);
+    fn open(node: Self::Ref, window: Window) {
+        node.open(window.soft);
+    }
+
+    #[inline(always)]
+    fn put_off(timer: TimerRef<P, Self>, off: PuttingOff<'_>) -> bool {
+        // The deadline first: the life that is read after it is that of its arming, or a later one.
+        let (node, from) = (timer.node(), timer.node().read());
+        let life = Life::from_word(timer.word().load(Ordering::Relaxed));
+        let held = life.held_as();
+        let may = life.is_pending()
+            && held.is_deferrable() == (off.wakes == Wakes::No)
+            // Late by no more than if it were armed anew. A time that is yet to come only makes
+            // the distance shorter.
+            && off.deadline.since(off.now) >= off.least[held.level()]
+            && (off.pinned.is_none() || off.pinned == life.base());
+        may && node.put_off(from, off.deadline)
+    }
+
+    #[inline(always)]
+    fn dequeue(queues: &mut Queues, node: Self::Ref, _: Life) -> Ns {
+        let due = queues.wheel.due_at(node.node());
+        queues.wheel.unlink(node.node());
         due
     }
 
-    fn expiry(queues: &Queues, node: WheelRef) -> Ns {
-        queues.wheel.due_at(node)
-    }
-
-    fn is_earlier(node: WheelRef, window: Window) -> bool {
-        window.soft < node.deadline()
-    }
-
     #[inline]
-    fn stays(queues: &mut Queues, node: WheelRef, arming: Arming) -> bool {
-        let Arming { window, now, wakes, .. } = arming;
-        queues.wheel.stay(node, window.soft, now, wakes).is_some()
+    fn expiry(queues: &Queues, node: Self::Ref) -> Ns {
+        queues.wheel.due_at(node.node())
+    }
+
+    fn is_earlier(node: Self::Ref, window: Window) -> bool {
+        window.soft < node.deadline()
     }
 }
 
-impl Family for QueueLink {
-    const COARSE: bool = false;
-
-    fn fires_in(life: Life) -> FiresIn {
-        life.fires_in()
-    }
-
+impl<P: Platform> Family<P> for QueueLink {
     fn enqueue(queues: &mut Queues, node: QueueRef, life: Life, arming: Arming) -> (Ns, Life) {
         let (from, to) = (life.fires_in(), arming.fires_in);
         if life.is_pending() && from != to {
-            queues.ranged(from).remove(node, life.lane());
+            queues.precise(from).remove(node, life.lane());
         }
-        let queue = queues.ranged(to);
+        let queue = queues.precise(to);
         let lane = if life.is_pending() && from == to {
             queue.rearm(node, life.lane(), arming.window)
         } else {
@@ -109,7 +145,7 @@ impl Family for QueueLink {
     }
 
     fn dequeue(queues: &mut Queues, node: QueueRef, life: Life) -> Ns {
-        queues.ranged(life.fires_in()).remove(node, life.lane());
+        queues.precise(life.fires_in()).remove(node, life.lane());
         node.window().hard
     }
 
@@ -122,20 +158,30 @@ impl Family for QueueLink {
     }
 }
 
+/// How far ahead a deadline must lie for each level of a wheel with this tick to be fine enough:
+/// from here on a timer would be put on that level or a coarser one.
+pub(crate) fn least_distances(tick: Tick) -> [Ns; 16] {
+    core::array::from_fn(|level| match level {
+        0 => Ns::ZERO,
+        // What `level_of` says, in nanoseconds, and rounded up.
+        _ => Ns((tick.nanos() << (3 * level.min(LEVELS - 1) + 8)).div_ceil(33)),
+    })
+}
+
 impl Queues {
-    pub(super) fn ranged(&mut self, fires_in: FiresIn) -> &mut Ranged {
+    pub(super) fn precise(&mut self, fires_in: FiresIn) -> &mut PreciseQueue {
         match fires_in {
-            FiresIn::Handler => &mut self.ranged,
+            FiresIn::Handler => &mut self.precise,
             FiresIn::Thread => &mut self.deferred,
         }
     }
 
     /// When the event device must come for what fires in the handler.
     pub(crate) fn earliest_in_handler(&self) -> Ns {
-        self.ranged.first().map_or(Ns::NEVER, |window| window.hard)
+        self.precise.first().map_or(Ns::NEVER, |window| window.hard)
     }
 
-    /// When the event device would have to come for the ranged timers that the thread fires.
+    /// When the event device would have to come for the precise timers that the thread fires.
     pub(crate) fn earliest_in_thread(&self) -> Ns {
         self.deferred.first().map_or(Ns::NEVER, |window| window.hard)
     }

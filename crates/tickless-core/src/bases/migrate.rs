@@ -13,10 +13,11 @@
 use super::base::{BaseState, Bases};
 use super::family::{Arming, Family};
 use super::running::RUNNERS;
+use super::start::publish;
 use crate::link::{QueueLink, QueueRef, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queues::wheel::Wakes;
-use crate::queues::windows::Ranged;
+use crate::queues::windows::PreciseQueue;
 use crate::rearm::Rearm;
 use crate::state::{Lane, Life};
 use crate::time::{CpuId, Ns, Window};
@@ -24,6 +25,7 @@ use core::fmt;
 
 /// Why a base did not go away or come back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum OnlineError {
     /// There is no such base.
     NoSuchBase(CpuId),
@@ -48,8 +50,8 @@ impl core::error::Error for OnlineError {}
 
 /// A pending timer that may leave its base.
 enum Mover<P: Platform> {
-    Coarse(TimerRef<P, WheelLink>, Life, Arming),
-    Ranged(TimerRef<P, QueueLink>, Life, Arming),
+    Coarse(TimerRef<P, WheelLink<P::Word>>, Life, Arming),
+    Precise(TimerRef<P, QueueLink>, Life, Arming),
 }
 
 impl<P: Platform> Bases<P> {
@@ -126,7 +128,7 @@ impl<P: Platform> Bases<P> {
                 Some(Mover::Coarse(timer, life, arming)) => {
                     self.settle(timer, life, arming, state, self.after(cpu));
                 }
-                Some(Mover::Ranged(timer, life, arming)) => {
+                Some(Mover::Precise(timer, life, arming)) => {
                     self.settle(timer, life, arming, state, self.after(cpu));
                 }
                 None => return moved,
@@ -141,10 +143,12 @@ impl<P: Platform> Bases<P> {
         let runs = |address| running.has(address, Ordering::Relaxed);
         // Each runner's timer may be found first, in the wheel or in a queue, and one that goes.
         state.looked_at(RUNNERS + 1);
-        let coarse = |node| TimerRef::<P, WheelLink>::around(node);
+        let coarse = TimerRef::<P, WheelLink<P::Word>>::of_wheel;
         let queues = &mut state.queues;
         if let Some(node) = queues.wheel.find(|node| !runs(coarse(node).address())) {
-            let window = Window::new(node.deadline(), node.deadline());
+            // Closed from here on, so that nobody puts it off who would not be heard.
+            let deadline = coarse(node).node().take();
+            let window = Window::new(deadline, deadline);
             let defers = queues.wheel.due_at(node) == Ns::NEVER;
             queues.wheel.unlink(node);
             let (timer, life) = (coarse(node), self.life_of(coarse(node)));
@@ -152,18 +156,18 @@ impl<P: Platform> Bases<P> {
             let arming = Arming { window, now, wakes, fires_in: life.fires_in() };
             return Some(Mover::Coarse(timer, life, arming));
         }
-        let ranged = |node| TimerRef::<P, QueueLink>::around(node);
-        let may_leave = |node| !runs(ranged(node).address());
-        let stays = |node, lane| self.stays_on(ranged(node), lane);
-        let node = take_ranged(&mut queues.ranged, &may_leave, &stays)
-            .or_else(|| take_ranged(&mut queues.deferred, &may_leave, &stays))?;
-        let (timer, life) = (ranged(node), self.life_of(ranged(node)));
+        let precise = |node| TimerRef::<P, QueueLink>::around(node);
+        let may_leave = |node| !runs(precise(node).address());
+        let stays = |node, lane| self.stays_on(precise(node), lane);
+        let node = take_precise(&mut queues.precise, &may_leave, &stays)
+            .or_else(|| take_precise(&mut queues.deferred, &may_leave, &stays))?;
+        let (timer, life) = (precise(node), self.life_of(precise(node)));
         let fires_in = life.fires_in();
         let arming = Arming { window: node.window(), now, wakes: Wakes::Yes, fires_in };
-        Some(Mover::Ranged(timer, life, arming))
+        Some(Mover::Precise(timer, life, arming))
     }
 
-    fn life_of<L: Family>(&self, timer: TimerRef<P, L>) -> Life {
+    fn life_of<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Life {
         Life::from_word(timer.word().load(Ordering::Relaxed))
     }
 
@@ -174,7 +178,7 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Arms a timer that has been taken off on another base, as it was.
-    fn settle<'a, L: Family>(
+    fn settle<'a, L: Family<P>>(
         &'a self,
         timer: TimerRef<P, L>,
         life: Life,
@@ -184,8 +188,7 @@ impl<P: Platform> Bases<P> {
     ) {
         let (cpu, mut state, life) = self.move_over(timer, life, state, Rearm::Keep, target);
         let (due, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
-        // Release: pairs with the Acquire of whoever waits for the timer to arrive.
-        timer.word().store(life.word(), Ordering::Release);
+        publish(timer, life, arming.window);
         let expiry = self.expect::<L>(cpu, &mut state, life, due);
         let rearm = state.device.started(expiry, || arming.now);
         let left = self.carry_out(cpu, &mut state.device, rearm);
@@ -196,16 +199,16 @@ impl<P: Platform> Bases<P> {
 
 /// Takes a timer off that may leave, and puts those back that were in front of it and may not:
 /// they are told on which lane. There are no more of them than runners.
-fn take_ranged(
-    ranged: &mut Ranged,
+fn take_precise(
+    precise: &mut PreciseQueue,
     may_leave: &impl Fn(QueueRef) -> bool,
     stays: &impl Fn(QueueRef, Lane),
 ) -> Option<QueueRef> {
-    let node = ranged.take_any()?;
+    let node = precise.take_any()?;
     if may_leave(node) {
         return Some(node);
     }
-    let found = take_ranged(ranged, may_leave, stays);
-    stays(node, ranged.insert(node, node.window()));
+    let found = take_precise(precise, may_leave, stays);
+    stays(node, precise.insert(node, node.window()));
     found
 }

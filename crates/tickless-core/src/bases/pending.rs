@@ -88,9 +88,12 @@ impl<P: Platform> Bases<P> {
             Part::Wheel(at) => {
                 let tick = queues.wheel.tick();
                 let is_whole = queues.wheel.walk(at, room, |node, place| {
-                    let timer = TimerRef::<P, WheelLink>::around(node);
-                    let window = Window::new(node.deadline(), node.deadline());
+                    let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
+                    let deadline = timer.node().deadline();
+                    let window = Window::new(deadline, deadline);
                     let (due, wakes) = due_and_wakes(tick, node);
+                    // It may have been put off.
+                    let due = due.max(deadline);
                     slice.push(Pending { place, due, wakes, ..of(timer, window) });
                 });
                 if at.is_over() {
@@ -100,7 +103,7 @@ impl<P: Platform> Bases<P> {
             }
             Part::Queue { nth, ticket } => {
                 let (queue, fires_in) = match *nth {
-                    late @ (0 | 1) => (&mut queues.ranged.lanes()[late], FiresIn::Handler),
+                    late @ (0 | 1) => (&mut queues.precise.lanes()[late], FiresIn::Handler),
                     late => (&mut queues.deferred.lanes()[late % 2], FiresIn::Thread),
                 };
                 let walked = queue.walk(ticket, room, |node| {

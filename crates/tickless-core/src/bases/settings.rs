@@ -15,6 +15,8 @@ pub struct Settings {
     pub tick: Tick,
     /// How pending coarse timers are pushed out.
     pub push_out: PushOut,
+    /// When coarse timers fire.
+    pub coarse: CoarseExpiry,
     /// When a removal programs the event device.
     pub policy: Policy,
     /// Do event devices leave lazy timers alone?
@@ -27,7 +29,7 @@ pub struct Settings {
     /// Do coarse timers program the event device? Not in a kernel, whose wheel rides on a
     /// periodic tick that is itself a high-resolution timer.
     pub wheel: WheelEvents,
-    /// Who fires coarse timers, and the ranged ones that ask for it.
+    /// Who fires coarse timers, and the precise ones that ask for it.
     pub deferral: Deferral,
     /// How long an expiry thread may be in one callback before another thread takes its other
     /// timers over (D9); [`Ns::NEVER`] for as long as it likes.
@@ -47,6 +49,18 @@ pub enum Scan {
     AllBases,
 }
 
+/// When a coarse timer fires.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CoarseExpiry {
+    /// With its bucket, which is cheap: late by up to 13 % of its distance and a tick.
+    #[default]
+    WithBucket,
+    /// At its deadline, if its base is looked at then, which
+    /// [`exact_next_event`](super::Bases::exact_next_event) tells. For a clock that stands still
+    /// meanwhile, since holdings of the lock are not bounded; with [`PushOut::Eager`].
+    AtDeadline,
+}
+
 /// Who makes sure that the wheel is advanced in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WheelEvents {
@@ -62,6 +76,7 @@ impl Default for Settings {
         Settings {
             tick: Tick::MILLISECOND,
             push_out: PushOut::default(),
+            coarse: CoarseExpiry::default(),
             policy: Policy::default(),
             lazy_timers: LazyTimers::default(),
             handler_end: HandlerEnd::default(),

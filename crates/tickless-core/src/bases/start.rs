@@ -14,11 +14,11 @@
 //!   platform's clock, so that a wrong one spoils no other timer.
 
 use super::base::{BaseState, Bases, Locked};
-use super::family::{Arming, Family};
+use super::family::{Arming, Family, PuttingOff};
 use crate::link::{Link, Timer, TimerRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queues::wheel::Wakes;
-use crate::rearm::{Place, Policy, Rearm};
+use crate::rearm::{Locality, Policy, Rearm};
 use crate::state::{FiresIn, Life};
 use crate::time::{CpuId, Ns, Window};
 
@@ -30,7 +30,7 @@ pub struct Options {
     /// The base it must be on; otherwise that of the caller's CPU. If that base is offline, it is
     /// on another one.
     pub pinned: Option<CpuId>,
-    /// Who fires it, if expiry is deferred. Ranged timers only; a change waits until no callback
+    /// Who fires it, if expiry is deferred. Precise timers only; a change waits until no callback
     /// of the timer runs.
     pub fires_in: FiresIn,
     /// What happens to a timer that is pending already.
@@ -65,6 +65,7 @@ pub enum Started {
 
 /// Why a timer was not armed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum StartError {
     /// It has been shut down (X5). Make a new one.
     Shut,
@@ -97,69 +98,113 @@ impl<P: Platform> Bases<P> {
     /// Arms a timer, or arms it anew, to fire within `window`. Coarse timers use the window's
     /// soft end as their deadline.
     ///
-    /// Takes one lock, two if the timer was on another CPU's base; waits for nothing else and
-    /// allocates nothing. `now` may be a little old: a coarse timer is then rounded as if it were
-    /// farther away. One that is yet to come counts as the present.
-    pub fn start<L: Family>(
+    /// A coarse timer that is pending and moves later is put off where it is by one
+    /// compare-and-swap, whichever CPU asks; see [`PushOut::Lazy`](crate::queues::wheel::PushOut).
+    /// It takes the lock if it is to be deferrable or not from now on, or on another base, or if
+    /// its bucket is too coarse for what is left. Should two threads start one timer at once, and
+    /// differ in that, then the later deadline may hold with what the other one asked for.
+    ///
+    /// All others take one lock, two if the timer was on another CPU's base. Waits for nothing else
+    /// and allocates nothing. `now` may be a little old: a coarse timer is then rounded as if it
+    /// were farther away. One that is yet to come counts as the present.
+    #[inline]
+    pub fn start<L: Family<P>>(
         &self,
         timer: TimerRef<P, L>,
         window: Window,
         now: Ns,
         options: Options,
     ) -> Result<Started, StartError> {
-        if let Some(cpu) = options.pinned
-            && cpu.index() >= self.count()
-        {
-            return Err(StartError::NoSuchBase(cpu));
-        }
-        let window = Window::new(window.soft, window.hard);
-        let here = self.here();
-        let target = options.pinned.unwrap_or(here);
-        let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
-        let mut arming = Arming { window, now, wakes: options.wakes, fires_in };
-        // Acquire: as in `try_lock_timer`.
-        let life = Life::from_word(timer.word().load(Ordering::Acquire));
-        if !life.is_at(target) {
-            return self.start_elsewhere(timer, arming, options.pending, here, target);
-        }
-        // The usual case by itself, with a guard that stays where it is: one that is moved goes
-        // through memory in pieces, and reading it back as a whole stalls for longer than the
-        // rest of a start takes.
-        let mut state = self.base(target).state.lock();
-        // Under the lock that the word names, the word does not change any more.
-        if timer.word().load(Ordering::Relaxed) != life.word() {
-            drop(state);
-            return self.start_elsewhere(timer, arming, options.pending, here, target);
-        }
-        if life.is_special() || !state.is_online || self.changes_runner::<L>(life, fires_in) {
-            drop(state);
-            return self.start_elsewhere(timer, arming, options.pending, here, target);
-        }
-        arming.now = self.believe::<L>(&state, now);
-        if life.is_pending() {
-            if Self::keeps(timer, window, options.pending) {
-                return Ok(Started::Kept);
-            }
-            if state.device.policy() != Policy::Eager
-                && L::stays(&mut state.queues, timer.node(), arming)
-            {
-                // Due when it was due, so neither the device nor the timer's word has news.
-                state.counts.rearmed += 1;
+        if L::COARSE && self.puts_off && options.pending == IfPending::Rearm {
+            let Options { wakes, pinned, .. } = options;
+            let (deadline, least) = (window.soft, &self.least);
+            if L::put_off(timer, PuttingOff { deadline, now, wakes, pinned, least }) {
                 return Ok(Started::Pending);
             }
         }
-        let place = if target == here { Place::Here } else { Place::Elsewhere };
-        let started = if life.is_pending() { Started::Pending } else { Started::Idle };
-        let left = self.arm::<L>(target, &mut state, timer, life, arming, place, started);
-        drop(state);
-        self.finish(left);
+        self.start_locked(timer, window, now, options)
+    }
+
+    /// The same under the lock of the timer's base. The usual case by itself: a timer that is on
+    /// the base where it is to be, or belongs to it, and a device that removals leave alone. It has
+    /// a guard that stays where it is: one that is moved goes through memory in pieces, and reading
+    /// it back as a whole stalls for longer than the rest of a start takes.
+    #[inline(never)]
+    fn start_locked<L: Family<P>>(
+        &self,
+        timer: TimerRef<P, L>,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
+        let here = self.here();
+        let target = options.pinned.unwrap_or(here);
+        // Acquire: as in `try_lock_timer`.
+        let life = Life::from_word(timer.word().load(Ordering::Acquire));
+        let (true, Some(base)) = (life.may_start_at(target), self.bases().get(target.index()))
+        else {
+            return self.start_elsewhere(timer, window, now, options);
+        };
+        let mut state = base.state.lock();
+        let is_usual = || {
+            // Under the lock that the word names, the word does not change any more.
+            timer.word().load(Ordering::Relaxed) == life.word()
+                && state.is_online
+                && (!life.is_pending() || state.device.policy() == Policy::Lazy)
+                && !self.changes_runner::<L>(life, options.fires_in)
+        };
+        if !is_usual() {
+            drop(state);
+            return self.start_elsewhere(timer, window, now, options);
+        }
+        let window = L::window(window);
+        let started = if life.is_pending() {
+            if Self::keeps(timer, window, options.pending) {
+                return Ok(Started::Kept);
+            }
+            state.counts.rearmed += 1;
+            Started::Pending
+        } else {
+            state.counts.armed += 1;
+            Started::Idle
+        };
+        let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
+        let now = self.believe::<L>(&state, now);
+        let arming = Arming { window, now, wakes: options.wakes, fires_in };
+        let (_, armed) = L::enqueue(&mut state.queues, timer.node(), life, arming);
+        publish(timer, armed, window);
+        // It is due no earlier than that, so mostly there is no need to know when.
+        let armed_for = state.device.armed();
+        let is_earlier = || L::expiry(&state.queues, timer.node()) < armed_for;
+        if !state.deferred.plain || (L::least_due(window) < armed_for && is_earlier()) {
+            let left = self.tell_of(target, &mut state, timer, armed, now);
+            drop(state);
+            self.finish(left);
+        }
         Ok(started)
+    }
+
+    /// Tells the event device of a timer that has been armed, under a policy that has nothing to
+    /// say about its removal if it was pending.
+    #[inline(never)]
+    fn tell_of<L: Family<P>>(
+        &self,
+        cpu: CpuId,
+        state: &mut BaseState,
+        timer: TimerRef<P, L>,
+        armed: Life,
+        now: Ns,
+    ) -> Rearm {
+        let due = L::expiry(&state.queues, timer.node());
+        let new = self.expect::<L>(cpu, state, armed, due);
+        let rearm = state.device.started(new, || self.not_ahead(now));
+        self.carry_out(cpu, &mut state.device, rearm)
     }
 
     /// The present, as far as a caller is to be believed about it. Of what lies beyond the tick
     /// that a base has come to, the platform's clock knows more: it is read once a tick.
     #[inline]
-    fn believe<L: Family>(&self, state: &BaseState, now: Ns) -> Ns {
+    fn believe<L: Family<P>>(&self, state: &BaseState, now: Ns) -> Ns {
         if L::COARSE && state.queues.wheel.is_news(now) { self.not_ahead(now) } else { now }
     }
 
@@ -171,14 +216,23 @@ impl<P: Platform> Bases<P> {
     /// Starts a timer that is not on the base where it is to be, or was not just now, or which
     /// cannot be armed like any other.
     #[inline(never)]
-    fn start_elsewhere<L: Family>(
+    fn start_elsewhere<L: Family<P>>(
         &self,
         timer: TimerRef<P, L>,
-        mut arming: Arming,
-        pending: IfPending,
-        here: CpuId,
-        target: CpuId,
+        window: Window,
+        now: Ns,
+        options: Options,
     ) -> Result<Started, StartError> {
+        if let Some(cpu) = options.pinned
+            && cpu.index() >= self.count()
+        {
+            return Err(StartError::NoSuchBase(cpu));
+        }
+        let here = self.here();
+        let target = options.pinned.unwrap_or(here);
+        let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
+        let window = L::window(window);
+        let mut arming = Arming { window, now, wakes: options.wakes, fires_in };
         let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target)?;
         if life.is_shut() {
             return Err(StartError::Shut);
@@ -192,7 +246,7 @@ impl<P: Platform> Bases<P> {
             return Ok(Started::Cancelled);
         }
         let started = if life.is_pending() { Started::Pending } else { Started::Idle };
-        if life.is_pending() && Self::keeps(timer, arming.window, pending) {
+        if life.is_pending() && Self::keeps(timer, window, options.pending) {
             return Ok(Started::Kept);
         }
         if runs {
@@ -202,7 +256,7 @@ impl<P: Platform> Bases<P> {
             (cpu, state, life) = self.move_over(timer, life, state, left, target);
         }
         arming.now = self.believe::<L>(&state, arming.now);
-        let place = if cpu == here { Place::Here } else { Place::Elsewhere };
+        let place = if cpu == here { Locality::Local } else { Locality::Remote };
         let left = self.arm::<L>(cpu, &mut state, timer, life, arming, place, started);
         drop(state);
         self.finish(left);
@@ -211,7 +265,7 @@ impl<P: Platform> Bases<P> {
 
     /// Takes a timer that is on no list from the base whose lock is held to `target`, or, if
     /// that is offline, to the next one that is not.
-    pub(crate) fn move_over<'a, L: Family>(
+    pub(crate) fn move_over<'a, L: Family<P>>(
         &'a self,
         timer: TimerRef<P, L>,
         life: Life,
@@ -239,14 +293,14 @@ impl<P: Platform> Bases<P> {
     /// Arms a timer on a base whose lock is held, and which the timer is on or on its way to.
     #[expect(clippy::too_many_arguments, reason = "a struct would only rename them")]
     #[inline(always)]
-    fn arm<L: Family>(
+    fn arm<L: Family<P>>(
         &self,
         cpu: CpuId,
         state: &mut BaseState,
         timer: TimerRef<P, L>,
         life: Life,
         arming: Arming,
-        place: Place,
+        place: Locality,
         started: Started,
     ) -> Rearm {
         state.counts.armed += u64::from(started == Started::Idle);
@@ -257,8 +311,7 @@ impl<P: Platform> Bases<P> {
         if life.is_pending() && state.device.policy() == Policy::Eager {
             let left = self.take_out_eagerly::<L>(cpu, state, node, life, now, place);
             let (due, life) = L::enqueue(&mut state.queues, node, life.idle(), arming);
-            // Release: pairs with the Acquire of whoever looks at the word without the lock.
-            timer.word().store(life.word(), Ordering::Release);
+            publish(timer, life, arming.window);
             let new = self.expect::<L>(cpu, state, life, due);
             return match state.device.started(new, || self.not_ahead(now)) {
                 Rearm::Keep => left,
@@ -268,8 +321,7 @@ impl<P: Platform> Bases<P> {
         let was_due = if life.is_pending() { L::expiry(&state.queues, node) } else { Ns::NEVER };
         let old = state.for_device::<L>(life, was_due);
         let (due, armed) = L::enqueue(&mut state.queues, node, life, arming);
-        // Release: as above.
-        timer.word().store(armed.word(), Ordering::Release);
+        publish(timer, armed, arming.window);
         let new = self.expect::<L>(cpu, state, armed, due);
         let BaseState { queues, device, deferred, .. } = state;
         let now = || self.not_ahead(now);
@@ -282,9 +334,9 @@ impl<P: Platform> Bases<P> {
         self.carry_out(cpu, device, rearm)
     }
 
-    /// Is this a ranged timer that is to be fired by another runner than the last time?
+    /// Is this a precise timer that is to be fired by another runner than the last time?
     #[inline]
-    fn changes_runner<L: Family>(&self, life: Life, fires_in: FiresIn) -> bool {
+    fn changes_runner<L: Family<P>>(&self, life: Life, fires_in: FiresIn) -> bool {
         self.defers && !L::COARSE && L::fires_in(life) != fires_in
     }
 
@@ -328,7 +380,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    fn keeps<L: Family>(timer: TimerRef<P, L>, window: Window, pending: IfPending) -> bool {
+    fn keeps<L: Family<P>>(timer: TimerRef<P, L>, window: Window, pending: IfPending) -> bool {
         match pending {
             IfPending::Rearm => false,
             IfPending::Reduce => !L::is_earlier(timer.node(), window),
@@ -339,14 +391,14 @@ impl<P: Platform> Bases<P> {
     /// The removal in a restart under [`Policy::Eager`], which programs by itself, for nothing
     /// if the start that follows programs again.
     #[inline(never)]
-    fn take_out_eagerly<L: Family>(
+    fn take_out_eagerly<L: Family<P>>(
         &self,
         cpu: CpuId,
         state: &mut BaseState,
         node: L::Ref,
         life: Life,
         now: Ns,
-        place: Place,
+        place: Locality,
     ) -> Rearm {
         let old = L::dequeue(&mut state.queues, node, life);
         let old = state.for_device::<L>(life, old);
@@ -355,4 +407,16 @@ impl<P: Platform> Bases<P> {
             device.removed(old, place, || deferred.earliest(queues), || self.not_ahead(now));
         self.carry_out(cpu, device, rearm)
     }
+}
+
+/// A timer has been put onto a list of the base whose lock is held: says so to all others.
+#[inline]
+pub(crate) fn publish<P: Platform, L: Family<P>>(
+    timer: TimerRef<P, L>,
+    life: Life,
+    window: Window,
+) {
+    // Release: pairs with the Acquire of whoever looks at the word without the lock.
+    timer.word().store(life.word(), Ordering::Release);
+    L::open(timer.node(), window);
 }

@@ -11,7 +11,6 @@
 //! of the core as a [`WheelRef`], whose constructor carries the promise that makes every
 //! later use safe.
 
-use crate::time::Ns;
 use alloc::boxed::Box;
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -31,31 +30,30 @@ impl Ends {
 }
 
 /// What a timer must embed, as its first field, to live in a
-/// [`Wheel`](crate::queues::wheel::Wheel). 32 bytes.
+/// [`Wheel`](crate::queues::wheel::Wheel). 24 bytes.
 #[repr(C)]
 #[derive(Debug)]
-pub struct WheelLink {
+pub struct WheelNode {
     ends: Ends,
-    deadline: Cell<Ns>,
     place: Cell<u64>,
 }
 
-impl WheelLink {
+impl WheelNode {
     /// A node that is on no list.
-    pub const fn new() -> WheelLink {
-        WheelLink { ends: Ends::unlinked(), deadline: Cell::new(Ns::ZERO), place: Cell::new(0) }
+    pub const fn new() -> WheelNode {
+        WheelNode { ends: Ends::unlinked(), place: Cell::new(0) }
     }
 }
 
-impl Default for WheelLink {
+impl Default for WheelNode {
     fn default() -> Self {
-        WheelLink::new()
+        WheelNode::new()
     }
 }
 
 /// A timer as the wheel sees it. Copying it copies the reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct WheelRef(NonNull<WheelLink>);
+pub struct WheelRef(NonNull<WheelNode>);
 
 // SAFETY: `new` promised that uses are serialised, by whichever thread they are made.
 unsafe impl Send for WheelRef {}
@@ -72,48 +70,40 @@ impl WheelRef {
     ///   serialised (one thread, or one lock);
     /// - it is handed to one wheel at a time: a node that is on a wheel is handed to no other, and
     ///   one that was left on a wheel that is gone may only be freed.
-    pub unsafe fn new(node: NonNull<WheelLink>) -> WheelRef {
+    pub unsafe fn new(node: NonNull<WheelNode>) -> WheelRef {
         WheelRef(node)
     }
 
     /// The node's address.
-    pub fn as_ptr(self) -> NonNull<WheelLink> {
+    pub fn as_ptr(self) -> NonNull<WheelNode> {
         self.0
     }
 
     /// Is the node on a list?
     #[inline]
     pub fn is_linked(self) -> bool {
-        !self.link().ends.next.get().is_null()
+        !self.node().ends.next.get().is_null()
     }
 
-    /// The deadline its owner asked for.
+    /// The wheel's own notes about where the node is.
     #[inline]
-    pub fn deadline(self) -> Ns {
-        self.link().deadline.get()
-    }
-
-    pub(crate) fn set_deadline(self, deadline: Ns) {
-        self.link().deadline.set(deadline);
-    }
-
-    /// The wheel's own notes about where the node belongs.
     pub(crate) fn place(self) -> u64 {
-        self.link().place.get()
+        self.node().place.get()
     }
 
+    #[inline]
     pub(crate) fn set_place(self, place: u64) {
-        self.link().place.set(place);
+        self.node().place.set(place);
     }
 
-    fn link(&self) -> &WheelLink {
+    fn node(&self) -> &WheelNode {
         // SAFETY: `new` promised a valid, unmoved node whose uses are serialised; its fields
         // are cells, so no reference to it claims to be the only one.
         unsafe { self.0.as_ref() }
     }
 
     fn ends(self) -> *const Ends {
-        // `WheelLink` is `repr(C)` and starts with its `Ends`.
+        // `WheelNode` is `repr(C)` and starts with its `Ends`.
         self.0.as_ptr().cast_const().cast()
     }
 }
@@ -168,13 +158,21 @@ impl Lists {
     }
 
     /// The first node of a list.
+    #[inline]
     pub(crate) fn front(&self, list: usize) -> Option<WheelRef> {
         let head = self.head(list);
         let first = at(head).next.get();
         if first == head { None } else { Some(as_node(first)) }
     }
 
+    /// The first node of a list, and the last.
+    pub(crate) fn both_ends(&self, list: usize) -> Option<(WheelRef, WheelRef)> {
+        let last = as_node(at(self.head(list)).prev.get());
+        self.front(list).map(|first| (first, last))
+    }
+
     /// The node after `node`, on the same list.
+    #[inline]
     pub(crate) fn after(&self, node: WheelRef) -> Option<WheelRef> {
         let next = at(node.ends()).next.get();
         if self.is_head(next) { None } else { Some(as_node(next)) }
@@ -207,20 +205,28 @@ impl Lists {
 
     #[inline]
     fn head(&self, list: usize) -> *const Ends {
-        assert!(list < self.count, "there is no list {list}");
+        if list >= self.count {
+            no_such_list(list);
+        }
         // SAFETY: `list` is within the allocation of `count` heads.
         unsafe { self.heads.as_ptr().cast_const().add(list) }
     }
 
+    #[inline]
     fn is_head(&self, ends: *const Ends) -> bool {
-        self.number_of(ends) < self.count
+        self.offset_of(ends) < self.count * size_of::<Ends>()
     }
 
     /// A head's number; at least `count` for what is no head.
     #[inline]
     fn number_of(&self, ends: *const Ends) -> usize {
-        let bytes = (ends as usize).wrapping_sub(self.heads.as_ptr() as usize);
-        bytes / size_of::<Ends>()
+        self.offset_of(ends) / size_of::<Ends>()
+    }
+
+    /// By how many bytes a head lies behind the first one; anything beyond for what is no head.
+    #[inline]
+    fn offset_of(&self, ends: *const Ends) -> usize {
+        (ends as usize).wrapping_sub(self.heads.as_ptr() as usize)
     }
 }
 
@@ -232,6 +238,14 @@ impl Drop for Lists {
     }
 }
 
+/// Apart, so that the check costs its callers a comparison.
+#[cold]
+#[inline(never)]
+#[expect(clippy::panic, reason = "an assertion, of which the condition is at its caller")]
+fn no_such_list(list: usize) -> ! {
+    panic!("there is no list {list}")
+}
+
 #[inline]
 fn at<'a>(ends: *const Ends) -> &'a Ends {
     // SAFETY: `ends` came from a head, which lives as long as its `Lists`, or from a linked
@@ -241,7 +255,7 @@ fn at<'a>(ends: *const Ends) -> &'a Ends {
 }
 
 fn as_node(ends: *const Ends) -> WheelRef {
-    // Not a head, so it is the first field of a `WheelLink`, and pointers to members are only
+    // Not a head, so it is the first field of a `WheelNode`, and pointers to members are only
     // ever made from a `WheelRef`, so they may reach the whole node.
     // SAFETY: a linked node is not null.
     WheelRef(unsafe { NonNull::new_unchecked(ends.cast_mut().cast()) })
@@ -254,7 +268,7 @@ impl WheelRef {
     pub(crate) fn forever() -> WheelRef {
         static KEPT: std::sync::Mutex<alloc::vec::Vec<WheelRef>> =
             std::sync::Mutex::new(alloc::vec::Vec::new());
-        let node = alloc::boxed::Box::leak(alloc::boxed::Box::new(WheelLink::new()));
+        let node = alloc::boxed::Box::leak(alloc::boxed::Box::new(WheelNode::new()));
         // SAFETY: it stays; each such test has nodes of its own and one wheel at a time.
         let node = unsafe { WheelRef::new(NonNull::from(node)) };
         KEPT.lock().expect("no test panics with it").push(node);

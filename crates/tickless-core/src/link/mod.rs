@@ -1,17 +1,21 @@
 //! Intrusive nodes: the one place in the core where pointers are followed.
 
 mod list;
+mod node;
 mod prefetch;
+mod push_out;
 mod slab;
 mod timer;
 mod tree;
 mod values;
 
 pub(crate) use list::Lists;
-pub use list::{WheelLink, WheelRef};
+pub use list::{WheelNode, WheelRef};
+pub use node::Link;
 pub(crate) use prefetch::prefetch;
+pub use push_out::{CoarseRef, WheelLink};
 pub(crate) use slab::{Slab, SlotKey};
-pub use timer::{Link, Timer, TimerRef};
+pub use timer::{Timer, TimerRef};
 pub(crate) use tree::{Colour, Side};
 pub use tree::{QueueLink, QueueRef};
 pub(crate) use values::Values;

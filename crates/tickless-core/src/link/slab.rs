@@ -14,7 +14,7 @@
 //! of a huge page, so that few pointers lead to all of a million timers; each is an eighth of
 //! what there was before it, so that at most so much is room that nobody uses.
 
-use super::timer::Link;
+use super::node::Link;
 use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
@@ -256,8 +256,10 @@ impl<L, T> Drop for Slab<L, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::WheelLink;
     use alloc::rc::Rc;
+    use core::sync::atomic::AtomicU64;
+
+    type WheelLink = crate::link::WheelLink<AtomicU64>;
 
     const _: () = assert!(size_of::<Slot<WheelLink, [u64; 3]>>() == 64);
 
@@ -269,7 +271,7 @@ mod tests {
         for (value, &key) in (0..count).zip(&keys) {
             assert_eq!(slab.value(key), Some(&mut { value }));
             let node = slab.node(key).unwrap();
-            assert_eq!(node.as_ptr().addr().get() % 64, 0, "a slot is a line");
+            assert_eq!(node.node().as_ptr().addr().get() % 64, 0, "a slot is a line");
             assert_eq!(slab.key_of(node), key);
         }
         assert_eq!(slab.remove(keys[7]), Some(7));

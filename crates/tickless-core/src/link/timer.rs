@@ -2,53 +2,23 @@
 //!
 //! With the host's two-word task a coarse timer is 56 bytes: one cache line with room to spare.
 
-use super::list::{WheelLink, WheelRef};
+use super::list::WheelRef;
+use super::node::Link;
+use super::push_out::{CoarseRef, WheelLink};
 use super::tree::{QueueLink, QueueRef};
 use crate::platform::{Ordering, Platform, Word};
-use crate::state::Life;
+use crate::state::{FiresIn, Life};
 use crate::time::CpuId;
 use core::fmt;
 use core::ptr::NonNull;
 
-/// A node of one of the two families: coarse ([`WheelLink`]) or ranged ([`QueueLink`]).
-pub trait Link: Sized {
-    /// How the family's data structure refers to it.
-    type Ref: Copy;
-
-    /// A node on no list.
-    fn unlinked() -> Self;
-
-    /// Hands the node to its data structure.
-    ///
-    /// # Safety
-    /// As for [`WheelRef::new`] and [`QueueRef::new`].
-    unsafe fn node(link: NonNull<Self>) -> Self::Ref;
-
-    /// The node's address.
-    fn address(node: Self::Ref) -> NonNull<Self>;
-}
-
-impl Link for WheelLink {
-    type Ref = WheelRef;
-
-    fn unlinked() -> Self {
-        WheelLink::new()
-    }
-
-    /// # Safety
-    /// As the trait says.
-    unsafe fn node(link: NonNull<Self>) -> WheelRef {
-        // SAFETY: the caller's promise is the one that is asked for.
-        unsafe { WheelRef::new(link) }
-    }
-
-    fn address(node: WheelRef) -> NonNull<Self> {
-        node.as_ptr()
-    }
-}
-
 impl Link for QueueLink {
     type Ref = QueueRef;
+    const COARSE: bool = false;
+
+    fn fires_in(life: Life) -> FiresIn {
+        life.fires_in()
+    }
 
     fn unlinked() -> Self {
         QueueLink::new()
@@ -168,5 +138,14 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
     pub(crate) fn around(node: L::Ref) -> Self {
         // The link is the timer's first field, and `repr(C)` keeps it there.
         TimerRef(L::address(node).cast())
+    }
+}
+
+impl<P: Platform> TimerRef<P, WheelLink<P::Word>> {
+    /// The timer around a node that came out of a base's wheel: as [`around`](TimerRef::around).
+    #[inline]
+    pub(crate) fn of_wheel(node: WheelRef) -> Self {
+        // SAFETY: a base's wheel is given the nodes of timers of its own platform, and no others.
+        TimerRef::around(unsafe { CoarseRef::around(node) })
     }
 }

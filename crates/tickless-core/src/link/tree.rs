@@ -1,4 +1,4 @@
-//! The node of the ranged queue, and the only unsafe code that queue rests on.
+//! The node of the precise queue, and the only unsafe code that queue rests on.
 //!
 //! [`crate::queues::tree`] is safe code that moves [`QueueRef`]s about; each of its steps is one of
 //! the accessors below, and each of those reads or writes one field of one node.
@@ -21,7 +21,7 @@ use core::ptr::{NonNull, null_mut};
 
 use crate::time::{Ns, Window};
 
-/// Place in a ranged queue. Embed one in a timer, in memory that does not move while queued.
+/// Place in a precise queue. Embed one in a timer, in memory that does not move while queued.
 #[repr(C)]
 pub struct QueueLink {
     fields: UnsafeCell<Fields>,

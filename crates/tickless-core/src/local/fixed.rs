@@ -7,19 +7,19 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use tickless_core::{local::FixedTimeouts, time::Ns};
+//! use tickless_core::{local::FixedTimeouts, time::Instant};
 //!
-//! let mut timeouts = FixedTimeouts::new(Ns::ZERO);
+//! let mut timeouts = FixedTimeouts::new(Instant::ZERO);
 //! let http = timeouts.add_class(Duration::from_secs(60))?;
 //! let connection = timeouts.insert(http, "10.0.0.7:4711")?;
 //! timeouts.start(connection)?;
 //!
-//! timeouts.advance(Ns::from_secs(20), |_, _| unreachable!("nothing is due"));
+//! timeouts.advance(Instant::from_secs(20), |_, _| unreachable!("nothing is due"));
 //! timeouts.start(connection)?; // a request: the timeout begins again
 //! timeouts.scale(http, 0.5)?; // overload: 30 s for all of the class
 //!
 //! let mut closed = Vec::new();
-//! timeouts.advance(Ns::from_secs(52), |timeouts, key| closed.extend(timeouts.remove(key)));
+//! timeouts.advance(Instant::from_secs(52), |timeouts, key| closed.extend(timeouts.remove(key)));
 //! assert_eq!(closed, ["10.0.0.7:4711"]);
 //! # Ok::<(), tickless_core::local::FixedError>(())
 //! ```
@@ -42,7 +42,7 @@
 use super::chains::Chains;
 use super::table::Table;
 use super::{Family, Key};
-use crate::time::Ns;
+use crate::time::{Instant, Ns};
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
@@ -61,6 +61,7 @@ pub struct Class(u32);
 
 /// What can go wrong with fixed timeouts.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
 pub enum FixedError {
     /// The key's timer has been removed, or the key is another table's.
     NoSuchTimer(Key),
@@ -137,13 +138,17 @@ impl<T> fmt::Debug for FixedTimeouts<T> {
 
 impl<T> FixedTimeouts<T> {
     /// No classes and no timers.
-    pub fn new(now: Ns) -> FixedTimeouts<T> {
+    pub fn new(now: Instant) -> FixedTimeouts<T> {
         let chains = Chains::new(SPANS, DUE);
         let (table, classes) = (Table::new(), Vec::new());
-        FixedTimeouts { now, table, chains, classes, due: 0, pending: 0 }
+        FixedTimeouts { now: now.into(), table, chains, classes, due: 0, pending: 0 }
     }
 
     /// Adds a class of timers that fire so long `after` they are started. A class takes 1 KiB.
+    ///
+    /// # Errors
+    ///
+    /// [`FixedError::Full`] if there are 2^16 classes.
     pub fn add_class(&mut self, after: Duration) -> Result<Class, FixedError> {
         if self.classes.len() >= CLASSES_MAX {
             return Err(FixedError::Full);
@@ -166,6 +171,10 @@ impl<T> FixedTimeouts<T> {
 
     /// Gives a class another duration, for timers that are pending too. It keeps its factor and
     /// the granularity that it was made with.
+    ///
+    /// # Errors
+    ///
+    /// [`FixedError::NoSuchClass`] if the class is another table's.
     pub fn set_after(&mut self, class: Class, after: Duration) -> Result<(), FixedError> {
         let state = self.class(class)?;
         state.after = Ns::from_duration(after);
@@ -175,6 +184,11 @@ impl<T> FixedTimeouts<T> {
 
     /// Scales the duration of a class by a factor, for timers that are pending too: under 1
     /// shortens it, 1 is as it was given. What is overdue by that fires with the next advance.
+    ///
+    /// # Errors
+    ///
+    /// [`FixedError::NoSuchClass`] if the class is another table's, [`FixedError::NoFactor`] if the
+    /// factor is negative or no number.
     pub fn scale(&mut self, class: Class, factor: f64) -> Result<(), FixedError> {
         if !(factor >= 0.0 && factor.is_finite()) {
             return Err(FixedError::NoFactor(factor));
@@ -185,11 +199,21 @@ impl<T> FixedTimeouts<T> {
         Ok(())
     }
 
+    /// All classes, in the order in which they were added.
+    pub fn classes(&self) -> impl ExactSizeIterator<Item = Class> + use<T> {
+        (0..self.classes.len() as u32).map(Class)
+    }
+
     fn class(&mut self, class: Class) -> Result<&mut ClassState, FixedError> {
         self.classes.get_mut(class.0 as usize).ok_or(FixedError::NoSuchClass(class))
     }
 
     /// Makes room for a timer of a class, not started. O(1); allocates now and then.
+    ///
+    /// # Errors
+    ///
+    /// [`FixedError::NoSuchClass`] if the class is another table's, [`FixedError::Full`] if there
+    /// are 2^29 timers.
     pub fn insert(&mut self, class: Class, value: T) -> Result<Key, FixedError> {
         self.class(class)?;
         let room = self.table.capacity();
@@ -237,12 +261,16 @@ impl<T> FixedTimeouts<T> {
     }
 
     /// What the last advance said.
-    pub fn now(&self) -> Ns {
-        self.now
+    pub fn now(&self) -> Instant {
+        self.now.into()
     }
 
     /// Starts a timer, or starts it again: it fires its class's duration after the present. One
     /// store if it is pending.
+    ///
+    /// # Errors
+    ///
+    /// [`FixedError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
     #[inline]
     pub fn start(&mut self, key: Key) -> Result<(), FixedError> {
         let record = self.table.records.find(key.coarse()).ok_or(FixedError::NoSuchTimer(key))?;
@@ -265,6 +293,10 @@ impl<T> FixedTimeouts<T> {
     }
 
     /// Cancels a timer. Returns whether it was pending. One store.
+    ///
+    /// # Errors
+    ///
+    /// [`FixedError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
     #[inline]
     pub fn cancel(&mut self, key: Key) -> Result<bool, FixedError> {
         let record = self.table.records.find(key.coarse()).ok_or(FixedError::NoSuchTimer(key))?;
@@ -279,22 +311,22 @@ impl<T> FixedTimeouts<T> {
         self.table.records.find(key.coarse()).is_some_and(|record| record.is_pending())
     }
 
-    /// When to advance next; [`Ns::NEVER`] if nothing is pending. Never after a timer must fire;
-    /// before it where all timers of a span were started again or cancelled. O(classes).
-    pub fn next_event(&self) -> Ns {
+    /// When to advance next; [`Instant::NEVER`] if nothing is pending. Never after a timer must
+    /// fire; before it where all timers of a span were started again or cancelled. O(classes).
+    pub fn next_event(&self) -> Instant {
         if self.pending == 0 {
-            return Ns::NEVER;
+            return Instant::NEVER;
         }
         if !self.chains.is_empty(DUE) {
-            return self.now;
+            return self.now();
         }
         let due = (0..self.classes.len()).filter_map(|class| Some(self.oldest(class)?.1));
-        due.min().unwrap_or(Ns::NEVER)
+        due.min().unwrap_or(Ns::NEVER).into()
     }
 
     /// Tells the timers the time and calls `fire` for each one that is due. Returns how many
     /// fired. The callback may do anything with the timers.
-    pub fn advance(&mut self, now: Ns, fire: impl FnMut(&mut Self, Key)) -> usize {
+    pub fn advance(&mut self, now: Instant, fire: impl FnMut(&mut Self, Key)) -> usize {
         self.advance_at_most(now, usize::MAX, fire)
     }
 
@@ -302,11 +334,11 @@ impl<T> FixedTimeouts<T> {
     /// time, and can still be started again and cancelled.
     pub fn advance_at_most(
         &mut self,
-        now: Ns,
+        now: Instant,
         budget: usize,
         mut fire: impl FnMut(&mut Self, Key),
     ) -> usize {
-        self.now = self.now.max(now);
+        self.now = self.now.max(now.into());
         let (mut left, mut fired) = (budget, 0);
         while left > 0 {
             let Some(slot) = self.chains.pop(|slot| self.table.prefetch(slot)) else {

@@ -1,4 +1,4 @@
-//! The ranged queue: timers that say when they may fire and when they must.
+//! The precise queue: timers that say when they may fire and when they must.
 //!
 //! One per base, for high-resolution timers; coarse timeouts live in the wheel. The queue takes
 //! no lock, reads no clock and allocates nothing: the base calls it under its lock and says

@@ -26,19 +26,19 @@
 //! # Guarantees
 //!
 //! W1 never early, late by less than a granule; W2 bounded work on request; W3 the next event
-//! is exact; W4 timers that fall on one instant fire as armed; D5 the clock never goes back
-//! and jumps over empty time; D6 collecting is constant work per bucket.
+//! is exact but for timers that were put off, and never late; W4 timers that fall on one instant
+//! fire as armed; D5 the clock never goes back and jumps over empty time; D6 collecting is constant
+//! work per bucket.
 //!
 //! # Pushing out
 //!
 //! Re-arming a pending timer to a later time is what servers do most, and with a million timers
-//! each list neighbour touched is a cache miss. [`PushOut::Lazy`] therefore touches the timer
-//! alone. Within its bucket only the deadline changes, as long as that leaves it late by no more
-//! than an eighth of its distance. Otherwise it is *counted* in the bucket where it belongs and
-//! stays on the list where it is until that list comes due; then it is moved, once, to where it is
-//! counted. Everything that is asked of the wheel (next event, expiry) goes by the counts, so it
-//! wakes nobody early. The price: a timer that was pushed out lines up among those of its instant
-//! when it is moved, not when it was pushed out. [`PushOut::Eager`] is the textbook way.
+//! each list neighbour touched is a cache miss. So the wheel does not hear of it: deadlines are
+//! with its owner, who may make one later at any time ([`link`](crate::link)). The timer stays on
+//! its list; when that comes due, the wheel asks for the deadline, and moves the timer to where it
+//! belongs then. Until then the wheel's next event may be too early, for nothing. The price: a
+//! timer that was pushed out lines up among those of its instant when it is moved, not when it was
+//! pushed out.
 //!
 //! # Expiring many
 //!
@@ -48,6 +48,7 @@
 //! fired: see `run_ahead`.
 
 mod check;
+mod exact;
 mod place;
 mod run_ahead;
 mod walk;
@@ -58,9 +59,11 @@ pub use walk::Levels;
 pub(crate) use walk::{At, due_and_wakes};
 
 use crate::link::{Lists, WheelRef};
+use crate::state::Held;
 use crate::time::{Ns, Tick};
 use alloc::boxed::Box;
-use place::{CLAMPED, DEFERRABLE, MOVED, Place};
+use core::ops::ControlFlow;
+use place::{DEFERRABLE, WheelPlace};
 use run_ahead::RunAhead;
 
 /// Number of levels.
@@ -79,14 +82,26 @@ const OVERDUE: usize = DUE + 1;
 /// The farthest distance in ticks that the top level can hold at any alignment.
 pub const REACH: u64 = 62 << (3 * (LEVELS - 1));
 
-/// How re-arming a pending timer to a later time is done.
+/// How re-arming a pending timer to a later time is done, by those who own wheels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PushOut {
-    /// Only the timer itself is touched; its list follows when the old bucket comes due.
+    /// Only the timer itself is touched; its list follows when the old bucket comes due. From
+    /// [`Bases`](crate::bases::Bases) that takes no lock.
     #[default]
     Lazy,
     /// The timer moves to its new bucket at once. Order among equals is exactly as armed.
     Eager,
+}
+
+/// What a wheel asks the owner of its timers' deadlines.
+pub trait Deadlines {
+    /// Ends what may be done to a timer's deadline beside the wheel, unless it is later than `by`.
+    /// Returns the deadline either way.
+    fn close_by(&mut self, node: WheelRef, by: Ns) -> Result<Ns, Ns>;
+
+    /// Says that a timer with a later deadline was moved to where it belongs. Returns whether to
+    /// look at further ones.
+    fn moved(&mut self, node: WheelRef, held: Held) -> ControlFlow<()>;
 }
 
 /// Does a pending timer keep a CPU awake?
@@ -103,13 +118,16 @@ pub enum Wakes {
 #[derive(Debug)]
 pub struct Wheel {
     tick: Tick,
-    push_out: PushOut,
     /// Everything due at or before this tick is on `DUE` or `OVERDUE`.
     clk: u64,
     /// When the tick after `clk` begins: an arm before that need not move the clock.
     clk_until: Ns,
     /// How far `advance` was told to go.
     target: u64,
+    /// What has a deadline at or before this, and has come due, is popped.
+    pop_by: Ns,
+    /// Is [`gather`](Wheel::gather) called for what is due? Then nothing else moves the clock.
+    is_exact: bool,
     /// At or before the earliest bucket that is occupied or live.
     next_mark: u64,
     lists: Lists,
@@ -136,22 +154,30 @@ struct Level {
 /// What is known of a bucket, beside its lists.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
-    /// How many non-deferrable timers expire with it, wherever their list is.
+    /// How many non-deferrable timers are on its lists.
     count: u32,
-    /// Which of its lists are not empty.
-    lanes: u8,
+    /// Which of its lists are not empty; and from bit [`LANES`] on, which were added to since they
+    /// were sorted, for [`exact`].
+    lanes: u16,
+}
+
+impl Bucket {
+    fn is_empty(&self) -> bool {
+        self.lanes as u8 == 0
+    }
 }
 
 impl Wheel {
     /// An empty wheel whose clock stands at `now`. Allocates its buckets, 75 KiB, once.
-    pub fn new(tick: Tick, push_out: PushOut, now: Ns) -> Wheel {
+    pub fn new(tick: Tick, now: Ns) -> Wheel {
         let clk = tick.floor(now);
         Wheel {
             tick,
-            push_out,
             clk,
             clk_until: tick.start(clk + 1),
             target: clk,
+            pop_by: tick.start(clk),
+            is_exact: false,
             next_mark: u64::MAX,
             lists: Lists::new(OVERDUE + 1),
             levels: Default::default(),
@@ -184,69 +210,46 @@ impl Wheel {
         self.relocated
     }
 
-    /// Arms an idle timer or re-arms a pending one. Returns when it will be due: never before
-    /// `deadline`, and [`Ns::NEVER`] if it is deferrable. O(1).
+    /// Arms an idle timer or moves a pending one. Returns when it will be looked at, which for a
+    /// timer that is not put off is when it is due: never before `deadline`, and [`Ns::NEVER`] if
+    /// it is deferrable. O(1).
     ///
     /// `now` may be older than what the wheel has seen; it is only used to keep far timers
     /// from being rounded as if they had been armed in the past. A deadline that has passed
     /// comes due with the next [`advance`](Wheel::advance).
     #[inline]
     pub fn arm(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
-        if node.is_linked()
-            && let Some(due) = self.stay(node, deadline, now, wakes)
-        {
-            return due;
+        if self.is_news(now) || node.is_linked() {
+            return self.arm_anew(node, deadline, now, wakes);
         }
-        self.place(node, deadline, now, wakes)
+        self.put_in(node, deadline, wakes)
     }
 
-    /// Pushes a pending timer out within its bucket, if it is still fine enough there: late by
-    /// no more than an eighth of its distance (W1). Returns when it will be due, as before.
-    ///
-    /// For most push-outs that is all there is to do, and being short is worth a lot: of a
-    /// dozen instructions around a cache miss, the CPU overlaps many.
-    #[inline]
-    pub(crate) fn stay(&self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Option<Ns> {
-        let place = Place::of(node);
-        let due = self.tick.start(place.expiry());
-        // The clock may be ahead of `now`, so that the distance is not overestimated.
-        let distance = deadline.since(now.max(self.clk_until));
-        let stays = self.push_out == PushOut::Lazy
-            && place.expiry() > self.clk
-            && deadline >= node.deadline()
-            && deadline <= due
-            && due.since(deadline).0 <= distance.0 / 8
-            && place.has(DEFERRABLE) == (wakes == Wakes::No);
-        stays.then(|| {
-            node.set_deadline(deadline);
-            self.wakes_at(place)
-        })
-    }
-
-    /// Puts a timer where it belongs, wherever it is.
-    #[inline]
-    fn place(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
-        self.forward(now);
-        let deferrable = if wakes == Wakes::No { DEFERRABLE } else { 0 };
-        let (place, list) = self.placement(deadline, deferrable);
+    /// The same for a timer that is pending, or a present that moves the clock.
+    #[inline(never)]
+    fn arm_anew(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
+        if self.is_news(now) {
+            self.forward_to(now);
+        }
         if node.is_linked() {
-            if self.push_out == PushOut::Lazy && self.push_out(node, deadline, place) {
-                return self.wakes_at(place);
-            }
             self.unlink(node);
         }
-        node.set_deadline(deadline);
+        self.put_in(node, deadline, wakes)
+    }
+
+    /// Puts a timer that is on no list where it belongs. Returns when it will be looked at.
+    #[inline(always)]
+    fn put_in(&mut self, node: WheelRef, deadline: Ns, wakes: Wakes) -> Ns {
+        let (place, list) = self.placement(deadline, wakes as u64 * DEFERRABLE);
         self.enqueue(node, place, list);
         self.len += 1;
         self.wakes_at(place)
     }
 
-    /// Arms an idle timer, or re-arms a pending one if that makes it earlier. O(1).
-    pub fn reduce(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
-        if node.is_linked() && node.deadline() <= deadline {
-            return self.wakes_at(Place::of(node));
-        }
-        self.arm(node, deadline, now, wakes)
+    /// How a pending timer is held, for its word.
+    #[inline]
+    pub(crate) fn held(node: WheelRef) -> Held {
+        WheelPlace::of(node).held()
     }
 
     /// Takes a timer off if it is pending. Returns whether it was. O(1).
@@ -264,15 +267,23 @@ impl Wheel {
     /// been told already counts as that one (D5). O(1).
     pub fn advance(&mut self, now: Ns) {
         self.target = self.target.max(self.tick.floor(now)).max(self.clk);
+        let by = if self.is_exact { now } else { self.tick.start(self.clk) };
+        self.pop_by = self.pop_by.max(by);
         self.splice(OVERDUE, DUE);
     }
 
     /// The next timer that is due by the time of the last [`advance`](Wheel::advance), in order
     /// of expiry, taken off the wheel. Each call costs O(1) amortised; `budget` is lowered by
-    /// one for every timer looked at, and at zero nothing more is popped (W2): what is left
-    /// stays first in line and can still be cancelled.
+    /// one for every timer looked at, and at zero, or when `deadlines` breaks off, nothing more is
+    /// popped (W2): what is left stays first in line and can still be cancelled.
+    ///
+    /// A timer that comes out has been [closed](Deadlines::close_by); its deadline comes with it.
     #[inline(always)]
-    pub fn pop(&mut self, budget: &mut usize) -> Option<WheelRef> {
+    pub fn pop(
+        &mut self,
+        budget: &mut usize,
+        deadlines: &mut impl Deadlines,
+    ) -> Option<(WheelRef, Ns)> {
         loop {
             let Some(node) = self.lists.front(DUE) else {
                 if self.step() {
@@ -285,19 +296,27 @@ impl Wheel {
             }
             *budget -= 1;
             self.run_ahead.step(&self.lists);
-            let place = Place::of(node);
-            if place.has(MOVED | CLAMPED) && self.relocate(node, place) {
-                continue;
+            match deadlines.close_by(node, self.pop_by) {
+                Ok(deadline) => {
+                    self.uncount(WheelPlace::of(node));
+                    self.take_off_list(node);
+                    self.len -= 1;
+                    return Some((node, deadline));
+                }
+                Err(deadline) => {
+                    self.relocate(node, deadline);
+                    if deadlines.moved(node, Wheel::held(node)).is_break() {
+                        return None;
+                    }
+                }
             }
-            self.uncount(place);
-            self.take_off_list(node);
-            self.len -= 1;
-            return Some(node);
         }
     }
 
-    /// When the next timer comes due, or [`Ns::NEVER`]. Exact to the tick (W3), deferrable
-    /// timers left out. A value that has passed means that something is due. O(levels).
+    /// When to look for the next timer that is due, or [`Ns::NEVER`]; deferrable timers left out.
+    /// Exact to the tick but for timers that were put off: never late, and early, for nothing,
+    /// where a bucket has none but these (W3). A value that has passed means that something is
+    /// due. O(levels).
     pub fn next_event(&self) -> Ns {
         if self.due_live > 0 {
             return self.tick.start(self.clk);
@@ -311,7 +330,7 @@ impl Wheel {
     /// When a timer that is pending comes due; [`Ns::NEVER`] if it is deferrable.
     #[inline]
     pub fn due_at(&self, node: WheelRef) -> Ns {
-        self.wakes_at(Place::of(node))
+        self.wakes_at(WheelPlace::of(node))
     }
 
     /// Some pending timer that is wanted: of the first list that has one, the first. O(buckets),
@@ -326,7 +345,7 @@ impl Wheel {
     /// The lists of buckets that are not empty.
     fn occupied_lists(&self) -> impl Iterator<Item = usize> {
         let lanes_of = |bucket: usize| (bucket, self.buckets[bucket].lanes);
-        (0..BUCKETS).map(lanes_of).filter(|of| of.1 != 0).flat_map(|(bucket, lanes)| {
+        (0..BUCKETS).map(lanes_of).flat_map(|(bucket, lanes)| {
             (0..LANES).filter(move |lane| lanes >> lane & 1 == 1).map(move |l| bucket * LANES + l)
         })
     }
@@ -354,18 +373,12 @@ impl Wheel {
         now >= self.clk_until
     }
 
-    fn wakes_at(&self, place: Place) -> Ns {
-        if place.has(DEFERRABLE) { Ns::NEVER } else { self.tick.start(place.expiry()) }
+    #[inline]
+    fn wakes_at(&self, place: WheelPlace) -> Ns {
+        if place.is_deferrable() { Ns::NEVER } else { self.tick.start(place.expiry()) }
     }
 
     /// Brings the clock to the present without looking at any timer.
-    #[inline]
-    fn forward(&mut self, now: Ns) {
-        if now >= self.clk_until {
-            self.forward_to(now);
-        }
-    }
-
     #[cold]
     fn forward_to(&mut self, now: Ns) {
         let to = self.tick.floor(now);
@@ -398,7 +411,11 @@ impl Wheel {
     fn set_clk(&mut self, clk: u64) {
         debug_assert!(clk >= self.clk, "the wheel's clock went back");
         self.clk = clk;
-        self.clk_until = self.tick.start(clk + 1);
+        if !self.is_exact {
+            self.clk_until = self.tick.start(clk + 1);
+        }
+        // The clock may be ahead of the round, for what was armed meanwhile.
+        self.pop_by = self.pop_by.max(self.tick.start(clk.min(self.target)));
     }
 
     /// Collects the buckets that expire at `clk`, the coarsest first: of timers with one
@@ -411,7 +428,7 @@ impl Wheel {
             if clk.trailing_zeros() < 3 * level as u32 {
                 continue;
             }
-            let bucket = Place::new(clk, level, 0).bucket();
+            let bucket = WheelPlace::new(clk, level, 0).bucket();
             let bit = 1 << (bucket % SLOTS);
             if self.levels[level].occupied & bit != 0 {
                 self.levels[level].occupied &= !bit;
@@ -419,7 +436,8 @@ impl Wheel {
                 for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
                     let list = bucket * LANES + lane;
                     if onto == DUE && self.buckets[bucket].count >= RunAhead::WORTHWHILE {
-                        self.run_ahead.add(self.lists.front(list), !self.lists.is_empty(DUE));
+                        let is_behind = !self.lists.is_empty(DUE);
+                        self.run_ahead.add(self.lists.both_ends(list), is_behind);
                     }
                     self.splice(list, onto);
                 }
@@ -433,31 +451,32 @@ impl Wheel {
 
     /// Where a timer with this deadline belongs, seen from the present, and on which list.
     #[inline]
-    fn placement(&self, deadline: Ns, notes: u64) -> (Place, usize) {
+    fn placement(&self, deadline: Ns, notes: u64) -> (WheelPlace, usize) {
         let tick = self.tick.ceil(deadline);
         if tick <= self.clk {
-            return (Place::new(self.clk, 0, notes), OVERDUE);
+            return (WheelPlace::new(self.clk, 0, notes), OVERDUE);
         }
         // Counted from the tick before it: a granule ends with the expiry of its bucket.
         let (last, distance) = (tick - 1, tick - 1 - self.clk);
         if distance < REACH {
             return on_level(last, level_of(distance), last, notes);
         }
-        on_level(self.clk + REACH - 1, LEVELS - 1, last, notes | CLAMPED)
+        // To be moved on when that has passed: D7.
+        on_level(self.clk + REACH - 1, LEVELS - 1, last, notes)
     }
 
-    /// Puts a timer, whose deadline is set, onto the list where it belongs.
+    /// Puts a timer onto the list where it belongs.
     #[inline]
-    fn enqueue(&mut self, node: WheelRef, place: Place, list: usize) {
+    fn enqueue(&mut self, node: WheelRef, place: WheelPlace, list: usize) {
         node.set_place(place.0);
         self.lists.push_back(list, node);
         if list >= DUE {
-            return self.count(place);
+            self.due_live += usize::from(!place.is_deferrable());
+            return;
         }
-        // It is counted where it is: what `count` works out from the place is known from the list.
-        let (number, wakes) = (list / LANES, !place.has(DEFERRABLE));
+        let (number, wakes) = (list / LANES, !place.is_deferrable());
         let bucket = self.bucket(number);
-        bucket.lanes |= 1 << (list % LANES);
+        bucket.lanes |= (1 | 1 << LANES) << (list % LANES);
         bucket.count += u32::from(wakes);
         let level = self.level(number / SLOTS);
         level.occupied |= 1 << (number % SLOTS);
@@ -479,7 +498,7 @@ impl Wheel {
     #[inline]
     pub(crate) fn unlink(&mut self, node: WheelRef) {
         self.run_ahead.stop();
-        self.uncount(Place::of(node));
+        self.uncount(WheelPlace::of(node));
         self.take_off_list(node);
         self.len -= 1;
     }
@@ -502,31 +521,15 @@ impl Wheel {
             let number = list / LANES;
             let bucket = self.bucket(number);
             bucket.lanes &= !(1 << (list % LANES));
-            if bucket.lanes == 0 {
+            if bucket.is_empty() {
                 self.level(number / SLOTS).occupied &= !(1 << (number % SLOTS));
             }
         }
     }
 
     #[inline]
-    fn count(&mut self, place: Place) {
-        if place.expiry() > self.clk {
-            self.next_mark = self.next_mark.min(place.expiry());
-        }
-        if place.has(DEFERRABLE) {
-            return;
-        }
-        if place.expiry() <= self.clk {
-            self.due_live += 1;
-        } else {
-            self.bucket(place.bucket()).count += 1;
-            self.level(place.level()).live |= 1 << place.slot();
-        }
-    }
-
-    #[inline]
-    fn uncount(&mut self, place: Place) {
-        if place.has(DEFERRABLE) {
+    fn uncount(&mut self, place: WheelPlace) {
+        if place.is_deferrable() {
             return;
         }
         if place.expiry() <= self.clk {
@@ -540,50 +543,16 @@ impl Wheel {
         }
     }
 
-    /// Re-arms a pending timer without touching its list, if that is possible.
-    fn push_out(&mut self, node: WheelRef, deadline: Ns, place: Place) -> bool {
-        let old = Place::of(node);
-        // What is due already may be on `OVERDUE`, too late for a deadline in this round.
-        if place.expiry() < old.expiry() || old.expiry() <= self.clk {
-            return false;
-        }
-        node.set_deadline(deadline);
-        let notes = if place.same_bucket(old) { old.0 & MOVED } else { MOVED };
-        let place = Place(place.0 | notes);
-        self.uncount(old);
-        node.set_place(place.0);
-        self.count(place);
-        true
-    }
-
-    /// Puts a timer from the due list where it belongs, if that is not the due list.
+    /// Puts a timer from the due list, which has been put off or lay beyond the wheel's reach,
+    /// where it belongs.
     #[inline(never)]
-    fn relocate(&mut self, node: WheelRef, place: Place) -> bool {
-        let (belongs, list) = if place.expiry() > self.clk.min(self.target) {
-            let place = Place(place.0 & !MOVED);
-            (place, self.list(node, place))
-        } else if place.has(CLAMPED) {
-            let (rest, list) = self.placement(node.deadline(), place.0 & DEFERRABLE);
-            if rest.expiry() <= self.clk {
-                return false;
-            }
-            (rest, list)
-        } else {
-            return false;
-        };
+    fn relocate(&mut self, node: WheelRef, deadline: Ns) {
+        let place = WheelPlace::of(node);
+        let (belongs, list) = self.placement(deadline, place.0 & DEFERRABLE);
         self.uncount(place);
         self.take_off_list(node);
         self.enqueue(node, belongs, list);
         self.relocated += 1;
-        true
-    }
-
-    /// The list of a pushed-out timer that goes where it belongs.
-    fn list(&self, node: WheelRef, place: Place) -> usize {
-        if place.expiry() <= self.clk {
-            return OVERDUE;
-        }
-        place.bucket() * LANES + lane(self.tick.ceil(node.deadline()) - 1, place.level())
     }
 
     /// The earliest bucket that is occupied or live; the bound becomes exact.
@@ -622,12 +591,12 @@ pub(crate) const fn level_of(between: u64) -> usize {
 /// A place on a level for what is to expire after the tick `last`, and its list there, by the
 /// last tick before its deadline.
 #[inline]
-fn on_level(last: u64, level: usize, last_of_deadline: u64, notes: u64) -> (Place, usize) {
+fn on_level(last: u64, level: usize, last_of_deadline: u64, notes: u64) -> (WheelPlace, usize) {
     let granule = 3 * level as u32;
     let granules = (last >> granule) + 1;
     let slot = granules as usize % SLOTS;
     let list = (level * SLOTS + slot) * LANES + lane(last_of_deadline, level);
-    (Place::new(granules << granule, level, notes), list)
+    (WheelPlace::new(granules << granule, level, notes), list)
 }
 
 /// Which eighth of its granule a deadline lies in. Equal deadlines are in one (W4); on level 0

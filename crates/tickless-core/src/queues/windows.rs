@@ -1,4 +1,4 @@
-//! One owner's ranged timers: the queue, and what waits for the next pass over it.
+//! One owner's precise timers: the queue, and what waits for the next pass over it.
 //!
 //! A pass fires what is due at one moment. What is armed from then on for that moment or an
 //! earlier one is the next pass's, as in the wheel. In the queue it would be the first in line:
@@ -19,8 +19,8 @@ pub(crate) struct LateOnes {
     behind: Ns,
 }
 
-/// Ranged timers, in order of hard expiry.
-pub(crate) struct Ranged {
+/// Precise timers, in order of hard expiry.
+pub(crate) struct PreciseQueue {
     queue: Queue,
     late: Queue,
     /// The moment of the last pass.
@@ -29,9 +29,9 @@ pub(crate) struct Ranged {
     over: bool,
 }
 
-impl Ranged {
-    pub(crate) const fn new() -> Ranged {
-        Ranged { queue: Queue::new(), late: Queue::new(), pass: None, over: true }
+impl PreciseQueue {
+    pub(crate) const fn new() -> PreciseQueue {
+        PreciseQueue { queue: Queue::new(), late: Queue::new(), pass: None, over: true }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -81,7 +81,7 @@ impl Ranged {
         }
     }
 
-    /// A pass begins; [`pop`](Ranged::pop) until `None` to end it. `queued` is told of every
+    /// A pass begins; [`pop`](PreciseQueue::pop) until `None` to end it. `queued` is told of every
     /// timer that was late and is now [`Lane::Queued`]. What an unfinished pass had to fire goes
     /// first (W2): the late ones line up behind it, as if they had to fire at its moment.
     /// O(k log n) for k late ones.

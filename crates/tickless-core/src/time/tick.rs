@@ -9,6 +9,7 @@
 
 use super::Ns;
 use core::fmt;
+use core::time::Duration;
 
 /// The length of a tick, from 1 µs to 1 s.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,21 +21,22 @@ pub struct Tick {
 
 /// A tick that cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum TickError {
     /// Shorter than [`Tick::MIN`]; use a high-resolution timer for finer deadlines.
-    TooShort(Ns),
+    TooShort(Duration),
     /// Longer than [`Tick::MAX`].
-    TooLong(Ns),
+    TooLong(Duration),
 }
 
 impl fmt::Display for TickError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TickError::TooShort(ns) => {
-                write!(f, "a tick of {ns:?} is under 1 us; use a high-resolution timer instead")
+            TickError::TooShort(length) => {
+                write!(f, "a tick of {length:?} is under 1 us; use a high-resolution timer instead")
             }
-            TickError::TooLong(ns) => {
-                write!(f, "a tick of {ns:?} is over 1 s; choose a shorter one")
+            TickError::TooLong(length) => {
+                write!(f, "a tick of {length:?} is over 1 s; choose a shorter one")
             }
         }
     }
@@ -44,21 +46,22 @@ impl core::error::Error for TickError {}
 
 impl Tick {
     /// The shortest tick: 1 µs. A point in time then still fits 57 bits of ticks.
-    pub const MIN: Ns = Ns::from_us(1);
+    pub const MIN: Duration = Duration::from_micros(1);
     /// The longest tick: 1 s.
-    pub const MAX: Ns = Ns::from_secs(1);
+    pub const MAX: Duration = Duration::from_secs(1);
     /// One millisecond, the tick of a kernel with HZ=1000 and the default here.
     pub const MILLISECOND: Tick = Tick::unchecked(1_000_000);
 
     /// A tick of the given length, or why not.
-    pub const fn new(length: Ns) -> Result<Tick, TickError> {
-        if length.0 < Tick::MIN.0 {
+    pub const fn new(length: Duration) -> Result<Tick, TickError> {
+        let ns = Ns::from_duration(length).0;
+        if ns < Ns::from_duration(Tick::MIN).0 {
             return Err(TickError::TooShort(length));
         }
-        if length.0 > Tick::MAX.0 {
+        if ns > Ns::from_duration(Tick::MAX).0 {
             return Err(TickError::TooLong(length));
         }
-        Ok(Tick::unchecked(length.0))
+        Ok(Tick::unchecked(ns))
     }
 
     const fn unchecked(ns: u64) -> Tick {
@@ -66,11 +69,18 @@ impl Tick {
     }
 
     /// The tick's length.
-    pub const fn length(self) -> Ns {
-        Ns(self.ns)
+    pub const fn length(self) -> Duration {
+        Duration::from_nanos(self.ns)
+    }
+
+    /// The tick's length in nanoseconds.
+    pub(crate) const fn nanos(self) -> u64 {
+        self.ns
     }
 
     /// The last tick that has begun at `time`: for the present.
+    // Hidden, like the two below: for the queues and for those who check them.
+    #[doc(hidden)]
     pub const fn floor(self, time: Ns) -> u64 {
         let guess = ((time.0 as u128 * self.reciprocal as u128) >> 64) as u64;
         // The reciprocal is short by less than one part in 2^64 / ns, so the guess is the
@@ -79,11 +89,13 @@ impl Tick {
     }
 
     /// The first tick that begins at or after `time`: for deadlines.
+    #[doc(hidden)]
     pub const fn ceil(self, time: Ns) -> u64 {
         if time.0 == 0 { 0 } else { self.floor(Ns(time.0 - 1)) + 1 }
     }
 
     /// When a tick begins, saturating.
+    #[doc(hidden)]
     pub const fn start(self, tick: u64) -> Ns {
         Ns(tick.saturating_mul(self.ns))
     }
@@ -104,7 +116,7 @@ mod tests {
     #[test]
     fn division_is_exact() {
         for ns in [1_000, 1_001, 4_096, 999_983, 1_000_000, 4_000_000, 10_000_000, 1_000_000_000] {
-            let tick = Tick::new(Ns(ns)).unwrap();
+            let tick = Tick::new(Duration::from_nanos(ns)).unwrap();
             let top = u64::MAX / ns;
             for q in [0, 1, 2, 63, 64, 65, 1 << 20, (1 << 36) + 1, top / 2, top - 1, top] {
                 for off in [0, 1, ns / 2, ns - 1] {
@@ -120,9 +132,11 @@ mod tests {
 
     #[test]
     fn absurd_ticks_are_refused() {
-        assert_eq!(Tick::new(Ns(0)), Err(TickError::TooShort(Ns(0))));
-        assert_eq!(Tick::new(Ns(999)), Err(TickError::TooShort(Ns(999))));
-        assert!(Tick::new(Ns::from_secs(1)).is_ok());
-        assert_eq!(Tick::new(Ns::from_secs(2)), Err(TickError::TooLong(Ns::from_secs(2))));
+        assert_eq!(Tick::new(Duration::ZERO), Err(TickError::TooShort(Duration::ZERO)));
+        let (short, long) = (Duration::from_nanos(999), Duration::from_secs(2));
+        assert_eq!(Tick::new(short), Err(TickError::TooShort(short)));
+        assert!(Tick::new(Duration::from_secs(1)).is_ok());
+        assert_eq!(Tick::new(long), Err(TickError::TooLong(long)));
+        assert_eq!(Tick::new(Duration::MAX), Err(TickError::TooLong(Duration::MAX)));
     }
 }

@@ -3,6 +3,7 @@
 use crate::world::random::{Random, with_seeds};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 use tickless_core::bandwidth::{
     AMOUNT_MAX, AskError, Grant, Group, MemberId, PERIOD_LIMIT, PERIOD_MIN, Permits, Release,
     Settings, SettingsError, Take,
@@ -141,7 +142,7 @@ impl Twin {
         self.line.remove(0);
         self.batch -= 1;
         if self.batch == 0 {
-            self.batch_at = now + self.settings.release.gap.0;
+            self.batch_at = now + self.settings.release.gap.as_nanos() as u64;
         }
         Some(who)
     }
@@ -171,7 +172,7 @@ impl Pair {
             period: Ns::from_us(100 + random.below(900)),
             extra: random.pick(&[0, 0, 1, 200]),
             slice: 1 + random.below(quota),
-            release: Release { batch, gap: Ns::from_us(random.below(300)) },
+            release: Release { batch, gap: Duration::from_micros(random.below(300)) },
         };
         let now = random.below(1 << 40);
         let first = now + random.below(settings.period.0);
@@ -415,7 +416,7 @@ fn the_quota_is_kept_within_one_percent() {
     let steps: &[u64] = if cfg!(miri) { &[4 * MS] } else { &[MS / 10, MS, 3 * MS, 4 * MS] };
     for &step in steps {
         for slice in [MS, 5 * MS] {
-            let release = Release { batch: 2, gap: Ns::from_ms(1) };
+            let release = Release { batch: 2, gap: Duration::from_millis(1) };
             let mut machine = Machine {
                 groups: (0..2)
                     .map(|g| {
@@ -452,7 +453,7 @@ fn the_quota_is_kept_within_one_percent() {
 /// longest waiting first, and nobody is forgotten.
 #[test]
 fn releases_are_bounded() {
-    let release = Release { batch: 3, gap: Ns::from_ms(2) };
+    let release = Release { batch: 3, gap: Duration::from_millis(2) };
     let mut group = group(Settings { release, ..settings(100, 1) });
     let members: Vec<MemberId> = (0..10).map(|_| group.join()).collect();
     assert_eq!(group.try_take(100), Ok(true));
@@ -474,7 +475,7 @@ fn releases_are_bounded() {
     assert_eq!(batches.concat(), members);
     assert_eq!(now, Ns::from_ms(106));
     // 3 waited for 100 ms, 3 for 102, 3 for 104 and one for 106.
-    assert_eq!(group.counts().waited, Ns::from_ms(300 + 306 + 312 + 106));
+    assert_eq!(group.counts().waited, Duration::from_millis(300 + 306 + 312 + 106));
 }
 
 /// Goal: a period that cannot be kept is doubled, so that the rate stays and less is to be done;
@@ -582,10 +583,16 @@ fn absurd_groups_are_refused() {
     assert_eq!(with(|s| s.slice = 0), Some(SettingsError::SliceZero));
     assert_eq!(with(|s| s.release.batch = 0), Some(SettingsError::BatchZero));
     let short = Ns(PERIOD_MIN.0 - 1);
-    assert_eq!(with(|s| s.period = Ns::ZERO), Some(SettingsError::PeriodTooShort(Ns::ZERO)));
-    assert_eq!(with(|s| s.period.0 = PERIOD_MIN.0 - 1), Some(SettingsError::PeriodTooShort(short)));
+    assert_eq!(with(|s| s.period = Ns::ZERO), Some(SettingsError::PeriodTooShort(Duration::ZERO)));
+    assert_eq!(
+        with(|s| s.period.0 = PERIOD_MIN.0 - 1),
+        Some(SettingsError::PeriodTooShort(short.to_duration()))
+    );
     let long = PERIOD_LIMIT.after(Ns(1));
-    assert_eq!(with(|s| s.period.0 = PERIOD_LIMIT.0 + 1), Some(SettingsError::PeriodTooLong(long)));
+    assert_eq!(
+        with(|s| s.period.0 = PERIOD_LIMIT.0 + 1),
+        Some(SettingsError::PeriodTooLong(long.to_duration()))
+    );
     let below = SettingsError::QuotaBelowSlice { quota: 4 * MS, slice: 5 * MS };
     assert_eq!(with(|s| s.quota = 4_000_000), Some(below));
     assert_eq!(with(|s| s.extra = AMOUNT_MAX), Some(SettingsError::TooMuch));

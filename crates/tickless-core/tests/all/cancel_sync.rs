@@ -2,11 +2,11 @@
 
 use crate::world::scene::{START, Scene};
 use crate::world::timers::{Family, exactly};
-use crate::world::{World, on};
+use crate::world::{WatchedWord, World, on};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied, Wait};
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{Options, Scan, Settings, Started};
 use tickless_core::link::WheelLink;
@@ -63,7 +63,7 @@ fn trying_changes_nothing_while_the_callback_runs() {
             scene.start(&timer, HERE, ms(9));
             assert_eq!(timer.try_cancel(), Cancel::Running);
             assert!(timer.is_pending(), "{family:?}: tried, and cancelled after all");
-            Verdict::Done
+            CallbackResult::Done
         });
         assert_eq!(timer.cancel(), Cancel::Pending);
     }
@@ -93,14 +93,14 @@ fn a_running_callback_is_waited_for() {
                     std::thread::yield_now();
                 }
                 written.store(7, Ordering::Relaxed);
-                Verdict::Done
+                CallbackResult::Done
             });
             assert_eq!(canceller.join().unwrap(), (Cancel::Running, 7, false), "{family:?}");
         });
     }
 }
 
-/// Goal: X3: a callback that arms itself, by its verdict or by hand, is cancelled for good by one
+/// Goal: X3: a callback that arms itself, by its result or by hand, is cancelled for good by one
 /// synchronous cancel, and the accounts agree; afterwards it can be armed again.
 #[test]
 fn a_callback_that_arms_itself_is_cancelled() {
@@ -129,9 +129,9 @@ fn a_callback_that_arms_itself_is_cancelled() {
                     let at = exactly(firing.now);
                     let started = on(HERE, || timer.start(at, firing.now, Options::default()));
                     assert_eq!(started, Ok(Started::Cancelled));
-                    return Verdict::Done;
+                    return CallbackResult::Done;
                 }
-                Verdict::Restart(exactly(firing.now))
+                CallbackResult::Restart(exactly(firing.now))
             });
             assert_eq!((canceller.join().unwrap(), times), (Cancel::Running, 1), "{family:?}");
         });
@@ -149,11 +149,11 @@ fn a_callback_that_arms_itself_is_cancelled() {
 #[test]
 fn a_refused_cancel_loses_no_arming() {
     enum By {
-        Verdict,
+        CallbackResult,
         Hand,
         Elsewhere,
     }
-    for by in [By::Verdict, By::Hand, By::Elsewhere] {
+    for by in [By::CallbackResult, By::Hand, By::Elsewhere] {
         for (scene, family) in scenes() {
             let timer = scene.timer(family, 0);
             scene.start(&timer, HERE, ms(1));
@@ -167,11 +167,13 @@ fn a_refused_cancel_loses_no_arming() {
                 assert_eq!(refused, Err("it would wait for itself"));
                 assert!(!timer.is_pending());
                 match by {
-                    By::Verdict => return Verdict::Restart(exactly(START.after(ms(4)))),
+                    By::CallbackResult => {
+                        return CallbackResult::Restart(exactly(START.after(ms(4))));
+                    }
                     By::Hand => assert_eq!(scene.start(&timer, HERE, ms(4)), Started::Idle),
                     By::Elsewhere => assert_eq!(scene.start(&timer, THERE, ms(4)), Started::Idle),
                 }
-                Verdict::Done
+                CallbackResult::Done
             });
             assert!(timer.is_pending(), "{family:?}: the arming is lost");
             scene.go(ms(5));
@@ -206,7 +208,7 @@ fn a_refused_cancel_leaves_others_waiting() {
                 assert_eq!(timer.cancel_sync_unless(|_| Err(())), Err(()));
                 assert_eq!(timer.cancel_sync_unless(|_| Err(())), Err(()));
                 assert_eq!(scene.start(&timer, HERE, ms(4)), Started::Cancelled);
-                Verdict::Restart(exactly(firing.now))
+                CallbackResult::Restart(exactly(firing.now))
             });
             assert_eq!(canceller.join().unwrap(), Cancel::Running, "{family:?}");
         });
@@ -237,7 +239,7 @@ fn a_broken_promise_is_reported() {
                 while scene.world().parked() == 0 {
                     std::thread::yield_now();
                 }
-                Verdict::Restart(exactly(firing.now.after(ms(1))))
+                CallbackResult::Restart(exactly(firing.now.after(ms(1))))
             });
             assert_eq!(canceller.join().unwrap(), Err(NotSingleShot), "{family:?}");
         });
@@ -250,7 +252,7 @@ fn a_broken_promise_is_reported() {
 #[test]
 fn a_wait_can_be_refused() {
     let scene = Scene::new(Settings::default(), 2);
-    let timer = OwnedTimer::<World, WheelLink>::new(&scene.bases, 0);
+    let timer = OwnedTimer::<World, WheelLink<WatchedWord>>::new(&scene.bases, 0);
     let start = |after| timer.start(exactly(START.after(after)), START, Options::default());
     on(THERE, || start(ms(1))).unwrap();
     scene.go(ms(2));
@@ -263,7 +265,7 @@ fn a_wait_can_be_refused() {
         });
         assert_eq!(refused, Err(()));
         assert!(!timer.is_pending());
-        Verdict::Done
+        CallbackResult::Done
     });
     let occupied = Occupied { cpu: THERE, runner: Runner::Handler, wait: Wait::Spinning };
     assert_eq!(asked, [occupied]);
@@ -297,7 +299,7 @@ fn one_base_is_looked_at() {
 #[test]
 fn many_may_wait_for_one() {
     let scene = Arc::new(Scene::new(Settings::default(), 2));
-    let timer = Arc::new(scene.timer(Family::Ranged, 0));
+    let timer = Arc::new(scene.timer(Family::Precise, 0));
     let over = Arc::new(AtomicBool::new(false));
     let begun = Arc::new(AtomicBool::new(false));
     scene.start(&timer, HERE, ms(1));
@@ -319,7 +321,7 @@ fn many_may_wait_for_one() {
             std::thread::yield_now();
         }
         over.store(true, Ordering::Relaxed);
-        Verdict::Done
+        CallbackResult::Done
     });
     for canceller in cancellers {
         assert_eq!(canceller.join().unwrap(), Cancel::Running);

@@ -5,10 +5,11 @@ use crate::world::timers::{AnyTimer, Family, exactly};
 use crate::world::{World, on};
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::{Call, DeferredCounts};
-use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::expiry::{CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{Deferral, FiresIn, Options, Settings, WheelEvents};
 use tickless_core::queues::wheel::Wakes;
+use tickless_core::rearm::Limits;
 use tickless_core::time::{CpuId, Ns};
 
 const HERE: CpuId = CpuId(0);
@@ -32,7 +33,7 @@ fn collect(scene: &Scene) -> (Vec<usize>, Call) {
     let collected = on(HERE, || {
         scene.bases.collect(HERE, |firing| {
             fired.push(firing.task);
-            Verdict::Done
+            CallbackResult::Done
         })
     });
     assert_eq!(collected.expired.fired, fired.len() as u64);
@@ -42,7 +43,7 @@ fn collect(scene: &Scene) -> (Vec<usize>, Call) {
 fn fire_with(
     scene: &Scene,
     runner: Runner,
-    mut run: impl FnMut(&Firing<World>) -> Verdict,
+    mut run: impl FnMut(&Firing<World>) -> CallbackResult,
 ) -> Vec<usize> {
     let mut fired = Vec::new();
     on(HERE, || {
@@ -55,16 +56,16 @@ fn fire_with(
 }
 
 fn fire(scene: &Scene) -> Vec<usize> {
-    fire_with(scene, Runner::Thread, |_| Verdict::Done)
+    fire_with(scene, Runner::Thread, |_| CallbackResult::Done)
 }
 
 fn counts(scene: &Scene) -> DeferredCounts {
     scene.bases.view(HERE).unwrap().deferred
 }
 
-/// A coarse timer and two ranged ones, one of which fires in the thread.
+/// A coarse timer and two precise ones, one of which fires in the thread.
 fn three(scene: &Scene) -> [AnyTimer; 3] {
-    let families = [Family::Coarse, Family::Ranged, Family::Ranged];
+    let families = [Family::Coarse, Family::Precise, Family::Precise];
     let mut task = 0;
     families.map(|family| {
         let timer = scene.timer(family, task);
@@ -189,7 +190,7 @@ fn a_second_collection_is_merged_with_the_first() {
             scene.go(ms(11 + firing.task as u64));
             assert_eq!(collect(&scene).1, Call::Nobody);
         }
-        Verdict::Done
+        CallbackResult::Done
     });
     assert_eq!(fired, [0, 1, 2, 3, 4, 5]);
     assert_eq!((counts(&scene).wakes, counts(&scene).merged), (1, 5));
@@ -201,7 +202,7 @@ fn a_second_collection_is_merged_with_the_first() {
 fn the_device_is_left_alone_until_the_thread_is_through() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
     let timers = [0, 1].map(|task| scene.timer(Family::Coarse, task));
-    let hard = scene.timer(Family::Ranged, 2);
+    let hard = scene.timer(Family::Precise, 2);
     scene.start(&timers[0], HERE, ms(10));
     scene.go(ms(10));
     assert_eq!(collect(&scene).1, Call::Thread);
@@ -212,7 +213,7 @@ fn the_device_is_left_alone_until_the_thread_is_through() {
         // What fires in the handler does need the device.
         assert_eq!(writes(&hard, ms(20)), 1);
         assert_eq!(hard.cancel(), Cancel::Pending);
-        Verdict::Restart(exactly(START.after(ms(40))))
+        CallbackResult::Restart(exactly(START.after(ms(40))))
     });
     assert_eq!(fired, [0]);
     assert_eq!(scene.armed(HERE), Some(ms(20)), "lazy: early, not late");
@@ -236,7 +237,7 @@ fn a_stuck_thread_is_relieved() {
         let fired = fire_with(&scene, Runner::Thread, |firing| {
             turns += 1;
             if turns > 1 {
-                return Verdict::Done;
+                return CallbackResult::Done;
             }
             assert_eq!(firing.task, 0);
             start(0, ms(20));
@@ -249,15 +250,19 @@ fn a_stuck_thread_is_relieved() {
             let by_relief = fire_with(&scene, Runner::Rescuer, |firing| {
                 assert_eq!(timers[firing.task].try_cancel(), Cancel::Running);
                 assert_eq!(on(THERE, || timers[0].try_cancel()), Cancel::Running);
-                Verdict::Done
+                CallbackResult::Done
             });
             assert_eq!(by_relief, [1], "{family:?}");
             assert!(timers[0].is_pending());
-            Verdict::Done
+            CallbackResult::Done
         });
         assert_eq!(fired, [0, 0]);
         assert_eq!((counts(&scene).reliefs, counts(&scene).fired), (1, 3));
-        assert_eq!(fire_with(&scene, Runner::Rescuer, |_| Verdict::Done), [], "nobody is stuck");
+        assert_eq!(
+            fire_with(&scene, Runner::Rescuer, |_| CallbackResult::Done),
+            [],
+            "nobody is stuck"
+        );
     }
 }
 
@@ -292,7 +297,7 @@ fn expire_does_everything() {
 #[test]
 fn a_change_of_runner_waits_for_the_callback() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
-    let timer = scene.timer(Family::Ranged, 0);
+    let timer = scene.timer(Family::Precise, 0);
     scene.start_with(&timer, HERE, ms(10), IN_THREAD);
     scene.go(ms(10));
     assert_eq!(collect(&scene), (vec![], Call::Thread));
@@ -302,7 +307,7 @@ fn a_change_of_runner_waits_for_the_callback() {
             assert_eq!(collect(&scene), (vec![], Call::Nobody), "fired while it was running");
             scene.go(ms(11));
         }
-        Verdict::Done
+        CallbackResult::Done
     });
     assert_eq!(fired, [0, 0]);
     scene.start_with(&timer, HERE, ms(20), Options::default());
@@ -326,8 +331,8 @@ fn a_handler_may_take_longer_than_patience() {
             assert!(rounds < 9, "no end");
             scene.go(ms(rounds * 60));
             match rounds < 4 {
-                true => Verdict::Restart(exactly(firing.now)),
-                false => Verdict::Done,
+                true => CallbackResult::Restart(exactly(firing.now)),
+                false => CallbackResult::Done,
             }
         })
     });
@@ -348,7 +353,7 @@ fn a_panic_does_not_lose_a_call() {
             scene.bases.collect(HERE, |firing| {
                 assert_ne!(firing.task, 2, "on purpose");
                 scene.start_with(&timers[2], HERE, ms(10), Options::default());
-                Verdict::Done
+                CallbackResult::Done
             })
         })
     }));
@@ -363,4 +368,29 @@ fn a_panic_does_not_lose_a_call() {
     scene.go(ms(20));
     assert_eq!(collect(&scene), (vec![], Call::Thread), "the thread is not at work any more");
     assert_eq!(fire(&scene), [0]);
+}
+
+/// Goal: a timer that keeps arming itself for the past holds up no thread that is to be called: the
+/// handler ends, with the device armed for at once, and nothing is counted as a hang.
+#[test]
+fn a_handler_that_goes_on_and_on_calls_the_thread() {
+    let limits = Limits { passes: 5, backoff_max: Ns::ZERO, ..Limits::NONE };
+    let settings = Settings { deferral: Deferral::OnExpiry, limits, ..Settings::default() };
+    let scene = Scene::new(settings, 2);
+    let (always, coarse) = (scene.timer(Family::Precise, 0), scene.timer(Family::Coarse, 1));
+    scene.start(&always, HERE, ms(10));
+    scene.start(&coarse, HERE, ms(10));
+    scene.go(ms(20));
+    scene.world().deliver(HERE);
+    let mut rounds = 0;
+    let collected = on(HERE, || {
+        scene.bases.collect(HERE, |firing| {
+            rounds += 1;
+            CallbackResult::Restart(exactly(firing.now))
+        })
+    });
+    assert_eq!((rounds, collected.call), (5, Call::Thread));
+    assert_eq!(scene.armed(HERE), Some(ms(20)), "for at once");
+    assert_eq!(scene.bases.view(HERE).unwrap().device.hangs, 0);
+    assert_eq!(fire(&scene), [1]);
 }

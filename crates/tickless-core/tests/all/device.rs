@@ -2,7 +2,9 @@
 //!
 //! R7, R8 and R11 as tables: what is told to the device, and what it must be told in return.
 
-use tickless_core::rearm::{Device, HandlerEnd, LazyTimers, Limits, Place, Policy, Rearm, Urgency};
+use tickless_core::rearm::{
+    Device, HandlerEnd, LazyTimers, Limits, Locality, Policy, Rearm, Urgency,
+};
 use tickless_core::time::Ns;
 
 /// A move. Times are in microseconds; `None` is never.
@@ -39,16 +41,16 @@ fn us(us: Option<u64>) -> Ns {
 fn make(device: &mut Device, step: Move, now: Ns) -> Told {
     let rearm = match step {
         Start(at) => device.started(us(Some(at)), || now),
-        Remove(at, left) => device.removed(us(Some(at)), Place::Here, || us(left), || now),
+        Remove(at, left) => device.removed(us(Some(at)), Locality::Local, || us(left), || now),
         Restart(old, new, left) => {
-            device.restarted(us(Some(old)), us(Some(new)), Place::Here, || us(left), || now)
+            device.restarted(us(Some(old)), us(Some(new)), Locality::Local, || us(left), || now)
         }
         Enter => {
             device.enter(now);
             Rearm::Keep
         }
         Leave(left) => device.leave(us(left), 1, now),
-        BackOff => device.back_off(now),
+        BackOff => device.back_off(now, 1, now),
     };
     match rearm {
         Rearm::Keep => Keep,
@@ -87,7 +89,7 @@ fn lazy_timers_move_the_device_only_ahead() {
         assert_eq!(device.started(us(500), || Ns::ZERO), Rearm::Arm(us(500)));
         let mut restart = |urgency, old, new, left| {
             let (earliest, now) = (|| us(left), || us(1));
-            device.restarted_as(urgency, us(old), us(new), Place::Here, earliest, now)
+            device.restarted_as(urgency, us(old), us(new), Locality::Local, earliest, now)
         };
         let pushed_out = if kept { Rearm::Keep } else { Rearm::Arm(us(700)) };
         assert_eq!(restart(Urgency::Lazy, 500, 900, 700), pushed_out, "{honours:?}");
@@ -111,7 +113,7 @@ fn a_put_off_rearm_is_one_write() {
     assert_eq!(device.leave(us(900), 1, us(501)), Rearm::Keep);
     assert!(!device.promises() && !device.is_handling());
     assert_eq!(device.started(us(600), || us(502)), Rearm::Keep);
-    assert_eq!(device.removed(us(600), Place::Here, || us(900), || us(503)), Rearm::Keep);
+    assert_eq!(device.removed(us(600), Locality::Local, || us(900), || us(503)), Rearm::Keep);
     assert_eq!(device.armed(), Ns::NEVER);
     assert_eq!(device.settle(us(900), us(504)), Rearm::Arm(us(900)));
     assert!(device.promises());
@@ -169,9 +171,9 @@ fn a_removal_from_elsewhere() {
     for policy in Policy::ALL {
         let mut device = play(policy, Limits::NONE, &[(0, Start(500), Arm(500))]);
         let (at, never, now) = (Ns::from_us(500), || Ns::NEVER, || Ns::ZERO);
-        assert_eq!(device.removed(at, Place::Elsewhere, never, now), Rearm::Keep);
+        assert_eq!(device.removed(at, Locality::Remote, never, now), Rearm::Keep);
         let later = Ns::from_us(900);
-        let left = device.restarted(at, later, Place::Elsewhere, || later, || Ns::ZERO);
+        let left = device.restarted(at, later, Locality::Remote, || later, || Ns::ZERO);
         assert_eq!((left, device.armed()), (Rearm::Keep, at));
     }
 }

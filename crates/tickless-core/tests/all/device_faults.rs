@@ -6,7 +6,7 @@ use crate::world::random::{Random, is_replay, with_seeds};
 use crate::world::scene::Scene;
 use crate::world::timers::{AnyTimer, Family, exactly};
 use std::cell::Cell;
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{Options, Settings};
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 use tickless_core::time::{CpuId, Ns};
@@ -109,13 +109,13 @@ impl Stage {
             // A coarse timer is due up to a tick after its deadline.
             let granule = match families[firing.task] {
                 Family::Coarse => ms(1),
-                Family::Ranged => Ns::ZERO,
+                Family::Precise => Ns::ZERO,
             };
             let late_by = firing.now.since(firing.window.hard).since(granule);
             assert!(late_by <= RECHECK, "{late_by:?} late: somebody had looked meanwhile");
             fired += 1;
             late += u64::from(late_by > Ns::ZERO);
-            Verdict::Done
+            CallbackResult::Done
         });
         assert_eq!(self.scene.world().time(), now);
         self.scene.bases.check(HERE).expect("a base that holds together");
@@ -151,7 +151,7 @@ impl Stage {
             self.advance(random);
         }
         let view = self.scene.bases.view(HERE).expect("there is one base");
-        assert_eq!(view.coarse + view.ranged, 0, "lost: {:?}", self.faults);
+        assert_eq!(view.coarse + view.precise, 0, "lost: {:?}", self.faults);
         assert_eq!(view.counts.armed, view.counts.fired + view.counts.cancelled);
         assert_eq!(view.counts.fired, self.fired);
         assert_eq!(view.device.refused, self.scene.world().refused(HERE));
@@ -188,7 +188,7 @@ fn a_refused_deadline_is_told_again_farther_ahead() {
     let limits = Limits { min_delta: Ns::from_us(10), ..Limits::NONE };
     let scene = Scene::new(Settings { limits, ..Settings::default() }, 1);
     scene.world().refuse_within(HERE, Ns::from_us(35));
-    let timer = scene.timer(Family::Ranged, 1);
+    let timer = scene.timer(Family::Precise, 1);
     scene.start(&timer, HERE, Ns::ZERO);
     // 10 us ahead at first, as a minimum; then 10 us more, then 20 more.
     assert_eq!(scene.armed(HERE), Some(Ns::from_us(40)));
@@ -204,7 +204,7 @@ fn a_refused_deadline_is_told_again_farther_ahead() {
 fn a_device_that_refuses_everything_is_left_alone_for_a_while() {
     let scene = Scene::new(Settings::default(), 1);
     scene.world().refuse_within(HERE, Ns(u64::MAX / 2));
-    let timer = scene.timer(Family::Ranged, 1);
+    let timer = scene.timer(Family::Precise, 1);
     scene.start(&timer, HERE, ms(1));
     let refused = scene.world().refused(HERE);
     assert!((2..50).contains(&refused), "refused {refused} times");
@@ -222,8 +222,8 @@ fn a_device_that_refuses_everything_is_left_alone_for_a_while() {
 fn a_lost_event_costs_until_the_next_look() {
     let scene = Scene::new(Settings::default(), 1);
     let (first, second, third) = (
-        scene.timer(Family::Ranged, 1),
-        scene.timer(Family::Ranged, 2),
+        scene.timer(Family::Precise, 1),
+        scene.timer(Family::Precise, 2),
         scene.timer(Family::Coarse, 3),
     );
     scene.start(&first, HERE, ms(1));
@@ -237,7 +237,7 @@ fn a_lost_event_costs_until_the_next_look() {
     // Within what is tolerated it is not late.
     let limits = Limits { tolerance: ms(9), ..Limits::NONE };
     let scene = Scene::new(Settings { limits, ..Settings::default() }, 1);
-    let timer = scene.timer(Family::Ranged, 1);
+    let timer = scene.timer(Family::Precise, 1);
     for (at, late) in [(10, 0), (30, 1)] {
         scene.start(&timer, HERE, ms(if late == 0 { 1 } else { 20 }));
         scene.go(ms(at));

@@ -1,15 +1,15 @@
 //! W1, W4, W5, R7 and R9 on whole bases: who fires when, in what order, and how a handler ends.
 
 use crate::world::history::{Plan, run};
-use crate::world::on;
 use crate::world::random::{Random, with_seeds};
 use crate::world::scene::{START, Scene};
 use crate::world::timers::{AnyTimer, Family, exactly};
-use std::cell::RefCell;
+use crate::world::{Moment, Watch, on};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::{Expired, Verdict};
-use tickless_core::bases::{Options, Settings};
+use tickless_core::bases::expiry::{CallbackResult, Expired};
+use tickless_core::bases::{Options, Settings, Started};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::{Limits, Policy};
 use tickless_core::time::{CpuId, Ns, Tick, Window};
@@ -38,7 +38,7 @@ fn histories_fire_crowds_in_order() {
     });
 }
 
-/// Goal: one instant, one order, the one of arming (W4); ranged timers go first, by hard expiry.
+/// Goal: one instant, one order, the one of arming (W4); precise timers go first, by hard expiry.
 #[test]
 fn one_instant_one_order() {
     let scene = scene();
@@ -51,10 +51,10 @@ fn one_instant_one_order() {
     scene.start(&timers[3], HERE, ms(49));
     scene.start(&timers[9], HERE, ms(50));
     scene.go(ms(50));
-    let ranged = [3].into_iter().chain((0..40).filter(|n| n % 3 == 0 && ![3, 9].contains(n)));
+    let precise = [3].into_iter().chain((0..40).filter(|n| n % 3 == 0 && ![3, 9].contains(n)));
     let coarse = (0..40).filter(|n| n % 3 != 0);
     let fired = scene.fire(HERE);
-    let expected: Vec<_> = ranged.chain([9]).chain(coarse).collect();
+    let expected: Vec<_> = precise.chain([9]).chain(coarse).collect();
     // Lazy push-out leaves a timer that is armed for the same time once more where it was.
     assert_eq!(fired, expected);
 }
@@ -91,19 +91,19 @@ fn a_wrong_present_moves_nobody() {
                 let bound = Ns(soft.since(START).0 / 7).after(ms(8));
                 assert!(now.since(soft) <= bound, "{family:?} {hint:?}: {soft:?} at {now:?}");
                 fired.push(firing.task);
-                Verdict::Done
+                CallbackResult::Done
             });
         }
         assert_eq!(fired.len(), timers.len() + 1, "{family:?} {hint:?}");
     }
 }
 
-/// Goal: a ranged timer fires when its CPU is awake anyway and its window has begun, and causes
+/// Goal: a precise timer fires when its CPU is awake anyway and its window has begun, and causes
 /// no event before the window's end.
 #[test]
 fn slack_saves_wakeups() {
     let scene = scene();
-    let timers = [0, 1, 2].map(|task| scene.timer(Family::Ranged, task));
+    let timers = [0, 1, 2].map(|task| scene.timer(Family::Precise, task));
     for (timer, (soft, hard)) in timers.iter().zip([(10, 30), (11, 31), (21, 40)]) {
         let window = Window::new(START.after(ms(soft)), START.after(ms(hard)));
         timer.start(window, START, Options::default()).expect("not shut down");
@@ -129,7 +129,7 @@ fn deferrable_timers_stay_deferrable() {
     let again = exactly(START.after(ms(40)));
     scene.handle(HERE, |firing| {
         fired.push((firing.task, firing.wakes));
-        Verdict::Restart(again)
+        CallbackResult::Restart(again)
     });
     assert_eq!(fired, [(0, Wakes::No), (1, Wakes::Yes)]);
     assert_eq!(on(HERE, || other.cancel()), Cancel::Pending);
@@ -141,7 +141,7 @@ fn deferrable_timers_stay_deferrable() {
 
 /// Goal: what callbacks arm for the past fires in the next pass, after everything that was due
 /// in this one; passes are limited, the hang is counted and the back-off bounded (R7).
-/// Method: a timer that restarts itself for the past, by its verdict or by its handle.
+/// Method: a timer that restarts itself for the past, by its result or by its handle.
 #[test]
 fn a_timer_that_restarts_itself_for_the_past_starves_nobody() {
     for (family, by_handle) in cases() {
@@ -159,10 +159,10 @@ fn a_timer_that_restarts_itself_for_the_past_starves_nobody() {
             scene.world().set_time(scene.world().time().after(ms(1)));
             match (firing.task, by_handle) {
                 (9, true) => _ = scene.start(&greedy, THERE, Ns::ZERO),
-                (9, false) => return Verdict::Restart(exactly(START)),
+                (9, false) => return CallbackResult::Restart(exactly(START)),
                 _ => {}
             }
-            Verdict::Done
+            CallbackResult::Done
         });
         let greedy_fired = fired.iter().filter(|&&task| task == 9).count();
         assert_eq!((greedy_fired, fired.len()), (3, 9), "{family:?}: once a pass");
@@ -184,12 +184,12 @@ fn a_timer_that_restarts_itself_for_the_past_starves_nobody() {
 #[test]
 fn a_long_hang_backs_off_for_100_ms() {
     let scene = scene();
-    let timer = scene.timer(Family::Ranged, 0);
+    let timer = scene.timer(Family::Precise, 0);
     scene.start(&timer, HERE, ms(1));
     scene.go(ms(1));
     let expired = scene.handle(HERE, |_| {
         scene.world().set_time(scene.world().time().after(Ns::from_secs(1)));
-        Verdict::Restart(exactly(START))
+        CallbackResult::Restart(exactly(START))
     });
     assert_eq!(expired.next, scene.world().time().after(ms(100)));
 }
@@ -212,7 +212,7 @@ fn late_timers_keep_their_order() {
             for timer in &timers[armed] {
                 scene.start(timer, HERE, ms(5));
             }
-            Verdict::Done
+            CallbackResult::Done
         });
         scene.start(&timers[4], HERE, ms(5));
         assert_eq!(timers[2].cancel(), Cancel::Pending);
@@ -240,7 +240,7 @@ fn a_handler_within_a_handler_does_nothing() {
         });
         assert_eq!(inner, 0);
         assert!(timers[firing.task].is_running());
-        Verdict::Done
+        CallbackResult::Done
     });
     assert_eq!(fired, [0, 1]);
 }
@@ -261,7 +261,7 @@ fn a_callback_may_drop_its_siblings() {
             fired.push(firing.task);
             let next = timers.borrow_mut().get_mut(firing.task + 1).and_then(Option::take);
             drop(next);
-            Verdict::Done
+            CallbackResult::Done
         });
         assert_eq!(fired, [0, 2, 4, 6, 8], "{family:?}");
     }
@@ -271,7 +271,7 @@ fn a_callback_may_drop_its_siblings() {
 /// (W1, W5). Method: a tick of 1 us, whose wheel reaches 17 minutes.
 #[test]
 fn far_deadlines_are_kept() {
-    let tick = Tick::new(Ns::from_us(1)).expect("the shortest tick");
+    let tick = Tick::new(std::time::Duration::from_micros(1)).expect("the shortest tick");
     let scene = Scene::new(Settings { tick, ..Settings::default() }, 1);
     for minutes in [16, 18, 40, 60 * 24 * 365] {
         let timer = scene.timer(Family::Coarse, 0);
@@ -317,4 +317,47 @@ fn the_ends_of_the_range() {
 /// Both families, each with and without.
 fn cases() -> impl Iterator<Item = (Family, bool)> {
     Family::BOTH.into_iter().flat_map(|family| [(family, false), (family, true)])
+}
+
+/// Goal: W1 for a timer that is put off without a lock twice. Method: put off from a second to an
+/// hour, moved to where that belongs, in a bucket of half a minute; shortly before the hour it is
+/// put off by a second, and must not be left to that bucket's end.
+#[test]
+fn a_timer_that_was_moved_to_a_coarser_bucket_is_not_left_there() {
+    let scene = Scene::new(Settings::default(), 1);
+    let timer = scene.timer(Family::Coarse, 7);
+    scene.start(&timer, HERE, ms(1_000));
+    scene.start(&timer, HERE, ms(3_600_000));
+    scene.go(ms(1_100));
+    assert!(scene.fire(HERE).is_empty());
+    assert_eq!(scene.bases.view(HERE).map(|view| view.relocated), Some(1));
+    scene.go(ms(3_599_000));
+    scene.start(&timer, HERE, ms(3_601_000));
+    let due = scene.bases.next_event(HERE).since(START);
+    assert!(due >= ms(3_601_000) && due <= ms(3_601_261), "{due:?}");
+    scene.go(due);
+    assert_eq!(scene.fire(HERE), [7]);
+}
+
+/// Goal: pushing a pending timer out takes no lock and writes no device; it fires when it should.
+#[test]
+fn pushing_out_takes_no_lock() {
+    let scene = Scene::new(Settings::default(), 2);
+    let timer = scene.timer(Family::Coarse, 7);
+    scene.start(&timer, HERE, ms(30_000));
+    let locks = Rc::new(Cell::new(0));
+    let count = Rc::clone(&locks);
+    let watch = Watch::with(Rc::new(move |moment| {
+        count.set(count.get() + u32::from(moment == Moment::Locking));
+    }));
+    for (step, cpu) in (1..1_000).zip([HERE, THERE].into_iter().cycle()) {
+        scene.go(ms(10 * step));
+        assert_eq!(scene.start(&timer, cpu, ms(30_000 + 10 * step)), Started::Pending);
+    }
+    drop(watch);
+    assert_eq!((locks.get(), scene.world().writes(HERE)), (0, 1));
+    scene.go(ms(39_989));
+    assert!(scene.fire(HERE).is_empty());
+    scene.go(ms(45_000));
+    assert_eq!(scene.fire(HERE), [7]);
 }

@@ -2,13 +2,14 @@
 
 use crate::world::scene::{START, Scene};
 use crate::world::timers::{AnyTimer, Family, exactly};
-use crate::world::{Moment, Watch, on};
+use crate::world::{Moment, Watch, on, while_locks_are_wanted};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::pending::Walk;
 use tickless_core::bases::{Deferral, HOLDING, Options, Settings, Started};
+use tickless_core::rearm::Limits;
 use tickless_core::time::{CpuId, Ns};
 
 const HERE: CpuId = CpuId(0);
@@ -98,6 +99,27 @@ fn pushed_out_timers_are_moved_a_few_at_a_time() {
     }
 }
 
+/// Goal: whoever waits for the lock waits for one pushed-out timer or one callback, and is let in
+/// after it.
+#[test]
+fn a_wanted_lock_is_given_back_after_the_timer_in_hand() {
+    for scene in scenes() {
+        let timers = crowd(&scene, Family::Coarse, ms(1_000));
+        for timer in &timers {
+            scene.start(timer, HERE, ms(10_000));
+        }
+        let due = scene.timer(Family::Coarse, MANY);
+        scene.start(&due, HERE, ms(4_000));
+        scene.go(ms(5_000));
+        let let_in = while_locks_are_wanted(|| assert_eq!(scene.fire(HERE), [MANY]));
+        assert!(let_in >= MANY as u64, "let in {let_in} times between {MANY} timers");
+        scene.bases.check(HERE).expect("a sound base");
+        scene.go(ms(12_000));
+        let let_in = while_locks_are_wanted(|| assert_eq!(scene.fire(HERE).len(), MANY));
+        assert!(let_in >= MANY as u64, "let in {let_in} times between {MANY} callbacks");
+    }
+}
+
 /// Goal: a bucket that fires is walked ahead of (more than 256 timers), within the bound.
 #[test]
 fn walking_ahead_counts() {
@@ -117,7 +139,7 @@ fn walking_ahead_counts() {
 #[test]
 fn late_ones_line_up_a_few_at_a_time() {
     for scene in scenes() {
-        let timers = crowd(&scene, Family::Ranged, ms(1));
+        let timers = crowd(&scene, Family::Precise, ms(1));
         scene.go(ms(2));
         let again = Cell::new(MANY);
         let act = |_| ();
@@ -126,10 +148,10 @@ fn late_ones_line_up_a_few_at_a_time() {
             let expired = scene.handle(HERE, |firing| {
                 fired += 1;
                 match again.get() {
-                    0 => Verdict::Done,
+                    0 => CallbackResult::Done,
                     left => {
                         again.set(left - 1);
-                        Verdict::Restart(exactly(firing.now))
+                        CallbackResult::Restart(exactly(firing.now))
                     }
                 }
             });
@@ -147,7 +169,7 @@ fn late_ones_line_up_a_few_at_a_time() {
 fn evacuating_and_listing_are_bounded() {
     for scene in scenes() {
         let timers = crowd(&scene, Family::Coarse, ms(1_000));
-        let ranged = crowd(&scene, Family::Ranged, ms(1_000));
+        let precise = crowd(&scene, Family::Precise, ms(1_000));
         let (mut walk, mut slice, mut found) = (Walk::begin(), Vec::with_capacity(10_000), 0);
         while !walk.is_over() {
             assert!(scene.bases.walk(HERE, &mut walk, &mut slice));
@@ -157,6 +179,37 @@ fn evacuating_and_listing_are_bounded() {
         assert_eq!(longest(&scene), HOLDING);
         assert_eq!(scene.bases.offline(HERE), Ok(2 * MANY as u64));
         assert_eq!(longest(&scene), HOLDING);
-        drop((timers, ranged));
+        drop((timers, precise));
+    }
+}
+
+/// Goal: whoever waits for the lock is let in after each callback, as one that keeps arming its
+/// timer for the past is called as often as it likes.
+#[test]
+fn whoever_wants_the_lock_is_let_in_after_a_callback() {
+    const CALLS: u64 = 50;
+    for (deferral, family) in [
+        (Deferral::None, Family::Precise),
+        (Deferral::None, Family::Coarse),
+        (Deferral::OnExpiry, Family::Precise),
+        (Deferral::OnExpiry, Family::Coarse),
+    ] {
+        let limits = Limits { passes: u32::MAX, ..Limits::NONE };
+        let scene = Scene::new(Settings { deferral, limits, ..Settings::default() }, 2);
+        let timer = scene.timer(family, 0);
+        scene.start(&timer, HERE, ms(1));
+        scene.go(ms(5));
+        let mut fired = 0;
+        let let_in = while_locks_are_wanted(|| {
+            scene.handle(HERE, |firing| {
+                fired += 1;
+                match fired {
+                    CALLS => CallbackResult::Done,
+                    _ => CallbackResult::Restart(exactly(firing.now)),
+                }
+            });
+        });
+        assert_eq!(fired, CALLS);
+        assert!(let_in >= CALLS, "{deferral:?} {family:?}: let in {let_in} times");
     }
 }

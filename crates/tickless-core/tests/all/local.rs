@@ -11,22 +11,22 @@ use std::rc::Rc;
 use std::time::Duration;
 use tickless_core::local::{Key, LocalError, LocalTimers};
 use tickless_core::queues::wheel::PushOut;
-use tickless_core::time::{Ns, Tick, Window};
+use tickless_core::time::{Instant, Tick};
 
-const fn ms(ms: u64) -> Ns {
-    Ns::from_ms(ms)
+const fn ms(ms: u64) -> Instant {
+    Instant::from_millis(ms)
 }
 
 fn insert<T>(timers: &mut LocalTimers<T>, family: Family, value: T) -> Key {
     let key = match family {
         Family::Coarse => timers.insert(value),
-        Family::Ranged => timers.insert_precise(value),
+        Family::Precise => timers.insert_precise(value),
     };
     key.expect("there is room")
 }
 
 /// Advances with callbacks that do nothing. Returns who fired.
-fn fire(timers: &mut LocalTimers<usize>, now: Ns) -> Vec<usize> {
+fn fire(timers: &mut LocalTimers<usize>, now: Instant) -> Vec<usize> {
     let mut fired = Vec::new();
     timers.advance(now, |timers, key| fired.extend(timers.value(key).copied()));
     fired
@@ -36,18 +36,18 @@ fn fire(timers: &mut LocalTimers<usize>, now: Ns) -> Vec<usize> {
 #[test]
 fn keys_of_removed_timers_find_nothing() {
     for family in Family::BOTH {
-        let mut timers = LocalTimers::new(Ns::ZERO);
+        let mut timers = LocalTimers::new(Instant::ZERO);
         let old = insert(&mut timers, family, 1);
         timers.start_at(old, ms(5)).expect("just inserted");
         assert_eq!(timers.remove(old), Some(1));
-        assert_eq!((timers.len(), timers.pending(), timers.next_event()), (0, 0, Ns::NEVER));
+        assert_eq!((timers.len(), timers.pending(), timers.next_event()), (0, 0, Instant::NEVER));
         let new = insert(&mut timers, family, 2);
         timers.start_at(new, ms(7)).expect("just inserted");
         assert_ne!(old, new);
         for _ in 0..2 {
             let gone = LocalError::NoSuchTimer(old);
             assert_eq!(timers.start(old, Duration::ZERO), Err(gone));
-            assert_eq!(timers.start_range(old, Window::new(ms(1), ms(2))), Err(gone));
+            assert_eq!(timers.start_range(old, ms(1), ms(2)), Err(gone));
             assert_eq!(timers.cancel(old), Err(gone));
             assert_eq!((timers.remove(old), timers.value(old)), (None, None));
             assert!(!timers.is_pending(old));
@@ -64,7 +64,7 @@ fn keys_of_removed_timers_find_nothing() {
 #[test]
 fn made_up_keys_find_nothing() {
     for family in Family::BOTH {
-        let mut timers = LocalTimers::new(Ns::ZERO);
+        let mut timers = LocalTimers::new(Instant::ZERO);
         let bits = insert(&mut timers, family, Box::new(1)).to_bits();
         let made_up: Vec<u64> = (0..64)
             .map(|bit| bits ^ 1 << bit)
@@ -77,7 +77,7 @@ fn made_up_keys_find_nothing() {
             let gone = LocalError::NoSuchTimer(key);
             assert_eq!(timers.value(key), None, "{family:?} {number:#x} of {bits:#x}");
             assert_eq!(timers.start(key, Duration::ZERO), Err(gone));
-            assert_eq!(timers.start_range(key, Window::new(ms(1), ms(2))), Err(gone));
+            assert_eq!(timers.start_range(key, ms(1), ms(2)), Err(gone));
             assert_eq!(timers.cancel(key), Err(gone));
             assert_eq!(timers.remove(key), None);
             assert!(!timers.is_pending(key));
@@ -95,7 +95,8 @@ fn made_up_keys_find_nothing() {
 /// Goal: tables of many chunks, in which each slot is used again.
 #[test]
 fn slots_are_used_again() {
-    let (mut timers, count) = (LocalTimers::new(Ns::ZERO), if cfg!(miri) { 300 } else { 5_000 });
+    let (mut timers, count) =
+        (LocalTimers::new(Instant::ZERO), if cfg!(miri) { 300 } else { 5_000 });
     let mut keys = Vec::new();
     for round in 0..3 {
         for number in 0..count {
@@ -115,7 +116,7 @@ fn slots_are_used_again() {
 #[test]
 fn callbacks_do_as_they_like() {
     for family in Family::BOTH {
-        let mut timers = LocalTimers::new(Ns::ZERO);
+        let mut timers = LocalTimers::new(Instant::ZERO);
         let keys: Vec<Key> = (0..6).map(|n| insert(&mut timers, family, n)).collect();
         for &key in &keys {
             timers.start_at(key, ms(5)).expect("inserted");
@@ -132,7 +133,7 @@ fn callbacks_do_as_they_like() {
                     assert_eq!(timers.remove(key), Some(0));
                     assert_eq!(timers.cancel(key), Err(LocalError::NoSuchTimer(key)));
                     let new = insert(timers, family, 7);
-                    assert_eq!(timers.start_at(new, Ns::ZERO), Ok(()));
+                    assert_eq!(timers.start_at(new, Instant::ZERO), Ok(()));
                 }
                 3 => {
                     assert_eq!(timers.start_at(keys[4], ms(9)), Ok(()));
@@ -153,7 +154,7 @@ fn callbacks_do_as_they_like() {
 /// nobody from firing; the other family's timers too.
 #[test]
 fn arming_for_the_past_waits_its_turn() {
-    for (family, other) in [(Family::Coarse, Family::Ranged), (Family::Ranged, Family::Coarse)] {
+    for (family, other) in [(Family::Coarse, Family::Precise), (Family::Precise, Family::Coarse)] {
         let mut timers = LocalTimers::new(ms(1));
         let greedy = insert(&mut timers, family, 0);
         let sibling = insert(&mut timers, family, 1);
@@ -166,10 +167,10 @@ fn arming_for_the_past_waits_its_turn() {
             timers.advance(ms(5), |timers, key| {
                 fired.extend(timers.value(key).copied());
                 if key == greedy {
-                    assert_eq!(timers.start_at(greedy, Ns::ZERO), Ok(()));
+                    assert_eq!(timers.start_at(greedy, Instant::ZERO), Ok(()));
                 }
                 if key == greedy && !timers.is_pending(across) {
-                    assert_eq!(timers.start_at(across, Ns::ZERO), Ok(()));
+                    assert_eq!(timers.start_at(across, Instant::ZERO), Ok(()));
                 }
             });
             fired.sort();
@@ -185,16 +186,16 @@ fn arming_for_the_past_waits_its_turn() {
 fn past_deadlines_fire_in_order() {
     let mut timers = LocalTimers::new(ms(100));
     for (number, at) in [(0, 50), (1, 0), (2, 50), (3, 100), (4, 20), (5, 0)] {
-        let key = insert(&mut timers, Family::Ranged, number);
+        let key = insert(&mut timers, Family::Precise, number);
         timers.start_at(key, ms(at)).expect("inserted");
     }
     for number in 10..13 {
         let key = insert(&mut timers, Family::Coarse, number);
-        timers.start_at(key, Ns::ZERO).expect("inserted");
+        timers.start_at(key, Instant::ZERO).expect("inserted");
     }
     assert!(timers.next_event() <= ms(100));
-    assert_eq!(fire(&mut timers, Ns::ZERO), [1, 5, 4, 0, 2, 3, 10, 11, 12], "time stands");
-    assert_eq!((timers.now(), timers.next_event()), (ms(100), Ns::NEVER));
+    assert_eq!(fire(&mut timers, Instant::ZERO), [1, 5, 4, 0, 2, 3, 10, 11, 12], "time stands");
+    assert_eq!((timers.now(), timers.next_event()), (ms(100), Instant::NEVER));
 }
 
 /// Goal: a budget bounds an advance; the rest is first in line, can be cancelled, and is asked
@@ -202,7 +203,7 @@ fn past_deadlines_fire_in_order() {
 #[test]
 fn budgets_leave_the_rest_in_line() {
     for family in Family::BOTH {
-        let mut timers = LocalTimers::with(ms(0), Tick::default(), PushOut::Eager);
+        let mut timers = LocalTimers::with_tick(ms(0), Tick::default(), PushOut::Eager);
         let keys: Vec<Key> = (0..6).map(|n| insert(&mut timers, family, n)).collect();
         for &key in &keys {
             timers.start_at(key, ms(5)).expect("inserted");
@@ -214,7 +215,7 @@ fn budgets_leave_the_rest_in_line() {
             let count = timers.advance_at_most(ms(5 + round), 1, |timers, key| {
                 fired.extend(timers.value(key).copied());
                 if key == keys[0] {
-                    timers.start_at(key, Ns::ZERO).expect("inserted");
+                    timers.start_at(key, Instant::ZERO).expect("inserted");
                 }
             });
             assert_eq!(count, 1);
@@ -248,12 +249,14 @@ fn what_is_overdue_fires_with_the_next_advance() {
 /// Goal: far deadlines and the end of the range (W1, W5).
 #[test]
 fn far_deadlines_are_kept() {
-    let tick = Tick::new(Ns::from_us(1)).expect("the shortest tick");
+    let tick = Tick::new(Duration::from_micros(1)).expect("the shortest tick");
     for family in Family::BOTH {
-        let mut timers = LocalTimers::with(Ns(7), tick, PushOut::Lazy);
-        let year = Ns::from_secs(86_400 * 365);
+        let mut timers = LocalTimers::with_tick(Instant::from_nanos(7), tick, PushOut::Lazy);
+        let year = Instant::from_secs(86_400 * 365);
         for (number, at) in
-            [Ns::from_secs(2_000), year, Ns(u64::MAX - 1), Ns::NEVER].iter().enumerate()
+            [Instant::from_secs(2_000), year, Instant::from_nanos(u64::MAX - 1), Instant::NEVER]
+                .iter()
+                .enumerate()
         {
             let key = insert(&mut timers, family, number);
             timers.start_at(key, *at).expect("inserted");
@@ -266,7 +269,11 @@ fn far_deadlines_are_kept() {
             fired.extend(fire(&mut timers, next));
         }
         assert_eq!(fired, [0, 1]);
-        assert!(timers.now() >= year && timers.now().0 <= year.0 / 7 * 8, "{:?}", timers.now());
+        assert!(
+            timers.now() >= year && timers.now().as_nanos() <= year.as_nanos() / 7 * 8,
+            "{:?}",
+            timers.now()
+        );
         assert_eq!(timers.pending(), 2);
     }
 }
@@ -275,7 +282,7 @@ fn far_deadlines_are_kept() {
 #[test]
 fn a_panic_in_a_callback_leaves_the_others() {
     for family in Family::BOTH {
-        let mut timers = LocalTimers::new(Ns::ZERO);
+        let mut timers = LocalTimers::new(Instant::ZERO);
         for number in 0..3 {
             let key = insert(&mut timers, family, number);
             timers.start_at(key, ms(5)).expect("inserted");
@@ -290,7 +297,7 @@ fn a_panic_in_a_callback_leaves_the_others() {
 /// Goal: a callback may advance further, or put other timers in place of its own.
 #[test]
 fn a_callback_may_advance() {
-    let mut timers = LocalTimers::new(Ns::ZERO);
+    let mut timers = LocalTimers::new(Instant::ZERO);
     for number in 0..8 {
         let key = insert(&mut timers, Family::BOTH[number % 2], number);
         timers.start_at(key, ms(1 + number as u64)).expect("inserted");
@@ -311,7 +318,7 @@ fn a_callback_may_advance() {
 #[test]
 fn values_are_dropped_once() {
     let value = Rc::new(());
-    let mut timers = LocalTimers::new(Ns::ZERO);
+    let mut timers = LocalTimers::new(Instant::ZERO);
     for number in 0..600 {
         let key = insert(&mut timers, Family::BOTH[number % 2], Rc::clone(&value));
         if number % 3 > 0 {
@@ -333,10 +340,10 @@ fn thousands_of_timers_fire_once_and_in_time() {
     for push_out in [PushOut::Lazy, PushOut::Eager] {
         let mut random = Random::new(7);
         let count = if cfg!(miri) { 40 } else { 4_000 };
-        let mut timers = LocalTimers::with(ms(3), Tick::default(), push_out);
+        let mut timers = LocalTimers::with_tick(ms(3), Tick::default(), push_out);
         let mut keys: Vec<Key> =
             (0..count).map(|n| insert(&mut timers, Family::Coarse, n)).collect();
-        let mut armed: Vec<Option<(Ns, Ns)>> = vec![None; count];
+        let mut armed: Vec<Option<(Instant, Instant)>> = vec![None; count];
         for _ in 0..if cfg!(miri) { 20 } else { 400 } {
             for _ in 0..random.below(if cfg!(miri) { 40 } else { 2_000 }) {
                 let id = random.below(count as u64) as usize;
@@ -349,16 +356,16 @@ fn thousands_of_timers_fire_once_and_in_time() {
                     }
                     _ => {
                         let reach = random.pick(&[100, 5_000, 60_000]);
-                        let after = Ns(random.below(reach * 1_000_000));
-                        assert_eq!(timers.start(keys[id], after.to_duration()), Ok(()));
-                        let deadline = timers.now().after(after);
+                        let after = Duration::from_nanos(random.below(reach * 1_000_000));
+                        assert_eq!(timers.start(keys[id], after), Ok(()));
+                        let deadline = timers.now() + after;
                         armed[id] =
-                            Some((deadline, deadline.after(Ns(after.0 * 10 / 77 + 1_000_000))));
+                            Some((deadline, deadline + after * 10 / 77 + Duration::from_millis(1)));
                     }
                 }
             }
             let step = random.pick(&[2, 50, 3_000]);
-            let now = timers.now().after(Ns(random.below(step * 1_000_000)));
+            let now = timers.now() + Duration::from_nanos(random.below(step * 1_000_000));
             timers.advance(now, |timers, key| {
                 let id = *timers.value(key).expect("it fired");
                 let (deadline, _) = armed[id].take().expect("it was armed");
@@ -376,7 +383,7 @@ fn thousands_of_timers_fire_once_and_in_time() {
 #[test]
 fn wakeups_for_nothing_are_counted() {
     for settle in [false, true] {
-        let mut timers = LocalTimers::new(Ns::ZERO);
+        let mut timers = LocalTimers::new(Instant::ZERO);
         let key = insert(&mut timers, Family::Coarse, 0);
         timers.start_at(key, ms(60)).expect("inserted");
         assert_eq!(fire(&mut timers, ms(40)), []);
@@ -387,7 +394,7 @@ fn wakeups_for_nothing_are_counted() {
             assert_eq!(timers.next_event(), ms(100));
         }
         let mut wakeups = 0;
-        while timers.next_event() != Ns::NEVER {
+        while timers.next_event() != Instant::NEVER {
             wakeups += 1;
             let next = timers.next_event();
             fire(&mut timers, next);
@@ -396,6 +403,6 @@ fn wakeups_for_nothing_are_counted() {
         assert_eq!(timers.now(), ms(100));
         timers.start(key, Duration::from_millis(5)).expect("inserted");
         assert_eq!(timers.cancel(key), Ok(true));
-        assert_eq!(timers.next_event(), Ns::NEVER, "nothing is pending");
+        assert_eq!(timers.next_event(), Instant::NEVER, "nothing is pending");
     }
 }

@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::Call;
-use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::expiry::{CallbackResult, Firing};
 use tickless_core::bases::migrate::OnlineError;
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{
@@ -79,7 +79,7 @@ fn arming_goes_elsewhere() {
 
 fn pending(scene: &Scene, cpu: CpuId) -> usize {
     let view = scene.bases.view(cpu).unwrap();
-    view.coarse + view.ranged
+    view.coarse + view.precise
 }
 
 /// Goal: a timer whose callback runs on a base that goes offline stays until that is over (X2),
@@ -97,9 +97,9 @@ fn running_timers_move_when_their_callback_is_over() {
             if by_hand {
                 scene.start(&timers[0], THERE, ms(20));
                 assert_eq!(pending(&scene, HERE), 1, "{family:?}: it moved while it ran");
-                return Verdict::Done;
+                return CallbackResult::Done;
             }
-            Verdict::Restart(exactly(START.after(ms(20))))
+            CallbackResult::Restart(exactly(START.after(ms(20))))
         });
         assert_eq!((pending(&scene, HERE), pending(&scene, THERE)), (0, 2));
         assert_eq!(scene.armed(THERE), Some(ms(20)));
@@ -118,18 +118,18 @@ fn collected_timers_move() {
         scene.start(timer, HERE, ms(10));
     }
     scene.go(ms(10));
-    assert_eq!(scene.bases.collect(HERE, |_| Verdict::Done).call, Call::Thread);
+    assert_eq!(scene.bases.collect(HERE, |_| CallbackResult::Done).call, Call::Thread);
     let mut fired = Vec::new();
     scene.bases.fire(HERE, Runner::Thread, |firing| {
         fired.push(firing.task);
         assert_eq!(scene.bases.offline(HERE), Ok(2));
-        Verdict::Done
+        CallbackResult::Done
     });
     assert_eq!(fired, [0]);
-    assert_eq!(scene.bases.collect(THERE, |_| Verdict::Done).call, Call::Thread);
+    assert_eq!(scene.bases.collect(THERE, |_| CallbackResult::Done).call, Call::Thread);
     scene.bases.fire(THERE, Runner::Thread, |firing| {
         fired.push(firing.task);
-        Verdict::Done
+        CallbackResult::Done
     });
     assert_eq!(fired, [0, 1, 2]);
 }
@@ -183,7 +183,7 @@ fn what_has_stayed_is_told_to_the_device() {
 fn a_lost_event_is_found() {
     for policy in Policy::ALL {
         let scene = Scene::with_policy(policy);
-        let timer = scene.timer(Family::Ranged, 0);
+        let timer = scene.timer(Family::Precise, 0);
         let looks = |at| {
             scene.go(at);
             on(THERE, || scene.bases.look_after(HERE, ms(2)))
@@ -321,7 +321,7 @@ impl History {
     }
 
     /// May do anything, one level deep: what is done inside is what others do meanwhile.
-    fn callback(&self, firing: &Firing<World>) -> Verdict {
+    fn callback(&self, firing: &Firing<World>) -> CallbackResult {
         let account = &self.accounts[firing.task];
         assert!(!account.busy.replace(true), "X2: a timer overlaps itself");
         assert!(firing.now >= firing.window.soft, "W1: early");
@@ -338,9 +338,9 @@ impl History {
         match self.below(5) {
             0 if !shut && !self.timers[firing.task].is_pending() => {
                 account.armed.set(account.armed.get() + 1);
-                Verdict::Restart(exactly(firing.now.after(Ns(self.below(5_000_000)))))
+                CallbackResult::Restart(exactly(firing.now.after(Ns(self.below(5_000_000)))))
             }
-            _ => Verdict::Done,
+            _ => CallbackResult::Done,
         }
     }
 
@@ -378,7 +378,7 @@ fn histories_of_everything() {
             for cpu in (0..cpus).map(CpuId) {
                 history.scene.bases.check(cpu).unwrap();
                 let view = history.scene.bases.view(cpu).unwrap();
-                assert!(view.is_online || view.coarse + view.ranged == 0, "left behind (D8)");
+                assert!(view.is_online || view.coarse + view.precise == 0, "left behind (D8)");
             }
         }
         settle(&history);
@@ -394,7 +394,7 @@ fn settle(history: &History) {
             let mut quiet = |firing: &Firing<World>| {
                 let account = &history.accounts[firing.task];
                 account.fired.set(account.fired.get() + 1);
-                Verdict::Done
+                CallbackResult::Done
             };
             scene.world().deliver(cpu);
             scene.bases.expire(cpu, &mut quiet);

@@ -4,7 +4,7 @@ use crate::world::random::{Random, with_seeds};
 use crate::world::scene::{START, Scene};
 use crate::world::timers::Family;
 use std::collections::{BTreeMap, BTreeSet};
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::pending::{Pending, PendingIn, Walk};
 use tickless_core::bases::{Deferral, FiresIn, HOLDING, Options, Settings};
 use tickless_core::queues::wheel::Wakes;
@@ -75,8 +75,8 @@ fn a_walk_sees_each_once() {
             assert_eq!(of(&|one| one.place == place && one.wakes == Wakes::Yes), count);
         }
         assert_eq!(of(&|one| one.wakes == Wakes::No), view.levels.deferrable);
-        assert_eq!(of(&|one| matches!(one.place, PendingIn::Queue(_))), view.ranged);
-        assert_eq!(of(&|_| true), view.ranged + view.coarse);
+        assert_eq!(of(&|one| matches!(one.place, PendingIn::Queue(_))), view.precise);
+        assert_eq!(of(&|_| true), view.precise + view.coarse);
     });
 }
 
@@ -142,7 +142,7 @@ fn a_walk_that_is_overtaken_is_told() {
         scene.go(Ns::from_ms(30));
         scene.handle(HERE, |_| {
             found.push(rest(&mut walk).0);
-            Verdict::Done
+            CallbackResult::Done
         });
         // All but the first, which has fired: coarse ones are in another place now.
         let expected = if family == Family::Coarse { 9 } else { 6 };
@@ -154,21 +154,21 @@ fn a_walk_that_is_overtaken_is_told() {
 #[test]
 fn lateness_is_counted_by_family() {
     let scene = Scene::new(Settings::default(), 1);
-    let [coarse, ranged] = [scene.timer(Family::Coarse, 0), scene.timer(Family::Ranged, 1)];
+    let [coarse, precise] = [scene.timer(Family::Coarse, 0), scene.timer(Family::Precise, 1)];
     scene.start(&coarse, HERE, Ns::from_ms(10));
     let soft = START.after(Ns::from_ms(10));
     let window = Window::new(soft, soft.after(Ns::from_ms(5)));
-    ranged.start(window, START, Options::default()).expect("not shut down");
+    precise.start(window, START, Options::default()).expect("not shut down");
     scene.go(Ns::from_ms(12));
     let mut due = Vec::new();
     scene.handle(HERE, |firing| {
         due.push((firing.task, firing.due.since(START)));
-        Verdict::Done
+        CallbackResult::Done
     });
     assert_eq!(due, [(1, Ns::from_ms(15)), (0, Ns::from_ms(10))]);
     let late = scene.bases.view(HERE).expect("a base").late;
     // 2 ms are between 2^20 and 2^21 ns.
-    let in_bucket = [late.coarse.counts()[21], late.ranged.counts()[21]];
-    assert_eq!((in_bucket, late.coarse.total(), late.ranged.total()), ([1, 1], 1, 1));
-    assert_eq!(late.plus(&late).ranged.total(), 2);
+    let in_bucket = [late.coarse.counts()[21], late.precise.counts()[21]];
+    assert_eq!((in_bucket, late.coarse.total(), late.precise.total()), ([1, 1], 1, 1));
+    assert_eq!(late.plus(&late).precise.total(), 2);
 }

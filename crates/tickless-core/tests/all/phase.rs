@@ -2,28 +2,29 @@
 
 use crate::world::random::{Random, with_seeds};
 use std::collections::BTreeMap;
-use tickless_core::phase::{PERIOD_MAX, Phase, PhaseError, Phases, Seat};
+use std::time::Duration;
+use tickless_core::phase::{PERIOD_MAX, Phase, PhaseError, PhaseSlot, Phases};
 use tickless_core::time::Ns;
 
 const PERIOD: Ns = Ns::from_ms(100);
 
 /// The gaps around a circle, by sorting.
-fn gaps(seats: &[Seat]) -> Vec<u64> {
-    let mut phases: Vec<u64> = seats.iter().map(|seat| seat.phase().0).collect();
+fn gaps(slots: &[PhaseSlot]) -> Vec<u64> {
+    let mut phases: Vec<u64> = slots.iter().map(|slot| slot.phase().0).collect();
     phases.sort_unstable();
-    let around = phases[0] + seats[0].period().0;
+    let around = phases[0] + slots[0].period().0;
     phases.push(around);
     phases.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-fn largest(seats: &[Seat]) -> u64 {
-    gaps(seats).into_iter().max().unwrap()
+fn largest(slots: &[PhaseSlot]) -> u64 {
+    gaps(slots).into_iter().max().unwrap()
 }
 
-fn seated(n: usize, period: Ns, phase: Phase) -> (Phases, Vec<Seat>) {
+fn filled(n: usize, period: Ns, phase: Phase) -> (Phases, Vec<PhaseSlot>) {
     let mut phases = Phases::new();
-    let seats = (0..n).map(|_| phases.take(period, phase).unwrap()).collect();
-    (phases, seats)
+    let slots = (0..n).map(|_| phases.take(period, phase).unwrap()).collect();
+    (phases, slots)
 }
 
 /// Goal: after n arrivals the largest gap is at most 2.1 times the even one, for every n from 2
@@ -32,12 +33,12 @@ fn seated(n: usize, period: Ns, phase: Phase) -> (Phases, Vec<Seat>) {
 fn arrivals_alone_stay_close_to_even() {
     let n_max = if cfg!(miri) { 40 } else { 10_000 };
     for period in [PERIOD, Ns(99_999_989), Ns::from_secs(3600)] {
-        let (mut phases, mut seats) = (Phases::new(), Vec::new());
+        let (mut phases, mut slots) = (Phases::new(), Vec::new());
         let mut worst = 0.0f64;
         for n in 1..=n_max {
-            seats.push(phases.take(period, Phase::Spread).unwrap());
+            slots.push(phases.take(period, Phase::Spread).unwrap());
             // For every n what the registry says; sorting confirms it at the end.
-            let gap = phases.view(period).unwrap().gap_max.0;
+            let gap = phases.view(period).unwrap().gap_max.as_nanos() as u64;
             let ratio = gap as f64 * n as f64 / period.0 as f64;
             worst = worst.max(ratio);
             if n >= 2 {
@@ -47,13 +48,15 @@ fn arrivals_alone_stay_close_to_even() {
                 assert!(gap <= period.0.div_ceil(n as u64), "{n} timers: {gap}");
             }
         }
-        assert!(phases.view(period).unwrap().gap_max.0.abs_diff(largest(&seats)) <= 1);
+        assert!(
+            phases.view(period).unwrap().gap_max.as_nanos().abs_diff(largest(&slots).into()) <= 1
+        );
         println!("spread, period {period:?}: worst ratio of all n {worst:.3}");
     }
     for n in [2, 3, 10, 100, 1_000, 10_000].into_iter().filter(|&n| n <= n_max) {
         let ratio = |phase| {
-            let (_, seats) = seated(n, PERIOD, phase);
-            largest(&seats) as f64 * n as f64 / PERIOD.0 as f64
+            let (_, slots) = filled(n, PERIOD, phase);
+            largest(&slots) as f64 * n as f64 / PERIOD.0 as f64
         };
         println!("{n} timers: spread {:.2}, random {:.2}", ratio(Phase::Spread), mean_random(n));
         assert!(ratio(Phase::Spread) < mean_random(n));
@@ -62,7 +65,7 @@ fn arrivals_alone_stay_close_to_even() {
 
 /// The largest gap of random phases, in even gaps: the mean of some circles.
 fn mean_random(n: usize) -> f64 {
-    let of = |seed| largest(&seated(n, PERIOD, Phase::Random(seed)).1) as f64;
+    let of = |seed| largest(&filled(n, PERIOD, Phase::Random(seed)).1) as f64;
     (0..20).map(of).sum::<f64>() / 20.0 * n as f64 / PERIOD.0 as f64
 }
 
@@ -92,52 +95,53 @@ impl Twin {
 }
 
 /// Goal: whoever comes and goes, in any order and with any policy: the registry knows the
-/// largest gap, an arrival to be spread halves one of the largest, and a seat once taken stays
+/// largest gap, an arrival to be spread halves one of the largest, and a slot once taken stays
 /// (P2). The same history gives the same phases.
 /// Method: a period of 2^62, so that phases are turns without rounding, beside the naive twin.
 #[test]
 fn histories_match_a_naive_twin() {
     let period = Ns(1 << 62);
-    let turn = |seat: &Seat| seat.phase().0 << 2;
+    let turn = |slot: &PhaseSlot| slot.phase().0 << 2;
     with_seeds(if cfg!(miri) { 2 } else { 200 }, |seed| {
         let history = || {
             let mut random = Random::new(seed);
-            let (mut phases, mut twin, mut seats) = (Phases::new(), Twin::default(), Vec::new());
+            let (mut phases, mut twin, mut slots) = (Phases::new(), Twin::default(), Vec::new());
             let arrivals = random.pick(&[2, 3, 8]);
             for _ in 0..if cfg!(miri) { 40 } else { 300 } {
-                let leaves = !seats.is_empty() && random.below(10) >= arrivals;
+                let leaves = !slots.is_empty() && random.below(10) >= arrivals;
                 if leaves {
-                    let seat: Seat = seats.swap_remove(random.below(seats.len() as u64) as usize);
-                    let place = twin.taken.iter().position(|&t| t == turn(&seat)).unwrap();
+                    let slot: PhaseSlot =
+                        slots.swap_remove(random.below(slots.len() as u64) as usize);
+                    let place = twin.taken.iter().position(|&t| t == turn(&slot)).unwrap();
                     twin.taken.swap_remove(place);
-                    phases.leave(seat);
+                    phases.leave(slot);
                 } else {
-                    let fixed = Phase::Fixed(Ns(random.below(16) << 58));
+                    let fixed = Phase::Fixed(Duration::from_nanos(random.below(16) << 58));
                     let others = [Phase::Aligned, fixed, Phase::Random(random.next())];
                     let policy =
                         if random.one_in(4) { random.pick(&others) } else { Phase::Spread };
                     let before = (!twin.taken.is_empty()).then(|| twin.gaps());
-                    let seat = phases.take(period, policy).unwrap();
+                    let slot = phases.take(period, policy).unwrap();
                     if policy == Phase::Spread
                         && let Some(before) = before
                     {
                         let longest = before.iter().map(|gap| gap.1).max().unwrap();
                         let splits = |&(start, length): &(u64, u128)| {
-                            let to = turn(&seat).wrapping_sub(start);
+                            let to = turn(&slot).wrapping_sub(start);
                             length + 8 >= longest && u128::from(to).abs_diff(length / 2) <= 8
                         };
-                        assert!(before.iter().any(splits), "{seat:?} is no middle of the largest");
+                        assert!(before.iter().any(splits), "{slot:?} is no middle of the largest");
                     }
-                    twin.taken.push(turn(&seat));
-                    seats.push(seat);
+                    twin.taken.push(turn(&slot));
+                    slots.push(slot);
                 }
                 let view = phases.view(period);
-                assert_eq!(view.map_or(0, |view| view.timers), seats.len());
+                assert_eq!(view.map_or(0, |view| view.timers), slots.len());
                 if let Some(view) = view {
-                    assert!(u128::from(view.gap_max.0).abs_diff(twin.largest() >> 2) <= 2);
+                    assert!(view.gap_max.as_nanos().abs_diff(twin.largest() >> 2) <= 2);
                 }
             }
-            seats.iter().map(|seat| seat.phase()).collect::<Vec<_>>()
+            slots.iter().map(|slot| slot.phase()).collect::<Vec<_>>()
         };
         assert_eq!(history(), history());
     });
@@ -153,22 +157,23 @@ fn departures_leave_it_no_worse_than_random() {
         with_seeds(if cfg!(miri) { 1 } else { 10 }, |seed| {
             let mean = |policy: fn(u64) -> Phase| {
                 let mut random = Random::new(seed);
-                let (mut phases, mut seats) = (Phases::new(), Vec::<Seat>::new());
+                let (mut phases, mut slots) = (Phases::new(), Vec::<PhaseSlot>::new());
                 let (mut filling, mut sum) = (true, 0.0);
                 for _ in 0..steps {
-                    if seats.len() >= keep {
+                    if slots.len() >= keep {
                         filling = false;
-                    } else if seats.len() <= stay {
+                    } else if slots.len() <= stay {
                         filling = true;
                     }
-                    if random.below(10) < if filling { 7 } else { 3 } || seats.is_empty() {
-                        seats.push(phases.take(PERIOD, policy(seed)).unwrap());
+                    if random.below(10) < if filling { 7 } else { 3 } || slots.is_empty() {
+                        slots.push(phases.take(PERIOD, policy(seed)).unwrap());
                     } else {
-                        let place = random.below(seats.len() as u64) as usize;
-                        phases.leave(seats.swap_remove(place));
+                        let place = random.below(slots.len() as u64) as usize;
+                        phases.leave(slots.swap_remove(place));
                     }
                     if let Some(view) = phases.view(PERIOD) {
-                        sum += view.gap_max.0 as f64 * view.timers as f64 / PERIOD.0 as f64;
+                        sum +=
+                            view.gap_max.as_nanos() as f64 * view.timers as f64 / PERIOD.0 as f64;
                     }
                 }
                 sum / f64::from(steps)
@@ -187,24 +192,24 @@ fn departures_leave_it_no_worse_than_random() {
 fn a_cluster_that_stays_is_repaired_by_arrivals() {
     let (n, stay) = if cfg!(miri) { (64, 4) } else { (4_096, 64) };
     let cluster = |policy| {
-        let (mut phases, mut seats) = seated(n, PERIOD, policy);
-        seats.sort_by_key(Seat::phase);
-        for seat in seats.drain(stay..) {
-            phases.leave(seat);
+        let (mut phases, mut slots) = filled(n, PERIOD, policy);
+        slots.sort_by_key(PhaseSlot::phase);
+        for slot in slots.drain(stay..) {
+            phases.leave(slot);
         }
-        (phases, seats)
+        (phases, slots)
     };
-    let (mut phases, mut seats) = cluster(Phase::Spread);
+    let (mut phases, mut slots) = cluster(Phase::Spread);
     let random = largest(&cluster(Phase::Random(7)).1) as f64;
-    assert!(largest(&seats) as f64 <= random * 1.02, "{} and {random}", largest(&seats));
+    assert!(largest(&slots) as f64 <= random * 1.02, "{} and {random}", largest(&slots));
     for _ in 0..stay {
-        let before = largest(&seats);
-        seats.push(phases.take(PERIOD, Phase::Spread).unwrap());
-        assert!(largest(&seats) <= before);
+        let before = largest(&slots);
+        slots.push(phases.take(PERIOD, Phase::Spread).unwrap());
+        assert!(largest(&slots) <= before);
     }
     // The cluster is one point, so what came has nearly the whole circle to itself.
     let even = PERIOD.0 / stay as u64;
-    assert!(largest(&seats) <= even * 21 / 10, "{} of {even}", largest(&seats));
+    assert!(largest(&slots) <= even * 21 / 10, "{} of {even}", largest(&slots));
 }
 
 /// Goal: P5: each period has its own circle, and lone timers of periods that divide each other
@@ -232,7 +237,7 @@ fn periods_do_not_disturb_each_other() {
     let half = phases.take(Ns::from_ms(7), Phase::Spread).unwrap();
     assert_eq!((zero.phase(), half.phase()), (Ns::ZERO, Ns(3_500_000)));
     let empty = together.into_iter().chain([zero, half]);
-    empty.for_each(|seat| phases.leave(seat));
+    empty.for_each(|slot| phases.leave(slot));
     assert_eq!(phases.view(Ns::from_ms(10)), None);
 }
 
@@ -244,10 +249,10 @@ fn the_first_expiry_is_on_the_series() {
         let mut random = Random::new(seed);
         let period = Ns((random.next() >> 1 >> random.below(60)).max(1));
         let wanted = Ns(random.below(period.0));
-        let seat = Phases::new().take(period, Phase::Fixed(wanted)).unwrap();
-        assert_eq!(seat.phase(), wanted);
+        let slot = Phases::new().take(period, Phase::Fixed(wanted.to_duration())).unwrap();
+        assert_eq!(slot.phase(), wanted);
         let now = Ns(random.next() >> random.below(60));
-        let first = seat.first_after(now);
+        let first = slot.first_after(now);
         if first == Ns::NEVER {
             assert!(u128::from(now.0) + u128::from(period.0) >= u128::from(u64::MAX));
         } else {
@@ -261,15 +266,15 @@ fn the_first_expiry_is_on_the_series() {
 #[test]
 fn random_is_reproducible() {
     let phases = |seed| -> Vec<Ns> {
-        seated(100, PERIOD, Phase::Random(seed)).1.iter().map(Seat::phase).collect()
+        filled(100, PERIOD, Phase::Random(seed)).1.iter().map(PhaseSlot::phase).collect()
     };
     assert_eq!(phases(1), phases(1));
     assert_ne!(phases(1), phases(2));
     let mut again = Phases::new();
     let alone = [(); 2].map(|()| {
-        let seat = again.take(PERIOD, Phase::Random(1)).unwrap();
-        let phase = seat.phase();
-        again.leave(seat);
+        let slot = again.take(PERIOD, Phase::Random(1)).unwrap();
+        let phase = slot.phase();
+        again.leave(slot);
         phase
     });
     assert_eq!(alone, [phases(1)[0]; 2], "an empty circle is forgotten");
@@ -282,11 +287,11 @@ fn random_is_reproducible() {
 #[test]
 fn absurd_requests_are_refused() {
     let mut phases = Phases::new();
-    let too_long = PERIOD_MAX.after(Ns(1));
+    let (too_long, period) = (PERIOD_MAX.after(Ns(1)), PERIOD.to_duration());
     for (period, phase, error) in [
         (Ns::ZERO, Phase::Spread, PhaseError::PeriodZero),
-        (too_long, Phase::Aligned, PhaseError::PeriodTooLong(too_long)),
-        (PERIOD, Phase::Fixed(PERIOD), PhaseError::BeyondPeriod { phase: PERIOD, period: PERIOD }),
+        (too_long, Phase::Aligned, PhaseError::PeriodTooLong(too_long.to_duration())),
+        (PERIOD, Phase::Fixed(period), PhaseError::BeyondPeriod { phase: period, period }),
     ] {
         assert_eq!(phases.take(period, phase), Err(error));
         assert_eq!(phases.view(period), None);
@@ -294,9 +299,9 @@ fn absurd_requests_are_refused() {
     }
     assert!(phases.take(PERIOD_MAX, Phase::Spread).is_ok());
     // A period with fewer nanoseconds than timers: they sit on each other, evenly.
-    let (_, seats) = seated(12, Ns(3), Phase::Spread);
+    let (_, slots) = filled(12, Ns(3), Phase::Spread);
     for phase in 0..3 {
-        let here = seats.iter().filter(|seat| seat.phase() == Ns(phase)).count();
+        let here = slots.iter().filter(|slot| slot.phase() == Ns(phase)).count();
         assert!((3..=5).contains(&here), "{here} at {phase}");
     }
 }

@@ -1,4 +1,4 @@
-//! The ranged queue against a naive twin: a list that is kept sorted (W6), and the rest of
+//! The precise queue against a naive twin: a list that is kept sorted (W6), and the rest of
 //! what the queue promises, one test each.
 //!
 //! A failing history prints the command that replays it.

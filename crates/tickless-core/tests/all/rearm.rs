@@ -5,7 +5,7 @@ use crate::world::on;
 use crate::world::random::{Random, is_replay, with_seeds};
 use crate::world::scene::Scene;
 use crate::world::timers::{Family, exactly};
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{BaseCounts, Options, Settings, WheelEvents};
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 use tickless_core::time::{CpuId, Ns};
@@ -28,7 +28,7 @@ fn histories_keep_the_devices_right() {
     });
     // A canary: histories in which something never happens prove nothing about it.
     let Outcome { counts, device } = total.get();
-    let BaseCounts { armed, rearmed, cancelled, fired, migrated } = counts;
+    let BaseCounts { armed, rearmed, cancelled, fired, migrated, .. } = counts;
     let DeviceCounts { writes, events, spurious, forced, hangs, .. } = device;
     let seen = [armed, rearmed, cancelled, fired, migrated, writes, events, spurious];
     let rare = [forced, hangs];
@@ -157,7 +157,7 @@ fn a_handler_programs_once_at_its_end() {
                     let _ = (scene.start(&second, HERE, ms(15)), first.cancel());
                 }
                 assert_eq!(scene.world().writes(HERE), written);
-                Verdict::Done
+                CallbackResult::Done
             });
         });
         assert_eq!((writes, scene.armed(HERE)), (1, Some(ms(15))), "{policy:?} {family:?}");
@@ -172,7 +172,7 @@ fn a_handler_programs_once_at_its_end() {
 #[test]
 fn a_panic_in_a_callback_leaves_the_device_armed() {
     let scene = Scene::with_policy(Policy::Lazy);
-    let timers = [1, 2, 3].map(|task| scene.timer(Family::Ranged, task));
+    let timers = [1, 2, 3].map(|task| scene.timer(Family::Precise, task));
     for (timer, after) in timers.iter().zip([10, 10, 20]) {
         scene.start(timer, HERE, ms(after));
     }
@@ -186,15 +186,15 @@ fn a_panic_in_a_callback_leaves_the_device_armed() {
     assert_eq!(scene.armed(HERE), Some(ms(20)));
 }
 
-/// Goal: coarse timers leave the device to ranged ones where somebody else ticks.
+/// Goal: coarse timers leave the device to precise ones where somebody else ticks.
 #[test]
 fn a_wheel_that_is_ticked_does_not_arm_the_device() {
     let settings = Settings { wheel: WheelEvents::Tick, ..Settings::default() };
     let scene = Scene::new(settings, 1);
-    let (coarse, ranged) = (scene.timer(Family::Coarse, 1), scene.timer(Family::Ranged, 2));
+    let (coarse, precise) = (scene.timer(Family::Coarse, 1), scene.timer(Family::Precise, 2));
     scene.start(&coarse, HERE, ms(10));
     assert_eq!(scene.armed(HERE), None);
-    scene.start(&ranged, HERE, ms(20));
+    scene.start(&precise, HERE, ms(20));
     assert_eq!(scene.armed(HERE), Some(ms(20)));
     scene.go(ms(10));
     assert_eq!(scene.fire(HERE), [1], "the tick finds it");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::expiry::{CallbackResult, Firing};
 use tickless_core::bases::{BaseCounts, Bases, IfPending, Options, Settings};
 use tickless_core::time::{CpuId, Ns, Window};
 
@@ -38,7 +38,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn callback(&self, firing: &Firing<World>, random: &mut Random) -> Verdict {
+    fn callback(&self, firing: &Firing<World>, random: &mut Random) -> CallbackResult {
         let (id, now) = (firing.task, firing.now);
         assert!(!self.busy[id].swap(true, RELAXED), "X2: a timer overlaps itself");
         assert!(now >= firing.window.soft, "W1: early");
@@ -48,8 +48,8 @@ impl Shared {
         }
         self.busy[id].store(false, RELAXED);
         match random.below(4) {
-            0 => Verdict::Restart(exactly(now.after(Ns(random.below(5_000_000))))),
-            _ => Verdict::Done,
+            0 => CallbackResult::Restart(exactly(now.after(Ns(random.below(5_000_000))))),
+            _ => CallbackResult::Done,
         }
     }
 
@@ -78,6 +78,11 @@ impl Shared {
         let cpu = CpuId(random.below(BASES.into()) as u16);
         on(cpu, || self.bases.expire(cpu, |firing| self.callback(firing, random)));
     }
+}
+
+/// Has enough of everything happened?
+fn is_worthwhile(sum: &BaseCounts) -> bool {
+    sum.fired > 100 && sum.cancelled > 100 && sum.migrated > 100
 }
 
 /// Goal: each arming ends once, whoever comes first; no timer overlaps itself; nothing is stuck
@@ -110,8 +115,13 @@ fn every_arming_ends_once() {
                     }
                 });
             }
-            let end = Instant::now() + Duration::from_millis(300);
-            while !cfg!(miri) && Instant::now() < end {
+            // For as long as it takes where the machine has no time for all four.
+            let begun = Instant::now();
+            let (least, most) = (Duration::from_millis(300), Duration::from_secs(60));
+            while !cfg!(miri)
+                && (begun.elapsed() < least
+                    || !is_worthwhile(&counts(&shared.bases)) && begun.elapsed() < most)
+            {
                 std::thread::park_timeout(Duration::from_millis(20));
             }
             shared.stop.store(!cfg!(miri), RELAXED);
@@ -122,7 +132,7 @@ fn every_arming_ends_once() {
         assert_eq!(sum.fired, fired);
         assert_eq!(sum.armed, sum.fired + sum.cancelled + pending, "{sum:?}");
         assert!(shared.timers.iter().all(|timer| !timer.is_running()));
-        assert!(cfg!(miri) || sum.fired > 100 && sum.cancelled > 100 && sum.migrated > 100);
+        assert!(cfg!(miri) || is_worthwhile(&sum), "{sum:?}");
         for cpu in 0..BASES {
             assert_eq!(shared.bases.check(CpuId(cpu)), Ok(()));
         }
@@ -152,7 +162,7 @@ fn who_waited_sees_what_the_callback_wrote() {
                     for value in 1..=3 {
                         wrote[firing.task].store(value, RELAXED);
                     }
-                    Verdict::Done
+                    CallbackResult::Done
                 })
             });
             for (timer, wrote) in timers.iter().zip(&wrote) {
@@ -177,7 +187,7 @@ fn who_waited_sees_what_the_callback_wrote() {
 fn first_starts_race_safely() {
     for _ in 0..if cfg!(miri) { 8 } else { 2_000 } {
         let bases = bases();
-        let timer = AnyTimer::new(&bases, Family::Ranged, 0);
+        let timer = AnyTimer::new(&bases, Family::Precise, 0);
         std::thread::scope(|scope| {
             for cpu in (0..BASES).map(CpuId) {
                 let timer = &timer;

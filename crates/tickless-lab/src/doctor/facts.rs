@@ -1,9 +1,8 @@
 //! What a machine was seen to be and to do. Nothing here looks at anything.
 
 use std::collections::BTreeMap;
-use tickless_core::rearm::Policy;
 use tickless_trace::read::Trace;
-use tickless_trace::replay::{Inference, Summary, summarise};
+use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
 
 /// What was seen, or why it could not be, with what to do about that.
 pub type Seen<T> = Result<T, String>;
@@ -136,7 +135,7 @@ pub struct RecordedTimers {
 impl RecordedTimers {
     /// Replays it, under each policy. Some microseconds for each event.
     pub fn new(trace: Trace, threads: BTreeMap<u32, String>) -> RecordedTimers {
-        let summary = summarise(&trace, &Policy::ALL, Inference::On);
+        let summary = summarise(&trace, &ReplayPolicy::USUAL, Inference::On);
         RecordedTimers { trace, summary, threads }
     }
 }

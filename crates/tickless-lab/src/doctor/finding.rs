@@ -37,7 +37,7 @@ impl Verdict {
     }
 }
 
-/// What a check comes to. The keys are stable: `docs/doctor.md`.
+/// What a check comes to. The keys are stable: `docs/book/src/doctor.md`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Finding {
     /// Which check.

@@ -39,11 +39,13 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tickless::Ns;
+    use tickless::time::Instant;
 
     fn tally(late_us: &[u64]) -> Tally {
         let mut tally = Tally::default();
-        late_us.iter().for_each(|&us| tally.record(Ns(us * 1_000), Ns(0)));
+        late_us
+            .iter()
+            .for_each(|&us| tally.record(Instant::from_nanos(us * 1_000), Instant::from_nanos(0)));
         tally
     }
 

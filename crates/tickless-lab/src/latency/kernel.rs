@@ -10,7 +10,7 @@ use nix::sys::timerfd::{
 use nix::time::{ClockId, ClockNanosleepFlags};
 use std::sync::Barrier;
 use std::thread;
-use tickless::Ns;
+use tickless::time::Instant;
 
 /// Threads in `clock_nanosleep`, until a point in time on `CLOCK_MONOTONIC`.
 pub fn clock_nanosleep(plan: &Plan) -> Result<Slice, MeasureError> {
@@ -42,7 +42,7 @@ pub fn timerfd(plan: &Plan) -> Result<Slice, MeasureError> {
 const CLOCK: ClockId = ClockId::CLOCK_MONOTONIC;
 
 /// A thread for each that the plan asks for, each with a way to sleep of its own.
-fn sleepers<S: FnMut(Ns) -> nix::Result<()>>(
+fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
     plan: &Plan,
     sleep: impl Fn() -> nix::Result<S> + Sync,
 ) -> Result<Slice, MeasureError> {
@@ -77,8 +77,8 @@ fn sleepers<S: FnMut(Ns) -> nix::Result<()>>(
 /// One thread's wakeups.
 fn cycle(
     plan: &Plan,
-    start: Ns,
-    mut sleep: impl FnMut(Ns) -> nix::Result<()>,
+    start: Instant,
+    mut sleep: impl FnMut(Instant) -> nix::Result<()>,
 ) -> nix::Result<Tally> {
     let end = plan.end(start);
     let mut tally = Tally::default();
@@ -86,22 +86,23 @@ fn cycle(
     while !plan.is_over(tally.lateness.len(), next, end) {
         sleep(next)?;
         let now = now()?;
-        tally.record(now, next);
-        next = next + plan.interval;
+        plan.count(&mut tally, now, next);
+        next += plan.interval;
         if next < now {
-            let behind = now.since(next).0.div_ceil((plan.interval.as_nanos() as u64).max(1));
+            let behind =
+                ((now - next).as_nanos() as u64).div_ceil((plan.interval.as_nanos() as u64).max(1));
             tally.missed += behind;
-            next = next + plan.interval.saturating_mul(behind.min(u64::from(u32::MAX)) as u32);
+            next += plan.interval.saturating_mul(behind.min(u64::from(u32::MAX)) as u32);
         }
     }
     Ok(tally)
 }
 
-fn now() -> nix::Result<Ns> {
+fn now() -> nix::Result<Instant> {
     let now = CLOCK.now()?;
-    Ok(Ns(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64))
+    Ok(Instant::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64))
 }
 
-fn spec(at: Ns) -> TimeSpec {
-    TimeSpec::from_duration(at.to_duration())
+fn spec(at: Instant) -> TimeSpec {
+    TimeSpec::from_duration(at - Instant::ZERO)
 }

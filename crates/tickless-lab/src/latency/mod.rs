@@ -7,6 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `plan` | what is to be measured: threads, interval, end |
+//! | `break_at` | what ends it at the first wakeup that is too late |
 //! | `tally` | how late each wakeup was |
 //! | `kernel` | `clock_nanosleep` and timerfd |
 //! | `ours` | our timers, by their driver thread |
@@ -14,6 +15,7 @@
 //! | `bins` | wakeups by how late they were |
 
 mod bins;
+mod break_at;
 mod kernel;
 pub mod ours;
 mod plan;
@@ -21,6 +23,7 @@ mod row;
 mod tally;
 
 pub use bins::Bins;
+pub use break_at::{Break, Sample};
 pub use plan::{Plan, Until};
 pub use row::{Buckets, Quantile, Row};
 pub use tally::{Slice, Tally};
@@ -37,17 +40,33 @@ pub enum Sleeper {
     Timerfd,
     /// Our high-resolution timer: its callback, on its driver's thread
     Hrtimer,
+    /// The same with a driver that gets up 100 us before and spins
+    HrtimerSpin,
+    /// The same with a driver that learns how long before, for a twentieth of a CPU
+    HrtimerAuto,
     /// Our coarse timer, late by up to 13 % and a tick on purpose
     Timeout,
 }
 
 impl Sleeper {
     /// All of them.
-    pub const ALL: [Sleeper; 4] =
-        [Sleeper::ClockNanosleep, Sleeper::Timerfd, Sleeper::Hrtimer, Sleeper::Timeout];
+    pub const ALL: [Sleeper; 6] = [
+        Sleeper::ClockNanosleep,
+        Sleeper::Timerfd,
+        Sleeper::Hrtimer,
+        Sleeper::HrtimerSpin,
+        Sleeper::HrtimerAuto,
+        Sleeper::Timeout,
+    ];
 
     /// Those that can be exact.
-    pub const EXACT: [Sleeper; 3] = [Sleeper::ClockNanosleep, Sleeper::Timerfd, Sleeper::Hrtimer];
+    pub const EXACT: [Sleeper; 5] = [
+        Sleeper::ClockNanosleep,
+        Sleeper::Timerfd,
+        Sleeper::Hrtimer,
+        Sleeper::HrtimerSpin,
+        Sleeper::HrtimerAuto,
+    ];
 
     /// As the command line and the JSON name it.
     pub const fn name(self) -> &'static str {
@@ -55,6 +74,8 @@ impl Sleeper {
             Sleeper::ClockNanosleep => "clock_nanosleep",
             Sleeper::Timerfd => "timerfd",
             Sleeper::Hrtimer => "hrtimer",
+            Sleeper::HrtimerSpin => "hrtimer_spin",
+            Sleeper::HrtimerAuto => "hrtimer_auto",
             Sleeper::Timeout => "timeout",
         }
     }
@@ -70,6 +91,8 @@ impl Sleeper {
             Sleeper::ClockNanosleep => kernel::clock_nanosleep(plan),
             Sleeper::Timerfd => kernel::timerfd(plan),
             Sleeper::Hrtimer => ours::measure(plan, ours::Kind::Hrtimer),
+            Sleeper::HrtimerSpin => ours::measure_waking(plan, ours::SPIN),
+            Sleeper::HrtimerAuto => ours::measure_waking(plan, ours::AUTO),
             Sleeper::Timeout => ours::measure(plan, ours::Kind::Timeout),
         }
     }

@@ -4,7 +4,10 @@ use super::{Plan, Slice, Tally};
 use crate::measure::{MeasureError, joined, timed};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
-use tickless::{Builder, CpuId, Fired, HrTimer, Ns, Timeout, Timers};
+use std::time::Duration;
+use tickless::driver::{CpuId, Wakeup};
+use tickless::time::Instant;
+use tickless::{Builder, Fired, HrTimer, Timeout, Timers};
 
 /// Which of our timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +21,16 @@ pub enum Kind {
 /// Measures timers with the usual settings.
 pub fn measure(plan: &Plan, kind: Kind) -> Result<Slice, MeasureError> {
     measure_with(plan, kind, Timers::builder())
+}
+
+/// What most machines need to wake a thread, with some room.
+pub const SPIN: Wakeup = Wakeup::SpinBefore(Duration::from_micros(100));
+/// A twentieth of a CPU for each driver.
+pub const AUTO: Wakeup = Wakeup::Auto { cpu_share: 0.05 };
+
+/// Measures high-resolution timers whose drivers get up in this way.
+pub fn measure_waking(plan: &Plan, wakeup: Wakeup) -> Result<Slice, MeasureError> {
+    measure_with(plan, Kind::Hrtimer, Timers::builder().wakeup(wakeup))
 }
 
 /// Measures timers with these settings: as many as the plan has threads, spread over the bases;
@@ -60,12 +73,12 @@ fn run(plan: &Plan, kind: Kind, timers: &Timers) -> Result<Slice, MeasureError> 
 }
 
 /// A callback that counts its wakeups, goes on until the plan is over, and then tells.
-fn cycle(plan: Plan, start: Ns, tell: Sender<Tally>) -> impl FnMut(&mut Fired<'_>) + Send {
+fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fired<'_>) + Send {
     let end = plan.end(start);
     let mut tally = Tally::default();
     move |fired| {
         let deadline = fired.deadline();
-        tally.record(fired.now(), deadline);
+        plan.count(&mut tally, fired.now(), deadline);
         let periods = fired.forward(plan.interval);
         let next = deadline + plan.interval.saturating_mul(periods.min(1 << 31) as u32);
         if plan.is_over(tally.lateness.len(), next, end) {
@@ -97,7 +110,7 @@ impl Armed {
         }
     }
 
-    fn start_at(&self, deadline: Ns) {
+    fn start_at(&self, deadline: Instant) {
         let _ = match self {
             Armed::Hrtimer(timer) => timer.start_at(deadline),
             Armed::Timeout(timer) => timer.start_at(deadline),

@@ -1,10 +1,11 @@
 //! What is to be measured: threads, interval, end.
 
+use super::{Break, Tally};
 use crate::measure::{self, MeasureError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tickless::Ns;
+use tickless::time::Instant;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Plan {
     pub until: Until,
     /// Set when it is to end at once, with what there is.
     pub stop: Arc<AtomicBool>,
+    /// What ends it at the first wakeup that is too late.
+    pub break_at: Option<Arc<Break>>,
 }
 
 /// When a measurement ends: at whichever comes first.
@@ -41,22 +44,32 @@ impl Plan {
     }
 
     /// When a thread that begins at `start` ends.
-    pub fn end(&self, start: Ns) -> Ns {
-        self.until.duration.map_or(Ns::NEVER, |duration| start + duration)
+    pub fn end(&self, start: Instant) -> Instant {
+        self.until.duration.map_or(Instant::NEVER, |duration| start + duration)
     }
 
     /// When a thread that begins at `start` wakes first.
-    pub fn first(&self, start: Ns) -> Ns {
+    pub fn first(&self, start: Instant) -> Instant {
         let next = start + self.interval;
         let Some(phase) = self.phase else { return next };
-        let interval_ns = Ns::from_duration(self.interval).0.max(1);
-        Ns(next.0.next_multiple_of(interval_ns)) + phase
+        let interval_ns = (self.interval.as_nanos() as u64).max(1);
+        Instant::from_nanos(next.as_nanos().next_multiple_of(interval_ns)) + phase
     }
 
     /// Has a thread done enough that has made so many wakeups, would wake next at `next`, and
     /// ends at `end`?
-    pub fn is_over(&self, wakeups: u64, next: Ns, end: Ns) -> bool {
+    pub fn is_over(&self, wakeups: u64, next: Instant, end: Instant) -> bool {
         next > end || self.until.loops.is_some_and(|loops| wakeups >= loops) || self.is_stopped()
+    }
+
+    /// Counts a wakeup of the calling thread that was to come at `deadline` and came at `now`; ends
+    /// the measurement if it is too late.
+    pub fn count(&self, tally: &mut Tally, now: Instant, deadline: Instant) {
+        if let Some(sample) = self.break_at.as_ref().and_then(|it| it.look(now, deadline)) {
+            tally.broke = Some(sample);
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        tally.record(now, deadline);
     }
 
     /// Makes the calling thread run as planned.
@@ -81,13 +94,17 @@ mod tests {
             phase: None,
             until: Until { loops: Some(3), duration: None },
             stop: Arc::default(),
+            break_at: None,
         };
-        assert_eq!(plan.first(Ns(5_300)), Ns(6_300));
+        assert_eq!(plan.first(Instant::from_nanos(5_300)), Instant::from_nanos(6_300));
         plan.phase = Some(Duration::from_nanos(250));
-        assert_eq!(plan.first(Ns(5_300)), Ns(7_250));
-        assert!(plan.is_over(3, Ns(0), Ns::NEVER) && !plan.is_over(2, Ns(0), Ns::NEVER));
-        assert!(plan.is_over(0, Ns(11), Ns(10)));
+        assert_eq!(plan.first(Instant::from_nanos(5_300)), Instant::from_nanos(7_250));
+        assert!(
+            plan.is_over(3, Instant::from_nanos(0), Instant::NEVER)
+                && !plan.is_over(2, Instant::from_nanos(0), Instant::NEVER)
+        );
+        assert!(plan.is_over(0, Instant::from_nanos(11), Instant::from_nanos(10)));
         plan.stop.store(true, Ordering::Relaxed);
-        assert!(plan.is_over(0, Ns(0), Ns::NEVER));
+        assert!(plan.is_over(0, Instant::from_nanos(0), Instant::NEVER));
     }
 }

@@ -1,9 +1,10 @@
 //! How late each wakeup was.
 
+use super::Sample;
 use crate::measure::Usage;
 use hdrhistogram::Histogram;
 use std::fmt;
-use tickless::Ns;
+use tickless::time::Instant;
 
 /// How late wakeups were, in nanoseconds.
 #[derive(Clone)]
@@ -14,6 +15,9 @@ pub struct Tally {
     pub early: u64,
     /// Intervals that passed without a wakeup of their own, since the one before came too late.
     pub missed: u64,
+    /// The wakeup that ended the measurement, being later than [`Plan::break_at`](super::Plan)
+    /// allows.
+    pub broke: Option<Sample>,
     sum_ns: u128,
 }
 
@@ -23,7 +27,7 @@ impl Default for Tally {
         const HIGHEST_NS: u64 = 1 << 40;
         let lateness =
             Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"));
-        Tally { lateness, early: 0, missed: 0, sum_ns: 0 }
+        Tally { lateness, early: 0, missed: 0, broke: None, sum_ns: 0 }
     }
 }
 
@@ -43,9 +47,9 @@ impl fmt::Debug for Tally {
 
 impl Tally {
     /// A wakeup that was to come at `deadline` came at `now`.
-    pub fn record(&mut self, now: Ns, deadline: Ns) {
+    pub fn record(&mut self, now: Instant, deadline: Instant) {
         self.early += u64::from(now < deadline);
-        let late = now.since(deadline).0;
+        let late = (now - deadline).as_nanos() as u64;
         self.lateness.saturating_record(late);
         self.sum_ns += u128::from(late);
     }
@@ -56,6 +60,7 @@ impl Tally {
         let _ = self.lateness.add(&other.lateness);
         self.early += other.early;
         self.missed += other.missed;
+        self.broke = self.broke.or(other.broke);
         self.sum_ns += other.sum_ns;
     }
 
@@ -94,10 +99,10 @@ mod tests {
     #[test]
     fn a_tally_adds_up() {
         let mut one = Tally::default();
-        one.record(Ns(150), Ns(100));
-        one.record(Ns(90), Ns(100));
+        one.record(Instant::from_nanos(150), Instant::from_nanos(100));
+        one.record(Instant::from_nanos(90), Instant::from_nanos(100));
         let mut other = Tally::default();
-        other.record(Ns(3_000_000_000), Ns(0));
+        other.record(Instant::from_nanos(3_000_000_000), Instant::from_nanos(0));
         other.missed = 2;
         one.add(&other);
         assert_eq!((one.lateness.len(), one.early, one.missed), (3, 1, 2));

@@ -7,6 +7,7 @@ use crate::study::{Effort, StudyError};
 use crate::text::figure;
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::Duration;
 use tickless_machine::spec::{Origin, Parameter, Spec};
 use tickless_machine::validate::Part;
 use tickless_machine::validate::fit::{Seen, fit};
@@ -14,21 +15,65 @@ use tickless_machine::validate::fit::{Seen, fit};
 /// Whose assumptions stand in for what cannot be measured from inside a program.
 const TEMPLATE: &str = "host";
 
-/// The two CPUs that scenes are played on: the first and the last that this process may use.
-pub fn pair() -> Result<[usize; 2], StudyError> {
+/// The CPUs that scenes are played on: all that this process may use, two at least.
+pub fn cpus() -> Result<Vec<usize>, StudyError> {
     let cpus = measure::cpus();
-    let [first, last] = [cpus[0], cpus[cpus.len() - 1]];
-    if first == last {
+    if cpus.len() == 1 {
         let what = "this takes two CPUs, and there is one that this process may use; give it more"
             .to_string();
         return Err(StudyError::Request { what });
     }
-    Ok([first, last])
+    Ok(cpus)
+}
+
+/// Other work on more than this share of the CPUs' time disturbs what is measured, in percent.
+const BUSY_PERCENT: f64 = 10.0;
+
+/// How long other work is watched before anything is measured.
+const WATCHED: Duration = Duration::from_secs(1);
+
+/// What to do on a machine that is busy with other work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IfBusy {
+    /// Nothing is measured.
+    Refuse,
+    /// It is measured, and its file says how busy it was.
+    Measure,
+}
+
+/// Measures this host for a file that others may use.
+///
+/// # Errors
+/// On a busy machine, with how busy it is; on one CPU; where the system refuses something.
+pub fn quiet_host(
+    effort: Effort,
+    if_busy: IfBusy,
+    progress: &dyn Progress,
+) -> Result<Spec, StudyError> {
+    cpus()?;
+    let busy = measure::busy_percent(WATCHED).filter(|percent| *percent > BUSY_PERCENT);
+    match busy {
+        Some(percent) if if_busy == IfBusy::Refuse => {
+            let what = format!(
+                "this machine is busy with other work ({percent:.0} % of its CPUs' time; at most \
+                 {BUSY_PERCENT} % is quiet), so its prices would be wrong; wait, or measure \
+                 all the same with --anyway"
+            );
+            Err(StudyError::Request { what })
+        }
+        _ => {
+            let mut spec = host(effort, progress)?;
+            if let Some(percent) = busy {
+                spec.about += &format!("; measured while {percent:.0} % busy with other work");
+            }
+            Ok(spec)
+        }
+    }
 }
 
 /// Measures this host.
 pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, StudyError> {
-    let cpus = pair()?;
+    let cpus = cpus()?;
     let mut spec = find(TEMPLATE)?;
     spec.name = "this host".to_string();
     spec.about = format!("{}, to hold the model against", measure::machine());
@@ -38,7 +83,7 @@ pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, StudyError>
         let value = Spread { median: value.median.max(0.001), ..value };
         spec = spec.with_parameter(key, parameter(value, how));
     }
-    fit(&spec, seen(effort, cpus, progress)?)
+    fit(&spec, seen(effort, &cpus, progress)?)
         .map_err(StudyError::system("memory for the simulated CPUs' stacks"))
 }
 
@@ -50,7 +95,7 @@ fn parameter(value: Spread, how: &str) -> Parameter {
 }
 
 /// What the fit may see, and nothing else.
-fn seen(effort: Effort, cpus: [usize; 2], progress: &dyn Progress) -> Result<Seen, MeasureError> {
+fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Seen, MeasureError> {
     let turns = effort.pick(5, 101, 101);
     progress.begin("ping-pong", turns * Part::FITTED.len());
     let taken = real::play(&Part::FITTED, cpus, turns, progress)?;

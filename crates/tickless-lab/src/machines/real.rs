@@ -1,4 +1,4 @@
-//! Scenes of the machine crate on two real CPUs: the same code, with real atomics.
+//! Scenes of the machine crate on real CPUs: the same code, with real atomics.
 
 use crate::measure::{MeasureError, interleave, joined, stay_on};
 use crate::progress::Progress;
@@ -11,13 +11,13 @@ use std::thread;
 use std::time::Instant;
 use tickless_core::time::Ns;
 use tickless_machine::validate::simulate::ROUNDS;
-use tickless_machine::validate::{Part, World, per_operation};
+use tickless_machine::validate::{Part, Played, World, per_operation};
 
 thread_local! {
     static SIDE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Two CPUs of the machine at hand. Each side is a thread that stays on one of them.
+/// CPUs of the machine at hand. Each side is a thread that stays on one of them.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Real;
 
@@ -46,11 +46,12 @@ impl World for Real {
     fn section(&self) {}
 }
 
-/// Plays each of these so many times, in turn. Nanoseconds for each operation, one figure for
-/// each play. A play in which a side lost its CPU is played again, a few times at most.
+/// Plays each of these so many times, in turn. Nanoseconds for each operation, one figure for each
+/// play. Scenes of two sides are played on the first and the last of these CPUs. A play in which a
+/// side lost its CPU is played again, a few times at most.
 pub fn play(
     parts: &[Part],
-    cpus: [usize; 2],
+    cpus: &[usize],
     turns: usize,
     progress: &dyn Progress,
 ) -> Result<Vec<Vec<f64>>, MeasureError> {
@@ -76,25 +77,31 @@ fn times_lost() -> i64 {
 }
 
 /// One play: nanoseconds for an operation, and how often a side lost its CPU.
-fn once(part: Part, cpus: [usize; 2]) -> Result<(f64, i64), MeasureError> {
-    let scene = part.scene(&Real, ROUNDS);
+fn once(part: Part, cpus: &[usize]) -> Result<(f64, i64), MeasureError> {
+    let all = cpus.len();
+    let cpus = match part.sides(all) {
+        2 => vec![cpus[0], cpus[all - 1]],
+        _ => cpus.to_vec(),
+    };
+    let scene = part.scene(&Real, cpus.len(), ROUNDS);
     let sides = thread::scope(|scope| {
-        let threads = [0, 1].map(|side| {
+        let begin = |(side, &cpu): (usize, &usize)| {
             let scene = &scene;
             scope.spawn(move || {
-                let placed = stay_on(cpus[side]);
+                let placed = stay_on(cpu);
                 SIDE.set(side);
                 // Played even where it could not be placed: the other side waits for it.
                 let before = times_lost();
                 let played = scene.play(&Real);
                 placed.map(|()| (played, times_lost() - before))
             })
-        });
-        let [one, other] = threads.map(|thread| joined(thread, "that plays a scene"));
-        Ok::<_, MeasureError>([one?, other?])
+        };
+        let threads: Vec<_> = cpus.iter().enumerate().map(begin).collect();
+        let played = threads.into_iter().map(|thread| joined(thread, "that plays a scene"));
+        played.collect::<Result<Vec<_>, MeasureError>>()
     })?;
-    let [(one, lost), (other, also_lost)] = sides;
-    Ok((per_operation([one, other]), lost + also_lost))
+    let (sides, lost): (Vec<Played>, Vec<i64>) = sides.into_iter().unzip();
+    Ok((per_operation(&sides), lost.into_iter().sum()))
 }
 
 #[cfg(test)]
@@ -108,12 +115,15 @@ mod tests {
     #[test]
     fn scenes_are_played_on_real_threads() {
         let cpus = cpus();
-        let [one, other] = [cpus[0], cpus[cpus.len() - 1]];
-        if one == other {
+        if cpus.len() == 1 {
             return;
         }
-        let parts: Vec<Part> = Part::FITTED.into_iter().chain(Part::PREDICTED).collect();
-        let taken = play(&parts, [one, other], 1, &Hidden).unwrap();
+        let parts: Vec<Part> = [&Part::FITTED[..], &Part::PREDICTED, &Part::CONTENDED]
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
+        let taken = play(&parts, &cpus, 1, &Hidden).unwrap();
         for (part, ns) in parts.iter().zip(taken) {
             assert!(ns[0] > 0.0 && ns[0].is_finite(), "{part:?}: {ns:?}");
         }

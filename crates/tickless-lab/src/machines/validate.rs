@@ -27,17 +27,21 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<Study, StudyError>
         sensitivity: false,
         sim: SimOptions::default(),
     };
-    let cpus = measured::pair()?;
+    let cpus = measured::cpus()?;
     let mut study = Study::new("validate", &request, measure::machine());
     study.notes.extend(measure::disturbance());
     let spec = measured::host(effort, progress)?;
     study.exhibits.push(prices(&spec));
-    let predicted = Part::PREDICTED.map(|part| simulate::figure(&spec, part));
+    let mut parts = Part::PREDICTED.to_vec();
+    if cpus.len() > 2 {
+        parts.extend(Part::CONTENDED);
+    }
+    let predicted: Vec<_> = parts.iter().map(|&part| simulate::figure(&spec, part)).collect();
     let turns = effort.pick(3, 101, 101);
-    progress.begin("playing", turns * Part::PREDICTED.len());
-    let taken = real::play(&Part::PREDICTED, cpus, turns, progress)?;
+    progress.begin("playing", turns * parts.len());
+    let taken = real::play(&parts, &cpus, turns, progress)?;
     let mut rows = Vec::new();
-    for ((part, predicted), taken) in Part::PREDICTED.into_iter().zip(predicted).zip(&taken) {
+    for ((part, predicted), taken) in parts.into_iter().zip(predicted).zip(&taken) {
         let predicted =
             predicted.map_err(StudyError::system("memory for the simulated CPUs' stacks"))?;
         rows.push(row(&mut study, part, predicted, taken));
@@ -49,7 +53,7 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<Study, StudyError>
             .to_string(),
         form: Form::Table { header: header.map(str::to_string).to_vec(), rows },
     });
-    study.notes.push(how(turns, cpus));
+    study.notes.push(how(turns, &cpus));
     study.notes.push(LIMITS.to_string());
     Ok(study)
 }
@@ -58,14 +62,18 @@ const LIMITS: &str = "What this cannot validate: latencies between sockets and t
     controllers, a counter behind a bus (HPET), interrupts between CPUs, idle states: this host \
     shows none of them to a program";
 
-fn how(turns: usize, cpus: [usize; 2]) -> String {
+fn how(turns: usize, cpus: &[usize]) -> String {
+    let all = match cpus.len() {
+        2 => "there is no third CPU to contend with".to_string(),
+        count => format!("those by all on all {count}"),
+    };
     format!(
         "prices were fixed before any scene was predicted or played; the fit sees ping-pongs and \
          what one CPU does by itself. The same code runs on simulated words and on real atomics, \
-         {} rounds a play, {turns} plays of each scene in turn, on CPUs {} and {}",
+         {} rounds a play, {turns} plays of each scene in turn, on CPUs {} and {}; {all}",
         simulate::ROUNDS,
         cpus[0],
-        cpus[1]
+        cpus[cpus.len() - 1]
     )
 }
 

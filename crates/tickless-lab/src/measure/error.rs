@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use tickless::StartTimersError;
+use tickless::driver::StartTimersError;
 
 /// Why something could not be measured.
 #[derive(Debug)]

@@ -1,8 +1,10 @@
 //! The machine at hand: what it is, which CPUs we may use, how busy it is.
 
+use super::thread::wait;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use std::fs;
+use std::time::Duration;
 
 /// The machine in a line: its processor, how many CPUs this process may use, its system.
 pub fn machine() -> String {
@@ -47,9 +49,58 @@ pub fn disturbance() -> Option<String> {
     })
 }
 
+/// How much of all CPUs' time goes to others, in percent, over so long: other programs,
+/// interrupts, and what a hypervisor takes. The calling thread sleeps meanwhile. `None` where the
+/// kernel does not count it.
+pub fn busy_percent(span: Duration) -> Option<f64> {
+    let counted = || busy_of(&fs::read_to_string("/proc/stat").ok()?);
+    let before = counted()?;
+    wait(span);
+    let after = counted()?;
+    let [busy, all] = [0, 1].map(|at| after[at].saturating_sub(before[at]) as f64);
+    (all > 0.0).then(|| 100.0 * busy / all)
+}
+
+/// From `/proc/stat`: the time of all CPUs that was used, and all of it, in the kernel's ticks.
+fn busy_of(stat: &str) -> Option<[u64; 2]> {
+    const IDLE: usize = 3;
+    const IO_WAIT: usize = 4;
+    /// The last two, guests' time, are in the first two already.
+    const COUNTED: usize = 8;
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let times: Option<Vec<u64>> =
+        line.split_whitespace().take(COUNTED).map(|time| time.parse().ok()).collect();
+    let times = times.filter(|times| times.len() > IO_WAIT)?;
+    let all: u64 = times.iter().sum();
+    Some([all - times[IDLE] - times[IO_WAIT], all])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
+
+    #[test]
+    fn guests_are_counted_once() {
+        let stat = "cpu  10 2 5 100 20 1 2 3 4 5\ncpu0 1 1 1 1\n";
+        assert_eq!(busy_of(stat), Some([23, 143]));
+        assert_eq!(busy_of("cpu0 1 1 1 1 1\n"), None);
+        assert_eq!(busy_of("cpu  1 2 x 4 5\n"), None);
+    }
+
+    /// Goal: a thread that spins for the whole span is seen, whatever else goes on.
+    #[test]
+    fn work_of_others_is_seen() {
+        let span = Duration::from_millis(300);
+        let spinning = thread::spawn(move || {
+            let until = std::time::Instant::now() + 2 * span;
+            while std::time::Instant::now() < until {}
+        });
+        let all = thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64;
+        let seen = busy_percent(span);
+        assert!(seen.is_some_and(|seen| seen > 30.0 / all), "{seen:?} of {all} CPUs");
+        spinning.join().unwrap();
+    }
 
     #[test]
     fn the_machine_says_what_it_is() {

@@ -36,11 +36,11 @@ mod usage;
 
 pub use cold::Evictor;
 pub use error::MeasureError;
-pub use here::{cpus, disturbance, machine, processor};
+pub use here::{busy_percent, cpus, disturbance, machine, processor};
 pub use interleave::interleave;
 pub use reference::atomic_add_ns;
 pub use spread::{Spread, mean};
 pub use stopwatch::Stopwatch;
-pub use thread::{be_urgent, joined, sleep_with_slack, stay_on, stay_within};
+pub use thread::{be_urgent, joined, sleep_with_slack, stay_on, stay_within, wait};
 pub use thread_usage::{ThreadUsage, Threads};
 pub use usage::{Usage, timed};

@@ -5,11 +5,21 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl;
 use nix::unistd::Pid;
 use std::io;
-use std::thread::ScopedJoinHandle;
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
 use thread_priority::{
     RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
 };
+
+/// Waits for so long, without any work of its own.
+pub fn wait(span: Duration) {
+    let end = Instant::now() + span;
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    {
+        thread::park_timeout(left);
+    }
+}
 
 /// Keeps the calling thread on one CPU. Threads that it starts inherit that.
 pub fn stay_on(cpu: usize) -> Result<(), MeasureError> {

@@ -2,7 +2,7 @@
 //!
 //! The page needs nothing but itself: no script, no font, no picture from anywhere, and it says so
 //! to the browser. `report.json` beside it has the same figures for programs
-//! (`docs/report.md`).
+//! (`docs/book/src/report.md`).
 //!
 //! # Ground rules
 //!
@@ -15,9 +15,10 @@
 //! | `make` | a report from its beginning to its end |
 //! | `run` | the simulated studies side by side, then the live ones one by one |
 //! | `facts` | the machine at hand |
-//! | `threads` | what each thread asked, its published tables, and ours beside them |
+//! | `published` | what each published report asked, its tables, and ours beside them |
 //! | `verdict` | each mechanism in one figure, before and after |
 //! | `page`, `section`, `table` | the page |
+//! | `sheet` | what all pages of this program have in common |
 //! | `draw` | plots as inline SVG whose colours follow the page |
 //! | `files` | writing files whole or not at all |
 //! | `readme` | the picture and the table of the README, from simulated figures |
@@ -27,11 +28,12 @@ mod facts;
 pub mod files;
 mod make;
 mod page;
+mod published;
 pub mod readme;
 mod run;
 mod section;
+pub mod sheet;
 mod table;
-mod threads;
 mod verdict;
 
 pub use facts::Facts;
@@ -42,7 +44,7 @@ pub use verdict::Verdict;
 
 use serde::Serialize;
 
-/// Everything that came out. Serialises to the JSON that is documented in `docs/report.md`.
+/// Everything that came out. Serialises to the JSON that `docs/book/src/report.md` documents.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The form of this JSON; a greater number has more keys.

@@ -1,59 +1,42 @@
 //! The page: one file that needs nothing but itself.
 
-use super::draw::colour;
+use super::published::Mechanism;
 use super::section::section;
+use super::sheet;
 use super::table::{class, letter, number};
-use super::threads::Thread;
 use super::verdict::{Figures, Verdict};
 use super::{Facts, Report};
 use crate::study::Role;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 use std::io;
-
-/// Nothing may be loaded from anywhere, and nothing may run.
-const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 /// The page of a report.
 pub fn page(report: &Report) -> io::Result<String> {
     let cpus = report.machine.cpus;
     let mut sections = Vec::new();
     for done in &report.studies {
-        if let Some(thread) = Thread::of(done.study) {
-            sections.push(section(done, thread, cpus, report.effort)?);
+        if let Some(mechanism) = Mechanism::of(done.study) {
+            sections.push(section(done, mechanism, cpus, report.effort)?);
         }
     }
-    let html = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "Tickless report, " (report.date) }
-                style { (PreEscaped(colour::STYLE)) (PreEscaped(include_str!("page.css"))) }
-            }
-            body {
-                header {
-                    (head(report))
-                    (legend())
-                    div.verdicts { @for verdict in &report.verdicts { (card(verdict)) } }
+    let body = html! {
+        header {
+            (head(report))
+            (legend())
+            div.verdicts { @for verdict in &report.verdicts { (card(verdict)) } }
+        }
+        nav aria-label="Studies" {
+            ul {
+                @for done in &report.studies {
+                    li { a href={ "#" (done.study) } { (done.study) } }
                 }
-                nav aria-label="Studies" {
-                    ul {
-                        @for done in &report.studies {
-                            li { a href={ "#" (done.study) } { (done.study) } }
-                        }
-                        li { a href="#how" { "how to read it" } }
-                    }
-                }
-                main { @for section in &sections { (section) } }
-                (foot(report))
+                li { a href="#how" { "how to read it" } }
             }
         }
+        main { @for section in &sections { (section) } }
+        (foot(report))
     };
-    Ok(html.into_string())
+    Ok(sheet::document(&format!("Tickless report, {}", report.date), &body))
 }
 
 fn head(report: &Report) -> Markup {
@@ -64,8 +47,8 @@ fn head(report: &Report) -> Markup {
         h1 { "Tickless report" }
         p.lead {
             "Five mechanisms of Linux's timers, each beside the behaviour that it replaced: as its \
-             thread reported it, on a simulated machine of the size that the thread had, and live \
-             on this machine. All three run the same timer code."
+             published report has it, on a simulated machine of the size that was used there, and \
+             live on this machine. All three run the same timer code."
         }
         ul.facts {
             li { (cpu) ", " (cpus) " CPUs" }
@@ -90,7 +73,7 @@ fn head(report: &Report) -> Markup {
 fn legend() -> Markup {
     html! {
         ul.legend aria-label="Where figures come from" {
-            li { span.chip.published { "published" } " in the thread, on its machine" }
+            li { span.chip.published { "published" } " in the report, on its machine" }
             @for (role, what) in [
                 (Role::Calibrated, "a parameter was set from it: proves nothing"),
                 (Role::Implied, "follows from the parameters by a formula: proves nothing"),
@@ -176,16 +159,17 @@ fn foot(report: &Report) -> Markup {
         footer id="how" {
             h2 { "How to read it" }
             p {
-                "A published figure is the thread's, on a machine of its time. A calibrated one \
-                 set a parameter of the simulated machine, so it had to come out. An implied one \
-                 follows from the parameters by a formula, so it proves nothing either. A \
+                "A published figure was measured by others, on a machine of its time. A calibrated \
+                 one set a parameter of the simulated machine, so it had to come out. An implied \
+                 one follows from the parameters by a formula, so it proves nothing either. A \
                  predicted one came out by itself. What a mechanism changes is judged, beside a \
                  null model: what one would get without it. A score of 1 is the published effect, \
                  0 the null model's. A live one is this machine's: the median of its repetitions, \
                  the least and the greatest below it. Counts are the same on a busy \
                  machine; times are not. A tick mark says that it lies in a band that the null \
                  model misses. What lies \
-                 outside is in docs/machine.md and docs/studies.md, with the reason where one is \
+                 outside is in docs/book/src/machine.md and docs/book/src/studies.md, with the \
+                 reason where one is \
                  known."
             }
             p {
@@ -193,7 +177,8 @@ fn foot(report: &Report) -> Markup {
                  hollow diamond published; vermilion is before and blue is after, everywhere."
             }
             p {
-                "The same figures for programs are in report.json (docs/report.md). Random seed "
+                "The same figures for programs are in report.json (docs/book/src/report.md). \
+                 Random seed "
                 (report.seed) "."
             }
         }
@@ -217,9 +202,12 @@ mod tests {
         let mut study = Study::new(name, &request, HOSTILE);
         let role = if world == World::Live { Role::Live } else { Role::Predicted };
         let spread = Spread { median: 2.0, low: 1.0, high: 3.0 };
-        let thread = Thread::of(name).unwrap();
-        let ids =
-            if world == World::Live { thread.headline.live } else { thread.headline.simulated };
+        let mechanism = Mechanism::of(name).unwrap();
+        let ids = if world == World::Live {
+            mechanism.headline.live
+        } else {
+            mechanism.headline.simulated
+        };
         for id in ids {
             let cell = Cell::new(id.replace('*', "2"), "us", role, spread);
             study.cells.push(cell.within(Band::at_most(1.0)));

@@ -2,7 +2,7 @@
 //! wherever they are made, so a test can compare (`tests/readme.rs`).
 
 use super::draw::{colour, draw, groups};
-use super::threads::{THREADS, Thread};
+use super::published::{MECHANISMS, Mechanism};
 use crate::progress::Hidden;
 use crate::study::{Cell, Effort, Offer, Request, Role, Study, StudyError, World};
 use crate::text::grouped;
@@ -15,11 +15,11 @@ pub const MARKS: [&str; 2] = ["<!-- five: begin -->", "<!-- five: end -->"];
 /// All simulated studies, in the order of the seeds.
 pub fn studies() -> Result<Vec<Study>, StudyError> {
     let request = Request::new(World::Sim, Effort::Normal, 0);
-    let of = |thread: &Thread| {
-        let no_study = || StudyError::Request { what: format!("no study {}", thread.study) };
-        Offer::named(thread.study).ok_or_else(no_study)?.run(&request, &Hidden)
+    let of = |mechanism: &Mechanism| {
+        let no_study = || StudyError::Request { what: format!("no study {}", mechanism.study) };
+        Offer::named(mechanism.study).ok_or_else(no_study)?.run(&request, &Hidden)
     };
-    THREADS.iter().map(of).collect()
+    MECHANISMS.iter().map(of).collect()
 }
 
 /// The five mechanisms with their figures, as Markdown.
@@ -27,13 +27,13 @@ pub fn table(studies: &[Study]) -> String {
     let mut text = String::from(
         "| mechanism | figure | published | simulated | `tickless` |\n|---|---|--:|--:|---|\n",
     );
-    for (thread, study) in THREADS.iter().zip(studies) {
-        let headline = &thread.headline;
+    for (mechanism, study) in MECHANISMS.iter().zip(studies) {
+        let headline = &mechanism.headline;
         let published = headline.published.map_or("-".to_string(), |[before, after]| {
             format!("{} to {}", grouped(before), grouped(after))
         });
         let [before, after] = headline.simulated.map(|id| study.cell(id).map_or("-".into(), shown));
-        let Thread { study, mechanism, .. } = thread;
+        let Mechanism { study, mechanism, .. } = mechanism;
         let unit = headline.unit;
         // Writing to a string cannot fail.
         let _ = writeln!(

@@ -1,35 +1,41 @@
 //! A study's part of the page.
 
 use super::draw;
+use super::published::{Mechanism, Results};
 use super::run::{Done, Part};
+use super::sheet;
 use super::table;
-use super::threads::{Results, Thread};
 use crate::study::{Answer, Form, Study, World};
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use std::io;
 
 /// What this study is about, its tables and plots, its answers.
-pub fn section(done: &Done, thread: &Thread, cpus: usize, effort: &str) -> io::Result<Markup> {
+pub fn section(
+    done: &Done,
+    mechanism: &Mechanism,
+    cpus: usize,
+    effort: &str,
+) -> io::Result<Markup> {
     let result = |part: &'_ Option<Part>| part.as_ref().and_then(|part| part.result.clone());
     let (sim, live) = (result(&done.sim), result(&done.live));
     let results = Results { sim: sim.as_ref(), live: live.as_ref(), cpus };
-    let tables = (thread.tables)(&results);
-    let [plots, below] = plots(&results, thread)?;
+    let tables = (mechanism.tables)(&results);
+    let [plots, below] = plots(&results, mechanism)?;
     Ok(html! {
-        section id=(thread.study) {
-            h2 { (thread.study) span.mechanism { (thread.mechanism) } }
+        section id=(mechanism.study) {
+            h2 { (mechanism.study) span.mechanism { (mechanism.mechanism) } }
             p.asked {
-                (thread.asked)
-                span.source { (thread.source) ". " (thread.machine) "." }
+                (mechanism.asked)
+                span.source { (mechanism.source) ". " (mechanism.machine) "." }
             }
-            (failure(&done.sim, "simulated", thread.study))
-            (failure(&done.live, "live", thread.study))
+            (failure(&done.sim, "simulated", mechanism.study))
+            (failure(&done.live, "live", mechanism.study))
             div.pair {
                 div.tables {
-                    @for one in &tables { (table::of_thread(one)) }
+                    @for one in &tables { (table::of_published(one)) }
                     (claims(&results))
                     (outside(&results))
-                    (command(thread.study, effort))
+                    (command(mechanism.study, effort))
                     (below)
                 }
                 div.plots { (plots) }
@@ -101,13 +107,12 @@ fn command(study: &str, effort: &str) -> Markup {
 const BESIDE_TABLES: usize = 3;
 
 /// The plots beside the tables, those first that show the point; and those below the tables.
-fn plots(results: &Results<'_>, thread: &Thread) -> io::Result<[Markup; 2]> {
+fn plots(results: &Results<'_>, mechanism: &Mechanism) -> io::Result<[Markup; 2]> {
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for group in draw::groups(results.sim, results.live) {
         let plot = group[0].1;
-        let svg = draw::draw(&group)?;
-        let figure = html! { figure { figcaption { (plot.title) } (PreEscaped(svg)) } };
-        let side = if thread.plots.contains(&plot.id) { &mut first } else { &mut others };
+        let figure = sheet::group(&group)?;
+        let side = if mechanism.plots.contains(&plot.id) { &mut first } else { &mut others };
         side.push(figure);
     }
     let room = BESIDE_TABLES.saturating_sub(first.len()).min(others.len());

@@ -1,7 +1,7 @@
 //! Tables of the page. Each entry says where it comes from: by its column, its letter and its
 //! ground, so also without colours.
 
-use super::threads::{Entry, Table};
+use super::published::{Entry, Table};
 use crate::study::{Cell, Role, claim, wanted};
 use crate::text::grouped;
 use maud::{Markup, html};
@@ -9,8 +9,8 @@ use maud::{Markup, html};
 /// So many columns still have room between them.
 const WIDE: usize = 8;
 
-/// A thread's table, with ours.
-pub fn of_thread(table: &Table) -> Markup {
+/// A published table, with ours.
+pub fn of_published(table: &Table) -> Markup {
     let has_groups = table.groups.iter().any(|group| !group.name.is_empty());
     let columns: usize = table.groups.iter().map(|group| group.columns.len()).sum();
     html! {

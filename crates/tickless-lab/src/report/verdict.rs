@@ -1,7 +1,7 @@
 //! Each mechanism in one figure, before and after: published, simulated, live.
 
+use super::published::Mechanism;
 use super::run::{Done, Part};
-use super::threads::Thread;
 use crate::study::{Role, Study};
 use crate::text::figure;
 use serde::Serialize;
@@ -15,7 +15,7 @@ pub struct Verdict {
     pub mechanism: &'static str,
     /// What the two sides of its switch are called.
     pub sides: [&'static str; 2],
-    /// What the thread reported; null if it gave no figure.
+    /// What was reported; null if no figure was given.
     pub published: Option<Figures>,
     /// What came out of the simulated machine; null if that was left out or failed.
     pub simulated: Option<Figures>,
@@ -39,10 +39,10 @@ pub struct Figures {
 }
 
 impl Verdict {
-    /// Of a study that has a thread.
+    /// Of a study that has a published report.
     pub fn of(done: &Done, cpus: usize) -> Option<Verdict> {
-        let thread = Thread::of(done.study)?;
-        let headline = &thread.headline;
+        let mechanism = Mechanism::of(done.study)?;
+        let headline = &mechanism.headline;
         let published = headline.published.map(|[before, after]| Figures {
             unit: headline.unit,
             before: (before, None),
@@ -53,8 +53,8 @@ impl Verdict {
         let live = headline.live.map(|id| id.replace('*', &cpus.to_string()));
         Some(Verdict {
             study: done.study,
-            mechanism: thread.mechanism,
-            sides: thread.sides,
+            mechanism: mechanism.mechanism,
+            sides: mechanism.sides,
             published,
             simulated: figures(&done.sim, headline.unit, headline.simulated),
             live: figures(&done.live, headline.live_unit, [&live[0], &live[1]]),

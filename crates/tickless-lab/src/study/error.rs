@@ -4,7 +4,7 @@ use super::World;
 use crate::measure::MeasureError;
 use std::fmt;
 use std::io;
-use tickless::StartTimersError;
+use tickless::driver::StartTimersError;
 
 /// Why a study could not be run.
 #[derive(Debug)]

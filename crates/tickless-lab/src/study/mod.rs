@@ -143,7 +143,7 @@ impl Effort {
     }
 }
 
-/// What came of a study. Serialises to the JSON that is documented in `docs/studies.md`.
+/// What came of a study. Serialises to the JSON that is documented in `docs/book/src/studies.md`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Study {
     /// Its name.
@@ -156,7 +156,7 @@ pub struct Study {
     pub seed: u64,
     /// The figures.
     pub cells: Vec<Cell>,
-    /// What the thread left open, and what this run says about it.
+    /// What the published report left open, and what this run says about it.
     pub answers: Vec<Answer>,
     /// How it was measured, and what disturbed it.
     pub notes: Vec<String>,
@@ -176,7 +176,7 @@ pub struct Answer {
     pub answer: String,
 }
 
-/// Figures in a table of the study's own, such as that of its thread.
+/// Figures in a table of the study's own, such as the published one.
 #[derive(Clone, Debug)]
 pub struct Exhibit {
     /// What it shows.

@@ -99,7 +99,7 @@ pub struct Line {
     pub side: Side,
     /// What came out, by rising x.
     pub points: Vec<[f64; 2]>,
-    /// What the thread reported, on its own machines.
+    /// What was published, of other machines.
     pub published: Vec<[f64; 2]>,
 }
 
@@ -262,7 +262,10 @@ mod tests {
     #[test]
     fn json_has_the_form_beside_the_name() {
         let mut tally = Tally::default();
-        tally.record(tickless::Ns(3_000), tickless::Ns(0));
+        tally.record(
+            tickless::time::Instant::from_nanos(3_000),
+            tickless::time::Instant::from_nanos(0),
+        );
         let plot = Plot::of_lateness("late", "Late", &[("before", Side::Before, &tally)]);
         let json = serde_json::to_value(&plot).unwrap();
         assert_eq!((&json["id"], &json["form"]), (&"late".into(), &"histogram".into()));

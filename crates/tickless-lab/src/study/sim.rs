@@ -1,8 +1,8 @@
 //! The studies on simulated machines: the machine crate's cells, as this program shows them.
 //!
-//! Each runs on the machine of its thread. `--cpus` asks for the curve instead of the thread's
-//! cells, `--sensitivity` for how far the predicted cells move with each number that was assumed,
-//! `--machine` for another machine, `--timeline` for what each CPU did.
+//! Each runs on the machine of its published report. `--cpus` asks for the curve instead of the
+//! published cells, `--sensitivity` for how far the predicted cells move with each number that was
+//! assumed, `--machine` for another machine, `--timeline` for what each CPU did.
 
 use super::{Cell, Exhibit, Form, Request, Role, Study, StudyError, sim_answers, sim_plots};
 use crate::machines;
@@ -19,7 +19,7 @@ const EFFECTS_MAX: usize = 30;
 
 type Cells = Result<Vec<Cell>, StudyError>;
 
-/// Seed 0.
+/// Those of `rearm`.
 pub fn run_rearm(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
     no_curve(request, "rearm")?;
     const NEEDS: [&str; 4] =
@@ -42,7 +42,7 @@ pub fn run_rearm(request: &Request, progress: &dyn Progress) -> Result<Study, St
     Ok(study)
 }
 
-/// Seed 1.
+/// Those of `clock`.
 pub fn run_clock(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
     const NEEDS: [&str; 3] =
         ["workload.hz", "workload.reads_per_tick", "workload.jobs_per_cpu_minute"];
@@ -86,7 +86,7 @@ pub fn run_clock(request: &Request, progress: &dyn Progress) -> Result<Study, St
     Ok(study)
 }
 
-/// Seed 2.
+/// Those of `cancel`.
 pub fn run_cancel(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
     const NEEDS: [&str; 3] = ["workload.hz", "workload.timers_per_tick", "workload.timer_work_ns"];
     let big = machine(request, "itanium2-32p", &NEEDS)?;
@@ -129,7 +129,7 @@ pub fn run_cancel(request: &Request, progress: &dyn Progress) -> Result<Study, S
     Ok(study)
 }
 
-/// Seed 3.
+/// Those of `deferred`.
 pub fn run_deferred(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
     no_curve(request, "deferred")?;
     const NEEDS: [&str; 3] =
@@ -153,7 +153,7 @@ pub fn run_deferred(request: &Request, progress: &dyn Progress) -> Result<Study,
     Ok(study)
 }
 
-/// Seed 4.
+/// Those of `phase`.
 pub fn run_phase(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
     no_curve(request, "phase")?;
     let spec = machine(request, "power10-core", &["workload.hz", "workload.work_s"])?;

@@ -1,5 +1,5 @@
-//! What the simulated studies say about the questions that the threads left open, with the
-//! figures of the run.
+//! What the simulated studies say about the questions that the published reports left open, with
+//! the figures of the run.
 
 use super::Study;
 use crate::text::{figure, grouped};
@@ -15,7 +15,7 @@ fn percent(study: &Study, id: &str, of: &str) -> String {
     format!("{:.1} %", 100.0 * (value / of - 1.0))
 }
 
-/// Seed 0.
+/// Those of `rearm`.
 pub fn rearm(study: &mut Study) {
     study.answer(
         "Is a chance to program lost if removals do not program?",
@@ -51,7 +51,7 @@ pub fn rearm(study: &mut Study) {
     );
 }
 
-/// Seed 1.
+/// Those of `clock`.
 pub fn clock(study: &mut Study) {
     study.answer(
         "What does combining leave to be gained?",
@@ -96,7 +96,7 @@ pub fn clock(study: &mut Study) {
     }
 }
 
-/// Seed 2.
+/// Those of `cancel`.
 pub fn cancel(study: &mut Study) {
     let end = |name: &str| {
         let plot = study.plots.iter().find(|plot| plot.id == "cost")?;
@@ -117,7 +117,7 @@ pub fn cancel(study: &mut Study) {
     study.answer("Why is it so bad on 16 nodes, and what would more CPUs do?", answer);
 }
 
-/// Seed 3.
+/// Those of `deferred`.
 pub fn deferred(study: &mut Study) {
     let signs = |hz: u32| {
         let of = |what: &str| value(study, &format!("{hz}hz.{what}.change"));
@@ -140,7 +140,7 @@ pub fn deferred(study: &mut Study) {
     study.answer("Does the average fall 20 to 70 us, and does the maximum stay?", answer);
 }
 
-/// Seed 4.
+/// Those of `phase`.
 pub fn phase(study: &mut Study) {
     let of = |id: &str| value(study, id);
     let power = format!(

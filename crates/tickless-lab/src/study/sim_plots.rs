@@ -20,7 +20,7 @@ pub fn cancel_cpus(effort: Effort) -> &'static [u16] {
     effort.pick(&[2, 4, 8, 16, 32, 64, 128], ALL, ALL)
 }
 
-/// Seed 0: device writes of each policy.
+/// Device writes of each policy.
 pub fn rearm(study: &mut Study) {
     let bars = [
         ("eager", "eager", Side::Before),
@@ -37,7 +37,7 @@ pub fn rearm(study: &mut Study) {
     study.plots.push(plot.in_exhibit());
 }
 
-/// Seed 1: the share of the time and the throughput, over the number of CPUs.
+/// The share of the time and the throughput, over the number of CPUs.
 pub fn clock(study: &mut Study, cpus: &[u16], curve: &[Cell]) {
     let line = |source: &str, side, name: &str, what: &str, scale: f64| {
         let points = cpus.iter().map(|&cpus| {
@@ -70,7 +70,7 @@ pub fn clock(study: &mut Study, cpus: &[u16], curve: &[Cell]) {
     study.plots.push(Plot::new("jobs", title, shape));
 }
 
-/// Seed 2: the cycles of a call over the number of CPUs.
+/// The cycles of a call over the number of CPUs.
 pub fn cancel(study: &mut Study, cpus: &[u16], curve: &[Cell]) {
     let line = |name: &str, side| {
         let id = |cpus: u16| format!("{cpus}p.{name}.warm");
@@ -85,7 +85,7 @@ pub fn cancel(study: &mut Study, cpus: &[u16], curve: &[Cell]) {
     study.plots.push(Plot::new("cost", title, Shape::Curve { x, y, lines }));
 }
 
-/// Seed 3: how often the expiry thread is woken.
+/// How often the expiry thread is woken.
 pub fn deferred(study: &mut Study) {
     let mut bars = Vec::new();
     for hz in [1_000, 250] {
@@ -100,7 +100,7 @@ pub fn deferred(study: &mut Study) {
     study.plots.push(Plot::new("wakes", title, shape).in_exhibit());
 }
 
-/// Seed 4: time and energy over the distance between the refills.
+/// Time and energy over the distance between the refills.
 pub fn offsets(study: &mut Study) {
     let id = |apart: u16, what: &str| match apart {
         0 => format!("together.aligned.{what}"),
@@ -122,7 +122,7 @@ pub fn offsets(study: &mut Study) {
     study.plots.push(Plot::new("joules", title, shape).in_exhibit());
 }
 
-/// Seed 4: when each group runs in a period, aligned and spread.
+/// When each group runs in a period, aligned and spread.
 pub fn strip(study: &mut Study, spec: &Spec) -> io::Result<()> {
     let mut lanes = Vec::new();
     let period_ns = GroupPlan::published(Phase::Aligned).period.0;
@@ -148,7 +148,7 @@ fn value(cells: &[Cell], id: &str) -> f64 {
     cells.iter().find(|cell| cell.id == id).map_or(f64::NAN, |cell| cell.value)
 }
 
-/// What the thread reported at these places.
+/// What was published for these places.
 fn published(study: &Study, id: impl Fn(u16) -> String, places: &[u16]) -> Vec<[f64; 2]> {
     let point = |&at: &u16| Some([f64::from(at), study.cell(&id(at))?.published?]);
     places.iter().filter_map(point).collect()

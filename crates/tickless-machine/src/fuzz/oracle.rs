@@ -2,14 +2,14 @@
 
 use super::{FaultCounts, History, LATE_MAX};
 use crate::os::Kernel;
-use crate::platform::{self, Sim};
+use crate::platform::{self, Sim, SimWord};
 use crate::ps::Ps;
 use crate::random::Random;
 use crate::{cpu, engine};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{Family, Options, Started};
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
@@ -118,7 +118,7 @@ pub(super) enum How {
     AndWait,
 }
 
-impl<L: Family> Armed for OwnedTimer<Sim, L> {
+impl<L: Family<Sim>> Armed for OwnedTimer<Sim, L> {
     fn start(&self, window: Window, now: Ns, options: Options) -> Option<Started> {
         self.start(window, now, options).ok()
     }
@@ -143,13 +143,13 @@ pub(super) fn subject(kernel: &Rc<Kernel>, oracle: &Rc<Oracle>, random: &mut Ran
         oracle.check_locks();
         cpu::work(takes);
         seen.running.set(false);
-        Verdict::Done
+        CallbackResult::Done
     });
     let bases = kernel.bases();
     let timer: Box<dyn Armed> = if random.below(2) == 0 {
         Box::new(OwnedTimer::<Sim, QueueLink>::new(bases, callback))
     } else {
-        Box::new(OwnedTimer::<Sim, WheelLink>::new(bases, callback))
+        Box::new(OwnedTimer::<Sim, WheelLink<SimWord>>::new(bases, callback))
     };
     Subject { timer, fact }
 }

@@ -8,7 +8,7 @@
 //! | `off` | CPUs that are switched off; who looks after another's base |
 //! | here | interrupts, the tick, sleeping, the expiry thread |
 //!
-//! The tick is a ranged timer of the library, armed and cancelled like any other; so are the
+//! The tick is a precise timer of the library, armed and cancelled like any other; so are the
 //! timers that sleeping tasks wait for. Bases, cancelling, rearming, collecting and firing are
 //! the core's.
 //!
@@ -39,7 +39,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use task::{RunQueue, Task};
 use tickless_core::bases::deferred::Call;
-use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::expiry::{CallbackResult, Firing};
 use tickless_core::bases::{Bases, Deferral, Options, Settings};
 use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;
@@ -121,11 +121,11 @@ pub enum IdleTick {
     Moves(Ns),
 }
 
-/// A ranged timer of the machine's bases.
+/// A precise timer of the machine's bases.
 pub type Timer = OwnedTimer<Sim, QueueLink>;
 
 /// A callback that somebody outside has given.
-type Callback = Rc<dyn Fn(&Firing<Sim>) -> Verdict>;
+type Callback = Rc<dyn Fn(&Firing<Sim>) -> CallbackResult>;
 
 /// What a timer's task number stands for.
 #[derive(Clone)]
@@ -238,12 +238,12 @@ impl Kernel {
 
     /// A timer whose callback is `run`, called in the interrupt, or in the expiry thread if it
     /// was armed for that.
-    pub fn timer(&self, run: impl Fn(&Firing<Sim>) -> Verdict + 'static) -> Timer {
+    pub fn timer(&self, run: impl Fn(&Firing<Sim>) -> CallbackResult + 'static) -> Timer {
         OwnedTimer::new(&self.bases, self.action(Action::Run(Rc::new(run))))
     }
 
     /// The number by which timers name `run`, for timers of other families.
-    pub fn callback(&self, run: impl Fn(&Firing<Sim>) -> Verdict + 'static) -> u64 {
+    pub fn callback(&self, run: impl Fn(&Firing<Sim>) -> CallbackResult + 'static) -> u64 {
         self.action(Action::Run(Rc::new(run)))
     }
 
@@ -309,24 +309,24 @@ impl Kernel {
         }
     }
 
-    fn run_callback(&self, firing: &Firing<Sim>) -> Verdict {
+    fn run_callback(&self, firing: &Firing<Sim>) -> CallbackResult {
         let action = self.actions.borrow().get(firing.task as usize).cloned();
         match action {
-            None => Verdict::Done,
+            None => CallbackResult::Done,
             Some(Action::Tick) => self.tick(firing),
             Some(Action::Slice) => {
                 self.share_fairly();
-                Verdict::Done
+                CallbackResult::Done
             }
             Some(Action::Wake(task)) => {
                 self.wake(task);
-                Verdict::Done
+                CallbackResult::Done
             }
             Some(Action::Run(run)) => run(firing),
         }
     }
 
-    fn tick(&self, firing: &Firing<Sim>) -> Verdict {
+    fn tick(&self, firing: &Firing<Sim>) -> CallbackResult {
         let cpu = engine::here();
         let mine = &self.cpus[cpu.index()];
         mine.ticks.set(mine.ticks.get() + 1);
@@ -343,9 +343,9 @@ impl Kernel {
         let ends = engine::is_ending();
         let is_idle = mine.current.get() == mine.idle.get();
         if ends || is_idle && self.config.idle != IdleTick::Keeps {
-            return Verdict::Done;
+            return CallbackResult::Done;
         }
-        Verdict::Restart(periodic::forward(firing.window, firing.now, self.config.tick).0)
+        CallbackResult::Restart(periodic::forward(firing.window, firing.now, self.config.tick).0)
     }
 
     fn answer(&self, call: Call) {

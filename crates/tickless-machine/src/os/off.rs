@@ -113,7 +113,7 @@ impl Kernel {
     /// An idle CPU is about to sleep, if anybody wants to know.
     pub(super) fn before_sleep(&self, cpu: CpuId) -> Option<Slept> {
         self.sleep_check.borrow().as_ref()?;
-        let earliest = self.bases.view(cpu)?.earliest;
+        let earliest = self.bases.view(cpu)?.earliest.into();
         let now = platform::shows();
         Some(Slept { cpu, from: now, earliest, to: now })
     }

@@ -1,9 +1,9 @@
 //! Tasks: run queues, wakeups, preemption.
 //!
-//! Real-time tasks run by priority, first come first served; below them fair ones take turns by
-//! the tick. Every CPU has a queue of its own; a task that wakes goes to the CPU it was on. If
-//! that one is busy, or about to be, and the task is not bound to it, it goes to an idle one, as
-//! Linux does with a real-time task that finds another one on its CPU. (Seed 3 hangs on that: a
+//! Real-time tasks run by priority, first come first served; below them fair ones take turns by the
+//! tick. Every CPU has a queue of its own; a task that wakes goes to the CPU it was on. If that one
+//! is busy, or about to be, and the task is not bound to it, it goes to an idle one, as Linux does
+//! with a real-time task that finds another one on its CPU. (Deferred expiry hangs on that: a
 //! thread that every tick wakes, for nothing, pushes others off their CPU.)
 
 use super::{Clocked, Kernel, TaskUsage, UNBORN};

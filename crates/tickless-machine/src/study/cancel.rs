@@ -1,4 +1,4 @@
-//! Seed 2: what a synchronous cancel costs, looking at one base or at all of them.
+//! What a synchronous cancel costs, looking at one base or at all of them.
 //!
 //! All CPUs do timer work: each has a few periodic timers whose callbacks start and end there, so
 //! the line that says what a base runs is in that CPU's cache and dirty. (One caller on an idle
@@ -28,7 +28,7 @@ use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{Bases, Options, Scan, Settings};
 use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;
@@ -316,9 +316,9 @@ fn expire_in_interrupts(machine: &mut Machine, bases: &Arc<Bases<Sim>>, spec: &S
         bases.expire(engine::here(), |firing| {
             engine::charge(callback);
             if engine::is_ending() {
-                return Verdict::Done;
+                return CallbackResult::Done;
             }
-            Verdict::Restart(periodic::forward(firing.window, firing.now, period).0)
+            CallbackResult::Restart(periodic::forward(firing.window, firing.now, period).0)
         });
     });
 }

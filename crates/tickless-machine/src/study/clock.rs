@@ -1,4 +1,4 @@
-//! Seed 1: what a slow shared counter costs a compute workload, read by everybody or by one for
+//! What a slow shared counter costs a compute workload, read by everybody or by one for
 //! all.
 //!
 //! Every CPU computes for its users and takes a tick every millisecond, a timer of its base like
@@ -23,22 +23,21 @@ use super::size::sizes;
 use super::{Band, Cell, Claim, Figure, Role, Scale, Sides, Sized, fitted};
 use crate::device::{self, CounterId};
 use crate::engine::{self, Machine};
-use crate::platform::{self, Sim, SimWord};
+use crate::platform::{self, Sim};
 use crate::ps::Ps;
+use crate::shared_clock::SharedClock;
 use crate::spec::Spec;
 use crate::{cpu, irq};
 use std::cell::{Cell as Shared, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use tickless_clock::combined::{Combined, ReadPolicy};
-use tickless_clock::counter::{Counter, Hertz, Rating, Width};
-use tickless_core::bases::expiry::Verdict;
+use tickless_clock::combined::ReadPolicy;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{Bases, Options, Settings};
 use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;
 use tickless_core::periodic;
-use tickless_core::platform::Platform;
 use tickless_core::time::{CpuId, Ns, Window};
 
 /// What ticks read.
@@ -248,42 +247,10 @@ const PUBLISHED: [Published; 2] = [
     },
 ];
 
-/// The shared device, as the combined counter sees it.
-struct Device(CounterId);
-
-impl Counter for Device {
-    fn read(&self) -> u64 {
-        device::read_counter(self.0).0
-    }
-
-    /// It shows nanoseconds here, so that nothing has to be converted; wide enough not to wrap.
-    fn width(&self) -> Width {
-        Width::bits(56)
-    }
-
-    fn frequency(&self) -> Hertz {
-        Hertz::NANOSECONDS
-    }
-
-    fn rating(&self) -> Rating {
-        Rating::SLOW
-    }
-
-    fn name(&self) -> &str {
-        "simulated device"
-    }
-}
-
-fn relax(round: u32) {
-    Sim.relax(round);
-}
-
-type Clock = Combined<SimWord, Device, fn(u32)>;
-
 /// What the CPUs of one run share.
 struct Run {
     bases: Arc<Bases<Sim>>,
-    clock: RefCell<Option<Rc<Clock>>>,
+    clock: RefCell<Option<Rc<SharedClock>>>,
     source: Source,
     reads: RefCell<Vec<u64>>,
     /// What was computed, in picoseconds of a thread alone on its core.
@@ -352,21 +319,21 @@ fn tick_in_interrupts(machine: &mut Machine, run: &Rc<Run>, spec: &Spec, period:
             }
             let over = firing.now > Ns(2 * period.0).after(MEASURED);
             if over {
-                return Verdict::Done;
+                return CallbackResult::Done;
             }
-            Verdict::Restart(periodic::forward(firing.window, firing.now, period).0)
+            CallbackResult::Restart(periodic::forward(firing.window, firing.now, period).0)
         });
     });
 }
 
 impl Run {
     fn set_up(&self) -> Option<CounterId> {
-        let counter = device::new_counter()?;
         let policy = match self.source {
             Source::Combined => ReadPolicy::Combined,
             Source::Tsc | Source::Direct => ReadPolicy::Direct,
         };
-        let clock = Combined::new(Device(counter), relax as fn(u32)).with_policy(policy);
+        let clock = SharedClock::new(policy)?;
+        let counter = clock.counter();
         *self.clock.borrow_mut() = Some(Rc::new(clock));
         Some(counter)
     }

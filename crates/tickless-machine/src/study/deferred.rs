@@ -1,4 +1,4 @@
-//! Seed 3: waking the expiry thread on every tick, or only when something has expired.
+//! Waking the expiry thread on every tick, or only when something has expired.
 //!
 //! Two cores with a real-time kernel. A task of high priority sleeps a millisecond at a time, like
 //! cyclictest: one that may run on either CPU, or one on each, bound to it. On each CPU ticks
@@ -24,14 +24,14 @@ use super::{Band, Cell, Claim, Figure, Sides};
 use crate::cpu;
 use crate::engine::{self, Machine};
 use crate::os::{Class, Clocked, Config, IdleTick, Kernel, Skew};
-use crate::platform::{self, Sim};
+use crate::platform::{self, Sim, SimWord};
 use crate::ps::Ps;
 use crate::random::Random;
 use crate::spec::Spec;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{Deferral, Options, Settings, WheelEvents};
 use tickless_core::link::WheelLink;
 use tickless_core::owned::OwnedTimer;
@@ -247,9 +247,9 @@ fn expire_now_and_then(
             // In the expiry thread: whatever comes first preempts it.
             cpu::work(work);
             let at = firing.now.after(draw());
-            Verdict::Restart(Window::new(at, at))
+            CallbackResult::Restart(Window::new(at, at))
         });
-        let timer = OwnedTimer::<Sim, WheelLink>::new(kernel.bases(), callback);
+        let timer = OwnedTimer::<Sim, WheelLink<SimWord>>::new(kernel.bases(), callback);
         let kernel2 = Rc::clone(kernel);
         kernel.spawn(machine, Class::Fair, Some(CpuId(cpu)), move || {
             let now = platform::now();

@@ -1,4 +1,4 @@
-//! Seed 4: bandwidth groups whose periods begin together, or apart.
+//! Bandwidth groups whose periods begin together, or apart.
 //!
 //! One SMT8 core. Two groups of four workers, each with a quota of 200 ms in every 100 ms, so that
 //! a group's workers run for 50 ms and then wait. Aligned, all eight threads of the core are busy
@@ -29,8 +29,9 @@ use crate::spec::Spec;
 use std::cell::{Cell as Shared, RefCell};
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 use tickless_core::bandwidth::{Grant, Group, MemberId, Release, Settings as Bandwidth};
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{Options, Settings};
 use tickless_core::periodic;
 use tickless_core::phase::{Phase, Phases};
@@ -95,7 +96,7 @@ const SLICE: Ns = Ns::from_ms(5);
 
 /// The switch: where the second group's periods begin.
 pub const SIDES: Sides<Phase> =
-    Sides { before: Phase::Aligned, after: Phase::Fixed(Ns::from_ms(50)) };
+    Sides { before: Phase::Aligned, after: Phase::Fixed(Duration::from_millis(50)) };
 
 /// The published cells, and what was not measured.
 pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
@@ -107,7 +108,7 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
         Cell::calibrated("together.aligned.seconds", SECONDS, 155.0, one(aligned.seconds)),
     ];
     for offset in [10, 20, 30, 40, 50] {
-        let apart = run(spec, &pair(Phase::Fixed(Ns::from_ms(offset))))?;
+        let apart = run(spec, &pair(Phase::Fixed(Duration::from_millis(offset))))?;
         let cell = |what: &str, unit, value| {
             Cell::predicted(format!("together.{offset}ms.{what}"), unit, one(value))
         };
@@ -214,7 +215,7 @@ fn gain_at(spec: &Spec, percent: u64) -> io::Result<f64> {
         pair(phase).map(|plan| GroupPlan { quota, ..plan })
     };
     let aligned = run(spec, &with(Phase::Aligned))?;
-    let apart = run(spec, &with(Phase::Fixed(Ns::from_ms(50))))?;
+    let apart = run(spec, &with(Phase::Fixed(Duration::from_millis(50))))?;
     Ok(aligned.seconds / apart.seconds)
 }
 
@@ -263,8 +264,8 @@ fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Win
     let mut groups = Vec::new();
     let mut next_cpu = 0;
     for plan in plans {
-        let seat = phases.take(plan.period, plan.phase).map_err(io::Error::other)?;
-        let first = seat.first_after(Ns::ZERO);
+        let slot = phases.take(plan.period, plan.phase).map_err(io::Error::other)?;
+        let first = slot.first_after(Ns::ZERO);
         let member = new_member(*plan, first)?;
         for worker in 0..plan.workers {
             let cpu = CpuId(next_cpu % cpus);
@@ -379,7 +380,7 @@ impl Worker {
                     kernel.wake(task);
                 }
             }
-            Verdict::Restart(periodic::forward(firing.window, firing.now, period).0)
+            CallbackResult::Restart(periodic::forward(firing.window, firing.now, period).0)
         });
         let _ = timer.start(Window::new(first, first), platform::now(), Options::default());
         timer

@@ -1,4 +1,4 @@
-//! Seed 0: what it costs that removing a timer programs the event device.
+//! What it costs that removing a timer programs the event device.
 //!
 //! Two tasks on two cores hand a byte to and fro through pipes. Each waits for the other, so its
 //! CPU goes idle twice per round trip of the pair, once each. As in the kernel of that time (3.10),
@@ -29,7 +29,7 @@ use crate::spec::Spec;
 use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
-use tickless_core::bases::expiry::{Firing, Verdict};
+use tickless_core::bases::expiry::{CallbackResult, Firing};
 use tickless_core::bases::{Options, Settings};
 use tickless_core::periodic;
 use tickless_core::rearm::{DeviceCounts, Policy};
@@ -177,7 +177,7 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
     let tasks = Rc::new(Shared::new(None));
     let watchdog = millis("workload.watchdog_ms");
     let again = move |firing: &Firing<Sim>| {
-        Verdict::Restart(periodic::forward(firing.window, firing.now, watchdog).0)
+        CallbackResult::Restart(periodic::forward(firing.window, firing.now, watchdog).0)
     };
     let far = [CpuId(0), CpuId(1)].map(|_| Rc::new(kernel.timer(again)));
     let arm = move |kernel: &Kernel, timer: &crate::os::Timer| {

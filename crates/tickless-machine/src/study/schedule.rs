@@ -1,8 +1,8 @@
 //! A scheduler whose slices are ends of timers: what Linux 7.1 saves of the event device.
 //!
 //! Nothing is published here beside it, on purpose: the figures were committed before any result of
-//! that kernel was read (`docs/predictions.md`). The load is like hackbench: groups of senders and
-//! receivers, each sender writes to each receiver of its group in turn, and pipes are small. At
+//! that kernel was read (`docs/dev/predictions.md`). The load is like hackbench: groups of senders
+//! and receivers, each sender writes to each receiver of its group in turn, and pipes are small. At
 //! each switch to a task while others wait, the scheduler arms the timer that ends its turn; that
 //! timer is lazy.
 //!

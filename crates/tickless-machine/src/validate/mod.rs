@@ -1,10 +1,10 @@
 //! Holding the model against a real machine: code that is written once and runs on both.
 //!
-//! A [`Scene`] is something that two CPUs do with shared words. It is generic over its [`World`]:
-//! the simulated machine, or two threads that stay on two real CPUs, with real atomics. A few
-//! scenes set the prices of a real machine's file ([`fit`]); what the others take is then
-//! predicted by simulation ([`simulate`]) and compared with what it takes for real. The fit never
-//! sees the latter.
+//! A [`Scene`] is something that two CPUs do with shared words, or all of them. It is generic over
+//! its [`World`]: the simulated machine, or two threads that stay on two real CPUs, with real
+//! atomics. A few scenes set the prices of a real machine's file ([`fit`]); what the others take is
+//! then predicted by simulation ([`simulate`]) and compared with what it takes for real. The fit
+//! never sees the latter.
 //!
 //! | file | holds |
 //! |---|---|
@@ -72,14 +72,15 @@ pub struct Played {
     pub ns: f64,
 }
 
-/// Something that two sides do together.
+/// Something that several sides do together.
 pub trait Scene<W: World>: Send + Sync {
-    /// Plays one side, the world's own, from when both are there.
+    /// Plays one side, the world's own, from when all are there.
     fn play(&self, world: &W) -> Played;
 }
 
-/// Nanoseconds for each operation, from what the two sides did.
-pub fn per_operation(sides: [Played; 2]) -> f64 {
+/// Nanoseconds for each operation, from what the sides did: the time that passed for those who
+/// did some, on average, over the operations of all.
+pub fn per_operation(sides: &[Played]) -> f64 {
     let counted = sides.iter().filter(|side| side.ops > 0);
     let ns: f64 = counted.clone().map(|side| side.ns).sum();
     let ops: u64 = counted.clone().map(|side| side.ops).sum();
@@ -100,8 +101,12 @@ pub enum Part {
     OwnTimer,
     /// Both add to one word. Nanoseconds for an addition, by whichever side.
     Counter,
+    /// All CPUs do so.
+    CounterByAll,
     /// Both take a ticket lock and add to what it guards. Nanoseconds for a holding.
     TicketLock,
+    /// All CPUs do so.
+    TicketLockByAll,
     /// One writes four words about every microsecond, the other reads them. Nanoseconds for a
     /// read.
     SeqLock,
@@ -132,6 +137,17 @@ impl Part {
         Part::ClockCombined,
     ];
 
+    /// Those that are predicted beside them on more than two CPUs.
+    pub const CONTENDED: [Part; 2] = [Part::CounterByAll, Part::TicketLockByAll];
+
+    /// How many CPUs play it on a machine that has so many.
+    pub const fn sides(self, cpus: usize) -> usize {
+        match self {
+            Part::CounterByAll | Part::TicketLockByAll => cpus,
+            _ => 2,
+        }
+    }
+
     /// As cells are named.
     pub const fn name(self) -> &'static str {
         match self {
@@ -141,6 +157,8 @@ impl Part {
             Part::OwnTimer => "own_timer.arm_and_cancel",
             Part::Counter => "counter.addition",
             Part::TicketLock => "ticket_lock.holding",
+            Part::CounterByAll => "counter.addition_by_all",
+            Part::TicketLockByAll => "ticket_lock.holding_by_all",
             Part::SeqLock => "seqlock.read",
             Part::Queue => "queue.item",
             Part::Cancel => "cancel.another_cpus_timer",
@@ -149,16 +167,18 @@ impl Part {
         }
     }
 
-    /// The scene, for one play of so many rounds.
-    pub fn scene<W: World>(self, world: &W, rounds: u64) -> Arc<dyn Scene<W>> {
+    /// The scene, for one play of so many sides and rounds.
+    pub fn scene<W: World>(self, world: &W, sides: usize, rounds: u64) -> Arc<dyn Scene<W>> {
         use tickless_clock::combined::ReadPolicy;
         match self {
             Part::Transfer => Arc::new(primitives::Transfer::new(rounds / 16)),
             Part::PingPong => Arc::new(primitives::PingPong::by_reading(rounds)),
             Part::PingPongByExchange => Arc::new(primitives::PingPong::by_exchange(rounds)),
             Part::OwnTimer => Arc::new(library::OwnTimer::new(world, rounds)),
-            Part::Counter => Arc::new(primitives::Counter::new(rounds)),
-            Part::TicketLock => Arc::new(primitives::Tickets::new(rounds)),
+            Part::Counter | Part::CounterByAll => Arc::new(primitives::Counter::new(sides, rounds)),
+            Part::TicketLock | Part::TicketLockByAll => {
+                Arc::new(primitives::Tickets::new(sides, rounds))
+            }
             Part::SeqLock => Arc::new(primitives::SeqLock::new(rounds)),
             Part::Queue => Arc::new(primitives::Queue::new(rounds)),
             Part::Cancel => Arc::new(library::CancelAcross::new(world, rounds)),
@@ -172,30 +192,37 @@ impl Part {
     }
 }
 
-/// Where both sides begin, and where the first to be through ends it for both.
+/// Where all sides begin, and where the first to be through ends it for all.
 #[derive(Debug)]
 pub(crate) struct Gate<W: World> {
     ready: Line<W::Word>,
     over: Line<W::Word>,
+    sides: u64,
 }
 
 impl<W: World> Gate<W> {
+    /// For two sides.
     pub(crate) fn new() -> Gate<W> {
-        Gate { ready: Line(W::Word::new(0)), over: Line(W::Word::new(0)) }
+        Gate::of(2)
     }
 
-    /// Waits until both sides are here. Returns when that was.
+    pub(crate) fn of(sides: usize) -> Gate<W> {
+        let word = || Line(W::Word::new(0));
+        Gate { ready: word(), over: word(), sides: sides as u64 }
+    }
+
+    /// Waits until all sides are here. Returns when that was.
     pub(crate) fn enter(&self, world: &W) -> Ns {
         self.ready.0.add(1);
         let mut round = 0;
-        while self.ready.0.load(Ordering::Acquire) < 2 {
+        while self.ready.0.load(Ordering::Acquire) < self.sides {
             world.relax(round);
             round = round.saturating_add(1);
         }
         world.now()
     }
 
-    /// Does `one` so often, or until the other side is through; it is asked now and then.
+    /// Does `one` so often, or until another side is through; that is looked at now and then.
     pub(crate) fn repeat(&self, world: &W, rounds: u64, mut one: impl FnMut()) -> Played {
         const ASK_EVERY: u64 = 16;
         let begun = self.enter(world);

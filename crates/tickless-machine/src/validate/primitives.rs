@@ -149,8 +149,8 @@ pub(super) struct Counter<W: World> {
 }
 
 impl<W: World> Counter<W> {
-    pub(super) fn new(rounds: u64) -> Counter<W> {
-        Counter { gate: Gate::new(), word: Line(W::Word::new(0)), rounds }
+    pub(super) fn new(sides: usize, rounds: u64) -> Counter<W> {
+        Counter { gate: Gate::of(sides), word: Line(W::Word::new(0)), rounds }
     }
 }
 
@@ -193,9 +193,9 @@ pub(super) struct Tickets<W: World> {
 }
 
 impl<W: World> Tickets<W> {
-    pub(super) fn new(rounds: u64) -> Tickets<W> {
+    pub(super) fn new(sides: usize, rounds: u64) -> Tickets<W> {
         let (lock, guarded) = (Line(TicketLock::new()), Line(W::Word::new(0)));
-        Tickets { gate: Gate::new(), lock, guarded, rounds }
+        Tickets { gate: Gate::of(sides), lock, guarded, rounds }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Scenes on a simulated machine of two CPUs.
+//! Scenes on a simulated machine.
 
 use super::{Part, Played, World, per_operation};
 use crate::cpu;
@@ -20,7 +20,7 @@ pub const ROUNDS: u64 = 1_000;
 /// How many plays a prediction takes; they begin a little apart.
 const PLAYS: u64 = 5;
 
-/// The simulated machine as a world: its CPU 0 and the last one.
+/// The simulated machine as a world: its CPU 0 and the last one, or all.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Simulated;
 
@@ -58,20 +58,24 @@ pub fn figure(spec: &Spec, part: Part) -> io::Result<Figure> {
 /// One play of a scene; the seed says by how much one side comes later than the other.
 pub fn play(spec: &Spec, part: Part, rounds: u64, seed: u64) -> io::Result<f64> {
     let mut machine = Machine::new(spec.costs());
-    let last = CpuId(spec.costs().topology.cpus() - 1);
-    let scene = part.scene(&Simulated, rounds);
-    let sides = Rc::new([const { Cell::new(Played { ops: 0, ns: 0.0 }) }; 2]);
+    let cpus = spec.costs().topology.cpus();
+    let cpus: Vec<u16> = match part.sides(usize::from(cpus)) {
+        2 => vec![0, cpus - 1],
+        _ => (0..cpus).collect(),
+    };
+    let scene = part.scene(&Simulated, cpus.len(), rounds);
+    let sides: Rc<[Cell<Played>]> = cpus.iter().map(|_| Cell::default()).collect();
     let mut random = Random::new(seed);
-    for cpu in [CpuId(0), last] {
+    for (side, &cpu) in cpus.iter().enumerate() {
         let (scene, sides) = (std::sync::Arc::clone(&scene), Rc::clone(&sides));
         let late = Ps(random.below(1_000_000));
-        machine.start(cpu, move || {
+        machine.start(CpuId(cpu), move || {
             cpu::work(late);
-            let played = scene.play(&Simulated);
-            sides[Simulated.side()].set(played);
+            sides[side].set(scene.play(&Simulated));
         })?;
     }
     machine.run(Ns::from_secs(10));
     machine.finish();
-    Ok(per_operation([sides[0].get(), sides[1].get()]))
+    let sides: Vec<Played> = sides.iter().map(Cell::get).collect();
+    Ok(per_operation(&sides))
 }

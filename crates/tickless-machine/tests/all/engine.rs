@@ -311,3 +311,14 @@ fn neighbours_share_a_line() {
     machine.start(CpuId(0), body).unwrap();
     machine.run(FOREVER);
 }
+
+/// Goal: what lies beyond the engine's reach ends a run with words, not as if nothing were left.
+#[test]
+fn a_run_ends_where_the_engine_cannot_tell_times() {
+    let mut machine = machine("ivybridge-ex-16s");
+    let body = || cpu::work(Ps::from_ns(Ns::from_secs(11 * 3600)));
+    machine.start(CpuId(0), body).unwrap();
+    machine.start(CpuId(479), body).unwrap();
+    assert_eq!(machine.run(Ns::from_secs(3600)), Ended::Until);
+    assert_eq!(machine.run(FOREVER), Ended::OutOfRange);
+}

@@ -41,20 +41,42 @@ fn prices_are_found_again() {
 /// Goal: a play is a function of its seed, and every scene comes to an end.
 #[test]
 fn plays_repeat() {
-    for part in Part::FITTED.into_iter().chain(Part::PREDICTED) {
-        let play = |seed| simulate::play(&host(), part, 100, seed).unwrap();
+    for part in [&Part::FITTED[..], &Part::PREDICTED, &Part::CONTENDED].into_iter().flatten() {
+        let play = |seed| simulate::play(&host(), *part, 100, seed).unwrap();
         assert!(play(3) > 0.0, "{part:?}");
         assert_eq!(play(3).to_bits(), play(3).to_bits(), "{part:?}");
     }
+}
+
+/// Goal: a line that all CPUs want goes round among all of them: a holding of a ticket lock takes
+/// longer the more CPUs queue for it, and an addition is no cheaper than between two.
+#[test]
+fn all_cpus_contend() {
+    let takes = |cores: f64, part| {
+        let spec = host()
+            .with("topology.cores_per_socket", cores)
+            .with("topology.threads_per_core", 1.0)
+            .with("topology.sockets", 1.0);
+        assert_eq!(part_sides(part, spec.costs().topology.cpus()), cores as usize);
+        simulate::play(&spec, part, 200, 1).unwrap()
+    };
+    let lock = [2.0, 4.0, 8.0].map(|cores| takes(cores, Part::TicketLockByAll));
+    assert!(lock[0] < lock[1] && lock[1] < lock[2], "{lock:?}");
+    let add = [2.0, 8.0].map(|cores| takes(cores, Part::CounterByAll));
+    assert!(add[1] >= 0.9 * add[0], "{add:?}");
+}
+
+fn part_sides(part: Part, cpus: u16) -> usize {
+    part.sides(usize::from(cpus))
 }
 
 /// Goal: what a scene took is averaged over the sides that did something.
 #[test]
 fn sides_are_averaged() {
     let both = [Played { ops: 10, ns: 300.0 }, Played { ops: 20, ns: 300.0 }];
-    assert_eq!(per_operation(both), 10.0);
-    assert_eq!(per_operation([Played::default(), Played { ops: 20, ns: 300.0 }]), 15.0);
-    assert_eq!(per_operation([Played::default(); 2]), 0.0);
+    assert_eq!(per_operation(&both), 10.0);
+    assert_eq!(per_operation(&[Played::default(), Played { ops: 20, ns: 300.0 }]), 15.0);
+    assert_eq!(per_operation(&[Played::default(); 2]), 0.0);
 }
 
 /// Goal: a machine that is written is the same machine when it is read.

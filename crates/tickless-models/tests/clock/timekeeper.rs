@@ -24,15 +24,15 @@ fn time_never_goes_back() {
     let saw = switched.clone();
     explore(2, move || {
         let mut keeper = keeper(2);
-        let (face, saw) = (Arc::clone(keeper.face()), saw.clone());
+        let (reader, saw) = (Arc::clone(keeper.reader()), saw.clone());
         let keep = Box::new(move || {
             keeper.steer(Slope(1 << 30));
             keeper.blame(SourceId(0), Fault::Withdrawn);
         });
         let read = Box::new(move || {
-            let (first, second) = (face.monotonic(), face.monotonic());
+            let (first, second) = (reader.monotonic(), reader.monotonic());
             assert!(first <= second, "C8: {second:?} after {first:?}");
-            saw.saw(face.source() == SourceId(1));
+            saw.saw(reader.source() == SourceId(1));
         });
         run_all(vec![keep, read]);
     });
@@ -44,11 +44,11 @@ fn time_never_goes_back() {
 fn time_is_handed_on() {
     explore(2, || {
         let mut keeper = keeper(1);
-        let face = Arc::clone(keeper.face());
+        let reader = Arc::clone(keeper.reader());
         let keep = Box::new(move || keeper.steer(Slope(1 << 30)));
         let read = Box::new(move || {
-            let first = face.monotonic();
-            let second = loom::thread::spawn(move || face.monotonic()).join().unwrap();
+            let first = reader.monotonic();
+            let second = loom::thread::spawn(move || reader.monotonic()).join().unwrap();
             assert!(first <= second, "C8: {second:?} after {first:?}");
         });
         run_all(vec![keep, read]);
@@ -62,16 +62,16 @@ fn who_sees_the_step_sees_the_time() {
     let see = seen.clone();
     explore(2, move || {
         let mut keeper = keeper(1);
-        let (face, see) = (Arc::clone(keeper.face()), see.clone());
+        let (reader, see) = (Arc::clone(keeper.reader()), see.clone());
         let keep = Box::new(move || {
             keeper.set_realtime(Ns::from_secs(1000));
             let suspended = keeper.suspend();
             keeper.resume(suspended, Ns::from_secs(50));
         });
         let read = Box::new(move || {
-            let steps = face.steps();
+            let steps = reader.steps();
             see[steps as usize].saw(true);
-            let (real, boot) = (face.realtime(), face.boottime());
+            let (real, boot) = (reader.realtime(), reader.boottime());
             assert!(steps < 1 || real >= Ns::from_secs(1000), "{steps} steps, {real:?}");
             assert!(steps < 2 || real >= Ns::from_secs(1050), "{steps} steps, {real:?}");
             assert!(steps < 2 || boot >= Ns::from_secs(50), "{steps} steps, {boot:?}");

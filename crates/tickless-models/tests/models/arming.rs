@@ -3,9 +3,10 @@
 use super::checker::Checker;
 use super::models;
 use super::stage::{CPU0, CPU1, LATER, NOW, Stage};
+use super::world::World;
 use tickless_core::bases::Family;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::time::Window;
 
 models! {
@@ -22,7 +23,7 @@ models! {
 }
 
 /// Goal: of two first starts one gives the timer its base, the other finds it there.
-fn first_starts_race<C: Checker, L: Family + 'static>() {
+fn first_starts_race<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     let other = stage.on(CPU1, |stage| _ = stage.arm(0, LATER));
     stage.arm(0, LATER);
@@ -35,7 +36,7 @@ fn first_starts_race<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a shut-down comes before a first start, which is refused, or after it and takes it back.
-fn shutdown_against_first_start<C: Checker, L: Family + 'static>() {
+fn shutdown_against_first_start<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     let starter = stage.on(CPU1, |stage| _ = stage.start(0, LATER));
     let found = stage.shutdown_sync(0);
@@ -48,7 +49,7 @@ fn shutdown_against_first_start<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: the same for a timer that has a base, and a start that takes it to another.
-fn shutdown_against_start<C: Checker, L: Family + 'static>() {
+fn shutdown_against_start<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, LATER);
     assert_eq!(stage.cancel(0), Cancel::Pending);
@@ -62,7 +63,7 @@ fn shutdown_against_start<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a cancel finds a timer on the base that it is on, whichever that is just now (X2).
-fn moving_against_cancel<C: Checker, L: Family + 'static>() {
+fn moving_against_cancel<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, LATER);
     let mover = stage.on(CPU1, |stage| _ = stage.arm(0, LATER));
@@ -74,7 +75,7 @@ fn moving_against_cancel<C: Checker, L: Family + 'static>() {
 
 /// Goal: a timer that is moved while its base's handler looks for it fires once or is moved, and
 /// is pending afterwards.
-fn moving_against_fire<C: Checker, L: Family + 'static>() {
+fn moving_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
@@ -87,7 +88,7 @@ fn moving_against_fire<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: two CPUs that take a timer from each other, and a cancel, lose nothing.
-fn moving_against_moving<C: Checker, L: Family + 'static>() {
+fn moving_against_moving<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, LATER);
     let mover = stage.on(CPU1, |stage| _ = stage.arm(0, LATER));
@@ -100,7 +101,7 @@ fn moving_against_moving<C: Checker, L: Family + 'static>() {
 
 /// Goal: the story of `last_running`, with our core: a timer that is armed elsewhere while its
 /// callback runs does not run there too, and who waits for one callback has waited for all (X2).
-fn a_timer_never_overlaps_itself<C: Checker, L: Family + 'static>() {
+fn a_timer_never_overlaps_itself<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let run = |stage: &Stage<C, L>, cpu| {
@@ -108,7 +109,7 @@ fn a_timer_never_overlaps_itself<C: Checker, L: Family + 'static>() {
             stage.enter(firing.task);
             C::yield_now();
             stage.leave(firing.task);
-            Verdict::Done
+            CallbackResult::Done
         });
     };
     let first = stage.on(CPU0, move |stage| run(stage, CPU0));
@@ -126,11 +127,11 @@ fn a_timer_never_overlaps_itself<C: Checker, L: Family + 'static>() {
 
 /// Goal: a callback that asks for a restart while another CPU starts the timer enqueues it once
 /// (R9).
-fn a_restart_gives_way_to_a_start<C: Checker, L: Family + 'static>() {
+fn a_restart_gives_way_to_a_start<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |_| Verdict::Restart(Window::new(LATER, LATER)));
+        stage.expire_with(CPU0, |_| CallbackResult::Restart(Window::new(LATER, LATER)));
     });
     let starter = stage.on(CPU1, |stage| _ = stage.arm(0, LATER));
     C::join(handler);
@@ -142,7 +143,7 @@ fn a_restart_gives_way_to_a_start<C: Checker, L: Family + 'static>() {
 
 /// Goal: two handlers of one base fire what is due once, one callback after the other, and leave
 /// the device as it should be.
-fn one_handler_at_a_time<C: Checker, L: Family + 'static>() {
+fn one_handler_at_a_time<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);
     stage.arm(1, NOW);
@@ -151,7 +152,7 @@ fn one_handler_at_a_time<C: Checker, L: Family + 'static>() {
             // For both of them: they share the base.
             stage.enter(0);
             stage.leave(0);
-            Verdict::Done
+            CallbackResult::Done
         });
     };
     let other = stage.on(CPU1, handle);
@@ -162,7 +163,7 @@ fn one_handler_at_a_time<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: what is armed on a base whose handler is under way is not forgotten by its device (R1).
-fn arming_a_busy_handlers_base<C: Checker, L: Family + 'static>() {
+fn arming_a_busy_handlers_base<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
@@ -170,7 +171,7 @@ fn arming_a_busy_handlers_base<C: Checker, L: Family + 'static>() {
     C::join(handler);
     C::join(starter);
     let view = stage.bases.view(CPU0).expect("a base");
-    assert_eq!(stage.bases.platform().device(CPU0), view.earliest);
+    assert_eq!(stage.bases.platform().device(CPU0), view.earliest.into());
     stage.settle();
     stage.drain();
 }

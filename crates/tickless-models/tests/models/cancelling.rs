@@ -3,8 +3,9 @@
 use super::checker::Checker;
 use super::models;
 use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
+use super::world::World;
 use tickless_core::bases::cancel::{Cancel, NotSingleShot};
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{Family, Started};
 use tickless_core::time::{Ns, Window};
 
@@ -34,7 +35,7 @@ models! {
 
 /// Goal: an arming is cancelled or fires, and whoever finds the timer idle sees what its callback
 /// wrote and may free it (X1, X10).
-fn cancel_against_fire<C: Checker, L: Family + 'static>() {
+fn cancel_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
@@ -55,7 +56,7 @@ fn cancel_against_fire<C: Checker, L: Family + 'static>() {
 
 /// Goal: who has waited sees what the callback wrote, and may free the timer (X1); if the arming
 /// was cancelled, the callback does not begin (X10).
-fn shutdown_sync_against_fire<C: Checker, L: Family + 'static>() {
+fn shutdown_sync_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
@@ -70,7 +71,7 @@ fn shutdown_sync_against_fire<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: the same for who only looks and takes no lock.
-fn watching_against_fire<C: Checker, L: Family + 'static>() {
+fn watching_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
@@ -84,7 +85,7 @@ fn watching_against_fire<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: the same when the handler has gone on to another timer before the waiter looked.
-fn waiting_for_one_of_two<C: Checker, L: Family + 'static>() {
+fn waiting_for_one_of_two<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);
     stage.arm(1, NOW);
@@ -100,11 +101,11 @@ fn waiting_for_one_of_two<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a cancel takes a restart back or comes before it, and nothing is lost (X10).
-fn cancel_against_restart<C: Checker, L: Family + 'static>() {
+fn cancel_against_restart<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |_| Verdict::Restart(Window::new(LATER, LATER)));
+        stage.expire_with(CPU0, |_| CallbackResult::Restart(Window::new(LATER, LATER)));
     });
     let canceller = stage.on(CPU1, |stage| match stage.cancel(0) {
         Cancel::Idle => panic!("it is pending or runs all the time (R10)"),
@@ -117,13 +118,13 @@ fn cancel_against_restart<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: the same for a timer that its callback starts by itself.
-fn cancel_against_start_inside<C: Checker, L: Family + 'static>() {
+fn cancel_against_start_inside<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
         stage.expire_with(CPU0, |firing| {
             stage.arm(firing.task, LATER);
-            Verdict::Done
+            CallbackResult::Done
         });
     });
     let canceller = stage.on(CPU1, |stage| {
@@ -136,11 +137,11 @@ fn cancel_against_start_inside<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: waiting for a callback that always restarts its timer ends, and ends that (X3, X5).
-fn shutdown_sync_against_restarts<C: Checker, L: Family + 'static>() {
+fn shutdown_sync_against_restarts<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |firing| Verdict::Restart(firing.window));
+        stage.expire_with(CPU0, |firing| CallbackResult::Restart(firing.window));
     });
     stage.shutdown_sync(0);
     let fired = stage.seen(0) == WRITTEN;
@@ -152,7 +153,7 @@ fn shutdown_sync_against_restarts<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: of two cancellers and a handler exactly one gets an arming (X10).
-fn cancel_against_cancel_against_fire<C: Checker, L: Family + 'static>() {
+fn cancel_against_cancel_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let parts = [
@@ -168,7 +169,7 @@ fn cancel_against_cancel_against_fire<C: Checker, L: Family + 'static>() {
 
 /// Goal: who has waited for a cancel sees what the callback wrote and may free the timer (X1);
 /// nobody sleeps for ever (X7).
-fn cancel_sync_against_fire<C: Checker, L: Family + 'static>() {
+fn cancel_sync_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
@@ -184,11 +185,11 @@ fn cancel_sync_against_fire<C: Checker, L: Family + 'static>() {
 /// Goal: a callback that always restarts its timer keeps nobody waiting (X3), and is not restarted
 /// once the cancel is over; the next arming is not refused,
 /// nor is what it restarts.
-fn cancel_sync_against_restarts<C: Checker, L: Family + 'static>() {
+fn cancel_sync_against_restarts<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |firing| Verdict::Restart(firing.window));
+        stage.expire_with(CPU0, |firing| CallbackResult::Restart(firing.window));
     });
     stage.cancel_sync(0);
     assert!(!stage.is_active(0), "X1: it is still pending or runs");
@@ -196,18 +197,18 @@ fn cancel_sync_against_restarts<C: Checker, L: Family + 'static>() {
     C::join(handler);
     assert_eq!(stage.pending(), 1);
     stage.settle();
-    stage.fire_when_due(CPU0, Verdict::Restart(Window::new(Ns::NEVER, Ns::NEVER)));
+    stage.fire_when_due(CPU0, CallbackResult::Restart(Window::new(Ns::NEVER, Ns::NEVER)));
     assert_eq!(stage.pending(), 1, "a restart is refused though nobody waits");
 }
 
 /// Goal: the same for a timer that its callback starts by itself.
-fn cancel_sync_against_start_inside<C: Checker, L: Family + 'static>() {
+fn cancel_sync_against_start_inside<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
         stage.expire_with(CPU0, |firing| {
             stage.arm(firing.task, LATER);
-            Verdict::Done
+            CallbackResult::Done
         });
     });
     assert_ne!(stage.cancel_sync(0), Cancel::Idle, "it is pending or runs all the time (R10)");
@@ -218,7 +219,7 @@ fn cancel_sync_against_start_inside<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: both of two who wait for one callback are woken (X7).
-fn two_wait_for_one<C: Checker, L: Family + 'static>() {
+fn two_wait_for_one<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let wait = |stage: &Stage<C, L>| {
@@ -233,7 +234,7 @@ fn two_wait_for_one<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: the single-shot form has waited, too, if the timer was not pending (X8).
-fn single_shot_against_fire<C: Checker, L: Family + 'static>() {
+fn single_shot_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
@@ -247,11 +248,11 @@ fn single_shot_against_fire<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a single shot that arms itself after all is cancelled, and is said to be none (X8).
-fn single_shot_that_is_none<C: Checker, L: Family + 'static>() {
+fn single_shot_that_is_none<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |_| Verdict::Restart(Window::new(LATER, LATER)));
+        stage.expire_with(CPU0, |_| CallbackResult::Restart(Window::new(LATER, LATER)));
     });
     let found = stage.bases.cancel_single_shot(stage.places[0].timer());
     // Pending again, it is taken off as if it had never run.
@@ -264,11 +265,11 @@ fn single_shot_that_is_none<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a try takes an arming back or finds the callback running, and then changes nothing.
-fn try_cancel_against_restart<C: Checker, L: Family + 'static>() {
+fn try_cancel_against_restart<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |_| Verdict::Restart(Window::new(LATER, LATER)));
+        stage.expire_with(CPU0, |_| CallbackResult::Restart(Window::new(LATER, LATER)));
     });
     let found = stage.bases.try_cancel(stage.places[0].timer());
     C::join(handler);
@@ -282,7 +283,7 @@ fn try_cancel_against_restart<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: the same for who asks first whether the timer is pending and then whether it runs.
-fn watching_its_parts_against_fire<C: Checker, L: Family + 'static>() {
+fn watching_its_parts_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
@@ -298,7 +299,7 @@ fn watching_its_parts_against_fire<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: who looks is not misled by what a canceller says of a callback that still runs.
-fn watching_against_cancel_against_fire<C: Checker, L: Family + 'static>() {
+fn watching_against_cancel_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let parts = [

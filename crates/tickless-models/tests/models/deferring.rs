@@ -3,9 +3,10 @@
 use super::checker::Checker;
 use super::models;
 use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
+use super::world::World;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::Call;
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{Deferral, Family, Settings};
 use tickless_core::time::{Ns, Window};
@@ -25,7 +26,7 @@ models! {
 }
 
 /// The handler's part: collects, and if that calls the thread, the thread fires.
-fn handle<C: Checker, L: Family + 'static>(stage: &Stage<C, L>) {
+fn handle<C: Checker, L: Family<World<C>> + 'static>(stage: &Stage<C, L>) {
     if stage.collect(CPU0) == Call::Thread {
         stage.fire(CPU0, Runner::Thread);
     }
@@ -33,7 +34,7 @@ fn handle<C: Checker, L: Family + 'static>(stage: &Stage<C, L>) {
 
 /// Goal: the story of the withdrawn patch, with our core: what a tick collects while the thread
 /// still fires is fired, too, or the device comes for it (D6).
-fn collect_against_fire<C: Checker, L: Family + 'static>() {
+fn collect_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::deferring(2);
     stage.arm(0, NOW);
     let thread = stage.on(CPU0, |stage| _ = stage.fire(CPU0, Runner::Thread));
@@ -52,7 +53,7 @@ fn collect_against_fire<C: Checker, L: Family + 'static>() {
 
 /// Goal: a collected timer fires or is cancelled (D2, X10), and who waited sees the callback's end
 /// (X1).
-fn collect_and_fire_against_cancel_sync<C: Checker, L: Family + 'static>() {
+fn collect_and_fire_against_cancel_sync<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::deferring(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, handle);
@@ -66,7 +67,7 @@ fn collect_and_fire_against_cancel_sync<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: the same when the thread is at work already, and for a cancel that does not wait.
-fn collect_against_fire_against_cancel<C: Checker, L: Family + 'static>() {
+fn collect_against_fire_against_cancel<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::deferring(1);
     stage.arm(0, NOW);
     let thread = stage.on(CPU0, |stage| _ = stage.fire(CPU0, Runner::Thread));
@@ -80,7 +81,7 @@ fn collect_against_fire_against_cancel<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a tick may miss what is armed at that moment, the next one does not (D4).
-fn a_tick_against_an_arming<C: Checker, L: Family + 'static>() {
+fn a_tick_against_an_arming<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::deferring(1);
     let starter = stage.on(CPU1, |stage| _ = stage.arm_on(CPU0, 0, NOW));
     let call = stage.bases.tick(CPU0);
@@ -93,14 +94,18 @@ fn a_tick_against_an_arming<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: what a callback arms anew in the thread is not forgotten by tick and device (R1, D4).
-fn a_restart_against_collect<C: Checker, L: Family + 'static>() {
+fn a_restart_against_collect<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::deferring(1);
     stage.arm(0, NOW);
     let thread = stage.on(CPU0, |stage| {
-        stage.fire_with(CPU0, Runner::Thread, |_| Verdict::Restart(Window::new(LATER, LATER)));
+        stage.fire_with(CPU0, Runner::Thread, |_| {
+            CallbackResult::Restart(Window::new(LATER, LATER))
+        });
     });
     if stage.collect(CPU0) == Call::Thread {
-        stage.fire_with(CPU0, Runner::Thread, |_| Verdict::Restart(Window::new(LATER, LATER)));
+        stage.fire_with(CPU0, Runner::Thread, |_| {
+            CallbackResult::Restart(Window::new(LATER, LATER))
+        });
     }
     C::join(thread);
     assert_eq!(stage.pending(), 1);
@@ -110,7 +115,7 @@ fn a_restart_against_collect<C: Checker, L: Family + 'static>() {
 
 /// Goal: a second thread that stands in for the first does not run the first one's callback
 /// again while that still runs, even if it is due again (X2, D9).
-fn relief_does_not_overlap<C: Checker, L: Family + 'static>() {
+fn relief_does_not_overlap<C: Checker, L: Family<World<C>> + 'static>() {
     let settings =
         Settings { deferral: Deferral::OnExpiry, patience: Ns::ZERO, ..Settings::default() };
     let stage = Stage::<C, L>::with(1, settings);
@@ -123,7 +128,7 @@ fn relief_does_not_overlap<C: Checker, L: Family + 'static>() {
                 stage.arm_on(CPU0, firing.task, NOW);
             }
             stage.leave(firing.task);
-            Verdict::Done
+            CallbackResult::Done
         });
     };
     let first = stage.on(CPU0, move |stage| run(stage, Runner::Thread));
@@ -137,7 +142,7 @@ fn relief_does_not_overlap<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: two calls for one thread fire what is due once, one callback after the other.
-fn one_thread_at_a_time<C: Checker, L: Family + 'static>() {
+fn one_thread_at_a_time<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::deferring(2);
     stage.arm(0, NOW);
     stage.arm(1, NOW);
@@ -146,7 +151,7 @@ fn one_thread_at_a_time<C: Checker, L: Family + 'static>() {
             // For both of them: they share the thread.
             stage.enter(0);
             stage.leave(0);
-            Verdict::Done
+            CallbackResult::Done
         });
     };
     let other = stage.on(CPU1, fire);

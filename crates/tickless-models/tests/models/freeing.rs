@@ -3,9 +3,10 @@
 use super::checker::Checker;
 use super::models;
 use super::stage::{CPU0, CPU1, LATER, NOW, Stage};
+use super::world::World;
 use tickless_core::bases::Family;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::platform::{Ordering, Word};
 
 models! {
@@ -15,7 +16,7 @@ models! {
 
 /// Goal: a callback frees its timer and hands the memory on; who arms a new one there at once, on
 /// the same base, is at worst told to wait for the old one, and that ends.
-fn memory_is_used_again_at_once<C: Checker, L: Family + 'static>() {
+fn memory_is_used_again_at_once<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);
     hand_on(&stage, move |stage| {
@@ -27,7 +28,7 @@ fn memory_is_used_again_at_once<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: the same, when the new timer is armed on another base, where it fires.
-fn memory_is_used_again_elsewhere<C: Checker, L: Family + 'static>() {
+fn memory_is_used_again_elsewhere<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);
     hand_on(&stage, |stage| {
@@ -41,7 +42,7 @@ fn memory_is_used_again_elsewhere<C: Checker, L: Family + 'static>() {
 }
 
 /// Fires timer 0, whose callback frees it, makes a new one in its place and hands that on.
-fn hand_on<C: Checker, L: Family + 'static>(
+fn hand_on<C: Checker, L: Family<World<C>> + 'static>(
     stage: &std::sync::Arc<Stage<C, L>>,
     new_owner: impl FnOnce(&Stage<C, L>) + Send + 'static,
 ) {
@@ -52,7 +53,7 @@ fn hand_on<C: Checker, L: Family + 'static>(
             stage.places[0].free_and_use_again(1);
             // Release: pairs with the Acquire below; the new owner sees a new timer.
             over.store(1, Ordering::Release);
-            Verdict::Done
+            CallbackResult::Done
         });
     });
     let owner = stage.on(CPU0, move |stage| {

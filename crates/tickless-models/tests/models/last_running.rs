@@ -1,4 +1,4 @@
-//! Seed 2: the patch of May 2004, which remembered in a timer where it had run last, so that a
+//! The patch of May 2004, which remembered in a timer where it had run last, so that a
 //! cancel need not look at every CPU. Its author suspected that a timer could overlap itself and
 //! that a cancel would then wait for the later callback only. It could; this finds how.
 //!
@@ -137,6 +137,9 @@ fn the_overlap_that_was_suspected_in_2004() {
     println!("last_running, 2004: {findings} under {}\n\n{diagram}", Checked::NAME);
     assert!(findings.broken() > 0, "the checker does not see the overlap any more");
     assert!(findings.broken() < findings.schedules());
-    let page = include_str!("../../../../docs/cancel.md");
-    assert!(Checked::IS_RANDOM || page.contains(&diagram), "docs/cancel.md shows another diagram");
+    let page = include_str!("../../../../docs/book/src/cancel.md");
+    assert!(
+        Checked::IS_RANDOM || page.contains(&diagram),
+        "docs/book/src/cancel.md shows another diagram"
+    );
 }

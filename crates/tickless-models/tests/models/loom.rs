@@ -21,6 +21,7 @@ mod last_running;
 mod offline;
 mod permits;
 mod place;
+mod putting_off;
 mod stage;
 mod temporary_heads;
 mod under_loom;
@@ -37,20 +38,22 @@ macro_rules! models {
     };
     (@ $depth:expr, $($body:ident),+) => {$(
         mod $body {
-            use $crate::checker::explore;
+            use $crate::checker::{Checker, explore};
             use $crate::under_loom::Loom;
             use tickless_core::link::{QueueLink, WheelLink};
 
+            type Coarse = WheelLink<<Loom as Checker>::Word>;
+
             #[test]
-            fn ranged() {
-                let name = concat!(stringify!($body), ", ranged");
+            fn precise() {
+                let name = concat!(stringify!($body), ", precise");
                 explore::<Loom>(name, $depth, super::$body::<Loom, QueueLink>);
             }
 
             #[test]
             fn coarse() {
                 let name = concat!(stringify!($body), ", coarse");
-                explore::<Loom>(name, $depth, super::$body::<Loom, WheelLink>);
+                explore::<Loom>(name, $depth, super::$body::<Loom, Coarse>);
             }
         }
     )+};

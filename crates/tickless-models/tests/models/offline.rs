@@ -3,10 +3,11 @@
 use super::checker::Checker;
 use super::models;
 use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
+use super::world::World;
 use tickless_core::bases::Family;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::Call;
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::migrate::OnlineError;
 use tickless_core::bases::running::Runner;
 use tickless_core::time::Window;
@@ -33,19 +34,19 @@ models! {
 }
 
 /// Takes the base offline on which all timers are.
-fn go_away<C: Checker, L: Family + 'static>(stage: &Stage<C, L>) {
+fn go_away<C: Checker, L: Family<World<C>> + 'static>(stage: &Stage<C, L>) {
     stage.bases.offline(CPU0).expect("not the last one");
 }
 
 /// The threads have ended: nothing has been left behind or lost.
-fn nothing_is_left<C: Checker, L: Family + 'static>(stage: &Stage<C, L>) {
+fn nothing_is_left<C: Checker, L: Family<World<C>> + 'static>(stage: &Stage<C, L>) {
     assert_eq!(stage.pending_on(CPU0), 0, "D8: left on a base that is offline");
     stage.settle();
     stage.drain();
 }
 
 /// Goal: a cancel finds a timer that is being moved.
-fn offline_against_cancel<C: Checker, L: Family + 'static>() {
+fn offline_against_cancel<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, LATER);
     let away = stage.on(CPU1, go_away);
@@ -56,7 +57,7 @@ fn offline_against_cancel<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: one that is waited for is free afterwards, wherever it was.
-fn offline_against_cancel_sync<C: Checker, L: Family + 'static>() {
+fn offline_against_cancel_sync<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, LATER);
     stage.arm(1, LATER);
@@ -69,7 +70,7 @@ fn offline_against_cancel_sync<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: what is due fires there or moves and fires elsewhere, once.
-fn offline_against_fire<C: Checker, L: Family + 'static>() {
+fn offline_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);
     stage.arm(1, LATER);
@@ -81,14 +82,14 @@ fn offline_against_fire<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a timer that its callback restarts leaves when the callback is over.
-fn offline_against_restart<C: Checker, L: Family + 'static>() {
+fn offline_against_restart<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let away = stage.on(CPU1, go_away);
     let later = Window::new(LATER, LATER);
     stage.expire_with(CPU0, |firing| match firing.now {
-        NOW => Verdict::Restart(later),
-        _ => Verdict::Done,
+        NOW => CallbackResult::Restart(later),
+        _ => CallbackResult::Done,
     });
     C::join(away);
     assert_eq!(stage.pending(), 1);
@@ -96,19 +97,19 @@ fn offline_against_restart<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: the same for one that an expiry thread fires.
-fn offline_against_restart_in_a_thread<C: Checker, L: Family + 'static>() {
+fn offline_against_restart_in_a_thread<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::deferring(1);
     stage.arm(0, NOW);
     let away = stage.on(CPU1, go_away);
     let later = Window::new(LATER, LATER);
-    stage.fire_with(CPU0, Runner::Thread, |_| Verdict::Restart(later));
+    stage.fire_with(CPU0, Runner::Thread, |_| CallbackResult::Restart(later));
     C::join(away);
     assert_eq!(stage.pending(), 1);
     nothing_is_left(&stage);
 }
 
 /// Goal: what is armed on a base that goes away is armed elsewhere or moved.
-fn offline_against_start<C: Checker, L: Family + 'static>() {
+fn offline_against_start<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, LATER);
     assert_eq!(stage.cancel(0), Cancel::Pending);
@@ -120,7 +121,7 @@ fn offline_against_start<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: the same for a timer that has no base yet.
-fn offline_against_first_start<C: Checker, L: Family + 'static>() {
+fn offline_against_first_start<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     let away = stage.on(CPU1, go_away);
     stage.arm(0, LATER);
@@ -130,7 +131,7 @@ fn offline_against_first_start<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: what has been collected and not fired moves and fires elsewhere, once.
-fn offline_against_collect_and_fire<C: Checker, L: Family + 'static>() {
+fn offline_against_collect_and_fire<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::deferring(2);
     stage.arm(0, NOW);
     stage.arm(1, NOW);
@@ -144,7 +145,7 @@ fn offline_against_collect_and_fire<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: of two bases that go away at once, one has to stay.
-fn offline_against_offline<C: Checker, L: Family + 'static>() {
+fn offline_against_offline<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, LATER);
     let other = stage.on(CPU1, |stage| _ = stage.bases.offline(CPU1));
@@ -159,7 +160,7 @@ fn offline_against_offline<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a timer that is moved is never seen idle (R10).
-fn offline_is_seen_as_active<C: Checker, L: Family + 'static>() {
+fn offline_is_seen_as_active<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, LATER);
     let away = stage.on(CPU1, go_away);
@@ -169,12 +170,12 @@ fn offline_is_seen_as_active<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: all three at once: fired or cancelled, and over when the cancel is.
-fn offline_against_fire_against_cancel_sync<C: Checker, L: Family + 'static>() {
+fn offline_against_fire_against_cancel_sync<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let away = stage.on(CPU1, go_away);
     let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |_| Verdict::Restart(Window::new(LATER, LATER)));
+        stage.expire_with(CPU0, |_| CallbackResult::Restart(Window::new(LATER, LATER)));
     });
     let found = stage.cancel_sync(0);
     assert!(found != Cancel::Running || stage.seen(0) == WRITTEN, "X1: what the callback wrote");
@@ -186,7 +187,7 @@ fn offline_against_fire_against_cancel_sync<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a base that comes back at once keeps what is armed there, or has given it away.
-fn offline_and_online_against_start<C: Checker, L: Family + 'static>() {
+fn offline_and_online_against_start<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, LATER);
     let away = stage.on(CPU1, |stage| {
@@ -203,7 +204,7 @@ fn offline_and_online_against_start<C: Checker, L: Family + 'static>() {
 }
 
 /// Goal: a timer whose callback runs stays until that is over, even if it is due again (X2).
-fn offline_does_not_make_a_timer_overlap_itself<C: Checker, L: Family + 'static>() {
+fn offline_does_not_make_a_timer_overlap_itself<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm(0, NOW);
     let run = |stage: &Stage<C, L>, cpu| {
@@ -213,7 +214,7 @@ fn offline_does_not_make_a_timer_overlap_itself<C: Checker, L: Family + 'static>
                 stage.arm_on(CPU0, firing.task, NOW);
             }
             stage.leave(firing.task);
-            Verdict::Done
+            CallbackResult::Done
         });
     };
     let away = stage.on(CPU1, move |stage| {
@@ -227,7 +228,7 @@ fn offline_does_not_make_a_timer_overlap_itself<C: Checker, L: Family + 'static>
 }
 
 /// Goal: a timer that is on its way to a base that goes away ends up on another.
-fn moving_to_a_base_that_goes_away<C: Checker, L: Family + 'static>() {
+fn moving_to_a_base_that_goes_away<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(1);
     stage.arm_on(CPU1, 0, LATER);
     let away = stage.on(CPU1, go_away);

@@ -125,7 +125,7 @@ fn nothing_is_left_over_for_the_next_period() {
 #[test]
 fn nobody_overtakes_those_that_wait() {
     run("nobody overtakes", || {
-        let shared = Shared::<Checked>::new(4, Release { batch: 1, gap: REFILL });
+        let shared = Shared::<Checked>::new(4, Release { batch: 1, gap: REFILL.to_duration() });
         for _ in 0..4 {
             assert_eq!(shared.acquire(FIRST), 1);
         }

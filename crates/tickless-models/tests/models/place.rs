@@ -16,7 +16,7 @@ unsafe impl<C: Checker, L> Send for Place<C, L> {}
 // SAFETY: as above.
 unsafe impl<C: Checker, L> Sync for Place<C, L> {}
 
-impl<C: Checker, L: Family> Place<C, L> {
+impl<C: Checker, L: Family<World<C>>> Place<C, L> {
     /// A place with a timer that has never been armed.
     pub fn new(task: usize) -> Self {
         Place(Box::new(UnsafeCell::new(Timer::new(task))))

@@ -17,6 +17,7 @@ mod last_running;
 mod offline;
 mod permits;
 mod place;
+mod putting_off;
 mod stage;
 mod temporary_heads;
 mod under_shuttle;
@@ -33,20 +34,22 @@ macro_rules! models {
     };
     (@ $depth:expr, $($body:ident),+) => {$(
         mod $body {
-            use $crate::checker::explore;
+            use $crate::checker::{Checker, explore};
             use $crate::under_shuttle::Shuttle;
             use tickless_core::link::{QueueLink, WheelLink};
 
+            type Coarse = WheelLink<<Shuttle as Checker>::Word>;
+
             #[test]
-            fn ranged() {
-                let name = concat!(stringify!($body), ", ranged");
+            fn precise() {
+                let name = concat!(stringify!($body), ", precise");
                 explore::<Shuttle>(name, $depth, super::$body::<Shuttle, QueueLink>);
             }
 
             #[test]
             fn coarse() {
                 let name = concat!(stringify!($body), ", coarse");
-                explore::<Shuttle>(name, $depth, super::$body::<Shuttle, WheelLink>);
+                explore::<Shuttle>(name, $depth, super::$body::<Shuttle, Coarse>);
             }
         }
     )+};

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::Call;
-use tickless_core::bases::expiry::{Expired, Firing, Verdict};
+use tickless_core::bases::expiry::{CallbackResult, Expired, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{
     BaseCounts, Bases, Deferral, Family, FiresIn, Options, Settings, StartError, Started,
 };
 use tickless_core::platform::{Lock, Ordering, Word};
+use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
 
 /// Where timers are as a rule...
@@ -24,6 +25,8 @@ pub const CPU1: CpuId = CpuId(1);
 pub const NOW: Ns = Ns::from_secs(1);
 /// What is armed for this is not due while a model's threads run.
 pub const LATER: Ns = Ns::from_secs(2);
+/// Later still.
+pub const LATEST: Ns = Ns::from_ms(2_500);
 /// When everything is due, coarse timers with their granule too.
 const END: Ns = Ns::from_secs(3);
 
@@ -31,18 +34,20 @@ const END: Ns = Ns::from_secs(3);
 pub const WRITTEN: u64 = 3;
 
 /// Bases and timers.
-pub struct Stage<C: Checker, L: Family> {
+pub struct Stage<C: Checker, L: Family<World<C>>> {
     pub bases: Bases<World<C>>,
     pub places: Vec<Place<C, L>>,
     /// By timer: written by its callback, and by nobody else.
     wrote: Vec<C::Word>,
     /// By timer: how many of its callbacks run.
     inside: Vec<C::Lock<u32>>,
+    /// What a thread leaves behind without any ordering of its own.
+    pub left: C::Word,
     /// How often callbacks ran. Not read before the threads have ended.
     fired: AtomicU64,
 }
 
-impl<C: Checker, L: Family + 'static> Stage<C, L> {
+impl<C: Checker, L: Family<World<C>> + 'static> Stage<C, L> {
     /// A stage with so many timers, none of them armed.
     pub fn new(timers: usize) -> Arc<Self> {
         Stage::with(timers, Settings::default())
@@ -60,6 +65,7 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
             places: (0..timers).map(Place::new).collect(),
             wrote: (0..timers).map(|_| C::Word::new(0)).collect(),
             inside: (0..timers).map(|_| C::Lock::new(0)).collect(),
+            left: C::Word::new(0),
             fired: AtomicU64::new(0),
         })
     }
@@ -76,22 +82,29 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
 
     /// Arms a timer on the CPU that the caller is on.
     pub fn start(&self, timer: usize, at: Ns) -> Result<Started, StartError> {
-        self.start_with(timer, at, None)
+        self.start_with(timer, at, Some(C::here()), Wakes::Yes)
     }
 
-    fn start_with(
+    /// Arms a timer wherever it is; a coarse one that is pending takes no lock then. Nobody shuts
+    /// it down.
+    pub fn put_off(&self, timer: usize, at: Ns) -> Started {
+        self.start_with(timer, at, None, Wakes::Yes).expect("nobody shuts it down")
+    }
+
+    pub fn start_with(
         &self,
         timer: usize,
         at: Ns,
         pinned: Option<CpuId>,
+        wakes: Wakes,
     ) -> Result<Started, StartError> {
-        let options = Options { pinned, fires_in: FiresIn::Thread, ..Options::default() };
+        let options = Options { pinned, wakes, fires_in: FiresIn::Thread, ..Options::default() };
         self.bases.start(self.places[timer].timer(), Window::new(at, at), NOW, options)
     }
 
     /// Arms a timer that nobody shuts down, on this CPU's base.
     pub fn arm_on(&self, cpu: CpuId, timer: usize, at: Ns) -> Started {
-        self.start_with(timer, at, Some(cpu)).expect("nobody shuts it down")
+        self.start_with(timer, at, Some(cpu), Wakes::Yes).expect("nobody shuts it down")
     }
 
     /// Arms a timer that nobody shuts down.
@@ -128,26 +141,33 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
     }
 
     /// A callback: counts, does what its model says, and leaves something behind at its end.
-    fn call(&self, task: usize, then: impl FnOnce() -> Verdict) -> Verdict {
+    fn call(&self, task: usize, then: impl FnOnce() -> CallbackResult) -> CallbackResult {
         self.fired.fetch_add(1, Ordering::Relaxed);
-        let verdict = then();
+        let result = then();
         self.wrote[task].store(WRITTEN, Ordering::Relaxed);
-        verdict
+        result
     }
 
     /// Handles an event of a CPU's device; callbacks say what becomes of their timers.
-    pub fn expire_with(&self, cpu: CpuId, then: impl Fn(&Firing<World<C>>) -> Verdict) -> Expired {
-        self.bases.expire(cpu, |firing| self.call(firing.task, || then(firing)))
+    pub fn expire_with(
+        &self,
+        cpu: CpuId,
+        then: impl Fn(&Firing<World<C>>) -> CallbackResult,
+    ) -> Expired {
+        self.bases.expire(cpu, |firing| {
+            assert!(firing.window.soft <= firing.now, "W1: early");
+            self.call(firing.task, || then(firing))
+        })
     }
 
     /// Handles an event of a CPU's device.
     pub fn expire(&self, cpu: CpuId) -> Expired {
-        self.expire_with(cpu, |_| Verdict::Done)
+        self.expire_with(cpu, |_| CallbackResult::Done)
     }
 
     /// Handles an event of a CPU's device: collects. Who is called is not told yet.
     pub fn collect(&self, cpu: CpuId) -> Call {
-        self.bases.collect(cpu, |firing| self.call(firing.task, || Verdict::Done)).call
+        self.bases.collect(cpu, |firing| self.call(firing.task, || CallbackResult::Done)).call
     }
 
     /// An expiry thread fires what has been collected.
@@ -155,14 +175,14 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
         &self,
         cpu: CpuId,
         runner: Runner,
-        then: impl Fn(&Firing<World<C>>) -> Verdict,
+        then: impl Fn(&Firing<World<C>>) -> CallbackResult,
     ) -> u64 {
         self.bases.fire(cpu, runner, |firing| self.call(firing.task, || then(firing)))
     }
 
     /// An expiry thread fires what has been collected.
     pub fn fire(&self, cpu: CpuId, runner: Runner) -> u64 {
-        self.fire_with(cpu, runner, |_| Verdict::Done)
+        self.fire_with(cpu, runner, |_| CallbackResult::Done)
     }
 
     /// What a timer's callback left behind, as far as the caller can see it.
@@ -201,7 +221,7 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
     /// How many timers are pending. Once the threads have ended.
     pub fn pending(&self) -> usize {
         let views = (0..CPUS).filter_map(|cpu| self.bases.view(CpuId(cpu)));
-        views.map(|view| view.coarse + view.ranged).sum()
+        views.map(|view| view.coarse + view.precise).sum()
     }
 
     /// The threads have ended: each arming fired once or was cancelled once, or is still to come
@@ -216,7 +236,8 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
             let view = self.bases.view(cpu).expect("a base");
             assert!(view.armed <= view.earliest, "R1: its device would come too late");
             // A device that has delivered is not told that it is not armed any more.
-            let told = view.armed == Ns::NEVER || view.armed == self.bases.platform().device(cpu);
+            let armed = Ns::from(view.armed);
+            let told = armed == Ns::NEVER || armed == self.bases.platform().device(cpu);
             assert!(told, "R1: its device does not stand where its base believes");
         }
         assert!((0..self.places.len()).all(|timer| !self.is_running(timer)));
@@ -225,13 +246,13 @@ impl<C: Checker, L: Family + 'static> Stage<C, L> {
     /// How many timers are pending on a base. Once the threads have ended.
     pub fn pending_on(&self, cpu: CpuId) -> usize {
         let view = self.bases.view(cpu).expect("a base");
-        view.coarse + view.ranged
+        view.coarse + view.precise
     }
 
     /// The threads have ended, the timers of a base come due, and all their callbacks want this.
-    pub fn fire_when_due(&self, cpu: CpuId, verdict: Verdict) {
+    pub fn fire_when_due(&self, cpu: CpuId, result: CallbackResult) {
         self.bases.platform().set_time(END);
-        self.expire_with(cpu, |_| verdict);
+        self.expire_with(cpu, |_| result);
         self.settle();
     }
 

@@ -1,4 +1,4 @@
-//! Seed 3: the patch of 2016 that collected expired timers in the interrupt, onto temporary lists
+//! The patch of 2016 that collected expired timers in the interrupt, onto temporary lists
 //! which a thread then fired. It was applied and taken back: both sides changed the heads of those
 //! lists, one of them without the lock, and timers dangled. This finds how one is lost.
 //!
@@ -119,8 +119,11 @@ fn the_timer_that_the_withdrawn_patch_lost() {
     let diagram = findings.diagram(["tick", "expiry thread"]);
     println!("temporary heads, 2016: {findings} under {}\n\n{diagram}", Checked::NAME);
     assert!(findings.broken() > 0, "the checker does not see the loss any more");
-    let page = include_str!("../../../../docs/deferred.md");
-    assert!(Checked::IS_RANDOM || page.contains(&diagram), "docs/deferred.md shows another one");
+    let page = include_str!("../../../../docs/book/src/deferred.md");
+    assert!(
+        Checked::IS_RANDOM || page.contains(&diagram),
+        "docs/book/src/deferred.md shows another one"
+    );
     let findings = explore(Thread::UnderTheLock);
     println!("the same under the lock: {findings}");
     assert_eq!(findings.broken(), 0);

@@ -33,6 +33,10 @@ pub(super) fn of(
         },
         HopKind::Wakeup => "waking the thread".to_string(),
         HopKind::Run => run(trace, spans, sleep, from, to),
+        HopKind::After => match most(spans, sleep.ran_on, from, to) {
+            Some(Doing::Thread(pid)) if pid == sleep.pid => "the thread itself".to_string(),
+            _ => run(trace, spans, sleep, from, to),
+        },
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) enum HopKind {
     Callback,
     Wakeup,
     Run,
+    After,
 }
 
 impl HopKind {
@@ -50,6 +51,7 @@ impl HopKind {
             HopKind::Callback => "callback",
             HopKind::Wakeup => "wakeup",
             HopKind::Run => "run",
+            HopKind::After => "after",
         }
     }
 }

@@ -20,7 +20,7 @@ mod follow;
 mod spans;
 
 use crate::read::{EventKind, Trace};
-use follow::Sleep;
+use follow::{HopKind, Sleep};
 use serde::Serialize;
 use spans::Spans;
 use std::cmp::Reverse;
@@ -42,7 +42,7 @@ pub const EVENTS: [&str; 8] = [
 /// How many of the latest are listed.
 const WORST_MAX: usize = 10;
 
-/// Why the sleeps of a trace ended late. Serialises to the JSON of `docs/late.md`.
+/// Why the sleeps of a trace ended late. Serialises to the JSON of `docs/book/src/late.md`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Late {
     /// The trace's file.
@@ -55,6 +55,8 @@ pub struct Late {
     pub late: u64,
     /// What the lateness of these was spent on, the most first.
     pub causes: Vec<CauseShare>,
+    /// Whether it was interrupted before its time was over.
+    pub is_partial: bool,
     /// The latest, at most ten.
     pub worst: Vec<LateSleep>,
     /// Events that the trace lacks, and what cannot be told without them.
@@ -94,7 +96,8 @@ pub struct LateSleep {
 /// A part of the way from a deadline to the thread that runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Hop {
-    /// `slack`, `wheel`, `interrupt`, `callback`, `wakeup` or `run`.
+    /// `slack`, `wheel`, `interrupt`, `callback`, `wakeup` or `run`; of [`explain_wakeup`] also
+    /// `after`.
     pub hop: &'static str,
     /// How long it took.
     pub ns: u64,
@@ -134,14 +137,54 @@ pub fn explain(trace: &Trace, threshold: Ns) -> Late {
         sleeps: sleeps.len() as u64,
         late: count,
         causes,
+        is_partial: false,
         worst: found,
         missing: missing(trace),
     }
 }
 
+/// A late wakeup as its thread saw it. Times are on the trace's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SeenWakeup {
+    /// The thread.
+    pub thread: u32,
+    /// When it should have run.
+    pub deadline: Ns,
+    /// When it looked at the clock.
+    pub seen: Ns,
+}
+
+/// Explains one wakeup: where the time went from its deadline until its thread looked at the clock.
+/// It belongs to the last sleep of that thread that ended before; none if the trace has no such
+/// sleep. Costs as much as [`explain`].
+///
+/// The last hop is `after`: the thread ran, and had not looked at the clock yet. A thread that gets
+/// up before its deadline, and is interrupted while it spins, has no other.
+pub fn explain_wakeup(trace: &Trace, wakeup: SeenWakeup) -> Option<LateSleep> {
+    let SeenWakeup { thread, deadline, seen } = wakeup;
+    let sleeps = follow::sleeps(trace);
+    let is_its = |sleep: &&Sleep| sleep.pid == thread && sleep.ran <= seen;
+    let sleep = sleeps.iter().filter(is_its).max_by_key(|sleep| sleep.ran)?;
+    let mut hops = sleep.hops();
+    hops.push((HopKind::After, sleep.ran, seen));
+    let after_deadline =
+        hops.into_iter().map(|(hop, from, to)| (hop, from.max(deadline), to.max(deadline)));
+    let told = tell(trace, &Spans::of(trace), sleep, after_deadline);
+    Some(LateSleep { due_ns: deadline.0, late_ns: seen.since(deadline).0, ..told })
+}
+
 fn told(trace: &Trace, spans: &Spans, sleep: &Sleep) -> LateSleep {
-    let hops = sleep.hops().into_iter().filter(|(_, from, to)| to > from);
-    let hop = |(hop, from, to): (follow::HopKind, Ns, Ns)| Hop {
+    tell(trace, spans, sleep, sleep.hops().into_iter())
+}
+
+fn tell(
+    trace: &Trace,
+    spans: &Spans,
+    sleep: &Sleep,
+    hops: impl Iterator<Item = (HopKind, Ns, Ns)>,
+) -> LateSleep {
+    let hops = hops.filter(|(_, from, to)| to > from);
+    let hop = |(hop, from, to): (HopKind, Ns, Ns)| Hop {
         hop: hop.name(),
         ns: to.since(from).0,
         cause: cause::of(trace, spans, sleep, hop, from, to),

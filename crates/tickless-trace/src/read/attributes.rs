@@ -77,8 +77,7 @@ impl TimerFlags {
     /// Reads `D|P|I`, an empty word, or the raw word older kernels print (`0x00300001`).
     pub(super) fn parse(word: &[u8]) -> Option<TimerFlags> {
         if let Some(raw) = raw_timer_flags(word) {
-            // Linux include/linux/timer.h: bit 18 on, in this order.
-            return Some(TimerFlags((raw >> 18 & 0xf) as u8));
+            return Some(TimerFlags::of_word(raw));
         }
         let mut flags = 0;
         for letter in word.split(|&byte| byte == b'|').filter(|letter| !letter.is_empty()) {
@@ -91,6 +90,12 @@ impl TimerFlags {
             };
         }
         Some(TimerFlags(flags))
+    }
+
+    /// Reads the kernel's word.
+    pub(super) fn of_word(raw: u64) -> TimerFlags {
+        // Linux include/linux/timer.h: bit 18 on, in this order.
+        TimerFlags((raw >> 18 & 0xf) as u8)
     }
 }
 
@@ -165,9 +170,7 @@ impl HrtimerMode {
     /// Reads `ABS|PINNED|HARD`, or the number where the tool did not know the words.
     pub(super) fn parse(word: &[u8]) -> Option<HrtimerMode> {
         if let Some(raw) = super::fields::number(word) {
-            // Linux include/linux/hrtimer.h: REL 1, PINNED 2, SOFT 4, HARD 8, ABS none.
-            let base = if raw & 1 != 0 { Self::RELATIVE } else { Self::ABSOLUTE };
-            return (raw < 16).then_some(HrtimerMode(base | (raw as u8 & 0xe) << 1));
+            return HrtimerMode::of_number(raw);
         }
         let mut mode = 0;
         for part in word.split(|&byte| byte == b'|') {
@@ -181,6 +184,13 @@ impl HrtimerMode {
             };
         }
         Some(HrtimerMode(mode))
+    }
+
+    /// Reads the kernel's number.
+    pub(super) fn of_number(raw: u64) -> Option<HrtimerMode> {
+        // Linux include/linux/hrtimer.h: REL 1, PINNED 2, SOFT 4, HARD 8, ABS none.
+        let base = if raw & 1 != 0 { Self::RELATIVE } else { Self::ABSOLUTE };
+        (raw < 16).then_some(HrtimerMode(base | (raw as u8 & 0xe) << 1))
     }
 }
 
@@ -202,10 +212,21 @@ pub enum ClockId {
 impl ClockId {
     pub(super) fn parse(word: &[u8]) -> ClockId {
         match word {
-            b"CLOCK_MONOTONIC" | b"1" | b"0x1" => ClockId::Monotonic,
-            b"CLOCK_REALTIME" | b"0" | b"0x0" => ClockId::Realtime,
-            b"CLOCK_BOOTTIME" | b"7" | b"0x7" => ClockId::Boottime,
-            b"CLOCK_TAI" | b"11" | b"0xb" => ClockId::Tai,
+            b"CLOCK_MONOTONIC" => ClockId::Monotonic,
+            b"CLOCK_REALTIME" => ClockId::Realtime,
+            b"CLOCK_BOOTTIME" => ClockId::Boottime,
+            b"CLOCK_TAI" => ClockId::Tai,
+            _ => super::fields::number(word).map_or(ClockId::Other, ClockId::of_number),
+        }
+    }
+
+    /// Reads the kernel's number.
+    pub(super) fn of_number(raw: u64) -> ClockId {
+        match raw {
+            1 => ClockId::Monotonic,
+            0 => ClockId::Realtime,
+            7 => ClockId::Boottime,
+            11 => ClockId::Tai,
             _ => ClockId::Other,
         }
     }

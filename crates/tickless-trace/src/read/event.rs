@@ -186,6 +186,13 @@ pub enum Event {
         /// Which.
         irq: u32,
     },
+    /// A thread was made, by the one that the CPU was in.
+    TaskNew {
+        /// Its number.
+        pid: u32,
+        /// Whether it is one more thread of the same process.
+        is_thread: bool,
+    },
     /// A process set or cleared an interval timer. Its hrtimer has events of its own.
     ItimerState,
     /// A process's interval timer expired. Its hrtimer has events of its own.
@@ -238,6 +245,7 @@ impl Event {
             Event::SoftirqExit { .. } => EventKind::SoftirqExit,
             Event::IrqEntry { .. } => EventKind::IrqEntry,
             Event::IrqExit { .. } => EventKind::IrqExit,
+            Event::TaskNew { .. } => EventKind::TaskNew,
             Event::ItimerState => EventKind::ItimerState,
             Event::ItimerExpire => EventKind::ItimerExpire,
         }
@@ -305,6 +313,7 @@ event_kinds! {
     SoftirqExit "softirq_exit"
     IrqEntry "irq_handler_entry"
     IrqExit "irq_handler_exit"
+    TaskNew "task_newtask"
     ItimerState "itimer_state"
     ItimerExpire "itimer_expire"
 }

@@ -27,6 +27,7 @@
 //! clocks are found, `problem` for everything that can be wrong.
 
 mod attributes;
+pub mod binary;
 mod event;
 mod fields;
 mod header;
@@ -45,6 +46,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use open::Opened;
 use tickless_core::time::{CpuId, Ns};
 
 pub use attributes::{Bucket, ClockId, Context, HrtimerMode, TimerFlags};
@@ -122,7 +124,11 @@ impl Trace {
     /// # Errors
     /// When there is no timer event to be had; see [`TraceError`].
     pub fn parse(path: &str, input: impl Read) -> Result<Trace, TraceError> {
-        reader::read(path, open::lines(path, input)?)
+        match open::open(path, input)? {
+            Opened::Text(lines) => reader::read(path, lines),
+            Opened::TraceDat(file) => binary::read_trace_dat(path, &file),
+            Opened::PerfData(file) => binary::read_perf_data(path, &file),
+        }
     }
 
     /// How many events of `kind` there are. O(n).

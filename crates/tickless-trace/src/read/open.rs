@@ -1,4 +1,5 @@
-//! From a file to its lines: plain or gzip, told apart by the first bytes, never by name.
+//! From a file to its lines, or to the bytes of a binary one: plain or gzip, told apart by the
+//! first bytes, never by name.
 //!
 //! Lines are handed out one at a time from one buffer, so a trace of any size needs the
 //! memory of its longest line. A stream that breaks hands out what came before.
@@ -7,6 +8,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::binary::{is_perf_data, is_trace_dat};
 use super::problem::TraceError;
 
 /// No event prints a line this long; a file without line ends must not fill the memory.
@@ -33,25 +35,45 @@ pub(super) struct Lines<'a> {
     pub(super) broken: Option<io::Error>,
 }
 
+/// What a file is.
+pub(super) enum Opened<'a> {
+    Text(Lines<'a>),
+    TraceDat(Vec<u8>),
+    PerfData(Vec<u8>),
+}
+
 /// Looks at the first bytes of `input` and unpacks it if need be.
-pub(super) fn lines<'a>(path: &str, mut input: impl Read + 'a) -> Result<Lines<'a>, TraceError> {
+pub(super) fn open<'a>(path: &str, mut input: impl Read + 'a) -> Result<Opened<'a>, TraceError> {
     let mut head = Vec::new();
     let read = input.by_ref().take(16).read_to_end(&mut head);
     read.map_err(|error| TraceError::Read { path: path.to_owned(), error })?;
     if head.is_empty() {
         return Err(TraceError::Empty { path: path.to_owned() });
     }
-    if let Some((what, with)) = other_format(&head) {
-        return Err(TraceError::Convert { path: path.to_owned(), what, with });
-    }
     let is_gzip = head.starts_with(&[0x1f, 0x8b]);
     let whole = BufReader::with_capacity(LINE_LEN_MAX as usize, Cursor::new(head).chain(input));
-    let reader: Box<dyn BufRead + 'a> = if is_gzip {
+    let mut reader: Box<dyn BufRead + 'a> = if is_gzip {
         Box::new(BufReader::with_capacity(LINE_LEN_MAX as usize, MultiGzDecoder::new(whole)))
     } else {
         Box::new(whole)
     };
-    Ok(Lines { reader, buffer: Vec::new(), is_gzip, broken: None })
+    // One that breaks here breaks again where lines are read.
+    let head = reader.fill_buf().unwrap_or_default();
+    if let Some((what, with)) = other_format(head) {
+        return Err(TraceError::Convert { path: path.to_owned(), what, with });
+    }
+    let kind = match head {
+        head if is_trace_dat(head) => Opened::TraceDat,
+        head if is_perf_data(head) => Opened::PerfData,
+        _ => return Ok(Opened::Text(Lines { reader, buffer: Vec::new(), is_gzip, broken: None })),
+    };
+    let mut file = Vec::new();
+    // Of one that is cut, what is there is used.
+    let read = reader.read_to_end(&mut file);
+    match read {
+        Err(error) if file.is_empty() => Err(TraceError::Read { path: path.to_owned(), error }),
+        _ => Ok(kind(file)),
+    }
 }
 
 impl Lines<'_> {
@@ -81,10 +103,7 @@ impl Lines<'_> {
 
 /// What a file is that some other program can turn into text, and that program.
 fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
-    const FORMATS: [(&[u8], &str, &str); 6] = [
-        (b"\x17\x08\x44tracing", "trace-cmd's binary recording", "trace-cmd report -i"),
-        (b"PERFILE2", "perf's binary recording", "perf script -i"),
-        (b"2ELIFREP", "perf's binary recording", "perf script -i"),
+    const FORMATS: [(&[u8], &str, &str); 3] = [
         (b"\x28\xb5\x2f\xfd", "compressed with zstd", "zstd -dc"),
         (b"\xfd7zXZ\0", "compressed with xz", "xz -dc"),
         (b"BZh", "compressed with bzip2", "bzip2 -dc"),
@@ -98,7 +117,7 @@ mod tests {
     use super::*;
 
     fn all(input: &[u8]) -> Vec<String> {
-        let mut lines = lines("t", input).unwrap();
+        let Ok(Opened::Text(mut lines)) = open("t", input) else { panic!("no text") };
         let mut found = Vec::new();
         while let Some(line) = lines.next() {
             found.push(match line {
@@ -130,16 +149,16 @@ mod tests {
 
     #[test]
     fn other_formats_are_named() {
-        for (head, with) in [
-            (&b"\x17\x08\x44tracing6\0"[..], "trace-cmd report -i"),
-            (b"PERFILE2........", "perf script -i"),
-            (b"\x28\xb5\x2f\xfd....", "zstd -dc"),
-        ] {
-            match lines("t", head).err() {
+        for (head, with) in
+            [(&b"\x28\xb5\x2f\xfd...."[..], "zstd -dc"), (b"\xfd7zXZ\0......", "xz -dc")]
+        {
+            match open("t", head).err() {
                 Some(TraceError::Convert { with: found, .. }) => assert_eq!(found, with),
                 other => panic!("{other:?}"),
             }
         }
-        assert!(matches!(lines("t", &b""[..]).err(), Some(TraceError::Empty { .. })));
+        assert!(matches!(open("t", &b""[..]).err(), Some(TraceError::Empty { .. })));
+        assert!(matches!(open("t", &b"\x17\x08\x44tracing6\0"[..]), Ok(Opened::TraceDat(_))));
+        assert!(matches!(open("t", &b"PERFILE2........"[..]), Ok(Opened::PerfData(_))));
     }
 }

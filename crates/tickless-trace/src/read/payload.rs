@@ -52,6 +52,10 @@ pub(super) fn event(
         EventKind::SoftirqExit => Event::SoftirqExit { vector: small("vec", text)? },
         EventKind::IrqEntry => Event::IrqEntry { irq: small("irq", text)? },
         EventKind::IrqExit => Event::IrqExit { irq: small("irq", text)? },
+        EventKind::TaskNew => {
+            let flags = read("clone_flags", hex(word("clone_flags", text)?))?;
+            Event::TaskNew { pid: small("pid", text)?, is_thread: is_thread(flags) }
+        }
         EventKind::ItimerState => Event::ItimerState,
         EventKind::ItimerExpire => Event::ItimerExpire,
     })
@@ -187,6 +191,12 @@ fn write_msr(text: &[u8]) -> Result<Event, BadText> {
     let register = hex(&text[..comma]).and_then(|register| u32::try_from(register).ok());
     let value = text[comma + 8..].split(|&byte| byte == b' ').next().and_then(hex);
     Ok(Event::WriteMsr { register: read("register", register)?, value: read("value", value)? })
+}
+
+/// Whether what is made with these flags of clone(2) is a thread of the same process.
+pub(super) fn is_thread(clone_flags: u64) -> bool {
+    const CLONE_THREAD: u64 = 0x1_0000;
+    clone_flags & CLONE_THREAD != 0
 }
 
 /// A number that fits 32 bits.

@@ -6,6 +6,7 @@
 use std::{fmt, io};
 
 use super::event::EventKind;
+use tickless_core::time::CpuId;
 
 /// One cause, the first line it struck, and how often it struck.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -106,6 +107,8 @@ pub enum Cause {
         /// How many events there are.
         of: u64,
     },
+    /// The recording has addresses of functions and not their names.
+    NoFunctionNames,
     /// All events have the same time.
     NoTime,
     /// A time that is far from those of nearly all other events.
@@ -119,6 +122,11 @@ pub enum Cause {
     CpuNotInHeader {
         /// How many CPUs it knows.
         known: u16,
+    },
+    /// The recorder found that the kernel records nothing of what this CPU's idle thread does.
+    IdleNotRecorded {
+        /// The CPU.
+        cpu: CpuId,
     },
     /// A tick rate in the header that the events contradict.
     HzContradicted {
@@ -215,6 +223,17 @@ impl fmt::Display for Cause {
             | Cause::HzContradicted { .. } => self.unsound(f),
             Cause::GzipCut => f.write_str("the gzip data ends early; what came out is used"),
             Cause::GzipDamaged => f.write_str("the gzip data is damaged; what came out is used"),
+            Cause::NoFunctionNames => f.write_str(
+                "perf.data has addresses of functions and not their names, and this is not the \
+                 kernel that recorded it, as it was booted then. Give the text that `perf script \
+                 --ns --header` prints where it was recorded, if names matter",
+            ),
+            Cause::IdleNotRecorded { cpu: CpuId(cpu) } => write!(
+                f,
+                "the kernel recorded nothing of what CPU {cpu}'s idle thread does, though it \
+                 stopped its tick: armings, cancels, device writes and idle states are missing \
+                 there. Boot the machine anew, or look with `tickless top --source ebpf`"
+            ),
             Cause::ReadFailed => f.write_str("reading failed; what was read is used"),
             Cause::JiffiesNotPlaced => f.write_str(
                 "the tick rate is unknown, so wheel timers cannot be placed in time. \
@@ -378,6 +397,13 @@ pub enum TraceError {
         /// The program to turn it into text with.
         with: &'static str,
     },
+    /// A binary recording that ends too early, or in which a length cannot be right.
+    DamagedBinary {
+        /// Which file.
+        path: String,
+        /// What it is.
+        what: &'static str,
+    },
     /// The file has nothing in it.
     Empty {
         /// Which file.
@@ -419,6 +445,11 @@ impl fmt::Display for TraceError {
                     "{path}: this is {what}. Turn it into text first: {with} {path} > trace.txt"
                 )
             }
+            TraceError::DamagedBinary { path, what } => write!(
+                f,
+                "{path}: a {what} that ends too early, or is damaged. Copy the file again, or \
+                 record again"
+            ),
             TraceError::Empty { path } => {
                 write!(f, "{path}: empty. Record a trace with the timer events, then try again")
             }

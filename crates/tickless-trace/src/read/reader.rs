@@ -2,6 +2,8 @@
 
 use tickless_core::time::{CpuId, Ns};
 
+use super::attributes::Context;
+use super::binary::{Decoder, Occurrence, Undecoded};
 use super::event::{Event, EventKind};
 use super::fields::printable;
 use super::header::{Aside, Format, Header, lost_events};
@@ -12,6 +14,7 @@ use super::payload::{self, BadText};
 use super::prefix::{self, NoPrefix, Prefix};
 use super::problem::{Cause, MissingPlace, Problems, TraceError};
 use super::{Record, Trace, jiffies, soundness};
+use crate::record::IDLE_NOT_RECORDED;
 use std::collections::HashMap;
 
 /// Reads `lines` to their end.
@@ -25,11 +28,18 @@ pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, TraceError
             Line::TooLong => reader.skip(Cause::LineTooLong),
         }
     }
-    reader.finish(path, lines)
+    reader.finish(path, Ended { is_gzip: lines.is_gzip, broken: lines.broken })
+}
+
+/// How a file's lines ended.
+struct Ended {
+    is_gzip: bool,
+    /// What ended them before the end of the file.
+    broken: Option<std::io::Error>,
 }
 
 /// What was read so far.
-struct Reader {
+pub(super) struct Reader {
     line_number: u64,
     header: Header,
     records: Vec<Record>,
@@ -48,6 +58,63 @@ struct Reader {
 }
 
 impl Reader {
+    /// A reader for events that no tool has printed; see [`Reader::occurrence`].
+    pub(super) fn of_binary(format: Format) -> Reader {
+        let mut reader = Reader::new();
+        reader.header.format = format;
+        reader
+    }
+
+    pub(super) fn header(&mut self) -> &mut Header {
+        &mut self.header
+    }
+
+    /// Takes an event as the kernel wrote it. It counts as a line.
+    pub(super) fn occurrence(&mut self, time: Ns, cpu: CpuId, bytes: &[u8], by: &mut Decoder) {
+        self.line_number += 1;
+        match by.occurrence(bytes, cpu) {
+            Ok(Occurrence { event, context, pid }) => {
+                // Perf does not print it, and the same file as text is to be the same trace.
+                let is_perf = self.header.format == Format::Perf;
+                let context = if is_perf { Context::NotRecorded } else { context };
+                let line = self.line_u32();
+                if time < self.latest {
+                    self.note(Cause::OutOfOrder);
+                }
+                self.latest = self.latest.max(time);
+                self.follow_cpu(cpu, time, line);
+                self.records.push(Record { time, event, line, cpu, context, pid });
+            }
+            Err(Undecoded::Other(name)) => {
+                self.skipped_lines += 1;
+                self.problems.note_unknown_event(self.line_u32(), name.as_bytes());
+            }
+            Err(Undecoded::Missing(event, field)) => {
+                self.skip(Cause::MissingField { event, field });
+            }
+            Err(Undecoded::NoFormat) => self.skip(Cause::NotAnEvent),
+        }
+    }
+
+    /// Ends what [`Reader::of_binary`] began. `tasks` are the names of all threads that are known.
+    pub(super) fn finish_binary(
+        mut self,
+        path: &str,
+        decoder: Decoder,
+        mut tasks: HashMap<u32, Box<str>>,
+    ) -> Result<Trace, TraceError> {
+        self.names = decoder.into_names();
+        // As the text has them: of threads that something happened in.
+        for pid in self.records.iter().map(|record| record.pid) {
+            self.tasks.entry(pid).or_insert_with(|| {
+                let idle = (pid == 0).then(|| "<idle>".into());
+                let name = tasks.remove(&pid).or(idle).unwrap_or_else(|| "<...>".into());
+                printable(name.as_bytes()).into()
+            });
+        }
+        self.finish(path, Ended { is_gzip: false, broken: None })
+    }
+
     fn new() -> Reader {
         Reader {
             line_number: 0,
@@ -71,11 +138,21 @@ impl Reader {
             self.note(Cause::NotUtf8);
         }
         if text.starts_with(b"#") {
+            if let Some(cpu) = text.strip_prefix(IDLE_NOT_RECORDED.as_bytes()) {
+                return self.idle_not_recorded(cpu);
+            }
             return self.header.comment(text);
         }
         match prefix::split(text) {
             Ok(prefix) => self.event(prefix),
             Err(reason) => self.no_event(text, reason),
+        }
+    }
+
+    fn idle_not_recorded(&mut self, cpu: &[u8]) {
+        let cpu = std::str::from_utf8(cpu).ok().and_then(|cpu| cpu.trim().parse().ok());
+        if let Some(cpu) = cpu {
+            self.note_file(Cause::IdleNotRecorded { cpu: CpuId(cpu) });
         }
     }
 
@@ -154,7 +231,7 @@ impl Reader {
         }
     }
 
-    fn lose(&mut self, lost: Option<u64>) {
+    pub(super) fn lose(&mut self, lost: Option<u64>) {
         self.lost = self.lost.saturating_add(lost.unwrap_or(0));
         let line = self.line_u32();
         self.lost_line.get_or_insert(line);
@@ -165,6 +242,11 @@ impl Reader {
         self.note(cause);
     }
 
+    /// Notes what concerns the file as a whole.
+    pub(super) fn note_file(&mut self, cause: Cause) {
+        self.problems.note(0, cause);
+    }
+
     fn note(&mut self, cause: Cause) {
         self.problems.note(self.line_u32(), cause);
     }
@@ -173,11 +255,11 @@ impl Reader {
         u32::try_from(self.line_number).unwrap_or(u32::MAX)
     }
 
-    fn finish(mut self, path: &str, lines: Lines<'_>) -> Result<Trace, TraceError> {
+    fn finish(mut self, path: &str, ended: Ended) -> Result<Trace, TraceError> {
         if !self.records.iter().any(|record| record.event.kind().is_timer()) {
-            return Err(self.nothing_usable(path, lines));
+            return Err(self.nothing_usable(path, ended));
         }
-        self.note_end(&lines);
+        self.note_end(&ended);
         let found = self.records.len() as u64 + self.skipped_lines;
         let dropped_events = self.note_dropped();
         let cpus = self.refuse_unknown_cpus();
@@ -186,7 +268,7 @@ impl Reader {
         }
         self.refuse_far_times();
         if !self.records.iter().any(|record| record.event.kind().is_timer()) {
-            return Err(self.nothing_usable(path, lines));
+            return Err(self.nothing_usable(path, ended));
         }
         let missing = self.note_unsound();
         self.note_header(found, missing);
@@ -220,9 +302,9 @@ impl Reader {
     }
 
     /// Notes what ended the file before its end.
-    fn note_end(&mut self, lines: &Lines<'_>) {
-        let Some(error) = &lines.broken else { return };
-        self.note(match (lines.is_gzip, error.kind()) {
+    fn note_end(&mut self, ended: &Ended) {
+        let Some(error) = &ended.broken else { return };
+        self.note(match (ended.is_gzip, error.kind()) {
             (true, std::io::ErrorKind::UnexpectedEof) => Cause::GzipCut,
             (true, _) => Cause::GzipDamaged,
             (false, _) => Cause::ReadFailed,
@@ -324,10 +406,10 @@ impl Reader {
         events
     }
 
-    fn nothing_usable(self, path: &str, lines: Lines<'_>) -> TraceError {
+    fn nothing_usable(self, path: &str, ended: Ended) -> TraceError {
         let path = path.to_owned();
-        match lines.broken {
-            Some(error) if lines.is_gzip => TraceError::BrokenGzip { path, error },
+        match ended.broken {
+            Some(error) if ended.is_gzip => TraceError::BrokenGzip { path, error },
             Some(error) => TraceError::Read { path, error },
             None if self.has_nul => TraceError::NotText { path },
             None => {

@@ -16,10 +16,15 @@ pub(super) fn is_many(count: u64, of: u64) -> bool {
     count >= FEW && count * 100 > of * PERCENT
 }
 
-/// Events that equal one before them of the same CPU and time: the first one's line, and how many.
+/// Events that equal one before them of the same CPU and time, with nothing in between after which
+/// they could come again: the first one's line, and how many. Text has microseconds, in which a
+/// program may arm and cancel one timer twice.
 pub(super) fn repeated(records: &[Record]) -> Option<(u32, u64)> {
-    let is_same = |one: &Record, other: &Record| {
-        one.time == other.time && one.cpu == other.cpu && one.event == other.event
+    let is_repeated = |record: &Record, before: &[Record]| {
+        let here = before.iter().rev().filter(|other| other.cpu == record.cpu);
+        let timer = timer_of(&record.event);
+        let mut related = here.filter(|other| timer.is_none() || timer_of(&other.event) == timer);
+        related.next().is_some_and(|last| last.event == record.event)
     };
     let mut count = 0;
     let mut first = 0;
@@ -31,12 +36,28 @@ pub(super) fn repeated(records: &[Record]) -> Option<(u32, u64)> {
         // Where very many have one time, the next ones tell as much as all of them.
         const NEAR: usize = 64;
         let near = &records[begin.max(at.saturating_sub(NEAR))..at];
-        if near.iter().any(|other| is_same(other, record)) {
+        if is_repeated(record, near) {
             count += 1;
             first = if count == 1 { record.line } else { first };
         }
     }
     is_many(count, records.len() as u64).then_some((first, count))
+}
+
+fn timer_of(event: &Event) -> Option<TimerAddr> {
+    match *event {
+        Event::TimerInit { timer }
+        | Event::TimerStart { timer, .. }
+        | Event::TimerCancel { timer }
+        | Event::TimerExpireEntry { timer, .. }
+        | Event::TimerExpireExit { timer }
+        | Event::HrtimerSetup { timer, .. }
+        | Event::HrtimerStart { timer, .. }
+        | Event::HrtimerCancel { timer }
+        | Event::HrtimerExpireEntry { timer, .. }
+        | Event::HrtimerExpireExit { timer } => Some(timer),
+        _ => None,
+    }
 }
 
 /// Whether all events have one time, and there are too many for that.

@@ -88,7 +88,8 @@ impl fmt::Display for RecordError {
                  Mount it: mount -t tracefs tracefs /sys/kernel/tracing"
             ),
             RecordError::NoTimerEvents => f.write_str(
-                "this kernel's tracefs has no timer events. Record on a kernel with CONFIG_TRACING",
+                "this kernel's tracefs has no timer events. Record on a kernel with \
+                 CONFIG_TRACING; its traces can be replayed and explained here",
             ),
             RecordError::NoEvent { event } => write!(
                 f,

@@ -1,11 +1,13 @@
 //! What is recorded, from which clock, and into which text.
 
+use super::idle::{IdleEvents, IdleStops, idle_thread};
 use super::instance::{Instance, remove_leftovers};
 use super::watcher::Watcher;
 use super::{RecordError, Statistics, Tracefs, kernel, size};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
+use tickless_core::time::CpuId;
 
 /// Whose time stands in the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -94,7 +96,7 @@ pub struct Recording {
     notes: Vec<String>,
     // Dropped after the instance: finds it gone, and ends. Then the mount goes.
     _watcher: Option<Watcher>,
-    _tracefs: Tracefs,
+    tracefs: Tracefs,
 }
 
 impl Recording {
@@ -116,6 +118,7 @@ impl Recording {
         if !left.is_empty() {
             notes.push(format!("removed what killed recorders had left: {}", left.join(", ")));
         }
+        notes.extend(other_tracer(tracefs.root()));
         let buffer_kb = options.buffer_kb.unwrap_or_else(|| size::usual(cpus(&tracefs)));
         let settings = settings(tracefs.root(), options, buffer_kb, &mut notes)?;
         // Before there is anything to remove.
@@ -140,13 +143,23 @@ impl Recording {
             buffer_kb,
             notes,
             _watcher: watcher,
-            _tracefs: tracefs,
+            tracefs,
         })
     }
 
     /// What is not as a replay would have it, and what was found to do.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// The folder of the recording's own buffers.
+    pub(super) fn path(&self) -> &Path {
+        self.instance.path()
+    }
+
+    /// The root of tracefs.
+    pub(super) fn root(&self) -> &Path {
+        self.tracefs.root()
     }
 
     /// How much buffer each CPU has.
@@ -156,12 +169,23 @@ impl Recording {
 
     /// Records from now on.
     pub fn start(&self) -> Result<(), RecordError> {
-        self.instance.set("tracing_on", "1")
+        self.instance.set(TRACING_ON, "1")
     }
 
     /// Records nothing from now on.
     pub fn stop(&self) -> Result<(), RecordError> {
-        self.instance.set("tracing_on", "0")
+        self.instance.set(TRACING_ON, "0")
+    }
+
+    /// What stops it at once, by one system call, from whichever thread; see
+    /// [`Recording::stop`]. What was recorded until then stays.
+    ///
+    /// # Errors
+    /// When tracefs refuses.
+    pub fn freezer(&self) -> Result<Freezer, RecordError> {
+        let file = self.instance.path().join(TRACING_ON);
+        let file = File::options().write(true).open(file);
+        Ok(Freezer { file: file.map_err(|error| RecordError::Instance { error })? })
     }
 
     /// How much was kept and dropped.
@@ -180,22 +204,56 @@ impl Recording {
         Ok(io::Read::chain(io::Cursor::new(head), BufReader::with_capacity(1 << 16, trace)))
     }
 
-    /// Writes the trace.
+    /// Writes the trace. Returns the CPUs whose idle threads did something that is not in it,
+    /// though nothing was dropped; `before` is from before the start. The trace says it at its
+    /// end, for those that read it.
     ///
     /// # Errors
     /// When it cannot be read from tracefs, or `out` refuses it.
-    pub fn write(&self, recorded: &str, out: &mut dyn Write) -> Result<(), RecordError> {
+    pub fn write(
+        &self,
+        recorded: &str,
+        before: &IdleStops,
+        out: &mut dyn Write,
+    ) -> Result<Vec<CpuId>, RecordError> {
+        let after = IdleStops::now();
+        let refused = |error| RecordError::Output { path: "".into(), error };
         let mut text = self.text(recorded)?;
+        let (mut line, mut events) = (Vec::new(), IdleEvents::new());
         loop {
-            let read = text.fill_buf().map_err(|error| RecordError::Read { error })?;
-            if read.is_empty() {
-                return Ok(());
+            line.clear();
+            let read = text.read_until(b'\n', &mut line);
+            if read.map_err(|error| RecordError::Read { error })? == 0 {
+                break;
             }
-            let length = read.len();
-            out.write_all(read).map_err(|error| RecordError::Output { path: "".into(), error })?;
-            text.consume(length);
+            if let Some(cpu) = idle_thread(&line) {
+                *events.entry(cpu).or_default() += 1;
+            }
+            out.write_all(&line).map_err(refused)?;
         }
+        let unseen = match self.statistics().dropped() {
+            0 => after.unseen(before, &events),
+            _ => Vec::new(),
+        };
+        for CpuId(cpu) in &unseen {
+            writeln!(out, "{IDLE_NOT_RECORDED}{cpu}").map_err(refused)?;
+        }
+        Ok(unseen)
     }
+}
+
+/// What is said where somebody traces functions or latencies of the whole machine.
+fn other_tracer(tracefs: &Path) -> Option<String> {
+    let file = tracefs.join("current_tracer");
+    let tracer = std::fs::read_to_string(&file).unwrap_or_default();
+    let tracer = tracer.trim();
+    (!matches!(tracer, "" | "nop")).then(|| {
+        format!(
+            "another tracer is at work ({tracer}): it slows what is recorded here. For times that \
+             count, end it: echo nop > {}",
+            file.display()
+        )
+    })
 }
 
 /// How many CPUs have a buffer.
@@ -203,7 +261,25 @@ fn cpus(tracefs: &Tracefs) -> usize {
     std::fs::read_dir(tracefs.root().join("per_cpu")).map_or(1, Iterator::count)
 }
 
+/// A line of a trace that says of which CPU the idle thread is not in it.
+pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
+
 const BUFFER: &str = "buffer_size_kb";
+const TRACING_ON: &str = "tracing_on";
+
+/// Stops a [`Recording`]. It has to go before the recording does: an instance whose files are open
+/// cannot be removed.
+#[derive(Debug)]
+pub struct Freezer {
+    file: File,
+}
+
+impl Freezer {
+    /// Records nothing from now on. One system call; does not fail on an instance that is there.
+    pub fn freeze(&self) {
+        let _ = (&self.file).write_all(b"0");
+    }
+}
 
 /// The files of an instance to be written, and with what, in this order. Tracefs is only asked
 /// which events there are.
@@ -305,6 +381,19 @@ mod tests {
         let more = settings(&fake.0, &Options { more, ..options }, 64, &mut notes).unwrap();
         assert_eq!(more[7].0, "events/sched/sched_switch/enable");
         assert_eq!(more[8].0, "events/sched/enable");
+    }
+
+    /// Goal: a tracer of somebody else's is named, with what to do; none is no reason to say so.
+    #[test]
+    fn another_tracer_is_told() {
+        let fake = Fake::with("tracer", &ALL);
+        assert_eq!(other_tracer(&fake.0), None);
+        for (tracer, is_told) in [("nop\n", false), ("function_graph\n", true)] {
+            fs::write(fake.0.join("current_tracer"), tracer).unwrap();
+            let told = other_tracer(&fake.0);
+            assert_eq!(told.is_some(), is_told, "{told:?}");
+            assert!(told.is_none_or(|told| told.contains("(function_graph)")));
+        }
     }
 
     /// Goal: what a kernel lacks is told, and only the lack of timer events is an error; nothing

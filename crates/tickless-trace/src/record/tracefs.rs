@@ -45,18 +45,30 @@ impl Tracefs {
         &self.root
     }
 
+    /// Those of these events, as `SYSTEM:EVENT`, that this kernel has.
+    pub fn having(&self, events: &[&str]) -> Vec<String> {
+        let path = |event: &str| self.root.join("events").join(event.replacen(':', "/", 1));
+        let has = |event: &&&str| path(event).is_dir();
+        events.iter().filter(has).map(ToString::to_string).collect()
+    }
+
     fn mount() -> Result<Tracefs, RecordError> {
         let open = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).and_then(|context| {
             fsconfig_create(&context)?;
             fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
         });
-        let mount = open.map_err(|errno| match errno {
-            Errno::PERM | Errno::ACCESS => RecordError::NotPermitted,
-            Errno::NODEV => RecordError::NoTracefs,
-            errno => RecordError::NotMounted { error: errno.into() },
-        })?;
+        let mount = open.map_err(refused)?;
         let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
         Ok(Tracefs { root, _mount: Some(mount) })
+    }
+}
+
+/// Why it cannot be mounted.
+fn refused(errno: Errno) -> RecordError {
+    match errno {
+        Errno::PERM | Errno::ACCESS => RecordError::NotPermitted,
+        Errno::NODEV => RecordError::NoTracefs,
+        errno => RecordError::NotMounted { error: errno.into() },
     }
 }
 
@@ -71,6 +83,20 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: what the kernel says when it mounts becomes what it is for a user, and what to do.
+    #[test]
+    fn refusals_say_what_to_do() {
+        for (errno, advice) in [
+            (Errno::NODEV, "CONFIG_FTRACE"),
+            (Errno::PERM, "sudo"),
+            (Errno::ACCESS, "sudo"),
+            (Errno::NOSYS, "mount -t tracefs"),
+        ] {
+            let message = refused(errno).to_string();
+            assert!(message.contains(advice), "{errno}: {message}");
+        }
+    }
 
     #[test]
     fn a_mount_is_found_by_its_type() {

@@ -1,11 +1,10 @@
 //! The policy that the kernel has, against what the kernel did.
 
 use super::engine::Outcome;
+use super::policy::ReplayPolicy;
 use super::script::{Interrupts, Script};
-use super::summary::policy_name;
 use crate::read::Trace;
 use serde::Serialize;
-use tickless_core::rearm::Policy;
 
 /// How far the replay may be off, in percent of what was recorded.
 pub const AGREEMENT_PERCENT: f64 = 5.0;
@@ -13,6 +12,9 @@ pub const AGREEMENT_PERCENT: f64 = 5.0;
 /// The first kernel, major and minor, that judges a restart of the first timer as a whole:
 /// T. Gleixner, "hrtimer: Avoid double reprogramming in __hrtimer_start_range_ns()", 2021.
 const RESTART_AWARE_SINCE: (u32, u32) = (5, 15);
+
+/// The first kernel whose slice timer is lazy and whose interrupts put the rearm off.
+const LAZY_TIMERS_SINCE: (u32, u32) = (7, 1);
 
 /// How near the replay comes to the recorded register writes.
 #[derive(Debug, Serialize)]
@@ -139,7 +141,7 @@ impl Comparison {
             _ => Told::CannotTell,
         };
         Comparison {
-            policy: policy_name(other.policy),
+            policy: other.policy.name(),
             off_percent: off_percent(other.device.writes, counted.writes),
             differs_in,
             differs_by,
@@ -153,14 +155,16 @@ fn off_percent(replayed: u64, recorded: u64) -> f64 {
 }
 
 impl Agreement {
-    /// Which policy the kernel has that recorded a trace; today's, if the trace does not tell.
-    pub(super) fn policy_of(trace: &Trace) -> Policy {
+    /// Which policy the kernel has that recorded a trace; that of 5.15 to 7.0 if the trace does not
+    /// tell.
+    pub(super) fn policy_of(trace: &Trace) -> ReplayPolicy {
         let release = trace.header.kernel.as_deref().unwrap_or_default();
         let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
         let mut number = || numbers.next().and_then(|number| number.parse::<u32>().ok());
         match number().zip(number()) {
-            Some(version) if version < RESTART_AWARE_SINCE => Policy::Eager,
-            _ => Policy::RestartAware,
+            Some(version) if version < RESTART_AWARE_SINCE => ReplayPolicy::Eager,
+            Some(version) if version >= LAZY_TIMERS_SINCE => ReplayPolicy::Linux71,
+            _ => ReplayPolicy::RestartAware,
         }
     }
 
@@ -190,7 +194,7 @@ impl Agreement {
             && measures.iter().all(|measure| measure.inside)
             && others.iter().all(|other| other.verdict != Told::FitsBetter);
         Some(Agreement {
-            policy: policy_name(policy),
+            policy: policy.name(),
             recorded,
             replayed,
             off_percent: off,

@@ -11,25 +11,28 @@
 //!   the kernel did, is done after that.
 //! - An event of its own restarts nothing, so the core is through with it in one pass.
 
+use super::family::Family;
 use super::lateness::Lateness;
-use super::script::{Family, Item, ItemKind, Op, Script, Start};
+use super::policy::{ReplayPolicy, SETTLES_AFTER};
+use super::script::{Item, ItemKind, Op, Script, Start};
 use super::world::World;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use tickless_core::bases::expiry::{Firing, Verdict};
+use std::sync::atomic::AtomicU64;
+use tickless_core::bases::expiry::{CallbackResult, Firing};
 use tickless_core::bases::{Bases, Options, Settings};
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
 use tickless_core::queues::wheel::PushOut;
-use tickless_core::rearm::{DeviceCounts, Limits, Policy};
+use tickless_core::rearm::{DeviceCounts, Limits};
 use tickless_core::time::{CpuId, Ns, Tick};
 
 /// What came of a replay under one policy.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    pub(super) policy: Policy,
+    pub(super) policy: ReplayPolicy,
     /// Summed over all devices, from the first recorded event on.
     pub(super) device: DeviceCounts,
     pub(super) per_cpu: Vec<DeviceCounts>,
@@ -47,29 +50,53 @@ pub(super) struct Outcome {
 const DELIVERY_MAX: Ns = Ns::from_ms(1);
 
 /// Replays a script. O(n log n); a few microseconds per recorded event.
-pub(super) fn run(script: &Script, cpus: u16, tick: Tick, policy: Policy) -> Outcome {
-    let settings = Settings {
+pub(super) fn run(script: &Script, cpus: u16, tick: Tick, policy: ReplayPolicy) -> Outcome {
+    let (engine, before) = performed(script, cpus, tick, policy);
+    engine.outcome(policy, &before)
+}
+
+/// The same, and which device was written when. Those writes are among them that operations
+/// without a record make.
+pub(super) fn writes(
+    script: &Script,
+    cpus: u16,
+    tick: Tick,
+    policy: ReplayPolicy,
+) -> Vec<(Ns, CpuId)> {
+    let (engine, _) = performed(script, cpus, tick, policy);
+    engine.bases.platform().written()
+}
+
+/// An engine that has performed the script, and what devices were put through before it began.
+fn performed(
+    script: &Script,
+    cpus: u16,
+    tick: Tick,
+    policy: ReplayPolicy,
+) -> (Engine<'_>, Vec<DeviceCounts>) {
+    let settings = policy.set(Settings {
         tick,
         push_out: PushOut::Eager,
-        policy,
         limits: Limits { passes: u32::MAX, ..Limits::NONE },
         wheel: script.wheel,
         ..Settings::default()
-    };
+    });
     let world = World::new(cpus, script.begins);
     let bases = Arc::new(Bases::new(world, cpus, settings));
     let mut engine = Engine::new(script, bases, cpus);
+    engine.puts_off = policy.puts_off();
     for start in &script.pending_at_start {
         engine.start(start, start.base);
         engine.seen.borrow_mut().guessed[start.timer as usize] = true;
     }
     let before = engine.devices();
+    engine.bases.platform().forget_written();
     for &item in &script.items {
         engine.deliver_due(item.at);
         engine.perform(item);
     }
     engine.deliver_due(script.ends);
-    engine.outcome(policy, &before)
+    (engine, before)
 }
 
 struct Engine<'s> {
@@ -80,10 +107,14 @@ struct Engine<'s> {
     interrupts: Vec<Vec<Item>>,
     seen: RefCell<Seen>,
     cpus: u16,
+    /// Does the end of an interrupt leave the device alone?
+    puts_off: bool,
+    /// By CPU, when a device is to be programmed at the latest that was put off.
+    settles: RefCell<Vec<Ns>>,
 }
 
 enum Timer {
-    Wheel(OwnedTimer<World, WheelLink>),
+    Wheel(OwnedTimer<World, WheelLink<AtomicU64>>),
     Queue(OwnedTimer<World, QueueLink>),
 }
 
@@ -105,6 +136,9 @@ impl<'s> Engine<'s> {
     fn new(script: &'s Script, bases: Arc<Bases<World>>, cpus: u16) -> Engine<'s> {
         let timer = |(number, family): (usize, &Family)| match family {
             Family::Wheel => Timer::Wheel(OwnedTimer::new(&bases, number as u32)),
+            Family::Queue if script.slices[number] => {
+                Timer::Queue(OwnedTimer::lazy(&bases, number as u32))
+            }
             Family::Queue => Timer::Queue(OwnedTimer::new(&bases, number as u32)),
         };
         let timers: Vec<Timer> = script.families.iter().enumerate().map(timer).collect();
@@ -115,7 +149,8 @@ impl<'s> Engine<'s> {
         let guessed = vec![false; timers.len()];
         let unseen = vec![DeviceCounts::default(); usize::from(cpus)];
         let seen = RefCell::new(Seen { early: 0, late: Lateness::new(), guessed, unseen });
-        Engine { script, bases, timers, interrupts, seen, cpus }
+        let settles = RefCell::new(vec![Ns::NEVER; usize::from(cpus)]);
+        Engine { script, bases, timers, interrupts, seen, cpus, puts_off: false, settles }
     }
 
     fn perform(&mut self, item: Item) {
@@ -131,8 +166,31 @@ impl<'s> Engine<'s> {
         }
     }
 
+    /// Programs the devices that were put off and are to be programmed by `until`.
+    fn settle(&self, until: Ns) {
+        if !self.puts_off {
+            return;
+        }
+        for (cpu, settles) in (0..).map(CpuId).zip(self.settles.borrow_mut().iter_mut()) {
+            if *settles <= until {
+                self.bases.platform().go(*settles, cpu);
+                self.bases.settle_device(cpu);
+                *settles = Ns::NEVER;
+            }
+        }
+    }
+
+    /// Notes that an interrupt ends now which leaves its device to be programmed later.
+    fn put_off(&self, cpu: CpuId) {
+        if self.puts_off {
+            let now = tickless_core::platform::Platform::now(self.bases.platform());
+            self.settles.borrow_mut()[cpu.index()] = now.after(SETTLES_AFTER);
+        }
+    }
+
     /// Delivers the events that are due before `until` and that no recorded interrupt is.
     fn deliver_due(&self, until: Ns) {
+        self.settle(until);
         while let Some((due, cpu)) = self.bases.platform().next_event(until) {
             // It is the same interrupt for as long as the device is not told anything else.
             if self.is_recorded(due, cpu) {
@@ -142,8 +200,10 @@ impl<'s> Engine<'s> {
             self.bases.platform().deliver(cpu);
             self.bases.expire(cpu, |firing| {
                 self.note(firing);
-                Verdict::Done
+                CallbackResult::Done
             });
+            self.put_off(cpu);
+            self.settle(until);
         }
     }
 
@@ -169,20 +229,23 @@ impl<'s> Engine<'s> {
         self.bases.expire(item.cpu, |firing| {
             self.note(firing);
             let part = callbacks.get_mut(&firing.task).and_then(Vec::pop).unwrap_or_default();
-            let mut verdict = Verdict::Done;
+            let mut result = CallbackResult::Done;
             for op in &mut ops[part] {
                 match op.take() {
                     // The handler itself restarts what asks for it when its callback returns.
                     Some(Op::Start(place)) if self.timer(place) == firing.task => {
-                        verdict = Verdict::Restart(self.script.starts[place as usize].window);
+                        result = CallbackResult::Restart(self.script.starts[place as usize].window);
                     }
-                    Some(Op::Cancel(timer)) if timer == firing.task => verdict = Verdict::Done,
+                    Some(Op::Cancel(timer)) if timer == firing.task => {
+                        result = CallbackResult::Done
+                    }
                     Some(op) => self.op(op, item.cpu),
                     None => {}
                 }
             }
-            verdict
+            result
         });
+        self.put_off(item.cpu);
         for op in ops.into_iter().flatten() {
             self.op(op, item.cpu);
         }
@@ -262,7 +325,7 @@ impl<'s> Engine<'s> {
         (0..self.cpus).map(|cpu| self.device(CpuId(cpu))).collect()
     }
 
-    fn outcome(self, policy: Policy, before: &[DeviceCounts]) -> Outcome {
+    fn outcome(self, policy: ReplayPolicy, before: &[DeviceCounts]) -> Outcome {
         let views = (0..self.cpus).filter_map(|cpu| self.bases.view(CpuId(cpu)));
         let expirations = views.map(|view| view.counts.fired).sum();
         let after = self.devices();

@@ -1,6 +1,6 @@
 //! How late timers fired, by family.
 
-use super::script::Family;
+use super::family::Family;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use tickless_core::time::Ns;

@@ -3,17 +3,21 @@
 //! What a trace says was started, restarted and cancelled is done to the library's own bases,
 //! one for each CPU of the trace, on a virtual clock. *What comes of it* (which timer fires
 //! when, what the event devices are told) is the core's doing, once for each
-//! [`Policy`](tickless_core::rearm::Policy). So a trace shows what each policy would have cost
-//! on the box where it was recorded.
+//! [`ReplayPolicy`]. So a trace shows what each policy would have cost on the box where it was
+//! recorded.
 //!
 //! | file | what |
 //! |---|---|
+//! | `family` | the two families of timers |
 //! | `script` | the trace as operations: what was done, when, on which CPU |
+//! | `streams` | the same operations for others to perform, a timer's life at a time |
 //! | `world` | the core's platform: a clock and event devices that stand still until told |
+//! | `policy` | the ways to program an event device that there are |
 //! | `engine` | performs a script under one policy |
 //! | `agreement` | the kernel's policy in the replay against the kernel itself |
 //! | `lateness` | how late timers fired |
 //! | `overlap` | periodic timers that expire together, and what spreading them would change |
+//! | `timeline` | both in time, for viewers |
 //! | `summary` | what came of it, beside what the trace recorded |
 //!
 //! # How close this is to the kernel
@@ -27,17 +31,23 @@
 
 mod agreement;
 mod engine;
+mod family;
 mod lateness;
 mod overlap;
+mod policy;
 mod script;
+pub mod streams;
 mod summary;
+mod timeline;
 mod world;
 
 pub use agreement::{AGREEMENT_PERCENT, Agreement, Comparison, Measure, Told};
 pub use lateness::Quantiles;
 pub use overlap::{Overlap, Periodic, PhaseSet};
+pub use policy::ReplayPolicy;
 pub use script::Inference;
 pub use summary::{
     FamilyCounts, FunctionStarts, OperationCounts, PolicyResult, Recorded, Summary, TraceFacts,
-    policy_name, summarise,
+    summarise,
 };
+pub use timeline::write_timeline;

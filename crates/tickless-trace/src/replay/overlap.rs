@@ -189,7 +189,7 @@ impl Overlap {
         let mut phases = Phases::new();
         let spread = timers.iter().filter_map(|_| {
             // Seats stay taken: the registry goes with this function.
-            phases.take(Ns(period), Phase::Spread).ok().map(|seat| seat.phase().0)
+            phases.take(Ns(period), Phase::Spread).ok().map(|slot| slot.phase().0)
         });
         Overlap {
             function: function.to_string(),

@@ -2,18 +2,19 @@
 
 use super::agreement::{Agreement, Counted};
 use super::engine::{self, Outcome};
+use super::family::Family;
 use super::lateness::Quantiles;
 use super::overlap::{self, Overlap, Periodic};
-use super::script::{self, Counts, Family, Inference, Interrupts, Script};
+use super::policy::ReplayPolicy;
+use super::script::{self, Counts, Inference, Interrupts, Script};
 use crate::read::{Event, EventKind, Trace};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::thread;
 use tickless_core::bases::WheelEvents;
-use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Tick};
 
-/// A replay's results. Serialises to the JSON that is documented in `docs/replay.md`.
+/// A replay's results. Serialises to the JSON that is documented in `docs/book/src/replay.md`.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     /// The trace.
@@ -85,7 +86,7 @@ pub struct Recorded {
 /// What came of the trace under one policy.
 #[derive(Debug, Serialize)]
 pub struct PolicyResult {
-    /// `eager`, `lazy` or `restart-aware`.
+    /// [`ReplayPolicy::name`].
     pub policy: &'static str,
     /// How often an event device was programmed.
     pub device_writes: u64,
@@ -165,14 +166,17 @@ impl FamilyCounts {
 }
 
 /// Replays a trace under each of these policies, each on a thread of its own.
-pub fn summarise(trace: &Trace, policies: &[Policy], inference: Inference) -> Summary {
+pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference) -> Summary {
     let script = script::write(trace, inference);
     let recorded = recorded(trace, &script);
-    // To say which policies the trace can tell apart, all of them have to be replayed.
-    let outcomes = match recorded.device_writes {
-        Some(_) => replay(trace, &script, &Policy::ALL),
-        None => replay(trace, &script, policies),
+    // To say which policies the trace can tell apart, all that kernels had are replayed.
+    let judged = match recorded.device_writes {
+        Some(_) => [&ReplayPolicy::USUAL[..], &[Agreement::policy_of(trace)]].concat(),
+        None => Vec::new(),
     };
+    let wanted = |policy: &ReplayPolicy| policies.contains(policy) || judged.contains(policy);
+    let replayed: Vec<_> = ReplayPolicy::ALL.into_iter().filter(wanted).collect();
+    let outcomes = replay(trace, &script, &replayed);
     let counted = recorded.device_writes.map(|writes| Counted {
         writes,
         interrupts: recorded.timer_interrupts.zip(spurious(trace)),
@@ -216,25 +220,15 @@ pub fn summarise(trace: &Trace, policies: &[Policy], inference: Inference) -> Su
     }
 }
 
-/// A policy's name in tables, JSON and on the command line.
-pub fn policy_name(policy: Policy) -> &'static str {
-    match policy {
-        Policy::Eager => "eager",
-        Policy::Lazy => "lazy",
-        Policy::RestartAware => "restart-aware",
-    }
-}
-
 /// Replays under these policies.
-fn replay(trace: &Trace, script: &Script, policies: &[Policy]) -> Vec<Outcome> {
-    let tick = trace.hz.and_then(|hz| Tick::new(hz.tick()).ok()).unwrap_or_default();
-    let wanted = |policy: &&Policy| policies.contains(policy);
+fn replay(trace: &Trace, script: &Script, policies: &[ReplayPolicy]) -> Vec<Outcome> {
+    let tick = trace.hz.and_then(|hz| Tick::new(hz.tick().to_duration()).ok()).unwrap_or_default();
     thread::scope(|scope| {
-        let start = |policy: &Policy| {
+        let start = |policy: &ReplayPolicy| {
             let policy = *policy;
             scope.spawn(move || engine::run(script, trace.cpus, tick, policy))
         };
-        let threads: Vec<_> = Policy::ALL.iter().filter(wanted).map(start).collect();
+        let threads: Vec<_> = policies.iter().map(start).collect();
         let outcome = |thread: thread::ScopedJoinHandle<'_, Outcome>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
@@ -244,7 +238,7 @@ fn replay(trace: &Trace, script: &Script, policies: &[Policy]) -> Vec<Outcome> {
 
 fn result(outcome: &Outcome) -> PolicyResult {
     PolicyResult {
-        policy: policy_name(outcome.policy),
+        policy: outcome.policy.name(),
         device_writes: outcome.device.writes,
         inferred_writes: outcome.inferred_writes,
         wakeups: outcome.device.events,
@@ -330,9 +324,8 @@ fn notes(script: &Script, outcomes: &[Outcome]) -> Vec<String> {
 }
 
 fn inferred_writes(outcomes: &[Outcome]) -> String {
-    let of_policy = |outcome: &Outcome| {
-        format!("{} under {}", outcome.inferred_writes, policy_name(outcome.policy))
-    };
+    let of_policy =
+        |outcome: &Outcome| format!("{} under {}", outcome.inferred_writes, outcome.policy.name());
     outcomes.iter().map(of_policy).collect::<Vec<_>>().join(", ")
 }
 

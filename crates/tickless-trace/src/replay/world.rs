@@ -17,13 +17,15 @@ pub(super) struct World {
     devices: Box<[AtomicU64]>,
     /// The same, earliest first, and what they were armed for before.
     events: Mutex<BinaryHeap<Reverse<(Ns, CpuId)>>>,
+    /// When which device was written.
+    written: Mutex<Vec<(Ns, CpuId)>>,
 }
 
 impl World {
     pub(super) fn new(cpus: u16, now: Ns) -> World {
         let devices = (0..cpus).map(|_| AtomicU64::new(Ns::NEVER.0)).collect();
         let (now, here) = (AtomicU64::new(now.0), AtomicU16::new(0));
-        World { now, here, devices, events: Mutex::default() }
+        World { now, here, devices, events: Mutex::default(), written: Mutex::default() }
     }
 
     /// Moves the clock, never back, and goes to a CPU.
@@ -45,6 +47,16 @@ impl World {
             }
         }
         None
+    }
+
+    /// When which device was written, in order.
+    pub(super) fn written(&self) -> Vec<(Ns, CpuId)> {
+        std::mem::take(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Forgets the writes until now.
+    pub(super) fn forget_written(&self) {
+        drop(self.written());
     }
 
     /// A CPU's device delivers its event.
@@ -70,6 +82,9 @@ unsafe impl Platform for World {
 
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         self.devices[cpu.index()].store(at.0, Ordering::Relaxed);
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.push((Ns(self.now.load(Ordering::Relaxed)), cpu));
+        drop(written);
         if at != Ns::NEVER {
             let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
             events.push(Reverse((at, cpu)));

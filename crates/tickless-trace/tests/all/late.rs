@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use tickless_core::time::Ns;
 use tickless_trace::Trace;
-use tickless_trace::late::{Late, explain};
+use tickless_trace::late::{Late, SeenWakeup, explain, explain_wakeup};
 
 /// A trace with times in microseconds on CLOCK_MONOTONIC.
 struct Plant {
@@ -88,11 +88,15 @@ impl Plant {
         self.runs(due + late + 10, "<idle>-0");
     }
 
-    fn explained(mut self) -> Late {
+    fn explained(self) -> Late {
+        explain(&self.trace(), Ns(200_000))
+    }
+
+    fn trace(mut self) -> Trace {
         self.lines.sort_by_key(|(at, _)| *at);
         let mut text = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string();
         self.lines.iter().for_each(|(_, line)| writeln!(text, "{line}").unwrap());
-        explain(&Trace::parse("t", text.as_bytes()).unwrap(), Ns(200_000))
+        Trace::parse("t", text.as_bytes()).unwrap()
     }
 }
 
@@ -230,4 +234,39 @@ fn what_cannot_be_told_is_said() {
     assert_eq!((late.sleeps, late.late, late.causes.len()), (0, 0, 0));
     assert_eq!(late.missing.len(), 5, "{:?}", late.missing);
     assert!(late.missing[0].starts_with("no sched_switch: "), "{:?}", late.missing);
+}
+
+/// Goal: one wakeup is explained from its deadline to the moment at which its thread looked at the
+/// clock, by its last sleep: also where the thread was up in time and lost its CPU while it spun.
+#[test]
+fn one_wakeup_is_explained() {
+    let mut planted = Plant::new(5);
+    planted.well();
+    spinner(&mut planted, 20_000);
+    let ran = planted.at - 50;
+    planted.switch(ran + 100, "sleeper-77", "other-5");
+    planted.switch(ran + 9_100, "other-5", "sleeper-77");
+    let trace = planted.trace();
+    let wakeup = |deadline, seen| {
+        let wakeup = SeenWakeup { thread: SLEEPER, deadline: Ns(deadline), seen: Ns(seen) };
+        explain_wakeup(&trace, wakeup)
+    };
+    let (due, end) = ((ran - 20_000) * 1_000, (ran + 10) * 1_000);
+    let late = wakeup(due, end).unwrap();
+    assert_eq!((late.due_ns, late.late_ns), (due, 20_010_000));
+    assert_eq!(late.hops.iter().map(|hop| hop.ns).sum::<u64>(), late.late_ns, "{late:?}");
+    let causes: Vec<&str> = late.hops.iter().map(|hop| hop.cause.as_str()).collect();
+    assert!(causes.contains(&"thread spin-99 kept the CPU"), "{late:?}");
+    assert_eq!(
+        (late.hops.last().unwrap().hop, *causes.last().unwrap()),
+        ("after", "the thread itself")
+    );
+    // It was up before its deadline.
+    let late = wakeup((ran + 90) * 1_000, (ran + 9_110) * 1_000).unwrap();
+    assert_eq!(late.hops.len(), 1, "{late:?}");
+    assert_eq!((late.hops[0].hop, late.hops[0].ns), ("after", 9_020_000));
+    assert_eq!(late.hops[0].cause, "thread other-5 kept the CPU");
+    // A thread that never slept in it.
+    let nobody = SeenWakeup { thread: 4_711, deadline: Ns(due), seen: Ns(end) };
+    assert_eq!(explain_wakeup(&trace, nobody), None);
 }

@@ -7,7 +7,8 @@ use crate::support::{
     Text, fired, hrtimer_start, inferred_writes, replay, replay_with, spurious, text_without,
     wakeups, writes,
 };
-use tickless_trace::replay::Inference;
+use tickless_trace::read::Trace;
+use tickless_trace::replay::{Inference, PolicyResult, ReplayPolicy, summarise};
 
 const A: &str = "00000000000000aa";
 const B: &str = "00000000000000bb";
@@ -381,6 +382,8 @@ fn tick_start(expiry_us: u64) -> String {
 fn the_kernels_own_policy_is_compared() {
     let text = callback_restart().end(150);
     for (kernel, policy) in [
+        ("7.1.0-rc1", "linux-7.1"),
+        ("7.0.9", "restart-aware"),
         ("6.18.0", "restart-aware"),
         ("5.15.3-arch", "restart-aware"),
         ("5.14.21", "eager"),
@@ -390,4 +393,64 @@ fn the_kernels_own_policy_is_compared() {
         let summary = replay(&text.replace("6.18.0", kernel));
         assert_eq!(summary.agreement.unwrap().policy, policy, "{kernel}");
     }
+}
+
+/// The results under restart-aware, each of Linux 7.1's additions by itself, and both.
+fn additions<T>(text: &str, of: impl Fn(&PolicyResult) -> T) -> [T; 4] {
+    let trace = Trace::parse("t", text.as_bytes()).unwrap();
+    let summary = summarise(&trace, &ReplayPolicy::ALL, Inference::On);
+    let names: Vec<&str> = summary.policies.iter().map(|result| result.policy).collect();
+    assert_eq!(names, ReplayPolicy::ALL.map(ReplayPolicy::name));
+    std::array::from_fn(|place| of(&summary.policies[2 + place]))
+}
+
+/// B at 900: w(900). The slice A at 200: w(200). Moved to 300 and 400 while it is the first:
+/// w(300), w(400), unless it is lazy, which wakes at 200 for nothing, then w(400). Cancelled:
+/// w(900), unless it is lazy, which wakes at 400 for nothing, then w(900).
+#[test]
+fn a_lazy_slice_timer_leaves_the_device_alone() {
+    let text = Text::new()
+        .start(10, 0, B, 900)
+        .start(20, 0, A, 200)
+        .restart(30, 0, A, 300)
+        .restart(40, 0, A, 400)
+        .cancel(350, 0, A)
+        .end(500);
+    let slice = text.replace(&format!("{A} function=f"), &format!("{A} function=hrtick"));
+    let writes = |text: &str| additions(text, |result| result.device_writes);
+    assert_eq!(writes(&text), [5, 5, 5, 5], "no timer of any other function is lazy");
+    assert_eq!(writes(&slice), [5, 4, 5, 4]);
+    let spurious = additions(&slice, |result| result.spurious_wakeups);
+    assert_eq!(spurious, [0, 2, 0, 2]);
+}
+
+/// A at 100: w(100); B at 900. The interrupt fires A: its end writes w(900), and the start of A
+/// at 400 by whoever runs next w(400). Put off, there is one write for both. A start that comes
+/// long after the interrupt is a write of its own: w(900), w(400).
+#[test]
+fn a_rearm_that_is_put_off_is_one_write() {
+    let interrupt = || {
+        (Text::new().start(10, 0, A, 100).start(15, 0, B, 900).enter(101, 0).expire(102, 0, A))
+            .returned(103, 0, A)
+            .leave(104, 0)
+    };
+    let writes = |text: &str| additions(text, |result| result.device_writes);
+    assert_eq!(writes(&interrupt().start(110, 0, A, 400).end(150)), [3, 3, 2, 2]);
+    assert_eq!(writes(&interrupt().start(200, 0, A, 400).end(250)), [3, 3, 3, 3]);
+    // Nothing is lost by it: A is not late.
+    let fired = additions(&interrupt().start(110, 0, A, 400).end(450), |result| result.expirations);
+    assert_eq!(fired, [2, 2, 2, 2]);
+}
+
+/// A device that was put off is programmed before what it is to be programmed for is due.
+#[test]
+fn a_device_that_was_put_off_is_not_late() {
+    let text = (Text::new().start(10, 0, A, 100).start(15, 0, B, 130).enter(101, 0))
+        .expire(102, 0, A)
+        .returned(103, 0, A)
+        .leave(104, 0)
+        .end(200);
+    let late = additions(&text, |result| result.queue_lateness_ns.unwrap().max / 10);
+    assert_eq!(late, [200; 4], "A by 2 us as recorded, B not at all");
+    assert_eq!(additions(&text, |result| result.expirations), [2; 4]);
 }

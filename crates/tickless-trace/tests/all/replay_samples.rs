@@ -43,10 +43,10 @@ fn counts_are_what_they_were() {
     assert_eq!(now, COUNTS, "now:\n{now:?}");
 }
 
-/// Goal: the figures in docs/replay.md are those of the program.
+/// Goal: the figures in docs/book/src/replay.md are those of the program.
 #[test]
 fn agreement_with_the_kernel_is_what_the_page_says() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/replay.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
     let page = std::fs::read_to_string(page).unwrap();
     for name in SAMPLES {
         let text = sample_text(name);
@@ -65,7 +65,7 @@ fn agreement_with_the_kernel_is_what_the_page_says() {
             off_percent(&on),
             off_percent(&off),
         );
-        assert!(page.lines().any(|line| line == row), "docs/replay.md lacks\n{row}");
+        assert!(page.lines().any(|line| line == row), "docs/book/src/replay.md lacks\n{row}");
     }
 }
 

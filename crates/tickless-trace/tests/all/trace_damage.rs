@@ -195,8 +195,8 @@ fn errors_say_what_to_do_next() {
     assert!(matches!(broken, TraceError::BrokenGzip { .. }), "{broken:?}");
     for (text, want) in [
         (&b""[..], "empty. Record a trace"),
-        (b"\x17\x08\x44tracing6", "trace-cmd report -i t.txt > trace.txt"),
-        (b"PERFILE2\0\0\0", "perf script -i t.txt > trace.txt"),
+        (b"\x17\x08\x44tracing6", "a trace.dat that ends too early"),
+        (b"PERFILE2\0\0\0", "a perf.data that ends too early"),
         (b"\x7fELF\x02\x01\x01\0\0\0\n", "not text. Give ftrace's"),
         (b"hello\nworld\n", "no timer event in 2 lines. Record timer:*"),
         (b"[000] 1.0: local_timer_entry: vector=236\n", "no timer event in 1 lines"),

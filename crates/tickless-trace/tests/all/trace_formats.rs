@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::read::{
     Cause, ClockId, Context, Event, EventKind, Format, HzSource, Jiffy, JiffyWidth, Record,
     TimerAddr, Trace,
 };
-use tickless_trace::replay::{Inference, summarise};
+use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
 
 fn sample(name: &str) -> Trace {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests/data", name].iter().collect();
@@ -296,7 +295,7 @@ fn real_recordings_of_the_tools_replay() {
         let trace = sample(name);
         assert_eq!((trace.header.format, trace.cpus), (format, 4), "{name}");
         assert_eq!((trace.skipped_lines, trace.dropped_events), (0, 0), "{name}");
-        let summary = summarise(&trace, &[Policy::RestartAware], Inference::On);
+        let summary = summarise(&trace, &[ReplayPolicy::RestartAware], Inference::On);
         let agreement = summary.agreement.unwrap();
         assert!(agreement.inside && agreement.recorded > 40, "{name}: {agreement:?}");
         trace
@@ -308,4 +307,16 @@ fn real_recordings_of_the_tools_replay() {
     let pairs = trace_cmd.records.iter().zip(&ftrace.records);
     assert!(pairs.clone().all(is_near), "one prints nanoseconds, the other microseconds");
     assert!(pairs.clone().all(|(one, other)| one.cpu == other.cpu));
+}
+
+/// Goal: a new thread of a process is told from a new process.
+#[test]
+fn new_tasks_are_threads_or_processes() {
+    let lines = " a-7 [000] d..1. 1.000001: timer_cancel: timer=01\n \
+        a-7 [000] ..... 1.000002: task_newtask: pid=8 comm=a b clone_flags=3d0f00\n \
+        a-7 [000] ..... 1.000003: task_newtask: pid=9 comm=a clone_flags=1200000\n";
+    let trace = Trace::parse("t", lines.as_bytes()).unwrap();
+    let events: Vec<Event> = trace.records.iter().skip(1).map(|record| record.event).collect();
+    let new = |pid, is_thread| Event::TaskNew { pid, is_thread };
+    assert_eq!(events, [new(8, true), new(9, false)]);
 }

@@ -110,6 +110,28 @@ fn sound_traces_are_sound() {
     }
 }
 
+/// Goal: a program that arms and cancels one timer several times in a microsecond, which is all
+/// that text tells apart, does not make a trace damaged; the same lines twice do.
+#[test]
+fn a_fast_program_is_no_damage() {
+    let mut text = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string();
+    for at in 1..100 {
+        for _ in 0..3 {
+            for event in [
+                "hrtimer_start: hrtimer=01 function=timerfd_tmrproc expires=900000000 \
+                 softexpires=900000000 mode=ABS was_armed=0",
+                "write_msr: 6e0, value 1",
+                "hrtimer_cancel: hrtimer=01",
+            ] {
+                writeln!(text, " a-7 [000] d..1.  0.{at:06}: {event}").unwrap();
+            }
+        }
+    }
+    let told = |text: &str| parsed(text).problems.damage().count();
+    assert_eq!(told(&text), 0);
+    assert_eq!(told(&twice(&text)), 1);
+}
+
 /// Goal: each damage of each trace is named, and no agreement is claimed.
 /// Method: the committed traces. Two are shorter than it takes to tell a tick rate.
 #[test]
@@ -219,7 +241,7 @@ fn verdicts(summary: &Summary) -> Vec<(&'static str, Told)> {
 #[test]
 fn policies_are_told_apart_or_not() {
     use Told::{CannotTell, RuledOut};
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/replay.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
     let page = std::fs::read_to_string(page).unwrap();
     for (name, eager, lazy) in [
         ("idle", CannotTell, RuledOut),
@@ -243,7 +265,7 @@ fn policies_are_told_apart_or_not() {
         };
         let [eager, lazy] = [0, 1].map(|at| told(&agreement.others[at]));
         let row = format!("| {name} | {} | {eager} | {lazy} |", agreement.uncertain);
-        assert!(page.lines().any(|line| line == row), "docs/replay.md lacks\n{row}");
+        assert!(page.lines().any(|line| line == row), "docs/book/src/replay.md lacks\n{row}");
     }
 }
 
@@ -302,4 +324,18 @@ fn a_thread_that_sleeps_is_one_source() {
     let found = &summary.periodic[0];
     assert_eq!((found.thread.as_deref(), found.pid), (Some("cyclictest"), Some(77)));
     assert_eq!((found.period_ns, found.expirations, found.addresses), (1_000_000, 200, 7));
+}
+
+/// Goal: what the recorder found missing is said by whoever reads the trace, and is no damage.
+#[test]
+fn an_idle_thread_that_is_not_recorded_is_told() {
+    let text = "# tracer: nop\n a-1 [000] d.h1.  1.000001: hrtimer_cancel: hrtimer=01\n";
+    let told = |text: &str| {
+        let trace = Trace::parse("t", text.as_bytes()).unwrap();
+        assert_eq!(trace.problems.damage().count(), 0);
+        trace.messages().any(|message| message.contains("CPU 7's idle thread"))
+    };
+    assert!(!told(text));
+    assert!(told(&format!("{text}# idle thread not recorded: CPU 7\n")));
+    assert!(!told(&format!("{text}# idle thread not recorded: CPU x\n")));
 }

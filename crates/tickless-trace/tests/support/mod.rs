@@ -6,9 +6,8 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use flate2::read::MultiGzDecoder;
-use tickless_core::rearm::Policy;
 use tickless_trace::read::Trace;
-use tickless_trace::replay::{Inference, PolicyResult, Summary, summarise};
+use tickless_trace::replay::{Inference, PolicyResult, ReplayPolicy, Summary, summarise};
 
 /// The committed traces, in the order of tables.
 pub const SAMPLES: [&str; 5] =
@@ -32,7 +31,7 @@ pub fn replay(text: &str) -> Summary {
 
 pub fn replay_with(text: &str, inference: Inference) -> Summary {
     let trace = Trace::parse("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    summarise(&trace, &Policy::ALL, inference)
+    summarise(&trace, &ReplayPolicy::USUAL, inference)
 }
 
 /// The results in the order eager, lazy, restart-aware.

@@ -1,11 +1,11 @@
 //! The other side of the echo servers: clients that talk, then fall silent.
 
-use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::OnceLock;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-use tickless::Ns;
+use std::time::Duration;
+use tickless::time::Instant;
 
 /// How long a connection may be silent.
 pub const IDLE: Duration = Duration::from_millis(150);
@@ -17,9 +17,9 @@ pub const MESSAGE_BYTES_MAX: usize = 64;
 const MESSAGES: u32 = 30;
 
 /// The servers' clock. Any will do that does not go back.
-pub fn now() -> Ns {
-    let now = clock_gettime(ClockId::Monotonic);
-    Ns(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+pub fn now() -> Instant {
+    static BEGUN: OnceLock<std::time::Instant> = OnceLock::new();
+    Instant::from_secs(1) + BEGUN.get_or_init(std::time::Instant::now).elapsed()
 }
 
 /// Clients on threads of their own.
@@ -43,9 +43,9 @@ fn talk(mut server: TcpStream, nth: u32) -> io::Result<u64> {
     server.set_nodelay(true)?;
     // Should nobody hang up, that is an error and not a wait for ever.
     server.set_read_timeout(Some(Duration::from_secs(20)))?;
-    let (mut heard, mut last) = (0, Instant::now());
+    let (mut heard, mut last) = (0, std::time::Instant::now());
     for round in 0..MESSAGES {
-        let said = Instant::now();
+        let said = std::time::Instant::now();
         let message = format!("message {round} of client {nth}");
         if !is_echoed(&mut server, message.as_bytes())? {
             // On a machine that is busy this thread may itself have been silent for too long.

@@ -2,8 +2,8 @@
 //!
 //! # Ground rules
 //!
-//! - Lock order: a group's state, then what its timer locks, or who sits where. Timers' callbacks
-//!   run without any lock, so a refill takes the state's lock like everybody else.
+//! - Lock order: a group's state, then what its timer locks, or the phases in use. Timers'
+//!   callbacks run without any lock, so a refill takes the state's lock like everybody else.
 //! - Beside the state stands a word with the permits that can be had without the lock. The lock's
 //!   holder closes it before it looks at the group, and opens it again while the timer runs; at
 //!   rest it stays closed, so that the first to take something starts the timer.
@@ -17,7 +17,9 @@
 //!   waiting for a refill that is under way; within callbacks nothing waits.
 
 use super::plan::{BandwidthError, Plan, crowd_slack};
-use crate::{HrTimer, Period, Periodic, StartError, Timers};
+use crate::hrtimer::HrTimer;
+use crate::periodic::{PeriodFired, Periodic};
+use crate::timers::Timers;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,13 +29,14 @@ use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
 use tickless_core::bandwidth::{Counts, Group, MemberId, Permits, Take};
-use tickless_core::phase::Seat;
-use tickless_core::time::Ns;
+use tickless_core::bases::StartError;
+use tickless_core::phase::PhaseSlot;
+use tickless_core::time::{Ns, Window};
 
 /// A group on the host.
 pub(super) struct Controller {
     timers: Timers,
-    seat: Option<Seat>,
+    slot: Option<PhaseSlot>,
     /// `None`: by how many share the period.
     slack: Option<Duration>,
     refill: Periodic,
@@ -69,6 +72,7 @@ pub(super) struct State {
 
 /// How somebody is told to go on.
 pub(super) enum Wake {
+    #[cfg_attr(not(linux_platform), expect(dead_code, reason = "throttles wait so, on Linux"))]
     Thread(Thread),
     /// A task that is to have so many permits. They count as used when it is let go, so that
     /// one which is slow to run keeps nobody else from theirs.
@@ -108,17 +112,17 @@ impl Controller {
         if timers.shared.is_forked_child() {
             return Err(StartError::Shut.into());
         }
-        let now = timers.now();
-        let seat = timers.shared.phases().take(plan.settings.period, plan.phase)?;
+        let now = timers.shared.now();
+        let slot = timers.shared.phases().take(plan.settings.period, plan.phase)?;
         let group = match begin {
-            Begin::Anew => Group::new(plan.settings, seat.first_after(now))?,
+            Begin::Anew => Group::new(plan.settings, slot.first_after(now))?,
             Begin::With(permits, until) => Group::with_pool(plan.settings, permits, until)?,
         };
         Ok(Arc::new_cyclic(|this: &Weak<Controller>| {
             let (of_refill, of_release) = (this.clone(), this.clone());
             Controller {
                 timers: timers.clone(),
-                seat: Some(seat),
+                slot: Some(slot),
                 slack: plan.slack,
                 refill: timers.periodic(move |period| {
                     if let Some(this) = of_refill.upgrade() {
@@ -141,7 +145,7 @@ impl Controller {
     /// fork left behind.
     pub(super) fn take(&self, permits: u64) -> Take {
         match self.is_forked_child() {
-            false => self.permits.0.take(permits, self.timers.now()),
+            false => self.permits.0.take(permits, self.timers.shared.now()),
             true => Take::AskGroup,
         }
     }
@@ -164,7 +168,7 @@ impl Controller {
             return Err(StartError::Shut);
         }
         let mut state = self.lock();
-        let now = self.timers.now();
+        let now = self.timers.shared.now();
         state.group.refill(now);
         Ok((state, now))
     }
@@ -177,7 +181,7 @@ impl Controller {
             let period = state.group.period().to_duration();
             let next = state.group.next_refill();
             // Refused only in a child that a fork left behind, where the next call says so.
-            state.is_active = self.refill.start_range(next, period, self.slack()).is_ok();
+            state.is_active = self.refill.start_range(next.into(), period, self.slack()).is_ok();
         }
         if state.is_active {
             state.group.open(&self.permits.0);
@@ -208,8 +212,8 @@ impl Controller {
     }
 
     /// How far behind the multiples of its period it is refilled.
-    pub(super) fn place(&self) -> Option<Ns> {
-        self.seat.as_ref().map(Seat::phase)
+    pub(super) fn phase_offset(&self) -> Option<Duration> {
+        self.slot.as_ref().map(|slot| slot.phase().to_duration())
     }
 
     /// Releases the members that may go on, whether or not a timer has come. For a release by
@@ -220,9 +224,9 @@ impl Controller {
         }
     }
 
-    fn refill(&self, period: &mut Period<'_, '_>) {
+    fn refill(&self, period: &mut PeriodFired<'_, '_>) {
         let mut state = self.lock();
-        let now = period.now();
+        let now = Ns::from(period.now());
         state.group.refill(now);
         if state.group.is_idle() {
             state.is_active = false;
@@ -230,7 +234,7 @@ impl Controller {
         } else {
             // The group's own deadline: the period may have been stretched.
             let next = state.group.next_refill();
-            period.restart_range(next, next + self.slack());
+            period.restart_window(Window::new(next, next + self.slack()));
         }
         self.finish(state, now);
     }
@@ -238,7 +242,7 @@ impl Controller {
     /// How long somebody waits for a refill's wakeup before it looks after the group itself:
     /// drivers may be held up by somebody's callback.
     pub(super) fn patience(&self) -> Duration {
-        let now = self.timers.now();
+        let now = self.timers.shared.now();
         let patience = |group: &Group| group.next_refill().since(now).after(group.period());
         self.look(patience).unwrap_or(Ns::ZERO).to_duration()
     }
@@ -262,7 +266,7 @@ impl Controller {
     /// How late a refill may be.
     fn slack(&self) -> Duration {
         let by_crowd = || {
-            let period = self.seat.as_ref().map_or(Ns::ZERO, Seat::period);
+            let period = self.slot.as_ref().map_or(Ns::ZERO, PhaseSlot::period);
             let view = self.timers.shared.phases().view(period);
             crowd_slack(period, view.map_or(0, |view| view.timers))
         };
@@ -280,7 +284,7 @@ impl Controller {
         if let Some(at) = left.release_at {
             // Refused only after a shut-down, which ends everything by another way; an earlier
             // arming that this overwrites was for the same batch.
-            let _ = self.release.start_at(at);
+            let _ = self.release.start_at(at.into());
         }
     }
 
@@ -307,10 +311,10 @@ impl State {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        if let Some(seat) = self.seat.take()
+        if let Some(slot) = self.slot.take()
             && !self.is_forked_child()
         {
-            self.timers.shared.phases().leave(seat);
+            self.timers.shared.phases().leave(slot);
         }
     }
 }

@@ -15,7 +15,7 @@
 use super::controller::{Begin, Controller};
 use super::limiter::{AcquireError, Limiter, LimiterBuilder, refusal};
 use super::plan::{BandwidthError, Plan};
-use crate::{Phase, StartError, Timers};
+use crate::timers::Timers;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::borrow::Borrow;
@@ -23,7 +23,10 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 use tickless_core::bandwidth::{Permits, Take};
+use tickless_core::bases::StartError;
+use tickless_core::phase::Phase;
 use tickless_core::time::Ns;
 
 /// Permits for each key, so many in every period; from [`LimiterBuilder::keyed`]. Cheap to clone.
@@ -36,7 +39,7 @@ use tickless_core::time::Ns;
 /// ```
 /// use std::net::IpAddr;
 /// use std::time::Duration;
-/// use tickless::{AcquireError, KeyedLimiter};
+/// use tickless::bandwidth::{AcquireError, KeyedLimiter};
 ///
 /// let timers = tickless::Timers::start()?;
 /// let limiter: KeyedLimiter<IpAddr> = timers.limiter(2, Duration::from_secs(1)).keyed()?;
@@ -168,7 +171,7 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use tickless::KeyedLimiter;
+    /// # use tickless::bandwidth::KeyedLimiter;
     /// # let timers = tickless::Timers::start()?;
     /// let limiter: KeyedLimiter<String> = timers.limiter(2, Duration::from_millis(5)).keyed()?;
     /// limiter.try_acquire("alice", 2)?;
@@ -220,7 +223,7 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         if self.inner.timers.shared.is_forked_child() {
             return 0;
         }
-        let now = self.inner.timers.now();
+        let now = self.inner.timers.shared.now();
         let sweep = |lock: &RwLock<Shard<K>>| {
             let mut shard = lock.write().unwrap_or_else(PoisonError::into_inner);
             let swept = shard.sweep(&self.inner, now);
@@ -240,7 +243,7 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
         if self.timers.shared.is_forked_child() {
             return Err(AcquireError::NoTimers);
         }
-        Ok((self.hasher.hash_one(key), self.timers.now()))
+        Ok((self.hasher.hash_one(key), self.timers.shared.now()))
     }
 
     /// By all bits, as a program's hasher may leave most of them at zero.
@@ -302,7 +305,7 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
             KeyState::Quiet(quiet) => quiet,
         };
         let (left, until) = quiet.refill(&self.plan.settings, now);
-        let phase = Phase::Fixed(Ns(until.0 % self.plan.settings.period.0));
+        let phase = Phase::Fixed(Duration::from_nanos(until.0 % self.plan.settings.period.0));
         let begin = Begin::With(left, until);
         // Settings and phase are in order, so what it refuses is a child's.
         let controller = Controller::start(&self.timers, Plan { phase, ..self.plan }, begin)

@@ -2,7 +2,7 @@
 
 use super::controller::{Begin, Controller, Wake};
 use super::plan::{BandwidthError, Plan};
-use crate::{Phase, Timers};
+use crate::timers::Timers;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 use tickless_core::bandwidth::{AskError, Counts, Grant, Group, MemberId, Release, Take};
-use tickless_core::time::Ns;
+use tickless_core::phase::Phase;
 
 /// Permits, so many in every period; from [`Timers::limiter`]. Cheap to clone.
 ///
@@ -21,11 +21,11 @@ use tickless_core::time::Ns;
 /// While permits last, taking them is one compare-and-swap beside a look at the clock, and so is
 /// being refused. A lock is taken once a period for the refill, and by those that wait.
 ///
-/// For a limit of each user or address, see [`KeyedLimiter`](crate::KeyedLimiter).
+/// For a limit of each user or address, see [`KeyedLimiter`](crate::bandwidth::KeyedLimiter).
 ///
 /// ```
 /// use std::time::Duration;
-/// use tickless::AcquireError;
+/// use tickless::bandwidth::AcquireError;
 ///
 /// let time = tickless::VirtualTime::new();
 /// // 10 in 100 ms, up to 20 after a quiet time.
@@ -134,6 +134,11 @@ impl LimiterBuilder {
     }
 
     /// Starts it, with one period's permits to begin with. Allocates.
+    ///
+    /// # Errors
+    ///
+    /// [`BandwidthError`] if permits or period are out of range, the phase cannot be had, or the
+    /// timers have ended.
     pub fn start(self) -> Result<Limiter, BandwidthError> {
         Ok(Limiter { controller: Controller::start(&self.timers, self.plan, Begin::Anew)? })
     }
@@ -244,7 +249,7 @@ impl Limiter {
     /// Takes permits as soon as they are there. Does nothing until it is polled; needs no
     /// particular runtime.
     pub fn acquire(&self, permits: u64) -> Acquire {
-        Acquire { controller: Arc::clone(&self.controller), permits, place: Place::Nowhere }
+        Acquire { controller: Arc::clone(&self.controller), permits, state: QueueState::Idle }
     }
 
     /// How many permits are there now.
@@ -266,8 +271,8 @@ impl Limiter {
     }
 
     /// How far behind the multiples of its period it is refilled.
-    pub fn place(&self) -> Option<Ns> {
-        self.controller.place()
+    pub fn phase_offset(&self) -> Option<Duration> {
+        self.controller.phase_offset()
     }
 }
 
@@ -291,14 +296,14 @@ impl std::task::Wake for Unpark {
 pub struct Acquire {
     controller: Arc<Controller>,
     permits: u64,
-    place: Place,
+    state: QueueState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum QueueState {
     /// Not asked yet, or done.
-    Nowhere,
-    InLine(MemberId),
+    Idle,
+    Queued(MemberId),
 }
 
 impl Acquire {
@@ -311,7 +316,7 @@ impl Acquire {
             match state.group.ask(id, self.permits, now) {
                 Ok(Grant::Wait) => {
                     state.waiting.insert(id, waker);
-                    self.place = Place::InLine(id);
+                    self.state = QueueState::Queued(id);
                 }
                 // What could not be taken at once cannot be lent at once; were it, it is had.
                 granted => {
@@ -339,7 +344,7 @@ impl Acquire {
             drop(old);
             return Poll::Pending;
         }
-        self.place = Place::Nowhere;
+        self.state = QueueState::Idle;
         state.group.leave(id);
         self.controller.finish(state, now);
         Poll::Ready(Ok(()))
@@ -350,7 +355,7 @@ impl Future for Acquire {
     type Output = Result<(), AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.place == Place::Nowhere {
+        if self.state == QueueState::Idle {
             match self.controller.take(self.permits) {
                 Take::Taken => return Poll::Ready(Ok(())),
                 Take::Refused | Take::AskGroup => {}
@@ -358,16 +363,16 @@ impl Future for Acquire {
         }
         // Before the lock: cloning a waker runs the runtime's code.
         let waker = Wake::Task(context.waker().clone(), self.permits);
-        match self.place {
-            Place::Nowhere => self.ask(waker),
-            Place::InLine(id) => self.look(id, waker),
+        match self.state {
+            QueueState::Idle => self.ask(waker),
+            QueueState::Queued(id) => self.look(id, waker),
         }
     }
 }
 
 impl Drop for Acquire {
     fn drop(&mut self) {
-        if let Place::InLine(id) = self.place
+        if let QueueState::Queued(id) = self.state
             && let Ok((mut state, now)) = self.controller.enter()
         {
             let gone = state.waiting.remove(&id);

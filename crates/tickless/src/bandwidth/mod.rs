@@ -1,20 +1,38 @@
-//! Bandwidth on the host: so much in every period, for threads and for permits.
+//! So much in every period: CPU time for threads, permits for requests.
 //!
-//! | file | what |
-//! |---|---|
-//! | `controller` | a core group with its refill timer, and whom it wakes |
-//! | `throttle` | threads that spend CPU time, and park when there is none left |
-//! | `limiter` | permits, taken at once or awaited |
-//! | `keyed` | a limit for each key |
-//! | `plan` | how all of them are set up |
+//! - [`Throttle`]: threads that share so much CPU time in every period, and park when it is spent.
+//! - [`Limiter`]: permits in every period, taken at once or awaited; [`KeyedLimiter`] has a limit
+//!   for each key.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tickless::Timers;
+//!
+//! let timers = Timers::start()?;
+//! let limiter = timers.limiter(100, Duration::from_secs(1)).start()?;
+//! limiter.try_acquire(60)?;
+//! assert!(limiter.try_acquire(60).is_err(), "40 are left in this second");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+// | file | what |
+// |---|---|
+// | `controller` | a core group with its refill timer, and whom it wakes |
+// | `throttle` | threads that spend CPU time, and park when there is none left |
+// | `limiter` | permits, taken at once or awaited |
+// | `keyed` | a limit for each key |
+// | `plan` | how all of them are set up |
 
 mod controller;
 mod keyed;
 mod limiter;
 mod plan;
+#[cfg(linux_platform)]
 mod throttle;
 
 pub use keyed::KeyedLimiter;
 pub use limiter::{Acquire, AcquireError, Limiter, LimiterBuilder};
 pub use plan::BandwidthError;
+#[cfg(linux_platform)]
 pub use throttle::{Checked, Throttle, ThrottleBuilder, ThrottleError, Worker};
+pub use tickless_core::bandwidth::{Counts, Release, SettingsError};

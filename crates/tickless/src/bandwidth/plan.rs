@@ -1,13 +1,15 @@
 //! What a bandwidth group on the host is set up with.
 
-use crate::{Phase, PhaseError, StartError};
 use std::fmt;
 use std::time::Duration;
 use tickless_core::bandwidth::{Release, Settings, SettingsError};
+use tickless_core::bases::StartError;
+use tickless_core::phase::{Phase, PhaseError};
 use tickless_core::time::Ns;
 
 /// Why a bandwidth group was not started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum BandwidthError {
     /// No group can be like this.
     Settings(SettingsError),
@@ -61,7 +63,7 @@ impl Plan {
     pub(super) fn new(quota: u64, period: Duration, slice: u64, batch: u32) -> Plan {
         let period = Ns::from_duration(period);
         // Long enough for a batch to get going, and short beside the period.
-        let gap = Ns::from_ms(1).min(Ns(period.0 / 64));
+        let gap = Ns::from_ms(1).min(Ns(period.0 / 64)).to_duration();
         let release = Release { batch, gap };
         let settings = Settings { quota, period, extra: 0, slice, release };
         Plan { settings, phase: Phase::Spread, slack: None }

@@ -6,13 +6,15 @@
 
 use super::controller::{Begin, Controller, Wake};
 use super::plan::{BandwidthError, Plan};
-use crate::{Phase, StartError, Timers};
+use crate::timers::Timers;
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::bandwidth::{Counts, Grant, Group, MemberId, Release};
+use tickless_core::bases::StartError;
+use tickless_core::phase::Phase;
 use tickless_core::time::Ns;
 
 /// Threads that share a quota of CPU time; from [`Timers::throttle`]. Cheap to clone.
@@ -58,6 +60,7 @@ pub struct Worker {
 
 /// Why a worker is not throttled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ThrottleError {
     /// The timers have ended, or stayed with the process that forked: nothing refills the quota
     /// any more. Start timers anew, or go on unthrottled.
@@ -126,6 +129,11 @@ impl ThrottleBuilder {
     }
 
     /// Starts the group. Allocates.
+    ///
+    /// # Errors
+    ///
+    /// [`BandwidthError`] if quota or period are out of range, the phase cannot be had, or the
+    /// timers have ended.
     pub fn start(self) -> Result<Throttle, BandwidthError> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         self.plan.settings.check_cpu_time(cpus)?;
@@ -135,6 +143,10 @@ impl ThrottleBuilder {
 
 impl Throttle {
     /// Makes the calling thread a worker. What it used before is not charged.
+    ///
+    /// # Errors
+    ///
+    /// [`ThrottleError::NoTimers`] if the timers have ended, so that nothing refills the quota.
     pub fn join(&self) -> Result<Worker, ThrottleError> {
         let (mut state, now) = self.controller.enter().map_err(no_timers)?;
         let id = state.group.join();
@@ -160,8 +172,8 @@ impl Throttle {
     }
 
     /// How far behind the multiples of its period it is refilled.
-    pub fn place(&self) -> Option<Ns> {
-        self.controller.place()
+    pub fn phase_offset(&self) -> Option<Duration> {
+        self.controller.phase_offset()
     }
 }
 
@@ -171,10 +183,14 @@ impl Worker {
     /// Reads the thread's CPU time, a system call of some 100 ns. Only when a slice is used up it
     /// takes the group's lock. The thread uses more than the quota by what it does between two
     /// calls at most, and pays that back out of the next period. Returns whether it had to wait.
+    ///
+    /// # Errors
+    ///
+    /// [`ThrottleError::NoTimers`] if the timers have ended, so that nothing refills the quota.
     pub fn check(&mut self) -> Result<Checked, ThrottleError> {
         let used = thread_cpu_time().saturating_sub(self.charged);
         if used < self.left {
-            return Ok(Checked::Went);
+            return Ok(Checked::AtOnce);
         }
         let (mut state, now) = self.controller.enter().map_err(no_timers)?;
         state.group.charge(self.id, used);
@@ -185,7 +201,7 @@ impl Worker {
             Grant::Run(left) => {
                 self.left = left;
                 self.controller.finish(state, now);
-                Ok(Checked::Went)
+                Ok(Checked::AtOnce)
             }
             Grant::Wait => {
                 state.waiting.insert(self.id, Wake::Thread(std::thread::current()));
@@ -198,6 +214,10 @@ impl Worker {
 
     /// Gives back what the thread has not used of its slice: for one that is about to rest for
     /// long while others of its group work.
+    ///
+    /// # Errors
+    ///
+    /// [`ThrottleError::NoTimers`] if the timers have ended, so that nothing refills the quota.
     pub fn rest(&mut self) -> Result<(), ThrottleError> {
         let used = thread_cpu_time().saturating_sub(self.charged);
         let (mut state, now) = self.controller.enter().map_err(no_timers)?;
@@ -231,9 +251,10 @@ impl Worker {
 
 /// What came of [`Worker::check`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Checked {
     /// It may go on at once.
-    Went,
+    AtOnce,
     /// It had to wait for a refill.
     Waited,
 }

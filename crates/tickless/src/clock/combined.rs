@@ -1,6 +1,6 @@
 //! Slow shared counters that one thread reads for all: the core's combined counter on the host.
 
-use crate::host::clock;
+use crate::platform::system_clock::system_now;
 use core::sync::atomic::AtomicU64;
 use tickless_clock::combined::{self, Patience, ReadPolicy};
 use tickless_clock::counter::{Counter, Hertz, Rating, Width};
@@ -87,9 +87,9 @@ fn patience_for(counter: &impl Counter) -> Patience {
     const ROUNDS: u32 = 64;
     let quickest = |work: &dyn Fn()| {
         let time = || {
-            let from = clock::system_now();
+            let from = system_now();
             work();
-            clock::system_now().since(from).0
+            system_now().since(from).0
         };
         (0..TRIES).map(|_| time()).min().unwrap_or(0)
     };

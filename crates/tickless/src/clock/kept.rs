@@ -1,6 +1,6 @@
 //! A time of one's own, over the best of several counters.
 
-use crate::host::lock;
+use crate::platform::relax::relax;
 use core::fmt;
 use core::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use tickless_clock::counter::Counter;
 use tickless_clock::segment::SourceId;
 use tickless_clock::sources::Fault;
-use tickless_clock::timekeeper::{Face, NoCounter, Report, Timekeeper, WatchCounts};
+use tickless_clock::timekeeper::{ClockReader, NoCounter, Report, Timekeeper, WatchCounts};
 use tickless_clock::watchdog::Tolerance;
-use tickless_core::time::Ns;
+use tickless_core::time::{Instant, Ns};
 
 /// Any counter.
 type Any = Box<dyn Counter>;
 type Keeper = Timekeeper<AtomicU64, Any, fn(u32)>;
-type SharedFace = Arc<Face<AtomicU64, Any, fn(u32)>>;
+type SharedReader = Arc<ClockReader<AtomicU64, Any, fn(u32)>>;
 
 /// Monotonic, boottime and realtime over the best of several counters.
 ///
@@ -36,7 +36,7 @@ type SharedFace = Arc<Face<AtomicU64, Any, fn(u32)>>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Clock {
-    face: SharedFace,
+    reader: SharedReader,
     keeper: Mutex<Keeper>,
 }
 
@@ -49,54 +49,62 @@ impl fmt::Debug for Clock {
 impl Clock {
     /// Keeps time by the best-rated of these counters, from zero. The next best is what the
     /// watchdog compares it with.
+    ///
+    /// # Errors
+    ///
+    /// [`NoCounter`] if there is no counter that can keep time.
     pub fn over(counters: Vec<Any>) -> Result<Clock, NoCounter> {
         Clock::with_tolerance(counters, Tolerance::USUAL)
     }
 
     /// The same, with a watchdog of other tolerance.
+    ///
+    /// # Errors
+    ///
+    /// [`NoCounter`] if there is no counter that can keep time.
     pub fn with_tolerance(counters: Vec<Any>, tolerance: Tolerance) -> Result<Clock, NoCounter> {
-        let relax: fn(u32) = lock::relax;
+        let relax: fn(u32) = relax;
         let keeper = Timekeeper::new(counters, relax)?.with_tolerance(tolerance);
-        Ok(Clock { face: Arc::clone(keeper.face()), keeper: Mutex::new(keeper) })
+        Ok(Clock { reader: Arc::clone(keeper.reader()), keeper: Mutex::new(keeper) })
     }
 
     /// Time since the beginning.
     #[inline]
-    pub fn monotonic(&self) -> Ns {
-        self.face.monotonic()
+    pub fn monotonic(&self) -> Instant {
+        self.reader.monotonic().into()
     }
 
     /// Time since the beginning, with the suspends that [`slept`](Clock::slept) was told of.
     #[inline]
-    pub fn boottime(&self) -> Ns {
-        self.face.boottime()
+    pub fn boottime(&self) -> Instant {
+        self.reader.boottime().into()
     }
 
     /// The time of day, in nanoseconds since the epoch that was set.
     #[inline]
-    pub fn realtime(&self) -> Ns {
-        self.face.realtime()
+    pub fn realtime(&self) -> Instant {
+        self.reader.realtime().into()
     }
 
     /// Goes up whenever realtime was set or the machine has slept.
     pub fn steps(&self) -> u64 {
-        self.face.steps()
+        self.reader.steps()
     }
 
     /// Which counter is in use.
     pub fn source(&self) -> SourceId {
-        self.face.source()
+        self.reader.source()
     }
 
     /// Its name.
     pub fn source_name(&self) -> &str {
-        let counters = self.face.counters();
+        let counters = self.reader.counters();
         counters.get(self.source().index()).map_or("none", |counter| counter.name())
     }
 
     /// The name of any of the counters.
     pub fn name_of(&self, source: SourceId) -> &str {
-        self.face.counters().get(source.index()).map_or("none", |counter| counter.name())
+        self.reader.counters().get(source.index()).map_or("none", |counter| counter.name())
     }
 
     /// Keeps the clock right; returns which counters were found to be bad and what was done
@@ -114,8 +122,8 @@ impl Clock {
     }
 
     /// Sets realtime. Monotonic time and boottime do not notice.
-    pub fn set_realtime(&self, realtime: Ns) {
-        self.keeper().set_realtime(realtime);
+    pub fn set_realtime(&self, realtime: Instant) {
+        self.keeper().set_realtime(realtime.into());
     }
 
     /// The machine, or whatever this clock is for, has just slept for so long. Monotonic time

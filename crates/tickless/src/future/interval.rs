@@ -1,13 +1,13 @@
 //! Ticks at whole periods.
 
 use super::Sleep;
-use crate::Missed;
-use crate::host::entry::From;
+use crate::periodic::Missed;
+use crate::timer::entry::From;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tickless_core::time::Ns;
+use tickless_core::time::{Instant, Ns};
 
 /// Ticks every period, without drift; from [`interval`](super::interval). Allocates once.
 ///
@@ -20,18 +20,19 @@ pub struct Interval {
 
 /// One tick of an [`Interval`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Tick {
     /// When it was due.
-    pub due: Ns,
+    pub due: Instant,
     /// How many ticks were missed since the last one; with [`Missed::Burst`], how many are still
     /// to be made up for.
     pub overruns: u64,
 }
 
 impl Interval {
-    pub(super) fn new(timers: From<'_>, first: Ns, period: Duration) -> Interval {
+    pub(super) fn new(timers: From<'_>, first: Instant, period: Duration, slack: Ns) -> Interval {
         let period = Ns::from_duration(period).max(Ns(1));
-        let sleep = Sleep::new(timers, first, super::default_slack(period.to_duration()));
+        let sleep = Sleep::new(timers, first, slack);
         Interval { sleep: Box::pin(sleep), period, missed: Missed::Skip }
     }
 
@@ -51,7 +52,7 @@ impl Interval {
     }
 
     /// Moves the next tick, and with it all later ones.
-    pub fn reset_at(&mut self, next: Ns) {
+    pub fn reset_at(&mut self, next: Instant) {
         self.sleep.as_mut().reset_at(next);
     }
 
@@ -71,14 +72,14 @@ impl Interval {
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Tick> {
         ready!(self.sleep.as_mut().poll(cx));
         let due = self.sleep.deadline();
-        let late = self.sleep.now().since(due);
-        let behind = late.0 / self.period.0;
+        let (from, now) = (Ns::from(due), Ns::from(self.sleep.now()));
+        let behind = now.since(from).0 / self.period.0;
         let next = match self.missed {
-            Missed::Skip => due.after(Ns(self.period.0.saturating_mul(behind.saturating_add(1)))),
-            Missed::Burst => due.after(self.period),
-            Missed::Delay => due.after(late).after(self.period),
+            Missed::Skip => from.after(Ns(self.period.0.saturating_mul(behind.saturating_add(1)))),
+            Missed::Burst => from.after(self.period),
+            Missed::Delay => from.max(now).after(self.period),
         };
-        self.sleep.as_mut().reset_at(next);
+        self.sleep.as_mut().reset_at(next.into());
         Poll::Ready(Tick { due, overruns: behind })
     }
 }

@@ -1,13 +1,14 @@
 //! Futures that complete at a point in time.
 
-use crate::host::entry::{Entry, From};
+use crate::platform::host::WheelLink;
+use crate::timer::entry::{Entry, From};
 use pin_project_lite::pin_project;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tickless_core::link::{QueueLink, WheelLink};
-use tickless_core::time::Ns;
+use tickless_core::link::QueueLink;
+use tickless_core::time::{Instant, Ns};
 
 pin_project! {
     /// Completes when its deadline has passed; from [`sleep`](super::sleep) and its like. 96 bytes.
@@ -25,10 +26,8 @@ pin_project! {
     /// Completes when its deadline has passed, or up to 13 % of its distance later; from
     /// [`coarse_sleep`](super::coarse_sleep). 88 bytes.
     ///
-    /// What [`Deadline`](super::Deadline) uses. Pushing it out with [`reset`](CoarseSleep::reset)
-    /// is what it is best at: one compare-and-swap. Its timer comes once at the old deadline, and
-    /// is armed for the new one then, which counts as fired and armed; until then lists of timers
-    /// have the old one.
+    /// What [`CoarseTimeout`](super::CoarseTimeout) uses. Pushing it out with
+    /// [`reset`](CoarseSleep::reset) is what it is best at: one compare-and-swap.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct CoarseSleep {
         #[pin]
@@ -40,8 +39,8 @@ macro_rules! sleep {
     ($type:ident) => {
         impl $type {
             /// When it completes, at the earliest.
-            pub fn deadline(&self) -> Ns {
-                self.entry.deadline()
+            pub fn deadline(&self) -> Instant {
+                self.entry.deadline().into()
             }
 
             /// Has it completed, as far as its timer is concerned? It may be so before a task
@@ -53,21 +52,21 @@ macro_rules! sleep {
             /// Gives it another deadline, whether it has completed or not. The task that polled
             /// it last is woken for the new one; nothing is allocated.
             #[cfg_attr(debug_assertions, track_caller)]
-            pub fn reset_at(self: Pin<&mut Self>, deadline: Ns) {
+            pub fn reset_at(self: Pin<&mut Self>, deadline: Instant) {
                 let now = self.now();
-                self.project().entry.reset(deadline, now);
+                self.project().entry.reset(deadline.into(), now.into());
             }
 
             /// Gives it another deadline, `after` the present.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 let now = self.now();
-                self.project().entry.reset(now + after, now);
+                self.project().entry.reset((now + after).into(), now.into());
             }
 
             /// The present, on the clock that its deadline is on.
-            pub fn now(&self) -> Ns {
-                self.entry.shared().map_or_else(super::now, |shared| shared.now())
+            pub fn now(&self) -> Instant {
+                self.entry.shared().map_or_else(super::now, |shared| shared.now().into())
             }
         }
 
@@ -95,8 +94,8 @@ sleep!(Sleep);
 sleep!(CoarseSleep);
 
 impl Sleep {
-    pub(super) fn new(timers: From<'_>, deadline: Ns, slack: Ns) -> Sleep {
-        Sleep { entry: Entry::new(timers, deadline, slack) }
+    pub(super) fn new(timers: From<'_>, deadline: Instant, slack: Ns) -> Sleep {
+        Sleep { entry: Entry::new(timers, deadline.into(), slack) }
     }
 
     /// Lets it be late by this much, rounded down to 1.024 µs, to share a wakeup with others; at
@@ -112,8 +111,8 @@ impl Sleep {
 }
 
 impl CoarseSleep {
-    pub(super) fn new(timers: From<'_>, deadline: Ns) -> CoarseSleep {
-        CoarseSleep { entry: Entry::new(timers, deadline, Ns::ZERO) }
+    pub(super) fn new(timers: From<'_>, deadline: Instant) -> CoarseSleep {
+        CoarseSleep { entry: Entry::new(timers, deadline.into(), Ns::ZERO) }
     }
 }
 
@@ -126,7 +125,7 @@ mod tests {
     #[cfg(target_pointer_width = "64")]
     fn sleeps_are_as_small_as_promised() {
         assert_eq!((size_of::<Sleep>(), size_of::<CoarseSleep>()), (96, 88));
-        let over = size_of::<super::super::Deadline<std::future::Ready<u64>>>()
+        let over = size_of::<super::super::CoarseTimeout<std::future::Ready<u64>>>()
             - size_of::<std::future::Ready<u64>>();
         assert!(over <= 160, "{over} bytes over the future that it wraps");
         fn is_send_and_sync<T: Send + Sync>() {}

@@ -1,10 +1,13 @@
 //! Which timers a library or an adapter takes its futures from.
 
 use super::{CoarseSleep, Interval, Sleep};
-use crate::{StartTimersError, Timers, VirtualTime, std_time};
+use crate::builder::StartTimersError;
+use crate::time;
+use crate::timers::Timers;
+use crate::virtual_time::VirtualTime;
 use std::fmt;
-use std::time::{Duration, Instant};
-use tickless_core::time::Ns;
+use std::time::Duration;
+use tickless_core::time::Instant;
 
 /// Where futures come from: the timers of the process, or some of the program's own, those of a
 /// [`VirtualTime`] for instance. For libraries that are handed the choice; cheap to clone.
@@ -20,7 +23,7 @@ use tickless_core::time::Ns;
 ///
 /// let time = tickless::VirtualTime::new();
 /// time.block_on(poll_twice(&TimerSource::from(&time))); // two minutes, in no time
-/// # Ok::<(), tickless::StartTimersError>(())
+/// # Ok::<(), tickless::driver::StartTimersError>(())
 /// ```
 #[derive(Clone)]
 pub struct TimerSource {
@@ -31,6 +34,10 @@ pub struct TimerSource {
 impl TimerSource {
     /// The timers of the process, which start now if they have not been used before. An error if
     /// the system refuses their threads.
+    ///
+    /// # Errors
+    ///
+    /// [`StartTimersError`] if the system refuses the threads of the process's timers.
     pub fn process() -> Result<TimerSource, StartTimersError> {
         match super::timers() {
             Some(_) => Ok(TimerSource { own: None }),
@@ -40,14 +47,14 @@ impl TimerSource {
     }
 
     /// The present, on the clock that deadlines are on.
-    pub fn now(&self) -> Ns {
+    pub fn now(&self) -> Instant {
         self.own.as_ref().map_or_else(super::now, Timers::now)
     }
 
     /// The present as [`std::time::Instant`]. Under virtual time it is as virtual as
     /// [`now`](TimerSource::now).
-    pub fn instant(&self) -> Instant {
-        std_time::instant(self.now())
+    pub fn std_now(&self) -> std::time::Instant {
+        time::to_std(self.now())
     }
 
     /// A future that completes `after` the present; see [`sleep`](super::sleep).
@@ -59,7 +66,7 @@ impl TimerSource {
     }
 
     /// A future that completes at a point in time.
-    pub fn sleep_until(&self, deadline: Ns) -> Sleep {
+    pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         match &self.own {
             Some(timers) => timers.sleep_until(deadline),
             None => super::sleep_until(deadline),

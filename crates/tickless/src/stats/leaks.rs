@@ -1,21 +1,24 @@
 //! What is still pending though it should not be, and who armed it.
 
 use super::timer_list::{ListedTimer, TimerList, relative};
-use crate::timers::Shared;
+use crate::timer::shared::Shared;
+use crate::timers::Timers;
 use std::fmt;
 use std::panic::Location;
-use tickless_core::time::Ns;
+use tickless_core::time::Instant;
 
 /// What is pending, gathered by who armed it; from [`Timers::leaks`](crate::Timers::leaks).
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Leaks {
     /// Those with the most timers first.
     pub leaks: Vec<Leak>,
-    now: Ns,
+    now: Instant,
 }
 
 /// Pending timers of one owner, armed at one place.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Leak {
     /// Whose they are; see [`ListedTimer::label`].
     pub label: &'static str,
@@ -24,11 +27,24 @@ pub struct Leak {
     /// How many.
     pub count: usize,
     /// When the first of them is due.
-    pub due: Ns,
+    pub due: Instant,
+}
+
+impl Timers {
+    /// What is pending, gathered by who armed it: for tests that are to leave nothing behind, and
+    /// for programs whose [`Stats::pending`](crate::stats::Stats::pending) grows. In debug builds,
+    /// with [`Builder::note_armings`](crate::Builder::note_armings), it says where each was armed;
+    /// [`VirtualTime`] notes that by itself. O(pending), each base held up for at most 64 timers at
+    /// a time.
+    ///
+    /// [`VirtualTime`]: crate::VirtualTime
+    pub fn leaks(&self) -> Leaks {
+        Leaks::of(&self.shared)
+    }
 }
 
 impl Leaks {
-    pub(crate) fn of(shared: &Shared) -> Leaks {
+    fn of(shared: &Shared) -> Leaks {
         let list = TimerList::of(shared);
         let mut leaks: Vec<Leak> = Vec::new();
         for &ListedTimer { label, armed_at, due, .. } in list.timers() {

@@ -3,8 +3,8 @@
 //! Published when the program says so, from what the bases have counted anyway: no timer
 //! operation knows of it.
 
-use super::{BaseStats, Stats};
-use crate::Timers;
+use super::figures::{BaseStats, Stats};
+use crate::timers::Timers;
 use metrics::{counter, gauge};
 use tickless_core::histogram::Histogram;
 
@@ -15,8 +15,8 @@ impl Timers {
     /// Hands what [`stats`](Timers::stats) says to the recorder of the `metrics` facade. To be
     /// called before that is read, or every few seconds.
     ///
-    /// Gauges and counters, all with the label `base`: `docs/statistics.md` has their names.
-    /// Takes each base's lock once, and allocates.
+    /// Gauges and counters, all with the label `base`; `docs/book/src/statistics.md` has their
+    /// names. Takes each base's lock once, and allocates.
     pub fn publish_metrics(&self) {
         let Stats { bases, panics } = self.stats();
         counter!("tickless_panics_total").absolute(panics);
@@ -34,7 +34,7 @@ fn publish(base: &str, stats: &BaseStats) {
         gauge!("tickless_pending", "base" => base.to_owned(), "family" => family).set(count as f64);
     };
     pending("coarse", stats.coarse);
-    pending("ranged", stats.ranged);
+    pending("precise", stats.precise);
     for (level, &count) in stats.levels.levels.iter().enumerate() {
         let level = level.to_string();
         gauge!("tickless_pending_on_level", "base" => base.to_owned(), "level" => level)
@@ -49,6 +49,7 @@ fn publish(base: &str, stats: &BaseStats) {
     total("tickless_device_events_total", stats.device.events);
     total("tickless_wake_calls_total", stats.wake_calls);
     total("tickless_sleeps_total", stats.sleeps);
+    total("tickless_spun_ns_total", stats.spun.as_nanos() as u64);
     let cancels = stats.cancels;
     let by_state =
         [("pending", cancels.pending), ("idle", cancels.idle), ("running", cancels.running)];
@@ -57,7 +58,7 @@ fn publish(base: &str, stats: &BaseStats) {
             .absolute(count);
     }
     late(base, "coarse", &stats.late.coarse);
-    late(base, "ranged", &stats.late.ranged);
+    late(base, "precise", &stats.late.precise);
     if let Some(times) = stats.callbacks {
         total("tickless_callbacks_total", times.count);
         total("tickless_callbacks_slow_total", times.slow);
@@ -74,7 +75,7 @@ fn late(base: &str, family: &'static str, late: &Histogram) {
         counter!("tickless_late_ns_bucket", &labels).absolute(count);
     };
     for last in BUCKETS {
-        let up_to = Histogram::longest_in(last).0.to_string();
+        let up_to = Histogram::longest_in(last).as_nanos().to_string();
         bucket(up_to, late.counts()[..=last].iter().sum());
     }
     bucket("+Inf".into(), late.total());

@@ -1,16 +1,18 @@
 //! Every pending timer in a list for people, as a kernel gives it in `/proc/timer_list`.
 
-use super::notes::Note;
-use crate::ClockSource;
-use crate::host::owned::Task;
-use crate::timers::Shared;
+use crate::platform::clock::ClockSource;
+use crate::timer::glue::Task;
+use crate::timer::notes::Note;
+use crate::timer::shared::Shared;
+use crate::timers::Timers;
 use std::fmt;
 use std::panic::Location;
+use std::time::Duration;
 use tickless_core::bases::pending::{Pending, PendingIn, Walk};
 use tickless_core::bases::{BaseView, FiresIn, HOLDING};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Policy;
-use tickless_core::time::{CpuId, Ns, Window};
+use tickless_core::time::{CpuId, Instant};
 
 /// How often a base is listed from the beginning that somebody else lists at the same time.
 const TRIES: u32 = 4;
@@ -18,11 +20,12 @@ const TRIES: u32 = 4;
 /// What is pending; from [`Timers::timer_list`](crate::Timers::timer_list). Displays as a text
 /// with a line for each timer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TimerList {
     /// Where the time comes from.
     pub clock: ClockSource,
     /// When the list was begun.
-    pub now: Ns,
+    pub now: Instant,
     /// When the bases' event devices are armed anew.
     pub policy: Policy,
     /// One for each base.
@@ -31,6 +34,7 @@ pub struct TimerList {
 
 /// One base of a [`TimerList`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ListedBase {
     /// Which one.
     pub base: CpuId,
@@ -44,14 +48,17 @@ pub struct ListedBase {
 
 /// One pending timer of a [`TimerList`].
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ListedTimer {
     /// Whose it is: what [`labelled`](crate::Timeout::labelled) said, else the type of its
     /// callback, else the future.
     pub label: &'static str,
-    /// The window it was armed with; for a timeout both ends are the deadline.
-    pub window: Window,
+    /// The deadline it was armed with: it does not fire earlier.
+    pub soft: Instant,
+    /// The end of the window it was armed with; for a timeout this is the deadline.
+    pub hard: Instant,
     /// When its base fires it.
-    pub due: Ns,
+    pub due: Instant,
     /// Where on its base it is, which also tells its family.
     pub place: PendingIn,
     /// Is it deferrable?
@@ -62,6 +69,17 @@ pub struct ListedTimer {
     pub armed_at: Option<&'static Location<'static>>,
 }
 
+impl Timers {
+    /// Every pending timer, base by base, with whose it is and when it is due; displays as a
+    /// text. For people: O(pending) in time and memory.
+    ///
+    /// Holds up a base for at most 64 timers at a time and lets it go in between, so the list is of
+    /// no single moment. No bases in a child.
+    pub fn timer_list(&self) -> TimerList {
+        TimerList::of(&self.shared)
+    }
+}
+
 impl TimerList {
     pub(crate) fn of(shared: &Shared) -> TimerList {
         let is_forked_child = shared.is_forked_child();
@@ -69,7 +87,7 @@ impl TimerList {
         let base = |base| ListedBase::of(shared, CpuId(base));
         TimerList {
             clock: shared.bases.platform().clock.source(),
-            now: shared.now(),
+            now: shared.now().into(),
             policy: shared.bases.settings().policy,
             bases: (0..count).filter_map(base).collect(),
         }
@@ -112,20 +130,21 @@ impl ListedTimer {
         let Pending { timer, task, window, due, place, wakes } = found;
         let Note { label, armed_at } = shared.notes.of(timer);
         let label = label.unwrap_or_else(|| task.label());
-        ListedTimer { label, window, due, place, wakes, armed_at }
+        let (soft, hard) = (window.soft.into(), window.hard.into());
+        ListedTimer { label, soft, hard, due: due.into(), place, wakes, armed_at }
     }
 }
 
 impl fmt::Display for TimerList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TimerList { clock, now, policy, bases } = self;
-        write!(f, "timers at {:?}, clock {clock:?}, rearming {policy:?}", now.to_duration())?;
+        write!(f, "timers at {:?}, clock {clock:?}, rearming {policy:?}", *now - Instant::ZERO)?;
         for ListedBase { base, view, timers, is_whole } in bases {
             let state = if view.is_online { "" } else { ", offline" };
-            let pending = view.coarse + view.ranged;
+            let pending = view.coarse + view.precise;
             write!(f, "\n\nbase {}{state}: {pending} pending, device ", base.0)?;
             match view.armed {
-                Ns::NEVER => write!(f, "not armed")?,
+                Instant::NEVER => write!(f, "not armed")?,
                 at => write!(f, "armed for {}", relative(at, *now))?,
             }
             let device = view.device;
@@ -135,7 +154,7 @@ impl fmt::Display for TimerList {
                 write!(f, "\n{}  {:<11}owner", names.concat(), "in")?;
             }
             for timer in timers {
-                let times = [timer.due, timer.window.soft, timer.window.hard];
+                let times = [timer.due, timer.soft, timer.hard];
                 let times = times.map(|at| format!("{:>14}", relative(at, *now)));
                 write!(f, "\n{}  {:<11}{timer}", times.concat(), place(timer.place))?;
             }
@@ -171,13 +190,13 @@ fn place(place: PendingIn) -> String {
 }
 
 /// A point in time as seen from `now`, to the microsecond.
-pub(super) fn relative(at: Ns, now: Ns) -> String {
-    let to_us = |ns: Ns| Ns(ns.0 / 1_000 * 1_000).to_duration();
-    if at == Ns::NEVER {
+pub(super) fn relative(at: Instant, now: Instant) -> String {
+    let to_us = |by: Duration| Duration::from_micros(by.as_micros() as u64);
+    if at == Instant::NEVER {
         "never".into()
     } else if at >= now {
-        format!("+{:?}", to_us(at.since(now)))
+        format!("+{:?}", to_us(at - now))
     } else {
-        format!("-{:?}", to_us(now.since(at)))
+        format!("-{:?}", to_us(now - at))
     }
 }

@@ -1,12 +1,12 @@
 //! Which clock a thread's timers run on: the process's, or a virtual one that was entered.
 
-use crate::VirtualTime;
 use crate::future::TimerSource;
+use crate::virtual_time::VirtualTime;
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
-use tickless_core::time::Ns;
+use tickless_core::time::Instant;
 
 thread_local! {
     /// The virtual times that this thread has entered, the innermost last.
@@ -24,7 +24,7 @@ pub struct Entered {
 /// A virtual clock that stands at the present: the counterpart of tokio's `start_paused`. For
 /// [`enter`].
 pub fn start_paused() -> VirtualTime {
-    VirtualTime::with(crate::Timers::builder().bases(1), crate::future::now())
+    VirtualTime::with_builder(crate::builder::Builder::new().bases(1), crate::future::now())
 }
 
 /// From now on, until what this returns is dropped, what this thread makes from this module is on a
@@ -121,14 +121,14 @@ pub(super) fn current() -> Current {
 }
 
 impl Current {
-    pub(super) fn now(&self) -> Ns {
+    pub(super) fn now(&self) -> Instant {
         match self {
             Current::Process => crate::future::now(),
             Current::Virtual(timers) => timers.now(),
         }
     }
 
-    pub(super) fn sleep_until(&self, deadline: Ns) -> crate::future::Sleep {
+    pub(super) fn sleep_until(&self, deadline: Instant) -> crate::future::Sleep {
         match self {
             Current::Process => crate::future::sleep_until(deadline),
             Current::Virtual(timers) => timers.sleep_until(deadline),

@@ -1,16 +1,15 @@
 //! Points in time with the names of `tokio::time::Instant`.
 
 use super::clock;
-use crate::std_time;
+use crate::time;
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::Duration;
-use tickless_core::time::Ns;
 
 /// A point in time on the clock that this module's timers run on. Range: 584 years from the
 /// system's start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Instant(pub(super) Ns);
+pub struct Instant(pub(super) time::Instant);
 
 impl Instant {
     /// The present; under virtual time, what its clock shows.
@@ -20,22 +19,12 @@ impl Instant {
 
     /// From an instant of the standard library's.
     pub fn from_std(std: std::time::Instant) -> Instant {
-        Instant(std_time::ns(std))
+        Instant(time::from_std(std))
     }
 
     /// As an instant of the standard library's.
     pub fn into_std(self) -> std::time::Instant {
-        std_time::instant(self.0)
-    }
-
-    /// From a point in time of [`Timers::now`](crate::Timers::now).
-    pub fn from_ns(ns: Ns) -> Instant {
-        Instant(ns)
-    }
-
-    /// As a point in time of [`Timers::now`](crate::Timers::now).
-    pub fn into_ns(self) -> Ns {
-        self.0
+        time::to_std(self.0)
     }
 
     /// The time from `earlier` to this one; zero if that is later.
@@ -45,7 +34,7 @@ impl Instant {
 
     /// The time from `earlier` to this one; `None` if that is later.
     pub fn checked_duration_since(&self, earlier: Instant) -> Option<Duration> {
-        (earlier <= *self).then(|| self.0 - earlier.0)
+        self.0.checked_duration_since(earlier.0)
     }
 
     /// The time from `earlier` to this one; zero if that is later.
@@ -60,14 +49,26 @@ impl Instant {
 
     /// `self + duration`, if that is in range.
     pub fn checked_add(&self, duration: Duration) -> Option<Instant> {
-        let sum = u128::from(self.0.0) + duration.as_nanos();
-        u64::try_from(sum).ok().filter(|&ns| ns != Ns::NEVER.0).map(|ns| Instant(Ns(ns)))
+        self.0.checked_add(duration).map(Instant)
     }
 
     /// `self - duration`, if that is in range.
     pub fn checked_sub(&self, duration: Duration) -> Option<Instant> {
-        let ns = u64::try_from(duration.as_nanos()).ok()?;
-        self.0.0.checked_sub(ns).map(|ns| Instant(Ns(ns)))
+        self.0.checked_sub(duration).map(Instant)
+    }
+}
+
+/// A point in time of [`Timers::now`](crate::Timers::now); both are the same.
+impl From<time::Instant> for Instant {
+    fn from(instant: time::Instant) -> Instant {
+        Instant(instant)
+    }
+}
+
+/// A point in time for [`HrTimer::start_at`](crate::HrTimer::start_at) and its like.
+impl From<Instant> for time::Instant {
+    fn from(instant: Instant) -> time::Instant {
+        instant.0
     }
 }
 
@@ -112,7 +113,7 @@ impl Sub<Duration> for Instant {
     type Output = Instant;
 
     fn sub(self, duration: Duration) -> Instant {
-        Instant(self.0.since(Ns::from_duration(duration)))
+        Instant(self.0 - duration)
     }
 }
 

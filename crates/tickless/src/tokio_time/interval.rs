@@ -76,7 +76,7 @@ impl Interval {
             MissedTickBehavior::Delay => now + self.period,
             MissedTickBehavior::Skip => {
                 let (late, period) = (Ns::from_duration(late).0, Ns::from_duration(self.period).0);
-                Instant(now.0.after(Ns(period - late % period)))
+                now + Duration::from_nanos(period - late % period)
             }
         }
     }

@@ -7,8 +7,8 @@
 //! thread gets its CPU. So the clock never moves on behind somebody's back.
 
 use super::VirtualTime;
-use crate::host::worker::Worker;
-use crate::host::{frame, waits};
+use crate::platform::worker::Worker;
+use crate::timer::{frame, waits};
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -198,7 +198,7 @@ impl Busy {
         });
         let wakes = Arc::clone(&task);
         let timer = self.time.timers().hrtimer(move |_| wakes.wake_by_ref());
-        let timer = timer.labelled("tickless::Busy::sleep");
+        let timer = timer.labelled("tickless::virtual_time::Busy::sleep");
         // An error is a timer that was shut down, which nobody else can do to this one.
         if timer.start(after).is_ok() {
             self.wait_for(&task, Moves::No);

@@ -6,12 +6,12 @@
 //! each instant the bases have their turns in another order.
 
 use super::VirtualTime;
-use crate::Timers;
-use crate::host::chance::Chance;
+use crate::platform::chance::Chance;
+use crate::timers::Timers;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
-use tickless_core::time::Ns;
+use tickless_core::time::Instant;
 
 /// The bases of a shuffled time: of two timers that tie, one in so many pairs stays as armed.
 const BASES: u16 = 16;
@@ -53,7 +53,7 @@ impl VirtualTime {
     /// ```
     pub fn shuffled(seed: u64) -> VirtualTime {
         let builder = Timers::builder().bases(BASES);
-        VirtualTime::start(builder, Ns::from_secs(1), Some(Shuffle::new(seed)))
+        VirtualTime::start(builder, Instant::from_secs(1), Some(Shuffle::new(seed)))
     }
 
     /// The same by another seed each time, or by the one in the environment as `TICKLESS_SEED`.

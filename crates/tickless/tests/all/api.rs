@@ -2,12 +2,17 @@
 
 use std::error::Error;
 use std::time::Duration;
-use tickless::{
-    BaseCounts, BaseStats, Builder, Cancel, ClockSource, CpuId, DeviceFallback, Fired, HrTimer,
-    Key, LocalError, LocalTimers, Missed, Ns, Period, PeriodError, Periodic, Policy, PushOut,
-    StartError, StartTimersError, Started, Stats, Tick, TickError, Timeout, Timers, VirtualTime,
-    Window,
-};
+use tickless::callback::Cancel;
+use tickless::callback::StartError;
+use tickless::callback::Started;
+use tickless::clock::ClockSource;
+use tickless::driver::{CpuId, StartTimersError};
+use tickless::local::{Key, LocalError};
+use tickless::periodic::{Missed, PeriodError, PeriodFired};
+use tickless::policy::{Policy, PushOut};
+use tickless::stats::{BaseCounts, BaseStats, Stats};
+use tickless::time::{Instant, Tick, TickError};
+use tickless::{Builder, Fired, HrTimer, LocalTimers, Periodic, Timeout, Timers, VirtualTime};
 
 /// Goal: handles may be shared between threads and sent to others, and no promise of that is
 /// lost by accident.
@@ -25,7 +30,7 @@ fn handles_may_go_anywhere() {
     fn sent<T: Send>() {}
     sent::<LocalTimers<std::cell::Cell<u8>>>();
     sent::<Fired<'_>>();
-    sent::<Period<'_, '_>>();
+    sent::<PeriodFired<'_, '_>>();
 }
 
 /// Goal: small values are values: copied, compared, printed.
@@ -40,7 +45,7 @@ fn values_are_values() {
     value::<Key>();
     value::<LocalError>();
     value::<Missed>();
-    value::<Ns>();
+    value::<Instant>();
     value::<PeriodError>();
     value::<Policy>();
     value::<PushOut>();
@@ -48,7 +53,6 @@ fn values_are_values() {
     value::<Started>();
     value::<Tick>();
     value::<TickError>();
-    value::<Window>();
 }
 
 /// Goal: every error is an `Error` whose text says what to do, in one sentence, and names what
@@ -58,15 +62,13 @@ fn errors_say_what_to_do() {
     let refused = std::io::Error::from(std::io::ErrorKind::WouldBlock);
     let thread = StartTimersError::Thread { base: CpuId(7), error: refused };
     assert!(thread.source().is_some(), "the system's own error is not lost");
-    let mut local = LocalTimers::new(Ns::ZERO);
+    let mut local = LocalTimers::new(Instant::ZERO);
     let gone = local.insert(()).unwrap();
     local.remove(gone);
     let stale = local.cancel(gone).unwrap_err();
-    let short = Tick::new(Ns(5)).unwrap_err();
-    let long = Tick::new(Ns::from_secs(5)).unwrap_err();
-    let descriptor = StartTimersError::Descriptor(DeviceFallback { call: "eventfd2", errno: 1 });
-    let errors: [(Box<dyn Error + Send + Sync>, &str); 10] = [
-        (Box::new(descriptor), "start_in_loop_with"),
+    let short = Tick::new(Duration::from_nanos(5)).unwrap_err();
+    let long = Tick::new(Duration::from_secs(5)).unwrap_err();
+    let errors: [(Box<dyn Error + Send + Sync>, &str); 9] = [
         (Box::new(thread), "base 7"),
         (Box::new(StartError::Shut), "make a new one"),
         (Box::new(StartError::NoSuchBase(CpuId(9))), "base 9"),
@@ -103,7 +105,33 @@ fn everything_can_be_printed() {
         "{time:?} {timers:?} {timeout:?} {hrtimer:?} {periodic:?} {:?} {:?} {:?}",
         Timers::builder(),
         timers.stats(),
-        LocalTimers::<u8>::new(Ns::NEVER),
+        LocalTimers::<u8>::new(Instant::NEVER),
     );
     assert!(all.contains("panics: 1") && all.contains("Timeout") && all.contains("never"), "{all}");
+}
+
+/// Goal: the size of each handle that the documentation promises.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn handles_are_as_small_as_promised() {
+    assert_eq!(size_of::<tickless::Timeout>(), 24);
+    assert_eq!(size_of::<tickless::HrTimer>(), 24);
+    assert_eq!(size_of::<tickless::Periodic>(), 64);
+}
+
+/// Goal: the root stays small: what is re-exported there and the public modules, without features.
+#[test]
+fn the_root_has_at_most_twenty_names() {
+    let root = include_str!("../../src/lib.rs");
+    let mut is_behind_a_feature = false;
+    let mut names = Vec::new();
+    for line in root.lines() {
+        let name = line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("pub use "));
+        if let Some(name) = name.filter(|_| !is_behind_a_feature) {
+            assert!(!name.contains('{') && !name.contains('*'), "one name a line: {line}");
+            names.push(name.trim_end_matches(';'));
+        }
+        is_behind_a_feature = line.starts_with("#[cfg(feature") || line == "#[doc(hidden)]";
+    }
+    assert!((15..=20).contains(&names.len()), "{} names: {names:?}", names.len());
 }

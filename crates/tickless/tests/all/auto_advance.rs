@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::task::Poll;
-use std::time::{Duration, Instant};
-use tickless::{CpuId, Ns, Timers, VirtualTime};
+use std::time::Duration;
+use tickless::driver::CpuId;
+use tickless::time::Instant;
+use tickless::{Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,13 +21,13 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// nothing behind.
 #[test]
 fn hours_of_sleep_take_no_time() {
-    let (time, begun) = (VirtualTime::new(), Instant::now());
+    let (time, begun) = (VirtualTime::new(), std::time::Instant::now());
     let start = time.now();
     let timers = time.timers();
     let slept = time.block_on(async {
         timers.sleep(HOUR).with_slack(Duration::ZERO).await;
         assert_eq!(time.now(), start + HOUR);
-        let late = timers.deadline(SECOND, pending::<()>()).await;
+        let late = timers.timeout_after(SECOND, pending::<()>()).await;
         assert!(late.is_err());
         let mut ticks = timers.interval(HOUR).slack(Duration::ZERO);
         for n in 1..=100 {
@@ -50,14 +52,14 @@ fn the_clock_stands_while_work_is_under_way() {
     let clock = time.clone();
     let worker = std::thread::spawn(move || {
         let _guard = guard;
-        let begun = Instant::now();
+        let begun = std::time::Instant::now();
         while begun.elapsed() < 30 * MS {
             assert_eq!(clock.now(), start, "it moved");
             std::thread::yield_now();
         }
         tx.send_blocking("done").unwrap();
     });
-    let heard = time.block_on(time.timers().deadline(SECOND, rx.recv()));
+    let heard = time.block_on(time.timers().timeout_after(SECOND, rx.recv()));
     assert_eq!((heard, time.now()), (Ok(Ok("done")), start));
     worker.join().unwrap();
 
@@ -67,12 +69,12 @@ fn the_clock_stands_while_work_is_under_way() {
         std::thread::sleep(20 * MS);
         tx.send_blocking("read").unwrap();
     });
-    let read = time.block_on(time.timers().deadline(SECOND, time.outside(rx.recv())));
+    let read = time.block_on(time.timers().timeout_after(SECOND, time.outside(rx.recv())));
     assert_eq!((read, time.now()), (Ok(Ok("read")), start));
     io.join().unwrap();
 
     // What says nothing is not known of: the deadline passes.
-    let late = time.block_on(time.timers().deadline(SECOND, pending::<()>()));
+    let late = time.block_on(time.timers().timeout_after(SECOND, pending::<()>()));
     assert!(late.is_err() && time.now() > start);
 }
 
@@ -112,7 +114,7 @@ fn threads_that_block_on_futures_wait_for_each_other() {
 #[test]
 fn threads_that_sleep_move_the_clock() {
     let time = VirtualTime::new();
-    let (start, begun) = (time.now(), Instant::now());
+    let (start, begun) = (time.now(), std::time::Instant::now());
     let set_up = time.busy();
     let auto = time.auto_advance();
     let woken = AtomicU64::new(0);
@@ -123,7 +125,7 @@ fn threads_that_sleep_move_the_clock() {
                 let mut at = start;
                 for _ in 0..rounds(200) {
                     me.sleep(thread * HOUR);
-                    at = at + thread * HOUR;
+                    at += thread * HOUR;
                     assert_eq!(time.now(), at);
                     woken.fetch_add(1, Ordering::Relaxed);
                 }
@@ -170,7 +172,10 @@ fn a_hand_and_auto_advance_take_turns() {
     let (counted, last) = (Arc::clone(&calls), AtomicU64::new(0));
     let every = time.timers().periodic(move |period| {
         assert_eq!(period.now(), period.deadline(), "at its time");
-        assert!(last.swap(period.now().0, Ordering::Relaxed) < period.now().0, "in order");
+        assert!(
+            last.swap(period.now().as_nanos(), Ordering::Relaxed) < period.now().as_nanos(),
+            "in order"
+        );
         counted.fetch_add(1, Ordering::Relaxed);
     });
     every.start(SECOND).unwrap();
@@ -354,7 +359,7 @@ fn a_clock_may_run_and_pause() {
     });
     every.start(2 * MS).unwrap();
     for round in 0..3 {
-        let (begun, from) = (Instant::now(), time.now());
+        let (begun, from) = (std::time::Instant::now(), time.now());
         time.resume();
         time.resume();
         assert!(!time.is_paused() && !time.idle());
@@ -422,5 +427,5 @@ fn wakers_outlive_their_futures() {
     });
     let mut done = pin!(time.timers().sleep(MS));
     time.block_on(done.as_mut());
-    assert!(time.now() >= Ns::from_secs(1) + MS);
+    assert!(time.now() >= Instant::from_secs(1) + MS);
 }

@@ -4,7 +4,10 @@ use crate::support::{Rng, seed, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tickless::{Cancel, CpuId, HrTimer, Started, Timeout, Timers, VirtualTime};
+use tickless::callback::Cancel;
+use tickless::callback::Started;
+use tickless::driver::CpuId;
+use tickless::{HrTimer, Timeout, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);

@@ -4,9 +4,11 @@ use crate::support::{Place, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use tickless::{
-    Cancel, CancelError, CpuId, Guarded, HrTimer, StartError, Started, Timeout, Timers,
-};
+use tickless::callback::Cancel;
+use tickless::callback::StartError;
+use tickless::callback::{CallbackLock, Started};
+use tickless::driver::CpuId;
+use tickless::{CancelError, HrTimer, Timeout, Timers};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -221,7 +223,7 @@ fn callbacks_cannot_wait_for_each_other() {
 fn a_lock_that_the_callback_waits_for() {
     let timers = two_bases();
     for canceller_first in [false, true] {
-        let lock = Arc::new(Guarded::new(0));
+        let lock = Arc::new(CallbackLock::new(0));
         let gate = Gate::new();
         let (in_callback, pass) = (Arc::clone(&lock), Arc::clone(&gate));
         let timer = timers.timeout(move |_| {
@@ -250,7 +252,11 @@ fn a_lock_that_the_callback_waits_for() {
         drop(mine);
         assert!(matches!(timer.cancel_sync(), Ok(Cancel::Pending | Cancel::Running)));
         assert_eq!(*lock.lock(), 1);
-        assert_eq!(Arc::into_inner(lock).map(Guarded::into_inner), None, "the callback has one");
+        assert_eq!(
+            Arc::into_inner(lock).map(CallbackLock::into_inner),
+            None,
+            "the callback has one"
+        );
     }
 }
 

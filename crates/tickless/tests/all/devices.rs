@@ -6,7 +6,10 @@ use crate::support::{Rng, rounds, seed, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tickless::{BaseStats, Builder, Device, Fired, HrTimer, Policy, Timers};
+use tickless::driver::Device;
+use tickless::policy::Policy;
+use tickless::stats::BaseStats;
+use tickless::{Builder, Fired, HrTimer, Timers};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -83,7 +86,7 @@ fn an_earlier_deadline_is_heard_of() {
                 fired.load(Ordering::SeqCst) == round
             });
         }
-        assert_eq!(base(&rig).ranged, 1, "{on:?}");
+        assert_eq!(base(&rig).precise, 1, "{on:?}");
     }
 }
 
@@ -165,10 +168,11 @@ fn arming_the_past_does_not_push_the_event_ahead() {
                 });
             }
             wait_until("it fires all the same", || fired.load(Ordering::SeqCst) > 10);
+            // One event may fire it more than once.
+            wait_until("events are armed for the past", || base(&rig).device.forced >= 5);
             done.store(true, Ordering::Relaxed);
         });
         let device = base(&rig).device;
-        assert!(device.forced >= 5, "{on:?} {device:?}");
         // Armings beyond counting, and a write or two to an event.
         assert!(device.writes <= 2 * device.events + 2, "{on:?} {device:?}");
     }
@@ -241,7 +245,7 @@ fn a_timerfd_wakes_nobody_for_an_earlier_deadline() {
     wait_until("the driver sleeps", || base(&rig).sleeps > 0);
     let (before, far) = (base(&rig), rig.now() + HOUR);
     for (nth, timer) in pool.iter().enumerate() {
-        timer.start_at(tickless::Ns(far.0 - nth as u64)).unwrap();
+        timer.start_at(tickless::time::Instant::from_nanos(far.as_nanos() - nth as u64)).unwrap();
         std::thread::yield_now();
     }
     let after = base(&rig);
@@ -299,7 +303,7 @@ fn ticks_and_expiry_threads_work_with_a_timerfd() {
     if cfg!(miri) {
         return;
     }
-    for deferral in [tickless::Deferral::OnExpiry, tickless::Deferral::EveryTick] {
+    for deferral in [tickless::policy::Deferral::OnExpiry, tickless::policy::Deferral::EveryTick] {
         let rig = Rig::start(On::Timerfd, Timers::builder().deferral(deferral));
         let (tx, rx) = std::sync::mpsc::channel();
         let timeout = rig.timeout(move |fired| {

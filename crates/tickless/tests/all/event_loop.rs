@@ -8,7 +8,9 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tickless::{CancelError, CpuId, EventLoopDriver, HrTimer, Policy, Timers};
+use tickless::driver::{CpuId, EventLoopDriver};
+use tickless::policy::Policy;
+use tickless::{CancelError, HrTimer, Timers};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -161,7 +163,11 @@ fn cancels_that_wait_end() {
     let other = timers.hrtimer(|_| {});
     place.with(|timer| timer.start(Duration::ZERO)).unwrap();
     other.start(HOUR).unwrap();
-    assert_eq!(other.cancel_sync(), Ok(tickless::Cancel::Pending), "on the loop's thread");
+    assert_eq!(
+        other.cancel_sync(),
+        Ok(tickless::callback::Cancel::Pending),
+        "on the loop's thread"
+    );
     std::thread::scope(|s| {
         s.spawn(|| {
             wait_until("the callback runs", || begun.load(Ordering::SeqCst));
@@ -185,7 +191,7 @@ fn drops_in_any_order() {
     std::thread::sleep(MS * 5);
     assert!(timer.is_pending());
     timer.start(MS).unwrap();
-    assert_eq!(timer.cancel_sync(), Ok(tickless::Cancel::Pending));
+    assert_eq!(timer.cancel_sync(), Ok(tickless::callback::Cancel::Pending));
     timer.start(MS).unwrap();
     drop((timers, timer));
 

@@ -4,12 +4,15 @@ use crate::support::{Log, coarse_expiry, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tickless::{Cancel, Ns, Started, Tick, Timers, VirtualTime};
+use tickless::callback::Cancel;
+use tickless::callback::Started;
+use tickless::time::{Instant, Tick};
+use tickless::{Timers, VirtualTime};
 
 const MS: u64 = 1_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
 /// The last instant that comes.
-const END: Ns = Ns(u64::MAX - 1);
+const END: Instant = Instant::from_nanos(u64::MAX - 1);
 
 /// Goal: on virtual time, what is armed for zero or the past fires at the next advance, without
 /// the clock moving: timeouts as armed, high-resolution timers by deadline, equals as armed.
@@ -25,11 +28,12 @@ fn the_past_fires_at_once_and_in_order() {
         })
         .collect();
     for (timer, &deadline) in timeouts.iter().zip(&past) {
-        assert_eq!(timer.start_at(Ns(deadline)), Ok(Started::Idle));
+        assert_eq!(timer.start_at(Instant::from_nanos(deadline)), Ok(Started::Idle));
     }
     time.advance(Duration::ZERO);
     let now = time.now();
-    let as_armed: Vec<_> = past.iter().enumerate().map(|(at, &d)| (at, Ns(d), now)).collect();
+    let as_armed: Vec<_> =
+        past.iter().enumerate().map(|(at, &d)| (at, Instant::from_nanos(d), now)).collect();
     assert_eq!(log.take(), as_armed);
 
     let hrtimers: Vec<_> = (0..past.len())
@@ -39,13 +43,13 @@ fn the_past_fires_at_once_and_in_order() {
         })
         .collect();
     for (timer, &deadline) in hrtimers.iter().zip(&past) {
-        assert_eq!(timer.start_at(Ns(deadline)), Ok(Started::Idle));
+        assert_eq!(timer.start_at(Instant::from_nanos(deadline)), Ok(Started::Idle));
     }
     time.advance(Duration::ZERO);
     let mut by_deadline = as_armed;
     by_deadline.sort_by_key(|&(_, deadline, _)| deadline);
     assert_eq!(log.take(), by_deadline);
-    assert_eq!(now, Ns::from_secs(1), "no time has passed");
+    assert_eq!(now, Instant::from_secs(1), "no time has passed");
 }
 
 /// Goal: the same with a driver: what is armed for the past fires, in the order of arming.
@@ -58,7 +62,8 @@ fn the_past_fires_at_once_with_a_driver() {
             let log = log.clone();
             let timer = timers.timeout(move |_| log.push(at));
             let now = timers.now();
-            let deadline = if at % 2 == 0 { Ns::ZERO } else { Ns(now.0 - MS) };
+            let deadline =
+                if at % 2 == 0 { Instant::ZERO } else { Instant::from_nanos(now.as_nanos() - MS) };
             timer.start_at(deadline).unwrap();
             timer
         })
@@ -70,7 +75,7 @@ fn the_past_fires_at_once_with_a_driver() {
         .map(|at| {
             let log = log.clone();
             let timer = timers.hrtimer(move |_| log.push(at));
-            timer.start_at(Ns::ZERO).unwrap();
+            timer.start_at(Instant::ZERO).unwrap();
             timer
         })
         .collect();
@@ -83,27 +88,36 @@ fn the_past_fires_at_once_with_a_driver() {
 #[test]
 fn far_deadlines_fire_when_due() {
     let far = [DAY * 12, DAY * 730, Duration::from_millis(1 << 36), DAY * 36_525, DAY * 150_000];
-    let time = VirtualTime::new();
+    let builder = Timers::builder().bases(1).coarse_like_real();
+    let time = VirtualTime::with_builder(builder, Instant::from_secs(1));
     let log = Log::new();
     let (mut timeouts, mut hrtimers, mut expected) = (Vec::new(), Vec::new(), Vec::new());
     for after in far {
         for off in [0i64, -1, 1, -(MS as i64), MS as i64 + 1, 17 * MS as i64] {
-            let now = time.now().0;
+            let now = time.now().as_nanos();
             let after = Duration::from_nanos((after.as_nanos() as u64).wrapping_add_signed(off));
             let deadline = now + after.as_nanos() as u64;
-            let (coarse, ranged) = (log.clone(), log.clone());
+            let (coarse, precise) = (log.clone(), log.clone());
             let timeout = time.timers().timeout(move |f| {
                 coarse.push((f.now(), "timeout", f.deadline()));
             });
             let hrtimer = time.timers().hrtimer(move |f| {
-                ranged.push((f.now(), "hrtimer", f.deadline()));
+                precise.push((f.now(), "hrtimer", f.deadline()));
             });
             timeout.start(after).unwrap();
             hrtimer.start(after).unwrap();
             timeouts.push(timeout);
             hrtimers.push(hrtimer);
-            expected.push((Ns(coarse_expiry(now, deadline, MS)), "timeout", Ns(deadline)));
-            expected.push((Ns(deadline), "hrtimer", Ns(deadline)));
+            expected.push((
+                Instant::from_nanos(coarse_expiry(now, deadline, MS)),
+                "timeout",
+                Instant::from_nanos(deadline),
+            ));
+            expected.push((
+                Instant::from_nanos(deadline),
+                "hrtimer",
+                Instant::from_nanos(deadline),
+            ));
         }
     }
     while time.advance_to_next() {}
@@ -121,9 +135,10 @@ fn far_deadlines_fire_when_due() {
 #[test]
 fn a_short_timer_at_the_end_of_time() {
     for tick_us in [1, 1000, 1_000_000] {
-        let tick = Tick::new(Ns::from_us(tick_us)).unwrap();
-        let begin = Ns(END.0 - Ns::from_secs(3600).0);
-        let time = VirtualTime::with(Timers::builder().bases(1).tick(tick), begin);
+        let tick = Tick::new(Duration::from_micros(tick_us)).unwrap();
+        let begin = END - Duration::from_secs(3600);
+        let builder = Timers::builder().bases(1).tick(tick).coarse_like_real();
+        let time = VirtualTime::with_builder(builder, begin);
         let log = Log::new();
         let written = log.clone();
         let timer = time.timers().timeout(move |f| {
@@ -163,12 +178,12 @@ fn never_does_not_come() {
     hrtimer.start(Duration::MAX).unwrap();
     periodic.start(Duration::MAX).unwrap();
     time.advance(DAY * 365);
-    time.advance_to(Ns::NEVER);
+    time.advance_to(Instant::NEVER);
     time.advance(Duration::MAX);
     assert_eq!((time.now(), time.next_event(), time.advance_to_next()), (END, None, false));
     assert_eq!(periodic.cancel(), Cancel::Pending);
-    assert_eq!(timeout.start_at(Ns::NEVER), Ok(Started::Pending));
-    assert_eq!(hrtimer.start_range(END, Ns::NEVER), Ok(Started::Pending));
+    assert_eq!(timeout.start_at(Instant::NEVER), Ok(Started::Pending));
+    assert_eq!(hrtimer.start_range(END, Instant::NEVER), Ok(Started::Pending));
     time.advance(Duration::ZERO);
     assert_eq!(calls.load(Ordering::Relaxed), 1, "its window has begun: {END:?} has come");
     assert_eq!(hrtimer.start_with_slack(Duration::MAX, Duration::MAX), Ok(Started::Idle));
@@ -204,9 +219,12 @@ fn extremes_of_every_argument() {
     let mut edges: Vec<u64> = (0..64).step_by(7).map(|bit| 1 << bit).collect();
     edges.extend([0, 999, MS - 1, MS, MS + 1, u64::MAX / 2, u64::MAX - 2, u64::MAX - 1, u64::MAX]);
     for tick_us in [1, 1000, 1_000_000] {
-        let tick = Tick::new(Ns::from_us(tick_us)).unwrap();
+        let tick = Tick::new(Duration::from_micros(tick_us)).unwrap();
         for &begin in &edges {
-            let time = VirtualTime::with(Timers::builder().bases(1).tick(tick), Ns(begin));
+            let time = VirtualTime::with_builder(
+                Timers::builder().bases(1).tick(tick),
+                Instant::from_nanos(begin),
+            );
             let early = Arc::new(AtomicU64::new(0));
             let (seen, calls) = (Arc::clone(&early), Arc::new(AtomicU64::new(0)));
             let counted = Arc::clone(&calls);
@@ -222,12 +240,15 @@ fn extremes_of_every_argument() {
                     armed +=
                         u64::from(timeout.start(Duration::from_nanos(one)) == Ok(Started::Idle));
                     timeout.reduce(Duration::from_nanos(two)).unwrap();
-                    armed += u64::from(hrtimer.start_range(Ns(one), Ns(two)) == Ok(Started::Idle));
+                    armed += u64::from(
+                        hrtimer.start_range(Instant::from_nanos(one), Instant::from_nanos(two))
+                            == Ok(Started::Idle),
+                    );
                     hrtimer
                         .start_with_slack(Duration::from_nanos(two), Duration::from_nanos(one))
                         .unwrap();
-                    timeout.start_at(Ns(one)).unwrap();
-                    hrtimer.start_at(Ns(two)).unwrap();
+                    timeout.start_at(Instant::from_nanos(one)).unwrap();
+                    hrtimer.start_at(Instant::from_nanos(two)).unwrap();
                     time.advance(Duration::from_nanos(one % 3));
                 }
             }

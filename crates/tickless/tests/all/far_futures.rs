@@ -5,7 +5,8 @@ use crate::support::{rounds, wait_until};
 use std::pin::{Pin, pin};
 use std::time::Duration;
 use tickless::future::{CoarseSleep, Sleep};
-use tickless::{Ns, Timers, VirtualTime};
+use tickless::time::Instant;
+use tickless::{Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -18,9 +19,9 @@ fn centuries_ahead() {
     for begin in [1 << 40, (1 << 62) - 5, 1 << 62, (1 << 63) - 5, 1 << 63, 3 << 62] {
         for after in [Duration::from_secs(1), YEAR, 100 * YEAR, 140 * YEAR, 147 * YEAR] {
             let time = VirtualTime::new();
-            time.advance_to(Ns(begin));
+            time.advance_to(Instant::from_nanos(begin));
             let deadline = time.now() + after;
-            if deadline.0 >= u64::MAX - (1 << 62) / 8 {
+            if deadline.as_nanos() >= u64::MAX - (1 << 62) / 8 {
                 continue;
             }
             let (count, waker) = woken();
@@ -29,11 +30,13 @@ fn centuries_ahead() {
             assert!(poll(exact.as_mut(), &waker).is_pending(), "{begin} {after:?}");
             assert!(poll(coarse.as_mut(), &waker).is_pending(), "{begin} {after:?}");
             assert_eq!((exact.deadline(), coarse.deadline()), (deadline, deadline));
-            time.advance_to(Ns(deadline.0 - 1));
+            time.advance_to(deadline - Duration::from_nanos(1));
             assert_eq!(count.count(), 0, "{begin} {after:?}: early");
             time.advance(Duration::from_nanos(1));
             assert!(poll(exact.as_mut(), &waker).is_ready(), "{begin} {after:?}");
-            time.advance_to(Ns(deadline.0 + (deadline.0 - begin) / 7 + 2_000_000));
+            time.advance_to(Instant::from_nanos(
+                deadline.as_nanos() + (deadline.as_nanos() - begin) / 7 + 2_000_000,
+            ));
             assert!(poll(coarse.as_mut(), &waker).is_ready(), "{begin} {after:?}");
             assert_eq!(count.count(), 2);
         }
@@ -47,10 +50,10 @@ fn moved_by_centuries() {
     fn check<S: Future<Output = ()>>(
         time: &VirtualTime,
         mut sleep: Pin<&mut S>,
-        reset_at: fn(Pin<&mut S>, Ns),
+        reset_at: fn(Pin<&mut S>, Instant),
     ) {
         let (count, waker) = woken();
-        let (near, far) = (time.now() + HOUR, Ns(3 << 62));
+        let (near, far) = (time.now() + HOUR, Instant::from_nanos(3 << 62));
         reset_at(sleep.as_mut(), far);
         assert!(poll(sleep.as_mut(), &waker).is_pending());
         reset_at(sleep.as_mut(), near);
@@ -59,8 +62,8 @@ fn moved_by_centuries() {
         assert!(poll(sleep.as_mut(), &waker).is_ready());
         reset_at(sleep.as_mut(), time.now() + HOUR);
         assert!(poll(sleep.as_mut(), &waker).is_pending());
-        for later in [1 << 62, 3 << 62, 1 << 63, Ns::NEVER.0] {
-            reset_at(sleep.as_mut(), Ns(later));
+        for later in [1 << 62, 3 << 62, 1 << 63, u64::MAX] {
+            reset_at(sleep.as_mut(), Instant::from_nanos(later));
             time.advance(2 * HOUR);
             assert_eq!(count.count(), 1, "put off until {later}");
         }
@@ -80,15 +83,15 @@ fn moved_by_centuries() {
     let (count, waker) = woken();
     assert!(poll(coarse.as_mut(), &waker).is_pending());
     for round in 0..rounds(300) {
-        coarse.as_mut().reset_at(Ns(round << 60));
+        coarse.as_mut().reset_at(Instant::from_nanos(round << 60));
         coarse.as_mut().reset(HOUR);
         if count.count() > 0 || coarse.is_elapsed() {
             // It had been due, for an instant.
             break;
         }
     }
-    coarse.as_mut().reset_at(Ns::NEVER);
-    assert_eq!(coarse.deadline(), Ns::NEVER);
+    coarse.as_mut().reset_at(Instant::NEVER);
+    assert_eq!(coarse.deadline(), Instant::NEVER);
     coarse.as_mut().reset(MS);
     let before = count.count();
     if poll(coarse.as_mut(), &waker).is_pending() {

@@ -5,7 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
-use tickless::{Cancel, CpuId, Fired, HrTimer, Ns, Started, Timeout, Timers, VirtualTime};
+use tickless::callback::Cancel;
+use tickless::callback::Started;
+use tickless::driver::CpuId;
+use tickless::time::Instant;
+use tickless::{Fired, HrTimer, Timeout, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -72,7 +76,8 @@ fn armed_again_by_handle() {
     let own = own.get().expect("set above");
     wait_until("the last callback is over", || !own.is_active());
     let total = timers.stats().total();
-    assert_eq!((total.armed, total.rearmed, total.fired, total.cancelled), (3, 2, 3, 0));
+    // That of the pending timer took no lock, and is not counted.
+    assert_eq!((total.armed, total.rearmed, total.fired, total.cancelled), (3, 0, 3, 0));
     assert_eq!(timers.stats().panics, 0);
 }
 
@@ -132,7 +137,7 @@ fn a_sibling_of_the_batch_is_cancelled() {
 #[test]
 fn siblings_of_the_batch_are_dropped() {
     let timers = bases(1);
-    for ranged in [true, false] {
+    for precise in [true, false] {
         let (place, log) = (Place::<Vec<Box<dyn Send>>>::empty(), Log::new());
         let (all_due, gate) = channel();
         // Holds the driver until all are due.
@@ -147,13 +152,13 @@ fn siblings_of_the_batch_are_dropped() {
                 drop(all.drain(..all.len() - 1));
                 place.put(all);
             };
-            if ranged {
+            if precise {
                 let timer = timers.hrtimer(callback);
-                timer.start_at(Ns::ZERO).unwrap();
+                timer.start_at(Instant::ZERO).unwrap();
                 Box::new(timer)
             } else {
                 let timer = timers.timeout(callback);
-                timer.start_at(Ns::ZERO).unwrap();
+                timer.start_at(Instant::ZERO).unwrap();
                 Box::new(timer)
             }
         };

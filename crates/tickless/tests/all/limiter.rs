@@ -8,17 +8,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use tickless::{AcquireError, KeyedLimiter, Limiter, Ns, Phase, Timers, VirtualTime};
+use tickless::bandwidth::{AcquireError, KeyedLimiter, Limiter};
+use tickless::periodic::Phase;
+use tickless::time::Instant;
+use tickless::{Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
-const PERIOD: Ns = Ns::from_ms(100);
+const PERIOD: Duration = Duration::from_millis(100);
 
 /// The rules, one period after the other.
 struct Twin {
     quota: u64,
     most: u64,
     left: u64,
-    next: Ns,
+    next: Instant,
     /// In the present period, and the most of any.
     taken: u64,
     /// Does its period begin anew when it is used after all permits had come back?
@@ -26,30 +29,30 @@ struct Twin {
 }
 
 impl Twin {
-    fn new(quota: u64, most: u64, left: u64, next: Ns) -> Twin {
+    fn new(quota: u64, most: u64, left: u64, next: Instant) -> Twin {
         Twin { quota, most, left, next, taken: 0, restarts: false }
     }
 
-    fn refill(&mut self, now: Ns) {
+    fn refill(&mut self, now: Instant) {
         let is_due = self.next <= now;
         while self.next <= now {
             self.left = (self.left + self.quota).min(self.most);
-            self.next = Ns(self.next.0 + PERIOD.0);
+            self.next += PERIOD;
             self.taken = 0;
         }
         if is_due && self.restarts && self.left == self.most {
-            self.next = Ns(now.0 + PERIOD.0);
+            self.next = now + PERIOD;
         }
     }
 
     /// A key that has all is as good as one that was never seen.
-    fn forget_if_full(&mut self, now: Ns) {
+    fn forget_if_full(&mut self, now: Instant) {
         if self.restarts && self.left == self.most {
             self.next = now;
         }
     }
 
-    fn take(&mut self, permits: u64, now: Ns) -> Result<(), AcquireError> {
+    fn take(&mut self, permits: u64, now: Instant) -> Result<(), AcquireError> {
         self.refill(now);
         if permits > self.most {
             return Err(AcquireError::NeverEnough { most: self.most });
@@ -74,7 +77,7 @@ fn permits_are_taken_as_the_rules_say() {
         let (quota, extra) = (1 + rng.below(20), rng.below(3) * rng.below(20));
         let limiter = time.timers().limiter(quota, MS * 100).extra(extra).phase(Phase::Aligned);
         let limiter = limiter.start().unwrap();
-        let next = Ns((time.now().0 / PERIOD.0 + 1) * PERIOD.0);
+        let next = time.now() + PERIOD - Duration::from_nanos(time.now().as_nanos() % 100_000_000);
         let (mut twin, mut used) = (Twin::new(quota, quota + extra, quota, next), 0);
         for _ in 0..400 {
             let most = if rng.below(10) == 0 { 1_000_000_000 } else { 30_000_000 };
@@ -190,7 +193,7 @@ fn keys_have_what_the_rules_say() {
             let (key, now) = (rng.below(150), time.now());
             let most = quota + extra;
             let twin = twins.entry(key).or_insert_with(|| {
-                let next = Ns(now.0 + PERIOD.0);
+                let next = now + PERIOD;
                 Twin { restarts: true, ..Twin::new(quota, most, most, next) }
             });
             match rng.below(30) {

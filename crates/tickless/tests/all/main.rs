@@ -3,6 +3,8 @@
 //! Apart are those that change the whole process: `fork` forks it, `stress` takes all of it, and
 //! `observing` needs features that are off by default. A test in here that ends, traces or
 //! restricts a process does so to a child, which is this binary with that test alone.
+//!
+//! What needs Linux is left out on the portable platform: `cfg(linux_platform)`, see `build.rs`.
 
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -10,15 +12,22 @@
 
 mod api;
 mod auto_advance;
+#[cfg(linux_platform)]
 mod bandwidth;
 mod cancel;
 mod cancel_sync;
+#[cfg(linux_platform)]
 mod clock_timer;
+#[cfg(linux_platform)]
 mod clocks;
 mod deferred;
+#[cfg(linux_platform)]
 mod devices;
 mod drop_order;
+mod embed;
+#[cfg(linux_platform)]
 mod event_loop;
+mod exact_time;
 mod extremes;
 mod far_futures;
 mod future;
@@ -30,10 +39,16 @@ mod periodic;
 mod phases;
 mod placement;
 mod policies;
+#[cfg(not(linux_platform))]
+mod portable;
+#[cfg(linux_platform)]
 mod refused;
+mod shortage;
 mod statistics;
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(linux_platform)]
 mod system_calls;
 mod virtual_time;
+mod wakeup;
 mod waking;

@@ -4,8 +4,9 @@
 use crate::support::{Log, Rng, coarse_expiry, granule, seed, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-use tickless::{Builder, Ns, Tick, Timers, VirtualTime};
+use std::time::Duration;
+use tickless::time::{Instant, Tick};
+use tickless::{Builder, Timers, VirtualTime};
 
 /// Counts firings, and those that came too early by any of the clocks asked.
 #[derive(Default)]
@@ -34,7 +35,7 @@ fn thousands(builder: Builder, mut rng: Rng, is_exact: bool) {
         let first = [after * 3, after, after / 2][rng.below(3) as usize];
         let least = if at % 2 == 0 { first.min(after) } else { after };
         // The deadline by this set's clock, and by the system's.
-        let (due, begun) = (timers.now() + least, Instant::now());
+        let (due, begun) = (timers.now() + least, std::time::Instant::now());
         let counts = Arc::clone(&tally);
         let check = move |f: &mut tickless::Fired<'_>| {
             let by_system = is_exact && begun.elapsed() < least;
@@ -83,8 +84,9 @@ fn nothing_is_early_by_the_systems_clock() {
 fn timeouts_are_late_by_less_than_a_granule() {
     let mut rng = Rng::new(seed("never_early", "timeouts_are_late_by_less_than_a_granule"));
     for tick in [1_000, 999_983, 1_000_000, 10_000_000u64] {
-        let builder = Timers::builder().bases(1).tick(Tick::new(Ns(tick)).unwrap());
-        let time = VirtualTime::with(builder, Ns(rng.of_any_size(50)));
+        let tick_of_builder = Tick::new(Duration::from_nanos(tick)).unwrap();
+        let builder = Timers::builder().bases(1).tick(tick_of_builder).coarse_like_real();
+        let time = VirtualTime::with_builder(builder, Instant::from_nanos(rng.of_any_size(50)));
         let log = Log::new();
         for _ in 0..200 {
             let mut armed = Vec::new();
@@ -97,7 +99,7 @@ fn timeouts_are_late_by_less_than_a_granule() {
                     timer.start(Duration::from_nanos(rng.of_any_size(53))).unwrap();
                 }
                 timer.start(after).unwrap();
-                let now = time.now().0;
+                let now = time.now().as_nanos();
                 armed.push((timer, now, now + after.as_nanos() as u64));
             }
             while armed.iter().any(|(timer, ..)| timer.is_pending()) {
@@ -109,11 +111,18 @@ fn timeouts_are_late_by_less_than_a_granule() {
             assert_eq!(fired.len(), armed.len());
             for (at, deadline, now) in fired {
                 let (_, armed_at, due) = armed[at];
-                assert_eq!(deadline, Ns(due));
+                assert_eq!(deadline, Instant::from_nanos(due));
                 assert!(now >= deadline, "early: {now:?}, due {deadline:?}");
                 let expected = coarse_expiry(armed_at, due, tick);
-                assert_eq!(now, Ns(expected), "armed at {armed_at} for {due}, tick {tick}");
-                assert!(now.0 - due < granule(armed_at, due, tick), "{now:?}, due {deadline:?}");
+                assert_eq!(
+                    now,
+                    Instant::from_nanos(expected),
+                    "armed at {armed_at} for {due}, tick {tick}"
+                );
+                assert!(
+                    now.as_nanos() - due < granule(armed_at, due, tick),
+                    "{now:?}, due {deadline:?}"
+                );
             }
         }
     }
@@ -129,7 +138,8 @@ fn hrtimers_fire_in_their_window() {
     let (mut armed, mut ends) = (Vec::new(), Vec::new());
     for _ in 0..5000 {
         let log = log.clone();
-        let timer = time.timers().hrtimer(move |f| log.push((f.window(), f.now())));
+        let timer =
+            time.timers().hrtimer(move |f| log.push((f.deadline(), f.hard_deadline(), f.now())));
         let soft = time.now() + Duration::from_nanos(rng.of_any_size(30));
         let slack = if rng.below(3) == 0 { 0 } else { rng.of_any_size(26) };
         let hard = soft + Duration::from_nanos(slack);
@@ -141,9 +151,9 @@ fn hrtimers_fire_in_their_window() {
     let fired = log.take();
     assert_eq!(fired.len(), armed.len());
     let mut wakeups = 0;
-    let mut last = Ns::ZERO;
-    for (window, now) in fired {
-        assert!(window.soft <= now && now <= window.hard, "{now:?} is not in {window:?}");
+    let mut last = Instant::ZERO;
+    for (soft, hard, now) in fired {
+        assert!(soft <= now && now <= hard, "{now:?} is not in {soft:?} to {hard:?}");
         assert!(ends.contains(&now), "there was no reason to wake at {now:?}");
         wakeups += u64::from(now != last);
         last = now;

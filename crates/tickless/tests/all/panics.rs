@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use tickless::{Cancel, HrTimer, Started, Timeout, Timers, VirtualTime};
+use tickless::callback::Cancel;
+use tickless::callback::Started;
+use tickless::{HrTimer, Timeout, Timers, VirtualTime};
 
 /// Panics when dropped, unless that would abort the process.
 struct Grenade(&'static str);

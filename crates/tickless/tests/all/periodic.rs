@@ -3,8 +3,11 @@
 use crate::support::{Log, PATIENCE, Place, Rng, seed, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-use tickless::{Cancel, Missed, Ns, PeriodError, Periodic, Timers, VirtualTime};
+use std::time::Duration;
+use tickless::callback::Cancel;
+use tickless::periodic::{Missed, PeriodError};
+use tickless::time::Instant;
+use tickless::{Periodic, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -34,16 +37,23 @@ fn a_million_periods_are_a_million_expiries() {
 }
 
 /// A callback that takes `takes[n]` of time at its n-th call, and what it saw.
-fn slow_callback(missed: Missed, period: Duration, takes: Vec<u64>) -> (Vec<(Ns, Ns, u64)>, Ns) {
+fn slow_callback(
+    missed: Missed,
+    period: Duration,
+    takes: Vec<u64>,
+) -> (Vec<(Instant, Instant, u64)>, Instant) {
     let time = Arc::new(VirtualTime::new());
     let log = Log::new();
     let (clock, written) = (Arc::clone(&time), log.clone());
     let calls = takes.len();
     let mut takes = takes.into_iter();
-    let timer = Periodic::with_missed(time.timers(), missed, move |p| {
-        written.push((p.deadline(), p.now(), p.overruns()));
-        clock.advance(Duration::from_nanos(takes.next().unwrap_or(0)));
-    });
+    let timer = time
+        .timers()
+        .periodic(move |p| {
+            written.push((p.deadline(), p.now(), p.overruns()));
+            clock.advance(Duration::from_nanos(takes.next().unwrap_or(0)));
+        })
+        .missed(missed);
     let first = time.now() + period;
     timer.start(period).unwrap();
     while log.len() < calls {
@@ -111,9 +121,12 @@ fn the_window_moves_as_a_whole() {
         let time = VirtualTime::new();
         let log = Log::new();
         let written = log.clone();
-        let timer = Periodic::with_missed(time.timers(), missed, move |p| {
-            written.push((p.window().soft, p.window().hard, p.now()));
-        });
+        let timer = time
+            .timers()
+            .periodic(move |p| {
+                written.push((p.deadline(), p.hard_deadline(), p.now()));
+            })
+            .missed(missed);
         let first = time.now() + MS;
         timer.start_range(first, MS * 10, MS * 2).unwrap();
         time.advance(MS * 13);
@@ -136,7 +149,7 @@ fn a_period_of_zero_is_an_error() {
     assert_eq!(timer.start(Duration::ZERO), Err(PeriodError::Zero));
     assert!(!timer.is_active());
     timer.start(MS).unwrap();
-    assert_eq!(timer.start_at(Ns::ZERO, Duration::ZERO), Err(PeriodError::Zero));
+    assert_eq!(timer.start_at(Instant::ZERO, Duration::ZERO), Err(PeriodError::Zero));
     time.advance(MS * 10);
     assert_eq!(time.timers().stats().total().fired, 10);
 }
@@ -251,12 +264,12 @@ fn started_and_stopped_while_it_runs() {
     let mut rng = Rng::new(seed("periodic", "started_and_stopped_while_it_runs"));
     let timers = Timers::builder().bases(2).start().unwrap();
     // When it was started, for when, and its period.
-    let starts = Arc::new(Mutex::new(Vec::<(Ns, Ns, Duration)>::new()));
+    let starts = Arc::new(Mutex::new(Vec::<(Instant, Instant, Duration)>::new()));
     let (begun, ended, astray) = <[Arc<AtomicU64>; 3]>::default().into();
     let (known, counts) = (Arc::clone(&starts), [&begun, &ended, &astray].map(Arc::clone));
     let timer = timers.periodic(move |p| {
         counts[0].fetch_add(1, Ordering::SeqCst);
-        let belongs = |&(_, first, period): &(Ns, Ns, Duration)| {
+        let belongs = |&(_, first, period): &(Instant, Instant, Duration)| {
             p.deadline() >= first && (p.deadline() - first).as_nanos() % period.as_nanos() == 0
         };
         // A driver that loses its CPU on the way here comes when there have been many more.
@@ -267,9 +280,9 @@ fn started_and_stopped_while_it_runs() {
         counts[2].fetch_add(u64::from(!is_known), Ordering::SeqCst);
         counts[1].fetch_add(1, Ordering::SeqCst);
     });
-    let until = Instant::now() + MS * 300;
+    let until = std::time::Instant::now() + MS * 300;
     let mut stops = 0;
-    while Instant::now() < until {
+    while std::time::Instant::now() < until {
         let period = Duration::from_nanos(1_000 + rng.below(50_000));
         let first = timers.now() + Duration::from_nanos(rng.below(30_000));
         starts.lock().unwrap().push((timers.now(), first, period));

@@ -5,15 +5,16 @@ use crate::support::{Log, Rng, seed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tickless::{
-    Missed, Ns, PeriodError, Periodic, Phase, PhaseError, StartError, Timers, VirtualTime,
-};
+use tickless::callback::StartError;
+use tickless::periodic::{Missed, PeriodError, Phase, PhaseError};
+use tickless::time::Instant;
+use tickless::{Periodic, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 const POLICIES: [Phase; 4] =
-    [Phase::Aligned, Phase::Spread, Phase::Random(42), Phase::Fixed(Ns::from_ms(7))];
+    [Phase::Aligned, Phase::Spread, Phase::Random(42), Phase::Fixed(Duration::from_millis(7))];
 
 fn idle(timers: &Timers, phase: Phase) -> Periodic {
     timers.periodic(|_| {}).phase(phase)
@@ -32,36 +33,41 @@ fn an_hour_with_random_delays_has_its_exact_rate() {
         let counts = [&came, &lost, &astray].map(Arc::clone);
         let (clock, place) = (Arc::clone(&time), Arc::new(AtomicU64::new(0)));
         let (mut rng, known) = (Rng::new(chance), Arc::clone(&place));
-        let timer = Periodic::with_missed(time.timers(), missed, move |p| {
-            counts[0].fetch_add(1, Ordering::Relaxed);
-            if missed == Missed::Skip {
-                counts[1].fetch_add(p.overruns(), Ordering::Relaxed);
-            }
-            let window = p.window();
-            let is_right = window.soft.0 % 10_000_000 == known.load(Ordering::Relaxed)
-                && window.hard == window.soft + slack;
-            counts[2].fetch_add(u64::from(!is_right), Ordering::Relaxed);
-            // Mostly quick, sometimes some periods.
-            let takes = if rng.below(20) == 0 { 60_000_000 } else { 4_000_000 };
-            clock.advance(Duration::from_nanos(rng.below(takes)));
-        });
+        let timer = time
+            .timers()
+            .periodic(move |p| {
+                counts[0].fetch_add(1, Ordering::Relaxed);
+                if missed == Missed::Skip {
+                    counts[1].fetch_add(p.overruns(), Ordering::Relaxed);
+                }
+                let is_right = p.deadline().as_nanos() % 10_000_000
+                    == known.load(Ordering::Relaxed)
+                    && p.hard_deadline() == p.deadline() + slack;
+                counts[2].fetch_add(u64::from(!is_right), Ordering::Relaxed);
+                // Mostly quick, sometimes some periods.
+                let takes = if rng.below(20) == 0 { 60_000_000 } else { 4_000_000 };
+                clock.advance(Duration::from_nanos(rng.below(takes)));
+            })
+            .missed(missed);
         let timer = timer.phase(policy).slack(slack);
         timer.start(period).unwrap();
-        let chosen = timer.place().unwrap();
-        place.store(chosen.0, Ordering::Relaxed);
+        let chosen = timer.phase_offset().unwrap();
+        let offset = chosen.as_nanos() as u64;
+        place.store(offset, Ordering::Relaxed);
         let begun = time.now();
         let end = begun + HOUR;
         while time.now() < end {
             assert!(time.advance_to_next());
         }
         // A last callback sees what the ones before it have missed.
-        let next = time.next_event().unwrap() - Ns::ZERO - slack;
-        let first = (0..).map(|n| n * 10_000_000 + chosen.0).find(|&at| at > begun.0).unwrap();
+        let next = time.next_event().unwrap() - Instant::ZERO - slack;
+        let first =
+            (0..).map(|n| n * 10_000_000 + offset).find(|&at| at > begun.as_nanos()).unwrap();
         let passed = (next.as_nanos() as u64 - first) / 10_000_000;
         let counted = came.load(Ordering::Relaxed) + lost.load(Ordering::Relaxed);
         assert_eq!(counted, passed, "{policy:?}, {missed:?}");
         assert_eq!(astray.load(Ordering::Relaxed), 0, "{policy:?}, {missed:?}");
-        assert_eq!(timer.place(), Some(chosen));
+        assert_eq!(timer.phase_offset(), Some(chosen));
         println!(
             "{policy:?}, {missed:?}: {counted} periods, {} late",
             lost.load(Ordering::Relaxed)
@@ -87,12 +93,12 @@ fn a_billion_periods_do_not_drift() {
         });
         let timer = timer.phase(policy);
         timer.start(period).unwrap();
-        let place = timer.place().unwrap();
+        let place = timer.phase_offset().unwrap();
         let mut periods = 0;
         while periods < 1_000_000_000 {
             assert!(time.advance_to_next());
             for (deadline, overruns) in log.take() {
-                assert_eq!(deadline.0 % 10_000_009, place.0);
+                assert_eq!(u128::from(deadline.as_nanos()) % 10_000_009, place.as_nanos());
                 periods += 1 + overruns;
             }
         }
@@ -112,12 +118,13 @@ fn all_bases_share_a_circle() {
             timer
         })
         .collect();
-    let mut places: Vec<u64> = started.iter().map(|timer| timer.place().unwrap().0).collect();
+    let mut places: Vec<Duration> =
+        started.iter().map(|timer| timer.phase_offset().unwrap()).collect();
     places.sort_unstable();
-    let eighth = HOUR.as_nanos() as u64 / 8;
-    assert!(places.windows(2).all(|pair| (pair[1] - pair[0]).abs_diff(eighth) <= 1), "{places:?}");
+    let (eighth, ns) = (HOUR / 8, Duration::from_nanos(1));
+    assert!(places.windows(2).all(|pair| (pair[1] - pair[0]).abs_diff(eighth) <= ns), "{places:?}");
     let view = timers.phases_of(HOUR).unwrap();
-    assert_eq!((view.timers, view.gap_max), (8, Ns(eighth)));
+    assert_eq!((view.timers, view.gap_max), (8, eighth));
 }
 
 /// Goal: a seat is given back by a cancel, a drop, another period and a start at a given time;
@@ -128,21 +135,21 @@ fn seats_are_kept_and_given_back() {
     let timers = time.timers();
     let seated = |period| timers.phases_of(period).map_or(0, |view| view.timers);
     let timer = idle(timers, Phase::Spread);
-    assert_eq!((timer.place(), seated(MS)), (None, 0));
+    assert_eq!((timer.phase_offset(), seated(MS)), (None, 0));
     timer.start(MS).unwrap();
-    let place = timer.place();
+    let place = timer.phase_offset();
     timer.start(MS).unwrap();
-    assert_eq!((timer.place(), seated(MS)), (place, 1));
+    assert_eq!((timer.phase_offset(), seated(MS)), (place, 1));
     timer.start(MS * 2).unwrap();
     assert_eq!((seated(MS), seated(MS * 2)), (0, 1));
     timer.start_at(time.now(), MS * 2).unwrap();
-    assert_eq!((timer.place(), seated(MS * 2)), (None, 0));
+    assert_eq!((timer.phase_offset(), seated(MS * 2)), (None, 0));
     timer.start(MS).unwrap();
     timer.cancel();
-    assert_eq!((timer.place(), seated(MS)), (None, 0));
+    assert_eq!((timer.phase_offset(), seated(MS)), (None, 0));
     timer.start(MS).unwrap();
     timer.cancel_sync().unwrap();
-    assert_eq!((timer.place(), seated(MS)), (None, 0));
+    assert_eq!((timer.phase_offset(), seated(MS)), (None, 0));
     timer.start(MS).unwrap();
     drop(timer);
     assert_eq!(seated(MS), 0);
@@ -160,17 +167,20 @@ fn absurd_periods_and_phases_are_refused() {
     let fired = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&fired);
     let timer = time.timers().periodic(move |_| _ = counted.fetch_add(1, Ordering::Relaxed));
-    let timer = timer.phase(Phase::Fixed(Ns::from_ms(7)));
+    let timer = timer.phase(Phase::Fixed(Duration::from_millis(7)));
     timer.start(MS * 10).unwrap();
-    let place = timer.place();
-    assert_eq!(place, Some(Ns::from_ms(7)));
+    let place = timer.phase_offset();
+    assert_eq!(place, Some(Duration::from_millis(7)));
     assert_eq!(timer.start(Duration::ZERO), Err(PeriodError::Zero));
-    let beyond = PhaseError::BeyondPeriod { phase: Ns::from_ms(7), period: Ns::from_ms(5) };
+    let beyond = PhaseError::BeyondPeriod {
+        phase: Duration::from_millis(7),
+        period: Duration::from_millis(5),
+    };
     assert_eq!(timer.start(MS * 5), Err(PeriodError::Phase(beyond)));
-    let too_long = PhaseError::PeriodTooLong(Ns::NEVER);
+    let too_long = PhaseError::PeriodTooLong(Duration::from_nanos(u64::MAX));
     assert_eq!(timer.start(Duration::MAX), Err(PeriodError::Phase(too_long)));
     time.advance(MS * 100);
-    assert_eq!((timer.place(), fired.load(Ordering::Relaxed)), (place, 10));
+    assert_eq!((timer.phase_offset(), fired.load(Ordering::Relaxed)), (place, 10));
     assert_eq!(
         PeriodError::from(StartError::Shut).to_string(),
         "the timer has been shut down; make a new one"
@@ -228,7 +238,7 @@ fn cost(count: u64, policy: Phase, slack: Duration) -> Cost {
 }
 
 /// Goal: P4: what each combination of phase and slack costs in wakeups and in collisions is as
-/// `docs/phases.md` says, which quotes this table.
+/// `docs/book/src/phases.md` says, which quotes this table.
 #[test]
 fn phase_and_slack_cost_what_the_page_says() {
     let mut table = String::new();
@@ -245,7 +255,7 @@ fn phase_and_slack_cost_what_the_page_says() {
             );
         }
     }
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/phases.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/phases.md");
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains(&table), "docs/phases.md has another table than:\n{table}");
+    assert!(page.contains(&table), "docs/book/src/phases.md has another table than:\n{table}");
 }

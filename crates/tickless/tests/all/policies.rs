@@ -1,12 +1,14 @@
 //! R12: what each rearm policy writes to the event device, to the last write.
 
 use std::time::Duration;
-use tickless::{HrTimer, Ns, Policy, Timeout, Timers, VirtualTime};
+use tickless::policy::Policy;
+use tickless::time::Instant;
+use tickless::{HrTimer, Timeout, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
 fn with(policy: Policy) -> VirtualTime {
-    VirtualTime::with(Timers::builder().bases(1).policy(policy), Ns::from_secs(1))
+    VirtualTime::with_builder(Timers::builder().bases(1).policy(policy), Instant::from_secs(1))
 }
 
 /// Device writes that `work` makes, on a base where something far away is pending.

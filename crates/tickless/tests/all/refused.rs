@@ -8,8 +8,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
+use tickless::Timers;
 use tickless::clock::{OpenClockError, PtpClock};
-use tickless::{Device, StartTimersError, Timers};
+use tickless::driver::{Device, StartTimersError};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -33,6 +34,9 @@ const SYS_EPOLL_WAIT: libc::c_long = libc::SYS_epoll_wait;
 #[cfg(not(target_arch = "x86_64"))]
 const SYS_EPOLL_WAIT: libc::c_long = libc::SYS_epoll_pwait;
 
+const OTHERS: [&str; 7] =
+    ["later timerfd_settime", "later epoll_wait", "loop", "clock", "ptp", "threads", "names"];
+
 /// Goal: whichever call is refused, from the beginning or once timers run, it is named with the
 /// reason, and everything that was or is armed fires.
 #[test]
@@ -43,10 +47,8 @@ fn timers_are_kept_when_calls_are_refused() {
     if let Ok(case) = std::env::var(CASE) {
         return child(&case);
     }
-    let later = ["later timerfd_settime", "later epoll_wait", "loop", "clock", "ptp"];
-    let later = later.map(str::to_string);
-    let cases = AT_START.iter().map(|(name, _)| name.to_string()).chain(later);
-    for case in cases {
+    let cases = AT_START.iter().map(|(name, _)| name.to_string());
+    for case in cases.chain(OTHERS.map(str::to_string)) {
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "refused::timers_are_kept_when_calls_are_refused", "--nocapture"])
             .env(CASE, &case)
@@ -66,6 +68,8 @@ fn child(case: &str) {
         Some("timerfd_settime") => refused_later("timerfd_settime", &[libc::SYS_timerfd_settime]),
         Some(_) => refused_later("epoll_wait", AT_START[5].1),
         None if case == "loop" => a_loop_without_a_descriptor(),
+        None if case == "threads" => no_threads(),
+        None if case == "names" => no_names(),
         None if case == "ptp" => a_clock_that_may_not_be_opened(),
         None if case == "clock" => a_clock_that_nobody_tells_of(),
         None => refused_at_start(case),
@@ -107,6 +111,27 @@ fn refused_at_start(call: &str) {
     assert_fires(&timers);
 }
 
+/// Drivers are threads: without them there are timers in a loop of the program's only.
+fn no_threads() {
+    #[cfg(target_arch = "x86_64")]
+    let calls = [libc::SYS_clone3, libc::SYS_clone, libc::SYS_fork, libc::SYS_vfork];
+    #[cfg(not(target_arch = "x86_64"))]
+    let calls = [libc::SYS_clone3, libc::SYS_clone];
+    refuse(&calls, Whom::ThisThread);
+    crate::shortage::assert_no_threads();
+}
+
+/// Drivers whose threads may not have a name, nor a slack, do their work without.
+fn no_names() {
+    refuse(&[libc::SYS_prctl], Whom::ThisThread);
+    let timers = Timers::builder().bases(2).expiry_threads().start().unwrap();
+    assert_fires(&timers);
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")));
+    let names: Vec<_> = names.map(Result::unwrap).collect();
+    assert!(names.len() > 2 && !names.iter().any(|name| name.contains("tickless")), "{names:?}");
+}
+
 /// A filter that comes when timers run already, upon all threads.
 fn refused_later(call: &str, numbers: &[libc::c_long]) {
     let timers = start();
@@ -124,7 +149,7 @@ fn refused_later(call: &str, numbers: &[libc::c_long]) {
         let churners = [0, 1].map(|base| {
             let (timers, stop) = (&timers, &stop);
             s.spawn(move || {
-                let timer = timers.hrtimer(|_| {}).pinned(tickless::CpuId(base));
+                let timer = timers.hrtimer(|_| {}).pinned(tickless::driver::CpuId(base));
                 while !stop.load(Ordering::Relaxed) {
                     timer.start(MS / 10).unwrap();
                     wait_until("it fires", || !timer.is_active());
@@ -159,12 +184,12 @@ fn a_clock_that_nobody_tells_of() {
     refuse(&[libc::SYS_timerfd_create], Whom::ThisThread);
     let timers = Timers::builder().bases(1).start().unwrap();
     let (tx, rx) = mpsc::channel();
-    let timer = timers.clock_timer(tickless::TimeBase::Realtime, move |fired| {
+    let timer = timers.clock_timer(tickless::clock::TimeBase::Realtime, move |fired| {
         tx.send(fired.now() >= fired.deadline()).unwrap();
     });
     let fallback = timers.clock_watch_fallback().expect("it says why");
     assert_eq!((fallback.call, fallback.errno), ("timerfd_create", libc::EPERM));
-    timer.start_at(timers.now_on(tickless::TimeBase::Realtime) + MS * 20).unwrap();
+    timer.start_at(timers.now_on(tickless::clock::TimeBase::Realtime) + MS * 20).unwrap();
     assert_eq!(rx.recv_timeout(PATIENCE), Ok(true));
 }
 

@@ -5,9 +5,12 @@ use std::future::pending;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
-use tickless::{
-    Cancel, CpuId, Fired, FiresIn, Ns, PendingIn, Started, Timeout, Timers, VirtualTime, Wakes,
-};
+use tickless::callback::Cancel;
+use tickless::callback::Started;
+use tickless::driver::CpuId;
+use tickless::stats::{FiresIn, PendingIn, Wakes};
+use tickless::time::Instant;
+use tickless::{Fired, Timeout, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -37,7 +40,7 @@ fn pending_by_level_and_cancelled_by_state() {
     let precise = timers.hrtimer(|_| {});
     precise.start(MS).unwrap();
     let base = timers.stats().bases[0];
-    assert_eq!((base.coarse, base.ranged), (6, 1));
+    assert_eq!((base.coarse, base.precise), (6, 1));
     assert_eq!(base.levels.levels, [2, 1, 0, 0, 0, 0, 1, 0, 1]);
     assert_eq!((base.levels.deferrable, base.levels.due), (1, 0));
     assert_eq!(base.armed_for, time.now() + MS);
@@ -66,7 +69,10 @@ fn pending_by_level_and_cancelled_by_state() {
 /// than the limit is overdue.
 #[test]
 fn lateness_and_overdue_expiries_are_counted() {
-    let time = VirtualTime::with(Timers::builder().bases(2).slow_after(5 * MS), Ns::from_secs(1));
+    let time = VirtualTime::with_builder(
+        Timers::builder().bases(2).slow_after(5 * MS).coarse_like_real(),
+        Instant::from_secs(1),
+    );
     let clock = Arc::new(time);
     let own = Arc::downgrade(&clock);
     let held_up = clock.timers().hrtimer(move |_| own.upgrade().unwrap().advance(10 * MS));
@@ -86,14 +92,17 @@ fn lateness_and_overdue_expiries_are_counted() {
     clock.advance(2_000 * MS);
     let [first, second] = [0, 1].map(|base| clock.timers().stats().bases[base]);
     // 9 ms are between 2^23 and 2^24 ns.
-    assert_eq!((first.late.ranged.counts()[0], first.late.ranged.counts()[24]), (1, 1));
+    assert_eq!((first.late.precise.counts()[0], first.late.precise.counts()[24]), (1, 1));
     assert_eq!((first.late.coarse.counts()[24], first.late.coarse.total()), (1, 2));
-    assert!(first.late.coarse.quantile(1000) > Some(Ns::from_ms(20)), "the wheel's rounding");
-    assert_eq!((second.late.ranged.counts()[0], second.late.ranged.total()), (1, 1));
+    assert!(
+        first.late.coarse.quantile(1000) > Some(Duration::from_millis(20)),
+        "the wheel's rounding"
+    );
+    assert_eq!((second.late.precise.counts()[0], second.late.precise.total()), (1, 1));
     assert_eq!((first.overdue, second.overdue), (2, 0));
     let all = clock.timers().stats().late();
-    assert_eq!((all.ranged.total(), all.coarse.total()), (4, 2));
-    assert_eq!(all.ranged.quantile(990), Some(Ns((1 << 24) - 1)));
+    assert_eq!((all.precise.total(), all.coarse.total()), (4, 2));
+    assert_eq!(all.precise.quantile(990), Some(Duration::from_nanos((1 << 24) - 1)));
     assert!(clock.timers().stats().to_string().contains("late p99"));
 }
 
@@ -104,7 +113,7 @@ fn callbacks_are_timed_if_asked_for() {
     for times in [true, false] {
         let builder = Timers::builder().bases(1).slow_after(4 * MS);
         let builder = if times { builder.time_callbacks() } else { builder };
-        let time = Arc::new(VirtualTime::with(builder, Ns::from_secs(1)));
+        let time = Arc::new(VirtualTime::with_builder(builder, Instant::from_secs(1)));
         let takes = |ms: u32| {
             let clock = Arc::downgrade(&time);
             move |_: &mut Fired<'_>| {
@@ -143,7 +152,7 @@ fn migrations_writes_and_wakes_are_counted() {
     assert!(timers.stats().bases[0].device.writes > 0);
     assert_eq!(timers.offline(CpuId(0)), Ok(1));
     let bases = timers.stats().bases;
-    assert_eq!((bases[0].ranged, bases[1].ranged, bases[1].counts.migrated), (0, 1, 1));
+    assert_eq!((bases[0].precise, bases[1].precise, bases[1].counts.migrated), (0, 1, 1));
 }
 
 /// Goal: the list names every pending timer with its owner, times, family and state, in order,
@@ -151,7 +160,7 @@ fn migrations_writes_and_wakes_are_counted() {
 #[test]
 fn the_list_names_every_pending_timer() {
     fn named(_: &mut Fired<'_>) {}
-    let time = VirtualTime::with(Timers::builder().bases(2), Ns::from_secs(1));
+    let time = VirtualTime::with_builder(Timers::builder().bases(2), Instant::from_secs(1));
     let timers = time.timers();
     let idle = timers.timeout(named).deferrable().pinned(CpuId(0));
     let conn = timers.timeout(|_| {}).labelled("conn idle").pinned(CpuId(0));
@@ -173,13 +182,10 @@ fn the_list_names_every_pending_timer() {
         *found.unwrap_or_else(|| panic!("no {label} in {list}"))
     };
     assert_eq!((find("named").wakes, find("named").place), (Wakes::No, PendingIn::Level(0)));
-    assert_eq!(
-        (find("conn idle").window.soft, find("conn idle").wakes),
-        (time.now() + HOUR, Wakes::Yes)
-    );
+    assert_eq!((find("conn idle").soft, find("conn idle").wakes), (time.now() + HOUR, Wakes::Yes));
     assert_eq!(find("refill").place, PendingIn::Queue(FiresIn::Handler));
     assert_eq!(find("the_list_names_every_pending_timer").due, soft + MS);
-    assert_eq!(find("tickless::future::Sleep").window.soft, time.now() + 3 * HOUR);
+    assert_eq!(find("tickless::future::Sleep").soft, time.now() + 3 * HOUR);
     let text = list.to_string();
     assert_eq!(text.lines().filter(|line| line.contains("+")).count(), 5 + 2, "{text}");
     for part in ["clock Manual", "base 1: ", "+5ms", "+6ms", "level 0", "deferrable"] {
@@ -245,7 +251,7 @@ fn futures_are_armed_where_they_are_awaited() {
     let first = line!() + 1;
     let mut sleep = std::pin::pin!(async { timers.sleep(HOUR).await });
     let mut tick = std::pin::pin!(async { timers.interval(HOUR).tick().await });
-    let mut deadline = std::pin::pin!(async { timers.deadline(HOUR, pending::<()>()).await });
+    let mut deadline = std::pin::pin!(async { timers.timeout_after(HOUR, pending::<()>()).await });
     poll_once(sleep.as_mut());
     poll_once(tick.as_mut());
     poll_once(deadline.as_mut());

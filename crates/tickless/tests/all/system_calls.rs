@@ -3,7 +3,9 @@
 use crate::support::{Rng, wait_until};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tickless::{CpuId, Stats, Timeout, Timers};
+use tickless::driver::CpuId;
+use tickless::stats::Stats;
+use tickless::{Timeout, Timers};
 
 /// Counts one base and waits until its driver sleeps.
 fn settled(timers: &Timers) -> Stats {
@@ -20,7 +22,7 @@ fn settled(timers: &Timers) -> Stats {
 
 /// Wake calls, sleeps and device writes of all bases.
 fn calls(stats: &Stats) -> (u64, u64, u64) {
-    let sum = |of: fn(&tickless::BaseStats) -> u64| stats.bases.iter().map(of).sum();
+    let sum = |of: fn(&tickless::stats::BaseStats) -> u64| stats.bases.iter().map(of).sum();
     (sum(|b| b.wake_calls), sum(|b| b.sleeps), sum(|b| b.device.writes))
 }
 

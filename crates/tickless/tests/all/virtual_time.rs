@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
-use tickless::{CpuId, HrTimer, Ns, Timers, VirtualTime};
+use tickless::driver::CpuId;
+use tickless::time::Instant;
+use tickless::{HrTimer, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -16,8 +18,8 @@ const MS: Duration = Duration::from_millis(1);
 #[test]
 fn order_is_by_time_and_ties_are_as_armed() {
     let mut rng = Rng::new(seed("virtual_time", "order_is_by_time_and_ties_are_as_armed"));
-    let time = VirtualTime::with(Timers::builder().bases(3), Ns::from_secs(5));
-    let log = Log::<(u64, u16, &str, Ns, Ns)>::new();
+    let time = VirtualTime::with_builder(Timers::builder().bases(3), Instant::from_secs(5));
+    let log = Log::<(u64, u16, &str, Instant, Instant)>::new();
     let (mut timeouts, mut hrtimers, mut due) = (Vec::new(), Vec::new(), Vec::new());
     for armed in 0..3000u64 {
         if rng.below(20) == 0 {
@@ -36,7 +38,7 @@ fn order_is_by_time_and_ties_are_as_armed() {
         } else {
             let timer = time
                 .timers()
-                .hrtimer(move |f| log.push((armed, base, "ranged", f.deadline(), f.now())))
+                .hrtimer(move |f| log.push((armed, base, "precise", f.deadline(), f.now())))
                 .pinned(CpuId(base));
             timer.start_at(deadline).unwrap();
             hrtimers.push(timer);
@@ -64,7 +66,7 @@ fn order_is_by_time_and_ties_are_as_armed() {
 /// own base and on others, in that order.
 #[test]
 fn what_a_callback_arms_for_its_instant_fires_at_it() {
-    let time = VirtualTime::with(Timers::builder().bases(3), Ns::from_secs(5));
+    let time = VirtualTime::with_builder(Timers::builder().bases(3), Instant::from_secs(5));
     let log = Log::new();
     let others: Vec<HrTimer> = [0u16, 2, 1]
         .map(|base| {
@@ -81,10 +83,10 @@ fn what_a_callback_arms_for_its_instant_fires_at_it() {
     let first = first.pinned(CpuId(1));
     first.start(MS).unwrap();
     time.advance(MS * 3);
-    let at = Ns::from_secs(5) + MS;
+    let at = Instant::from_secs(5) + MS;
     // The handler of base 1 finishes its base, then comes base 2, then base 0 once more.
     assert_eq!(log.take(), [(CpuId(1), at), (CpuId(2), at), (CpuId(0), at)]);
-    assert_eq!(time.now(), Ns::from_secs(5) + MS * 3);
+    assert_eq!(time.now(), Instant::from_secs(5) + MS * 3);
 }
 
 /// Goal: a callback that takes time is one that moves the clock, and what came due meanwhile
@@ -247,17 +249,17 @@ fn each_step_fires_something() {
 /// Goal: nothing but the hand moves the clock, and never back.
 #[test]
 fn the_clock_never_goes_back() {
-    let time = VirtualTime::with(Timers::builder().bases(1), Ns::from_secs(7));
-    time.advance_to(Ns::from_secs(3));
-    assert_eq!(time.now(), Ns::from_secs(7));
+    let time = VirtualTime::with_builder(Timers::builder().bases(1), Instant::from_secs(7));
+    time.advance_to(Instant::from_secs(3));
+    assert_eq!(time.now(), Instant::from_secs(7));
     time.advance(Duration::ZERO);
-    assert_eq!((time.now(), time.next_event()), (Ns::from_secs(7), None));
+    assert_eq!((time.now(), time.next_event()), (Instant::from_secs(7), None));
     assert!(!time.advance_to_next(), "nothing to advance to");
     let timer = time.timers().hrtimer(|_| {});
-    timer.start_at(Ns::from_secs(1)).unwrap();
-    assert_eq!(time.next_event(), Some(Ns::from_secs(1)), "due already");
+    timer.start_at(Instant::from_secs(1)).unwrap();
+    assert_eq!(time.next_event(), Some(Instant::from_secs(1)), "due already");
     assert!(time.advance_to_next());
-    assert_eq!((time.now(), timer.is_pending()), (Ns::from_secs(7), false));
+    assert_eq!((time.now(), timer.is_pending()), (Instant::from_secs(7), false));
 }
 
 /// Goal: what a callback arms for the very instant runs at that instant, on whichever base, and
@@ -265,7 +267,7 @@ fn the_clock_never_goes_back() {
 /// one that comes later arms timers on the one that has had its turn, deferrable ones among them.
 #[test]
 fn nothing_overdue_is_left() {
-    let time = VirtualTime::with(Timers::builder().bases(2), Ns::from_secs(1));
+    let time = VirtualTime::with_builder(Timers::builder().bases(2), Instant::from_secs(1));
     for by in [Duration::ZERO, MS, Duration::from_secs(5)] {
         let log = Log::new();
         let (seen, clock) = (log.clone(), time.clone());
@@ -301,7 +303,7 @@ fn nothing_overdue_is_left() {
 /// although it is due later than that was to go.
 #[test]
 fn a_callback_that_takes_long_leaves_nothing_overdue() {
-    let time = VirtualTime::with(Timers::builder().bases(2), Ns::from_secs(1));
+    let time = VirtualTime::with_builder(Timers::builder().bases(2), Instant::from_secs(1));
     let (log, begun) = (Log::new(), time.now());
     let clock = time.clone();
     let slow = time.timers().hrtimer(move |_| clock.advance(Duration::from_secs(10)));
@@ -325,7 +327,7 @@ fn a_callback_that_takes_long_leaves_nothing_overdue() {
 /// Goal: a step runs all that its instant brings about, on whichever base.
 #[test]
 fn a_step_is_a_whole_instant() {
-    let time = VirtualTime::with(Timers::builder().bases(2), Ns::from_secs(1));
+    let time = VirtualTime::with_builder(Timers::builder().bases(2), Instant::from_secs(1));
     let log = Log::new();
     let (seen, clock) = (log.clone(), time.clone());
     let second = time.timers().hrtimer(move |_| seen.push(clock.now())).pinned(CpuId(0));

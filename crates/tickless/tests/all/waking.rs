@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tickless::future::Sleep;
-use tickless::{Deferral, Timers, VirtualTime};
+use tickless::policy::Deferral;
+use tickless::{Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -82,6 +83,38 @@ fn a_drop_does_not_wait_for_wakers() {
         drop(held);
         ends("the waker has its lock", mover);
         assert_eq!(time.timers().stats().panics, 0);
+    }
+}
+
+/// Goal: however many futures come due at once, no more than 64 of them wait with their wakers.
+/// Method: each waker counts how many have fired that were not woken. In a driver, in an expiry
+/// thread, and in who moves the clock.
+#[test]
+fn no_more_than_64_are_kept_waiting() {
+    const COUNT: u64 = 1_000;
+    let virtual_time = VirtualTime::new();
+    let real = |deferral| Timers::builder().bases(1).deferral(deferral).start().unwrap();
+    let all = [virtual_time.timers().clone(), real(Deferral::None), real(Deferral::OnExpiry)];
+    for timers in all {
+        let (woken, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (of, count, longest) = (timers.clone(), Arc::clone(&woken), Arc::clone(&most));
+        let waker = calls(move || {
+            let fired = of.stats().total().fired;
+            let before = count.fetch_add(1, Ordering::SeqCst);
+            longest.fetch_max(fired - before, Ordering::SeqCst);
+        });
+        let sleep = |_| {
+            let mut sleep = Box::pin(timers.coarse_sleep(200 * MS));
+            assert_eq!(sleep.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending);
+            sleep
+        };
+        let sleeps: Vec<_> = (0..COUNT).map(sleep).collect();
+        virtual_time.advance(300 * MS);
+        wait_until("all are woken", || woken.load(Ordering::SeqCst) == COUNT);
+        let most = most.load(Ordering::SeqCst);
+        // Real time may have gone on between two of them.
+        assert!((2..=64).contains(&most), "{most} were kept");
+        drop(sleeps);
     }
 }
 

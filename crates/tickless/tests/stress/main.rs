@@ -17,9 +17,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use support::{Rng, seed, wait_until};
-use tickless::{
-    Builder, CpuId, Deferral, Fired, HrTimer, Policy, PushOut, Scan, Stats, Timeout, Timers,
-};
+use tickless::driver::CpuId;
+use tickless::policy::{Deferral, Policy, PushOut, Scan};
+use tickless::stats::Stats;
+use tickless::time::Instant;
+use tickless::{Builder, Fired, HrTimer, Timeout, Timers};
 
 const SLOTS: usize = 64;
 const BASES: u16 = 3;
@@ -37,7 +39,7 @@ struct World {
 
 enum Timer {
     Coarse(Timeout),
-    Ranged(HrTimer),
+    Precise(HrTimer),
 }
 
 /// What a callback panics with on purpose.
@@ -65,26 +67,27 @@ fn act(world: &Arc<World>, rng: &mut Rng) {
     let slot = rng.below(SLOTS as u64) as usize;
     let after = Duration::from_nanos(rng.of_any_size(22));
     let at = world.timers.now() + after;
+    let past = Instant::from_nanos(at.as_nanos() / 2);
     match (rng.below(20), world.timer(slot).as_deref()) {
         (0, _) => world.replace(slot, Some(new_timer(world, rng))),
         (1, _) => world.replace(slot, None),
         (2..8, Some(Timer::Coarse(timer))) => drop(timer.start(after).unwrap()),
         (8, Some(Timer::Coarse(timer))) => drop(timer.reduce(after).unwrap()),
-        (9, Some(Timer::Coarse(timer))) => drop(timer.start_at(tickless::Ns(at.0 / 2)).unwrap()),
-        (2..8, Some(Timer::Ranged(timer))) => drop(timer.start(after).unwrap()),
-        (8..10, Some(Timer::Ranged(timer))) => drop(timer.start_range(at, at + after).unwrap()),
+        (9, Some(Timer::Coarse(timer))) => drop(timer.start_at(past).unwrap()),
+        (2..8, Some(Timer::Precise(timer))) => drop(timer.start(after).unwrap()),
+        (8..10, Some(Timer::Precise(timer))) => drop(timer.start_range(at, at + after).unwrap()),
         (10..12, Some(Timer::Coarse(timer))) => drop(timer.cancel()),
-        (10..12, Some(Timer::Ranged(timer))) => drop(timer.cancel()),
+        (10..12, Some(Timer::Precise(timer))) => drop(timer.cancel()),
         (12, Some(Timer::Coarse(timer))) => drop(timer.try_cancel()),
-        (12, Some(Timer::Ranged(timer))) => drop(timer.try_cancel()),
+        (12, Some(Timer::Precise(timer))) => drop(timer.try_cancel()),
         // In a callback some of these waits would never end, which they say.
         (13 | 14, Some(Timer::Coarse(timer))) => drop(timer.cancel_sync()),
-        (13 | 14, Some(Timer::Ranged(timer))) => drop(timer.cancel_sync()),
+        (13 | 14, Some(Timer::Precise(timer))) => drop(timer.cancel_sync()),
         (15, Some(Timer::Coarse(timer))) => drop(timer.cancel_single_shot()),
-        (15, Some(Timer::Ranged(timer))) => drop(timer.cancel_single_shot()),
+        (15, Some(Timer::Precise(timer))) => drop(timer.cancel_single_shot()),
         (16, _) if rng.below(50) == 0 => drop(world.timers.stats()),
         (17, Some(Timer::Coarse(timer))) => drop(timer.is_active()),
-        (18, Some(Timer::Ranged(timer))) => drop(timer.is_active()),
+        (18, Some(Timer::Precise(timer))) => drop(timer.is_active()),
         (19, _) if rng.below(200) == 0 => {
             let base = CpuId(rng.below(u64::from(BASES)) as u16);
             match rng.below(2) {
@@ -122,8 +125,8 @@ fn new_timer(world: &Arc<World>, rng: &mut Rng) -> Timer {
         0 => Timer::Coarse(world.timers.timeout(callback)),
         1 => Timer::Coarse(world.timers.timeout(callback).pinned(base)),
         2 => Timer::Coarse(world.timers.timeout(callback).deferrable()),
-        3 => Timer::Ranged(world.timers.hrtimer(callback).deferred()),
-        _ => Timer::Ranged(world.timers.hrtimer(callback).pinned(base)),
+        3 => Timer::Precise(world.timers.hrtimer(callback).deferred()),
+        _ => Timer::Precise(world.timers.hrtimer(callback).pinned(base)),
     }
 }
 
@@ -152,7 +155,7 @@ impl Own {
         };
         let timer = match coarse {
             true => Timer::Coarse(world.timers.timeout(callback)),
-            false => Timer::Ranged(world.timers.hrtimer(callback)),
+            false => Timer::Precise(world.timers.hrtimer(callback)),
         };
         Own { timer, calls, inside, armed: false, seen: 0 }
     }
@@ -164,12 +167,12 @@ impl Own {
             let after = Duration::from_nanos(rng.of_any_size(18));
             match &self.timer {
                 Timer::Coarse(timer) => drop(timer.start(after).unwrap()),
-                Timer::Ranged(timer) => drop(timer.start(after).unwrap()),
+                Timer::Precise(timer) => drop(timer.start(after).unwrap()),
             }
         } else {
             let found = match &self.timer {
                 Timer::Coarse(timer) => timer.cancel_sync(),
-                Timer::Ranged(timer) => timer.cancel_sync(),
+                Timer::Precise(timer) => timer.cancel_sync(),
             };
             found.unwrap();
             assert!(!self.inside.load(Ordering::Relaxed), "runs after a cancel (X1)");

@@ -1,28 +1,39 @@
 //! The same timers on each event device: driver threads of theirs, or an event loop of the
 //! test's.
 
+#[cfg(linux_platform)]
 use rustix::event::{PollFd, PollFlags, poll};
 use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
-use tickless::{Builder, Device, EventLoopDriver, Timers};
+use tickless::driver::{Device, EventLoopDriver};
+use tickless::{Builder, Timers};
 
 /// Who waits for what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum On {
     Futex,
+    #[cfg(linux_platform)]
     Timerfd,
     /// A loop that polls the driver's descriptor.
+    #[cfg(linux_platform)]
     Polled,
     /// A loop that waits by a timeout and is called.
     Called,
 }
 
 impl On {
-    pub const ALL: [On; 4] = [On::Futex, On::Timerfd, On::Polled, On::Called];
+    pub const ALL: &[On] = &[
+        On::Futex,
+        #[cfg(linux_platform)]
+        On::Timerfd,
+        #[cfg(linux_platform)]
+        On::Polled,
+        On::Called,
+    ];
 
     /// Those that this system has: Miri has no timerfd.
     pub fn each() -> impl Iterator<Item = On> {
-        On::ALL.into_iter().filter(|on| !cfg!(miri) || matches!(on, On::Futex | On::Called))
+        On::ALL.iter().copied().filter(|on| !cfg!(miri) || matches!(on, On::Futex | On::Called))
     }
 }
 
@@ -37,7 +48,9 @@ impl Rig {
         let builder = builder.bases(1);
         let (timers, event_loop) = match on {
             On::Futex => (builder.device(Device::Futex).start().unwrap(), None),
+            #[cfg(linux_platform)]
             On::Timerfd => (builder.device(Device::Timerfd).start().unwrap(), None),
+            #[cfg(linux_platform)]
             On::Polled => {
                 let (timers, driver) = builder.start_in_loop().unwrap();
                 (timers, Some(std::thread::spawn(|| poll_until_over(driver))))
@@ -76,6 +89,7 @@ impl Drop for Rig {
     }
 }
 
+#[cfg(linux_platform)]
 fn poll_until_over(mut driver: EventLoopDriver) {
     while !driver.is_over() {
         poll(&mut [PollFd::new(&driver, PollFlags::IN)], None).unwrap();
@@ -83,7 +97,10 @@ fn poll_until_over(mut driver: EventLoopDriver) {
     }
 }
 
-fn wait_until_over(mut driver: EventLoopDriver<tickless::Callback>, waker: &OnceLock<Thread>) {
+fn wait_until_over(
+    mut driver: EventLoopDriver<tickless::driver::Callback>,
+    waker: &OnceLock<Thread>,
+) {
     waker.get_or_init(std::thread::current);
     while !driver.is_over() {
         match driver.timeout() {

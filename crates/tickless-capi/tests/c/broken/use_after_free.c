@@ -20,7 +20,7 @@ int main(void) {
   int *used = calloc(1, sizeof *used);
   if (tickless_timers_start(0, &timers) != TICKLESS_OK) return 0;
   if (tickless_timer_init(&timer, timers, TICKLESS_PRECISE, use, used) != TICKLESS_OK) return 0;
-  if (tickless_timer_start(&timer, 1000000) != TICKLESS_OK) return 0;
+  if (tickless_timer_start(&timer, 300000000) != TICKLESS_OK) return 0;
   free(used);
   while (!atomic_load(&is_over)) nanosleep(&(struct timespec){0, 1000000}, NULL);
   tickless_timer_destroy(&timer);

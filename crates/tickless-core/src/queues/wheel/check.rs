@@ -1,6 +1,6 @@
 //! The slow full check of a wheel's invariants, callable in release builds.
 
-use super::place::{CLAMPED, DEFERRABLE, MOVED, Place};
+use super::place::WheelPlace;
 use super::{BUCKETS, DUE, LANES, OVERDUE, SLOTS, Wheel};
 use crate::time::Ns;
 
@@ -12,17 +12,12 @@ pub enum WheelFault {
         /// The bucket.
         bucket: usize,
     },
-    /// A timer would fire before its deadline (W1).
-    Early {
-        /// The deadline.
-        deadline: Ns,
-    },
-    /// A timer is neither on its own list nor known to be on another (D2).
+    /// A timer is not on the list that its place says (D2).
     Misplaced {
         /// The list it was found on.
         list: usize,
-        /// Its deadline.
-        deadline: Ns,
+        /// When the wheel believes that it looks at it.
+        due: Ns,
     },
     /// A bucket's count is not the number of timers that expire with it (W3).
     Count {
@@ -61,25 +56,23 @@ impl Wheel {
             if list < DUE {
                 let bucket = list / LANES;
                 let lanes = self.buckets[bucket].lanes;
+                let is_empty = self.buckets[bucket].is_empty();
                 let occupied = self.levels[bucket / SLOTS].occupied >> (bucket % SLOTS) & 1 == 1;
-                if at.is_some() != (lanes >> (list % LANES) & 1 == 1) || occupied != (lanes != 0) {
+                if at.is_some() != (lanes >> (list % LANES) & 1 == 1) || occupied == is_empty {
                     return Err(WheelFault::Occupied { bucket });
                 }
             }
             while let Some(node) = at {
                 at = self.lists.after(node);
                 len += 1;
-                let place = Place::of(node);
+                let place = WheelPlace::of(node);
                 let due = place.expiry() <= self.clk;
-                if self.tick.start(place.expiry()) < node.deadline() && !place.has(CLAMPED) && !due
-                {
-                    fault = Some(WheelFault::Early { deadline: node.deadline() });
-                }
                 let at_home = if due { list >= DUE } else { list / LANES == place.bucket() };
-                if !at_home && !place.has(MOVED) {
-                    fault = Some(WheelFault::Misplaced { list, deadline: node.deadline() });
+                if !at_home {
+                    let due = self.tick.start(place.expiry());
+                    fault = Some(WheelFault::Misplaced { list, due });
                 }
-                match (place.has(DEFERRABLE), due) {
+                match (place.is_deferrable(), due) {
                     (true, _) => {}
                     (false, true) => due_live += 1,
                     (false, false) => counts[place.bucket()] += 1,
@@ -114,13 +107,13 @@ impl Wheel {
 mod tests {
     use super::*;
     use crate::link::{Lists, WheelRef};
-    use crate::queues::wheel::{PushOut, Wakes};
+    use crate::queues::wheel::Wakes;
     use crate::time::Tick;
 
     /// Goal: the check is not blind. Method: a timer is taken off its list behind the wheel's back.
     #[test]
     fn the_check_sees_a_timer_vanish() {
-        let mut wheel = Wheel::new(Tick::MILLISECOND, PushOut::Lazy, Ns::ZERO);
+        let mut wheel = Wheel::new(Tick::MILLISECOND, Ns::ZERO);
         let nodes = [0, 1].map(|_| WheelRef::forever());
         for node in nodes {
             wheel.arm(node, Ns::from_ms(10), Ns::ZERO, Wakes::Yes);

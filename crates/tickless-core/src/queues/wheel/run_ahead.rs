@@ -12,8 +12,16 @@ use crate::link::{Lists, WheelRef};
 /// ever stands on a timer that is gone; anything else that takes a timer off a list stops them.
 #[derive(Debug, Default)]
 pub(super) struct RunAhead {
-    walkers: [Option<WheelRef>; LANES],
+    walkers: [Option<Walker>; LANES],
     count: usize,
+}
+
+/// Walks one list. Beyond its end is what another walker has seen.
+#[derive(Clone, Copy, Debug)]
+struct Walker {
+    at: WheelRef,
+    /// Compared and never followed.
+    last: WheelRef,
 }
 
 impl RunAhead {
@@ -22,9 +30,12 @@ impl RunAhead {
 
     /// A list is about to go to the end of the due list. Walks it, if something lies before it.
     #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
-    pub(super) fn add(&mut self, first: Option<WheelRef>, is_behind: bool) {
-        if is_behind && self.count < LANES {
-            self.walkers[self.count] = first;
+    pub(super) fn add(&mut self, ends: Option<(WheelRef, WheelRef)>, is_behind: bool) {
+        if let Some((at, last)) = ends
+            && is_behind
+            && self.count < LANES
+        {
+            self.walkers[self.count] = Some(Walker { at, last });
             self.count += 1;
         }
     }
@@ -38,9 +49,25 @@ impl RunAhead {
     /// One timer is about to be popped.
     #[inline]
     pub(super) fn step(&mut self, lists: &Lists) {
-        for walker in &mut self.walkers[..self.count] {
-            *walker = walker.and_then(|node| lists.after(node));
+        let mut nth = 0;
+        while nth < self.count {
+            if let Some(Some(walker)) = self.walkers.get_mut(nth)
+                && walker.at != walker.last
+                && let Some(next) = lists.after(walker.at)
+            {
+                walker.at = next;
+                nth += 1;
+            } else {
+                self.leave_out(nth);
+            }
         }
+    }
+
+    /// A walker has come to the end of its list.
+    #[cold]
+    fn leave_out(&mut self, nth: usize) {
+        self.count -= 1;
+        self.walkers.swap(nth, self.count);
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! How many timers are on each level, and walking over them a slice at a time.
 
-use super::place::{DEFERRABLE, Place};
+use super::place::WheelPlace;
 use super::{DUE, LANES, LEVELS, OVERDUE, SLOTS, Wakes, Wheel};
 use crate::link::{Lists, WheelRef};
 use crate::state::PendingIn;
@@ -113,7 +113,7 @@ impl Wheel {
                 }
                 room -= 1;
                 next = self.lists.after(node);
-                let place = Place::of(node);
+                let place = WheelPlace::of(node);
                 let is_due = at.list >= DUE || place.expiry() <= self.clk;
                 let place =
                     if is_due { PendingIn::Due } else { PendingIn::Level(place.level() as u8) };
@@ -130,10 +130,10 @@ impl Wheel {
     }
 }
 
-/// When a pending timer comes due, and whether that wakes anybody.
+/// When a pending timer is looked at, and whether that wakes anybody.
 #[inline]
 pub(crate) fn due_and_wakes(tick: Tick, node: WheelRef) -> (Ns, Wakes) {
-    let place = Place::of(node);
-    let wakes = if place.has(DEFERRABLE) { Wakes::No } else { Wakes::Yes };
+    let place = WheelPlace::of(node);
+    let wakes = if place.is_deferrable() { Wakes::No } else { Wakes::Yes };
     (tick.start(place.expiry()), wakes)
 }

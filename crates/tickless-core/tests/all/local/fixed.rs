@@ -4,12 +4,12 @@ use super::ms;
 use crate::world::random::{Random, with_seeds};
 use std::time::Duration;
 use tickless_core::local::{Class, FixedError, FixedTimeouts, Key};
-use tickless_core::time::Ns;
+use tickless_core::time::Instant;
 
 /// Goal: a factor shortens and stretches what is pending, at once and without an advance between.
 #[test]
 fn a_class_is_scaled_while_its_timers_are_pending() {
-    let mut timeouts = FixedTimeouts::new(Ns::ZERO);
+    let mut timeouts = FixedTimeouts::new(Instant::ZERO);
     let idle = timeouts.add_class(Duration::from_secs(64)).expect("room");
     let other = timeouts.add_class(Duration::from_secs(64)).expect("room");
     let keys = [idle, other].map(|class| timeouts.insert(class, class).expect("room"));
@@ -34,12 +34,12 @@ fn a_class_is_scaled_while_its_timers_are_pending() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let mut timeouts = FixedTimeouts::new(Ns::ZERO);
+    let mut timeouts = FixedTimeouts::new(Instant::ZERO);
     let class = timeouts.add_class(Duration::from_secs(1)).expect("room");
     for factor in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(timeouts.scale(class, factor), Err(FixedError::NoFactor(_))));
     }
-    let mut others = FixedTimeouts::<()>::new(Ns::ZERO);
+    let mut others = FixedTimeouts::<()>::new(Instant::ZERO);
     assert_eq!(others.insert(class, ()), Err(FixedError::NoSuchClass(class)));
     assert_eq!(others.scale(class, 1.0), Err(FixedError::NoSuchClass(class)));
     let key = timeouts.insert(class, 7).expect("room");
@@ -70,7 +70,7 @@ struct History {
     random: Random,
     classes: Vec<TwinClass>,
     /// By timer: its key, its class's number, and when it was started.
-    timers: Vec<Option<(Key, usize, Option<Ns>)>>,
+    timers: Vec<Option<(Key, usize, Option<Instant>)>>,
 }
 
 const TIMERS: usize = 30;
@@ -93,7 +93,7 @@ fn fixed_histories_match_a_list() {
             let pending = history.timers.iter().flatten().filter(|timer| timer.2.is_some());
             assert_eq!(timeouts.pending(), pending.count());
             assert_eq!(timeouts.len(), history.timers.iter().flatten().count());
-            let latest = history.latest().unwrap_or(Ns::NEVER).max(timeouts.now());
+            let latest = history.latest().unwrap_or(Instant::NEVER).max(timeouts.now());
             assert!(timeouts.next_event() <= latest, "W3");
         }
     });
@@ -149,26 +149,36 @@ impl History {
     }
 
     /// When the first timer must have fired.
-    fn latest(&self) -> Option<Ns> {
+    fn latest(&self) -> Option<Instant> {
         let pending = self.timers.iter().flatten().filter_map(|&(_, class, started)| {
             let class = &self.classes[class];
-            let late = Ns(class.made / 16).max(Ns(2_000));
-            Some(started?.after(Ns(class.scaled())).after(late))
+            let late = Duration::from_nanos((class.made / 16).max(2_000));
+            Some(started? + Duration::from_nanos(class.scaled()) + late)
         });
         pending.min()
     }
 
     fn advance(&mut self, timeouts: &mut FixedTimeouts<usize>) {
-        let next = timeouts.next_event().min(Ns(1 << 60)).since(timeouts.now()).0;
+        let next = timeouts.next_event().min(Instant::from_nanos(1 << 60)) - timeouts.now();
         let (short, long) = (self.random.below(10_000_000), self.random.below(90_000_000_000));
-        let to = timeouts.now().after(Ns(self.random.pick(&[0, next, short, long, 30 * long])));
+        let to = timeouts.now()
+            + Duration::from_nanos(self.random.pick(&[
+                0,
+                next.as_nanos() as u64,
+                short,
+                long,
+                30 * long,
+            ]));
         let budget = self.random.pick(&[usize::MAX, usize::MAX, 0, 1, 4]);
         let fired = timeouts.advance_at_most(to, budget, |timeouts, key| {
             let id = timeouts.value(key).copied().expect("it fired");
             let (held, class, started) = self.timers[id].expect("it is there");
             let started = started.expect("it was started");
             assert_eq!(held, key);
-            assert!(started.after(Ns(self.classes[class].scaled())) <= timeouts.now(), "W1");
+            assert!(
+                started + Duration::from_nanos(self.classes[class].scaled()) <= timeouts.now(),
+                "W1"
+            );
             self.timers[id] = Some((key, class, None));
             for _ in 0..self.random.below(3) {
                 self.operate(timeouts);

@@ -40,8 +40,8 @@ fn local_histories_match_a_list() {
         let push_out = random.pick(&[PushOut::Lazy, PushOut::Eager]);
         let start = Ns(random.pick(&[0, 1_000_000_000, 49 * 86_400_000_000_000, 1 << 62]));
         let count = random.pick(&[1, 3, 8, 8, 60]);
-        let of_tick = Tick::new(tick).expect("a tick");
-        let mut timers = LocalTimers::with(start, of_tick, push_out);
+        let of_tick = Tick::new(tick.to_duration()).expect("a tick");
+        let mut timers = LocalTimers::with_tick(start.into(), of_tick, push_out);
         let twin = Twin::new(tick, push_out, count, start);
         let (keys, removed) = (vec![None; count], Vec::new());
         let mut history = History { twin, random, keys, removed, operations: 0 };
@@ -62,10 +62,10 @@ impl History {
         self.operations += 1;
         let id = self.random.below(self.keys.len() as u64) as usize;
         let Some(key) = self.keys[id] else {
-            let family = self.random.pick(&[Family::Coarse, Family::Coarse, Family::Ranged]);
+            let family = self.random.pick(&[Family::Coarse, Family::Coarse, Family::Precise]);
             let key = match family {
                 Family::Coarse => timers.insert(id),
-                Family::Ranged => timers.insert_precise(id),
+                Family::Precise => timers.insert_precise(id),
             };
             self.keys[id] = Some(key.expect("there is room"));
             self.twin.insert(id, family);
@@ -85,8 +85,8 @@ impl History {
             4 => self.cancel_many(timers),
             5 => self.start_many(timers),
             _ => {
-                let window = self.any_window(timers.now());
-                assert_eq!(timers.start_range(key, window), Ok(()));
+                let window = self.any_window(timers.now().into());
+                assert_eq!(timers.start_range(key, window.soft.into(), window.hard.into()), Ok(()));
                 self.twin.start(id, window);
             }
         }
@@ -109,8 +109,8 @@ impl History {
         let some = self.some();
         let mut armings = Vec::new();
         for &(key, id) in &some {
-            let Window { soft, .. } = self.any_window(timers.now());
-            armings.push((key, soft));
+            let Window { soft, .. } = self.any_window(timers.now().into());
+            armings.push((key, soft.into()));
             if let Some(id) = id {
                 self.twin.start(id, Window::new(soft, soft));
             }
@@ -152,55 +152,55 @@ impl History {
 
     fn advance(&mut self, timers: &mut LocalTimers<usize>) {
         self.operations += 1;
-        let tick = self.twin.tick();
+        let (tick, now) = (self.twin.tick(), Ns::from(timers.now()));
         let step = match self.random.below(7) {
             0 => 0,
             1 => self.random.below(10_000),
             2 => self.random.below(20 * tick),
             3 => boundary(&mut self.random, tick),
-            4 => timers.next_event().since(timers.now()).0,
-            5 => timers.settled_next_event().since(timers.now()).0,
+            4 => timers.next_event().as_nanos().saturating_sub(now.0),
+            5 => timers.settled_next_event().as_nanos().saturating_sub(now.0),
             _ => self.random.below(3_000 * tick),
         };
         // Now and then the caller's clock goes back; theirs does not.
-        let to = if self.random.one_in(9) { Ns::ZERO } else { timers.now().after(Ns(step)) };
+        let to = if self.random.one_in(9) { Ns::ZERO } else { now.after(Ns(step)) };
         // The end of time stays ahead.
-        let to = if to.0 > 1 << 63 { timers.now() } else { to };
+        let to = if to.0 > 1 << 63 { now } else { to };
         let budget = self.random.pick(&[usize::MAX, usize::MAX, 0, 1, 3, 20]);
         self.twin.begin(to);
         if self.random.one_in(3) {
             self.advance_into(timers, to, budget);
             return;
         }
-        let mut ranged = 0;
-        let fired = timers.advance_at_most(to, budget, |timers, key| {
+        let mut precise = 0;
+        let fired = timers.advance_at_most(to.into(), budget, |timers, key| {
             let id = timers.value(key).copied();
             let family = id.and_then(|id| self.twin.timers[id]).map(|timer| timer.family);
             assert_eq!(self.twin.next(id), id, "at {to:?}");
-            assert_eq!(timers.now(), self.twin.now);
-            ranged += usize::from(family == Some(Family::Ranged));
+            assert_eq!(Ns::from(timers.now()), self.twin.now);
+            precise += usize::from(family == Some(Family::Precise));
             for _ in 0..self.random.below(3) {
                 self.operate(timers);
             }
         });
-        self.ended(budget, fired, ranged);
+        self.ended(budget, fired, precise);
     }
 
     fn advance_into(&mut self, timers: &mut LocalTimers<usize>, to: Ns, budget: usize) {
         let mut keys = vec![Key::from_bits(7)];
-        let fired = timers.advance_into_at_most(to, budget, &mut keys);
+        let fired = timers.advance_into_at_most(to.into(), budget, &mut keys);
         assert_eq!((keys.len(), keys[0]), (fired + 1, Key::from_bits(7)));
-        let mut ranged = 0;
+        let mut precise = 0;
         for &key in &keys[1..] {
             let id = timers.value(key).copied();
             let family = id.and_then(|id| self.twin.timers[id]).map(|timer| timer.family);
             assert_eq!(self.twin.next(id), id, "at {to:?}");
-            ranged += usize::from(family == Some(Family::Ranged));
+            precise += usize::from(family == Some(Family::Precise));
         }
-        self.ended(budget, fired, ranged);
+        self.ended(budget, fired, precise);
     }
 
-    fn ended(&mut self, budget: usize, fired: usize, ranged: usize) {
+    fn ended(&mut self, budget: usize, fired: usize, precise: usize) {
         assert!(fired <= budget);
         if budget == usize::MAX {
             assert_eq!(self.twin.next(None), None, "due, and did not fire");
@@ -213,7 +213,7 @@ impl History {
                 self.twin.pending().collect::<Vec<_>>()
             );
         }
-        self.twin.end(ranged < budget);
+        self.twin.end(precise < budget);
     }
 
     fn check(&mut self, timers: &mut LocalTimers<usize>) {
@@ -221,15 +221,15 @@ impl History {
         let present = self.keys.iter().flatten().count();
         assert_eq!((timers.pending(), timers.len()), (pending, present));
         let (early, late) = self.twin.next_event();
-        let next = timers.next_event();
-        assert!(next <= late.max(timers.now()), "W3: late: {next:?} > {late:?}");
-        let exact = early > timers.now() && !self.twin.has_far();
+        let (next, now) = (Ns::from(timers.next_event()), Ns::from(timers.now()));
+        assert!(next <= late.max(now), "W3: late: {next:?} > {late:?}");
+        let exact = early > now && !self.twin.has_far();
         if exact && self.twin.is_eager() && !self.twin.has_loose() {
             assert_eq!(next, early, "W3: exact");
         }
         if self.random.one_in(4) {
-            let next = timers.settled_next_event();
-            assert!(next <= late.max(timers.now()), "W3: late");
+            let next = Ns::from(timers.settled_next_event());
+            assert!(next <= late.max(now), "W3: late");
             assert!(!exact || next >= early, "W3: early: {next:?} < {early:?}");
         }
         for (id, key) in self.keys.iter().enumerate() {
@@ -250,7 +250,7 @@ impl History {
             if !self.keys.contains(&Some(key)) {
                 let gone = LocalError::NoSuchTimer(key);
                 assert_eq!(timers.value(key), None, "{bits:#x}");
-                assert_eq!(timers.start_at(key, Ns(5)), Err(gone), "{bits:#x}");
+                assert_eq!(timers.start_at(key, Ns(5).into()), Err(gone), "{bits:#x}");
                 assert_eq!(timers.cancel(key), Err(gone), "{bits:#x}");
                 assert_eq!(timers.remove(key), None, "{bits:#x}");
             }

@@ -20,8 +20,8 @@ pub struct Twin {
     pub timers: Vec<Option<TwinTimer>>,
     sequence: u64,
     pass: u64,
-    /// The moment of the last pass that ranged timers took part in, and whether it has left none.
-    ranged: Option<(Ns, bool)>,
+    /// The moment of the last pass that precise timers took part in, and whether it has left none.
+    precise: Option<(Ns, bool)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ enum Place {
 impl Twin {
     pub fn new(tick: Ns, push_out: PushOut, timers: usize, now: Ns) -> Twin {
         let timers = vec![None; timers];
-        Twin { tick: tick.0, push_out, now, timers, sequence: 0, pass: 0, ranged: None }
+        Twin { tick: tick.0, push_out, now, timers, sequence: 0, pass: 0, precise: None }
     }
 
     pub fn tick(&self) -> u64 {
@@ -113,7 +113,7 @@ impl Twin {
         self.sequence += 1;
         let Some(TwinTimer { family, is_left, .. }) = self.timers[id] else { return };
         let place = match family {
-            Family::Ranged => match self.ranged {
+            Family::Precise => match self.precise {
                 Some((seen, _)) if window.soft <= seen => Place::Late,
                 _ => Place::Queued,
             },
@@ -121,7 +121,7 @@ impl Twin {
             Family::Coarse => self.exact(window.soft),
         };
         let window = match family {
-            Family::Ranged => Window::new(window.soft, window.hard),
+            Family::Precise => Window::new(window.soft, window.hard),
             Family::Coarse => Window::new(window.soft, window.soft),
         };
         let pending = Some(Pending { window, sequence: self.sequence, pass: self.pass, place });
@@ -151,16 +151,16 @@ impl Twin {
     pub fn begin(&mut self, now: Ns) {
         self.now = self.now.max(now);
         self.pass += 1;
-        let behind = match (self.ranged, self.first_ranged()) {
+        let behind = match (self.precise, self.first_precise()) {
             (Some((seen, false)), Some((_, first))) if first.window.soft <= seen => seen,
             _ => Ns::ZERO,
         };
-        let has_ranged =
-            |timer: &Option<TwinTimer>| timer.is_some_and(|timer| timer.family == Family::Ranged);
-        if !self.timers.iter().any(has_ranged) {
+        let has_precise =
+            |timer: &Option<TwinTimer>| timer.is_some_and(|timer| timer.family == Family::Precise);
+        if !self.timers.iter().any(has_precise) {
             return;
         }
-        self.ranged = Some((self.now, false));
+        self.precise = Some((self.now, false));
         let late = self.pending().filter(|(_, pending)| pending.place == Place::Late);
         let mut late: Vec<_> =
             late.map(|(id, pending)| (pending.window.hard, pending.sequence, id)).collect();
@@ -176,7 +176,7 @@ impl Twin {
         }
     }
 
-    fn first_ranged(&self) -> Option<(usize, Pending)> {
+    fn first_precise(&self) -> Option<(usize, Pending)> {
         let queued = self.pending().filter(|(_, pending)| pending.place == Place::Queued);
         queued.min_by_key(|(_, pending)| (pending.window.hard, pending.sequence))
     }
@@ -192,13 +192,13 @@ impl Twin {
     }
 
     fn due(&mut self, seen: Option<usize>) -> Option<usize> {
-        if let Some((now, over)) = &mut self.ranged
+        if let Some((now, over)) = &mut self.precise
             && !*over
         {
             let now = *now;
-            match self.first_ranged() {
+            match self.first_precise() {
                 Some((id, first)) if first.window.soft <= now => return Some(id),
-                _ => self.ranged = Some((now, true)),
+                _ => self.precise = Some((now, true)),
             }
         }
         let may_fire = |id: usize| {
@@ -231,11 +231,11 @@ impl Twin {
         }
     }
 
-    /// An advance has ended, perhaps before everything that was due had fired; the ranged timers
+    /// An advance has ended, perhaps before everything that was due had fired; the precise timers
     /// may be through.
-    pub fn end(&mut self, ranged_over: bool) {
-        if let Some((_, over)) = &mut self.ranged {
-            *over |= ranged_over;
+    pub fn end(&mut self, precise_over: bool) {
+        if let Some((_, over)) = &mut self.precise {
+            *over |= precise_over;
         }
     }
 

@@ -10,13 +10,14 @@ pub(crate) const BOTH: [PushOut; 2] = [PushOut::Lazy, PushOut::Eager];
 pub(crate) struct Bed {
     nodes: Nodes,
     pub(crate) wheel: Wheel,
+    push_out: PushOut,
 }
 
 impl Bed {
     /// `timers` idle timers; a wheel with this tick whose clock stands at `now`.
     pub(crate) fn new(timers: usize, push_out: PushOut, tick: Ns, now: Ns) -> Bed {
-        let tick = Tick::new(tick).expect("a valid tick");
-        Bed { nodes: Nodes::new(timers), wheel: Wheel::new(tick, push_out, now) }
+        let tick = Tick::new(tick.to_duration()).expect("a valid tick");
+        Bed { nodes: Nodes::new(timers), wheel: Wheel::new(tick, now), push_out }
     }
 
     /// The same with a tick of 1 ms, from time zero.
@@ -28,20 +29,32 @@ impl Bed {
         self.arm_as(timer, deadline, now, Wakes::Yes)
     }
 
+    /// Arms a timer; one that moves later is put off beside the wheel if pushing out is lazy.
     pub(crate) fn arm_as(&mut self, timer: usize, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
-        let due = self.wheel.arm(self.nodes.at(timer), deadline, now, wakes);
+        let at = self.nodes.at(timer);
+        let is_deferrable = || self.wheel.due_at(at.node()) == Ns::NEVER;
+        if self.push_out == PushOut::Lazy
+            && at.node().is_linked()
+            && is_deferrable() == (wakes == Wakes::No)
+            && at.put_off(at.read(), deadline)
+        {
+            return self.wheel.due_at(at.node()).max(deadline);
+        }
+        let due = self.nodes.arm(&mut self.wheel, timer, deadline, now, wakes);
         self.check();
         due
     }
 
+    /// Arms a timer that is not pending, or makes it earlier.
     pub(crate) fn reduce(&mut self, timer: usize, deadline: Ns, now: Ns) -> Ns {
-        let due = self.wheel.reduce(self.nodes.at(timer), deadline, now, Wakes::Yes);
-        self.check();
-        due
+        if self.is_pending(timer) && self.deadline(timer) <= deadline {
+            return self.wheel.due_at(self.node(timer));
+        }
+        self.arm(timer, deadline, now)
     }
 
     pub(crate) fn cancel(&mut self, timer: usize) {
-        self.wheel.cancel(self.nodes.at(timer));
+        self.wheel.cancel(self.node(timer));
         self.check();
     }
 
@@ -50,7 +63,12 @@ impl Bed {
     }
 
     pub(crate) fn node(&self, timer: usize) -> WheelRef {
-        self.nodes.at(timer)
+        self.nodes.at(timer).node()
+    }
+
+    /// When a pending timer is to fire.
+    pub(crate) fn deadline(&self, timer: usize) -> Ns {
+        self.nodes.at(timer).deadline()
     }
 
     /// Pops one timer of the current round.
@@ -59,7 +77,7 @@ impl Bed {
     }
 
     pub(crate) fn pop_within(&mut self, budget: &mut usize) -> Option<usize> {
-        let popped = self.wheel.pop(budget).map(|node| self.nodes.index(node));
+        let popped = self.nodes.pop(&mut self.wheel, budget).map(|popped| popped.0);
         self.check();
         popped
     }

@@ -65,6 +65,7 @@ fn lateness_is_bounded_and_the_bound_is_tight() {
                     let mut bed = Bed::new(1, push_out, Ns(MS), now);
                     let first = bed.wheel.arm(bed.node(0), deadline, now, Wakes::Yes);
                     worst = worst.max(check_lateness(now, deadline, first));
+                    // Under the lock; without it `least_distances` is what bounds it.
                     let pushed = deadline.after(Ns(MS + granule * MS / 9));
                     let due = bed.wheel.arm(bed.node(0), pushed, now, Wakes::Yes);
                     worst = worst.max(check_lateness(now, pushed, due));

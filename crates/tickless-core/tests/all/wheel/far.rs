@@ -18,7 +18,7 @@ fn sleep_until_something_fires(bed: &mut Bed) -> (Ns, u64) {
         let next = bed.wheel.next_event();
         assert_ne!(next, Ns::NEVER);
         bed.wheel.advance(next);
-        if bed.wheel.pop(&mut 1000).is_some() {
+        if bed.pop().is_some() {
             assert_eq!(bed.wheel.check(), Ok(()));
             return (next, wakes);
         }

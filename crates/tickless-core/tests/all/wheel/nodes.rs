@@ -1,25 +1,63 @@
 //! Bare timers for the tests: a node each and nothing around it.
 
+use std::ops::ControlFlow;
 use std::ptr::NonNull;
-use tickless_core::link::{WheelLink, WheelRef};
+use std::sync::atomic::AtomicU64;
+use tickless_core::link::{CoarseRef, WheelLink, WheelRef};
+use tickless_core::queues::wheel::{Deadlines, Wakes, Wheel};
+use tickless_core::state::Held;
+use tickless_core::time::Ns;
 
 /// A fixed number of nodes. They must outlive their being pending, which every test sees to by
 /// declaring them before its wheel.
-pub(crate) struct Nodes(Vec<WheelLink>);
+pub(crate) struct Nodes(Vec<WheelLink<AtomicU64>>);
 
 impl Nodes {
     pub(crate) fn new(count: usize) -> Nodes {
         Nodes((0..count).map(|_| WheelLink::new()).collect())
     }
 
-    pub(crate) fn at(&self, index: usize) -> WheelRef {
+    pub(crate) fn at(&self, index: usize) -> CoarseRef<AtomicU64> {
         // SAFETY: the vector never grows, so its nodes stay where they are even when it is
         // moved; nobody else has access to them; a test uses them from one thread.
-        unsafe { WheelRef::new(NonNull::from(&self.0[index])) }
+        unsafe { CoarseRef::new(NonNull::from(&self.0[index])) }
     }
 
     pub(crate) fn index(&self, node: WheelRef) -> usize {
         let bytes = node.as_ptr().as_ptr() as usize - self.0.as_ptr() as usize;
-        bytes / size_of::<WheelLink>()
+        bytes / size_of::<WheelLink<AtomicU64>>()
+    }
+
+    /// Arms a timer as a base does under its lock.
+    pub(crate) fn arm(
+        &self,
+        wheel: &mut Wheel,
+        timer: usize,
+        deadline: Ns,
+        now: Ns,
+        wakes: Wakes,
+    ) -> Ns {
+        let due = wheel.arm(self.at(timer).node(), deadline, now, wakes);
+        self.at(timer).open(deadline);
+        due
+    }
+
+    /// The next timer that has come due, and its deadline.
+    pub(crate) fn pop(&self, wheel: &mut Wheel, budget: &mut usize) -> Option<(usize, Ns)> {
+        wheel.pop(budget, &mut OfNodes).map(|(node, deadline)| (self.index(node), deadline))
+    }
+}
+
+/// The deadlines of bare timers.
+struct OfNodes;
+
+impl Deadlines for OfNodes {
+    fn close_by(&mut self, node: WheelRef, by: Ns) -> Result<Ns, Ns> {
+        // SAFETY: every node in a test's wheel is that of a `Nodes`.
+        unsafe { CoarseRef::<AtomicU64>::around(node) }.close_by(by)
+    }
+
+    fn moved(&mut self, _: WheelRef, _: Held) -> ControlFlow<()> {
+        ControlFlow::Continue(())
     }
 }

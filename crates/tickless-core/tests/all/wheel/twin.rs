@@ -26,8 +26,6 @@ pub(crate) struct Entry {
     seq: u64,
     /// The deadline lies farther than the wheel reaches: due only to be armed again.
     clamped: bool,
-    /// Pushed out lazily: its place among those of its instant is not promised.
-    pub(crate) unordered: bool,
 }
 
 impl Entry {
@@ -36,17 +34,19 @@ impl Entry {
     }
 }
 
-/// Is the twin's order that of [`PushOut::Eager`](tickless_core::queues::wheel::PushOut)?
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Order {
-    Exact,
-    /// Timers that were pushed out may come in any order.
-    Pushed,
+/// A timer that was put off beside the wheel. When exactly it is looked at and moved is the wheel's
+/// affair, and so is its place among those of its instant.
+struct Loose {
+    entry: Entry,
+    /// When it fires at the latest, in ticks: as late as if it had been armed when its old bucket
+    /// came due.
+    latest: u64,
+    /// It was armed for the past, and waits for the next advance.
+    waits: bool,
 }
 
 pub(crate) struct Twin {
     tick: u64,
-    order: Order,
     pub(crate) clk: u64,
     pub(crate) target: u64,
     seq: u64,
@@ -56,74 +56,48 @@ pub(crate) struct Twin {
     due: Vec<Entry>,
     /// To be popped from the next advance on, in this order.
     overdue: Vec<Entry>,
-    /// A lazy wheel may have reached timers that only had to be moved or armed again, or may
-    /// not: where exactly in the round it stands is its own affair until the round ends.
+    loose: Vec<Loose>,
+    /// The wheel may have reached timers that only had to be moved, or may not: where exactly in
+    /// the round it stands is its own affair until the round ends.
     adrift: bool,
 }
 
 impl Twin {
-    pub(crate) fn new(tick: Ns, order: Order, now: u64) -> Twin {
+    pub(crate) fn new(tick: Ns, now: u64) -> Twin {
         let clk = now / tick.0;
         Twin {
             tick: tick.0,
-            order,
             clk,
             target: clk,
             seq: 0,
             armed: vec![],
             due: vec![],
             overdue: vec![],
+            loose: vec![],
             adrift: false,
         }
     }
 
     /// Arms or re-arms; returns when the timer will be due.
     pub(crate) fn arm(&mut self, id: usize, deadline: u64, now: u64, deferrable: bool) -> Ns {
-        if let Some(wakes) = self.stay(id, deadline, now, deferrable) {
-            return wakes;
-        }
         self.forward(now / self.tick);
-        let old = self.remove(id);
-        let mut entry = self.place(id, deadline, deferrable);
-        if let Some(old) = old {
-            let pushed_out = old.expiry > self.clk && entry.expiry >= old.expiry;
-            entry.unordered = self.order == Order::Pushed && pushed_out;
-        }
+        self.remove(id);
+        let entry = self.place(id, deadline, deferrable);
         let wakes = self.wakes_at(&entry);
         self.insert(entry);
         wakes
     }
 
-    /// A lazy wheel leaves a timer where it is that is pushed out within its granule, if the
-    /// granule is no more than an eighth of what is ahead.
-    fn stay(&mut self, id: usize, deadline: u64, now: u64, deferrable: bool) -> Option<Ns> {
-        if self.order == Order::Exact {
-            return None;
-        }
-        let soonest = now.max((self.clk + 1).saturating_mul(self.tick));
-        let (clk, tick) = (self.clk, self.tick);
-        let entry = self.armed.iter_mut().find(|entry| entry.id == id)?;
-        let due = entry.expiry.saturating_mul(tick);
-        let late = due.checked_sub(deadline)?;
-        let stays = entry.expiry > clk
-            && deadline >= entry.deadline
-            && late <= deadline.saturating_sub(soonest) / 8
-            && entry.deferrable == deferrable;
-        if !stays {
-            return None;
-        }
+    /// A pending timer is put off beside the wheel.
+    pub(crate) fn put_off(&mut self, id: usize, deadline: u64) {
+        let waits = self.overdue.iter().any(|entry| entry.id == id);
+        let waits = waits || self.loose.iter().any(|loose| loose.entry.id == id && loose.waits);
+        let mut entry = self.remove(id).expect("it is pending");
         entry.deadline = deadline;
-        entry.unordered = true;
-        let entry = entry.clone();
-        Some(self.wakes_at(&entry))
-    }
-
-    pub(crate) fn reduce(&mut self, id: usize, deadline: u64, now: u64, deferrable: bool) -> Ns {
-        let earlier = |entry: &&Entry| entry.id == id && entry.deadline <= deadline;
-        if let Some(kept) = self.pending().find(earlier) {
-            return self.wakes_at(kept);
-        }
-        self.arm(id, deadline, now, deferrable)
+        let tick = deadline.div_ceil(self.tick);
+        let beyond = tick.saturating_sub(entry.expiry);
+        let latest = if beyond == 0 { entry.expiry } else { tick + beyond * 33 / 256 + 1 };
+        self.loose.push(Loose { entry, latest, waits });
     }
 
     pub(crate) fn remove(&mut self, id: usize) -> Option<Entry> {
@@ -132,12 +106,14 @@ impl Twin {
                 return Some(list.remove(at));
             }
         }
-        None
+        let at = self.loose.iter().position(|loose| loose.entry.id == id)?;
+        Some(self.loose.remove(at).entry)
     }
 
     pub(crate) fn advance(&mut self, now: u64) {
         self.target = self.target.max(now / self.tick).max(self.clk);
         self.due.append(&mut self.overdue);
+        self.loose.iter_mut().for_each(|loose| loose.waits = false);
     }
 
     /// The whole of a pop where the order is exact.
@@ -162,15 +138,19 @@ impl Twin {
         }
     }
 
-    /// Follows a lazy wheel that has popped `id`, or says what is wrong with that.
+    /// Follows a wheel that has popped `id`, or says what is wrong with that.
     pub(crate) fn popped(&mut self, id: usize) -> Result<Entry, String> {
+        if let Some(at) = self.loose.iter().position(|loose| loose.entry.id == id) {
+            let Loose { entry, waits, .. } = self.loose.remove(at);
+            let early = entry.deadline.div_ceil(self.tick) > self.target;
+            let wrong = early || waits;
+            return if wrong { Err(format!("{entry:?} popped too soon")) } else { Ok(entry) };
+        }
         loop {
-            self.arm_rests();
             if let Some(at) = self.due.iter().position(|entry| entry.id == id) {
                 let entry = self.due.remove(at);
-                let overtaken = self.due[..at].iter().find(|other| !other.unordered);
-                return match overtaken {
-                    Some(other) if !entry.unordered && !self.adrift => {
+                return match self.due[..at].first() {
+                    Some(other) if !self.adrift => {
                         Err(format!("{entry:?} popped before {other:?}"))
                     }
                     _ => Ok(entry),
@@ -185,50 +165,54 @@ impl Twin {
         }
     }
 
-    /// A lazy wheel says that the round is over: is it?
+    /// The wheel says that the round is over: is it?
     pub(crate) fn drained(&mut self) -> Result<(), String> {
         loop {
-            self.arm_rests();
             if let Some(entry) = self.due.first() {
                 return Err(format!("{entry:?} was not popped in its round"));
             }
             if !self.step() {
                 self.adrift = false;
-                return Ok(());
+                let left = |loose: &&Loose| !loose.waits && loose.latest <= self.target;
+                return match self.loose.iter().find(left) {
+                    Some(Loose { entry, .. }) => Err(format!("{entry:?} was left in its round")),
+                    None => Ok(()),
+                };
             }
         }
     }
 
-    /// A lazy wheel ran out of budget.
+    /// A timer that should have fired by now.
+    pub(crate) fn left_behind(&self) -> Option<&Entry> {
+        let is_left = |entry: &&Entry| entry.expiry <= self.target;
+        self.in_place().find(is_left)
+    }
+
+    /// The wheel ran out of budget.
     pub(crate) fn ran_out(&mut self) {
         self.adrift = true;
     }
 
-    /// Is there, or could there be, something left to pop in this round?
-    pub(crate) fn in_round(&self) -> bool {
-        !self.due.is_empty() || self.clk < self.target
-    }
-
     /// What the wheel may answer: one value, or anything not too late (D4) where it may have
-    /// moved or armed again something that the twin still sees as due.
+    /// moved something that the twin still sees as due, or something was put off (W3).
     pub(crate) fn next_event(&self) -> RangeInclusive<Ns> {
-        let waking = self.pending().filter(|entry| !entry.deferrable);
+        let waking = self.in_place().filter(|entry| !entry.deferrable);
         let expiry = waking.map(|entry| entry.expiry.max(self.clk)).min();
-        match expiry {
-            _ if self.adrift => {
-                Ns::ZERO..=expiry.map_or(Ns::NEVER, |tick| self.start(tick.max(self.target)))
-            }
-            None => Ns::NEVER..=Ns::NEVER,
-            Some(tick) => self.start(tick)..=self.start(tick),
-        }
-    }
-
-    /// Must the wheel give the same answers as the twin?
-    pub(crate) fn is_exact(&self) -> bool {
-        !self.adrift
+        let loose = self.loose.iter().filter(|loose| !loose.entry.deferrable);
+        let latest = loose.map(|loose| loose.latest.max(self.clk)).min();
+        let is_exact = !self.adrift && latest.is_none();
+        let last = expiry.into_iter().chain(latest).min();
+        let behind = if self.adrift { self.target } else { 0 };
+        let last = last.map_or(Ns::NEVER, |tick| self.start(tick.max(behind)));
+        if is_exact { last..=last } else { Ns::ZERO..=last }
     }
 
     pub(crate) fn pending(&self) -> impl Iterator<Item = &Entry> {
+        self.in_place().chain(self.loose.iter().map(|loose| &loose.entry))
+    }
+
+    /// Those that were not put off.
+    fn in_place(&self) -> impl Iterator<Item = &Entry> {
         self.armed.iter().chain(&self.due).chain(&self.overdue)
     }
 
@@ -272,25 +256,8 @@ impl Twin {
 
     /// What a clamped timer has left, seen from the present.
     fn rest(&mut self, entry: &Entry) -> Option<Entry> {
-        if !entry.clamped {
-            return None;
-        }
-        let mut rest = self.place(entry.id, entry.deadline, entry.deferrable);
-        rest.unordered = self.order == Order::Pushed;
-        (rest.expiry > self.clk).then_some(rest)
-    }
-
-    /// A lazy wheel arms rests between two pops, in an order that pushing out may change.
-    fn arm_rests(&mut self) {
-        for entry in std::mem::take(&mut self.due) {
-            match self.rest(&entry) {
-                Some(rest) => {
-                    self.adrift = true;
-                    self.insert(rest);
-                }
-                None => self.due.push(entry),
-            }
-        }
+        let is_due = entry.deadline.div_ceil(self.tick) <= self.clk.min(self.target);
+        (entry.clamped && !is_due).then(|| self.place(entry.id, entry.deadline, entry.deferrable))
     }
 
     fn place(&mut self, id: usize, deadline: u64, deferrable: bool) -> Entry {
@@ -313,7 +280,7 @@ impl Twin {
         self.seq += 1;
         let expiry = if distance == 0 { self.clk } else { expiry };
         let seq = self.seq;
-        Entry { id, deadline, deferrable, expiry, level, eighth, seq, clamped, unordered: false }
+        Entry { id, deadline, deferrable, expiry, level, eighth, seq, clamped }
     }
 
     fn wakes_at(&self, entry: &Entry) -> Ns {

@@ -8,13 +8,13 @@
 use super::random::{Random, is_replay};
 use super::rules::{Operation, Snapshot, check_operation, check_standing};
 use super::timers::{AnyTimer, Family};
-use super::twin::Twin;
+use super::twin::{PutOff, Twin};
 use super::{Moment, Watch, World, assert_unlocked, on};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tickless_core::bases::expiry::{Firing, Verdict};
-use tickless_core::bases::{BaseCounts, Bases, IfPending, Options, Settings, WheelEvents};
+use tickless_core::bases::expiry::{CallbackResult, Firing};
+use tickless_core::bases::{BaseCounts, Bases, IfPending, Options, Settings, Started, WheelEvents};
 use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 use tickless_core::state::Life;
@@ -69,7 +69,7 @@ impl Plan {
 }
 
 fn tick_of(ns: u64) -> Tick {
-    Tick::new(Ns(ns)).expect("a tick within the limits")
+    Tick::new(std::time::Duration::from_nanos(ns)).expect("a tick within the limits")
 }
 
 /// A history under way.
@@ -87,6 +87,8 @@ pub struct History {
     interruptions: Cell<u64>,
     /// How many have come in between.
     interrupted: Cell<u64>,
+    /// How many locks have been taken.
+    locks: Cell<u64>,
     /// May an operation come in before the next lock?
     open: Cell<bool>,
     /// Is this a replay, which tells what happens?
@@ -145,6 +147,7 @@ pub fn run(plan: Plan, seed: u64) -> Outcome {
         frames: RefCell::default(),
         interruptions: Cell::new(plan.steps),
         interrupted: Cell::new(0),
+        locks: Cell::new(0),
         open: Cell::new(false),
         told: is_replay(),
     });
@@ -205,9 +208,14 @@ impl History {
         // What is yet to come counts as the present.
         let hint = if self.one_in(5) { now.after(Ns(self.below(1 << 42))) } else { now };
         self.operation(What::Start(id), id, here, || {
+            let (locks, interrupted) = (self.locks.get(), self.interrupted.get());
             let found = on(here, || self.timer(id).start(window, hint, options));
-            let now = if hint == now { now } else { self.now().min(hint) };
-            let expected = self.twin.borrow_mut().start(id, window, now, here, options);
+            let put_off = match found {
+                Ok(Started::Pending) if self.locks.get() == locks => PutOff::Yes,
+                _ => PutOff::No { interrupted: self.interrupted.get() != interrupted },
+            };
+            let now = (hint, if hint == now { now } else { self.now().min(hint) });
+            let expected = self.twin.borrow_mut().start(id, window, now, here, options, put_off);
             self.tell(|| format!("{here:?} starts {id}: {window:?} {options:?} -> {found:?}"));
             assert_eq!(found, expected, "starting timer {id} for {window:?} with {options:?}");
         });
@@ -326,7 +334,7 @@ impl History {
         self.open.set(open);
     }
 
-    fn callback(&self, firing: &Firing<World>) -> Verdict {
+    fn callback(&self, firing: &Firing<World>) -> CallbackResult {
         assert_unlocked();
         self.open.set(false);
         self.tell(|| {
@@ -338,8 +346,8 @@ impl History {
         self.check_firing(firing);
         self.check();
         if self.plan.interference == Interference::None {
-            self.twin.borrow_mut().returned(cpu, Verdict::Done);
-            return Verdict::Done;
+            self.twin.borrow_mut().returned(cpu, CallbackResult::Done);
+            return CallbackResult::Done;
         }
         if self.one_in(4) {
             self.world().set_time(self.now().after(Ns(self.below(30_000))));
@@ -348,14 +356,14 @@ impl History {
             self.interrupt(Some(firing.task));
         }
         let family = self.twin.borrow().timers[firing.task].family;
-        let verdict = match self.below(3) {
-            0 => Verdict::Restart(self.any_window(family)),
-            _ => Verdict::Done,
+        let result = match self.below(3) {
+            0 => CallbackResult::Restart(self.any_window(family)),
+            _ => CallbackResult::Done,
         };
-        self.tell(|| format!("fired {}, {verdict:?}", firing.task));
-        self.twin.borrow_mut().returned(cpu, verdict);
+        self.tell(|| format!("fired {}, {result:?}", firing.task));
+        self.twin.borrow_mut().returned(cpu, result);
         self.open.set(true);
-        verdict
+        result
     }
 
     fn check_firing(&self, firing: &Firing<World>) {
@@ -410,6 +418,7 @@ impl History {
             }
         }
         drop(frames);
+        self.locks.set(self.locks.get() + u64::from(moment == Moment::Locking));
         self.check_active();
         if moment == Moment::Locking && self.open.get() && self.one_in(6) {
             self.enter(What::Between);
@@ -449,9 +458,9 @@ impl History {
             let view = self.bases.view(cpu).expect("a base");
             counts = counts.plus(view.counts);
             let is_coarse = |id: usize| twin.timers[id].family == Family::Coarse;
-            let (coarse, ranged): (Vec<_>, Vec<_>) =
+            let (coarse, precise): (Vec<_>, Vec<_>) =
                 twin.on(cpu).partition(|(id, _)| is_coarse(*id));
-            assert_eq!((view.coarse, view.ranged), (coarse.len(), ranged.len()), "on {cpu:?}");
+            assert_eq!((view.coarse, view.precise), (coarse.len(), precise.len()), "on {cpu:?}");
             check_standing(self.world(), &twin, cpu, &view);
             let base = &twin.bases[cpu.index()];
             let DeviceCounts { events, spurious, hangs, .. } = view.device;
@@ -484,7 +493,7 @@ impl History {
 
     /// When a timer may fire: near, far, past, and often at the same time as others.
     fn any_window(&self, family: Family) -> Window {
-        let (now, tick) = (self.now().0, self.plan.settings.tick.length().0);
+        let (now, tick) = (self.now().0, self.plan.settings.tick.length().as_nanos() as u64);
         let mut popular = self.popular.get();
         let place = self.below(popular.len() as u64) as usize;
         let soft = match self.below(12) {
@@ -508,9 +517,11 @@ impl History {
             4 => soft + self.below(5_000),
             5 => soft + self.below(5_000_000),
             6 => soft.saturating_sub(self.below(5_000)),
-            _ if family == Family::Ranged && self.one_in(4) => u64::MAX,
+            _ if family == Family::Precise && self.one_in(4) => u64::MAX,
             _ => popular[place],
         };
+        // A word that ends so is not taken for the life of a timer that migrates.
+        let soft = soft & !3;
         // Contradictions included: the bases set them right.
         Window { soft: Ns(soft), hard: Ns(hard) }
     }

@@ -53,6 +53,8 @@ thread_local! {
     static HERE: Cell<u16> = const { Cell::new(0) };
     static HELD: Cell<u32> = const { Cell::new(0) };
     static LOADS: Cell<u64> = const { Cell::new(0) };
+    /// How often somebody who wants every lock was let in, if there is somebody.
+    static LET_IN: Cell<Option<u64>> = const { Cell::new(None) };
     static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
 }
 
@@ -99,6 +101,13 @@ pub fn on<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
 /// How many words this thread has read.
 pub fn loads() -> u64 {
     LOADS.get()
+}
+
+/// Somebody wants every lock of this thread while this is done. Returns how often it was let in.
+pub fn while_locks_are_wanted(f: impl FnOnce()) -> u64 {
+    LET_IN.set(Some(0));
+    f();
+    LET_IN.take().unwrap_or(0)
 }
 
 /// Fails if the caller holds a base's lock.
@@ -297,6 +306,15 @@ impl<T: Send> Lock<T> for WatchedLock<T> {
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         HELD.set(1);
         WatchedGuard(guard)
+    }
+
+    fn is_wanted(&self) -> bool {
+        LET_IN.get().is_some()
+    }
+
+    fn let_in(&self) {
+        assert_unlocked();
+        LET_IN.set(LET_IN.get().map(|count| count + 1));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::timers::{AnyTimer, Family, exactly};
 use super::{World, on};
 use std::sync::Arc;
-use tickless_core::bases::expiry::{Expired, Firing, Verdict};
+use tickless_core::bases::expiry::{CallbackResult, Expired, Firing};
 use tickless_core::bases::{Bases, Options, Settings, Started};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
@@ -64,7 +64,7 @@ impl Scene {
     }
 
     /// The handler of a CPU's event.
-    pub fn handle(&self, cpu: CpuId, run: impl FnMut(&Firing<World>) -> Verdict) -> Expired {
+    pub fn handle(&self, cpu: CpuId, run: impl FnMut(&Firing<World>) -> CallbackResult) -> Expired {
         self.world().deliver(cpu);
         on(cpu, || self.bases.expire(cpu, run))
     }
@@ -74,7 +74,7 @@ impl Scene {
         let mut fired = Vec::new();
         self.handle(cpu, |firing| {
             fired.push(firing.task);
-            Verdict::Done
+            CallbackResult::Done
         });
         fired
     }

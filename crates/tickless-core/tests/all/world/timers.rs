@@ -1,6 +1,6 @@
 //! Timers of either family, for tests that do not care which.
 
-use super::World;
+use super::{WatchedWord, World};
 use std::sync::Arc;
 use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied};
 use tickless_core::bases::{Bases, Options, StartError, Started};
@@ -12,24 +12,24 @@ use tickless_core::time::{Ns, Window};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     Coarse,
-    Ranged,
+    Precise,
 }
 
 impl Family {
-    pub const BOTH: [Family; 2] = [Family::Coarse, Family::Ranged];
+    pub const BOTH: [Family; 2] = [Family::Coarse, Family::Precise];
 }
 
 /// A timer of either family.
 pub enum AnyTimer {
-    Coarse(OwnedTimer<World, WheelLink>),
-    Ranged(OwnedTimer<World, QueueLink>),
+    Coarse(OwnedTimer<World, WheelLink<WatchedWord>>),
+    Precise(OwnedTimer<World, QueueLink>),
 }
 
 macro_rules! of_either {
     ($timer:expr, $method:ident $arguments:tt) => {
         match $timer {
             AnyTimer::Coarse(timer) => timer.$method $arguments,
-            AnyTimer::Ranged(timer) => timer.$method $arguments,
+            AnyTimer::Precise(timer) => timer.$method $arguments,
         }
     };
 }
@@ -38,7 +38,7 @@ impl AnyTimer {
     pub fn new(bases: &Arc<Bases<World>>, family: Family, task: usize) -> AnyTimer {
         match family {
             Family::Coarse => AnyTimer::Coarse(OwnedTimer::new(bases, task)),
-            Family::Ranged => AnyTimer::Ranged(OwnedTimer::new(bases, task)),
+            Family::Precise => AnyTimer::Precise(OwnedTimer::new(bases, task)),
         }
     }
 

@@ -5,7 +5,7 @@
 use super::timers::Family;
 use std::cmp::Reverse;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::expiry::Verdict;
+use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{IfPending, Options, Settings, StartError, Started, WheelEvents};
 use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::rearm::Policy;
@@ -53,6 +53,16 @@ impl TwinTimer {
     }
 }
 
+/// Did a start take no lock?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PutOff {
+    Yes,
+    /// It did, and other operations may have come in before.
+    No {
+        interrupted: bool,
+    },
+}
+
 /// An arming.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
@@ -71,9 +81,12 @@ enum Place {
     /// Waiting to be queued when the next pass begins.
     Late,
     /// In the wheel, due at this tick; its deadline is in this eighth of the granule.
-    Bucket { due: u64, level: usize, eighth: u64, loose: bool },
+    Bucket { due: u64, level: usize, eighth: u64 },
     /// In the wheel, armed for the past when its clock stood at this tick, in this pass.
     Overdue { due: u64, pass: u64 },
+    /// In the wheel, and put off there: looked at when this tick has come, after this pass, and
+    /// moved then, if it was not before. How its due tick is rounded then is the wheel's affair.
+    Loose { due: u64, pass: u64, latest: u64, moved: bool },
 }
 
 #[derive(Clone, Debug, Default)]
@@ -88,7 +101,7 @@ pub struct TwinBase {
     /// The wheel's clock, in ticks.
     clock: u64,
     passes: u64,
-    /// The moment of the last pass, and whether its ranged timers are through.
+    /// The moment of the last pass, and whether its precise timers are through.
     pass: Option<(Ns, bool)>,
     target: u64,
 }
@@ -103,12 +116,12 @@ pub struct Handler {
     /// Whose callback runs, with what arming.
     pub running: Option<(usize, Pending)>,
     /// What it has asked for, if it has returned.
-    verdict: Option<Verdict>,
+    result: Option<CallbackResult>,
 }
 
 impl Twin {
     pub fn new(settings: Settings, cpus: u16, families: &[Family], now: Ns) -> Twin {
-        let clock = now.0 / settings.tick.length().0;
+        let clock = now.0 / settings.tick.length().as_nanos() as u64;
         let base = TwinBase { clock, target: clock, ..TwinBase::default() };
         Twin {
             settings,
@@ -128,9 +141,10 @@ impl Twin {
         &mut self,
         id: usize,
         window: Window,
-        now: Ns,
+        (now, believed): (Ns, Ns),
         here: CpuId,
         options: Options,
+        put_off: PutOff,
     ) -> Result<Started, StartError> {
         if let Some(cpu) = options.pinned
             && cpu.index() >= self.bases.len()
@@ -147,12 +161,24 @@ impl Twin {
                 (IfPending::Rearm, _) => false,
                 (IfPending::Leave, _) => true,
                 (IfPending::Reduce, Family::Coarse) => window.soft >= pending.window.soft,
-                (IfPending::Reduce, Family::Ranged) => window.hard >= pending.window.hard,
+                (IfPending::Reduce, Family::Precise) => window.hard >= pending.window.hard,
             };
             if kept {
                 return Ok(Started::Kept);
             }
         }
+        if let Some(may) = self.may_put_off(id, window.soft, now, options) {
+            let is_as_it_was = put_off != PutOff::No { interrupted: true };
+            let is_put_off = put_off == PutOff::Yes;
+            assert!(!is_as_it_was || is_put_off == may, "is timer {id} put off? {put_off:?}");
+        }
+        // Nothing else may come in between without a lock.
+        if put_off == PutOff::Yes {
+            self.put_off(id, window.soft);
+            return Ok(Started::Pending);
+        }
+        let now = now.min(believed);
+        let timer = &self.timers[id];
         let stays = if timer.running { timer.base } else { None };
         let base = stays.unwrap_or(options.pinned.unwrap_or(here));
         let was_pending = timer.pending.is_some();
@@ -160,6 +186,50 @@ impl Twin {
         self.counts.armed += u64::from(!was_pending);
         self.counts.rearmed += u64::from(was_pending);
         Ok(if was_pending { Started::Pending } else { Started::Idle })
+    }
+
+    /// May this start take no lock? `None` if only the wheel knows how fine the timer's bucket is.
+    fn may_put_off(&self, id: usize, deadline: Ns, now: Ns, options: Options) -> Option<bool> {
+        let (timer, Settings { push_out, policy, tick, .. }) = (&self.timers[id], self.settings);
+        let pending = timer.pending.filter(|pending| {
+            timer.family == Family::Coarse
+                && (push_out, policy) == (PushOut::Lazy, Policy::Lazy)
+                && options.pending == IfPending::Rearm
+                && options.wakes == pending.wakes
+                && options.pinned.is_none_or(|cpu| timer.base == Some(cpu))
+                && deadline >= pending.window.soft
+        });
+        let Some(pending) = pending else { return Some(false) };
+        let level = match pending.place {
+            Place::Bucket { level, .. } => level,
+            Place::Overdue { .. } => 0,
+            _ => return None,
+        };
+        // As far ahead, at least, as what goes to a coarser level than the one before.
+        let least = if level == 0 { 0 } else { (8u64 << (3 * level)).saturating_mul(32) };
+        Some(u128::from(deadline.since(now).0) * 33 >= u128::from(least) * tick.length().as_nanos())
+    }
+
+    /// A pending timer is put off where it is.
+    fn put_off(&mut self, id: usize, deadline: Ns) {
+        let tick = deadline.0.div_ceil(self.settings.tick.length().as_nanos() as u64);
+        let Some(pending) = &mut self.timers[id].pending else { panic!("timer {id} is idle") };
+        let (due, pass, moved) = match pending.place {
+            Place::Bucket { due, .. } => (due, 0, false),
+            Place::Overdue { due, pass } => (due, pass, false),
+            Place::Loose { due, pass, moved, .. } => (due, pass, moved),
+            Place::Queued(_) | Place::Late => panic!("timer {id} is no coarse one"),
+        };
+        // As late as if it were armed when it is looked at.
+        let beyond = tick.saturating_sub(due);
+        let latest = if beyond == 0 { due } else { tick + beyond * 33 / 256 + 1 };
+        pending.place = Place::Loose { due, pass, latest, moved };
+        pending.window = Window::new(deadline, deadline);
+    }
+
+    /// Is there a timer on this base of which only the wheel knows when it is looked at?
+    pub fn is_loose(&self, cpu: CpuId) -> bool {
+        self.on(cpu).any(|(_, pending)| matches!(pending.place, Place::Loose { moved: true, .. }))
     }
 
     pub fn cancel(&mut self, id: usize) -> Cancel {
@@ -186,9 +256,9 @@ impl Twin {
         }
         let Some(base) = timer.base.filter(|_| timer.running) else { return false };
         let handler = self.bases[base.index()].handler.as_ref();
-        match handler.and_then(|handler| handler.verdict) {
-            Some(Verdict::Done) => false,
-            Some(Verdict::Restart(_)) => !timer.shut,
+        match handler.and_then(|handler| handler.result) {
+            Some(CallbackResult::Done) => false,
+            Some(CallbackResult::Restart(_)) => !timer.shut,
             None => true,
         }
     }
@@ -203,10 +273,12 @@ impl Twin {
     pub fn expiry(&self, id: usize) -> Ns {
         let timer = &self.timers[id];
         let (Some(pending), Some(base)) = (timer.pending, timer.base) else { return Ns::NEVER };
-        let clock = self.bases[base.index()].clock.saturating_mul(self.settings.tick.length().0);
+        let clock = self.bases[base.index()]
+            .clock
+            .saturating_mul(self.settings.tick.length().as_nanos() as u64);
         match pending.place {
             Place::Queued(_) | Place::Late => pending.window.hard,
-            Place::Bucket { .. } | Place::Overdue { .. } => self.asked_for(id).max(Ns(clock)),
+            _ => self.asked_for(id).max(Ns(clock)),
         }
     }
 
@@ -215,10 +287,17 @@ impl Twin {
         let Some(pending) = self.timers[id].pending else { return Ns::NEVER };
         let due = match pending.place {
             Place::Queued(_) | Place::Late => return pending.window.hard,
-            Place::Bucket { due, .. } | Place::Overdue { due, .. } => due,
+            Place::Loose { latest, moved: true, .. } => latest,
+            Place::Bucket { due, .. } | Place::Overdue { due, .. } | Place::Loose { due, .. } => {
+                due
+            }
         };
         let silent = self.settings.wheel == WheelEvents::Tick || pending.wakes == Wakes::No;
-        if silent { Ns::NEVER } else { Ns(due.saturating_mul(self.settings.tick.length().0)) }
+        if silent {
+            Ns::NEVER
+        } else {
+            Ns(due.saturating_mul(self.settings.tick.length().as_nanos() as u64))
+        }
     }
 
     /// The timers pending on a base.
@@ -235,7 +314,7 @@ impl Twin {
         assert!(base.handler.is_none());
         base.events += 1;
         base.backing_off = false;
-        base.handler = Some(Handler { fired: 0, now, passes: 0, running: None, verdict: None });
+        base.handler = Some(Handler { fired: 0, now, passes: 0, running: None, result: None });
         self.begin_pass(cpu, now);
     }
 
@@ -248,7 +327,7 @@ impl Twin {
             if let Some(id) = self.take_due(cpu, seen) {
                 return Some(id);
             }
-            let earliest = self.end_pass(cpu);
+            let earliest = self.end_pass(cpu).min(self.soonest(cpu, seen));
             let base = &mut self.bases[cpu.index()];
             let handler = base.handler.as_mut()?;
             handler.passes += 1;
@@ -265,6 +344,17 @@ impl Twin {
         }
     }
 
+    /// When a timer that has been moved may be due at the soonest.
+    fn soonest(&self, cpu: CpuId, seen: Option<usize>) -> Ns {
+        let pending = seen.and_then(|id| self.on(cpu).find(|on| on.0 == id));
+        match pending {
+            Some((_, Pending { place: Place::Loose { moved: true, .. }, window, .. })) => {
+                window.soft
+            }
+            _ => Ns::NEVER,
+        }
+    }
+
     /// A handler has ended; call after [`next`](Twin::next) has said `None`.
     pub fn end_handler(&mut self, cpu: CpuId, now: Ns) {
         let base = &mut self.bases[cpu.index()];
@@ -272,31 +362,31 @@ impl Twin {
         base.handled_at = now;
     }
 
-    /// A handler has ended, perhaps before everything that was due had fired; the ranged timers
+    /// A handler has ended, perhaps before everything that was due had fired; the precise timers
     /// may be through.
-    pub fn interrupt_handler(&mut self, cpu: CpuId, now: Ns, ranged_over: bool) {
+    pub fn interrupt_handler(&mut self, cpu: CpuId, now: Ns, precise_over: bool) {
         self.settle(cpu);
         if let Some((_, over)) = &mut self.bases[cpu.index()].pass {
-            *over |= ranged_over;
+            *over |= precise_over;
         }
         self.end_pass(cpu);
         self.end_handler(cpu, now);
     }
 
     /// A callback has returned.
-    pub fn returned(&mut self, cpu: CpuId, verdict: Verdict) {
+    pub fn returned(&mut self, cpu: CpuId, result: CallbackResult) {
         if let Some(handler) = &mut self.bases[cpu.index()].handler {
-            handler.verdict = Some(verdict);
+            handler.result = Some(result);
         }
     }
 
     /// Carries out what the last callback asked for.
     fn settle(&mut self, cpu: CpuId) {
         let Some(handler) = &mut self.bases[cpu.index()].handler else { return };
-        let (now, verdict) = (handler.now, handler.verdict.take());
+        let (now, result) = (handler.now, handler.result.take());
         let Some((id, Pending { wakes, .. })) = handler.running.take() else { return };
         let timer = &self.timers[id];
-        if let Some(Verdict::Restart(window)) = verdict
+        if let Some(CallbackResult::Restart(window)) = result
             && timer.pending.is_none()
             && !timer.shut
         {
@@ -317,7 +407,7 @@ impl Twin {
         Some(id)
     }
 
-    /// Which timer comes next in this pass: ranged ones by hard expiry, as long as the first
+    /// Which timer comes next in this pass: precise ones by hard expiry, as long as the first
     /// may fire; then coarse ones by bucket, the coarser bucket first.
     fn due(&mut self, cpu: CpuId, seen: Option<usize>) -> Option<usize> {
         let base = &self.bases[cpu.index()];
@@ -333,8 +423,11 @@ impl Twin {
         }
         let base = &self.bases[cpu.index()];
         let due = self.on(cpu).filter_map(|(id, pending)| match pending.place {
-            Place::Bucket { due, level, eighth, loose } if due <= base.target => {
-                Some((loose, due, false, (Reverse(level), eighth), pending.sequence, id))
+            Place::Bucket { due, level, eighth } if due <= base.target => {
+                Some((false, due, false, (Reverse(level), eighth), pending.sequence, id))
+            }
+            Place::Loose { latest, pass, .. } if latest <= base.target && pass < base.passes => {
+                Some((true, latest, false, (Reverse(0), 0), pending.sequence, id))
             }
             Place::Overdue { due, pass } if pass < base.passes => {
                 Some((false, due, true, (Reverse(0), 0), pending.sequence, id))
@@ -342,18 +435,22 @@ impl Twin {
             _ => None,
         });
         let due: Vec<_> = due.collect();
-        let loose = |id: usize| {
-            let place = self.timers[id].pending.map(|pending| pending.place);
-            matches!(place, Some(Place::Bucket { loose: true, .. }))
+        // Those that were put off line up as they come.
+        let tick = self.settings.tick.length().as_nanos() as u64;
+        let may = |(_, pending): (usize, Pending)| match pending.place {
+            Place::Loose { pass, .. } => {
+                pending.window.soft.0.div_ceil(tick) <= base.target && pass < base.passes
+            }
+            _ => false,
         };
-        if let Some(seen) = seen.filter(|&seen| loose(seen) && due.iter().any(|d| d.5 == seen)) {
+        if let Some(seen) = seen.filter(|&seen| self.on(cpu).any(|on| on.0 == seen && may(on))) {
             return Some(seen);
         }
         due.into_iter().min().map(|(.., id)| id)
     }
 
     fn begin_pass(&mut self, cpu: CpuId, now: Ns) {
-        let tick = now.0 / self.settings.tick.length().0;
+        let tick = now.0 / self.settings.tick.length().as_nanos() as u64;
         // Behind what a pass that stopped early has left.
         let behind = self.unfinished_at(cpu);
         let base = &mut self.bases[cpu.index()];
@@ -376,7 +473,7 @@ impl Twin {
         }
     }
 
-    /// The moment of the last pass, if it has left a ranged timer that it could have fired.
+    /// The moment of the last pass, if it has left a precise timer that it could have fired.
     fn unfinished_at(&self, cpu: CpuId) -> Ns {
         let queued = self.on(cpu).filter_map(|(_, pending)| match pending.place {
             Place::Queued(order) => Some((pending.window.hard, order, pending.window.soft)),
@@ -391,31 +488,30 @@ impl Twin {
     fn end_pass(&mut self, cpu: CpuId) -> Ns {
         let base = &mut self.bases[cpu.index()];
         base.clock = base.clock.max(base.target);
+        let (target, passes) = (base.target, base.passes);
+        for timer in self.timers.iter_mut().filter(|timer| timer.base == Some(cpu)) {
+            if let Some(Pending { place: Place::Loose { due, pass, moved, .. }, .. }) =
+                &mut timer.pending
+            {
+                *moved |= *due <= target && *pass < passes;
+            }
+        }
         self.earliest(cpu)
     }
 
     fn place(&mut self, id: usize, cpu: CpuId, window: Window, now: Ns, wakes: Wakes) {
         self.sequence += 1;
         let sequence = self.sequence;
-        let old = self.timers[id].pending.filter(|_| self.timers[id].base == Some(cpu));
         let base = &mut self.bases[cpu.index()];
         let (place, window, wakes) = match self.timers[id].family {
-            Family::Ranged => match base.pass {
+            Family::Precise => match base.pass {
                 Some((seen, _)) if window.soft <= seen => (Place::Late, window, Wakes::Yes),
                 _ => (Place::Queued(sequence), window, Wakes::Yes),
             },
             Family::Coarse => {
-                let tick = self.settings.tick.length().0;
-                let lazy = self.settings.push_out == PushOut::Lazy;
-                let may_stay = lazy && self.settings.policy != Policy::Eager;
-                let stays = old
-                    .filter(|old| may_stay && old.wakes == wakes)
-                    .and_then(|old| stay(old.window.soft, window.soft, now, tick, base, old.place));
-                let old = old.map(|old| old.place);
-                let place = stays.unwrap_or_else(|| {
-                    base.clock = base.clock.max(now.0 / tick);
-                    bucket(window.soft, tick, base, old.filter(|_| lazy))
-                });
+                let tick = self.settings.tick.length().as_nanos() as u64;
+                base.clock = base.clock.max(now.0 / tick);
+                let place = bucket(window.soft, tick, base);
                 (place, Window::new(window.soft, window.soft), wakes)
             }
         };
@@ -426,19 +522,8 @@ impl Twin {
     }
 }
 
-/// Where a lazily pushed-out timer stays: in its bucket, if it lies within the granule still and
-/// the granule is no more than an eighth of what is ahead.
-fn stay(old: Ns, deadline: Ns, now: Ns, tick: u64, base: &TwinBase, place: Place) -> Option<Place> {
-    let Place::Bucket { due, level, eighth, .. } = place else { return None };
-    let late = due.saturating_mul(tick).checked_sub(deadline.0)?;
-    let ahead = deadline.0.saturating_sub(now.0.max((base.clock + 1).saturating_mul(tick)));
-    let stays = due > base.clock && deadline >= old && late <= ahead / 8;
-    stays.then_some(Place::Bucket { due, level, eighth, loose: true })
-}
-
-/// Where in the wheel a deadline belongs. `old` is where the timer is, if it may be left there
-/// and only be noted to be due later.
-fn bucket(deadline: Ns, tick: u64, base: &TwinBase, old: Option<Place>) -> Place {
+/// Where in the wheel a deadline belongs.
+fn bucket(deadline: Ns, tick: u64, base: &TwinBase) -> Place {
     let due = deadline.0.div_ceil(tick);
     if due <= base.clock {
         return Place::Overdue { due: base.clock, pass: base.passes };
@@ -449,7 +534,5 @@ fn bucket(deadline: Ns, tick: u64, base: &TwinBase, old: Option<Place>) -> Place
     let granule = 8u64.pow(level as u32);
     let eighth = if level == 0 { 0 } else { (due - 1) / (granule / 8) % 8 };
     let due = due.next_multiple_of(granule);
-    let loose =
-        matches!(old, Some(Place::Bucket { due: old, .. }) if old > base.clock && due >= old);
-    Place::Bucket { due, level, eighth, loose }
+    Place::Bucket { due, level, eighth }
 }

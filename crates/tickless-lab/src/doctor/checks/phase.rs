@@ -97,7 +97,7 @@ fn aligned(facts: &Facts) -> Says {
         percent(worst),
         describe(worst),
         "timers of one period that begin together stay together: start each at another point of \
-         its period (in the library Periodic does that by itself; docs/phases.md)",
+         its period (in the library Periodic does that by itself; docs/book/src/phases.md)",
     )
 }
 

@@ -4,8 +4,7 @@ use super::{Check, Need};
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Says, Verdict};
 use crate::text::figure;
-use tickless_core::rearm::Policy;
-use tickless_trace::replay::{Summary, policy_name};
+use tickless_trace::replay::{ReplayPolicy, Summary};
 
 pub(super) const WRITES: Check = Check {
     name: "rearm-writes",
@@ -87,7 +86,7 @@ fn removals(facts: &Facts) -> Says {
     };
     let kernel = summary.agreement.as_ref().map_or("restart-aware", |agreement| agreement.policy);
     let of = |name: &str| summary.policies.iter().find(|policy| policy.policy == name);
-    let (Some(kernel), Some(lazy)) = (of(kernel), of(policy_name(Policy::Lazy))) else {
+    let (Some(kernel), Some(lazy)) = (of(kernel), of(ReplayPolicy::Lazy.name())) else {
         return Says::unknown("the recording could not be replayed");
     };
     let saved = kernel.device_writes.saturating_sub(lazy.device_writes) as f64;

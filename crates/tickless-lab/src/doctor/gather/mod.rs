@@ -21,13 +21,12 @@ mod sleeps;
 
 use super::checks::{Check, Need};
 use super::facts::{Facts, Seen};
-use crate::measure::{cpus, disturbance};
+use crate::measure::{cpus, disturbance, wait};
 use crate::progress::Progress;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How to look.
 #[derive(Clone, Debug)]
@@ -77,11 +76,7 @@ pub fn gather(checks: &[&Check], look: &Look, progress: &dyn Progress) -> Facts 
 fn watch(is_counted: bool, is_recorded: bool, look: &Look, facts: &mut Facts) {
     let recording = is_recorded.then(|| recorded::begin(look));
     let before = is_counted.then(counted::Snapshot::take);
-    let end = Instant::now() + look.duration;
-    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
-    {
-        thread::park_timeout(left);
-    }
+    wait(look.duration);
     if let Some(before) = before {
         facts.counted = counted::between(before, counted::Snapshot::take());
     }

@@ -20,6 +20,7 @@ pub(super) fn measure(duration: Duration) -> Seen<Sleeps> {
         phase: None,
         until: Until { loops: None, duration: Some(duration.min(DURATION_MAX)) },
         stop: Arc::default(),
+        break_at: None,
     };
     let slices = latency::measure(&[Sleeper::ClockNanosleep], &plan, 1, &Hidden);
     let slices = slices.map_err(|error| error.to_string())?;

@@ -38,7 +38,7 @@ pub fn cancel_across(
         Rhythm::OneByOne => 1,
         Rhythm::InBatches => 64,
     };
-    let timers = Timers::start()?;
+    let timers = Timers::builder().start()?;
     let batch: Vec<Timeout> = (0..batch).map(|_| timers.timeout(|_| ())).collect();
     let turn = AtomicU32::new(OWNER);
     let counts = thread::scope(|scope| {

@@ -3,7 +3,9 @@
 use crate::measure::{Evictor, MeasureError, Stopwatch};
 use std::thread;
 use std::time::Duration;
-use tickless::{Cancel, Scan, Timeout, Timers};
+use tickless::callback::Cancel;
+use tickless::policy::Scan;
+use tickless::{Timeout, Timers};
 
 /// Which call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,9 +2,9 @@
 //!
 //! Before, a cancel that waits asks every base whether it runs the timer; after, it asks the one
 //! that the timer's word names. Both are the same code with one switch
-//! ([`Scan`](tickless::Scan)), on 2 to 512 bases: more bases than CPUs, which is what can be had
-//! here of a large machine. What a large machine adds is that every one of those bases is in some
-//! other CPU's cache; the cold column comes nearest.
+//! ([`Scan`](tickless::policy::Scan)), on 2 to 512 bases: more bases than CPUs, which is what can
+//! be had here of a large machine. What a large machine adds is that every one of those bases is in
+//! some other CPU's cache; the cold column comes nearest.
 
 use super::across::{Rhythm, cancel_across};
 use super::calls::{Call, Finds, Subject};
@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::study::plot::{Axis, Line, Plot, Shape, Side};
 use crate::study::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
 use crate::text::figure;
-use tickless::Scan;
+use tickless::policy::Scan;
 
 /// One way to cancel.
 struct Way {
@@ -34,7 +34,7 @@ const WAYS: [Way; 4] = [
     Way { name: "plain", scan: Scan::RunningBase, call: Call::Plain },
 ];
 
-/// What the thread reported, in cycles of its own machines.
+/// What was published, in cycles of its own machines.
 const PUBLISHED: [(u16, usize, State, f64); 9] = [
     (32, BEFORE, State::Warm, 29_000.0),
     (32, BEFORE, State::Cold, 37_800.0),
@@ -344,7 +344,8 @@ fn answers(study: &mut Study) {
          one?",
         "With a remembered base, yes: a model of the protocol of 2004, in which another CPU arms \
          and fires the timer while its callback runs, has schedules in which the cancel returns \
-         too early (docs/cancel.md prints one; cargo test -p tickless-models --test models_loom \
+         too early (docs/book/src/cancel.md prints one; \
+         cargo test -p tickless-models --test models_loom \
          last_running finds them). It is nobody's fault for running too long: nothing says how \
          long a callback may run. Ours has none: a timer whose callback runs stays on its base \
          when it is armed again, so there is one base to look at (contract X2: explored by the \

@@ -1,4 +1,4 @@
-//! Seed 2: a cancel that waits looks at one base, not at all.
+//! A cancel that waits looks at one base, not at all.
 //!
 //! | file | what |
 //! |---|---|

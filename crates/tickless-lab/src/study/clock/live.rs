@@ -1,4 +1,4 @@
-//! Seed 1 on the machine at hand: direct against combined reads of a slow counter, by 1 to
+//! On the machine at hand: direct against combined reads of a slow counter, by 1 to
 //! twice as many threads as there are CPUs.
 //!
 //! Two devices: an emulated one, which serves one reading at a time as the published counter

@@ -1,4 +1,4 @@
-//! Seed 1: one reader reads a slow shared counter, and the others take its value.
+//! One reader reads a slow shared counter, and the others take its value.
 //!
 //! | file | what |
 //! |---|---|

@@ -121,11 +121,11 @@ fn read_until(clock: &Clock, counter: &Combined<Counted>, stop: &AtomicBool) -> 
         let value = counter.read();
         let to = clock.monotonic();
         own.backwards += u64::from(value < last);
-        own.latency.saturating_record(to.since(from).0);
+        own.latency.saturating_record((to - from).as_nanos() as u64);
         (from, last) = (to, value);
     }
     own.device_reads = device_reads() - before;
-    own.seconds = from.since(begin).to_duration().as_secs_f64();
+    own.seconds = (from - begin).as_secs_f64();
     own
 }
 

@@ -5,74 +5,13 @@
 //! are in what another thread sees: a probe that may run anywhere wakes earlier on average, its
 //! maximum stays, and one on each CPU sees no difference.
 
+use super::circumstances::{BOTH, CIRCUMSTANCES, Circumstances, PHASES_US};
 use super::report;
-use super::scene::{Load, Probe, Scene, Taken, Way};
+use super::scene::{Load, Probe, Scene, Taken};
 use crate::measure::{self, interleave};
 use crate::progress::Progress;
 use crate::study::{Request, Study, StudyError};
 use std::time::Duration;
-
-/// Circumstances in which the ways are compared.
-pub struct Circumstances {
-    /// What its cells' names begin with.
-    pub id: &'static str,
-    /// In words.
-    pub title: &'static str,
-    hz: u32,
-    load: Load,
-    probe: Probe,
-    /// What is compared in them.
-    pub ways: &'static [Way],
-}
-
-const BOTH: &[Way] = &[Way::Before, Way::After];
-
-/// All of them.
-pub const CIRCUMSTANCES: [Circumstances; 5] = [
-    Circumstances {
-        id: "1000hz.idle",
-        title: "1000 Hz idle",
-        hz: 1_000,
-        load: Load::Idle,
-        probe: Probe::Unpinned,
-        ways: &[Way::Before, Way::After, Way::Tickless],
-    },
-    Circumstances {
-        id: "1000hz.busy",
-        title: "1000 Hz busy",
-        hz: 1_000,
-        load: Load::Busy,
-        probe: Probe::Unpinned,
-        ways: BOTH,
-    },
-    Circumstances {
-        id: "1000hz.pinned",
-        title: "1000 Hz idle -S",
-        hz: 1_000,
-        load: Load::Idle,
-        probe: Probe::Pinned,
-        ways: BOTH,
-    },
-    Circumstances {
-        id: "250hz.idle",
-        title: "250 Hz idle",
-        hz: 250,
-        load: Load::Idle,
-        probe: Probe::Unpinned,
-        ways: BOTH,
-    },
-    Circumstances {
-        id: "250hz.busy",
-        title: "250 Hz busy",
-        hz: 250,
-        load: Load::Busy,
-        probe: Probe::Unpinned,
-        ways: BOTH,
-    },
-];
-
-/// When the probe wakes, after a tick.
-pub const PHASES_US: [u64; 4] = [0, 250, 500, 750];
 
 /// Runs it.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {

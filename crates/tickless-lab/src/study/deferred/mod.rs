@@ -1,11 +1,13 @@
-//! Seed 3: the expiry thread is woken when something expired, not on every tick.
+//! The expiry thread is woken when something expired, not on every tick.
 //!
 //! | file | what |
 //! |---|---|
 //! | `scene` | one measurement: ticking drivers, a few timeouts, a probe, perhaps load |
+//! | `circumstances` | what is compared in which circumstances |
 //! | `live` | the study on the machine at hand |
 //! | `report` | its tables, plots and answers |
 
+mod circumstances;
 mod live;
 mod report;
 mod scene;

@@ -1,6 +1,6 @@
 //! What came of the study of deferred expiry: cells, tables, plots, answers.
 
-use super::live::{CIRCUMSTANCES, PHASES_US};
+use super::circumstances::{CIRCUMSTANCES, PHASES_US};
 use super::scene::{Taken, Way};
 use crate::latency::Tally;
 use crate::measure::{self, Spread};

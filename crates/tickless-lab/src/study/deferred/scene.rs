@@ -12,7 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use tickless::{CpuId, Deferral, Ns, Stats, Tick, Timeout, Timers};
+use tickless::driver::CpuId;
+use tickless::policy::Deferral;
+use tickless::stats::Stats;
+use tickless::time::{Instant, Tick};
+use tickless::{Timeout, Timers};
 
 /// When the expiry thread is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -170,12 +174,13 @@ impl Scene {
             slack_ns: 1,
             until: Until { loops: None, duration: Some(self.duration) },
             phase: self.phase,
+            break_at: None,
             stop: Arc::default(),
         }
     }
 
     fn tick(&self) -> Tick {
-        let length = Ns(1_000_000_000 / u64::from(self.hz.max(1)));
+        let length = Duration::from_nanos(1_000_000_000 / u64::from(self.hz.max(1)));
         Tick::new(length).unwrap_or(Tick::MILLISECOND)
     }
 
@@ -184,9 +189,12 @@ impl Scene {
     fn timeout(&self, timers: &Timers, tick: Tick, at: u64, late: Arc<Mutex<Tally>>) -> Timeout {
         let base = CpuId((at / TIMEOUTS) as u16);
         let mut state = self.seed.wrapping_add(at);
-        let mut next = move |now: Ns| {
+        let length = tick.length().as_nanos() as u64;
+        let mut next = move |now: Instant| {
             let after = Duration::from_millis(SHORTEST_MS + random(&mut state) % SPREAD_MS);
-            tick.start(tick.ceil(now + after))
+            let deadline = now + after;
+            let into_tick = deadline.as_nanos() % length;
+            deadline + Duration::from_nanos((length - into_tick) % length)
         };
         let first = next(timers.now());
         let timeout = timers
@@ -209,7 +217,7 @@ fn longest_batch(stats: &Stats) -> u64 {
 
 /// Drivers and expiry threads.
 fn threads() -> Threads {
-    Threads::named(&["tickless/", "tickless-exp/"])
+    Threads::named(&["tickless/", "tickless-x/"])
 }
 
 /// Waits until so many of our threads have started, and a little for them to go to sleep. A

@@ -7,7 +7,9 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
-use tickless::{Phase, Throttle, Timers, Worker};
+use tickless::Timers;
+use tickless::bandwidth::{Throttle, Worker};
+use tickless::periodic::Phase;
 
 /// A worker of the library's.
 impl Rein for Worker {
@@ -38,7 +40,7 @@ pub(super) fn cells(study: &mut Study, request: &Request, work: Work) -> Result<
 fn error(study: &mut Study, work: Work, period: Duration) -> Result<(), StudyError> {
     const PERIODS: u32 = 100;
     let quota = period * work.workers as u32 / 4;
-    let timers = Timers::start()?;
+    let timers = Timers::builder().start()?;
     let start = |_| timers.throttle(quota, period).slice(quota / 20).start().map_err(refused);
     let groups: Vec<Throttle> = (0..2).map(start).collect::<Result<_, _>>()?;
     // A period more than is looked at: the pool begins full.
@@ -82,7 +84,7 @@ fn cost(study: &mut Study, long: Duration) -> Result<(), StudyError> {
     let period = Duration::from_millis(100);
     let mut context = Context::from_waker(Waker::noop());
     for (name, phase) in [("spread", Phase::Spread), ("aligned", Phase::Aligned)] {
-        let timers = Timers::start()?;
+        let timers = Timers::builder().start()?;
         let start = |_| timers.limiter(1, period).phase(phase).start().map_err(refused);
         let groups: Vec<_> = (0..GROUPS).map(start).collect::<Result<_, _>>()?;
         let each = long.as_millis() / period.as_millis() + 3;

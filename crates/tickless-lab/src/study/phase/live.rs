@@ -15,7 +15,9 @@ use crate::study::plot::{Lane, Plot, Shape, Side};
 use crate::study::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
 use crate::text::figure;
 use std::time::Duration;
-use tickless::{Phase, Throttle, Timers};
+use tickless::Timers;
+use tickless::bandwidth::Throttle;
+use tickless::periodic::Phase;
 
 const PERIOD: Duration = Duration::from_millis(100);
 
@@ -151,11 +153,12 @@ fn kernel_ways(groups: &[Cgroup], study: &mut Study) -> Vec<Way> {
 
 /// The library's groups, made anew, so that their phases are chosen anew.
 fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, StudyError> {
-    let timers = Timers::start()?;
+    let timers = Timers::builder().start()?;
     let start = || timers.throttle(quota, PERIOD).phase(phase).start().map_err(refused);
     let groups: [Throttle; 2] = [start()?, start()?];
     let done = work.run(|group| groups[group].join().map_err(refused))?;
-    let places_ns = [0, 1].map(|group| groups[group].place().map_or(0, |place| place.0));
+    let places_ns =
+        [0, 1].map(|group| groups[group].phase_offset().map_or(0, |place| place.as_nanos() as u64));
     let wakeups = timers.stats().bases.iter().map(|base| base.device.events).sum();
     Ok(Taken { done, wakeups: Some(wakeups), places_ns })
 }

@@ -1,4 +1,4 @@
-//! Seed 4: refills of bandwidth groups that come together, or apart.
+//! Refills of bandwidth groups that come together, or apart.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,14 +1,14 @@
 //! The same guards on each event device that the library has: what an eager write costs depends
 //! on the device, and on a timerfd it is a system call each time.
 
-use super::live::per_trip;
-use super::ping_pong::{Guard, Plan, Taken};
+use super::ping_pong::{Guard, Plan, Taken, per_trip};
 use crate::measure::{Spread, interleave};
 use crate::progress::Progress;
 use crate::study::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
 use crate::text::figure;
 use std::time::Duration;
-use tickless::{Device, Policy};
+use tickless::driver::Device;
+use tickless::policy::Policy;
 
 const DEVICES: [(&str, Device); 2] = [("futex", Device::Futex), ("timerfd", Device::Timerfd)];
 

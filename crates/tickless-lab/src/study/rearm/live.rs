@@ -7,20 +7,21 @@
 //! a system call that wakes the thread.
 
 use super::devices;
-use super::ping_pong::{Guard, Plan, Taken};
+use super::ping_pong::{Guard, Plan, Taken, per_trip};
 use crate::measure::{self, Spread, interleave, mean};
 use crate::progress::Progress;
 use crate::study::plot::{Axis, Bar, Line, Plot, Shape, Side};
 use crate::study::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
 use crate::text::figure;
 use std::time::Duration;
-use tickless::{Device, Policy};
+use tickless::driver::Device;
+use tickless::policy::Policy;
 
 /// One way to guard a wait.
 struct Way {
     name: &'static str,
     policy: Option<Policy>,
-    /// What the thread reported, in us per round trip: real, user, system.
+    /// What was published, in us per round trip: real, user, system.
     published: Option<[f64; 3]>,
     /// How many device writes it must come to.
     writes: Band,
@@ -32,7 +33,7 @@ const RESTART_AWARE: usize = 2;
 const UNGUARDED: usize = 3;
 
 /// Where the two threads play.
-struct Place {
+struct Pairing {
     /// What its cells' names begin with.
     prefix: &'static str,
     cpus: [usize; 2],
@@ -109,17 +110,12 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyErr
 
 /// Both on one CPU, where a round trip is two switches and nothing else; and each on its own, if
 /// there are two, where it waits for idle CPUs to wake.
-fn places() -> Vec<Place> {
+fn places() -> Vec<Pairing> {
     let cpus = measure::cpus();
     let last = cpus[cpus.len() - 1];
-    let one = Place { prefix: "", cpus: [last; 2] };
-    let two = Place { prefix: "two_cpus.", cpus: [cpus[0], last] };
+    let one = Pairing { prefix: "", cpus: [last; 2] };
+    let two = Pairing { prefix: "two_cpus.", cpus: [cpus[0], last] };
     if cpus[0] == last { vec![one] } else { vec![one, two] }
-}
-
-/// One figure of each turn, for each round trip.
-pub fn per_trip(taken: &[Taken], trips: u32, value: impl Fn(&Taken) -> f64) -> Vec<f64> {
-    taken.iter().map(|taken| value(taken) / f64::from(trips)).collect()
 }
 
 /// The same with each thread on a CPU of its own, in short.
@@ -148,7 +144,7 @@ fn short_table(taken: &[Vec<Taken>], trips: u32) -> Exhibit {
     }
 }
 
-fn cells(study: &mut Study, place: &Place, way: &Way, taken: &[Taken], trips: u32) {
+fn cells(study: &mut Study, place: &Pairing, way: &Way, taken: &[Taken], trips: u32) {
     let in_exhibit = !place.prefix.is_empty();
     let mut push = |cell: Cell| study.cells.push(Cell { in_exhibit, ..cell });
     let spread = |value: &dyn Fn(&Taken) -> f64| Spread::of(per_trip(taken, trips, value));
@@ -195,7 +191,7 @@ fn seed_table(way: &Way, taken: &[Taken], trips: u32) -> Exhibit {
 }
 
 /// How much slower one way is than another, turn by turn.
-fn gaps(study: &mut Study, place: &Place, taken: &[Vec<Taken>]) {
+fn gaps(study: &mut Study, place: &Pairing, taken: &[Vec<Taken>]) {
     let real = |way: usize| -> Vec<f64> { taken[way].iter().map(|t| t.usage.real_s).collect() };
     let pairs = [
         ("gap.eager_over_lazy", EAGER, LAZY, Some(7.202 / 5.32425)),
@@ -213,7 +209,7 @@ fn gaps(study: &mut Study, place: &Place, taken: &[Vec<Taken>]) {
 }
 
 /// The device writes of each way; those of both places are alike.
-fn writes_plot(study: &mut Study, place: &Place, taken: &[Vec<Taken>], trips: u32) {
+fn writes_plot(study: &mut Study, place: &Pairing, taken: &[Vec<Taken>], trips: u32) {
     if !place.prefix.is_empty() {
         return;
     }
@@ -228,7 +224,7 @@ fn writes_plot(study: &mut Study, place: &Place, taken: &[Vec<Taken>], trips: u3
     study.plots.push(plot.in_exhibit());
 }
 
-fn how(places: &[Place], trips: u32) -> String {
+fn how(places: &[Pairing], trips: u32) -> String {
     let [one, other] = places[places.len() - 1].cpus;
     let place = match one == other {
         true => format!("both on CPU {one}, the only one, and the drivers as well"),

@@ -1,4 +1,4 @@
-//! Seed 0: removing a timer does not program the event device.
+//! Removing a timer does not program the event device.
 //!
 //! | file | what |
 //! |---|---|

@@ -24,19 +24,10 @@
 
 use super::interrupt::Interrupt;
 use super::writer::{Armed, Known, Writer};
-use super::{Family, ItemKind, Op, Start};
+use super::{Inference, ItemKind, Op, Start};
+use crate::replay::family::Family;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
-
-/// Whether operations without a record are inferred.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Inference {
-    /// Where the record contradicts itself without them.
-    #[default]
-    On,
-    /// Never: what is recorded and nothing else.
-    Off,
-}
 
 /// A tick this late was stopped meanwhile, not delayed.
 const TICK_LATE_MAX: Ns = Ns::from_ms(1);

@@ -31,13 +31,22 @@ mod interrupt;
 mod numbers;
 mod writer;
 
+use super::family::Family;
 use super::lateness::Lateness;
 use crate::read::{NameId, Trace};
 use tickless_core::bases::WheelEvents;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
 
-pub use inference::Inference;
+/// Whether operations without a record are inferred.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Inference {
+    /// Where the record contradicts itself without them.
+    #[default]
+    On,
+    /// Never: what is recorded and nothing else.
+    Off,
+}
 
 /// What is to be replayed.
 #[derive(Debug)]
@@ -50,6 +59,8 @@ pub(super) struct Script {
     pub(super) starts: Vec<Start>,
     /// By timer.
     pub(super) families: Vec<Family>,
+    /// By timer: is it the scheduler's slice, which Linux 7.1 treats as lazy?
+    pub(super) slices: Vec<bool>,
     /// Timers that were pending when the recording began.
     pub(super) pending_at_start: Vec<Start>,
     pub(super) operations: Operations,
@@ -132,12 +143,6 @@ pub(super) struct Start {
     pub(super) wakes: Wakes,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Family {
-    Wheel,
-    Queue,
-}
-
 /// How often the trace did what.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Operations {
@@ -171,6 +176,7 @@ impl Script {
             items: Vec::new(),
             ops: Vec::new(),
             starts: Vec::new(),
+            slices: vec![false; families.len()],
             families,
             pending_at_start: Vec::new(),
             operations: Operations::default(),

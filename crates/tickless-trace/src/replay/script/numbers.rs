@@ -4,8 +4,8 @@
 //! names one timer in each family: the kernel reuses addresses, and what was known of the last
 //! timer there ends with the next one's set-up.
 
-use super::Family;
 use crate::read::{Event, Record, TimerAddr, Trace};
+use crate::replay::family::Family;
 use std::collections::HashMap;
 
 #[derive(Debug)]

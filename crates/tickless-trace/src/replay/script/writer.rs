@@ -1,11 +1,12 @@
 //! From records to operations.
 
 use super::clocks::{Clocks, effective};
-use super::inference::Inference;
 use super::interrupt::{Ends, Interrupt};
+
 use super::numbers::Numbers;
-use super::{Interrupts, ItemKind, Op, Script, Start, halves};
+use super::{Inference, Interrupts, ItemKind, Op, Script, Start, halves};
 use crate::read::{ClockId, Context, Event, EventKind, Jiffy, NameId, Record, Trace};
+use crate::replay::policy::SLICE_TIMER;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
 
@@ -17,6 +18,7 @@ pub(super) struct Writer {
     clocks: Clocks,
     /// The names of the periodic tick's callback.
     ticks: Vec<NameId>,
+    slice_timer: Option<NameId>,
     ends: Ends,
     numbers: Numbers,
     /// Of the record that is read just now.
@@ -98,6 +100,7 @@ impl Writer {
         Writer {
             inference,
             ticks: TICK_FUNCTIONS.iter().filter_map(|name| trace.names.find(name)).collect(),
+            slice_timer: trace.names.find(SLICE_TIMER),
             ends: Ends::of(trace),
             place: 0,
             states: vec![unknown; numbers.families.len()],
@@ -188,6 +191,7 @@ impl Writer {
             self.notice_cancel(timer, record.cpu, at);
             self.states[timer as usize].known = Known::Idle;
         }
+        self.script.slices[timer as usize] |= self.slice_timer == Some(function);
         let state = &mut self.states[timer as usize];
         state.is_half_way |= was_armed == Some(true);
         state.is_tick = self.ticks.contains(&function);

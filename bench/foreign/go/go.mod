@@ -1,0 +1,3 @@
+module tickless/bench
+
+go 1.22

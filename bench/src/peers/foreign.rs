@@ -1,0 +1,196 @@
+//! Peers in other languages: programs of `bench/foreign/`, each a child that gives one sample
+//! whenever it is asked for one, so that they are measured in turn with everybody else.
+//!
+//! A child says how many of its timers are pending or have fired, and the sum of its deadlines,
+//! which must be those of the same case here: so the work was the same.
+
+use crate::random::Random;
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// What a peer can be asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Pairs,
+    Push,
+    PushEqual,
+    Expire,
+    Own,
+    Crossed,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Pairs => "pairs",
+            Kind::Push => "push",
+            Kind::PushEqual => "push_equal",
+            Kind::Expire => "expire",
+            Kind::Own => "own",
+            Kind::Crossed => "crossed",
+        })
+    }
+}
+
+/// A peer: its row, its program, and what it can do.
+pub struct Foreign {
+    pub name: &'static str,
+    pub program: &'static str,
+    kinds: &'static [Kind],
+    /// Of its expiry: how time passes, and whose CPU time is counted.
+    pub how: &'static str,
+    /// The row in which its cancel by another thread waits for a callback that runs.
+    pub crossed_name: &'static str,
+}
+
+const ONE_THREAD: &[Kind] = &[Kind::Pairs, Kind::Push, Kind::PushEqual, Kind::Expire];
+const ALL: &[Kind] =
+    &[Kind::Pairs, Kind::Push, Kind::PushEqual, Kind::Expire, Kind::Own, Kind::Crossed];
+const EQUAL_ONLY: &[Kind] = &[Kind::Pairs, Kind::PushEqual];
+
+const CAUGHT_UP: &str = "all due when the loop looks, one thread";
+
+const fn peer(
+    name: &'static str,
+    program: &'static str,
+    kinds: &'static [Kind],
+    how: &'static str,
+) -> Foreign {
+    Foreign { name, program, kinds, how, crossed_name: name }
+}
+
+/// All of them, by language.
+pub const PEERS: &[Foreign] = &[
+    peer("libev (C)", "libev", ONE_THREAD, CAUGHT_UP),
+    Foreign {
+        crossed_name: "libevent (C), `event_del` waits",
+        ..peer("libevent (C)", "libevent", ALL, CAUGHT_UP)
+    },
+    peer("libevent (C), common timeout", "libevent_common", EQUAL_ONLY, CAUGHT_UP),
+    peer("Boost.Asio `steady_timer` (C++)", "asio", ALL, CAUGHT_UP),
+    Foreign {
+        crossed_name: "DPDK (C), `rte_timer_stop_sync` waits",
+        ..peer("DPDK `rte_timer` (C)", "dpdk", ALL, CAUGHT_UP)
+    },
+    peer("Go `AfterFunc`", "go", ALL, super::LIVE),
+    peer("Netty `HashedWheelTimer` (Java)", "netty", ALL, super::LIVE),
+    peer("Agrona `DeadlineTimerWheel` (Java)", "agrona", ONE_THREAD, super::STEPS),
+];
+
+/// The peers of this folder that can do this. Those that could not be built are not there.
+pub fn able(
+    folder: Option<&Path>,
+    kind: Kind,
+) -> impl Iterator<Item = (&'static Foreign, PathBuf)> {
+    let there = folder.map(|folder| {
+        PEERS.iter().filter(move |peer| peer.kinds.contains(&kind)).filter_map(|peer| {
+            let program = folder.join(peer.program);
+            program.exists().then_some((peer, program))
+        })
+    });
+    there.into_iter().flatten().collect::<Vec<_>>().into_iter()
+}
+
+/// The peers that could not be built, each with the reason: `ci/benches.sh foreign` leaves it in
+/// a file beside the programs.
+pub fn missing(folder: Option<&Path>) -> Vec<String> {
+    let Some(folder) = folder else { return Vec::new() };
+    let reason = |peer: &Foreign| {
+        let reason = std::fs::read_to_string(folder.join(format!("{}.missing", peer.program)));
+        Some(format!("{}: {}", peer.name, reason.ok()?.trim()))
+    };
+    PEERS.iter().filter_map(reason).collect()
+}
+
+/// The versions that were built: a line for each, left there by the same script.
+pub fn versions(folder: Option<&Path>) -> Vec<String> {
+    let text = folder.and_then(|folder| std::fs::read_to_string(folder.join("versions")).ok());
+    text.unwrap_or_default().lines().map(str::to_string).collect()
+}
+
+/// What a child answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// Per operation.
+    pub ns: f64,
+    /// How many timers are pending, or have fired.
+    pub count: usize,
+    /// The sum of all deadlines, in ns.
+    pub sum: u64,
+}
+
+/// A child that has been started, and has done what comes before the first sample.
+pub struct Asked {
+    child: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Asked {
+    /// Starts a program. It may use the CPUs that the calling thread may use now.
+    pub fn start(program: &Path, kind: Kind, pending: usize, operations: usize) -> Asked {
+        let arguments = [kind.to_string(), pending.to_string(), operations.to_string()];
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        let stdout = child.stdout.take().expect("it is piped");
+        let mut asked = Asked { child, answers: BufReader::new(stdout) };
+        assert_eq!(asked.line(), "ready", "{} starts", program.display());
+        asked
+    }
+
+    pub fn sample(&mut self) -> Answer {
+        let stdin = self.child.stdin.as_mut().expect("it is piped");
+        stdin.write_all(b"go\n").expect("the child reads");
+        let line = self.line();
+        let mut words = line.split(' ');
+        let mut word = || words.next().unwrap_or_default();
+        let answer = (word().parse().ok(), word().parse().ok(), word().parse().ok());
+        let (Some(ns), Some(count), Some(sum)) = answer else {
+            panic!("not an answer: {line:?}");
+        };
+        Answer { ns, count, sum }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("the child writes text");
+        line.trim_end().to_string()
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        // The end of its input is the end of the child, with all that it has.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// The sum of deadlines as the children compute it.
+pub fn sum(after: impl Iterator<Item = Duration>) -> u64 {
+    after.fold(0, |sum: u64, after| sum.wrapping_add(after.as_nanos() as u64))
+}
+
+/// A child that is started when its first sample is taken, so that it may use the CPUs that the
+/// others are measured on.
+pub fn lazily(
+    program: PathBuf,
+    kind: Kind,
+    pending: usize,
+    operations: usize,
+) -> impl FnMut() -> Answer {
+    let mut asked = None;
+    move || asked.get_or_insert_with(|| Asked::start(&program, kind, pending, operations)).sample()
+}
+
+/// The deadlines of bulk expiry, here and in every child.
+pub fn within_a_second(count: usize) -> Vec<Duration> {
+    let mut random = Random::new();
+    (0..count).map(|_| Duration::from_nanos(random.below(1_000_000_000))).collect()
+}

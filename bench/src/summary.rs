@@ -1,0 +1,215 @@
+//! What a visitor sees first: some operations, and what each takes with everybody.
+
+use crate::report::number;
+use crate::results::Results;
+use std::fmt::Write;
+
+/// An operation that programs do much: a row of the table, and a part of the picture.
+struct Operation {
+    title: &'static str,
+    case: &'static str,
+    column: &'static str,
+    is_in_picture: bool,
+}
+
+const fn operation(title: &'static str, case: &'static str, column: &'static str) -> Operation {
+    Operation { title, case, column, is_in_picture: true }
+}
+
+const fn only_in_table(title: &'static str, case: &'static str, column: &'static str) -> Operation {
+    Operation { title, case, column, is_in_picture: false }
+}
+
+const OPERATIONS: &[Operation] = &[
+    operation("push a timeout out, 100,000 pending", "W2", "100k"),
+    operation("push a timeout out, 1,000,000 pending", "W2", "1M"),
+    operation("arm a timeout and cancel it, 100,000 pending", "W1", "100k"),
+    operation("the same, by two threads at once", "W4", "ns per pair"),
+    operation("fire one timer of very many", "W3", "ns per timer"),
+    only_in_table("a future that sleeps: made, polled, dropped", "W7", "1 threads"),
+    only_in_table("the same, by two threads at once", "W7", "2 threads"),
+    only_in_table("take a permit of a rate limiter", "W11", "taken"),
+    only_in_table("the same, two threads, one limiter", "W11", "taken by 2 threads"),
+];
+
+/// Somebody whose timers were measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whose {
+    /// Ours, for one thread.
+    OneThread,
+    /// Ours, for any thread.
+    AnyThread,
+    Tokio,
+    Other,
+}
+
+/// What the rows of the cases begin with, whose they are, and what they are called here. Rows that
+/// are not here are variants that the full tables show.
+const CONTENDERS: &[(&[&str], Whose, &str)] = &[
+    (
+        &["**LocalTimers**", "**LocalTimers**, one for each thread"],
+        Whose::OneThread,
+        "Tickless LocalTimers, one thread",
+    ),
+    (
+        &["**Timeout**, `start_from(now, d)`", "**Timeout**, by hand"],
+        Whose::AnyThread,
+        "Tickless Timeout, any thread",
+    ),
+    (&["**Sleep**, `future::sleep(d)`"], Whose::AnyThread, "Tickless Sleep"),
+    (&["**Limiter**, `try_acquire(1)`"], Whose::AnyThread, "Tickless Limiter"),
+    (
+        &["tokio `Sleep`, current thread", "tokio `Sleep`, 2 workers", "tokio `sleep`, 2 workers"],
+        Whose::Tokio,
+        "tokio",
+    ),
+    (&["std BinaryHeap, lazy deletion", "std BinaryHeap in a mutex"], Whose::Other, "binary heap"),
+    (&["std BTreeMap", "std BTreeMap in a mutex"], Whose::Other, "BTreeMap"),
+    (&["tokio-util `DelayQueue`"], Whose::Other, "tokio-util DelayQueue"),
+    (&["hierarchical_hash_wheel_timer"], Whose::Other, "hierarchical_hash_wheel_timer"),
+    (&["nexus-timer `Wheel`"], Whose::Other, "nexus-timer"),
+    (&["bitwheel, with failover"], Whose::Other, "bitwheel"),
+    (&["async-io `Timer`"], Whose::Other, "async-io"),
+    (&["libev (C)"], Whose::Other, "libev (C)"),
+    (&["libevent (C)"], Whose::Other, "libevent (C)"),
+    (&["Boost.Asio `steady_timer` (C++)"], Whose::Other, "Boost.Asio (C++)"),
+    (&["DPDK `rte_timer` (C)"], Whose::Other, "DPDK rte_timer (C)"),
+    (&["Go `AfterFunc`"], Whose::Other, "Go"),
+    (&["Netty `HashedWheelTimer` (Java)"], Whose::Other, "Netty (Java)"),
+    (&["Agrona `DeadlineTimerWheel` (Java)"], Whose::Other, "Agrona (Java)"),
+    (&["governor, `check()`"], Whose::Other, "governor"),
+    (&["leaky-bucket, `try_acquire(1)`"], Whose::Other, "leaky-bucket"),
+];
+
+/// One bar of the picture.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Bar {
+    pub name: &'static str,
+    pub whose: Whose,
+    pub ns: f64,
+}
+
+/// One part of the picture: an operation, the fastest first.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Panel {
+    pub title: &'static str,
+    pub bars: Vec<Bar>,
+}
+
+/// The parts of the picture that there are results for.
+pub fn panels(results: &Results) -> Vec<Panel> {
+    let shown = OPERATIONS.iter().filter(|operation| operation.is_in_picture);
+    let panels = shown.map(|operation| {
+        let mut bars = bars(results, operation);
+        bars.sort_by(|one, other| one.ns.total_cmp(&other.ns));
+        Panel { title: operation.title, bars }
+    });
+    panels.filter(|panel| !panel.bars.is_empty()).collect()
+}
+
+fn bars(results: &Results, operation: &Operation) -> Vec<Bar> {
+    let rows = results.column(operation.case, operation.column).unwrap_or_default();
+    let bars = rows.iter().filter_map(|&(row, ns)| {
+        let &(_, whose, name) = CONTENDERS.iter().find(|(rows, ..)| rows.contains(&row))?;
+        Some(Bar { name, whose, ns })
+    });
+    bars.collect()
+}
+
+/// A row for each operation that there are results for.
+pub fn markdown(results: &Results) -> String {
+    let mut text = String::from(
+        "| ns | Tickless, one thread | Tickless, any thread | tokio | best of the others |\n\
+         |---|--:|--:|--:|--:|\n",
+    );
+    for operation in OPERATIONS {
+        let bars = bars(results, operation);
+        if bars.is_empty() {
+            continue;
+        }
+        let of = |whose| {
+            let of_these = bars.iter().filter(|bar| bar.whose == whose);
+            of_these.min_by(|one, other| one.ns.total_cmp(&other.ns))
+        };
+        let plain = |whose| of(whose).map_or_else(|| "-".into(), |bar| number(bar.ns));
+        let best = of(Whose::Other)
+            .map_or_else(|| "-".into(), |bar| format!("{} ({})", number(bar.ns), bar.name));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {best} |",
+            operation.title,
+            plain(Whose::OneThread),
+            plain(Whose::AnyThread),
+            plain(Whose::Tokio)
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::{CASES, Choice};
+    use crate::effort::Effort;
+
+    fn results() -> Results {
+        let text = r#"{"tables": [{"case": "W2", "columns": ["100k"], "rows": [
+            {"name": "**LocalTimers**", "cells": [{"figure": {"median": 13.4, "least": 1,
+             "most": 20, "samples": 7}}]},
+            {"name": "tokio `Sleep`, current thread", "cells": [{"figure": {"median": 184,
+             "least": 1, "most": 200, "samples": 7}}]},
+            {"name": "libev (C)", "cells": [{"figure": {"median": 62, "least": 50, "most": 70,
+             "samples": 7}}]},
+            {"name": "libevent (C)", "cells": [{"figure": {"median": 426, "least": 50, "most": 70,
+             "samples": 7}}]},
+            {"name": "a variant", "cells": [{"figure": {"median": 1, "least": 1, "most": 1,
+             "samples": 7}}]},
+            {"name": "DPDK `rte_timer` (C)", "cells": [null]}
+        ]}]}"#;
+        serde_json::from_str(text).expect("a report")
+    }
+
+    #[test]
+    fn a_row_has_ours_and_the_best_of_the_others() {
+        let text = markdown(&results());
+        let row = text.lines().last().expect("three lines");
+        assert_eq!(row, "| push a timeout out, 100,000 pending | 13 | - | 184 | 62 (libev (C)) |");
+    }
+
+    #[test]
+    fn bars_come_fastest_first_and_without_variants() {
+        let panels = panels(&results());
+        let names: Vec<&str> = panels[0].bars.iter().map(|bar| bar.name).collect();
+        assert_eq!(
+            names,
+            ["Tickless LocalTimers, one thread", "libev (C)", "tokio", "libevent (C)"]
+        );
+    }
+
+    /// Goal: a row that is renamed does not vanish from the page. Method: every name here is that
+    /// of a row of some case, or of a peer in another language.
+    #[test]
+    fn every_contender_is_a_row_of_some_case() {
+        let _alone = crate::tests::ONE_AT_A_TIME.lock();
+        let choice = Choice::default();
+        let ids: Vec<&str> = OPERATIONS.iter().map(|operation| operation.case).collect();
+        let cases = CASES.iter().filter(|case| ids.contains(&case.id));
+        let tables: Vec<_> = cases.flat_map(|case| (case.run)(&Effort::TINY, &choice)).collect();
+        let foreign = crate::peers::foreign::PEERS.iter().map(|peer| peer.name);
+        let rows: Vec<&str> =
+            tables.iter().flat_map(|t| t.rows.iter().map(|r| r.name)).chain(foreign).collect();
+        for (names, ..) in CONTENDERS {
+            for name in *names {
+                assert!(rows.contains(name), "no row is called {name}");
+            }
+        }
+        for operation in
+            OPERATIONS.iter().filter(|operation| !operation.column.ends_with(['k', 'M']))
+        {
+            let has = |t: &&crate::report::Table| {
+                t.case == operation.case && t.columns.iter().any(|c| c == operation.column)
+            };
+            assert!(tables.iter().any(|t| has(&t)), "no column {}", operation.column);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The public interface is the one in docs/dev/public-api.txt; TICKLESS_API=write makes that anew.
+# From the first release on, cargo-semver-checks also compares with what was released.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+docs=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+# Pages of items that are gone would stay; and without them cargo would not write any.
+rm -rf "$docs/doc/tickless"
+touch crates/tickless/src/lib.rs
+cargo doc --quiet --package tickless --no-deps --all-features
+TICKLESS_DOCS=$docs/doc/tickless cargo test --quiet --package tickless-tidy --test api -- --ignored
+
+released=$(git tag --list 'v[0-9]*' --sort=-v:refname | head -n 1)
+if [ -n "$released" ]; then
+  cargo install --quiet --locked cargo-semver-checks --version 0.44.0
+  cargo semver-checks --package tickless --all-features --baseline-rev "$released"
+else
+  echo "nothing is released yet: semantic versions are not checked"
+fi

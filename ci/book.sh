@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Builds the book of docs/book with mdBook and checks that every page of it is in its summary, that
+# links between pages lead somewhere (ci/docs.sh does that for their sources), and that no chapter
+# was left out of the result.
+# The code of the chapters is compiled and run by `cargo test --doc -p tickless`.
+# Usage: ci/book.sh [DESTINATION]   target/book unless given.
+# Where there is no mdbook it is built: three minutes on two CPUs.
+. "$(dirname "$0")/lib.sh"
+
+version=0.5.4
+tools=${CARGO_TARGET_DIR:-target}/tools
+PATH=$PWD/$tools/bin:$PATH
+if ! command -v mdbook >/dev/null; then
+  if ! timeout 1200 cargo install mdbook --version "$version" --no-default-features --locked \
+    --debug --root "$tools" --target-dir "$tools/build"; then
+    skip book "there is no mdbook, and it cannot be built"
+    exit 0
+  fi
+fi
+
+destination=$(realpath -m "${1:-target/book}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -r docs/book "$work/book"
+
+# Every page is listed, once.
+listed=$(grep -o '([a-z-]*\.md)' docs/book/src/SUMMARY.md | tr -d '()' | sort)
+there=$(cd docs/book/src && printf '%s\n' *.md | grep -v '^SUMMARY.md$' | sort)
+diff <(echo "$listed") <(echo "$there") || {
+  echo "SUMMARY.md does not list the pages of docs/book/src" >&2
+  exit 1
+}
+
+# The repository's files: on the web if it has an address, or seen from target/book.
+repository=$(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)
+sources=${repository:+$repository/blob/main}
+sources=${sources:-../..}
+sed -i -E "s#\]\(\.\./\.\./\.\./#](${sources}/#g; s#\]\(\.\./\.\./dev/#](${sources}/docs/dev/#g
+  s#^(\[[^]]+\]: )\.\./\.\./\.\./#\1${sources}/#" "$work"/book/src/*.md
+# What a chapter includes lies in the repository.
+sed -i "s#{{\#include \.\./\.\./\.\./#{{\#include $PWD/#" "$work"/book/src/*.md
+
+mdbook build "$work/book" --dest-dir "$destination"
+missing=0
+for page in $listed; do
+  [ -s "$destination/${page%.md}.html" ] || { echo "$page is not in the book" >&2; missing=1; }
+done
+# Links of the built pages lead to built pages and pictures.
+while IFS= read -r link; do
+  [ -e "$destination/$link" ] && continue
+  echo "a link to $link, which is not in the book" >&2
+  missing=1
+done < <(grep -ohE '(href|src)="[^":#?]+["#]' "$destination"/*.html | sed 's/.*="//; s/.$//' |
+  grep -v '^\.\./' | sort -u)
+[ "$missing" = 0 ]
+grep -q '128 of them' "$destination/tokio.html" || {
+  echo "the table of what differs from tokio was not included" >&2
+  exit 1
+}
+echo "the book is at $destination"

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Compiles the eBPF programs of `tickless top` and compares them with the committed ones. With
+# `--write`, replaces these. Needs the clang that compiled them; the program itself needs none.
+. "$(dirname "$0")/lib.sh"
+
+source=crates/tickless-top/bpf/top.bpf.c
+object=crates/tickless-top/bpf/top.bpf.o
+wanted=14.0.6
+
+version=$(clang -dumpversion 2>/dev/null || true)
+if [ "$version" != "$wanted" ]; then
+  skip ci/bpf.sh "clang $wanted is not installed, which compiled $object"
+  exit 0
+fi
+built=$(mktemp)
+trap 'rm -f "$built"' EXIT
+# The name of the folder is in the types' line information, and must be the same everywhere.
+clang -target bpf -mcpu=v3 -O2 -g -Wall -Werror -ffile-prefix-map="$PWD"=. \
+  -fdebug-compilation-dir=. -c "$source" -o "$built"
+"$(command -v llvm-strip-14 || command -v llvm-strip)" -g "$built"
+if [ "${1:-}" = --write ]; then
+  cp "$built" "$object"
+elif ! cmp -s "$built" "$object"; then
+  echo "$object is not what $source compiles to; run ci/bpf.sh --write" >&2
+  exit 1
+fi

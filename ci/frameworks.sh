@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# Runs quinn's and hyper's own test suites on our timers, in copies of their sources in a temporary
+# folder: what passes on the framework's own timers must pass on ours. quinn's suite is in its
+# package. hyper's is in its repository only: HYPER names a clone or an address of it. A framework
+# whose sources cannot be had is skipped.
+#
+# What would pass on any timers shows nothing, so each suite also runs with the adapter broken, and
+# must then fail.
+. "$(dirname "$0")/lib.sh"
+repository=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export CARGO_TARGET_DIR=$repository/adapters/target/frameworks
+
+# run_suite NAME FOLDER ARGUMENTS...: its tests; those that passed are listed in $work/NAME.
+run_suite() {
+  local name=$1 folder=$2
+  shift 2
+  timeout 1200 cargo test --no-fail-fast --manifest-path "$folder/Cargo.toml" "$@" \
+    >"$work/$name.log" 2>&1 || true
+  sed -n 's/^test \(.*\) \.\.\. ok$/\1/p' "$work/$name.log" | sort >"$work/$name"
+  [ -s "$work/$name" ] || { tail -n 60 "$work/$name.log" >&2; return 1; }
+}
+
+# compare NAME: what passes on the framework's own timers passes on ours.
+compare() {
+  local lost
+  lost=$(comm -23 "$work/$1-theirs" "$work/$1-ours")
+  [ -z "$lost" ] || {
+    cat "$work/$1-ours.log" >&2
+    echo "fails on ours alone: $lost" >&2
+    return 1
+  }
+  sed -n 's/^test \(.*\) \.\.\. FAILED$/fails on its own timers, too: \1/p' "$work/$1-ours.log"
+  echo "$1: $(wc -l <"$work/$1-ours") passed, $(wc -l <"$work/$1-theirs") on its own timers"
+}
+
+# must_fail NAME FOLDER ARGUMENTS...: the same tests with the adapter broken.
+must_fail() {
+  local name=$1 folder=$2
+  shift 2
+  cargo test -q --no-run --manifest-path "$folder/Cargo.toml" "$@" >"$work/$name.log" 2>&1 ||
+    { cat "$work/$name.log" >&2; return 1; }
+  if timeout 30 cargo test -q --manifest-path "$folder/Cargo.toml" "$@" >"$work/$name.log" 2>&1
+  then
+    echo "$name passes with broken timers: it does not use them" >&2
+    return 1
+  fi
+  echo "$name: fails with broken timers"
+}
+
+# replace FILE OLD NEW: an OLD that is not there means that the framework has changed.
+replace() {
+  grep -qF -- "$2" "$1" || { echo "$1 has no '$2' any more" >&2; return 1; }
+  python3 - "$@" <<'PY'
+import pathlib, sys
+file, old, new = sys.argv[1:]
+path = pathlib.Path(file)
+path.write_text(path.read_text().replace(old, new))
+PY
+}
+
+manifest=$(cargo metadata --locked --format-version 1 --manifest-path adapters/Cargo.toml |
+  grep -o '"manifest_path":"[^"]*/quinn-0\.11[^"]*/Cargo.toml"' | cut -d'"' -f4)
+
+# quinn's tests are modules of the crate. Its `Runtime` is then another trait than the one that the
+# published crate has, so the adapter's source becomes a module of the copy.
+cp -r "$(dirname "$manifest")" "$work/quinn"
+quinn=$work/quinn
+chmod -R u+w "$quinn"
+rm -rf "$quinn/benches" "$quinn/examples" "$quinn/Cargo.toml.orig"
+awk '/^\[\[(example|bench)\]\]/ { skip = 1; next } /^\[/ { skip = 0 } !skip' \
+  "$(dirname "$manifest")/Cargo.toml" >"$quinn/Cargo.toml"
+cat >>"$quinn/Cargo.toml" <<TOML
+[dependencies.tickless]
+path = "$repository/crates/tickless"
+[workspace]
+TOML
+run_suite quinn-theirs "$quinn" --lib --tests -- --include-ignored
+ours=$quinn/src/runtime/tickless.rs
+{
+  echo 'use std::future::Future;'
+  sed '/^\/\/!/d; /cfg(feature/d; /^\/\/\/ The code of the README/,$d' \
+    adapters/tickless-quinn/src/lib.rs
+} >"$ours"
+replace "$ours" 'use quinn::' 'use super::'
+replace "$ours" 'quinn::TokioRuntime' 'super::TokioRuntime'
+cat >>"$quinn/src/runtime.rs" <<'RUST'
+#[allow(dead_code, unreachable_pub)]
+mod tickless;
+pub use self::tickless::TicklessRuntime;
+RUST
+replace "$quinn/src/runtime.rs" 'Some(Arc::new(TokioRuntime))' \
+  'Some(Arc::new(TicklessRuntime::on_tokio().expect("within tokio")))'
+replace "$quinn/src/tests.rs" 'use crate::runtime::TokioRuntime' \
+  'use crate::runtime::TicklessRuntime'
+replace "$quinn/src/tests.rs" 'Arc::new(TokioRuntime)' \
+  'Arc::new(TicklessRuntime::on_tokio().expect("within tokio"))'
+run_suite quinn-ours "$quinn" --lib --tests -- --include-ignored
+compare quinn
+replace "$ours" 'sleep_until(time::from_std(at))' \
+  'sleep_until(time::from_std(at + std::time::Duration::from_secs(3600)))'
+must_fail quinn "$quinn" --lib handshake_timeout
+
+# hyper's tests take their timer from one file.
+hyper=$work/hyper
+if ! timeout 300 git clone -q "${HYPER:-https://github.com/hyperium/hyper}" "$hyper"; then
+  skip frameworks "hyper's repository cannot be had"
+  exit 0
+fi
+version=$(sed -n '/^name = "hyper"$/{n;s/version = "\(.*\)"/\1/p}' adapters/Cargo.lock)
+git -C "$hyper" checkout -q "v$version" 2>/dev/null ||
+  echo "hyper $version has no tag in this clone: its newest commit is tested"
+cat >>"$hyper/Cargo.toml" <<TOML
+[patch.crates-io]
+hyper = { path = "." }
+[workspace]
+TOML
+replace "$hyper/Cargo.toml" '[dev-dependencies]' "[dev-dependencies]
+tickless-hyper = { path = \"$repository/adapters/tickless-hyper\" }"
+run_suite hyper-theirs "$hyper" --features full --tests -- --include-ignored
+ours=$hyper/tests/support/tickless.rs
+cat >"$ours" <<'RUST'
+use hyper::rt::{Sleep, Timer};
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+use tickless_hyper::TicklessTimer;
+
+#[derive(Clone, Debug)]
+pub struct TokioTimer;
+
+fn timer() -> TicklessTimer {
+    TicklessTimer::of_process().expect("threads can be had")
+}
+
+impl Timer for TokioTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        timer().sleep(duration)
+    }
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
+        timer().sleep_until(deadline)
+    }
+    fn now(&self) -> Instant {
+        timer().now()
+    }
+    fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, new_deadline: Instant) {
+        timer().reset(sleep, new_deadline)
+    }
+}
+RUST
+replace "$hyper/tests/support/mod.rs" 'TokioIo, TokioTimer}' 'TokioIo}'
+cat >>"$hyper/tests/support/mod.rs" <<'RUST'
+mod tickless;
+#[allow(unused_imports)]
+pub use self::tickless::TokioTimer;
+RUST
+run_suite hyper-ours "$hyper" --features full --tests -- --include-ignored
+compare hyper
+replace "$ours" 'timer().sleep_until(deadline)' \
+  'timer().sleep_until(deadline + Duration::from_secs(3600))'
+must_fail hyper "$hyper" --features full --test server header_read_timeout

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Runs a campaign on a Ray cluster of two nodes, kills a worker, a node and the driver, and compares
+# the tables with that of one process; then runs the example. Ray comes from PyPI.
+. "$(dirname "$0")/lib.sh"
+
+fresh_python 'ray>=2.40' psutil polars
+cp python/tests/ray_cluster.py python/examples/fleet_on_ray.py "$venv/"
+cd "$venv"
+"$bin/python" ray_cluster.py
+
+cat >campaign.toml <<END
+[simulate]
+studies = ["rearm"]
+machines = ["x5675-2s"]
+policies = ["eager", "lazy"]
+seeds = "0-9"
+rounds = 100
+END
+"$bin/python" fleet_on_ray.py campaign.toml results
+# What Ray has left is a campaign's folder as any other, to the command of the wheel too.
+"$bin/tickless" sweep merge results -o results.csv
+[ "$(wc -l <results.csv)" = 101 ] || { echo "the example's table is not whole" >&2; exit 1; }

@@ -1,0 +1,155 @@
+/* So many permits, or so much CPU time, in every period. */
+#include "check.h"
+
+#include <pthread.h>
+
+static void permits_come_back(void) {
+  tickless_timers_t *timers;
+  tickless_limiter_t *limiter;
+  tickless_quota_t quota = {.size = sizeof quota, .quota = 10, .period_ns = 100 * MS, .extra = 10};
+  tickless_quota_counts_t counts = {.size = sizeof counts};
+  uint64_t available;
+  OK(tickless_timers_start_virtual(NULL, SECOND, &timers));
+  OK(tickless_limiter_create(timers, &quota, &limiter));
+  OK(tickless_limiter_try_acquire(limiter, 10));
+  IS(TICKLESS_EMPTY, tickless_limiter_try_acquire(limiter, 1));
+  IS(TICKLESS_OUT_OF_RANGE, tickless_limiter_try_acquire(limiter, 21));
+  OK(tickless_virtual_advance(timers, SECOND));
+  OK(tickless_limiter_look(limiter, &available, NULL));
+  CHECK(available == 20);
+  OK(tickless_limiter_try_acquire(limiter, 20));
+  OK(tickless_limiter_look(limiter, &available, &counts));
+  CHECK(available == 0 && counts.used == 30 && counts.refills > 0 && counts.waiting == 0);
+  IS(TICKLESS_BUSY, tickless_timers_stop(timers));
+  OK(tickless_limiter_destroy(limiter));
+  OK(tickless_timers_stop(timers));
+}
+
+/* A thread of its own: the standard library keeps 48 bytes for a thread that has waited, until that
+ * ends, and the first thread's are what valgrind takes for lost. */
+static void *threads_wait_for_them(void *unused) {
+  tickless_timers_t *timers;
+  tickless_limiter_t *limiter;
+  tickless_quota_t quota = {.size = sizeof quota, .quota = 2, .period_ns = 20 * MS};
+  uint64_t began, now;
+  OK(tickless_timers_start(NULL, &timers));
+  OK(tickless_limiter_create(timers, &quota, &limiter));
+  OK(tickless_timers_now(timers, &began));
+  for (int i = 0; i < 6; i++) OK(tickless_limiter_acquire(limiter, 1, INT64_MAX));
+  OK(tickless_timers_now(timers, &now));
+  CHECK(now - began > 20 * MS); /* at least one whole period */
+  OK(tickless_limiter_destroy(limiter));
+  quota.period_ns = 3600 * SECOND;
+  OK(tickless_limiter_create(timers, &quota, &limiter));
+  OK(tickless_limiter_acquire(limiter, 2, SECOND));
+  IS(TICKLESS_TIMED_OUT, tickless_limiter_acquire(limiter, 1, 10 * MS));
+  IS(TICKLESS_OUT_OF_RANGE, tickless_limiter_acquire(limiter, 1, -1));
+  OK(tickless_limiter_destroy(limiter));
+  OK(tickless_timers_stop(timers));
+  return unused;
+}
+
+static void each_key_has_its_own(void) {
+  tickless_timers_t *timers;
+  tickless_keyed_t *keyed;
+  tickless_quota_t quota = {.size = sizeof quota, .quota = 1, .period_ns = SECOND};
+  const uint8_t alice[] = {'a', 'l', 'i', 'c', 'e'}, bob[] = {'b', 'o', 'b'};
+  size_t keys;
+  OK(tickless_timers_start_virtual(NULL, SECOND, &timers));
+  OK(tickless_keyed_create(timers, &quota, &keyed));
+  OK(tickless_keyed_try_acquire(keyed, alice, sizeof alice, 1));
+  IS(TICKLESS_EMPTY, tickless_keyed_try_acquire(keyed, alice, sizeof alice, 1));
+  OK(tickless_keyed_try_acquire(keyed, bob, sizeof bob, 1));
+  OK(tickless_keyed_try_acquire(keyed, NULL, 0, 1)); /* the empty key is one */
+  OK(tickless_keyed_count(keyed, false, &keys));
+  CHECK(keys == 3);
+  IS(TICKLESS_NULL_POINTER, tickless_keyed_try_acquire(keyed, NULL, 1, 1));
+  OK(tickless_virtual_advance(timers, 2 * SECOND));
+  OK(tickless_keyed_try_acquire(keyed, alice, sizeof alice, 1));
+  OK(tickless_keyed_count(keyed, true, &keys));
+  CHECK(keys == 1);
+  OK(tickless_keyed_destroy(keyed));
+  OK(tickless_timers_stop(timers));
+}
+
+static tickless_worker_t *others;
+
+static void *work(void *data) {
+  tickless_worker_t *worker;
+  bool waited = false;
+  volatile uint64_t sum = 0;
+  IS(TICKLESS_WRONG_THREAD, tickless_worker_check(others, NULL));
+  IS(TICKLESS_WRONG_THREAD, tickless_worker_leave(others));
+  OK(tickless_throttle_join(data, &worker));
+  while (!waited) {
+    OK(tickless_worker_check(worker, &waited));
+    for (uint64_t i = 0; i < 10000; i++) sum += i;
+  }
+  OK(tickless_worker_rest(worker));
+  OK(tickless_worker_leave(worker));
+  return NULL;
+}
+
+static void threads_share_cpu_time(void) {
+  tickless_timers_t *timers;
+  tickless_throttle_t *throttle;
+  tickless_quota_t quota = {.size = sizeof quota, .quota = 2 * MS, .period_ns = 20 * MS};
+  tickless_quota_counts_t counts = {.size = sizeof counts};
+  pthread_t threads[2];
+  OK(tickless_timers_start(NULL, &timers));
+  OK(tickless_throttle_create(timers, &quota, &throttle));
+  OK(tickless_throttle_join(throttle, &others));
+  for (int i = 0; i < 2; i++) CHECK(pthread_create(&threads[i], NULL, work, throttle) == 0);
+  for (int i = 0; i < 2; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+  OK(tickless_throttle_look(throttle, &counts));
+  CHECK(counts.throttled >= 2 && counts.used > 2 * MS && counts.waited_ns > 0);
+  OK(tickless_worker_leave(others));
+  OK(tickless_throttle_destroy(throttle));
+  OK(tickless_timers_stop(timers));
+}
+
+static void misuse(void) {
+  tickless_timers_t *timers;
+  tickless_limiter_t *limiter;
+  tickless_keyed_t *keyed;
+  tickless_throttle_t *throttle;
+  tickless_worker_t *worker;
+  size_t keys;
+  tickless_quota_t quota = {.size = sizeof quota};
+  OK(tickless_timers_start_virtual(NULL, SECOND, &timers));
+  IS(TICKLESS_OUT_OF_RANGE, tickless_limiter_create(timers, &quota, &limiter));
+  IS(TICKLESS_OUT_OF_RANGE, tickless_keyed_create(timers, &quota, &keyed));
+  IS(TICKLESS_OUT_OF_RANGE, tickless_throttle_create(timers, &quota, &throttle));
+  CHECK(!limiter && !keyed && !throttle);
+  quota.quota = 1, quota.period_ns = SECOND, quota.phase = 77;
+  IS(TICKLESS_UNSUPPORTED, tickless_limiter_create(timers, &quota, &limiter));
+  quota.phase = TICKLESS_PHASE_FIXED, quota.phase_value = 2 * SECOND;
+  IS(TICKLESS_OUT_OF_RANGE, tickless_limiter_create(timers, &quota, &limiter));
+  IS(TICKLESS_NULL_POINTER, tickless_limiter_create(timers, NULL, &limiter));
+  IS(TICKLESS_NULL_POINTER, tickless_limiter_create(NULL, &quota, &limiter));
+  IS(TICKLESS_NULL_POINTER, tickless_limiter_create(timers, &quota, NULL));
+  IS(TICKLESS_NULL_POINTER, tickless_limiter_try_acquire(NULL, 1));
+  IS(TICKLESS_NULL_POINTER, tickless_limiter_acquire(NULL, 1, 0));
+  IS(TICKLESS_NULL_POINTER, tickless_limiter_look(NULL, NULL, NULL));
+  IS(TICKLESS_NULL_POINTER, tickless_keyed_count(NULL, false, &keys));
+  IS(TICKLESS_NULL_POINTER, tickless_throttle_join(NULL, &worker));
+  IS(TICKLESS_NULL_POINTER, tickless_throttle_look(NULL, NULL));
+  IS(TICKLESS_NULL_POINTER, tickless_worker_check(NULL, NULL));
+  IS(TICKLESS_NULL_POINTER, tickless_worker_rest(NULL));
+  OK(tickless_limiter_destroy(NULL));
+  OK(tickless_keyed_destroy(NULL));
+  OK(tickless_throttle_destroy(NULL));
+  OK(tickless_worker_leave(NULL));
+  OK(tickless_timers_stop(timers));
+}
+
+int main(void) {
+  permits_come_back();
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, threads_wait_for_them, NULL) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+  each_key_has_its_own();
+  threads_share_cpu_time();
+  misuse();
+  return 0;
+}

@@ -1,0 +1,216 @@
+//! What moved between two results, and what is within their spreads.
+
+use super::results::{Figure, Kind, Results};
+use serde::Serialize;
+
+/// What is said of a figure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Verdict {
+    /// The spreads overlap, or the values are the same.
+    Same,
+    /// All of the second spread is above the first.
+    Grew,
+    /// All of the second spread is below the first.
+    Shrank,
+}
+
+impl Verdict {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Verdict::Same => "same",
+            Verdict::Grew => "grew",
+            Verdict::Shrank => "shrank",
+        }
+    }
+}
+
+/// Which way a figure gets worse.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Worse {
+    /// It is a cost: a time, a count of work, a share of a CPU.
+    More,
+    /// It is what was done, how evenly, or how far apart.
+    Less,
+    /// Neither: a ratio of two figures that are there themselves, a share of what may be either.
+    Unknown,
+}
+
+impl Worse {
+    fn of(figure: &str, unit: &str) -> Worse {
+        match unit {
+            "jobs/min" | "reads/s" | "least/most" => Worse::Less,
+            "x" | "times" | "% points" | "of 20" | "% of samples" | "% of real time" => {
+                Worse::Unknown
+            }
+            _ if figure.ends_with(".apart") => Worse::Less,
+            _ => Worse::More,
+        }
+    }
+}
+
+/// A figure that both results have.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct Change {
+    pub(super) figure: String,
+    pub(super) unit: String,
+    pub(super) a: Figure,
+    pub(super) b: Figure,
+    /// From the first value to the second; none from nothing.
+    pub(super) percent: Option<f64>,
+    pub(super) verdict: Verdict,
+}
+
+/// Two results beside each other. Serialises to the JSON of `tickless compare`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    pub(super) kind: Kind,
+    pub(super) a: String,
+    pub(super) b: String,
+    /// Those that moved most come first.
+    pub(super) changes: Vec<Change>,
+    pub(super) only_in_a: Vec<String>,
+    pub(super) only_in_b: Vec<String>,
+}
+
+impl Change {
+    fn of(name: &str, unit: &str, a: Figure, b: Figure) -> Change {
+        let verdict = match (b.low > a.high, b.high < a.low) {
+            (true, _) => Verdict::Grew,
+            (_, true) => Verdict::Shrank,
+            (false, false) => Verdict::Same,
+        };
+        let percent = match a.value {
+            0.0 if b.value == 0.0 => Some(0.0),
+            0.0 => None,
+            value => Some((b.value - value) / value.abs() * 1e2),
+        };
+        Change { figure: name.to_string(), unit: unit.to_string(), a, b, percent, verdict }
+    }
+
+    /// How far it moved, for sorting: from nothing to something is farthest.
+    fn distance(&self) -> f64 {
+        let moved = self.percent.map_or(f64::INFINITY, f64::abs);
+        // Within the spreads it did not move, whatever the medians say.
+        if self.verdict == Verdict::Same { -1.0 / (1.0 + moved) } else { moved }
+    }
+
+    /// Whether it moved for the worse; none if it did not move, or nobody can say.
+    pub(super) fn is_worse(&self) -> Option<bool> {
+        let grew = match self.verdict {
+            Verdict::Same => return None,
+            Verdict::Grew => true,
+            Verdict::Shrank => false,
+        };
+        match Worse::of(&self.figure, &self.unit) {
+            Worse::More => Some(grew),
+            Worse::Less => Some(!grew),
+            Worse::Unknown => None,
+        }
+    }
+
+    /// Whether it got worse by more than this many percent.
+    pub(super) fn is_worse_by(&self, percent: f64) -> bool {
+        self.is_worse() == Some(true) && self.percent.is_none_or(|moved| moved.abs() > percent)
+    }
+}
+
+/// Compares two results of one kind.
+pub(super) fn compare(names: [&str; 2], a: &Results, b: &Results) -> Comparison {
+    let both = a.figures.iter().filter_map(|(name, (unit, one))| {
+        let (_, other) = b.figures.get(name)?;
+        Some(Change::of(name, unit, *one, *other))
+    });
+    let mut changes: Vec<Change> = both.collect();
+    changes.sort_by(|a, b| b.distance().total_cmp(&a.distance()));
+    let only = |of: &Results, not: &Results| -> Vec<String> {
+        of.figures.keys().filter(|name| !not.figures.contains_key(*name)).cloned().collect()
+    };
+    Comparison {
+        kind: a.kind,
+        a: names[0].to_string(),
+        b: names[1].to_string(),
+        changes,
+        only_in_a: only(a, b),
+        only_in_b: only(b, a),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn figure(low: f64, value: f64, high: f64) -> Figure {
+        Figure { value, low, high }
+    }
+
+    /// Goal: what lies within both spreads did not move, however the medians stand.
+    #[test]
+    fn spreads_decide() {
+        let of = |a, b| Change::of("f", "ns", a, b);
+        let noise = of(figure(90.0, 100.0, 130.0), figure(110.0, 125.0, 140.0));
+        assert_eq!((noise.verdict, noise.percent), (Verdict::Same, Some(25.0)));
+        assert!(!noise.is_worse_by(10.0));
+        let grown = of(figure(90.0, 100.0, 105.0), figure(110.0, 125.0, 140.0));
+        assert!(grown.is_worse_by(10.0) && !grown.is_worse_by(25.0));
+        let shrunk = of(figure(110.0, 125.0, 140.0), figure(90.0, 100.0, 105.0));
+        assert_eq!(shrunk.verdict, Verdict::Shrank);
+        assert!(!shrunk.is_worse_by(0.0));
+        let from_nothing = of(figure(0.0, 0.0, 0.0), figure(1.0, 1.0, 1.0));
+        assert!(from_nothing.percent.is_none() && from_nothing.is_worse_by(1e9));
+    }
+
+    /// Goal: less work done is worse and more of it is not; a ratio is neither.
+    #[test]
+    fn worse_is_not_always_more() {
+        let of = |figure: &str, unit, a, b| {
+            Change::of(figure, unit, Figure::single(a), Figure::single(b)).is_worse()
+        };
+        assert_eq!(of("clock.sim.480.tsc.jobs_per_min", "jobs/min", 10.0, 8.0), Some(true));
+        assert_eq!(of("clock.live.1t.reads_per_s", "reads/s", 8.0, 10.0), Some(false));
+        assert_eq!(of("phase.live.spread.apart", "ms", 8.0, 10.0), Some(false));
+        assert_eq!(of("phase.live.spread.burst_p50", "ms", 8.0, 10.0), Some(true));
+        assert_eq!(of("cancel.live.growth_2_to_512.after.warm", "x", 1.0, 2.0), None);
+        assert_eq!(of("top.arms", "/s", 2.0, 2.0), None);
+    }
+
+    /// Goal: each kind that is printed is known, and a trace twice as long is no change.
+    #[test]
+    fn results_are_known_by_their_keys() {
+        let replay = |seconds: f64, writes: u64| {
+            let policy = json!({"policy": "lazy", "device_writes": writes, "wakeups": writes,
+                "spurious_wakeups": 0, "lateness_ns": {"p50": 1, "p99": 2, "max": 3}});
+            let trace = json!({"seconds": seconds, "recorded": {"device_writes": writes}});
+            Results::of(&[json!({"trace": trace, "policies": [policy]})]).unwrap()
+        };
+        let same = compare(["a", "b"], &replay(1.0, 10), &replay(2.0, 20));
+        assert_eq!(same.kind, Kind::Replay);
+        assert!(same.changes.iter().all(|change| change.percent == Some(0.0)), "{same:?}");
+        let more = compare(["a", "b"], &replay(1.0, 10), &replay(1.0, 11));
+        assert_eq!(more.changes[0].percent, Some(10.0));
+        let top = |arms: [u64; 3]| {
+            let table = |arms: &u64| {
+                json!({"seconds": 2.0, "timer_events": 1, "rows": [
+                    {"process": "web", "pid": 7, "function": null, "arms": arms},
+                    {"process": "web", "pid": 8, "function": null, "arms": arms},
+                ]})
+            };
+            Results::of(&arms.iter().map(table).collect::<Vec<_>>()).unwrap()
+        };
+        let (_, web) = &top([30, 10, 20]).figures["web.arms"];
+        assert_eq!(*web, figure(10.0, 20.0, 30.0), "both processes, per second");
+        assert!(Results::of(&[json!({"else": 1})]).is_none() && Results::of(&[]).is_none());
+    }
+
+    #[test]
+    fn what_only_one_has_is_told() {
+        let of = |sleeper: &str| {
+            Results::of(&[json!([{"sleeper": sleeper, "p50": 7, "max": null}])]).unwrap()
+        };
+        let comparison = compare(["a", "b"], &of("timerfd"), &of("hrtimer"));
+        assert!(comparison.changes.is_empty());
+        assert_eq!(comparison.only_in_a, ["timerfd.p50"]);
+        assert_eq!(comparison.only_in_b, ["hrtimer.p50"]);
+    }
+}

@@ -1,0 +1,127 @@
+//! Two reports beside each other, as a page in the report's own style.
+
+use super::change::{Change, Comparison, Verdict};
+use super::show::{moved, spread};
+use maud::{Markup, html};
+use tickless_lab::report::sheet;
+use tickless_lab::text::figure;
+
+/// The page. It needs nothing but itself.
+pub(super) fn page(comparison: &Comparison) -> String {
+    let Comparison { a, b, changes, only_in_a, only_in_b, .. } = comparison;
+    let of = |verdict| changes.iter().filter(|it| it.verdict == verdict).collect::<Vec<_>>();
+    let [grew, shrank, same] = [Verdict::Grew, Verdict::Shrank, Verdict::Same].map(of);
+    let body = html! {
+        header {
+            h1 { "Two reports" }
+            ul.facts { li { "a: " code { (a) } } li { "b: " code { (b) } } }
+            p.lead {
+                (grew.len()) " figures grew from a to b, " (shrank.len()) " shrank, "
+                (same.len()) " did not move."
+            }
+            p {
+                "Each figure is a median, with its spread: from the least to the greatest of its \
+                 repetitions. It moved if its two spreads do not overlap. A figure's name is \
+                 its study, whether it was simulated (" code { "sim" } ") or measured ("
+                code { "live" } "), and what it is of. A change for the worse is "
+                span.bad { "red" } ", one for the better " span.good { "green" } "."
+            }
+        }
+        main {
+            section { h2 { "Grew" } (table(&grew)) }
+            section { h2 { "Shrank" } (table(&shrank)) }
+            section {
+                h2 { "Did not move" }
+                details { summary { (same.len()) " figures, their changes in brackets" }
+                    (table(&same))
+                }
+            }
+            (only("a", only_in_a))
+            (only("b", only_in_b))
+        }
+    };
+    sheet::document(&format!("Tickless: {a} and {b}"), &body)
+}
+
+fn table(changes: &[&Change]) -> Markup {
+    html! {
+        @if changes.is_empty() { p { "None." } } @else {
+            div.scroll { table.cells {
+                thead { tr {
+                    th scope="col" {} th scope="col" { "change" } th scope="col" { "unit" }
+                    th scope="col" { "a" } th scope="col" { "spread of a" }
+                    th scope="col" { "b" } th scope="col" { "spread of b" }
+                } }
+                tbody { @for change in changes { (row(change)) } }
+            } }
+        }
+    }
+}
+
+fn row(change: &Change) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (change.figure) }
+            td { @match change.is_worse() {
+                Some(true) => span.bad { (moved(change)) },
+                Some(false) => span.good { (moved(change)) },
+                None => (moved(change)),
+            } }
+            td.unit { (change.unit) }
+            td { (figure(change.a.value)) }
+            td { (spread(&change.a)) }
+            td { (figure(change.b.value)) }
+            td { (spread(&change.b)) }
+        }
+    }
+}
+
+fn only(of: &str, names: &[String]) -> Markup {
+    html! {
+        @if !names.is_empty() {
+            section {
+                h2 { "Only in " (of) }
+                ul.notes { @for it in names { li { code { (it) } } } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::change::compare;
+    use super::super::results::Results;
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn report(cells: &[(&str, &str, f64)]) -> Results {
+        let cell = |it: &(&str, &str, f64)| {
+            let (id, unit, value) = *it;
+            json!({"id": id, "unit": unit, "value": value, "low": value, "high": value})
+        };
+        let cells: Vec<Value> = cells.iter().map(cell).collect();
+        let study = json!({"study": "clock", "sim": {"result": {"cells": cells}}, "live": {}});
+        Results::of(&[json!({"studies": [study]})]).unwrap()
+    }
+
+    /// Goal: what grew, what shrank and what did not move stand apart; what is for the worse is
+    /// marked, whichever way that is; figures of one report are named; nothing from outside becomes
+    /// markup, and nothing may be loaded.
+    #[test]
+    fn the_page_says_what_moved_and_which_way_is_worse() {
+        let a = report(&[("jobs", "jobs/min", 100.0), ("read", "ns", 10.0), ("same", "ns", 7.0)]);
+        let b = report(&[("jobs", "jobs/min", 80.0), ("read", "ns", 8.0), ("same", "ns", 7.0)]);
+        let all = page(&compare(["a<i>.json", "b.json"], &a, &b));
+        let (_, rest) = all.split_once("<h2>Grew</h2>").unwrap();
+        let (grew, rest) = rest.split_once("<h2>Shrank</h2>").unwrap();
+        let (shrank, same) = rest.split_once("<h2>Did not move</h2>").unwrap();
+        assert!(grew.contains("None."), "{grew}");
+        assert!(shrank.contains(r#"<span class="bad">-20.0 %</span>"#), "{shrank}");
+        assert!(shrank.contains(r#"<span class="good">-20.0 %</span>"#), "{shrank}");
+        assert!(same.contains("clock.sim.same") && same.contains("1 figures"), "{same}");
+        assert!(all.contains("a&lt;i&gt;.json") && !all.contains("<i>"));
+        assert!(all.contains("default-src 'none'") && !all.contains("<script"));
+        let alone = page(&compare(["a", "b"], &a, &report(&[("other", "ns", 1.0)])));
+        assert!(alone.contains("Only in a") && alone.contains("clock.sim.other"), "{alone}");
+    }
+}

@@ -1,0 +1,233 @@
+//! Figures with their spreads, from the JSON that this program prints.
+
+use serde::Serialize;
+use serde_json::{Deserializer, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What results are of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Report,
+    Study,
+    Latency,
+    Replay,
+    Top,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Report => "report",
+            Kind::Study => "study",
+            Kind::Latency => "latency",
+            Kind::Replay => "replay",
+            Kind::Top => "top",
+        }
+    }
+}
+
+/// A figure: the median, and the least and the greatest where it was measured more than once.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub(super) struct Figure {
+    pub(super) value: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+impl Figure {
+    pub(super) fn single(value: f64) -> Figure {
+        Figure { value, low: value, high: value }
+    }
+}
+
+/// A file's figures by name, in units that their names say.
+#[derive(Debug)]
+pub(super) struct Results {
+    pub(super) kind: Kind,
+    pub(super) figures: BTreeMap<String, (String, Figure)>,
+}
+
+/// Why a file has no results.
+#[derive(Debug)]
+pub enum ResultsError {
+    /// It cannot be read.
+    Read(PathBuf, io::Error),
+    /// It is not JSON.
+    NotJson(PathBuf, serde_json::Error),
+    /// It is JSON of something else.
+    Unknown(PathBuf),
+}
+
+impl fmt::Display for ResultsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ResultsError::Read(path, error) => {
+                write!(f, "{}: cannot be read ({error}). Check its name", path.display())
+            }
+            ResultsError::NotJson(path, error) => write!(
+                f,
+                "{}: not JSON ({error}). Give report.json, or what `--format json` prints",
+                path.display()
+            ),
+            ResultsError::Unknown(path) => write!(
+                f,
+                "{}: no results that can be compared. Give report.json, or what study, latency, \
+                 replay or top print with --format json",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl Results {
+    pub(super) fn read(path: &Path) -> Result<Results, ResultsError> {
+        let text =
+            std::fs::read(path).map_err(|error| ResultsError::Read(path.to_path_buf(), error))?;
+        let documents: Result<Vec<Value>, _> =
+            Deserializer::from_slice(&text).into_iter().collect();
+        let documents =
+            documents.map_err(|error| ResultsError::NotJson(path.to_path_buf(), error))?;
+        Results::of(&documents).ok_or_else(|| ResultsError::Unknown(path.to_path_buf()))
+    }
+
+    /// The figures of one document, or of several tables of `top`.
+    pub(super) fn of(documents: &[Value]) -> Option<Results> {
+        let first = documents.first()?;
+        let has = |key: &str| first.get(key).is_some();
+        let (kind, found) = if has("studies") {
+            (Kind::Report, report(first))
+        } else if has("cells") {
+            (Kind::Study, study(first, ""))
+        } else if has("policies") {
+            (Kind::Replay, replay(first))
+        } else if first.get(0).is_some_and(|one| one.get("sleeper").is_some()) {
+            (Kind::Latency, latency(first))
+        } else if has("rows") && has("timer_events") {
+            (Kind::Top, top(documents))
+        } else {
+            return None;
+        };
+        let figures = found.into_iter().map(|(name, unit, figure)| (name, (unit, figure)));
+        Some(Results { kind, figures: figures.collect() })
+    }
+}
+
+type Found = Vec<(String, String, Figure)>;
+
+fn text(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or("?").to_string()
+}
+
+fn elements(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// Each study of a report in each world.
+fn report(document: &Value) -> Found {
+    let of = |done: &Value| -> Found {
+        let worlds = ["sim", "live"].into_iter();
+        let name = text(done, "study");
+        let found =
+            worlds.flat_map(|world| study(&done[world]["result"], &format!("{name}.{world}.")));
+        found.collect()
+    };
+    elements(&document["studies"]).flat_map(of).collect()
+}
+
+fn study(result: &Value, prefix: &str) -> Found {
+    let cell = |cell: &Value| {
+        let number = |key: &str| cell[key].as_f64();
+        let (value, low, high) = (number("value")?, number("low")?, number("high")?);
+        let name = format!("{prefix}{}", text(cell, "id"));
+        Some((name, text(cell, "unit"), Figure { value, low, high }))
+    };
+    elements(&result["cells"]).filter_map(cell).collect()
+}
+
+/// Lateness of each sleeper. Its least and greatest are figures, not the spread of one.
+fn latency(document: &Value) -> Found {
+    const FIGURES: [(&str, &str); 8] = [
+        ("min", "ns"),
+        ("avg", "ns"),
+        ("p50", "ns"),
+        ("p99", "ns"),
+        ("p999", "ns"),
+        ("max", "ns"),
+        ("missed", "intervals"),
+        ("cpu_percent", "%"),
+    ];
+    let of = |sleeper: &Value| -> Found {
+        let name = text(sleeper, "sleeper");
+        let figure = |(key, unit): (&str, &str)| {
+            let figure = Figure::single(sleeper[key].as_f64()?);
+            Some((format!("{name}.{key}"), unit.to_string(), figure))
+        };
+        FIGURES.into_iter().filter_map(figure).collect()
+    };
+    elements(document).flat_map(of).collect()
+}
+
+/// What came of a trace, per second of it, so that traces of different lengths can be compared.
+fn replay(document: &Value) -> Found {
+    const COUNTS: [&str; 3] = ["device_writes", "wakeups", "spurious_wakeups"];
+    const LATENESS: [&str; 3] = ["p50", "p99", "max"];
+    let seconds = document["trace"]["seconds"].as_f64().filter(|seconds| *seconds > 0.0);
+    let rate = |count: &Value| Some(Figure::single(count.as_f64()? / seconds?));
+    let mut found = Found::new();
+    for policy in elements(&document["policies"]) {
+        let name = text(policy, "policy");
+        for key in COUNTS {
+            let figure = rate(&policy[key]);
+            found.extend(figure.map(|figure| (format!("{name}.{key}"), "/s".into(), figure)));
+        }
+        for key in LATENESS {
+            let figure = policy["lateness_ns"][key].as_f64().map(Figure::single);
+            let name = format!("{name}.lateness.{key}");
+            found.extend(figure.map(|figure| (name, "ns".into(), figure)));
+        }
+    }
+    for key in ["device_writes", "timer_interrupts", "expirations"] {
+        let figure = rate(&document["trace"]["recorded"][key]);
+        found.extend(figure.map(|figure| (format!("recorded.{key}"), "/s".into(), figure)));
+    }
+    found
+}
+
+/// Rates by the names of processes, whose numbers change; the median of several tables.
+fn top(documents: &[Value]) -> Found {
+    const COUNTS: [&str; 6] =
+        ["arms", "rearms", "cancels", "expiries", "idle_wakeups", "device_writes"];
+    let mut rates: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for table in documents {
+        let Some(seconds) = table["seconds"].as_f64().filter(|seconds| *seconds > 0.0) else {
+            continue;
+        };
+        let mut sums: BTreeMap<String, f64> = BTreeMap::new();
+        for row in elements(&table["rows"]) {
+            let function = row["function"].as_str().map(|name| format!(".{name}"));
+            let name = text(row, "process") + &function.unwrap_or_default();
+            for key in COUNTS {
+                if let Some(count) = row[key].as_f64() {
+                    *sums.entry(format!("{name}.{key}")).or_default() += count / seconds;
+                    *sums.entry(format!("all.{key}")).or_default() += count / seconds;
+                }
+            }
+        }
+        for (name, rate) in sums {
+            rates.entry(name).or_default().push(rate);
+        }
+    }
+    let figure = |(name, mut found): (String, Vec<f64>)| {
+        // A process that is not in a table did nothing while that was counted.
+        found.resize(documents.len(), 0.0);
+        found.sort_by(f64::total_cmp);
+        let figure =
+            Figure { value: found[found.len() / 2], low: found[0], high: found[found.len() - 1] };
+        (name, "/s".to_string(), figure)
+    };
+    rates.into_iter().map(figure).collect()
+}

@@ -1,0 +1,4 @@
+//! `tickless fleet`.
+
+pub mod args;
+pub mod show;

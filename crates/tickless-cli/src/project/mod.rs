@@ -1,0 +1,4 @@
+//! `tickless project`.
+
+pub mod args;
+pub mod show;

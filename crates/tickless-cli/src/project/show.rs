@@ -1,0 +1,95 @@
+//! A projection for people and for programs.
+
+use crate::output::{Format, bare, paragraph, print};
+use std::io::{self, Write};
+use tickless_fleet::project::{Projected, Projection};
+use tickless_lab::text::time;
+
+/// Prints a projection.
+pub fn show(projected: &Projected, format: Format, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        Format::Table => tables(projected, out),
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *out, projected)?;
+            writeln!(out)
+        }
+        Format::Csv => {
+            let mut writer = csv::Writer::from_writer(out);
+            writer.write_record(["cpus", "policy", "clock", "figure", "unit", "role", "value"])?;
+            for point in &projected.points {
+                for figure in point.figures() {
+                    let value = figure.value.map(|value| value.to_string()).unwrap_or_default();
+                    writer.write_record([
+                        &point.cpus.to_string(),
+                        point.policy,
+                        point.clock,
+                        &figure.figure,
+                        &figure.unit,
+                        &figure.role,
+                        &value,
+                    ])?;
+                }
+            }
+            writer.flush()
+        }
+    }
+}
+
+fn tables(projected: &Projected, out: &mut dyn Write) -> io::Result<()> {
+    let Projected { trace, trace_cpus, machine, points, .. } = projected;
+    let clock = points.first().map_or("", |point| point.clock);
+    writeln!(out, "{trace} ({trace_cpus} CPUs) on {machine}, clock {clock}")?;
+    writeln!(out, "\nOf each CPU's second:")?;
+    let header = ["CPUs", "policy", "writes", "wakeups", "for nothing", "late p50", "p99"];
+    let mut table = bare(&header, 2);
+    for point in points {
+        let each = |count: u64| {
+            format!("{:.1}", count as f64 / f64::from(point.cpus) / point.seconds.max(1e-9))
+        };
+        table.add_row([
+            point.cpus.to_string(),
+            point.policy.to_string(),
+            each(point.device_writes),
+            each(point.wakeups),
+            each(point.spurious_wakeups),
+            time(point.lateness_ns.p50),
+            time(point.lateness_ns.p99),
+        ]);
+    }
+    print(&table, out)?;
+    writeln!(out, "\nPercent of the CPUs' time:")?;
+    let header = ["CPUs", "policy", "timer code", "clock", "locks", "cancels", "device", "irqs"];
+    let mut table = bare(&header, 2);
+    for point in points {
+        let shares = point.percent;
+        let percent = |share: f64| format!("{share:.3}");
+        table.add_row([
+            point.cpus.to_string(),
+            point.policy.to_string(),
+            percent(shares.timer_code),
+            percent(shares.clock_read),
+            percent(shares.lock_wait),
+            percent(shares.cancel_wait),
+            percent(shares.device),
+            percent(shares.interrupts),
+        ]);
+    }
+    print(&table, out)?;
+    paragraph(out, "", NOTES)?;
+    writeln!(out)?;
+    for Projection { cpus, policy, device_writes, recorded_writes, .. } in points {
+        if let Some(recorded) = recorded_writes {
+            let off = 100.0 * (*device_writes as f64 / (*recorded).max(1) as f64 - 1.0);
+            let text = format!(
+                "{policy}, {cpus} CPUs: {device_writes} device writes, {recorded} recorded, \
+                 {off:+.1} %"
+            );
+            paragraph(out, "  - ", &text)?;
+        }
+    }
+    projected.limits.iter().try_for_each(|limit| paragraph(out, "  - ", limit))
+}
+
+const NOTES: &str = "\"timer code\" contains the others. \"locks\" is waiting for another CPU's \
+    use of a base, \"cancels\" for callbacks that run on another CPU: a trace does not tell which \
+    cancels wait, so all are taken to.";

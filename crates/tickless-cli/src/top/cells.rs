@@ -1,0 +1,126 @@
+//! A row as words, for printed tables and for the terminal.
+
+use tickless_lab::text::time;
+use tickless_top::table::{By, Period, Table, TableRow};
+
+/// The names of the columns. Those after the first one or two are numbers.
+pub(super) fn header(by: By) -> Vec<&'static str> {
+    let mut header = vec!["process"];
+    if by == By::Callback {
+        header.push("callback");
+    }
+    header
+        .extend(["wakes", "writes", "armed", "again", "gone", "fired", "kind", "ahead", "period"]);
+    header
+}
+
+/// From which column on they are numbers.
+pub(super) fn numbers_from(by: By) -> usize {
+    match by {
+        By::Process => 1,
+        By::Callback => 2,
+    }
+}
+
+/// A row.
+pub(super) fn cells(table: &Table, row: &TableRow, by: By) -> Vec<String> {
+    let rate = |count: u64| rate(table.per_second(count));
+    let known = |count: Option<u64>| count.map_or("-".to_string(), rate);
+    let mut cells = vec![process(row)];
+    if by == By::Callback {
+        cells.push(row.function.clone().unwrap_or_default());
+    }
+    cells.extend([
+        known(row.idle_wakeups),
+        known(row.device_writes),
+        rate(row.arms),
+        rate(row.rearms),
+        row.cancelled_percent.map_or("-".to_string(), |share| format!("{share:.0}%")),
+        rate(row.expiries),
+        row.family.name().to_string(),
+        row.distance_ns.map_or("-".to_string(), |ns| time(ns).replace(' ', "")),
+        row.periods.first().map_or("-".to_string(), period),
+    ]);
+    cells
+}
+
+fn process(row: &TableRow) -> String {
+    match row.pid {
+        0 => row.process.clone(),
+        pid => format!("{}-{pid}", row.process),
+    }
+}
+
+/// The length, how many timers have it if several do, and a mark if some of them meet.
+fn period(Period { period_ns, timers, meeting }: &Period) -> String {
+    let many = if *timers > 1 { format!("x{timers}") } else { String::new() };
+    let meet = if *meeting > 0 { "!" } else { "" };
+    format!("{}{many}{meet}", time(*period_ns).replace(' ', ""))
+}
+
+/// Times a second, in at most five characters.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        0.0 => "0".to_string(),
+        rate if rate < 9.95 => format!("{rate:.1}"),
+        rate if rate < 99_999.5 => format!("{rate:.0}"),
+        rate if rate < 9_999_500.0 => format!("{:.0}k", rate / 1e3),
+        rate => format!("{:.0}M", rate / 1e6),
+    }
+}
+
+/// What was counted where, what it cost and what was lost: one line.
+pub(super) fn summary(table: &Table) -> String {
+    let events = rate(table.per_second(table.timer_events));
+    let kernel = match table.kernel_percent {
+        Some(percent) => format!("{percent:.1} % in the kernel, "),
+        None => String::new(),
+    };
+    let own = format!("{:.1} % here", table.own_percent);
+    let mut text = format!(
+        "{:.1} s from {}: {events} timer events/s. Cost: {kernel}{own}.",
+        table.seconds, table.source
+    );
+    if table.lost > 0 {
+        text += &format!(" {} events were LOST: rates are too low.", table.lost);
+    }
+    if table.refused > 0 {
+        text += &format!(" No place for {}.", table.refused);
+    }
+    for cpu in &table.unseen_idle {
+        text += &format!(
+            " The kernel hands out NOTHING of CPU {cpu}'s idle thread: its ticks and device writes \
+             are missing."
+        );
+    }
+    if table.is_partial {
+        text += " PARTIAL: it was interrupted.";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_fit_their_column() {
+        for (rate_per_second, want) in [
+            (0.0, "0"),
+            (0.04, "0.0"),
+            (9.94, "9.9"),
+            (99.6, "100"),
+            (99_999.0, "99999"),
+            (123_456.0, "123k"),
+            (12_345_678.0, "12M"),
+        ] {
+            assert_eq!(rate(rate_per_second), want);
+        }
+    }
+
+    #[test]
+    fn periods_say_how_many_and_whether_they_meet() {
+        let of = |timers, meeting| period(&Period { period_ns: 4_000_000, timers, meeting });
+        assert_eq!([of(1, 0), of(2, 0), of(3, 2)], ["4.0ms", "4.0msx2", "4.0msx3!"]);
+    }
+}

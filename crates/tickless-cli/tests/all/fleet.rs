@@ -1,0 +1,48 @@
+//! `tickless fleet`: a row for each trace, the whole, and a page.
+
+use crate::support::sample_path;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
+
+fn fleet(args: &[&str]) -> (Output, String) {
+    let output = Command::new(PROGRAM).arg("fleet").args(args).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output, text)
+}
+
+/// Goal: the nginx box is found to differ from the idle ones and lazy rearm would have saved 40 %
+/// of its writes; a damaged trace costs its row; the page has the same, drawn; nothing wide.
+#[test]
+fn many_traces_are_seen_as_a_whole() {
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let [bad, page] = ["fleet-bad.txt", "fleet.html"].map(|name| place.join(name));
+    std::fs::write(&bad, "nothing of a trace\n").unwrap();
+    let names = ["idle", "nginx", "pipe-one-cpu"].map(sample_path);
+    let mut args: Vec<&str> = names.iter().map(|path| path.to_str().unwrap()).collect();
+    args.extend([bad.to_str().unwrap(), "--html", page.to_str().unwrap()]);
+    let (output, text) = fleet(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.starts_with("4 traces, of which 1 cannot be used"), "{text}");
+    assert!(text.contains("fleet-bad.txt") && text.contains("for the median machine"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80 || line.contains('/')), "{text}");
+    let drawn = std::fs::read_to_string(&page).unwrap();
+    assert!(drawn.matches("<svg").count() == 3 && drawn.contains("fleet-bad.txt"));
+    let (_, csv) = fleet(&[&args[..4], &["--format", "csv"]].concat());
+    assert_eq!(csv.lines().count(), 5);
+    let nginx = csv.lines().find(|line| line.contains("nginx")).unwrap();
+    assert_eq!(nginx.split(',').nth(7).unwrap().split('.').next(), Some("40"), "{nginx}");
+    assert!(csv.lines().last().unwrap().contains("fleet-bad.txt"), "{csv}");
+}
+
+/// Goal: where no trace can be used, and where the page cannot be written, the exit status says so.
+#[test]
+fn nothing_usable_is_a_failure() {
+    let (output, _) = fleet(&["/no/such/trace"]);
+    assert_eq!(output.status.code(), Some(1));
+    let idle = sample_path("idle");
+    let (output, _) = fleet(&[idle.to_str().unwrap(), "--html", "/no/such/folder/fleet.html"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Name another file"));
+}

@@ -1,0 +1,151 @@
+//! `tickless late --watch` and `tickless latency --break` on this machine's kernel, with a cause
+//! that was planted.
+
+use crate::live::{
+    Spinner, instances_of, shows_what_was_seen, skip, tracefs, wait_until, without_rights,
+};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use tickless_lab::measure::stay_on;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
+
+fn run(args: &[&str]) -> Output {
+    Command::new(PROGRAM).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// Goal: a thread that keeps a CPU to itself is named first in the ranking. Method: it spins with
+/// real-time priority where four threads sleep a millisecond at a time.
+#[test]
+fn a_spinner_is_named_first() {
+    const NAME: &str = "a_spinner_is_named_first";
+    let (spin, rest) = (Duration::from_millis(100), Duration::from_millis(30));
+    let Some(spinner) = Spinner::start(NAME, spin, rest) else { return };
+    let is_over = AtomicBool::new(false);
+    let late = thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                stay_on(spinner.cpu).unwrap();
+                while !is_over.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+        let watch = ["late", "--watch", "-D", "3s", "--threshold", "200us", "--format", "json"];
+        let output = run(&watch);
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    });
+    assert_eq!(late["causes"][0]["cause"], spinner.cause(), "{late:#}");
+    assert!(late["causes"][0]["sleeps"].as_u64() > Some(4), "{late:#}");
+    assert_eq!(late["is_partial"], false);
+}
+
+/// Goal: Ctrl-C shows what was seen until then, marked.
+#[test]
+fn what_was_seen_is_shown() {
+    let mut late = Command::new(PROGRAM);
+    late.args(["late", "--watch", "-D", "1h", "--threshold", "1us"]);
+    shows_what_was_seen("what_was_seen_is_shown", &mut late);
+}
+
+/// Goal: the first late wakeup ends the measurement, is explained by what held it up, and its trace
+/// is kept, which explains the same again; the keys are those of the page. Method: a spinner that
+/// outranks the sampler on its CPU.
+#[test]
+fn a_break_names_what_held_it_up() {
+    const NAME: &str = "a_break_names_what_held_it_up";
+    let (spin, rest) = (Duration::from_millis(30), Duration::from_millis(30));
+    let Some(spinner) = Spinner::start(NAME, spin, rest) else { return };
+    let file = path("break.txt.gz");
+    let (cpu, file) = (spinner.cpu.to_string(), file.to_str().unwrap());
+    let latency = [PROGRAM, "latency", "-q", "-p", "10", "-D", "20", "--break", "8ms", "--force"];
+    let output = Command::new("taskset")
+        .args([&["-c", &cpu][..], &latency, &["-o", file, "--format", "json"]].concat())
+        .args(["--sleeper", "timerfd,clock_nanosleep"])
+        .output();
+    let Ok(output) = output else { return skip(NAME, "there is no taskset") };
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("more than --break"), "{}", text(&output.stderr));
+    let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let broken: Vec<&Value> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["break"])
+        .filter(|it| it.is_object())
+        .collect();
+    let [broken] = broken[..] else { panic!("{rows:#}") };
+    let late_ns = broken["late_ns"].as_u64().unwrap();
+    assert!(late_ns > 8_000_000, "{broken:#}");
+    let hops = broken["hops"].as_array().unwrap();
+    let longest = hops.iter().max_by_key(|hop| hop["ns"].as_u64()).unwrap();
+    assert_eq!(longest["cause"], spinner.cause(), "{broken:#}");
+    // Deadlines are on CLOCK_MONOTONIC, and so is the trace.
+    let sum: u64 = hops.iter().map(|hop| hop["ns"].as_u64().unwrap()).sum();
+    assert!(late_ns.abs_diff(sum) < 100_000, "{broken:#}");
+    assert_eq!(broken["causes"][0]["cause"], spinner.cause(), "{broken:#}");
+    crate::json::compare("break", std::slice::from_ref(broken));
+    let again = run(&["late", file, "--threshold", "8ms", "--format", "json"]);
+    let again: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(again["causes"][0]["cause"], spinner.cause(), "{again:#}");
+}
+
+/// Goal: without a late wakeup nothing is written, and the exit status is 0; a trace that is there
+/// is not lost; Ctrl-C and a kill leave nothing in tracefs.
+#[test]
+fn a_break_that_never_comes_leaves_nothing() {
+    let Some(tracefs) = tracefs("a_break_that_never_comes_leaves_nothing") else { return };
+    let file = path("never.txt.gz");
+    let _ = fs::remove_file(&file);
+    let long =
+        ["latency", "-q", "--sleeper", "timerfd", "--break", "1h", "-o", file.to_str().unwrap()];
+    let output = run(&[&long[..], &["-l", "20"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!file.exists());
+    fs::write(&file, "mine").unwrap();
+    let refused = run(&[&long[..], &["-l", "20"]].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("--force"), "{}", text(&refused.stderr));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    for signal in ["-INT", "-KILL"] {
+        let mut child = Command::new(PROGRAM)
+            .args([&long[..], &["-D", "1h", "--force"]].concat())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_until("it records", || instances_of(&tracefs, child.id()).len() == 1);
+        // Its handler is there before its instance is.
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        wait_until("nothing is left", || instances_of(&tracefs, child.id()).is_empty());
+        child.wait().unwrap();
+    }
+}
+
+/// Goal: without rights it says so, and what still works.
+#[test]
+fn a_break_without_rights_says_what_works() {
+    const NAME: &str = "a_break_without_rights_says_what_works";
+    let mut command = Command::new(PROGRAM);
+    command.args(["latency", "--break", "1ms", "-o", "/dev/null"]);
+    let Some(output) = without_rights(NAME, &mut command) else { return };
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(message.contains("--limit"), "{message}");
+    assert!(message.contains("sudo") || message.contains("no tracefs"), "{message}");
+}

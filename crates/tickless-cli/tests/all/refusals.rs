@@ -1,0 +1,163 @@
+//! What the program says where this kernel lacks something, or another is at work: which it is,
+//! what still works, what to do; and that nothing is left behind.
+//!
+//! Method: a mount namespace in which what is to be missing is hidden, and capabilities that are
+//! given up. Nobody else sees either.
+
+use crate::live::{instances_of, skip, tracefs};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
+
+/// What the shell returns if it cannot hide what it is to hide.
+const NOT_HIDDEN: i32 = 99;
+
+/// Before a program that is root and may neither mount nor load eBPF programs.
+const WITHOUT_CAPABILITIES: &str = "exec setpriv --bounding-set -bpf,-perfmon,-sys_admin \
+                                    --inh-caps -bpf,-perfmon,-sys_admin \"$@\"";
+
+/// Runs the program after `hide`, a shell's commands; `with` runs it. `$TRACEFS` is tracefs,
+/// `$PLACE` a folder to be mounted on. None, and said so, where that cannot be.
+fn run(test: &str, hide: &str, with: &str, args: &[&str]) -> Option<Output> {
+    let tracefs = tracefs(test)?;
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("refusals");
+    std::fs::create_dir_all(&place).unwrap();
+    let script = format!("{{ {hide}; }} || exit {NOT_HIDDEN}; {with}");
+    let child = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", &script, "sh", PROGRAM])
+        .args(args)
+        .envs([("TRACEFS", tracefs.root()), ("PLACE", &place)])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(child) = child else {
+        skip(test, "there is no unshare");
+        return None;
+    };
+    // The program takes the shell's place, and its number.
+    let pid = child.id();
+    let output = child.wait_with_output().unwrap();
+    if !matches!(output.status.code(), Some(0 | 1)) {
+        skip(test, format_args!("nothing can be hidden here: {}", stderr(&output)));
+        return None;
+    }
+    assert!(instances_of(&tracefs, pid).is_empty(), "{args:?}");
+    Some(output)
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+const ONCE: [&str; 6] = ["top", "--once", "-i", "100ms", "-n", "3"];
+
+/// Goal: whatever keeps eBPF from a user is told apart, `auto` goes on with tracefs, and
+/// `--source ebpf` says that this would do.
+#[test]
+fn ebpf_that_cannot_be_had_says_why() {
+    const NAME: &str = "ebpf_that_cannot_be_had_says_why";
+    const AS_ROOT: &str = "exec \"$@\"";
+    const LOCKED_DOWN: &str = "cd /sys/kernel/security && mount -t tmpfs none . && \
+                               echo 'none [confidentiality]' > /sys/kernel/security/lockdown";
+    for (hide, with, why) in [
+        ("mount -t tmpfs none /sys/kernel/btf", AS_ROOT, "no /sys/kernel/btf/vmlinux"),
+        ("mount --bind /dev/null /proc/kallsyms", AS_ROOT, "kernel.kptr_restrict"),
+        (LOCKED_DOWN, WITHOUT_CAPABILITIES, "locked down"),
+        ("true", WITHOUT_CAPABILITIES, "Operation not permitted"),
+    ] {
+        let Some(output) = run(NAME, hide, with, &ONCE) else { return };
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{message}");
+        assert!(message.contains(why) && message.contains("Now from tracefs."), "{message}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("from tracefs:"));
+        let ebpf = [&ONCE[..], &["--source", "ebpf"]].concat();
+        let Some(output) = run(NAME, hide, with, &ebpf) else { return };
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains(why) && message.contains("--source tracefs"), "{message}");
+    }
+}
+
+/// Goal: a kernel without timer events is told by every command that needs them, with what to do;
+/// the doctor says that it cannot know.
+#[test]
+fn a_kernel_without_timer_events_is_told() {
+    const NAME: &str = "a_kernel_without_timer_events_is_told";
+    let hide = "mount -t tmpfs none \"$TRACEFS/events\"";
+    let top = [&ONCE[..], &["--source", "tracefs"]].concat();
+    for args in [
+        &top[..],
+        &["record", "-D", "50ms", "--force", "-o", "/dev/null"],
+        &["late", "--watch", "-D", "50ms"],
+        &["latency", "--break", "1ms", "-l", "5", "-o", "/dev/null", "--force"],
+    ] {
+        let Some(output) = run(NAME, hide, "exec \"$@\"", args) else { return };
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {message}");
+        assert!(message.contains("has no timer events. Record on a kernel with"), "{message}");
+    }
+    let doctor = ["doctor", "-D", "50ms", "--check", "tick-wakers"];
+    let Some(output) = run(NAME, hide, "exec \"$@\"", &doctor) else { return };
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.contains("unknown") && shown.contains("has no timer events"), "{shown}");
+}
+
+/// Goal: events that are wanted and missing are told, and the rest works: columns of `top` that
+/// nobody can know are `-`, and `late` says what it cannot explain.
+#[test]
+fn a_kernel_without_some_events_does_the_rest() {
+    const NAME: &str = "a_kernel_without_some_events_does_the_rest";
+    let hide = "mount -t tmpfs none \"$PLACE\" && mkdir \"$PLACE/timer\" && \
+                mount --bind \"$TRACEFS/events/timer\" \"$PLACE/timer\" && \
+                mount --rbind \"$PLACE\" \"$TRACEFS/events\"";
+    let top = [&ONCE[..], &["--source", "tracefs", "--format", "json"]].concat();
+    for (args, shown) in [
+        (&top[..], r#""idle_wakeups":null"#),
+        (&["record", "-D", "50ms", "--force", "-o", "/dev/null"], ""),
+        (&["late", "--watch", "-D", "50ms"], "no sched_switch"),
+    ] {
+        let Some(output) = run(NAME, hide, "exec \"$@\"", args) else { return };
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {message}");
+        assert!(message.contains("no irq_vectors:local_timer_*"), "{args:?}: {message}");
+        assert!(message.contains("no msr:write_msr"), "{args:?}: {message}");
+        let out = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(out.contains(shown), "{out}");
+    }
+}
+
+/// Goal: somebody else's tracer is named by everything that records, which goes on.
+#[test]
+fn another_tracer_is_named() {
+    const NAME: &str = "another_tracer_is_named";
+    let hide = "echo function > \"$PLACE/tracer\" && \
+                mount --bind \"$PLACE/tracer\" \"$TRACEFS/current_tracer\"";
+    let top = [&ONCE[..], &["--source", "tracefs"]].concat();
+    for args in [
+        &top[..],
+        &["record", "-D", "50ms", "--force", "-o", "/dev/null"],
+        &["late", "--watch", "-D", "50ms"],
+    ] {
+        let Some(output) = run(NAME, hide, "exec \"$@\"", args) else { return };
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {message}");
+        assert!(message.contains("another tracer is at work (function)"), "{args:?}: {message}");
+        assert!(message.contains("echo nop >"), "{args:?}: {message}");
+    }
+}
+
+/// Goal: where tracefs is not mounted it is mounted for the program alone; without the right to,
+/// it says that root may.
+#[test]
+fn a_tracefs_that_is_not_mounted_is_mounted() {
+    const NAME: &str = "a_tracefs_that_is_not_mounted_is_mounted";
+    let hide = "umount -a -t tracefs && ! grep -q ' tracefs ' /proc/self/mounts";
+    let record = ["record", "-D", "50ms", "--force", "-o", "/dev/null"];
+    let Some(output) = run(NAME, hide, "exec \"$@\"", &record) else { return };
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let Some(output) = run(NAME, hide, WITHOUT_CAPABILITIES, &record) else { return };
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("sudo"), "{}", stderr(&output));
+}

@@ -1,0 +1,370 @@
+//! `tickless sweep`: what is done stays done, however it ended, and a table is whole or refused.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
+
+/// A folder of its own, gone at the end.
+struct Place {
+    path: PathBuf,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Place {
+    fn new(name: &str, campaign: &str) -> Place {
+        let path =
+            std::env::temp_dir().join(format!("tickless-sweep-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("campaign.toml"), campaign).unwrap();
+        Place { path }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.current_dir(&self.path).args(["sweep"]).args(args).stdin(Stdio::null());
+        for name in ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Runs what has to succeed; what it printed.
+    fn good(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// Runs what has to fail with this status; what it complained about.
+    fn bad(&self, status: i32, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {}", text(&output.stderr));
+        text(&output.stderr)
+    }
+
+    fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.path.join(file)).unwrap()
+    }
+
+    fn parts(&self, folder: &str) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.path.join(folder).join("parts")) else {
+            return Vec::new();
+        };
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const SMALL: &str = "
+    [simulate]
+    studies = ['rearm']
+    machines = ['x5675-2s']
+    policies = ['eager', 'lazy']
+    hz = [250, 1000]
+    seeds = '0-4'
+    rounds = 20
+    exclude = [{ policy = 'lazy', hz = 250 }]";
+
+/// Goal: every cell of the product once, none of the excluded, and nothing a second time.
+#[test]
+fn what_is_there_is_not_done_again() {
+    let place = Place::new("again", SMALL);
+    let sweep = ["campaign.toml", "--out", "out"];
+    assert!(place.good(&sweep).starts_with("15 cells performed; 0 were there"));
+    assert!(place.good(&sweep).starts_with("0 cells performed; 15 were there"));
+    // A campaign that has grown performs what it has grown by.
+    fs::write(place.path.join("campaign.toml"), SMALL.replace("0-4", "0-5")).unwrap();
+    assert!(place.good(&sweep).starts_with("3 cells performed; 15 were there"));
+    let status = place.good(&["status", "out", "--format", "json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!((status["cells"].as_u64(), status["missing"].as_u64()), (Some(18), Some(0)));
+    place.good(&["merge", "out", "-o", "all.csv"]);
+    let csv = place.read("all.csv");
+    assert!(csv.starts_with("key,version,kind,study,machine,machine_hash,trace,cpus,policy,"));
+    assert_eq!(csv.lines().count(), 1 + 18 * 5);
+    assert!(!csv.contains(",lazy,,250,"));
+}
+
+/// Goal: shards, in whatever folders, make the table that one process makes, byte for byte, and
+/// each cell is in one of them.
+#[test]
+fn shards_make_the_same_table() {
+    let place = Place::new("shards", SMALL);
+    place.good(&["campaign.toml", "--out", "whole", "--threads", "1"]);
+    place.good(&["merge", "whole", "-o", "whole.csv"]);
+    place.good(&["campaign.toml", "--out", "one", "--shard", "0/3"]);
+    place.good(&["campaign.toml", "--out", "one", "--shard", "1/3"]);
+    let missing = place.bad(1, &["merge", "one", "-o", "early.csv"]);
+    assert!(missing.contains("cells are missing") && !place.path.join("early.csv").exists());
+    let mut array = place.command(&["campaign.toml", "--out", "two"]);
+    array.env("SLURM_ARRAY_TASK_ID", "3").env("SLURM_ARRAY_TASK_COUNT", "3");
+    assert!(array.env("SLURM_ARRAY_TASK_MIN", "1").output().unwrap().status.success());
+    let mut indexed = place.command(&["campaign.toml", "--out", "two", "--shard", "3"]);
+    let again = indexed.env("JOB_COMPLETION_INDEX", "2").output().unwrap();
+    assert!(text(&again.stdout).starts_with("0 cells performed"), "{}", text(&again.stderr));
+    place.good(&["merge", "one", "two", "-o", "split.csv"]);
+    assert_eq!(place.read("split.csv"), place.read("whole.csv"));
+}
+
+/// Goal: a program with the feature writes Parquet; one without says at once how to get it, and
+/// leaves no file.
+#[test]
+fn parquet_is_written_by_a_program_that_has_it() {
+    let place = Place::new("parquet", SMALL);
+    place.good(&["campaign.toml", "--out", "out"]);
+    let merge = ["merge", "out", "-o", "all.parquet"];
+    let file = place.path.join("all.parquet");
+    if cfg!(feature = "parquet") {
+        place.good(&merge);
+        assert_eq!(&fs::read(file).unwrap()[..4], b"PAR1");
+    } else {
+        let refused = place.bad(1, &merge);
+        assert!(refused.contains("--features parquet") && refused.contains(".csv"), "{refused}");
+        assert!(!file.exists());
+    }
+}
+
+/// Goal: a table with a cell twice, of two campaigns or of two versions is refused.
+#[test]
+fn what_does_not_belong_together_is_not_merged() {
+    let place = Place::new("refused", SMALL);
+    place.good(&["campaign.toml", "--out", "out"]);
+    place.good(&["campaign.toml", "--out", "copy"]);
+    let double = place.bad(1, &["merge", "out", "copy", "-o", "all.csv"]);
+    assert!(double.contains("copy/parts/") && double.contains("out/parts/"), "{double}");
+    fs::write(place.path.join("other.toml"), SMALL.replace("0-4", "7")).unwrap();
+    place.good(&["other.toml", "--out", "other"]);
+    let differ = place.bad(1, &["merge", "out", "other", "-o", "all.csv"]);
+    assert!(differ.contains("different campaigns"), "{differ}");
+    let part = place.parts("out").pop().unwrap();
+    let old = fs::read_to_string(&part).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    fs::write(&part, old.replacen(version, "0.0.1", 1)).unwrap();
+    let version = place.bad(1, &["merge", "out", "-o", "all.csv"]);
+    assert!(version.contains("version 0.0.1") && version.contains("remove it"), "{version}");
+    fs::write(&part, old.replacen("\"figures\"", "figures", 1)).unwrap();
+    let damaged = place.bad(1, &["status", "out"]);
+    assert!(damaged.contains(".jsonl:2:"), "{damaged}");
+    assert!(!place.path.join("all.csv").exists());
+    assert!(place.bad(1, &["merge", "other", "-o", "all.xls"]).contains(".parquet or .csv"));
+    assert!(place.bad(1, &["status", "nowhere"]).contains("campaign.json"));
+}
+
+/// Goal: what is killed in the middle goes on where it was, and comes to the same table.
+#[test]
+fn a_killed_campaign_goes_on() {
+    let long = SMALL.replace("0-4", "0-39").replace("rounds = 20", "rounds = 6000");
+    let place = Place::new("killed", &long);
+    let sweep = ["campaign.toml", "--out", "out", "--threads", "1"];
+    let mut running = place.command(&sweep).stdout(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while place.parts("out").is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no part after a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Whoever comes meanwhile is told so.
+    let locked = place.run(&sweep);
+    running.kill().unwrap();
+    let was_running = running.wait().unwrap().code().is_none();
+    assert!(was_running, "it was through before it could be killed; make the campaign longer");
+    assert!(text(&locked.stderr).contains("another process"), "{}", text(&locked.stderr));
+    let status = place.good(&["status", "out"]);
+    assert!(!status.contains("missing      0") && status.contains("0 processes"), "{status}");
+    let rest = place.good(&["campaign.toml", "--out", "out"]);
+    assert!(!rest.contains("; 0 were there before") && !rest.starts_with("0 "), "{rest}");
+    place.good(&["merge", "out", "-o", "out.csv"]);
+    place.good(&["campaign.toml", "--out", "whole"]);
+    place.good(&["merge", "whole", "-o", "whole.csv"]);
+    assert_eq!(place.read("out.csv"), place.read("whole.csv"));
+    let left: Vec<_> = fs::read_dir(place.path.join("out")).unwrap().collect();
+    assert_eq!(left.len(), 3, "campaign.json, locks and parts: {left:?}");
+}
+
+/// Goal: Ctrl-C writes what is done.
+#[test]
+fn an_interrupt_loses_nothing() {
+    let long = SMALL.replace("0-4", "0-999").replace("rounds = 20", "rounds = 2000");
+    let place = Place::new("interrupted", &long);
+    let mut command = place.command(&["campaign.toml", "--out", "out"]);
+    let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while place.parts("out").is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no part after a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = running.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    let performed: u64 = said.split(' ').next().unwrap().replace(',', "").parse().unwrap();
+    let status = place.good(&["status", "out", "--format", "json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["done"].as_u64(), Some(performed), "{said}");
+}
+
+/// Goal: a file system that takes no more is an error that names the file; what was written
+/// before stays and is used.
+#[test]
+fn a_full_disk_is_an_error() {
+    let place = Place::new("full", SMALL);
+    place.good(&["campaign.toml", "--out", "out", "--shard", "0/2"]);
+    // No file may be longer than 1024 bytes: the plan fits, a part does not.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 2; exec {PROGRAM} sweep campaign.toml --out out --shard 1/2"
+    );
+    let mut shell = Command::new("bash");
+    let output = shell.current_dir(&place.path).args(["-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("out/parts/") && said.contains("what was done before stays"), "{said}");
+    assert_eq!(place.parts("out").len(), 1);
+    let rest = place.good(&["campaign.toml", "--out", "out"]);
+    assert!(rest.starts_with("8 cells performed; 7 were there"), "{rest}");
+}
+
+/// Goal: a cell that fails is a row with its error, and is tried again only when asked for.
+#[test]
+fn a_failing_cell_ends_nothing() {
+    let campaign = "[replay]\ntraces = ['*.txt.gz', 'damaged.txt']\npolicies = ['lazy']";
+    let place = Place::new("failing", campaign);
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
+    for name in ["idle", "pipe-one-cpu"] {
+        let name = format!("{name}.txt.gz");
+        fs::copy(traces.join(&name), place.path.join(&name)).unwrap();
+    }
+    fs::write(place.path.join("damaged.txt"), "nothing of a trace\n").unwrap();
+    let sweep = ["campaign.toml", "--out", "out", "--shard", "1/2"];
+    place.good(&sweep);
+    // It vanishes between two runs, and is a cell all the same.
+    fs::remove_file(place.path.join("damaged.txt")).unwrap();
+    fs::remove_file(place.path.join("pipe-one-cpu.txt.gz")).unwrap();
+    place.good(&["campaign.toml", "--out", "out"]);
+    place.good(&["merge", "out", "-o", "all.csv"]);
+    let csv = place.read("all.csv");
+    let errors = || csv.lines().filter(|line| line.contains("txt") && !line.ends_with(','));
+    assert_eq!(errors().count(), 2, "{csv}");
+    assert!(errors().any(|line| line.contains("pipe-one-cpu.txt.gz: cannot be opened")), "{csv}");
+    assert!(csv.contains("idle.txt.gz,,lazy,") && csv.contains(",,recorded,"));
+    let name = "pipe-one-cpu.txt.gz";
+    fs::copy(traces.join(name), place.path.join(name)).unwrap();
+    assert!(place.good(&["campaign.toml", "--out", "out"]).starts_with("0 cells"));
+    let again = place.good(&["campaign.toml", "--out", "out", "--retry"]);
+    assert!(again.starts_with("2 cells performed, 1 of which failed; 1 were there"), "{again}");
+    place.good(&["merge", "out", "-o", "all.csv"]);
+    assert!(!place.read("all.csv").contains("pipe-one-cpu.txt.gz: cannot"));
+}
+
+/// Goal: what cannot be a campaign is refused before anything is made, with the line.
+#[test]
+fn campaigns_that_cannot_be_are_refused() {
+    let place = Place::new("wrong", SMALL);
+    let refused = |campaign: &str, wanted: &[&str]| {
+        fs::write(place.path.join("wrong.toml"), campaign).unwrap();
+        let said = place.bad(2, &["wrong.toml", "--out", "out"]);
+        for wanted in wanted {
+            assert!(said.contains(wanted), "{wanted:?} is not in {said:?}");
+        }
+        assert!(!place.path.join("out").exists());
+    };
+    refused(&SMALL.replace("hz = [", "herz = ["), &["wrong.toml:6", "unknown field `herz`", "hz"]);
+    refused(&SMALL.replace("'0-4'", "'4-0'"), &["wrong.toml:7", "goes down"]);
+    refused("[simulate", &["wrong.toml:1"]);
+    refused("name = 'nothing'", &["there are no cells", "[simulate]"]);
+    refused(&SMALL.replace("['eager', 'lazy']", "[]"), &["simulate.policies is empty"]);
+    refused(
+        &SMALL.replace("'lazy', hz = 250", "'lazy' }, { policy = 'eager'"),
+        &["exclude leaves"],
+    );
+    refused("[replay]\ntraces = ['*.txt']", &["replay.traces matches no file"]);
+    refused(&SMALL.replace("['rearm']", "['rearme']"), &["rearme", "rearm, clock"]);
+    refused(&SMALL.replace("[250, 1000]", "[0]"), &["simulate.hz", "from 1 to"]);
+    refused(&SMALL.replace("x5675-2s", "x5675"), &["there is no machine x5675"]);
+    fs::write(place.path.join("m.toml"), "name = 'm'\n[line]\nhit = 3\n").unwrap();
+    refused(&SMALL.replace("x5675-2s", "m.toml"), &["m.toml:3", "line.hit"]);
+    refused(&SMALL.replace("'0-4'", "'0-1000000000'"), &["4,000,000,004 cells", "--yes"]);
+    let nothing = place.bad(2, &["nothing.toml", "--out", "out"]);
+    assert!(nothing.contains("nothing.toml: cannot be read"), "{nothing}");
+    assert!(place.bad(2, &["campaign.toml", "--out", "out", "--shard", "3/3"]).contains("shard 3"));
+}
+
+/// Goal: with --yes a campaign of thousands of millions begins, in no time and in little memory.
+#[test]
+fn a_very_large_campaign_can_be_meant() {
+    let large = SMALL.replace("'0-4'", "'0-1000000000'").replace("rounds = 20", "rounds = 2000");
+    let place = Place::new("large", &large);
+    let mut command = place.command(&["campaign.toml", "--out", "out", "--yes", "--shard"]);
+    command.arg("5/1000000000");
+
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(said.starts_with("3 cells performed") || said.starts_with("4 cells"), "{said}");
+}
+
+/// Goal: a lock is that of its cells: shards of one count are apart, others may not be.
+#[test]
+fn two_runs_on_one_folder_are_told_apart() {
+    let place = Place::new("locked", SMALL);
+    place.good(&["campaign.toml", "--out", "out", "--shard", "0/2"]);
+    let lock = File::open(place.path.join("out/locks/0-of-2")).unwrap();
+    lock.lock().unwrap();
+    let locked = place.bad(1, &["campaign.toml", "--out", "out", "--shard", "0/2"]);
+    assert!(locked.contains("locks/0-of-2: another process"), "{locked}");
+    assert!(place.bad(1, &["campaign.toml", "--out", "out"]).contains("another process"));
+    place.good(&["campaign.toml", "--out", "out", "--shard", "1/2"]);
+    fs::write(place.path.join("campaign.toml"), SMALL.replace("0-4", "0-5")).unwrap();
+    let other = place.bad(1, &["campaign.toml", "--out", "out", "--shard", "1/2"]);
+    assert!(other.contains("another campaign"), "{other}");
+    assert!(place.good(&["status", "out"]).contains("1 process works on it"));
+    drop(lock);
+    assert!(place.good(&["campaign.toml", "--out", "out"]).starts_with("3 cells performed"));
+}
+
+/// Goal: what cannot be projected is refused, with the machine's line, and what can is.
+#[test]
+fn projections_are_refused_or_made() {
+    let campaign = "[project]\ntraces = ['idle.txt.gz']\nmachines = ['host']\ncpus = [2, 4]\n\
+                    policies = ['lazy']\nclocks = ['tsc', 'combined']";
+    let place = Place::new("project", campaign);
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/idle.txt.gz");
+    fs::copy(traces, place.path.join("idle.txt.gz")).unwrap();
+    assert!(place.good(&["campaign.toml", "--out", "out"]).starts_with("4 cells performed;"));
+    place.good(&["merge", "out", "-o", "all.csv"]);
+    let csv = place.read("all.csv");
+    assert!(
+        csv.contains("idle.txt.gz,4,lazy,combined,,0,device_writes,writes,predicted,"),
+        "{csv}"
+    );
+    fs::write(place.path.join("m.toml"), "name = 'm'\n[line]\nhit = 3\n").unwrap();
+    for (args, said) in [
+        (["--machine", "nothing"], "there is no machine nothing"),
+        (["--machine", "m.toml"], "m.toml:3: line.hit"),
+        (["--machine=host", "--cpus=0"], "0 CPUs; ask for 1 to 4096"),
+        (["--machine=host", "--cpus=4-2"], "goes down"),
+        (["--machine=host", "--seconds=0"], "--seconds 0 is no time"),
+        (["--machine=host", "--clock=sundial"], "sundial"),
+    ] {
+        let mut command = Command::new(PROGRAM);
+        command.current_dir(&place.path).args(["project", "idle.txt.gz"]).args(args);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(said), "{args:?}: {}", text(&output.stderr));
+    }
+}

@@ -1,0 +1,85 @@
+//! `tickless top` on this machine's kernel, where this user may look; and what it says where not.
+
+use crate::live::{instances_of, shows_what_was_seen, tracefs, wait_until, without_rights};
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
+
+fn top(args: &[&str]) -> Output {
+    Command::new(PROGRAM).arg("top").args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Goal: a sleeping process is in the table with what it does, whatever the source. Method: this
+/// test's own sleeps.
+#[test]
+fn a_sleeper_is_seen() {
+    if tracefs("a_sleeper_is_seen").is_none() {
+        return;
+    }
+    let sleeper = std::thread::spawn(|| {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while std::time::Instant::now() < end && !END.load(std::sync::atomic::Ordering::Relaxed) {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    });
+    static END: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+    for source in ["tracefs", "auto"] {
+        let mine = std::process::id().to_string();
+        let args = ["--batch", "2", "-i", "500ms", "--format", "json", "--filter", &mine];
+        let output = top(&[&args[..], &["--source", source]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let tables: Vec<Value> =
+            text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(tables.len(), 2, "{}", text(&output.stdout));
+        let row = &tables[1]["rows"][0];
+        assert!(row["arms"].as_u64() > Some(20), "{source}: {}", tables[1]);
+        assert_eq!(row["main_function"], "hrtimer_wakeup", "{source}");
+        assert_eq!(tables[1]["lost"], 0, "{source}");
+    }
+    END.store(true, std::sync::atomic::Ordering::Relaxed);
+    sleeper.join().unwrap();
+}
+
+/// Goal: Ctrl-C shows what was counted until then, marked, and nothing is left.
+#[test]
+fn what_was_counted_is_shown() {
+    let mut top = Command::new(PROGRAM);
+    top.args(["top", "--once", "-i", "60s", "--source", "tracefs"]);
+    shows_what_was_seen("what_was_counted_is_shown", &mut top);
+}
+
+/// Goal: one that is killed leaves nothing in tracefs.
+#[test]
+fn a_killed_top_leaves_nothing() {
+    let Some(tracefs) = tracefs("a_killed_top_leaves_nothing") else { return };
+    let mut child = Command::new(PROGRAM)
+        .args(["top", "--once", "-i", "60s", "--source", "tracefs"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("it counts", || instances_of(&tracefs, child.id()).len() == 1);
+    child.kill().unwrap();
+    wait_until("the watcher has cleaned up", || instances_of(&tracefs, child.id()).is_empty());
+    child.wait().unwrap();
+}
+
+/// Goal: a wrong use and a lack of rights say what to do.
+#[test]
+fn refusals_say_what_to_do() {
+    let no_terminal = top(&[]);
+    assert_eq!(no_terminal.status.code(), Some(1));
+    assert!(text(&no_terminal.stderr).contains("--once"), "{}", text(&no_terminal.stderr));
+    assert_eq!(top(&["--once", "--batch", "2"]).status.code(), Some(2));
+    assert_eq!(top(&["--batch", "0"]).status.code(), Some(2));
+    let mut command = Command::new(PROGRAM);
+    command.args(["top", "--once"]);
+    let Some(output) = without_rights("refusals_say_what_to_do", &mut command) else { return };
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(message.contains("sudo") || message.contains("tracefs"), "{message}");
+}

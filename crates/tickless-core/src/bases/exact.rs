@@ -1,0 +1,42 @@
+//! Coarse timers that fire at their deadlines, for virtual time: see [`CoarseExpiry`].
+
+use super::base::Bases;
+use super::settings::CoarseExpiry;
+use crate::link::{TimerRef, WheelLink, WheelRef};
+use crate::platform::{Lock, Platform};
+use crate::queues::wheel::Wheel;
+use crate::time::{CpuId, Ns};
+
+impl<P: Platform> Bases<P> {
+    /// The same as [`next_event`](Bases::next_event), but with the deadlines of coarse timers
+    /// instead of when they are looked at, where
+    /// [these are exact](super::CoarseExpiry::AtDeadline). O(n log n) for lists to which n
+    /// timers were added, under the lock.
+    pub fn exact_next_event(&self, cpu: CpuId) -> Ns {
+        let next = self.next_event(cpu);
+        if next == Ns::NEVER || self.settings().coarse == CoarseExpiry::WithBucket {
+            return next;
+        }
+        let mut state = self.base(cpu).state.lock();
+        next.min(state.queues.wheel.earliest_deadline(deadline_of::<P>))
+    }
+}
+
+/// Lines up the coarse timers whose deadlines have come, in order of these, instead of leaving
+/// them to their buckets.
+#[cold]
+pub(super) fn gather_by_deadline<P: Platform>(wheel: &mut Wheel, now: Ns) {
+    loop {
+        let earliest = wheel.earliest_deadline(deadline_of::<P>);
+        if earliest > now || !wheel.gather(earliest, deadline_of::<P>) {
+            break;
+        }
+    }
+    // The deferrable ones, which are nobody's earliest.
+    wheel.gather(now, deadline_of::<P>);
+}
+
+/// The deadline of a pending coarse timer, whose base is locked.
+fn deadline_of<P: Platform>(node: WheelRef) -> Ns {
+    TimerRef::<P, WheelLink<P::Word>>::of_wheel(node).node().deadline()
+}

@@ -1,0 +1,98 @@
+//! Firing coarse timers at their deadlines instead of with their buckets: for clocks that stand
+//! still until somebody asks when the next timer is due.
+//!
+//! The wheel stays as it is. Who wants exact times asks for the [earliest
+//! deadline](Wheel::earliest_deadline), which is in the first bucket of some level, and there on
+//! the first list that is not empty, and [gathers](Wheel::gather) what is due then. A list is
+//! sorted when it is first looked at after something was armed onto it: n log n for its n timers,
+//! under the base's lock and with an allocation, which is why clocks that run do not do it. The
+//! order of equal deadlines is that of arming, as ever: those on higher levels were armed earlier
+//! (W4).
+
+use super::place::WheelPlace;
+use super::{DUE, LANES, LEVELS, SLOTS, Wheel, lane};
+use crate::link::WheelRef;
+use crate::time::Ns;
+use alloc::vec::Vec;
+
+impl Wheel {
+    /// From now on, timers that are due are [gathered](Wheel::gather) before they are popped. For
+    /// an empty wheel.
+    pub fn make_exact(&mut self) {
+        self.is_exact = true;
+        self.clk_until = Ns::NEVER;
+    }
+
+    /// The earliest deadline of a timer that is in a bucket and not deferrable; [`Ns::NEVER`] if
+    /// there is none. A timer beyond the wheel's reach counts with when it is to be moved on.
+    pub fn earliest_deadline(&mut self, deadline: impl Fn(WheelRef) -> Ns) -> Ns {
+        let mut earliest = Ns::NEVER;
+        for level in 0..LEVELS {
+            if self.levels[level].live == 0 {
+                continue;
+            }
+            let first = (self.clk >> (3 * level)) + 1;
+            let ahead = self.levels[level].live.rotate_right((first % SLOTS as u64) as u32);
+            let slot = (first + u64::from(ahead.trailing_zeros())) as usize % SLOTS;
+            for lane in 0..LANES {
+                let list = self.sorted((level * SLOTS + slot) * LANES + lane, &deadline);
+                let wakes = |node: &WheelRef| !WheelPlace::of(*node).is_deferrable();
+                let first = self.timers_on(list).find(wakes);
+                if let Some(node) = first {
+                    earliest = earliest.min(deadline(node).min(self.due_at(node)));
+                    // What lies beyond the wheel's reach is on any list of its bucket.
+                    if level < LEVELS - 1 {
+                        break;
+                    }
+                }
+            }
+        }
+        earliest
+    }
+
+    /// Has everything popped, after what is popped already, that has a deadline at or before `by`.
+    /// Returns whether that is anything. `by` is no later than the [earliest
+    /// deadline](Self::earliest_deadline), or the order is not that of deadlines.
+    pub fn gather(&mut self, by: Ns, deadline: impl Fn(WheelRef) -> Ns) -> bool {
+        let last = self.tick.ceil(by).saturating_sub(1);
+        let mut has_gathered = false;
+        for level in (0..LEVELS).rev() {
+            let slot = ((last >> (3 * level)) + 1) as usize % SLOTS;
+            if self.bucket(level * SLOTS + slot).is_empty() {
+                continue;
+            }
+            for lane in 0..=lane(last, level) {
+                let list = self.sorted((level * SLOTS + slot) * LANES + lane, &deadline);
+                while let Some(node) = self.lists.front(list).filter(|&node| deadline(node) <= by) {
+                    let place = WheelPlace::of(node);
+                    self.unlink(node);
+                    self.enqueue(node, place.due_at(self.clk), DUE);
+                    self.len += 1;
+                    has_gathered = true;
+                }
+            }
+        }
+        has_gathered
+    }
+
+    fn timers_on(&self, list: usize) -> impl Iterator<Item = WheelRef> {
+        core::iter::successors(self.lists.front(list), |&node| self.lists.after(node))
+    }
+
+    /// Sorts a list by deadline, equal ones as armed, if it was added to since that was done last.
+    fn sorted(&mut self, list: usize, deadline: &impl Fn(WheelRef) -> Ns) -> usize {
+        let is_changed = 1 << (LANES + list % LANES);
+        if self.bucket(list / LANES).lanes & is_changed != 0 {
+            self.bucket(list / LANES).lanes &= !is_changed;
+            let mut timers: Vec<_> = self.timers_on(list).collect();
+            timers.sort_by_key(|&node| deadline(node));
+            for &node in &timers {
+                self.lists.unlink(node);
+                self.lists.push_back(list, node);
+            }
+            // Whoever lists timers has lost its place.
+            self.cursor.list_is_gone(list);
+        }
+        list
+    }
+}

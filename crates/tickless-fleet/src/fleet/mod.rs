@@ -1,0 +1,212 @@
+//! What many traces say as a whole: a row for each machine, quantiles over all of them, and the
+//! machines that differ most, with the reason.
+//!
+//! | file | what |
+//! |---|---|
+//! | `machine` | one trace, replayed under the usual policies |
+//! | `page` | the whole as an HTML page with plots |
+//!
+//! A trace that cannot be used is a row with its error, and ends nothing.
+
+mod machine;
+mod page;
+
+pub use machine::{FIGURES, Figure, Figures, Machine};
+pub use page::page;
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tickless_lab::progress::Progress;
+
+/// What many traces say.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Fleet {
+    /// A row for each trace, in the order of the paths.
+    pub machines: Vec<Machine>,
+    /// How each figure is spread over the machines; empty if no trace can be used.
+    pub quantiles: Vec<Spread>,
+    /// The machines that differ most, at most ten, the farthest first.
+    pub differ: Vec<Differs>,
+}
+
+/// How a figure is spread over the machines.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Spread {
+    /// The figure.
+    pub figure: &'static str,
+    /// What it is counted in.
+    pub unit: &'static str,
+    /// 5 of 100 machines have less.
+    pub p5: f64,
+    /// A quarter has less.
+    pub p25: f64,
+    /// Half have less.
+    pub p50: f64,
+    /// Three quarters have less.
+    pub p75: f64,
+    /// 95 of 100 have less.
+    pub p95: f64,
+    /// How far a machine usually is from the median: what distances are measured in.
+    #[serde(skip)]
+    usual: f64,
+}
+
+/// A machine that differs, and the reason.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Differs {
+    /// The trace.
+    pub trace: String,
+    /// The figure in which it differs most.
+    pub figure: &'static str,
+    /// What that is counted in.
+    pub unit: &'static str,
+    /// The figure of this machine.
+    pub value: f64,
+    /// The median of all machines.
+    pub median: f64,
+    /// How far it is from the median, in half the distance between the quartiles.
+    pub distance: f64,
+    /// The same as a sentence, with the function that arms most.
+    pub why: String,
+}
+
+/// How many machines are listed as differing.
+const DIFFER_MAX: usize = 10;
+
+/// Replays these traces on all CPUs. `stop` ends it early; traces that were not begun then are left
+/// out.
+pub fn fleet(paths: &[PathBuf], stop: &AtomicBool, progress: &dyn Progress) -> Fleet {
+    progress.begin("replaying", paths.len());
+    let one = |path: &PathBuf| {
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let machine = Machine::read(path);
+        progress.step();
+        Some(machine)
+    };
+    Fleet::of(paths.par_iter().filter_map(one).collect())
+}
+
+impl Fleet {
+    /// What these machines say.
+    pub fn of(machines: Vec<Machine>) -> Fleet {
+        let usable: Vec<(&Machine, &Figures)> =
+            machines.iter().filter_map(|it| Some((it, it.figures.as_ref()?))).collect();
+        let quantiles: Vec<Spread> = match usable.is_empty() {
+            true => Vec::new(),
+            false => FIGURES.iter().map(|figure| Spread::of(figure, &usable)).collect(),
+        };
+        let far = |(machine, figures)| Differs::of(machine, figures, &quantiles);
+        let mut differ: Vec<Differs> = usable.into_iter().filter_map(far).collect();
+        differ.sort_by(|one, other| other.distance.total_cmp(&one.distance));
+        differ.truncate(DIFFER_MAX);
+        Fleet { machines, quantiles, differ }
+    }
+
+    /// How many traces cannot be used.
+    pub fn failed(&self) -> usize {
+        self.machines.iter().filter(|machine| machine.error.is_some()).count()
+    }
+}
+
+impl Spread {
+    fn of(figure: &Figure, machines: &[(&Machine, &Figures)]) -> Spread {
+        let mut values: Vec<f64> = machines.iter().map(|(_, it)| (figure.of)(it)).collect();
+        values.sort_by(f64::total_cmp);
+        let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+        let [p5, p25, p50, p75, p95] = [0.05, 0.25, 0.5, 0.75, 0.95].map(at);
+        // Where half of the machines are alike, one that differs is compared with the mean.
+        let mean = values.iter().map(|it| (it - p50).abs()).sum::<f64>() / values.len() as f64;
+        let usual = ((p75 - p25) / 2.0).max(mean / 4.0);
+        Spread { figure: figure.name, unit: figure.unit, p5, p25, p50, p75, p95, usual }
+    }
+}
+
+impl Differs {
+    /// The figure in which a machine is farthest from the median; `None` if it is the median of
+    /// all figures.
+    fn of(machine: &Machine, figures: &Figures, quantiles: &[Spread]) -> Option<Differs> {
+        let far = |(figure, spread): (&Figure, &Spread)| {
+            let value = (figure.of)(figures);
+            let distance = (value - spread.p50).abs() / spread.usual;
+            (distance.is_finite() && distance > 0.0).then(|| Differs {
+                trace: machine.trace.clone(),
+                figure: figure.name,
+                unit: figure.unit,
+                value,
+                median: spread.p50,
+                distance,
+                why: String::new(),
+            })
+        };
+        let all = FIGURES.iter().zip(quantiles).filter_map(far);
+        let farthest = all.max_by(|one, other| one.distance.total_cmp(&other.distance))?;
+        let Differs { figure, unit, value, median, .. } = &farthest;
+        let (most, share) = (&figures.arms_most, figures.arms_most_percent);
+        let about = FIGURES.iter().find(|it| it.name == *figure).map_or("", |it| it.about);
+        let why = format!(
+            "{about}: {value:.1} {unit}, and {median:.1} for the median machine; {most} arms \
+             {share:.0} % of its timers"
+        );
+        Some(Differs { why, ..farthest })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(number: u32, writes: f64) -> Machine {
+        let figures = Figures {
+            cpus: 2,
+            seconds: 1.0,
+            device_writes_per_cpu_s: writes,
+            wakeups_per_cpu_s: 100.0,
+            armed_per_cpu_s: 1000.0 + 20.0 * f64::from(number % 7),
+            cancelled_percent: 50.0,
+            arms_most: "hrtimer_wakeup".to_string(),
+            arms_most_percent: 60.0,
+            ..Figures::default()
+        };
+        Machine { trace: number.to_string(), figures: Some(figures), error: None }
+    }
+
+    /// Goal: the machine that differs is first, with the figure in which it does; machines that are
+    /// alike do not differ, and a trace that cannot be used counts for nothing.
+    #[test]
+    fn what_differs_is_found_with_the_reason() {
+        let mut machines: Vec<Machine> =
+            (0..40).map(|number| machine(number, 100.0 + f64::from(number % 5))).collect();
+        machines[7].figures.as_mut().unwrap().device_writes_per_cpu_s = 900.0;
+        machines[9].figures.as_mut().unwrap().armed_per_cpu_s = 2000.0;
+        machines.push(Machine::failed("bad".to_string(), "no".to_string()));
+        let fleet = Fleet::of(machines);
+        let writes = &fleet.quantiles[0];
+        assert_eq!((writes.figure, writes.p50), ("device_writes_per_cpu_s", 102.0));
+        assert_eq!((fleet.differ.len(), fleet.failed()), (10, 1));
+        let first: Vec<_> = fleet.differ[..2].iter().map(|it| (&*it.trace, it.figure)).collect();
+        assert_eq!(first, [("7", "device_writes_per_cpu_s"), ("9", "armed_per_cpu_s")]);
+        let why = &fleet.differ[0].why;
+        assert!(why.contains("900.0 writes/s, and 102.0 for the median machine"), "{why}");
+        assert!(why.contains("hrtimer_wakeup arms 60 %"), "{why}");
+        let alike = Fleet::of((0..20).map(|_| machine(0, 5.0)).collect());
+        assert!(alike.differ.is_empty());
+        assert_eq!(Fleet::of(Vec::new()), Fleet::default());
+    }
+
+    /// Goal: the page draws the policies and the machines that differ, lists the trace that failed
+    /// with its error, and nothing from outside becomes markup.
+    #[test]
+    fn the_page_has_plots_reasons_and_errors() {
+        let mut machines: Vec<Machine> =
+            (0..12).map(|number| machine(number, 100.0 + f64::from(number))).collect();
+        machines.push(Machine::failed("<script>".to_string(), "cut <off>".to_string()));
+        let page = page(&Fleet::of(machines)).unwrap();
+        assert!(page.matches("<svg").count() >= 2 && page.contains("var(--before)"));
+        assert!(page.contains("for the median machine") && page.contains("cut &lt;off&gt;"));
+        assert!(!page.contains("<script") && page.contains("default-src 'none'"));
+    }
+}

@@ -1,0 +1,78 @@
+//! A trace on machines of several sizes: what limits first.
+
+use super::figures::Projection;
+use serde::Serialize;
+use tickless_machine::spec::Spec;
+use tickless_trace::Trace;
+
+/// A trace on machines of several sizes, under several policies.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Projected {
+    /// The trace's file.
+    pub trace: String,
+    /// How many CPUs it has.
+    pub trace_cpus: u16,
+    /// The machine.
+    pub machine: String,
+    /// Where randomness started.
+    pub seed: u64,
+    /// What it came to.
+    pub points: Vec<Projection>,
+    /// What limits first, under each policy.
+    pub limits: Vec<String>,
+}
+
+/// A part of the timer code that takes this much of all CPUs' time limits something, in percent.
+const LIMITS_FROM: f64 = 1.0;
+
+impl Projected {
+    /// Puts the points of a curve together.
+    pub fn new(trace: &Trace, machine: &Spec, seed: u64, points: Vec<Projection>) -> Projected {
+        let mut policies: Vec<&'static str> = Vec::new();
+        for point in &points {
+            if !policies.contains(&point.policy) {
+                policies.push(point.policy);
+            }
+        }
+        let limits = policies.iter().filter_map(|policy| {
+            let of_policy: Vec<&Projection> =
+                points.iter().filter(|point| point.policy == *policy).collect();
+            limit(policy, &of_policy)
+        });
+        Projected {
+            trace: trace.path.clone(),
+            trace_cpus: trace.cpus,
+            machine: machine.name.clone(),
+            seed,
+            limits: limits.collect(),
+            points,
+        }
+    }
+}
+
+/// What limits first as the machine grows.
+fn limit(policy: &str, points: &[&Projection]) -> Option<String> {
+    let mut points = points.to_vec();
+    points.sort_by_key(|point| point.cpus);
+    let largest = points.last()?;
+    let found = points.iter().find(|point| point.limit.percent >= LIMITS_FROM);
+    let mut text = match found {
+        Some(point) => format!(
+            "{policy}: {} first, {:.1} % of the time at {} CPUs",
+            point.limit.what, point.limit.percent, point.cpus
+        ),
+        None => format!(
+            "{policy}: nothing takes 1 % of the time up to {} CPUs; the most is {}, {:.2} %",
+            largest.cpus, largest.limit.what, largest.limit.percent
+        ),
+    };
+    // A CPU that cannot follow the trace has nothing left to limit.
+    if let Some(point) = points.iter().find(|point| point.behind_ns > 0.05e9 * point.seconds) {
+        text += &format!(
+            "; at {} CPUs the machine cannot follow, and is {:.0} us behind",
+            point.cpus,
+            point.behind_ns / 1e3
+        );
+    }
+    Some(text)
+}

@@ -1,0 +1,236 @@
+//! What a projection came to, and what limits first.
+
+use super::perform::Request;
+use crate::perform::predicted;
+use crate::row::Figure;
+use serde::Serialize;
+use tickless_core::rearm::DeviceCounts;
+use tickless_core::time::Ns;
+use tickless_machine::cost::Costs;
+use tickless_machine::ps::Ps;
+use tickless_trace::replay::streams::Streams;
+
+/// What a run counted.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) device: DeviceCounts,
+    pub(super) unseen_writes: u64,
+    pub(super) armed: u64,
+    pub(super) expirations: u64,
+    pub(super) early: u64,
+    pub(super) interrupts: u64,
+    pub(super) kicks: u64,
+    pub(super) late: Vec<u64>,
+    /// Of all CPUs together.
+    pub(super) time: Ps,
+    pub(super) timer_code: Ps,
+    pub(super) clock_read: Ps,
+    pub(super) lock_wait: Ps,
+    pub(super) cancel_wait: Ps,
+    pub(super) behind: Ps,
+}
+
+/// What a trace came to on a machine. Everything is predicted, but what the trace recorded.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Projection {
+    /// CPUs that performed the trace.
+    pub cpus: u16,
+    /// What removals do to the event device.
+    pub policy: &'static str,
+    /// Where the time is read from.
+    pub clock: &'static str,
+    /// How much of the trace was run, in seconds.
+    pub seconds: f64,
+    /// Operations on timers that were performed.
+    pub operations: u64,
+    /// Of these, on timers that are at home on another CPU.
+    pub remote_operations: u64,
+    /// Writes to event devices, of all CPUs.
+    pub device_writes: u64,
+    /// Writes that the trace recorded, if the machine has its number of CPUs and all of it was
+    /// run; null otherwise.
+    pub recorded_writes: Option<u64>,
+    /// The same for each CPU and second.
+    pub device_writes_per_cpu_s: f64,
+    /// Events that devices delivered.
+    pub wakeups: u64,
+    /// Of these, how many found nothing to do.
+    pub spurious_wakeups: u64,
+    /// Interrupts that one CPU sent another one about a timer.
+    pub kicks: u64,
+    /// Timers that fired.
+    pub expirations: u64,
+    /// Timers that fired early: 0.
+    pub early: u64,
+    /// How late timers fired, the wheel's granularity included.
+    pub lateness_ns: Quantiles,
+    /// Shares of the CPUs' time.
+    pub percent: Shares,
+    /// By how much a CPU was behind the trace at most, in nanoseconds.
+    pub behind_ns: f64,
+    /// What takes most of the time.
+    pub limit: Limit,
+    /// A hash over everything that happened: equal runs have equal ones.
+    pub digest: String,
+}
+
+/// Quantiles of a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Quantiles {
+    /// Half were no later.
+    pub p50: u64,
+    /// 99 of 100 were no later.
+    pub p99: u64,
+    /// The latest.
+    pub max: u64,
+}
+
+/// Shares of all CPUs' time, in percent. All but the first are parts of it.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Shares {
+    /// In timer code and timer interrupts.
+    pub timer_code: f64,
+    /// In the clock's read.
+    pub clock_read: f64,
+    /// Waiting for the locks of bases.
+    pub lock_wait: f64,
+    /// Waiting for callbacks on other CPUs, in cancels.
+    pub cancel_wait: f64,
+    /// Writing event devices.
+    pub device: f64,
+    /// Entering and leaving interrupts.
+    pub interrupts: f64,
+    /// The rest of the timer code.
+    pub rest: f64,
+}
+
+/// What takes most of the time.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Limit {
+    /// Which part.
+    pub what: &'static str,
+    /// Its share of all CPUs' time.
+    pub percent: f64,
+}
+
+/// A run, as it ended.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) counts: Counts,
+    pub(super) operations: u64,
+    pub(super) remote: u64,
+    pub(super) digest: u64,
+}
+
+impl Shares {
+    /// The parts by name.
+    pub fn parts(&self) -> [(&'static str, f64); 6] {
+        [
+            ("device writes", self.device),
+            ("interrupt entry and exit", self.interrupts),
+            ("clock reads", self.clock_read),
+            ("waiting for base locks", self.lock_wait),
+            ("waiting for cancels", self.cancel_wait),
+            ("the timers' own work", self.rest),
+        ]
+    }
+
+    fn largest(&self) -> Limit {
+        let largest = self.parts().into_iter().max_by(|one, other| one.1.total_cmp(&other.1));
+        let (what, percent) = largest.unwrap_or(("nothing", 0.0));
+        Limit { what, percent }
+    }
+}
+
+impl Projection {
+    /// Puts together what a run came to.
+    pub(super) fn new(
+        ran: Ran,
+        costs: &Costs,
+        cpus: u16,
+        window: Ns,
+        streams: &Streams,
+        request: &Request,
+    ) -> Projection {
+        let Ran { mut counts, operations, remote, digest } = ran;
+        counts.late.sort_unstable();
+        let late = |share: f64| {
+            let place = (counts.late.len() as f64 * share) as usize;
+            counts.late.get(place.min(counts.late.len().saturating_sub(1))).copied().unwrap_or(0)
+        };
+        let all = counts.time.0.max(1) as f64;
+        let percent = |time: f64| 100.0 * time / all;
+        let device = counts.device.writes as f64 * costs.program.0 as f64;
+        let entries = counts.interrupts as f64 * (costs.irq.entry.0 + costs.irq.exit.0) as f64;
+        let timer_code = counts.timer_code.0 as f64 + entries;
+        let parts =
+            [counts.clock_read, counts.lock_wait, counts.cancel_wait].map(|part| part.0 as f64);
+        let rest = (timer_code - parts.iter().sum::<f64>() - device - entries).max(0.0);
+        let [clock_read, lock_wait, cancel_wait] = parts.map(percent);
+        let percent = Shares {
+            timer_code: percent(timer_code),
+            clock_read,
+            lock_wait,
+            cancel_wait,
+            device: percent(device),
+            interrupts: percent(entries),
+            rest: percent(rest),
+        };
+        let writes = counts.device.writes.saturating_sub(counts.unseen_writes);
+        let is_whole = cpus == streams.cpus && window == streams.ends.since(streams.begins);
+        let seconds = window.0 as f64 / 1e9;
+        Projection {
+            cpus,
+            policy: request.policy.name(),
+            clock: request.clock.name(),
+            seconds,
+            operations,
+            remote_operations: remote,
+            device_writes: writes,
+            recorded_writes: streams.recorded_writes.filter(|_| is_whole),
+            device_writes_per_cpu_s: writes as f64 / f64::from(cpus) / seconds,
+            wakeups: counts.device.events,
+            spurious_wakeups: counts.device.spurious,
+            kicks: counts.kicks,
+            expirations: counts.expirations,
+            early: counts.early,
+            lateness_ns: Quantiles { p50: late(0.5), p99: late(0.99), max: late(1.0) },
+            limit: percent.largest(),
+            percent,
+            behind_ns: counts.behind.as_ns_f64(),
+            digest: format!("{digest:016x}"),
+        }
+    }
+
+    /// Its figures as a cell of a campaign has them.
+    pub fn figures(&self) -> Vec<Figure> {
+        let Shares { timer_code, clock_read, lock_wait, cancel_wait, device, interrupts, .. } =
+            self.percent;
+        let cpu = "% of CPU time";
+        let mut figures = vec![
+            predicted("seconds", "s", self.seconds),
+            predicted("operations", "operations", self.operations as f64),
+            predicted("remote_operations", "operations", self.remote_operations as f64),
+            predicted("device_writes", "writes", self.device_writes as f64),
+            predicted("device_writes_per_cpu_s", "writes/s", self.device_writes_per_cpu_s),
+            predicted("wakeups", "wakeups", self.wakeups as f64),
+            predicted("spurious_wakeups", "wakeups", self.spurious_wakeups as f64),
+            predicted("kicks", "interrupts", self.kicks as f64),
+            predicted("expirations", "timers", self.expirations as f64),
+            predicted("lateness_p50", "ns", self.lateness_ns.p50 as f64),
+            predicted("lateness_p99", "ns", self.lateness_ns.p99 as f64),
+            predicted("lateness_max", "ns", self.lateness_ns.max as f64),
+            predicted("timer_code_percent", cpu, timer_code),
+            predicted("clock_read_percent", cpu, clock_read),
+            predicted("lock_wait_percent", cpu, lock_wait),
+            predicted("cancel_wait_percent", cpu, cancel_wait),
+            predicted("device_percent", cpu, device),
+            predicted("interrupts_percent", cpu, interrupts),
+        ];
+        let recorded = self
+            .recorded_writes
+            .map(|writes| Figure::once("recorded_device_writes", "writes", "live", writes as f64));
+        figures.extend(recorded);
+        figures
+    }
+}

@@ -1,0 +1,61 @@
+//! The right to work on a shard, and what is missing of it: for engines that perform cells
+//! elsewhere and bring back what they came to.
+
+use super::folder::{Claim, Index};
+use super::{Folder, Retry, Shard, SweepError};
+use crate::campaign::{Cell, Key};
+use crate::row::Outcome;
+use std::collections::HashSet;
+use std::ops::Deref;
+
+/// A shard that this process works on, until this is dropped.
+#[derive(Debug)]
+pub struct Session<F> {
+    folder: F,
+    shard: Shard,
+    known: HashSet<Key>,
+    _claim: Claim,
+}
+
+impl<F: Deref<Target = Folder>> Session<F> {
+    /// Claims a shard of a folder, and looks up what is done.
+    ///
+    /// # Errors
+    ///
+    /// [`SweepError::Locked`] while another process works on the same cells, and what is wrong
+    /// with files.
+    pub fn begin(folder: F, shard: Shard, retry: Retry) -> Result<Self, SweepError> {
+        let claim = folder.claim(shard)?;
+        let mut index = Index::default();
+        index.read(&folder)?;
+        let places = index.places.into_iter();
+        let known = places.filter(|(_, place)| !place.is_error || retry == Retry::No);
+        let known = known.map(|(key, _)| key).collect();
+        Ok(Session { folder, shard, known, _claim: claim })
+    }
+
+    /// How many cells the shard has.
+    pub fn total(&self) -> u64 {
+        self.cells().count() as u64
+    }
+
+    /// The cells that are to be performed, in order.
+    pub fn missing(&self) -> impl Iterator<Item = (Key, Cell)> + '_ {
+        let version = &self.folder.plan().version;
+        let keyed = move |cell: Cell| (cell.key(version), cell);
+        self.cells().map(keyed).filter(|(key, _)| !self.known.contains(key))
+    }
+
+    /// Writes what cells came to, as one file that is whole or not there.
+    ///
+    /// # Errors
+    ///
+    /// [`SweepError::File`], such as on a full disk.
+    pub fn add(&self, outcomes: &[Outcome]) -> Result<(), SweepError> {
+        self.folder.add(outcomes)
+    }
+
+    fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
+        self.folder.plan().cells(self.shard.index, self.shard.count)
+    }
+}

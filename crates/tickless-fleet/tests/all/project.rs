@@ -1,0 +1,115 @@
+//! Projections: held against what the traces recorded, deterministic, and sensible as they grow.
+
+use std::path::Path;
+use tickless_fleet::project::{Clock, Projected, Projection, Request, project};
+use tickless_machine::machines::named;
+use tickless_machine::spec::Spec;
+use tickless_trace::Trace;
+use tickless_trace::replay::streams::Streams;
+use tickless_trace::replay::{Inference, ReplayPolicy};
+
+fn trace(name: &str) -> Trace {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../traces/{name}.txt.gz"));
+    Trace::read(&path).unwrap()
+}
+
+fn streams(name: &str) -> Streams {
+    Streams::of(&trace(name), Inference::On)
+}
+
+fn machine(name: &str) -> Spec {
+    named(name).unwrap().unwrap()
+}
+
+fn request(cpus: u16) -> Request {
+    Request {
+        cpus,
+        policy: ReplayPolicy::RestartAware,
+        clock: Clock::Tsc,
+        seed: 0,
+        seconds: Some(1e3),
+    }
+}
+
+/// Goal: a trace on a machine like the one that recorded it, under its kernel's policy, writes the
+/// event devices as often as was recorded, to 5 %; and no timer fires early.
+#[test]
+fn device_writes_are_those_recorded() {
+    for name in ["idle", "nginx", "pipe-one-cpu", "pipe-two-cpus", "two-groups-aligned"] {
+        let done = project(&streams(name), &machine("host"), &request(2)).unwrap();
+        let recorded = done.recorded_writes.unwrap();
+        let off = 100.0 * (done.device_writes as f64 / recorded as f64 - 1.0);
+        assert!(off.abs() <= 5.0, "{name}: {} writes, {recorded} recorded", done.device_writes);
+        assert_eq!(done.early, 0, "{name}");
+        assert_eq!(done.cpus, 2);
+    }
+    // Without the other policies' writes being the same: the agreement means something.
+    let lazy = Request { policy: ReplayPolicy::Lazy, ..request(2) };
+    let lazy = project(&streams("nginx"), &machine("host"), &lazy).unwrap();
+    assert!(10 * lazy.device_writes < 7 * lazy.recorded_writes.unwrap(), "{lazy:?}");
+}
+
+/// Goal: the same request comes to the same events; another seed draws others.
+#[test]
+fn a_projection_is_deterministic() {
+    let (streams, machine) = (streams("nginx"), machine("ivybridge-ex-16s"));
+    let short = Request { seconds: Some(0.02), ..request(60) };
+    let run = |request: &Request| project(&streams, &machine, request).unwrap();
+    let once = run(&short);
+    assert_eq!(once, run(&short));
+    assert_ne!(once.digest, run(&Request { seed: 1, ..short }).digest);
+    assert!((once.seconds - 0.02).abs() < 1e-9, "{}", once.seconds);
+}
+
+/// Goal: each CPU has as much to do on a large machine as on the one that recorded, the share of
+/// operations on other CPUs' timers stays, and what grows is what CPUs share.
+#[test]
+fn what_grows_is_what_cpus_share() {
+    let (streams, machine) = (streams("pipe-two-cpus"), machine("ivybridge-ex-16s"));
+    let run = |cpus, clock| {
+        let request = Request { clock, seconds: Some(0.06), ..request(cpus) };
+        project(&streams, &machine, &request).unwrap()
+    };
+    let [small, large] = [2, 240].map(|cpus| run(cpus, Clock::Tsc));
+    let each = |done: &Projection| done.operations as f64 / f64::from(done.cpus);
+    let remote = |done: &Projection| done.remote_operations as f64 / done.operations as f64;
+    assert!((each(&large) / each(&small) - 1.0).abs() < 0.25, "{small:?} {large:?}");
+    assert!((remote(&large) - remote(&small)).abs() < 0.1, "{small:?} {large:?}");
+    assert!(large.percent.timer_code > small.percent.timer_code);
+    let (direct, combined) = (run(240, Clock::Hpet), run(240, Clock::Combined));
+    let read = |done: &Projection| done.percent.clock_read;
+    assert!(read(&direct) > read(&combined) && read(&combined) > read(&large));
+    for done in [&small, &large, &direct, &combined] {
+        let parts: f64 = done.percent.parts().iter().map(|(_, percent)| percent).sum();
+        assert!((parts - done.percent.timer_code).abs() < 0.01, "{:?}", done.percent);
+        assert!(done.percent.timer_code <= 100.0);
+    }
+}
+
+/// Goal: what limits first is named, with where.
+#[test]
+fn the_limit_is_named() {
+    let (trace, machine) = (trace("nginx"), machine("ivybridge-ex-16s"));
+    let streams = Streams::of(&trace, Inference::On);
+    let run = |cpus| {
+        let request = Request { clock: Clock::Hpet, seconds: Some(0.02), ..request(cpus) };
+        project(&streams, &machine, &request).unwrap()
+    };
+    let points = [480, 2].map(run).to_vec();
+    let projected = Projected::new(&trace, &machine, 0, points);
+    let [limit] = &projected.limits[..] else { panic!("{:?}", projected.limits) };
+    assert!(limit.contains("clock reads first") && limit.contains("cannot follow"), "{limit}");
+}
+
+/// Goal: what cannot be projected is an error that says what to do.
+#[test]
+fn what_cannot_be_projected_is_refused() {
+    let machine = machine("host");
+    let mut streams = streams("idle");
+    let linux = Request { policy: ReplayPolicy::Linux71, ..request(2) };
+    let refused = project(&streams, &machine, &linux).unwrap_err().to_string();
+    assert!(refused.contains("linux-7.1") && refused.contains("lazy"), "{refused}");
+    streams.lives.iter_mut().for_each(Vec::clear);
+    let empty = project(&streams, &machine, &request(2)).unwrap_err().to_string();
+    assert!(empty.contains("no operations"), "{empty}");
+}

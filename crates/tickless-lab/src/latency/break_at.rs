@@ -1,0 +1,99 @@
+//! What ends a measurement at the first wakeup that is too late.
+
+use nix::unistd::gettid;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tickless::time::Instant;
+
+/// A wakeup that was too late.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample {
+    /// The thread that woke.
+    pub thread: u32,
+    /// When it should have.
+    pub deadline: Instant,
+    /// When it looked at the clock.
+    pub now: Instant,
+}
+
+impl Sample {
+    /// How much too late.
+    pub fn late(&self) -> Duration {
+        self.now - self.deadline
+    }
+}
+
+/// Ends a measurement at the first wakeup that is later than this.
+pub struct Break {
+    above: Duration,
+    is_over: AtomicBool,
+    freeze: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Break {
+    /// Ends it at the first wakeup that is more than `above` late. The thread that woke calls
+    /// `freeze` at once, to keep what explains it; it should take no longer than a system call.
+    pub fn new(above: Duration, freeze: impl Fn() + Send + Sync + 'static) -> Break {
+        Break { above, is_over: AtomicBool::new(false), freeze: Box::new(freeze) }
+    }
+
+    /// The calling thread's wakeup, if it is the first that is too late.
+    pub(super) fn look(&self, now: Instant, deadline: Instant) -> Option<Sample> {
+        // Of several threads that are late at once, one is the first.
+        if now - deadline <= self.above || self.is_over.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        (self.freeze)();
+        Some(Sample { thread: gettid().as_raw().cast_unsigned(), deadline, now })
+    }
+}
+
+impl fmt::Debug for Break {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Break").field("above", &self.above).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Plan, Sleeper, Until, measure};
+    use super::*;
+    use crate::progress::Hidden;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
+
+    /// Goal: the first wakeup that is too late ends the measurement, is named with its thread, and
+    /// freezes once, whichever of several threads it is; nothing below does.
+    #[test]
+    fn the_first_late_wakeup_ends_it() {
+        let frozen = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&frozen);
+        let freeze = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        let plan = |above, freeze| Plan {
+            interval: Duration::from_millis(1),
+            threads: vec![None, None],
+            priority: None,
+            slack_ns: 1,
+            phase: None,
+            until: Until { loops: Some(30), duration: None },
+            stop: Arc::default(),
+            break_at: Some(Arc::new(Break::new(above, freeze))),
+        };
+        let sleepers = [Sleeper::ClockNanosleep, Sleeper::Hrtimer];
+        let never =
+            plan(Duration::from_nanos(1 << 39), Box::new(|| ()) as Box<dyn Fn() + Send + Sync>);
+        let slices = measure(&sleepers, &never, 1, &Hidden).unwrap();
+        assert!(slices.iter().all(|slice| slice.tally.broke.is_none()));
+        assert_eq!(slices[1].tally.lateness.len(), 60);
+        let at_once = plan(Duration::ZERO, Box::new(freeze) as Box<dyn Fn() + Send + Sync>);
+        let slices = measure(&sleepers, &at_once, 1, &Hidden).unwrap();
+        let sample = slices[0].tally.broke.unwrap();
+        assert!(sample.late() > Duration::ZERO && sample.thread > 0, "{sample:?}");
+        assert!(slices[0].tally.lateness.len() < 60, "{slices:?}");
+        assert_eq!((slices[1].tally.broke, slices[1].tally.lateness.len()), (None, 0));
+        assert_eq!(frozen.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,233 @@
+//! One CPU: its clock, what it is at, what is under way to it.
+
+use super::inbox::Inbox;
+use crate::coherence::LineId;
+use crate::fiber::FiberId;
+use crate::ps::Ps;
+
+/// How many lines a waiting loop may read and still be parked.
+pub const WATCHED_MAX: usize = 4;
+
+/// What a CPU is at.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Mode {
+    /// Its fiber does something that has a price.
+    Running,
+    /// Its fiber computes.
+    Working(Segment),
+    /// Its fiber waits for a time.
+    Waiting(Ps),
+    /// It waits for an interrupt.
+    Halted {
+        /// Since when.
+        since: Ps,
+        /// How long it will take to come back.
+        exit: Ps,
+    },
+    /// It waits for a line to be written.
+    Spinning,
+    /// Nothing.
+    Off,
+}
+
+/// A stretch of computing at one speed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Segment {
+    pub since: Ps,
+    /// What was to do at the beginning, at full speed.
+    pub work: Ps,
+    /// How fast it goes; 1 is a thread alone on its core.
+    pub rate: f64,
+    /// It is over then, done or not.
+    pub limit: Ps,
+    pub end: Ps,
+}
+
+/// A CPU.
+#[derive(Debug)]
+pub(crate) struct Cpu {
+    pub clock: Ps,
+    pub fiber: FiberId,
+    pub mode: Mode,
+    pub inbox: Inbox,
+    /// Locks that it holds.
+    pub locks: u32,
+    /// How often interrupts are disabled.
+    pub masked: u32,
+    /// Interrupt handlers under way on its fiber.
+    pub handlers: u32,
+    /// Which of its waits this is.
+    pub wait: u32,
+    /// When its last store is visible.
+    pub drained: Ps,
+    /// How long it has waited for others.
+    pub waited: Waited,
+    watched: Watched,
+    pub halted: Ps,
+    interrupts: u64,
+    /// What it draws while it is halted.
+    pub watts: f64,
+    pub joules: f64,
+}
+
+/// The lines that a waiting loop has read, and their versions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watched {
+    lines: [(LineId, u32); WATCHED_MAX],
+    /// More than the maximum: too many.
+    count: usize,
+}
+
+impl Watched {
+    const NONE: Watched = Watched { lines: [(0, 0); WATCHED_MAX], count: 0 };
+
+    /// Empty when there were too many.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(LineId, u32)> {
+        let count = if self.count > WATCHED_MAX { 0 } else { self.count };
+        self.lines[..count].iter()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+}
+
+/// How long a CPU has waited for others, busily.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Waited {
+    /// For locks.
+    pub locks: Ps,
+    /// For what other CPUs are at: a callback that a cancel waits for, or a shared clock's value.
+    pub others: Ps,
+}
+
+/// What a CPU waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WaitsFor {
+    Lock,
+    Others,
+}
+
+impl Waited {
+    pub(crate) fn add(&mut self, what: WaitsFor, time: Ps) {
+        match what {
+            WaitsFor::Lock => self.locks += time,
+            WaitsFor::Others => self.others += time,
+        }
+    }
+}
+
+/// What a CPU did.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Usage {
+    /// Its clock.
+    pub clock: Ps,
+    /// How much of that it was halted.
+    pub halted: Ps,
+    /// Interrupts it took.
+    pub interrupts: u64,
+    /// What it used while halted, in joules.
+    pub idle_joules: f64,
+}
+
+impl Cpu {
+    pub(crate) fn new() -> Cpu {
+        Cpu {
+            clock: Ps::ZERO,
+            fiber: FiberId(u32::MAX),
+            mode: Mode::Off,
+            inbox: Inbox::default(),
+            locks: 0,
+            masked: 0,
+            handlers: 0,
+            wait: 0,
+            drained: Ps::ZERO,
+            waited: Waited::default(),
+            watched: Watched::NONE,
+            halted: Ps::ZERO,
+            interrupts: 0,
+            watts: 0.0,
+            joules: 0.0,
+        }
+    }
+
+    /// When it acts next.
+    #[inline]
+    pub(crate) fn key(&self) -> Ps {
+        let interrupt = if self.masked == 0 { self.inbox.next() } else { Ps::NEVER };
+        match self.mode {
+            Mode::Running => self.clock,
+            Mode::Working(segment) => self.clock.max(segment.end.min(interrupt)),
+            Mode::Waiting(until) => self.clock.max(until.min(interrupt)),
+            // Halting and unmasking are one instruction.
+            Mode::Halted { .. } => self.clock.max(self.inbox.next()),
+            Mode::Spinning => self.clock.max(interrupt),
+            Mode::Off => Ps::NEVER,
+        }
+    }
+
+    /// Is an interrupt due that may be delivered?
+    #[inline]
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.masked == 0 && self.inbox.next() <= self.clock
+    }
+
+    /// Remembers that a line was read: a waiting loop may turn on it.
+    #[inline]
+    pub(crate) fn watch(&mut self, line: LineId, version: u32) {
+        let Watched { lines, count } = &mut self.watched;
+        if let Some(seen) = lines.iter_mut().take(*count).find(|seen| seen.0 == line) {
+            seen.1 = version;
+        } else {
+            if let Some(place) = lines.get_mut(*count) {
+                *place = (line, version);
+            }
+            *count = (*count + 1).min(WATCHED_MAX + 1);
+        }
+    }
+
+    pub(crate) fn take_watched(&mut self) -> Watched {
+        std::mem::replace(&mut self.watched, Watched::NONE)
+    }
+
+    pub(crate) fn wake_from_spinning(&mut self, at: Ps) {
+        self.clock = self.clock.max(at);
+        self.mode = Mode::Running;
+    }
+
+    pub(crate) fn count_interrupt(&mut self) {
+        self.interrupts += 1;
+    }
+
+    /// Goes on with another fiber. Returns what this one's has to find again.
+    pub(crate) fn hand_over(&mut self, fiber: FiberId) -> (u32, u32) {
+        self.fiber = fiber;
+        (std::mem::take(&mut self.masked), std::mem::take(&mut self.handlers))
+    }
+
+    pub(crate) fn take_over(&mut self, (masked, handlers): (u32, u32)) {
+        self.masked = masked;
+        self.handlers = handlers;
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            clock: self.clock,
+            halted: self.halted,
+            interrupts: self.interrupts,
+            idle_joules: self.joules,
+        }
+    }
+}
+
+impl Segment {
+    pub(crate) fn new(since: Ps, work: Ps, rate: f64, limit: Ps) -> Segment {
+        let end = (since + work.scaled(1.0 / rate)).min(limit.max(since));
+        Segment { since, work, rate, limit, end }
+    }
+
+    pub(crate) fn left(&self, now: Ps) -> Ps {
+        let is_over = now >= self.end && self.end < self.limit;
+        if is_over { Ps::ZERO } else { self.work - (now - self.since).scaled(self.rate) }
+    }
+}

@@ -1,0 +1,303 @@
+//! Counts in the kernel: eBPF programs at its timer events.
+//!
+//! The programs (`bpf/top.bpf.c`) are in this crate as they were compiled; `ci/bpf.sh` compiles
+//! them again and compares. The running kernel's own description of its types tells where the
+//! members are that they read. They hang on file descriptors of this process alone, so that they
+//! go with it.
+
+use super::process::Processes;
+use super::{SourceError, own_ns, realtime_ahead, tick, time};
+use crate::period::Vote;
+use crate::snapshot::{Counts, DISTANCES, Distances, Family, Row, Snapshot, Source};
+use crate::tally::{SLEEPER_FUNCTION, TICK_FUNCTIONS};
+use aya::maps::{Array, MapData, MapError};
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::sys::{Stats, enable_stats};
+use aya::{Btf, EbpfLoader};
+use rustix::time::ClockId;
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use tickless_trace::read::binary::Symbols;
+
+/// The programs. Aligned, because the loader reads words from it.
+#[repr(C, align(8))]
+struct Object<const N: usize>([u8; N]);
+
+static OBJECT: Object<{ include_bytes!("../../bpf/top.bpf.o").len() }> =
+    Object(*include_bytes!("../../bpf/top.bpf.o"));
+
+/// The programs, each named after its event. What tells where a CPU is comes first, so that no
+/// timer is seen before.
+const PROGRAMS: [(&str, Need); 13] = [
+    ("local_timer_entry", Need::Wakeups),
+    ("local_timer_exit", Need::Wakeups),
+    ("irq_handler_entry", Need::Always),
+    ("irq_handler_exit", Need::Always),
+    ("softirq_entry", Need::Always),
+    ("softirq_exit", Need::Always),
+    ("write_msr", Need::Writes),
+    ("timer_cancel", Need::Always),
+    ("hrtimer_cancel", Need::Always),
+    ("timer_expire_entry", Need::Always),
+    ("hrtimer_expire_entry", Need::Always),
+    ("timer_start", Need::Always),
+    ("hrtimer_start", Need::Always),
+];
+
+/// What is not seen where a kernel does not have an event.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Always,
+    Wakeups,
+    Writes,
+}
+
+/// As laid out by `struct row`: function, process and kind, seven counts, distances, a name.
+const ROW_WORDS: usize = 9 + 2 * DISTANCES + 2;
+type RowWords = [u64; ROW_WORDS];
+
+/// As laid out by `struct source`.
+type SourceWords = [u64; 8];
+
+/// As laid out by `struct used`.
+type UsedWords = [u64; 4];
+
+/// Programs in the kernel that count. Dropping it removes them.
+pub struct Ebpf {
+    programs: aya::Ebpf,
+    names: Vec<&'static str>,
+    symbols: Symbols,
+    functions: HashMap<u64, String>,
+    processes: Processes,
+    sees_device_writes: bool,
+    sees_wakeups: bool,
+    sample: Sample,
+}
+
+impl fmt::Debug for Ebpf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ebpf").field("programs", &self.names).finish_non_exhaustive()
+    }
+}
+
+/// What the programs cost: measured for a part of the time, because measuring costs as well.
+#[derive(Debug, Default)]
+struct Sample {
+    /// While it is measured: the kernel's measuring, since when, and the programs' time before.
+    running: Option<(OwnedFd, u64, u64)>,
+    measured_ns: u64,
+    of_ns: u64,
+    ended: u64,
+    kernel_ns: u64,
+}
+
+/// Measured for so long, then not for so long.
+const SAMPLE_NS: u64 = 50_000_000;
+const REST_NS: u64 = 450_000_000;
+
+impl Ebpf {
+    /// Counts from now on. Takes some 50 ms, mostly for the kernel's check of the programs.
+    ///
+    /// # Errors
+    /// When the kernel has no types, hides its functions, or refuses the programs.
+    pub fn start() -> Result<Ebpf, SourceError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(SourceError::NotPermitted);
+        }
+        if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+            return Err(SourceError::NoBtf);
+        }
+        let refused = |what: &str, why: &dyn fmt::Display| match is_locked_down() {
+            true => SourceError::LockedDown,
+            false => SourceError::Refused { what: what.to_string(), why: why.to_string() },
+        };
+        let types = Btf::from_sys_fs().map_err(|error| refused("its own types", &chain(&error)))?;
+        let symbols = Symbols::of_this_kernel();
+        let address = |name: &str| symbols.address(name).unwrap_or(0);
+        let sleeper = address(SLEEPER_FUNCTION);
+        let [tick_now, tick_before] = TICK_FUNCTIONS.map(address);
+        if sleeper == 0 {
+            return Err(SourceError::NoSymbols);
+        }
+        let (tick_ns, ahead) = (tick().0, realtime_ahead().0);
+        let mut programs = EbpfLoader::new()
+            .btf(Some(&types))
+            .override_global("tick_function", &tick_now, true)
+            .override_global("tick_function_older", &tick_before, true)
+            .override_global("sleeper_function", &sleeper, true)
+            .override_global("tick_ns", &tick_ns, true)
+            .override_global("realtime_offset_ns", &ahead, true)
+            .load(&OBJECT.0)
+            .map_err(|error| refused("the tables", &chain(&error)))?;
+        let mut names = Vec::new();
+        let (mut sees_device_writes, mut sees_wakeups) = (true, true);
+        for (name, need) in PROGRAMS {
+            match attach(&mut programs, name, &types) {
+                Ok(()) => names.push(name),
+                Err(_) if need == Need::Wakeups => sees_wakeups = false,
+                Err(_) if need == Need::Writes => sees_device_writes = false,
+                Err(error) => return Err(refused(name, &chain(&error))),
+            }
+        }
+        Ok(Ebpf {
+            programs,
+            names,
+            symbols,
+            functions: HashMap::new(),
+            processes: Processes::default(),
+            sees_device_writes,
+            sees_wakeups,
+            sample: Sample::default(),
+        })
+    }
+
+    /// Begins or ends measuring what the programs cost.
+    pub(super) fn poll(&mut self) {
+        let now = time(ClockId::Monotonic).0;
+        match self.sample.running.take() {
+            Some((measuring, since, before)) if now - since >= SAMPLE_NS => {
+                let ran = self.run_time().saturating_sub(before);
+                drop(measuring);
+                let sample = &mut self.sample;
+                sample.measured_ns += ran;
+                sample.of_ns += now - since;
+                sample.kernel_ns += scaled(ran, now - since, now - sample.ended.min(since));
+                sample.ended = now;
+            }
+            Some(running) => self.sample.running = Some(running),
+            None => {
+                if self.sample.ended == 0 {
+                    self.sample.ended = now;
+                }
+                if self.sample.of_ns == 0 || now - self.sample.ended >= REST_NS {
+                    let measuring = enable_stats(Stats::RunTime).ok();
+                    let before = self.run_time();
+                    self.sample.running = measuring.map(|measuring| (measuring, now, before));
+                }
+            }
+        }
+    }
+
+    /// What all programs took, as far as it was measured.
+    fn run_time(&self) -> u64 {
+        let of = |name: &&str| {
+            let program: &BtfTracePoint = self.programs.program(name)?.try_into().ok()?;
+            Some(program.info().ok()?.run_time().as_nanos() as u64)
+        };
+        self.names.iter().filter_map(of).sum()
+    }
+
+    pub(super) fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
+        self.poll();
+        let at = time(ClockId::Monotonic);
+        let [rows_used, rows_refused, sources_used, sources_refused] = self.used()?;
+        let rows: Array<&MapData, RowWords> = self.map("rows")?;
+        let words: Result<Vec<RowWords>, MapError> =
+            (0..rows_used as u32).map(|at| rows.get(&at, 0)).collect();
+        let words = words.map_err(|error| unreadable(&error))?;
+        let sources: Array<&MapData, SourceWords> = self.map("sources")?;
+        let found: Result<Vec<SourceWords>, MapError> =
+            (0..sources_used as u32).map(|at| sources.get(&at, 0)).collect();
+        let found = found.map_err(|error| unreadable(&error))?;
+        let rows = words.iter().map(|words| self.row(words)).collect();
+        let now = at.0;
+        let Sample { kernel_ns, measured_ns, of_ns, ended, .. } = self.sample;
+        let since = now.saturating_sub(ended);
+        let kernel_ns = (of_ns > 0).then(|| kernel_ns + scaled(measured_ns, of_ns, since));
+        Ok(Snapshot {
+            at,
+            rows,
+            sources: found.iter().map(source).collect(),
+            lost: 0,
+            sees_device_writes: self.sees_device_writes,
+            sees_wakeups: self.sees_wakeups,
+            refused: rows_refused + sources_refused,
+            unseen_idle: Vec::new(),
+            own_ns: own_ns(),
+            kernel_ns,
+        })
+    }
+
+    fn map<V: aya::Pod>(&self, name: &str) -> Result<Array<&MapData, V>, SourceError> {
+        let map = self.programs.map(name).ok_or_else(|| unreadable(&"no such table"))?;
+        map.try_into().map_err(|error: MapError| unreadable(&error))
+    }
+
+    fn used(&self) -> Result<UsedWords, SourceError> {
+        self.map("used")?.get(&0, 0).map_err(|error| unreadable(&error))
+    }
+
+    fn row(&mut self, words: &RowWords) -> Row {
+        let [function, process, arms, cancels, halves, rearms, expiries, idle_wakeups, writes, ..] =
+            *words;
+        let mut distances = Distances::default();
+        distances.counts.copy_from_slice(&words[9..9 + DISTANCES]);
+        distances.sums.copy_from_slice(&words[9 + DISTANCES..9 + 2 * DISTANCES]);
+        let (pid, is_wheel) = (process as u32, process >> 32 != 0);
+        let name: Vec<u8> =
+            words[9 + 2 * DISTANCES..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        let gone = || Some(String::from_utf8_lossy(name).into_owned());
+        let symbols = &self.symbols;
+        let named = || symbols.name(function).unwrap_or("?").to_string();
+        Row {
+            pid,
+            process: self.processes.name(pid, |_| gone()),
+            function: self.functions.entry(function).or_insert_with(named).clone(),
+            family: if is_wheel { Family::Wheel } else { Family::Queue },
+            counts: Counts {
+                arms,
+                cancels,
+                halves,
+                rearms,
+                expiries,
+                idle_wakeups,
+                device_writes: writes,
+                distances,
+            },
+        }
+    }
+}
+
+fn source(words: &SourceWords) -> Source {
+    let [period, votes, hits, distances, last, row, ..] = *words;
+    Source { row: row as usize, vote: Vote { period, votes, hits, distances, last } }
+}
+
+fn attach(programs: &mut aya::Ebpf, name: &'static str, types: &Btf) -> Result<(), ProgramError> {
+    let missing = || ProgramError::NotLoaded;
+    let program: &mut BtfTracePoint = programs.program_mut(name).ok_or_else(missing)?.try_into()?;
+    program.load(name, types)?;
+    program.attach()?;
+    Ok(())
+}
+
+/// What was measured in part of a time, for all of it.
+fn scaled(measured: u64, of: u64, all: u64) -> u64 {
+    (u128::from(measured) * u128::from(all) / u128::from(of.max(1))) as u64
+}
+
+fn unreadable(why: &dyn fmt::Display) -> SourceError {
+    SourceError::Refused { what: "to hand over the counts".to_string(), why: why.to_string() }
+}
+
+/// Whether the kernel keeps its memory from root.
+fn is_locked_down() -> bool {
+    let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    lockdown.contains("[confidentiality]")
+}
+
+/// An error with what it came from, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text += &format!(": {inner}");
+        source = inner.source();
+    }
+    // The kernel's checker says everything it looked at.
+    text.lines().next().unwrap_or_default().to_string()
+}

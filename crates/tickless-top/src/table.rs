@@ -1,0 +1,338 @@
+//! What was counted between two moments: sorted rows with rates.
+
+use crate::snapshot::{Counts, Family, Snapshot};
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What a row is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum By {
+    /// A process.
+    #[default]
+    Process,
+    /// A callback of a process, and its kind of timer.
+    Callback,
+}
+
+/// What rows are sorted by; the largest come first, names in their order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Sort {
+    /// Idle CPUs woken.
+    #[default]
+    Wakeups,
+    /// Timers armed.
+    Arms,
+    /// Timers cancelled.
+    Cancels,
+    /// Timers that expired.
+    Expiries,
+    /// Armings of pending timers.
+    Rearms,
+    /// Cancelled, of those armed.
+    Share,
+    /// Writes of timer devices.
+    Writes,
+    /// The process's name.
+    Name,
+}
+
+impl Sort {
+    /// All of them, in the order of the columns.
+    pub const ALL: [Sort; 8] = [
+        Sort::Wakeups,
+        Sort::Arms,
+        Sort::Cancels,
+        Sort::Expiries,
+        Sort::Rearms,
+        Sort::Share,
+        Sort::Writes,
+        Sort::Name,
+    ];
+
+    /// As it is given on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sort::Wakeups => "wakeups",
+            Sort::Arms => "arms",
+            Sort::Cancels => "cancels",
+            Sort::Expiries => "expiries",
+            Sort::Rearms => "rearms",
+            Sort::Share => "share",
+            Sort::Writes => "writes",
+            Sort::Name => "name",
+        }
+    }
+}
+
+/// What was counted between two moments. Serialises to the JSON of `tickless top`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Table {
+    /// `tracefs` or `ebpf`.
+    pub source: String,
+    /// How long, in seconds.
+    pub seconds: f64,
+    /// Timers armed, cancelled and expired, all rows together.
+    pub timer_events: u64,
+    /// Events that were lost.
+    pub lost: u64,
+    /// Processes, callbacks or periodic timers for which there was no place.
+    pub refused: u64,
+    /// CPUs of whose idle threads the source sees nothing, though they stopped their ticks: what
+    /// they arm and cancel is missing.
+    pub unseen_idle: Vec<u16>,
+    /// CPU time of this program, in percent of one CPU.
+    pub own_percent: f64,
+    /// CPU time of the eBPF programs in the kernel, in percent of one CPU, estimated from samples;
+    /// none with tracefs, where the kernel does not say what recording costs.
+    pub kernel_percent: Option<f64>,
+    /// Whether it was interrupted before its time was over.
+    pub is_partial: bool,
+    /// The rows, sorted.
+    pub rows: Vec<TableRow>,
+}
+
+/// A row. Counts are of the table's time.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TableRow {
+    /// The process's name; `kernel` for what no process armed.
+    pub process: String,
+    /// Its number; 0 for the kernel.
+    pub pid: u32,
+    /// The callback; none where a row is a process.
+    pub function: Option<String>,
+    /// The kind of timer.
+    pub family: Family,
+    /// Timers armed, pending ones included.
+    pub arms: u64,
+    /// Of these, timers that were pending.
+    pub rearms: u64,
+    /// Timers cancelled before they expired.
+    pub cancels: u64,
+    /// Timers that expired.
+    pub expiries: u64,
+    /// Idle CPUs woken; none where the kernel does not tell.
+    pub idle_wakeups: Option<u64>,
+    /// Writes of timer devices; none where the kernel does not tell.
+    pub device_writes: Option<u64>,
+    /// Cancelled, in percent of those armed; none if nothing was armed.
+    pub cancelled_percent: Option<f64>,
+    /// How far ahead timers are armed, typically, in nanoseconds.
+    pub distance_ns: Option<u64>,
+    /// The periods found, those of most timers first.
+    pub periods: Vec<Period>,
+    /// The callback of the row that armed most.
+    pub main_function: String,
+}
+
+/// Timers of one period.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Period {
+    /// How long, in nanoseconds.
+    pub period_ns: u64,
+    /// How many of the row's timers, or sleeping threads, have it.
+    pub timers: u64,
+    /// How many of these expire within a hundredth of the period of another one with the same
+    /// callback and period, of whatever process.
+    pub meeting: u64,
+}
+
+/// What a row stands for.
+type RowKey = (u32, Option<(String, Family)>);
+
+/// What was counted from `before` to `after`, which is later and of the same source.
+pub fn between(before: &Snapshot, after: &Snapshot, by: By, source: &str) -> Table {
+    let seconds = after.at.since(before.at).0 as f64 / 1e9;
+    let percent = |ns: u64| if seconds > 0.0 { ns as f64 / 1e7 / seconds } else { 0.0 };
+    let mut groups: BTreeMap<RowKey, Group> = BTreeMap::new();
+    let mut places: HashMap<usize, RowKey> = HashMap::new();
+    for (at, row) in after.rows.iter().enumerate() {
+        let counts = match before.rows.get(at) {
+            Some(before) => row.counts.since(&before.counts),
+            None => row.counts,
+        };
+        let callback = (by == By::Callback).then(|| (row.function.clone(), row.family));
+        let place = (row.pid, callback);
+        places.insert(at, place.clone());
+        if counts.arms + counts.cancels + counts.expiries == 0 {
+            continue;
+        }
+        let group = groups.entry(place).or_insert_with(|| Group::of(&row.process, row.family));
+        group.add(&counts, row.family, &row.function);
+    }
+    let mut periods = periods(before, after, &places);
+    let mut timer_events = 0;
+    let rows = groups.into_iter().map(|(place, group)| {
+        let found = periods.remove(&place).unwrap_or_default();
+        timer_events += group.counts.arms + group.counts.cancelled() + group.counts.expiries;
+        group.row(place, found, after)
+    });
+    let rows: Vec<TableRow> = rows.collect();
+    Table {
+        source: source.to_string(),
+        seconds,
+        timer_events,
+        lost: after.lost.saturating_sub(before.lost),
+        refused: after.refused,
+        unseen_idle: after.unseen_idle.clone(),
+        own_percent: percent(after.own_ns.saturating_sub(before.own_ns)),
+        kernel_percent: after.kernel_ns.map(|ns| {
+            // Nothing was measured yet in the first snapshot, and nothing had run.
+            percent(ns.saturating_sub(before.kernel_ns.unwrap_or(0)))
+        }),
+        is_partial: false,
+        rows,
+    }
+}
+
+/// What becomes a row.
+struct Group {
+    process: String,
+    family: Family,
+    counts: Counts,
+    main: (u64, String),
+}
+
+impl Group {
+    fn of(process: &str, family: Family) -> Group {
+        let counts = Counts::default();
+        Group { process: process.to_string(), family, counts, main: (0, String::new()) }
+    }
+
+    fn add(&mut self, counts: &Counts, family: Family, function: &str) {
+        self.counts = self.counts.plus(counts);
+        if self.family != family {
+            self.family = Family::Both;
+        }
+        let weight = counts.arms + counts.expiries;
+        if weight > self.main.0 || self.main.1.is_empty() {
+            self.main = (weight, function.to_string());
+        }
+    }
+
+    fn row(self, (pid, callback): RowKey, periods: Vec<Period>, seen: &Snapshot) -> TableRow {
+        let Group { process, family, counts, main } = self;
+        let share = |part: u64| (counts.arms > 0).then(|| part as f64 * 1e2 / counts.arms as f64);
+        TableRow {
+            process,
+            pid,
+            function: callback.map(|(function, _)| function),
+            family,
+            arms: counts.arms,
+            rearms: counts.rearms,
+            cancels: counts.cancelled(),
+            expiries: counts.expiries,
+            idle_wakeups: seen.sees_wakeups.then_some(counts.idle_wakeups),
+            device_writes: seen.sees_device_writes.then_some(counts.device_writes),
+            cancelled_percent: share(counts.cancelled()),
+            distance_ns: counts.distances.typical_ns(),
+            periods,
+            main_function: main.1,
+        }
+    }
+}
+
+/// The periods of each row, and which of its timers meet others.
+fn periods(
+    before: &Snapshot,
+    after: &Snapshot,
+    places: &HashMap<usize, RowKey>,
+) -> HashMap<RowKey, Vec<Period>> {
+    // By callback, those that expired meanwhile: period, phase, row.
+    let mut of_function: HashMap<&str, Vec<(u64, u64, usize)>> = HashMap::new();
+    for (at, source) in after.sources.iter().enumerate() {
+        let last = before.sources.get(at).map_or(0, |source| source.vote.last);
+        let (Some(period), Some(row)) = (source.vote.period(), after.rows.get(source.row)) else {
+            continue;
+        };
+        if last != source.vote.last {
+            let found = of_function.entry(&row.function).or_default();
+            found.push((period, source.vote.last, source.row));
+        }
+    }
+    let mut found: HashMap<RowKey, Vec<Period>> = HashMap::new();
+    for mut sources in of_function.into_values() {
+        sources.sort_unstable();
+        for alike in sources.chunk_by(|(one, ..), (next, ..)| next - one <= one >> 6) {
+            let Some(&(period_ns, ..)) = alike.first() else { continue };
+            let meeting = meeting(alike, period_ns);
+            for (at, (_, _, row)) in alike.iter().enumerate() {
+                let Some(place) = places.get(row) else { continue };
+                let periods = found.entry(place.clone()).or_default();
+                if periods.last().is_none_or(|last| last.period_ns != period_ns) {
+                    periods.push(Period { period_ns, timers: 0, meeting: 0 });
+                }
+                if let Some(period) = periods.last_mut() {
+                    period.timers += 1;
+                    period.meeting += u64::from(meeting.contains(&at));
+                }
+            }
+        }
+    }
+    for periods in found.values_mut() {
+        periods.sort_by_key(|period| (Reverse(period.timers), period.period_ns));
+    }
+    found
+}
+
+/// Which of these are within a hundredth of the period of their neighbour, around the period.
+fn meeting(alike: &[(u64, u64, usize)], period: u64) -> HashSet<usize> {
+    let within = period / 100;
+    let mut phases: Vec<(u64, usize)> =
+        alike.iter().enumerate().map(|(at, (_, last, _))| (last % period.max(1), at)).collect();
+    phases.sort_unstable();
+    let mut found = HashSet::new();
+    if phases.len() < 2 {
+        return found;
+    }
+    for at in 0..phases.len() {
+        let next = (at + 1) % phases.len();
+        let gap = (phases[next].0 + period - phases[at].0) % period.max(1);
+        if gap <= within {
+            found.extend([phases[at].1, phases[next].1]);
+        }
+    }
+    found
+}
+
+impl Table {
+    /// Sorts the rows; those that are equal stay in the order of their processes.
+    pub fn sort(&mut self, by: Sort) {
+        self.rows.sort_by(|a, b| (a.pid, &a.function).cmp(&(b.pid, &b.function)));
+        match by {
+            Sort::Name => self.rows.sort_by(|a, b| a.process.cmp(&b.process)),
+            Sort::Share => self.rows.sort_by(|a, b| {
+                let share = |row: &TableRow| row.cancelled_percent.unwrap_or(-1.0);
+                share(b).total_cmp(&share(a))
+            }),
+            _ => self.rows.sort_by_key(|row| {
+                // What the kernel does not tell leaves the order to what was armed.
+                let first = match by {
+                    Sort::Wakeups => row.idle_wakeups.unwrap_or(0),
+                    Sort::Cancels => row.cancels,
+                    Sort::Expiries => row.expiries,
+                    Sort::Rearms => row.rearms,
+                    Sort::Writes => row.device_writes.unwrap_or(0),
+                    Sort::Arms | Sort::Share | Sort::Name => row.arms,
+                };
+                Reverse((first, row.arms))
+            }),
+        }
+    }
+
+    /// Leaves the rows whose process, number or callback has this text in it.
+    pub fn filter(&mut self, text: &str) {
+        let has = |name: &str| name.contains(text);
+        self.rows.retain(|row| {
+            has(&row.process)
+                || row.pid.to_string() == text
+                || row.function.as_deref().is_some_and(has)
+                || has(&row.main_function)
+        });
+    }
+
+    /// So many times a second.
+    pub fn per_second(&self, count: u64) -> f64 {
+        if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
+    }
+}

@@ -1,0 +1,309 @@
+//! Counts timer events by process and callback. Pure: events in, counts out.
+//!
+//! Rules, which the eBPF programs (`bpf/top.bpf.c`) follow as well:
+//! - A timer is armed by the process that the CPU is in. In an interrupt the CPU is in whatever it
+//!   interrupted, so there it is armed for the process that armed the same timer last, or for the
+//!   kernel if nobody did. The tick is the kernel's.
+//! - What becomes of a timer is counted where it was armed.
+//! - A timer that is taken off and at once armed or expired on the same CPU was not cancelled.
+//! - A write of the timer device was caused by the last thing that happened to a timer on that CPU.
+//! - An idle CPU was woken by the first timer that expires in the interrupt; if that is the tick
+//!   and a coarse timer comes due in it, by the coarse timer.
+
+use crate::period::Vote;
+use crate::snapshot::{Counts, Family, Row, Snapshot, Source};
+use std::collections::HashMap;
+use tickless_core::time::Ns;
+use tickless_trace::read::{Context, Event, NameId, Names, Record, TimerAddr};
+
+/// The tick's callback, and what it was called before Linux 6.11.
+pub(crate) const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
+
+/// What the kernel calls when a sleep of a thread is over.
+pub(crate) const SLEEPER_FUNCTION: &str = "hrtimer_wakeup";
+
+/// What a timer's times are measured against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Clocks {
+    /// A tick's length.
+    pub tick: Ns,
+    /// How far the time of day is ahead of CLOCK_MONOTONIC.
+    pub realtime_ahead: Ns,
+}
+
+/// No machine runs for thirty years: a deadline behind that is a time of day.
+const REALTIME_FROM: u64 = 1_000_000_000_000_000_000;
+
+/// Counts by process and callback.
+#[derive(Debug)]
+pub struct Tally {
+    clocks: Clocks,
+    rows: Vec<(Key, Counts)>,
+    places: HashMap<Key, usize>,
+    sources: Vec<Source>,
+    source_places: HashMap<SourceKey, usize>,
+    timers: HashMap<TimerAddr, Timer>,
+    cpus: Vec<Cpu>,
+    ticks: [Option<NameId>; 2],
+    sleeper: Option<NameId>,
+    names_known: usize,
+    sees_device_writes: bool,
+    sees_wakeups: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Key {
+    process: u32,
+    function: NameId,
+    is_wheel: bool,
+}
+
+/// What expires: a timer, or a thread whose sleeps may each have a timer at another address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum SourceKey {
+    Timer(TimerAddr, NameId),
+    Thread(u32),
+}
+
+/// How a timer was armed last.
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    key: Key,
+    pid: u32,
+    row: usize,
+    source: Option<usize>,
+    soft: u64,
+    is_pending: bool,
+}
+
+/// Where a CPU is.
+#[derive(Clone, Copy, Default, Debug)]
+struct Cpu {
+    /// The timer that was just taken off.
+    cancelled: Option<TimerAddr>,
+    /// The row of the last timer.
+    row: Option<usize>,
+    wake: Wake,
+}
+
+/// Who woke a CPU that was idle.
+#[derive(Clone, Copy, Default, Debug)]
+enum Wake {
+    /// Somebody is counted, or it was not idle.
+    #[default]
+    Told,
+    /// The next timer that expires.
+    Next,
+    /// The tick in this row, unless a coarse timer comes due.
+    Tick(usize),
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn new(clocks: Clocks) -> Tally {
+        Tally {
+            clocks,
+            rows: Vec::new(),
+            places: HashMap::new(),
+            sources: Vec::new(),
+            source_places: HashMap::new(),
+            timers: HashMap::new(),
+            cpus: Vec::new(),
+            ticks: [None; 2],
+            sleeper: None,
+            names_known: 0,
+            sees_device_writes: false,
+            sees_wakeups: false,
+        }
+    }
+
+    /// Counts an event. `process_of` says which process a thread is of. O(1).
+    pub fn count(
+        &mut self,
+        record: &Record,
+        names: &Names,
+        process_of: &mut dyn FnMut(u32) -> u32,
+    ) {
+        self.learn(names);
+        let at = record.cpu.index();
+        if self.cpus.len() <= at {
+            self.cpus.resize(at + 1, Cpu::default());
+        }
+        match record.event {
+            Event::TimerStart { timer, expires, now, function, .. } => {
+                let ticks = expires.0.wrapping_sub(now.0).cast_signed().max(0).cast_unsigned();
+                let distance = ticks.saturating_mul(self.clocks.tick.0);
+                let key = Key { process: 0, function, is_wheel: true };
+                self.armed(record, timer, key, 0, distance, process_of);
+            }
+            Event::HrtimerStart { timer, expires, soft_expires, function, .. } => {
+                let ahead =
+                    if expires.0 > REALTIME_FROM { self.clocks.realtime_ahead.0 } else { 0 };
+                let distance = expires.0.saturating_sub(record.time.0.saturating_add(ahead));
+                let key = Key { process: 0, function, is_wheel: false };
+                self.armed(record, timer, key, soft_expires.0, distance, process_of);
+            }
+            Event::TimerCancel { timer } | Event::HrtimerCancel { timer } => {
+                self.cancelled(record, timer);
+            }
+            Event::TimerExpireEntry { timer, function, .. } => {
+                self.expires(record, timer, Key { process: 0, function, is_wheel: true });
+            }
+            Event::HrtimerExpireEntry { timer, function, .. } => {
+                self.expires(record, timer, Key { process: 0, function, is_wheel: false });
+            }
+            Event::WriteMsr { .. } if record.event.is_device_write() => {
+                self.sees_device_writes = true;
+                if let Some(row) = self.cpus[at].row {
+                    self.rows[row].1.device_writes += 1;
+                }
+            }
+            Event::LocalTimerEntry => {
+                self.sees_wakeups = true;
+                self.cpus[at].wake = if record.pid == 0 { Wake::Next } else { Wake::Told };
+            }
+            _ => {}
+        }
+    }
+
+    /// What was counted; `process` names one.
+    pub fn snapshot(
+        &self,
+        at: Ns,
+        names: &Names,
+        process: &mut dyn FnMut(u32) -> String,
+    ) -> Snapshot {
+        let row = |(key, counts): &(Key, Counts)| Row {
+            pid: key.process,
+            process: process(key.process),
+            function: names.name(key.function).to_string(),
+            family: if key.is_wheel { Family::Wheel } else { Family::Queue },
+            counts: *counts,
+        };
+        Snapshot {
+            at,
+            rows: self.rows.iter().map(row).collect(),
+            sources: self.sources.clone(),
+            sees_device_writes: self.sees_device_writes,
+            sees_wakeups: self.sees_wakeups,
+            ..Snapshot::default()
+        }
+    }
+
+    /// Finds the tick and the sleepers among names that are new.
+    fn learn(&mut self, names: &Names) {
+        if self.names_known != names.len() {
+            self.names_known = names.len();
+            self.ticks = TICK_FUNCTIONS.map(|name| names.find(name));
+            self.sleeper = names.find(SLEEPER_FUNCTION);
+        }
+    }
+
+    fn is_tick(&self, function: NameId) -> bool {
+        self.ticks.contains(&Some(function))
+    }
+
+    fn row(&mut self, key: Key) -> usize {
+        *self.places.entry(key).or_insert_with(|| {
+            self.rows.push((key, Counts::default()));
+            self.rows.len() - 1
+        })
+    }
+
+    fn armed(
+        &mut self,
+        record: &Record,
+        timer: TimerAddr,
+        key: Key,
+        soft: u64,
+        distance: u64,
+        process_of: &mut dyn FnMut(u32) -> u32,
+    ) {
+        let known = self.timers.get(&timer).copied();
+        let known = known.filter(|known| known.key.function == key.function);
+        let is_task = matches!(record.context, Context::Task | Context::NotRecorded);
+        let (process, pid) = match known {
+            _ if self.is_tick(key.function) => (0, 0),
+            _ if is_task && record.pid != 0 => (process_of(record.pid), record.pid),
+            Some(known) => (known.key.process, known.pid),
+            None => (0, 0),
+        };
+        let key = Key { process, ..key };
+        let row = match known {
+            Some(known) if known.key == key => known.row,
+            _ => self.row(key),
+        };
+        let source = match known {
+            Some(known) if known.pid == pid && known.key == key => known.source,
+            _ => self.source(timer, key, pid, row),
+        };
+        let cpu = &mut self.cpus[record.cpu.index()];
+        let is_half = cpu.cancelled == Some(timer);
+        let is_rearm = is_half || known.is_some_and(|known| known.is_pending);
+        *cpu = Cpu { cancelled: None, row: Some(row), ..*cpu };
+        let counts = &mut self.rows[row].1;
+        counts.arms += 1;
+        counts.rearms += u64::from(is_rearm);
+        counts.halves += u64::from(is_half);
+        counts.distances.add(distance);
+        self.timers.insert(timer, Timer { key, pid, row, source, soft, is_pending: true });
+    }
+
+    fn source(&mut self, timer: TimerAddr, key: Key, pid: u32, row: usize) -> Option<usize> {
+        let name = match Some(key.function) == self.sleeper && pid != 0 {
+            true => SourceKey::Thread(pid),
+            false => SourceKey::Timer(timer, key.function),
+        };
+        let place = || {
+            self.sources.push(Source { row, vote: Vote::default() });
+            self.sources.len() - 1
+        };
+        (!key.is_wheel).then(|| *self.source_places.entry(name).or_insert_with(place))
+    }
+
+    fn cancelled(&mut self, record: &Record, timer: TimerAddr) {
+        let cpu = &mut self.cpus[record.cpu.index()];
+        cpu.cancelled = None;
+        let Some(known) = self.timers.get_mut(&timer) else { return };
+        known.is_pending = false;
+        *cpu = Cpu { cancelled: Some(timer), row: Some(known.row), ..*cpu };
+        self.rows[known.row].1.cancels += 1;
+    }
+
+    fn expires(&mut self, record: &Record, timer: TimerAddr, key: Key) {
+        let known = self.timers.get_mut(&timer);
+        let known = known.filter(|known| known.key.function == key.function);
+        let row = match known {
+            Some(known) => {
+                known.is_pending = false;
+                if let Some(source) = known.source {
+                    self.sources[source].vote.expired(known.soft);
+                }
+                known.row
+            }
+            None => self.row(key),
+        };
+        let is_tick = self.is_tick(key.function);
+        let cpu = &mut self.cpus[record.cpu.index()];
+        let counts = &mut self.rows[row].1;
+        counts.expiries += 1;
+        counts.halves += u64::from(cpu.cancelled == Some(timer));
+        let wake = match (cpu.wake, key.is_wheel) {
+            (Wake::Next, false) => {
+                counts.idle_wakeups += 1;
+                if is_tick { Wake::Tick(row) } else { Wake::Told }
+            }
+            (Wake::Tick(tick), true) => {
+                if record.pid == 0 {
+                    counts.idle_wakeups += 1;
+                    let tick = &mut self.rows[tick].1.idle_wakeups;
+                    *tick = tick.saturating_sub(1);
+                }
+                Wake::Told
+            }
+            (_, true) => Wake::Told,
+            (wake, false) => wake,
+        };
+        *cpu = Cpu { cancelled: None, row: Some(row), wake };
+    }
+}

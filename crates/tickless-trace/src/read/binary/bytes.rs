@@ -1,0 +1,62 @@
+//! Numbers and strings from a buffer that may be cut anywhere.
+
+/// What is left of a buffer. Reading past its end gives none, and no panic.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+
+impl<'a> Bytes<'a> {
+    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    /// As many bytes as a number before them says, which a damaged file may have made huge.
+    pub(super) fn take_u64(&mut self, length: u64) -> Option<&'a [u8]> {
+        self.take(usize::try_from(length).ok()?)
+    }
+
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        Some(self.take(1)?[0])
+    }
+
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    /// Up to the next zero, which is passed over.
+    pub(super) fn string(&mut self) -> Option<&'a [u8]> {
+        let end = self.0.iter().position(|&byte| byte == 0)?;
+        let text = self.take(end)?;
+        self.u8()?;
+        Some(text)
+    }
+}
+
+/// What is at `offset` and behind it; none if that is past the end.
+pub(super) fn from(all: &[u8], offset: u64) -> Option<Bytes<'_>> {
+    all.get(usize::try_from(offset).ok()?..).map(Bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_read_past_the_end() {
+        let mut bytes = Bytes(b"\x01\x02\x03name\0rest");
+        assert_eq!((bytes.u8(), bytes.u16()), (Some(1), Some(0x302)));
+        assert_eq!(bytes.string(), Some(&b"name"[..]));
+        assert_eq!((bytes.u64(), bytes.string(), bytes.take_u64(u64::MAX)), (None, None, None));
+        assert_eq!(bytes.u32(), Some(u32::from_le_bytes(*b"rest")));
+        assert!(from(b"abc", 4).is_none() && from(b"abc", u64::MAX).is_none());
+    }
+}

@@ -1,0 +1,141 @@
+//! `perf.data`, which perf records, as a file or through a pipe.
+
+use super::bytes::{Bytes, from};
+use super::head;
+use super::symbols::Symbols;
+use crate::read::Trace;
+use crate::read::header::Format;
+use crate::read::prefix;
+use crate::read::problem::{Cause, TraceError};
+use crate::read::reader::Reader;
+use linux_perf_data::linux_perf_event_reader::EventRecord;
+use linux_perf_data::{Endianness, Feature, PerfFileReader, PerfFileRecord};
+use std::collections::HashMap;
+use std::io::Cursor;
+use tickless_core::time::Ns;
+
+/// What perf calls the kernel's own code, with a symbol behind it.
+const KERNEL_MAP: &[u8] = b"[kernel.kallsyms]";
+
+/// What a file begins with.
+const MAGIC: &[u8] = b"PERFILE2";
+const MAGIC_BIG_ENDIAN: &[u8] = b"2ELIFREP";
+
+pub(in crate::read) fn is_perf_data(head: &[u8]) -> bool {
+    head.starts_with(MAGIC) || head.starts_with(MAGIC_BIG_ENDIAN)
+}
+
+/// Reads the file. O(events).
+pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError> {
+    let damaged = || TraceError::DamagedBinary { path: path.to_owned(), what: "perf.data" };
+    let convert =
+        |what| TraceError::Convert { path: path.to_owned(), what, with: "perf script -i" };
+    has_sound_lengths(file).ok_or_else(damaged)?;
+    let PerfFileReader { mut perf_file, mut record_iter } =
+        PerfFileReader::parse_file(Cursor::new(file)).map_err(|_| damaged())?;
+    if perf_file.endian() != Endianness::LittleEndian {
+        return Err(convert("recorded by perf on a big-endian machine"));
+    }
+    if matches!(perf_file.compression_info(), Ok(Some(_))) {
+        return Err(convert("recorded by perf with -z"));
+    }
+    let mut decoder = {
+        let formats = perf_file.feature_section_data(Feature::TRACING_DATA);
+        let mut formats = Bytes(formats.ok_or_else(damaged)?);
+        let start = head::start(&mut formats).ok_or_else(damaged)?;
+        head::read(&start, formats).ok_or_else(damaged)?.decoder
+    };
+    let mut reader = Reader::of_binary(Format::Perf);
+    reader.header().kernel = perf_file.os_release().ok().flatten().map(str::to_string);
+    let cpus = perf_file.nr_cpus().ok().flatten().map(|cpus| cpus.nr_cpus_online);
+    reader.header().cpus = cpus.and_then(|cpus| u16::try_from(cpus).ok());
+    let mut tasks: HashMap<u32, Box<str>> = HashMap::new();
+    let mut has_names = false;
+    // A file that is cut ends with an error; what came before is used.
+    while let Ok(Some(record)) = record_iter.next_record(&mut perf_file) {
+        let PerfFileRecord::EventRecord { record, .. } = record else { continue };
+        match record.parse() {
+            Ok(EventRecord::Sample(sample)) => {
+                let (Some(raw), Some(time)) = (sample.raw, sample.timestamp) else { continue };
+                let cpu = sample.cpu.and_then(|cpu| prefix::cpu_id(cpu.into()));
+                if let Some(cpu) = cpu {
+                    reader.occurrence(Ns(time), cpu, &raw.as_slice(), &mut decoder);
+                }
+            }
+            Ok(EventRecord::Comm(comm)) => {
+                let name = String::from_utf8_lossy(&comm.name.as_slice()).into_owned();
+                tasks.insert(comm.tid.cast_unsigned(), name.into());
+            }
+            Ok(EventRecord::Mmap(map)) if map.path.as_slice().starts_with(KERNEL_MAP) => {
+                // Perf keeps no names of functions. Where this kernel is still the one that it
+                // recorded, they are to be had.
+                let symbols = Symbols::of_this_kernel();
+                has_names = symbols.address("_text") == Some(map.address)
+                    || symbols.address("_stext") == Some(map.address);
+                if has_names {
+                    decoder.name_by(symbols);
+                }
+            }
+            Ok(EventRecord::Lost(lost)) => reader.lose(Some(lost.count)),
+            _ => {}
+        }
+    }
+    if !has_names {
+        reader.note_file(Cause::NoFunctionNames);
+    }
+    reader.finish_binary(path, decoder, tasks)
+}
+
+/// Whether the lengths fit the file by which its reader takes memory, before it has looked at what
+/// is there.
+fn has_sound_lengths(file: &[u8]) -> Option<()> {
+    const HEADER_LEN: u64 = 104;
+    const ATTRIBUTE_LEN_MAX: u64 = 4_096;
+    const EVENT_DESC: u32 = 12;
+    let part = |offset: u64, size: u64| from(file, offset)?.take_u64(size);
+    let mut header = Bytes(file);
+    header.take(MAGIC.len())?;
+    let (_size, attribute) = (header.u64()?, header.u64()?);
+    if file.starts_with(MAGIC_BIG_ENDIAN) {
+        // Told as such, before any of it is used.
+        return Some(());
+    }
+    if header.0.len() as u64 + 24 < HEADER_LEN || attribute > ATTRIBUTE_LEN_MAX {
+        return None;
+    }
+    let mut sections = [(0, 0); 3];
+    for section in &mut sections {
+        *section = (header.u64()?, header.u64()?);
+    }
+    let [attributes, data, types] = sections;
+    part(attributes.0, attributes.1)?;
+    part(types.0, types.1)?;
+    // The list of features is right behind the data.
+    let mut list = from(file, data.0.checked_add(data.1)?)?;
+    for word in 0..4 {
+        let features = header.u64()?;
+        for bit in (0..64).filter(|bit| features >> bit & 1 != 0) {
+            let section = part(list.u64()?, list.u64()?)?;
+            if word * 64 + bit == EVENT_DESC {
+                has_sound_events(Bytes(section))?;
+            }
+        }
+    }
+    Some(())
+}
+
+/// The same within the section that describes the events.
+fn has_sound_events(mut section: Bytes<'_>) -> Option<()> {
+    let (count, attribute) = (section.u32()?, section.u32()?);
+    if u64::from(count) * u64::from(attribute.max(1)) > section.0.len() as u64 {
+        return None;
+    }
+    for _ in 0..count {
+        section.take(attribute as usize)?;
+        let ids = section.u32()?;
+        let name = section.u32()?;
+        section.take(name as usize)?;
+        section.take_u64(u64::from(ids) * 8)?;
+    }
+    Some(())
+}

@@ -1,0 +1,110 @@
+//! Whether the kernel records what its idle threads do.
+//!
+//! On a virtual machine that was resumed from an image, ftrace and perf had no event of what one
+//! CPU's idle thread does, and said nothing about it: interrupts on that CPU were recorded, and
+//! eBPF programs at the same tracepoints ran. The kernel counts how often each idle thread stopped
+//! its tick, whether or not anybody records: that many times at least something happened to a timer
+//! in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use tickless_core::time::CpuId;
+
+/// How often the idle thread of each CPU stopped its tick, as the kernel counts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct IdleStops(BTreeMap<u16, u64>);
+
+/// Events of idle threads, by CPU: those in an interrupt are not the thread's.
+pub type IdleEvents = BTreeMap<u16, u64>;
+
+impl IdleStops {
+    /// Asks the kernel. Nothing where it does not tell, or not this user.
+    pub fn now() -> IdleStops {
+        IdleStops::parse(&fs::read_to_string("/proc/timer_list").unwrap_or_default())
+    }
+
+    /// Of the text of `/proc/timer_list`.
+    fn parse(text: &str) -> IdleStops {
+        let mut cpu = None;
+        let mut stops = BTreeMap::new();
+        for line in text.lines().map(str::trim) {
+            if let Some(number) = line.strip_prefix("cpu:") {
+                cpu = number.trim().parse().ok();
+            } else if let Some(rest) = line.strip_prefix(".idle_sleeps") {
+                let count = rest.trim_start_matches([' ', ':']).parse();
+                if let (Some(cpu), Ok(count)) = (cpu, count) {
+                    stops.insert(cpu, count);
+                }
+            }
+        }
+        IdleStops(stops)
+    }
+
+    /// The CPUs whose idle threads stopped the tick since `before`, and of which hardly an event
+    /// was recorded: less than one for ten stops. Fewer than twenty stops say nothing: the first
+    /// and the last ones may have been before and after the recording.
+    pub fn unseen(&self, before: &IdleStops, recorded: &IdleEvents) -> Vec<CpuId> {
+        const STOPS_MIN: u64 = 20;
+        const STOPS_PER_EVENT: u64 = 10;
+        let is_unseen = |(cpu, stops): &(&u16, &u64)| {
+            let stops = stops.saturating_sub(before.0.get(*cpu).copied().unwrap_or(**stops));
+            let events = recorded.get(*cpu).copied().unwrap_or(0);
+            stops >= STOPS_MIN && events.saturating_mul(STOPS_PER_EVENT) < stops
+        };
+        self.0.iter().filter(is_unseen).map(|(&cpu, _)| CpuId(cpu)).collect()
+    }
+}
+
+/// The CPU of a line of a trace, if it is of an idle thread and not in an interrupt.
+pub(super) fn idle_thread(line: &[u8]) -> Option<u16> {
+    let rest = line.trim_ascii_start().strip_prefix(b"<idle>-0")?;
+    let open = rest.iter().position(|&byte| byte == b'[')?;
+    let close = rest.iter().position(|&byte| byte == b']')?;
+    let cpu = std::str::from_utf8(rest.get(open + 1..close)?).ok()?.parse().ok()?;
+    // Interrupts off, need to reschedule, and then in what: a dot is in no interrupt.
+    let flags = rest[close + 1..].trim_ascii_start();
+    (flags.get(2) == Some(&b'.')).then_some(cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stops(of: &[(u16, u64)]) -> IdleStops {
+        IdleStops(of.iter().copied().collect())
+    }
+
+    /// Goal: a CPU whose idle thread the kernel saw at work and the recorder did not is named, and
+    /// no other: neither one that was busy, nor one that was recorded.
+    #[test]
+    fn an_idle_thread_that_is_not_recorded_is_told() {
+        let before = stops(&[(0, 100), (1, 100), (2, 100), (3, 7)]);
+        let after = stops(&[(0, 400), (1, 400), (2, 119), (3, 7)]);
+        let recorded = IdleEvents::from([(0, 900), (1, 29)]);
+        assert_eq!(after.unseen(&before, &recorded), [CpuId(1)]);
+        let recorded = IdleEvents::from([(0, 900), (1, 30)]);
+        assert_eq!(after.unseen(&before, &recorded), []);
+        assert_eq!(after.unseen(&before, &IdleEvents::new()), [CpuId(0), CpuId(1)]);
+        // A kernel that does not tell, and a CPU that came meanwhile.
+        assert_eq!(IdleStops::default().unseen(&before, &recorded), []);
+        assert_eq!(after.unseen(&stops(&[(0, 395)]), &IdleEvents::new()), []);
+    }
+
+    #[test]
+    fn the_kernels_list_is_read() {
+        let text = "Timer List Version: v0.10\n\ncpu: 0\n  .idle_calls     : 9\n  \
+                    .idle_sleeps    : 5\ncpu: 11\n  .idle_sleeps    : 77\nTick Device: x\n";
+        assert_eq!(IdleStops::parse(text), stops(&[(0, 5), (11, 77)]));
+        assert_eq!(IdleStops::parse(""), IdleStops::default());
+    }
+
+    #[test]
+    fn idle_threads_are_told_from_interrupts() {
+        let of = |line: &str| idle_thread(line.as_bytes());
+        assert_eq!(of("  <idle>-0       [012] d..1.  7.1: tick_stop: success=1"), Some(12));
+        assert_eq!(of("  <idle>-0       [001] d.h1.  7.1: local_timer_entry: vector=236"), None);
+        assert_eq!(of("  <idle>-0       [001] ..s1.  7.1: timer_expire_entry: timer=0"), None);
+        assert_eq!(of("  cat-77         [001] d..1.  7.1: hrtimer_start: x"), None);
+        assert_eq!(of("  <idle>-0  "), None);
+    }
+}

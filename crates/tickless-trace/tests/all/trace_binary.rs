@@ -1,0 +1,176 @@
+//! `trace.dat` and `perf.data`, against the text that trace-cmd and perf print of the same files.
+
+use crate::support::{replay, sample_path};
+use flate2::read::GzDecoder;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use tickless_trace::Trace;
+use tickless_trace::read::{Cause, Context, Event, EventKind, HrtimerMode, Record, TimerFlags};
+use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
+
+#[path = "../../examples/enlarge/dat.rs"]
+mod dat;
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// A file's own bytes, unpacked.
+fn bytes(name: &str) -> Vec<u8> {
+    let packed = std::fs::read(data(name)).unwrap();
+    let mut whole = Vec::new();
+    match GzDecoder::new(&packed[..]).read_to_end(&mut whole) {
+        Ok(_) => whole,
+        Err(_) => packed,
+    }
+}
+
+/// Takes out what the tools leave out of their text, or print wrongly: where the CPU was, the mode
+/// of a start, whether the timer was pending, and the flags of a coarse timer (which they print
+/// whatever they are).
+fn as_printed(record: &mut Record) {
+    record.context = Context::NotRecorded;
+    match &mut record.event {
+        Event::TimerStart { flags, .. } => *flags = TimerFlags::default(),
+        Event::HrtimerStart { mode, was_armed, .. } => {
+            (*mode, *was_armed) = (HrtimerMode::default(), None);
+        }
+        _ => {}
+    }
+}
+
+/// A record without its line and the number of its name.
+fn plain(trace: &Trace, record: &Record) -> String {
+    let mut record = *record;
+    as_printed(&mut record);
+    let Record { time, event, cpu, pid, .. } = record;
+    let function = match event {
+        Event::TimerStart { function, .. }
+        | Event::TimerExpireEntry { function, .. }
+        | Event::HrtimerStart { function, .. }
+        | Event::HrtimerExpireEntry { function, .. } => trace.names.name(function),
+        _ => "",
+    };
+    let event = format!("{event:?}");
+    // The number of the name.
+    let event = event.split("NameId(").map(|part| part.trim_start_matches(char::is_numeric));
+    format!("{time:?} {cpu:?} {pid} {function} {}", event.collect::<String>())
+}
+
+/// Says where two traces differ first, if they do.
+fn assert_same(one: &Trace, other: &Trace) {
+    assert_eq!(one.records.len(), other.records.len());
+    for (a, b) in one.records.iter().zip(&other.records) {
+        assert_eq!(plain(one, a), plain(other, b), "line {}", b.line);
+    }
+    assert_eq!((one.cpus, one.dropped_events), (other.cpus, other.dropped_events));
+    assert_eq!(one.hz, other.hz);
+}
+
+/// What a replay of it has, without the file's name and the functions.
+fn results(trace: &Trace) -> String {
+    let summary = summarise(trace, &ReplayPolicy::USUAL, Inference::On);
+    format!("{:?} {:?}", summary.policies, summary.operations)
+}
+
+/// Goal: what trace-cmd recorded is the same trace, as a file of either version and as text.
+#[test]
+fn trace_dat_is_what_trace_cmd_prints() {
+    let text = Trace::read(&data("trace-cmd.dat.txt.gz")).unwrap();
+    for file in ["trace-cmd-6.dat.gz", "trace-cmd-7.dat"] {
+        let trace = Trace::read(&data(file)).unwrap();
+        assert_same(&trace, &text);
+        assert!(trace.records.iter().any(|record| record.context == Context::HardIrq), "{file}");
+        assert!(trace.names.find("tick_nohz_handler").is_some(), "{file}");
+        assert_eq!(trace.problems.iter().count(), 0, "{file}: {:?}", trace.problems);
+        let mut printed = trace;
+        printed.records.iter_mut().for_each(as_printed);
+        let mut text = Trace::read(&data("trace-cmd.dat.txt.gz")).unwrap();
+        text.records.iter_mut().for_each(as_printed);
+        assert_eq!(results(&printed), results(&text), "{file}");
+    }
+}
+
+/// Goal: so is what perf recorded. Its files have no names of functions.
+#[test]
+fn perf_data_is_what_perf_prints() {
+    let text = Trace::read(&data("perf.data.txt.gz")).unwrap();
+    let trace = Trace::read(&data("perf.data.gz")).unwrap();
+    assert_eq!(trace.records.len(), text.records.len());
+    let is_named = trace.problems.find(&Cause::NoFunctionNames).is_none();
+    for (a, b) in trace.records.iter().zip(&text.records) {
+        let [a, b] = [plain(&trace, a), plain(&text, b)].map(|one| match is_named {
+            true => one,
+            false => {
+                one.split(' ').enumerate().filter(|(at, _)| *at != 3).map(|(_, w)| w).collect()
+            }
+        });
+        assert_eq!(a, b);
+    }
+    assert_eq!((trace.cpus, &trace.header.kernel), (text.cpus, &text.header.kernel));
+    assert_eq!(trace.count(EventKind::HrtimerStart), text.count(EventKind::HrtimerStart));
+}
+
+/// Goal: a file that is cut anywhere, or in which bytes are wrong, is told or used, and no more.
+#[test]
+fn damage_is_survived() {
+    for name in ["trace-cmd-6.dat.gz", "trace-cmd-7.dat", "perf.data.gz"] {
+        let whole = bytes(name);
+        let all = Trace::parse("t", &whole[..]).unwrap().records.len();
+        for part in 1..40 {
+            let cut = &whole[..whole.len() * part / 40];
+            if let Ok(trace) = Trace::parse("t", cut) {
+                assert!(trace.records.len() <= all, "{name}");
+            }
+        }
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        for _ in 0..60 {
+            let mut wrong = whole.clone();
+            for _ in 0..20 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                // Lengths and offsets are at the beginning.
+                let range = if random & 1 == 0 { 4_096 } else { wrong.len() };
+                let at = (random >> 33) as usize % range.min(wrong.len());
+                wrong[at] ^= (random >> 25) as u8;
+            }
+            let _ = Trace::parse("t", &wrong[..]);
+        }
+    }
+}
+
+/// Goal: a cut file's first part is used: a version 6 file has the CPUs' pages at its end.
+#[test]
+fn a_cut_file_is_used() {
+    let whole = bytes("trace-cmd-6.dat.gz");
+    let cut = Trace::parse("t", &whole[..whole.len() - 20_000]).unwrap();
+    let all = Trace::parse("t", &whole[..]).unwrap();
+    assert!(cut.records.len() > all.records.len() / 2 && cut.records.len() < all.records.len());
+    // Text is still text.
+    let text = replay(&crate::support::sample_text("idle"));
+    let file = Trace::read(&sample_path("idle")).unwrap();
+    let file = summarise(&file, &ReplayPolicy::USUAL, Inference::On);
+    assert_eq!(format!("{:?}", text.policies), format!("{:?}", file.policies));
+}
+
+/// Goal: the large files that reading is measured with are whole: the same events again and again,
+/// each time later.
+#[test]
+fn an_enlarged_file_is_whole() {
+    for file in ["trace-cmd-6.dat.gz", "trace-cmd-7.dat"] {
+        let small = dat::Dat::parse(&bytes(file)).unwrap();
+        let once = Trace::parse("t", &bytes(file)[..]).unwrap();
+        let large = small.repeated(3);
+        assert_eq!(dat::Dat::parse(&large).unwrap().page_bytes(), 3 * small.page_bytes());
+        let trace = Trace::parse("t", &large[..]).unwrap();
+        assert_eq!(trace.problems.damage().count(), 0, "{file}: {:?}", trace.problems);
+        assert_eq!(trace.records.len(), 3 * once.records.len(), "{file}");
+        for (at, record) in trace.records.iter().enumerate() {
+            let (round, at) = (at / once.records.len(), at % once.records.len());
+            let before = &once.records[at];
+            let time = before.time.0 + round as u64 * small.span();
+            assert_eq!((record.time.0, record.cpu, record.pid), (time, before.cpu, before.pid));
+            assert_eq!(record.event, before.event, "{file}: {at}");
+        }
+    }
+    assert!(dat::Dat::parse(&bytes("perf.data.gz")).is_none());
+}

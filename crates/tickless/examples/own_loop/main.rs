@@ -1,0 +1,34 @@
+//! Timers that any thread arms, and that fire in an epoll loop of the program's own: no thread
+//! but the program's.
+//!
+//! The loop waits for a pipe and for the timers' driver, which is one more descriptor to it.
+//! Another thread writes to the pipe, and pushes the idle timeout out as it does so; then it
+//! falls silent, and the timeout ends the loop. (For timers that only the loop itself arms see
+//! `event_loop`, which needs no lock either.)
+
+// It fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
+// `tickless` sets this for Linux, in `build.rs`; a program of yours says `target_os = "linux"`.
+#[cfg(linux_platform)]
+mod linux;
+
+#[cfg(linux_platform)]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    linux::main()
+}
+
+/// A loop that waits for a descriptor needs a timerfd. `Builder::start_in_loop_with` needs none.
+#[cfg(not(linux_platform))]
+fn main() {
+    println!("this example needs Linux");
+}
+
+#[cfg(all(test, linux_platform))]
+mod tests {
+    #[test]
+    fn runs() {
+        super::linux::main().expect("it runs to its end");
+    }
+}

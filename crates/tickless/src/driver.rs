@@ -1,0 +1,18 @@
+//! What wakes timers and runs their callbacks: driver threads, or an event loop of the program's.
+//!
+//! Unless told otherwise a set of timers has a base and a driver thread for each CPU. A driver
+//! sleeps in a [`Device`] until its first timer is due. A program with an event loop can do without
+//! threads: [`Builder::start_in_loop`](crate::Builder::start_in_loop) hands it an
+//! [`EventLoopDriver`] to poll and run.
+//!
+//! Bases are numbered from zero, as [`CpuId`]s; [`Timers::offline`](crate::Timers::offline) takes
+//! one out of use.
+
+pub use crate::builder::StartTimersError;
+#[cfg(linux_platform)]
+pub use crate::event_loop::Descriptor;
+pub use crate::event_loop::{Callback, EventLoopDriver};
+pub use crate::platform::device::fallback::{Device, RefusedCall};
+pub use crate::platform::wakeup::Wakeup;
+pub use tickless_core::bases::migrate::OnlineError;
+pub use tickless_core::time::CpuId;

@@ -1,0 +1,127 @@
+//! Why a clock could not be had, and what is done or to be done about it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why time is not kept by the CPU's counter, but by the system's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Fallback {
+    /// This kind of CPU has no counter that we know.
+    NoCounter,
+    /// The CPU does not say that its counter runs at one rate.
+    NotInvariant,
+    /// The kernel keeps time with another counter: it has found this one to be wrong, or was
+    /// told not to use it.
+    NotTrusted,
+    /// The kernel does not say what it keeps time with: `/sys` cannot be read here.
+    NotKnown,
+    /// The counter contradicted the system's clock time and again.
+    Unsteady,
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fallback::NoCounter => "no counter is known for this kind of CPU",
+            Fallback::NotInvariant => {
+                "the CPU's counter is not invariant; in a virtual machine, have its host pass \
+                 the invariant TSC through"
+            }
+            Fallback::NotTrusted => {
+                "the kernel does not keep time with the CPU's counter; see its log for why, and \
+                 /sys/devices/system/clocksource/clocksource0/current_clocksource for what it uses"
+            }
+            Fallback::NotKnown => {
+                "/sys does not say whether the kernel trusts the CPU's counter; mount it, or \
+                 allow it to be read"
+            }
+            Fallback::Unsteady => "the CPU's counter contradicted the system's clock repeatedly",
+        })?;
+        f.write_str("; reading CLOCK_MONOTONIC instead")
+    }
+}
+
+impl std::error::Error for Fallback {}
+
+/// Why a clock could not be opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenClockError {
+    /// There is no such device.
+    NoDevice {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// The device is there, but not for this user.
+    NoPermission {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// It could be opened, but does not tell the time.
+    NotAClock {
+        /// What was asked for.
+        what: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Anything else that the system said.
+    System {
+        /// What was asked for.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for OpenClockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenClockError::NoDevice { path } => write!(
+                f,
+                "there is no {}; PTP clocks are /dev/ptp0 and so on, and a network card or \
+                 hypervisor that has one needs its driver (ptp_kvm in a KVM guest)",
+                path.display()
+            ),
+            OpenClockError::NoPermission { path } => write!(
+                f,
+                "{} may not be opened; give this user the right to read it, by a udev rule for \
+                 example",
+                path.display()
+            ),
+            OpenClockError::NotAClock { what, error } => {
+                write!(f, "{what} does not tell the time ({error}); choose another clock")
+            }
+            OpenClockError::System { path, error } => {
+                write!(f, "{} could not be opened: {error}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenClockError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            OpenClockError::NotAClock { error, .. } | OpenClockError::System { error, .. } => {
+                Some(error)
+            }
+            OpenClockError::NoDevice { .. } | OpenClockError::NoPermission { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: each reason says what is the matter and what to do about it.
+    #[test]
+    fn reasons_are_told() {
+        for fallback in [Fallback::NotInvariant, Fallback::NotTrusted, Fallback::NotKnown] {
+            assert!(fallback.to_string().ends_with("CLOCK_MONOTONIC instead"));
+        }
+        let told = OpenClockError::NoPermission { path: "/dev/ptp0".into() }.to_string();
+        assert!(told.starts_with("/dev/ptp0 may not be opened") && told.contains("udev"));
+    }
+}

@@ -1,0 +1,165 @@
+//! The event device of kernels and event loops: a timerfd, which an epoll waits for.
+//!
+//! A write is one `timerfd_settime`, made by whoever arms and under the lock of the base, as a
+//! kernel writes its clock event device. The driver is woken by the expiry and by nothing else,
+//! so arming an earlier deadline costs a system call and no wakeup.
+//!
+//! The driver's epoll is edge-triggered on the timerfd: each expiry wakes once and nobody has to
+//! read it. A write takes back an expiry that nobody has seen, which is right: it comes from a
+//! decision made under the lock, later than the expiry.
+//!
+//! Should the system refuse any of this once timers run (a filter that was put up later, say),
+//! the device says so by its eventfd, and its driver goes on with the doorbell.
+
+use super::fallback::RefusedCall;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use std::sync::OnceLock;
+use tickless_core::time::Ns;
+
+/// A timerfd on `CLOCK_MONOTONIC`, and how often it was written.
+#[derive(Debug)]
+pub struct Timerfd {
+    file: OwnedFd,
+    calls: AtomicU64,
+}
+
+/// The epoll that waits for it.
+#[derive(Debug)]
+pub struct EpollDevice {
+    timer: Timerfd,
+    epoll: OwnedFd,
+    /// Readable for ever once the driver is to look elsewhere.
+    called: OwnedFd,
+    is_called: AtomicBool,
+    refused: OnceLock<RefusedCall>,
+}
+
+const TIMER: u64 = 0;
+const CALLED: u64 = 1;
+
+impl Timerfd {
+    /// A timerfd that is not armed. Tries whether it can be.
+    pub fn new() -> Result<Timerfd, RefusedCall> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let file = timerfd_create(TimerfdClockId::Monotonic, flags)
+            .map_err(|errno| RefusedCall::new("timerfd_create", errno))?;
+        let timer = Timerfd { file, calls: AtomicU64::new(0) };
+        timer.set(Ns::NEVER).map_err(|errno| RefusedCall::new(SETTIME, errno))?;
+        timer.calls.store(0, Ordering::Relaxed);
+        Ok(timer)
+    }
+
+    /// Arms it for a point on `CLOCK_MONOTONIC`; [`Ns::NEVER`] stops it. One that has passed
+    /// expires at once. An expiry that nobody has read is taken back.
+    pub fn set(&self, at: Ns) -> Result<(), Errno> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // To the kernel zero means never.
+        let at = if at == Ns::NEVER { 0 } else { at.0.max(1) };
+        let it_value =
+            Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as _ };
+        let time = Itimerspec { it_interval: zero, it_value };
+        timerfd_settime(&self.file, TimerfdTimerFlags::ABSTIME, &time).map(drop)
+    }
+
+    /// Takes note of an expiry, so that it is not readable any more. Was there one?
+    pub fn clear(&self) -> bool {
+        rustix::io::read(&self.file, &mut [0u8; 8]).is_ok()
+    }
+
+    /// System calls that armed it.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+impl AsFd for Timerfd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl EpollDevice {
+    /// Makes all of it and tries whether it works.
+    pub fn new() -> Result<EpollDevice, RefusedCall> {
+        let refused = |call| move |errno| RefusedCall::new(call, errno);
+        let timer = Timerfd::new()?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let called = eventfd(0, flags).map_err(refused("eventfd2"))?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(refused("epoll_create1"))?;
+        let edge = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&epoll, &timer, epoll::EventData::new_u64(TIMER), edge)
+            .map_err(refused("epoll_ctl"))?;
+        let level = epoll::EventFlags::IN;
+        epoll::add(&epoll, &called, epoll::EventData::new_u64(CALLED), level)
+            .map_err(refused("epoll_ctl"))?;
+        let device = EpollDevice {
+            timer,
+            epoll,
+            called,
+            is_called: AtomicBool::new(false),
+            refused: OnceLock::new(),
+        };
+        device.wait(Some(core::time::Duration::ZERO));
+        match device.refused() {
+            Some(fallback) => Err(fallback),
+            None => Ok(device),
+        }
+    }
+
+    /// Programs it. `false` if the system refuses that, now or before: then
+    /// [`call`](EpollDevice::call) its driver.
+    pub fn set(&self, at: Ns) -> bool {
+        self.refused.get().is_none()
+            && self.timer.set(at).map_err(|errno| self.give_up(SETTIME, errno)).is_ok()
+    }
+
+    /// Waits until it expires, or somebody calls, or so much time has passed: whole
+    /// milliseconds, which is what every kernel's epoll can do.
+    pub fn wait(&self, at_most: Option<core::time::Duration>) {
+        let timeout = at_most.map(|left| {
+            let ms = left.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as i64;
+            Timespec { tv_sec: ms / 1000, tv_nsec: (ms % 1000 * 1_000_000) as _ }
+        });
+        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; 2];
+        match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
+            // Woken, timed out, interrupted: each means look again.
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => self.give_up("epoll_wait", errno),
+        }
+    }
+
+    /// Ends the driver's waiting here, for good. One system call, or none if somebody has made it.
+    pub fn call(&self) {
+        if !self.is_called.load(Ordering::Relaxed) {
+            let _ = rustix::io::write(&self.called, &1u64.to_ne_bytes());
+            // Only now: who sees it need not rely on a caller that has lost its CPU.
+            self.is_called.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Why it is not used any more.
+    pub fn refused(&self) -> Option<RefusedCall> {
+        self.refused.get().copied()
+    }
+
+    /// System calls that programmed it.
+    pub fn calls(&self) -> u64 {
+        self.timer.calls()
+    }
+
+    #[cold]
+    fn give_up(&self, call: &'static str, errno: Errno) {
+        self.refused.get_or_init(|| RefusedCall::new(call, errno));
+    }
+}
+
+const SETTIME: &str = "timerfd_settime";

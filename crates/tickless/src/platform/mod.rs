@@ -1,0 +1,72 @@
+//! What the library needs of the machine and the system. It knows nothing of who owns a timer.
+//!
+//! | file | what |
+//! |---|---|
+//! | `bias` | the protocol of the lock, over any world's words |
+//! | `chance` | numbers by chance, for orders that are shuffled |
+//! | `clock` | the monotonic clock: TSC or `clock_gettime`, or set by hand |
+//! | `clock_error` | why a clock cannot be had or is not the best one |
+//! | `counter` | the time-stamp counter |
+//! | `cpu` | which CPU, and so which base, the caller is on |
+//! | `device/` | what wakes a base when its next timer is due |
+//! | `driver` | how a driver thread sleeps, and where it runs |
+//! | `expirer` | expiry threads, for timers whose expiry is deferred |
+//! | `fork` | telling the child of a fork from its parent |
+//! | `hardware` | counters for programs: the TSC, system clocks, PTP clocks |
+//! | `host` | the core's platform, made of all this |
+//! | `lock` | the lock around a base, biased towards its usual user |
+//! | `manual_clock` | a clock that the program moves |
+//! | `membarrier` | a barrier on every running thread |
+//! | `parking` | where a cancel waits for a callback |
+//! | `per_process` | one value for a process, which a fork's child makes anew |
+//! | `relax` | what a thread does that waits for a moment |
+//! | `system_clock` | the system's clocks, through the vDSO |
+//! | `time_base` | realtime and boottime |
+//! | `trusted` | which counter the kernel keeps time with |
+//! | `wait` | sleeping until a word changes |
+//! | `wakeup` | how long before its deadline a driver gets up, and spins |
+//! | `watch`, `watcher` | being told when the time of day was set |
+//! | `worker` | threads of ours, and waiting for their end |
+//!
+//! Files of these names in `portable/` are for systems other than Linux: from the standard library
+//! alone. `cfg(linux_platform)` says which one it is; see `build.rs`.
+
+mod bias;
+pub(crate) mod chance;
+pub(crate) mod clock;
+pub(crate) mod clock_error;
+mod counter;
+#[cfg(linux_platform)]
+pub(crate) mod cpu;
+pub(crate) mod device;
+#[cfg(linux_platform)]
+pub(crate) mod driver;
+pub(crate) mod expirer;
+pub(crate) mod fork;
+#[cfg(linux_platform)]
+pub(crate) mod hardware;
+pub(crate) mod host;
+pub(crate) mod lock;
+pub(crate) mod manual_clock;
+#[cfg(linux_platform)]
+mod membarrier;
+mod parking;
+pub(crate) mod per_process;
+#[cfg(not(linux_platform))]
+mod portable;
+pub(crate) mod relax;
+#[cfg(linux_platform)]
+pub(crate) mod system_clock;
+pub(crate) mod time_base;
+#[cfg(linux_platform)]
+mod trusted;
+#[cfg(linux_platform)]
+mod wait;
+pub(crate) mod wakeup;
+pub(crate) mod watch;
+#[cfg(linux_platform)]
+pub(crate) mod watcher;
+pub(crate) mod worker;
+
+#[cfg(not(linux_platform))]
+pub(crate) use portable::{cpu, driver, membarrier, system_clock, wait};

@@ -1,0 +1,49 @@
+//! Why a cancel that waits did not wait to the end.
+
+use std::fmt;
+
+/// Why a synchronous cancel gave up waiting for a callback. The timer has been cancelled in any
+/// case: it is not pending. But its callback may be running still, unless this is
+/// [`NotSingleShot`](CancelError::NotSingleShot).
+///
+/// Circles through other locks than [`CallbackLock`](crate::callback::CallbackLock) ones cannot be
+/// seen, and hang: do not wait for a callback while you hold a lock that it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CancelError {
+    /// It is this very callback that the caller is in, so it cannot end before the caller goes
+    /// on. Use `cancel`, or [`Fired::stop`](crate::Fired::stop).
+    OwnCallback,
+    /// The callback waits, in a cancel of its own, for the callback that the caller is in; each
+    /// would wait for the other. Use `cancel` in one of them.
+    EachOther,
+    /// The callback waits for a [`CallbackLock`](crate::callback::CallbackLock) lock that the
+    /// caller has. Give it back first.
+    Lock,
+    /// The timer was armed again while its callback ran, so it is not a single shot. It has been
+    /// cancelled and its callback is over; use `cancel_sync` for it.
+    NotSingleShot,
+}
+
+impl fmt::Display for CancelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CancelError::OwnCallback => {
+                "cancelled, but not waited for: a callback cannot wait for itself; use cancel"
+            }
+            CancelError::EachOther => {
+                "cancelled, but not waited for: its callback waits for the caller's callback; \
+                 use cancel in one of them"
+            }
+            CancelError::Lock => {
+                "cancelled, but not waited for: its callback waits for a lock that the caller \
+                 has; give the lock back before waiting"
+            }
+            CancelError::NotSingleShot => {
+                "cancelled, but it was armed again while it was being cancelled; use cancel_sync"
+            }
+        })
+    }
+}
+
+impl std::error::Error for CancelError {}

@@ -1,0 +1,155 @@
+//! What is counted beside the bases: cancels that found nothing to take back, expiries that came
+//! too late, and, if asked for, how long callbacks take.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::time::{CpuId, Ns};
+
+/// What cancels found. Those of dropped futures and timers count only as `pending`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct CancelCounts {
+    /// Armings that were taken back, however: [`BaseCounts::cancelled`](crate::stats::BaseCounts).
+    pub pending: u64,
+    /// Cancels that found the timer idle; counted on the caller's base. Two of them on one base
+    /// at the very same moment may count as one: such a cancel takes no lock.
+    pub idle: u64,
+    /// Cancels that found the callback running; counted on the caller's base.
+    pub running: u64,
+}
+
+impl CancelCounts {
+    /// The sum over two bases.
+    #[must_use]
+    pub fn plus(self, other: CancelCounts) -> CancelCounts {
+        CancelCounts {
+            pending: self.pending + other.pending,
+            idle: self.idle + other.idle,
+            running: self.running + other.running,
+        }
+    }
+}
+
+/// How long the callbacks of a base took, on the clock of its timers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct CallbackTimes {
+    /// Callbacks that ended, panics included.
+    pub count: u64,
+    /// What all of them took together.
+    pub total: Duration,
+    /// What the longest took.
+    pub longest: Duration,
+    /// The label of the one that took longest.
+    pub longest_of: &'static str,
+    /// How many took longer than [`Builder::slow_after`](crate::Builder::slow_after).
+    pub slow: u64,
+}
+
+impl CallbackTimes {
+    /// The sum over two bases; of the longest the longer.
+    #[must_use]
+    pub fn plus(self, other: CallbackTimes) -> CallbackTimes {
+        let longest = if other.longest > self.longest { other } else { self };
+        CallbackTimes {
+            count: self.count + other.count,
+            total: self.total + other.total,
+            slow: self.slow + other.slow,
+            ..longest
+        }
+    }
+}
+
+/// What is counted for a set of timers.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    bases: Box<[OfBase]>,
+    /// Are callbacks timed?
+    pub(crate) times: bool,
+    /// From when on a callback is slow, and an expiry overdue.
+    pub(crate) slow_after: Ns,
+}
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct OfBase {
+    idle: AtomicU64,
+    running: AtomicU64,
+    overdue: AtomicU64,
+    callbacks: Mutex<CallbackTimes>,
+}
+
+impl Counters {
+    #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
+    pub(crate) fn new(bases: u16, times: bool, slow_after: Ns) -> Counters {
+        Counters { bases: (0..bases).map(|_| OfBase::default()).collect(), times, slow_after }
+    }
+
+    /// A cancel by a caller on this base found the timer in this state.
+    #[inline]
+    pub(crate) fn count_cancel(&self, here: CpuId, found: Cancel) {
+        let Some(base) = self.bases.get(here.index()) else { return };
+        match found {
+            Cancel::Pending => {}
+            // Not an exchange: a cancel that finds nothing to do is to stay as cheap as it is.
+            Cancel::Idle => base.idle.store(base.idle.load(RELAXED) + 1, RELAXED),
+            Cancel::Running => _ = base.running.fetch_add(1, RELAXED),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn count_overdue(&self, base: CpuId) {
+        self.bases[base.index()].overdue.fetch_add(1, RELAXED);
+    }
+
+    /// A callback is over. `label` is asked for if it was the longest so far. Says whether it was
+    /// slow.
+    pub(crate) fn count_callback(
+        &self,
+        base: CpuId,
+        took: Duration,
+        label: impl FnOnce() -> &'static str,
+    ) -> bool {
+        let base = &self.bases[base.index()];
+        let is_slow = Ns::from_duration(took) >= self.slow_after;
+        let is_longest = {
+            let mut times = base.callbacks();
+            times.count += 1;
+            times.total += took;
+            times.slow += u64::from(is_slow);
+            took > times.longest
+        };
+        if is_longest {
+            let label = label();
+            let mut times = base.callbacks();
+            if took > times.longest {
+                (times.longest, times.longest_of) = (took, label);
+            }
+        }
+        is_slow
+    }
+
+    /// All but those that the base itself counts.
+    pub(crate) fn cancels(&self, base: CpuId) -> CancelCounts {
+        let OfBase { idle, running, .. } = &self.bases[base.index()];
+        CancelCounts { pending: 0, idle: idle.load(RELAXED), running: running.load(RELAXED) }
+    }
+
+    pub(crate) fn overdue(&self, base: CpuId) -> u64 {
+        self.bases[base.index()].overdue.load(RELAXED)
+    }
+
+    pub(crate) fn callbacks(&self, base: CpuId) -> Option<CallbackTimes> {
+        self.times.then(|| *self.bases[base.index()].callbacks())
+    }
+}
+
+impl OfBase {
+    fn callbacks(&self) -> MutexGuard<'_, CallbackTimes> {
+        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const RELAXED: Ordering = Ordering::Relaxed;

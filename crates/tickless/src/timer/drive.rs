@@ -1,0 +1,105 @@
+//! What driver threads, expiry threads and event loops do with a set of timers.
+
+use super::frame::{self, CallbackId};
+use super::run::Batch;
+use super::shared::Shared;
+use super::wakers::Wakers;
+use crate::platform::wakeup::Waking;
+use std::sync::atomic::Ordering;
+use tickless_core::bases::Deferral;
+use tickless_core::bases::expiry::Expired;
+use tickless_core::bases::running::Runner;
+use tickless_core::time::{CpuId, Ns};
+
+impl Shared {
+    /// Runs everything that is due on one base.
+    pub(crate) fn expire(&self, base: CpuId, wakers: &mut Wakers) -> Expired {
+        let mut batch = Batch { shared: self, runner: Runner::Handler, wakers };
+        let expired = self.bases.expire_batch(base, &mut batch);
+        self.end_batch(wakers);
+        expired
+    }
+
+    /// What a base's driver thread does.
+    pub(crate) fn drive(&self, base: CpuId) {
+        let host = self.bases.platform();
+        let device = &host.devices[base.index()];
+        let (mut next_tick, mut wakers) = (self.next_tick(), Wakers::default());
+        let mut waking = Waking::new(self.wakeup, self.now());
+        // Acquire: pairs with the Release in `end_drivers`.
+        while !self.stop.load(Ordering::Acquire) {
+            device.quiet();
+            if waking.spins() {
+                device.set_margin(waking.margin(self.now()));
+            }
+            self.handle(base, &mut wakers);
+            if next_tick <= self.now() {
+                device.bell().count_tick();
+                self.expirers.call(base, self.bases.tick(base));
+                next_tick = self.next_tick();
+            }
+            let limit = match self.recheck {
+                Ns::NEVER => next_tick,
+                recheck => next_tick.min(self.now().after(recheck)),
+            };
+            device.sleep(&host.clock, limit, &self.stop, &mut waking);
+        }
+    }
+
+    /// What a program's loop does when something is due. Returns how many timers fired.
+    pub(crate) fn run_loop(&self, base: CpuId, wakers: &mut Wakers) -> u64 {
+        self.bases.platform().devices[base.index()].quiet();
+        self.expire(base, wakers).fired
+    }
+
+    /// What a driver does when it wakes.
+    fn handle(&self, base: CpuId, wakers: &mut Wakers) {
+        if self.bases.settings().deferral == Deferral::None {
+            self.expire(base, wakers);
+            return;
+        }
+        let mut batch = Batch { shared: self, runner: Runner::Handler, wakers };
+        let call = self.bases.collect_batch(base, &mut batch).call;
+        self.expirers.call(base, call);
+        self.end_batch(wakers);
+    }
+
+    /// What an expiry thread does until it is told to stop.
+    pub(crate) fn serve(&self, base: CpuId) {
+        let mut wakers = Wakers::default();
+        self.expirers.serve(base, &self.stop, || self.fire(base, Runner::Thread, &mut wakers));
+    }
+
+    /// What the one that stands in for expiry threads does until it is told to stop.
+    pub(crate) fn stand_in(&self) {
+        let mut wakers = Wakers::default();
+        self.expirers.stand_in(&self.stop, |base| self.fire(base, Runner::Rescuer, &mut wakers));
+    }
+
+    fn fire(&self, base: CpuId, runner: Runner, wakers: &mut Wakers) {
+        self.bases.fire_batch(base, runner, &mut Batch { shared: self, runner, wakers });
+        self.end_batch(wakers);
+    }
+
+    /// What is left to be done when a batch of callbacks is over.
+    fn end_batch(&self, wakers: &mut Wakers) {
+        self.orphans.free_ended(self);
+        if !wakers.is_empty() {
+            self.wake(wakers);
+        }
+    }
+
+    /// Wakes what a batch has collected; no callback is at work on its runner.
+    #[cold]
+    pub(super) fn wake(&self, wakers: &mut Wakers) {
+        // Counts as a callback: what a waker drops, be it the last handle, must not wait for the
+        // driver that wakes it.
+        let callback = CallbackId::on(self, CpuId(u16::MAX), Runner::Handler);
+        let panicked = frame::within(self, callback, || wakers.wake());
+        self.panics.fetch_add(panicked, Ordering::Relaxed);
+    }
+
+    fn next_tick(&self) -> Ns {
+        self.ticks.map_or(Ns::NEVER, |tick| tick.start(tick.floor(self.now()) + 1))
+    }
+}

@@ -1,0 +1,323 @@
+//! A timer inside a future: pinned, without an allocation of its own, firing into a waker.
+//!
+//! # Who touches the waker
+//!
+//! The task that owns the entry writes it, the driver whose timer fires takes it out, and the
+//! entry's state says whose turn it is:
+//!
+//! | task | driver |
+//! |---|---|
+//! | `REGISTERING` on, unless `FIRED` | `FIRED` on |
+//! | writes the waker | takes the waker, unless `REGISTERING` was on |
+//! | `REGISTERING` off; if `FIRED` came meanwhile, it is done | |
+//!
+//! # Waking
+//!
+//! The driver only takes the waker out while it is in the callback, and wakes between callbacks
+//! or when its batch is over: see [`super::wakers`]. So dropping an entry whose callback runs
+//! waits for a matter of nanoseconds.
+
+use super::fired::Fired;
+use super::frame;
+use super::glue::{Glue, Host, Task};
+use super::shared::{Handle, Shared};
+use super::wakers::Pause;
+use crate::events;
+use crate::platform::system_clock::system_now;
+use core::cell::{Cell, UnsafeCell};
+use core::marker::PhantomPinned;
+use core::mem::ManuallyDrop;
+use core::pin::Pin;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU8, Ordering};
+use core::task::{Context, Poll, Waker};
+use tickless_core::bases::cancel::Cancel;
+use tickless_core::bases::{Family, Options, Started};
+use tickless_core::link::{Timer, TimerRef};
+use tickless_core::time::{Ns, Window};
+
+/// The task writes the waker.
+const REGISTERING: u8 = 1;
+/// The timer has fired.
+const FIRED: u8 = 2;
+
+/// A timer that wakes the task that polls it. 96 bytes for the precise family.
+#[repr(C)]
+pub(crate) struct Entry<L: Family<Host>> {
+    timer: Timer<Host, L>,
+    waker: UnsafeCell<Option<Waker>>,
+    /// `None` if timers could not be started; then whoever polls it looks at the clock.
+    shared: ManuallyDrop<Option<Handle>>,
+    /// When it is to fire, at the earliest.
+    deadline: Cell<Ns>,
+    /// Units of 1.024 µs.
+    slack: Cell<u32>,
+    /// `REGISTERING` and `FIRED`.
+    state: AtomicU8,
+    /// Has it been armed since the last time it was idle for certain?
+    armed: Cell<bool>,
+    /// Does it keep the timers running? Those of the process run for ever.
+    keeps: bool,
+    pinned: PhantomPinned,
+}
+
+// SAFETY: the task may move between threads, its entry with it as long as it is not pinned;
+// afterwards what is shared with drivers is the timer, which is made for that, the state, and the
+// waker, whose turns the state says.
+unsafe impl<L: Family<Host>> Send for Entry<L> {}
+// SAFETY: a shared entry can only be asked for its deadline, which only `&mut` ways change.
+unsafe impl<L: Family<Host>> Sync for Entry<L> {}
+
+impl<L: Family<Host>> Entry<L> {
+    /// An entry that is not armed: it will be when it is polled.
+    pub(crate) fn new(timers: From<'_>, deadline: Ns, slack: Ns) -> Entry<L> {
+        let (shared, keeps) = match timers {
+            From::Process(handle) => {
+                // SAFETY: a second owner of a handle that is never dropped, and is not dropped
+                // itself. (Counting it would be a third of what a sleep costs.)
+                (handle.map(|handle| unsafe { core::ptr::read(handle) }), false)
+            }
+            From::Timers(handle) => (Some(handle.clone()), true),
+        };
+        Entry {
+            timer: Timer::new(Self::GLUE),
+            waker: UnsafeCell::new(None),
+            shared: ManuallyDrop::new(shared),
+            deadline: Cell::new(deadline),
+            slack: Cell::new(slack_units(slack)),
+            state: AtomicU8::new(0),
+            armed: Cell::new(false),
+            keeps,
+            pinned: PhantomPinned,
+        }
+    }
+
+    /// When it is to fire, at the earliest.
+    pub(crate) fn deadline(&self) -> Ns {
+        self.deadline.get()
+    }
+
+    /// By how much it may be late, from the next time on that it is armed.
+    pub(crate) fn set_slack(&self, slack: Ns) {
+        self.slack.set(slack_units(slack));
+    }
+
+    /// Has it fired?
+    pub(crate) fn has_fired(&self) -> bool {
+        // Acquire: pairs with the Release in `call`.
+        self.state.load(Ordering::Acquire) & FIRED != 0
+    }
+
+    /// The timers it belongs to.
+    pub(crate) fn shared(&self) -> Option<&Shared> {
+        self.shared.as_deref()
+    }
+
+    /// Ready once the deadline has passed; arms the timer the first time.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.armed.get() {
+            self.as_mut().adopt();
+        }
+        let entry = self.into_ref();
+        let Some(shared) = entry.shared() else { return entry.poll_by_clock(cx) };
+        if entry.has_fired() {
+            return Poll::Ready(());
+        }
+        if entry.armed.get() {
+            return if entry.register(cx.waker()) { Poll::Pending } else { Poll::Ready(()) };
+        }
+        let now = shared.now();
+        if entry.deadline() <= now {
+            // Release: nobody else looks at it, but `has_fired` does not know that.
+            entry.state.fetch_or(FIRED, Ordering::Release);
+            return Poll::Ready(());
+        }
+        // SAFETY: the timer is not armed, so no driver looks at the waker.
+        unsafe { *entry.waker.get() = Some(cx.waker().clone()) };
+        entry.armed.set(true);
+        entry.start(shared, now);
+        Poll::Pending
+    }
+
+    /// Sets another deadline, whether it has fired or not. If it is armed it stays so; to make a
+    /// coarse one later then takes a compare-and-swap.
+    #[cfg_attr(debug_assertions, track_caller)]
+    #[inline]
+    pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns, now: Ns) {
+        let entry = self.into_ref();
+        entry.deadline.set(deadline);
+        if let Some(shared) = entry.shared()
+            && entry.armed.get()
+        {
+            if !entry.has_fired() && entry.start(shared, now) == Some(Started::Pending) {
+                return;
+            }
+            // It has fired or is about to: a driver may be in its callback just now.
+            entry.withdraw(shared);
+        }
+        // Relaxed: no driver knows it.
+        entry.state.store(0, Ordering::Relaxed);
+        entry.armed.set(false);
+    }
+
+    /// Makes arming it for the first time as cheap as arming it again.
+    #[inline]
+    fn adopt(self: Pin<&mut Self>) {
+        // SAFETY: nothing is moved. The timer is not armed, so no driver knows it.
+        let entry = unsafe { self.get_unchecked_mut() };
+        if let Some(shared) = entry.shared.as_deref() {
+            shared.bases.adopt(&mut entry.timer);
+        }
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    #[inline]
+    fn start(self: Pin<&Self>, shared: &Shared, now: Ns) -> Option<Started> {
+        if shared.is_forked_child() {
+            return None;
+        }
+        let window = self.window(self.deadline());
+        let started = shared.bases.start(self.timer_ref(), window, now, Options::default());
+        self.note(shared);
+        started.ok()
+    }
+
+    fn window(&self, deadline: Ns) -> Window {
+        let slack = Ns(u64::from(self.slack.get()) << 10);
+        Window::new(deadline, deadline.after(slack))
+    }
+
+    /// It was armed: says so to whoever wants to know.
+    #[cfg_attr(debug_assertions, track_caller)]
+    #[inline]
+    fn note(self: Pin<&Self>, shared: &Shared) {
+        shared.notes.label_as_polled(self.address());
+        #[cfg(debug_assertions)]
+        shared.notes.armed(self.address(), core::panic::Location::caller());
+        if events::are_traced() {
+            events::armed(Self::label(), self.window(self.deadline()));
+        }
+    }
+
+    /// Leaves the waker to be woken. False if the timer has fired by now.
+    fn register(self: Pin<&Self>, waker: &Waker) -> bool {
+        // Acquire: pairs with the Release of a driver that fired, whose taking of the waker is
+        // over or will not come.
+        let (on, fired) = (Ordering::Acquire, Ordering::Acquire);
+        let register = |word| (word & FIRED == 0).then_some(word | REGISTERING);
+        if self.state.fetch_update(on, fired, register).is_err() {
+            return false;
+        }
+        // SAFETY: while this task is registering no driver touches the waker.
+        let slot = unsafe { &mut *self.waker.get() };
+        match slot {
+            Some(old) if old.will_wake(waker) => {}
+            _ => *slot = Some(waker.clone()),
+        }
+        // Release: the driver that takes the waker sees it.
+        self.state.fetch_and(!REGISTERING, Ordering::AcqRel) & FIRED == 0
+    }
+
+    /// Without timers: looks at the clock, and asks to be polled again.
+    #[cold]
+    fn poll_by_clock(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.deadline() <= system_now() {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// From here on no driver knows the timer.
+    fn disarm(self: Pin<&Self>, shared: &Shared) {
+        if !self.armed.get() || shared.is_forked_child() {
+            return;
+        }
+        if shared.bases.cancel(self.timer_ref()) == Cancel::Running
+            && !frame::is_in_callback_of_timer(self.address())
+        {
+            // Its callback only moves the waker out.
+            shared.bases.cancel_sync(self.timer_ref());
+        }
+        shared.notes.forget(self.address());
+        events::cancelled(Self::label);
+    }
+
+    /// The same, and its callback is over.
+    #[cold]
+    fn withdraw(self: Pin<&Self>, shared: &Shared) {
+        if !shared.is_forked_child() && !frame::is_in_callback_of_timer(self.address()) {
+            shared.bases.cancel_sync(self.timer_ref());
+        }
+        self.disarm(shared);
+    }
+
+    fn address(self: Pin<&Self>) -> usize {
+        core::ptr::from_ref(self.get_ref()).addr()
+    }
+
+    fn timer_ref(self: Pin<&Self>) -> TimerRef<Host, L> {
+        // SAFETY: the entry is pinned, so it stays where it is until it is dropped, and that
+        // disarms it first; it is used with the bases of its own timers only.
+        unsafe { TimerRef::new(NonNull::from(self.get_ref()).cast()) }
+    }
+
+    const GLUE: Task = &Glue::embedded(Self::call).labelled(Self::label);
+
+    fn label() -> &'static str {
+        if L::COARSE { "tickless::future::CoarseSleep" } else { "tickless::future::Sleep" }
+    }
+
+    /// # Safety
+    /// `node` is a live entry of this family.
+    unsafe fn call(node: NonNull<()>, fired: &mut Fired<'_>) {
+        // SAFETY: as promised: who drops the entry waits for this to end.
+        let entry = unsafe { node.cast::<Self>().as_ref() };
+        // AcqRel: pairs with `register` and `has_fired`, both ways.
+        if entry.state.fetch_or(FIRED, Ordering::AcqRel) & REGISTERING != 0 {
+            // The task that registers sees that by itself.
+            return;
+        }
+        // SAFETY: once `FIRED` is on, with nobody registering, the waker is this driver's.
+        if let Some(waker) = unsafe { (*entry.waker.get()).take() }
+            && fired.wake_later(waker) == Pause::Yes
+        {
+            entry.have_it_pause();
+        }
+    }
+
+    /// Inside its callback: has the batch that this is in pause after it.
+    #[cold]
+    fn have_it_pause(&self) {
+        if let (Some(shared), Some(callback)) = (self.shared(), frame::innermost()) {
+            shared.bases.pause_after(callback.cpu, callback.runner);
+        }
+    }
+}
+
+impl<L: Family<Host>> Drop for Entry<L> {
+    fn drop(&mut self) {
+        // SAFETY: an entry that was armed was pinned, and what is pinned is dropped in place.
+        let entry = unsafe { Pin::new_unchecked(&*self) };
+        if let Some(shared) = entry.shared() {
+            entry.disarm(shared);
+        }
+        if self.keeps {
+            // SAFETY: it is not used after this.
+            unsafe { ManuallyDrop::drop(&mut self.shared) };
+        }
+    }
+}
+
+/// The timers that an entry is to belong to.
+pub(crate) enum From<'a> {
+    /// Those that run until the process ends; `None` if they could not be started.
+    Process(Option<&'static Handle>),
+    /// These, which it keeps running.
+    Timers(&'a Handle),
+}
+
+fn slack_units(slack: Ns) -> u32 {
+    u32::try_from(slack.0 >> 10).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,127 @@
+//! What a callback is told, and what it may ask for.
+
+use super::wakers::{Pause, Wakers};
+use crate::platform::clock::HostClock;
+use std::task::Waker;
+use std::time::Duration;
+use tickless_core::bases::expiry::{CallbackResult, Firing};
+use tickless_core::periodic;
+use tickless_core::platform::Platform;
+use tickless_core::time::{CpuId, Instant, Ns, Window};
+
+/// A timer that fires, as its callback sees it.
+///
+/// A callback can have its own timer armed again through this, which costs less than by its
+/// handle and cannot collide with it: if somebody else has armed the timer meanwhile, that
+/// stands.
+#[derive(Debug)]
+pub struct Fired<'a> {
+    clock: &'a HostClock,
+    window: Window,
+    found: Ns,
+    cpu: CpuId,
+    wakers: &'a mut Wakers,
+    result: CallbackResult,
+}
+
+impl<'a> Fired<'a> {
+    #[inline]
+    pub(super) fn new<P: Platform>(
+        clock: &'a HostClock,
+        firing: &Firing<P>,
+        wakers: &'a mut Wakers,
+    ) -> Fired<'a> {
+        let Firing { window, now: found, cpu, .. } = *firing;
+        Fired { clock, window, found, cpu, wakers, result: CallbackResult::Done }
+    }
+
+    /// The deadline it was armed with: the earliest moment at which it might fire.
+    pub fn deadline(&self) -> Instant {
+        self.window.soft.into()
+    }
+
+    /// The end of the window it was armed with: the moment at which it was to fire at the latest.
+    /// For a timer without slack this is the deadline.
+    pub fn hard_deadline(&self) -> Instant {
+        self.window.hard.into()
+    }
+
+    /// The window it was armed with.
+    pub(crate) fn window(&self) -> Window {
+        self.window
+    }
+
+    /// How long after its deadline it was found to be due. Never negative: no timer is early.
+    pub fn late_by(&self) -> Duration {
+        self.found - self.window.soft
+    }
+
+    /// When it was found to be due. Shared by all timers of one batch; costs nothing.
+    pub fn found_at(&self) -> Instant {
+        self.found.into()
+    }
+
+    /// The present. Reads the clock.
+    pub fn now(&self) -> Instant {
+        self.clock.now().into()
+    }
+
+    /// The base that it fired on.
+    pub fn base(&self) -> CpuId {
+        self.cpu
+    }
+
+    /// Has it armed again, to fire `after` the present. Reads the clock.
+    pub fn restart(&mut self, after: Duration) {
+        let deadline = self.now() + after;
+        self.restart_range(deadline, deadline);
+    }
+
+    /// Has it armed again, to fire within a window.
+    pub fn restart_range(&mut self, soft: Instant, hard: Instant) {
+        self.restart_window(Window::new(soft.into(), hard.into()));
+    }
+
+    /// Has it armed again whole periods after its own deadline, so that it does not drift: the
+    /// first such moment that has not passed. Returns by how many periods that is: 1 if the
+    /// callback kept up, each more is an expiry that was missed. A period of zero counts as a
+    /// nanosecond. Reads the clock.
+    pub fn forward(&mut self, period: Duration) -> u64 {
+        let from = self.asked().unwrap_or(self.window);
+        let (window, periods) =
+            periodic::forward(from, self.clock.now(), Ns::from_duration(period));
+        self.result = CallbackResult::Restart(window);
+        periods
+    }
+
+    /// Takes back what was asked for: the timer stays idle.
+    pub fn stop(&mut self) {
+        self.result = CallbackResult::Done;
+    }
+
+    pub(crate) fn restart_window(&mut self, window: Window) {
+        self.result = CallbackResult::Restart(window);
+    }
+
+    /// The clock of its timers.
+    pub(crate) fn clock(&self) -> &'a HostClock {
+        self.clock
+    }
+
+    /// What it is to be armed for again.
+    pub(crate) fn asked(&self) -> Option<Window> {
+        match self.result {
+            CallbackResult::Restart(window) => Some(window),
+            CallbackResult::Done => None,
+        }
+    }
+
+    pub(crate) fn result(&self) -> CallbackResult {
+        self.result
+    }
+
+    /// Has this woken when the batch pauses. Returns whether it is to do so.
+    pub(crate) fn wake_later(&mut self, waker: Waker) -> Pause {
+        self.wakers.collect(waker)
+    }
+}

@@ -1,0 +1,56 @@
+//! Timers with the names and the semantics of `tokio::time`: a crate moves by changing an import.
+//!
+//! ```
+//! use tickless::tokio_time::{self as time, Duration, Instant};
+//!
+//! time::run_paused(async {
+//!     let begin = Instant::now();
+//!     time::sleep(Duration::from_secs(3600)).await; // takes no time at all
+//!     assert_eq!(begin.elapsed(), Duration::from_secs(3600));
+//!
+//!     let never = std::future::pending::<()>();
+//!     assert!(time::timeout(Duration::from_secs(60), never).await.is_err());
+//! });
+//! ```
+//!
+//! With the feature `tokio-time`. Nothing of tokio is needed: the timers are those of the process
+//! ([`tickless::future`](crate::future)) and work in any runtime, or in none.
+//!
+//! # What differs
+//!
+#![doc = include_str!("tokio_time/differences.md")]
+//!
+//! Each row has a test that runs one body against both: `tests/tokio_time.rs`.
+//!
+//! # With tokio's runtime
+//!
+//! ```no_run
+//! use tickless::tokio_time;
+//!
+//! let time = tokio_time::start_paused();
+//! let idle = time.clone();
+//! let runtime = tokio::runtime::Builder::new_current_thread()
+//!     .on_thread_park(move || { idle.idle(); })
+//!     .build()?;
+//! let _entered = tokio_time::enter(&time);
+//! runtime.block_on(async { /* the test */ });
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! The clock does not know of I/O: it moves on although a socket has something to read. A test with
+//! sockets keeps it with [`VirtualTime::outside`](crate::VirtualTime::outside), or uses a pipe in
+//! memory (`tokio::io::duplex`) instead of them.
+
+mod clock;
+pub mod error;
+mod instant;
+mod interval;
+mod sleep;
+mod timeout;
+
+pub use clock::{Entered, advance, enter, pause, resume, run_paused, start_paused};
+pub use instant::Instant;
+pub use interval::{Interval, MissedTickBehavior, interval, interval_at};
+pub use sleep::{Sleep, sleep, sleep_until};
+pub use std::time::Duration;
+pub use timeout::{Timeout, timeout, timeout_at};

@@ -1,0 +1,222 @@
+//! Timers inside a program's own structs.
+
+use crate::support::{Log, wait_until};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+use tickless::callback::{CallbackLock, Cancel, Started};
+use tickless::embed::{OnFire, PinnedHrTimer, PinnedTimeout};
+use tickless::{CancelError, Fired, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Goal: both families are armed, pushed out, cancelled and armed again by their callbacks as the
+/// ordinary types are.
+#[test]
+fn they_are_the_ordinary_timers() {
+    let time = VirtualTime::new();
+    let (coarse, precise) = (Log::new(), Log::new());
+    let (seen, times) = (coarse.clone(), precise.clone());
+    let timeout = pin!(PinnedTimeout::new(time.timers(), move |_: &mut Fired<'_>| seen.push(())));
+    let begin = time.now();
+    let hrtimer = pin!(PinnedHrTimer::new(time.timers(), move |fired: &mut Fired<'_>| {
+        times.push(fired.now() - begin);
+        fired.forward(MS);
+    }));
+    let (timeout, hrtimer) = (timeout.as_ref(), hrtimer.as_ref());
+    assert_eq!(timeout.timer().start(10 * MS), Ok(Started::Idle));
+    time.advance(5 * MS);
+    assert_eq!(timeout.timer().start(10 * MS), Ok(Started::Pending));
+    hrtimer.timer().start(MS).unwrap();
+    time.advance(3 * MS);
+    assert_eq!(precise.take(), [6 * MS, 7 * MS, 8 * MS]);
+    assert_eq!((coarse.len(), hrtimer.timer().cancel()), (0, Cancel::Pending));
+    time.advance(20 * MS);
+    assert_eq!((coarse.len(), timeout.timer().cancel()), (1, Cancel::Idle));
+    assert!(timeout.timer().start(MS).is_ok() && timeout.timer().shutdown_sync().is_ok());
+    assert!(timeout.timer().start(MS).is_err(), "it was shut down");
+    time.assert_idle();
+}
+
+/// Goal: what the documentation promises of their size: the link, the handle, the callback.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn they_are_small() {
+    struct Own(#[expect(dead_code, reason = "it is there for its size")] Box<u64>);
+    impl OnFire for Own {
+        fn fired(&mut self, _: &mut Fired<'_>) {}
+    }
+    assert_eq!(size_of::<PinnedTimeout<Own>>(), 56 + 8);
+    assert_eq!(size_of::<PinnedHrTimer<Own>>(), 64 + 8);
+}
+
+/// Goal: a drop takes back what is pending and drops the callback.
+#[test]
+fn a_drop_cancels() {
+    let time = VirtualTime::new();
+    let held = Arc::new(());
+    let own = Arc::clone(&held);
+    let timer = move |_: &mut Fired<'_>| drop(Arc::clone(&own));
+    let timer = Box::pin(PinnedTimeout::new(time.timers(), timer));
+    timer.as_ref().timer().start(MS).unwrap();
+    assert_eq!((time.timers().stats().pending(), Arc::strong_count(&held)), (1, 2));
+    drop(timer);
+    assert_eq!((time.timers().stats().pending(), Arc::strong_count(&held)), (0, 1));
+    time.advance(10 * MS);
+    assert_eq!(time.timers().stats().total().fired, 0);
+    drop(PinnedHrTimer::new(time.timers(), |_: &mut Fired<'_>| {}));
+}
+
+/// Goal: a drop from outside waits for the callback, and a struct of two timers waits for both.
+#[test]
+fn a_drop_waits_for_the_callback() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let (begun, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (on, off) = (Arc::clone(&begun), Arc::clone(&ended));
+    let timer = Box::pin(PinnedHrTimer::new(&timers, move |_: &mut Fired<'_>| {
+        on.store(true, Ordering::SeqCst);
+        std::thread::sleep(20 * MS);
+        off.store(true, Ordering::SeqCst);
+    }));
+    timer.as_ref().timer().start(MS).unwrap();
+    wait_until("its callback runs", || begun.load(Ordering::SeqCst));
+    drop(timer);
+    assert!(ended.load(Ordering::SeqCst), "its memory was given back while it was used");
+}
+
+pin_project_lite::pin_project! {
+    /// A struct that its own timer's callback holds.
+    struct Circle {
+        #[pin]
+        timer: PinnedHrTimer<LastOwner>,
+        counts: CountsDrops,
+    }
+}
+
+struct CountsDrops(Arc<AtomicU32>);
+
+impl Drop for CountsDrops {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A callback that drops the last reference to the struct which its timer is in.
+struct LastOwner {
+    circle: Arc<Mutex<Option<Pin<Arc<Circle>>>>>,
+    after: mpsc::Sender<u32>,
+    panics: bool,
+}
+
+impl OnFire for LastOwner {
+    fn fired(&mut self, fired: &mut Fired<'_>) {
+        fired.restart(MS);
+        drop(self.circle.lock().unwrap().take());
+        // The callback is still here, whatever has become of its timer.
+        self.after.send(5).unwrap();
+        assert!(!self.panics, "panics after its timer is gone");
+    }
+}
+
+/// Goal: a callback may drop the struct that its own timer is in; what it asked for is ignored, and
+/// it is dropped when it has ended, also by a panic.
+#[test]
+fn a_callback_drops_its_own_struct() {
+    for panics in [false, true] {
+        let time = VirtualTime::new();
+        let (dropped, circle) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(None)));
+        let (after, told) = mpsc::channel();
+        let own = LastOwner { circle: Arc::clone(&circle), after, panics };
+        let timer = PinnedHrTimer::new(time.timers(), own);
+        let whole = Arc::pin(Circle { timer, counts: CountsDrops(Arc::clone(&dropped)) });
+        whole.as_ref().project_ref().timer.timer().start(MS).unwrap();
+        *circle.lock().unwrap() = Some(whole);
+        time.advance(5 * MS);
+        assert_eq!((dropped.load(Ordering::SeqCst), told.try_recv()), (1, Ok(5)));
+        assert_eq!(told.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+        assert_eq!(Arc::strong_count(&circle), 1, "the callback was dropped");
+        assert_eq!(
+            (time.timers().stats().pending(), time.timers().stats().panics),
+            (0, panics.into())
+        );
+    }
+}
+
+/// Goal: after a panic the callback is in its place and is called again.
+#[test]
+fn a_panic_keeps_the_callback() {
+    let time = VirtualTime::new();
+    let mut calls = 0;
+    let timer = pin!(PinnedTimeout::new(time.timers(), move |_: &mut Fired<'_>| {
+        calls += 1;
+        assert!(calls > 1, "the first call panics");
+    }));
+    for panics in [1, 1] {
+        timer.as_ref().timer().start(MS).unwrap();
+        time.advance(10 * MS);
+        assert_eq!(time.timers().stats().panics, panics);
+    }
+    assert_eq!(time.timers().stats().total().fired, 2);
+}
+
+/// Goal: inside its own callback a cancel is refused, not deadlocked.
+#[test]
+fn a_callback_cannot_wait_for_itself() {
+    let time = VirtualTime::new();
+    let seen = Log::new();
+    let log = seen.clone();
+    let place: Arc<Mutex<Option<Pin<Arc<PinnedHrTimer<_>>>>>> = Arc::default();
+    let inside = Arc::clone(&place);
+    let timer = Arc::pin(PinnedHrTimer::new(
+        time.timers(),
+        Boxed(Box::new(move |_| {
+            let timer = inside.lock().unwrap().clone().expect("it is there");
+            log.push(timer.as_ref().timer().cancel_sync());
+        })),
+    ));
+    *place.lock().unwrap() = Some(Pin::clone(&timer));
+    timer.as_ref().timer().start(MS).unwrap();
+    time.advance(2 * MS);
+    assert_eq!(seen.take(), [Err(CancelError::OwnCallback)]);
+    *place.lock().unwrap() = None;
+}
+
+/// A callback whose type can be written down.
+struct Boxed(Box<dyn FnMut(&mut Fired<'_>) + Send>);
+
+impl OnFire for Boxed {
+    fn fired(&mut self, fired: &mut Fired<'_>) {
+        (self.0)(fired);
+    }
+}
+
+/// Goal: a drop that could never end ends the process and says why: there is nothing else to do
+/// that leaves memory alone which a callback still uses.
+#[test]
+#[cfg_attr(miri, ignore = "it starts a process")]
+fn a_drop_that_would_never_end_aborts() {
+    const CHILD: &str = "TICKLESS_TEST_ABORTS";
+    if std::env::var_os(CHILD).is_some() {
+        let timers = Timers::builder().bases(1).start().unwrap();
+        let (lock, begun) = (Arc::new(CallbackLock::new(())), Arc::new(AtomicBool::new(false)));
+        let (wanted, on) = (Arc::clone(&lock), Arc::clone(&begun));
+        let timer = Box::pin(PinnedHrTimer::new(&timers, move |_: &mut Fired<'_>| {
+            on.store(true, Ordering::SeqCst);
+            drop(wanted.lock());
+        }));
+        let held = lock.lock();
+        timer.as_ref().timer().start(MS).unwrap();
+        wait_until("its callback runs", || begun.load(Ordering::SeqCst));
+        drop(timer);
+        drop(held);
+        return;
+    }
+    let test = std::env::current_exe().unwrap();
+    let mut child = std::process::Command::new(test);
+    child.args(["embed::a_drop_that_would_never_end_aborts", "--exact", "--nocapture"]);
+    let ended = child.env(CHILD, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success(), "it went on: {said}");
+    assert!(said.contains("dropped by a callback"), "{said}");
+}

@@ -1,0 +1,194 @@
+//! Coarse timers on virtual time fire at their deadlines: exactly, in order, with every setting.
+
+use crate::support::{Log, Rng, seed};
+use std::sync::Arc;
+use std::time::Duration;
+use tickless::callback::Cancel;
+use tickless::driver::CpuId;
+use tickless::time::{Instant, Tick};
+use tickless::{Builder, Timeout, Timers, VirtualTime};
+
+const SECOND: Duration = Duration::from_secs(1);
+const START: Instant = Instant::from_secs(1);
+
+/// One base, with and without an expiry thread, and with ticks of several lengths.
+fn settings() -> impl Iterator<Item = Builder> {
+    [1, 999, 1_000, 1_000_000].into_iter().flat_map(|tick_us| {
+        let tick = Tick::new(Duration::from_micros(tick_us)).expect("a tick");
+        let plain = move || Timers::builder().bases(1).tick(tick);
+        [plain(), plain().expiry_threads()]
+    })
+}
+
+/// Goal: every coarse timer fires at the nanosecond of its deadline, and equal deadlines as they
+/// were armed, however far away they were at the time; what was cancelled does not fire.
+/// Method: histories with deadlines of every size and with few different ones, armed at any
+/// distance, cancelled and armed anew, against a list that is sorted.
+#[test]
+fn histories_fire_at_their_deadlines() {
+    let mut rng = Rng::new(seed("exact_time", "histories_fire_at_their_deadlines"));
+    for builder in settings() {
+        let time = VirtualTime::with_builder(builder, START);
+        let log = Log::<(usize, Instant)>::new();
+        let timers: Vec<Timeout> = (0..60)
+            .map(|number| {
+                let log = log.clone();
+                time.timers().timeout(move |f| {
+                    assert_eq!(f.now(), f.deadline());
+                    log.push((number, f.now()));
+                })
+            })
+            .collect();
+        let mut pending = Vec::<(Instant, u64, usize)>::new();
+        let mut expected = Vec::new();
+        let mut common = START;
+        for step in 0..4_000u64 {
+            let number = rng.below(60) as usize;
+            match rng.below(8) {
+                0 => {
+                    let by = Duration::from_nanos(rng.of_any_size(36));
+                    time.advance(by);
+                    pending.sort();
+                    let due = pending.partition_point(|of| of.0 <= time.now());
+                    expected.extend(pending.drain(..due).map(|(at, _, number)| (number, at)));
+                }
+                1 => {
+                    let is_pending = pending.iter().any(|of| of.2 == number);
+                    pending.retain(|of| of.2 != number);
+                    assert_eq!(timers[number].cancel() == Cancel::Pending, is_pending);
+                }
+                kind => {
+                    if kind < 4 || common <= time.now() {
+                        common = time.now() + Duration::from_nanos(1 + rng.of_any_size(42));
+                    }
+                    timers[number].start_at(common).expect("nobody stopped it");
+                    pending.retain(|of| of.2 != number);
+                    pending.push((common, step, number));
+                }
+            }
+        }
+        let next = pending.iter().map(|of| of.0).min();
+        assert_eq!(time.next_event().filter(|_| next < Some(START + 86_400 * SECOND)), next);
+        time.advance(Duration::MAX);
+        pending.sort();
+        expected.extend(pending.iter().map(|&(at, _, number)| (number, at)));
+        assert_eq!(log.take(), expected);
+    }
+}
+
+/// Goal: a hundred thousand timers that are due one after the other take no longer each than a few.
+/// (A look at each list for each of them would take hours.)
+#[test]
+fn many_are_no_dearer_than_few() {
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let timers: Vec<Timeout> = (0..100_000u64)
+        .map(|number| {
+            let log = log.clone();
+            let timer = time.timers().timeout(move |f| log.push(f.now()));
+            let spread = Duration::from_micros(number * 7_919 % 100_000);
+            timer.start(60 * SECOND + spread).expect("nobody stopped it");
+            timer
+        })
+        .collect();
+    time.advance(120 * SECOND);
+    let fired = log.take();
+    assert_eq!(fired.len(), timers.len());
+    assert!(fired.is_sorted_by(|a, b| a < b), "each at its own instant");
+}
+
+/// Goal: coarse and precise timers of one deadline fire at one instant, and the documented example
+/// of a second is a second.
+#[test]
+fn a_second_is_a_second() {
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let (coarse, precise) = (log.clone(), log.clone());
+    let timeout = time.timers().timeout(move |f| coarse.push((f.now(), "coarse")));
+    let hrtimer = time.timers().hrtimer(move |f| precise.push((f.now(), "precise")));
+    for after in [SECOND, 10 * SECOND, 86_400 * SECOND, Duration::from_nanos(1_234_567_891)] {
+        let at = time.now() + after;
+        timeout.start(after).expect("nobody stopped it");
+        hrtimer.start(after).expect("nobody stopped it");
+        assert_eq!(time.next_event(), Some(at));
+        while log.len() < 2 {
+            assert!(time.advance_to_next());
+        }
+        assert_eq!(log.take(), [(at, "precise"), (at, "coarse")]);
+    }
+}
+
+/// Goal: what came due while a callback moved the clock fires in order of its deadlines, although
+/// it lies in buckets of many levels.
+#[test]
+fn a_clock_that_a_callback_moved_keeps_the_order() {
+    let time = Arc::new(VirtualTime::new());
+    let log = Log::new();
+    let own = Arc::downgrade(&time);
+    let mover = time.timers().hrtimer(move |_| {
+        if let Some(time) = own.upgrade() {
+            time.advance(7_200 * SECOND);
+        }
+    });
+    let mut rng = Rng::new(seed("exact_time", "a_clock_that_a_callback_moved_keeps_the_order"));
+    let timers: Vec<Timeout> = (0..500)
+        .map(|_| {
+            let log = log.clone();
+            let timer = time.timers().timeout(move |f| log.push((f.deadline(), f.now())));
+            let after = SECOND + Duration::from_millis(rng.below(7_000_000));
+            timer.start(after).expect("nobody stopped it");
+            timer
+        })
+        .collect();
+    mover.start(SECOND).expect("nobody stopped it");
+    time.advance(2 * SECOND);
+    let fired = log.take();
+    assert_eq!(fired.len(), timers.len());
+    assert!(fired.is_sorted_by_key(|of| of.0), "{fired:?}");
+    assert!(fired.iter().all(|of| of.1 == START + 7_201 * SECOND));
+}
+
+/// Goal: a deferrable timer wakes nobody: it fires with whatever else does, or where an advance
+/// ends, and never early.
+#[test]
+fn deferrable_timers_wait_for_others() {
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let (mine, others) = (log.clone(), log.clone());
+    let deferrable =
+        time.timers().timeout(move |f| mine.push(("deferrable", f.now()))).deferrable();
+    let other = time.timers().timeout(move |f| others.push(("other", f.now())));
+    deferrable.start(5 * SECOND).expect("nobody stopped it");
+    assert_eq!(time.next_event(), None);
+    other.start(8 * SECOND).expect("nobody stopped it");
+    time.advance(20 * SECOND);
+    let mut fired = log.take();
+    fired.sort();
+    assert_eq!(fired, [("deferrable", START + 8 * SECOND), ("other", START + 8 * SECOND)]);
+    deferrable.start(5 * SECOND).expect("nobody stopped it");
+    time.advance(6 * SECOND);
+    assert_eq!(log.take(), [("deferrable", START + 26 * SECOND)]);
+}
+
+/// Goal: on several bases, too, time goes from deadline to deadline.
+#[test]
+fn bases_share_one_time() {
+    let time = VirtualTime::with_builder(Timers::builder().bases(4), START);
+    let log = Log::new();
+    let mut rng = Rng::new(seed("exact_time", "bases_share_one_time"));
+    let timers: Vec<Timeout> = (0..400)
+        .map(|number| {
+            let log = log.clone();
+            let timer = time.timers().timeout(move |f| log.push((f.now(), f.deadline())));
+            let timer = timer.pinned(CpuId(number % 4));
+            timer.start(Duration::from_nanos(rng.of_any_size(45))).expect("nobody stopped it");
+            timer
+        })
+        .collect();
+    while log.len() < timers.len() {
+        assert!(time.advance_to_next());
+    }
+    let fired = log.take();
+    assert!(fired.iter().all(|of| of.0 == of.1));
+    assert!(fired.is_sorted());
+}

@@ -1,0 +1,56 @@
+//! What the portable platform does in another way than Linux: timers on the time of day look at
+//! their clock once a second, since nobody tells when it was set; and a base belongs to threads.
+
+use crate::support::wait_until;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use tickless::Timers;
+use tickless::callback::Cancel;
+use tickless::clock::{TimeBase, realtime};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Goal: an alarm on the time of day is not early on it, and is told what it was armed with.
+#[test]
+fn an_alarm_on_the_time_of_day() {
+    let timers = Timers::start().unwrap();
+    let rang = Arc::new(AtomicU64::new(0));
+    let at = Arc::clone(&rang);
+    let alarm = timers.clock_timer(TimeBase::Realtime, move |fired| {
+        assert!(fired.now() >= fired.deadline());
+        at.store(fired.now().as_nanos(), Ordering::SeqCst);
+    });
+    let due = realtime(SystemTime::now() + MS * 30);
+    alarm.start_at(due).unwrap();
+    assert!(timers.clock_watch_fallback().is_none(), "nothing was refused");
+    wait_until("the alarm rings", || rang.load(Ordering::SeqCst) > 0);
+    assert!(rang.load(Ordering::SeqCst) >= due.as_nanos());
+    alarm.start(Duration::from_secs(3600)).unwrap();
+    assert_eq!(alarm.cancel_sync(), Ok(Cancel::Pending));
+}
+
+/// Goal: timers that many threads arm fire, none early by the standard library's own clock.
+#[test]
+fn none_is_early_by_instant() {
+    let timers = Timers::start().unwrap();
+    let late = Arc::new(AtomicU64::new(0));
+    std::thread::scope(|s| {
+        for thread in 0..4u32 {
+            let (timers, late) = (timers.clone(), Arc::clone(&late));
+            s.spawn(move || {
+                for round in 0..50u32 {
+                    let (send, receive) = std::sync::mpsc::channel();
+                    let timer = timers.hrtimer(move |_| send.send(Instant::now()).unwrap_or(()));
+                    let after = Duration::from_micros(u64::from(50 + 331 * round % 2_000 + thread));
+                    let armed = Instant::now();
+                    timer.start(after).unwrap();
+                    let fired = receive.recv().expect("it fires");
+                    assert!(fired >= armed + after, "early");
+                    late.fetch_max((fired - armed - after).as_nanos() as u64, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    println!("late by {} us at most", late.load(Ordering::Relaxed) / 1_000);
+}

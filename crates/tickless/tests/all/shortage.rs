@@ -1,0 +1,114 @@
+//! Processes that are short of something: threads that the system refuses, and sets by the
+//! thousand.
+
+use crate::support::wait_until;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tickless::driver::StartTimersError;
+use tickless::virtual_time::VirtualTime;
+use tickless::{Timeout, Timers};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn counting(timers: &Timers, fired: &Arc<AtomicU64>) -> Timeout {
+    let fired = Arc::clone(fired);
+    let timer = timers.timeout(move |_| _ = fired.fetch_add(1, Ordering::Relaxed));
+    timer.start(MS).expect("not shut down");
+    timer
+}
+
+/// Nobody gets a thread: starting drivers says so and leaves nothing behind. A loop of the
+/// program's and virtual time need none.
+pub fn assert_no_threads() {
+    let refused = Timers::builder().bases(3).start();
+    assert!(matches!(refused, Err(StartTimersError::Thread { .. })), "{refused:?}");
+    let told = refused.map(drop).expect_err("no threads").to_string();
+    assert!(told.contains("limit on threads"), "{told}");
+    let fired = Arc::new(AtomicU64::new(0));
+    let (timers, mut driver) = Timers::builder().start_in_loop_with(|_| ());
+    let timer = counting(&timers, &fired);
+    wait_until("it fires in the loop", || {
+        driver.run();
+        fired.load(Ordering::Relaxed) == 1
+    });
+    let time = VirtualTime::new();
+    let other = counting(time.timers(), &fired);
+    time.advance(5 * MS);
+    assert_eq!(fired.load(Ordering::Relaxed), 2);
+    drop((timer, other));
+}
+
+/// Goal: a limit on threads is an error that says so. Method: a child of a user who is not root,
+/// whose limits would not count, that may have no thread more.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_limit_on_threads() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    use std::os::unix::process::CommandExt;
+
+    const CHILD: &str = "TICKLESS_TEST_NPROC";
+    const NOBODY: u32 = 65_534;
+    if cfg!(miri) {
+        return;
+    }
+    if std::env::var_os(CHILD).is_some() {
+        let none = Rlimit { current: Some(0), maximum: Some(0) };
+        setrlimit(Resource::Nproc, none).expect("a limit may be lowered");
+        return assert_no_threads();
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().expect("a path"));
+    child.args(["--exact", "shortage::a_limit_on_threads", "--nocapture"]).env(CHILD, "1");
+    if rustix::process::geteuid().is_root() {
+        child.uid(NOBODY).gid(NOBODY);
+    }
+    match child.output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{said}");
+        }
+        Err(error) => println!("SKIPPED: no process of another user's can be started: {error}"),
+    }
+}
+
+/// Goal: 10,000 sets in one process, all alive, each with a timer that fires. Method: in virtual
+/// time and in a loop, which need no threads; and 200 with drivers of their own.
+#[test]
+fn ten_thousand_sets() {
+    let count = if cfg!(miri) { 10 } else { 10_000 };
+    let fired = Arc::new(AtomicU64::new(0));
+    let virtual_sets: Vec<_> = (0..count)
+        .map(|_| {
+            let time = VirtualTime::new();
+            let timer = counting(time.timers(), &fired);
+            (timer, time)
+        })
+        .collect();
+    virtual_sets.iter().for_each(|(_, time)| time.advance(5 * MS));
+    assert_eq!(fired.swap(0, Ordering::Relaxed), count);
+    drop(virtual_sets);
+
+    let mut loops: Vec<_> = (0..count)
+        .map(|_| {
+            let (timers, driver) = Timers::builder().system_clock().start_in_loop_with(|_| ());
+            (counting(&timers, &fired), driver, timers)
+        })
+        .collect();
+    wait_until("the timers of all loops fire", || {
+        loops.iter_mut().for_each(|(_, driver, _)| _ = driver.run());
+        fired.load(Ordering::Relaxed) == count
+    });
+    drop(loops);
+
+    let count = if cfg!(miri) { 2 } else { 200 };
+    fired.store(0, Ordering::Relaxed);
+    let sets: Vec<_> = (0..count)
+        .map(|_| {
+            let timers = Timers::builder().bases(1).system_clock().start();
+            let timers = timers.expect("a driver is started");
+            (counting(&timers, &fired), timers)
+        })
+        .collect();
+    wait_until("every set's driver fires", || fired.load(Ordering::Relaxed) == count);
+    drop(sets);
+}

@@ -1,0 +1,150 @@
+//! Drivers that get up before a deadline and spin: never early, for no more than they may.
+
+use crate::support::wait_until;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tickless::driver::{Device, Wakeup};
+use tickless::time::Instant;
+use tickless::{HrTimer, Timers};
+
+/// Those that this platform has.
+const DEVICES: &[Device] = &[
+    Device::Futex,
+    #[cfg(linux_platform)]
+    Device::Timerfd,
+];
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A timer that fires every so often, and what its callback saw.
+struct Cycle {
+    timers: Timers,
+    timer: HrTimer,
+    seen: Arc<Seen>,
+    begun: Instant,
+}
+
+#[derive(Default)]
+struct Seen {
+    fired: AtomicU64,
+    early: AtomicU64,
+    /// Of the driver's thread.
+    schedstat: OnceLock<PathBuf>,
+}
+
+impl Cycle {
+    fn start(wakeup: Wakeup, device: Device, interval: Duration) -> Cycle {
+        let builder = Timers::builder().bases(1).wakeup(wakeup).device(device);
+        let timers = builder.start().expect("one driver starts");
+        let seen = Arc::new(Seen::default());
+        let noted = Arc::clone(&seen);
+        let timer = timers.hrtimer(move |fired| {
+            noted.schedstat.get_or_init(|| {
+                let thread = std::fs::canonicalize("/proc/thread-self").unwrap_or_default();
+                thread.join("schedstat")
+            });
+            let is_early = fired.now() < fired.deadline();
+            noted.early.fetch_add(u64::from(is_early), Ordering::Relaxed);
+            noted.fired.fetch_add(1, Ordering::Relaxed);
+            fired.forward(interval);
+        });
+        let begun = timers.now();
+        timer.start(interval).expect("not shut down");
+        Cycle { timers, timer, seen, begun }
+    }
+
+    fn fired(&self) -> u64 {
+        self.seen.fired.load(Ordering::Relaxed)
+    }
+
+    fn is_on_time(&self) -> bool {
+        self.seen.early.load(Ordering::Relaxed) == 0
+    }
+
+    /// For how long the driver has spun.
+    fn spun(&self) -> Duration {
+        self.timers.stats().bases[0].spun
+    }
+
+    fn wall(&self) -> Duration {
+        self.timers.now() - self.begun
+    }
+
+    /// CPU time of the driver's thread; `None` where the system does not tell.
+    fn cpu(&self) -> Option<Duration> {
+        let text = std::fs::read_to_string(self.seen.schedstat.get()?).ok()?;
+        let ns = text.split(' ').next()?.parse().ok()?;
+        Some(Duration::from_nanos(ns))
+    }
+}
+
+/// Goal: nobody is early, and a driver spins for its margin at most, each time. Method: margins
+/// shorter and longer than the interval, on each device.
+#[test]
+fn nobody_is_early_and_the_margin_is_kept() {
+    let margins = [MS / 5, 3 * MS];
+    for &device in DEVICES {
+        for margin in margins {
+            let cycle = Cycle::start(Wakeup::SpinBefore(margin), device, 2 * MS);
+            assert_eq!(cycle.timers.device_fallback(), None);
+            wait_until("it has fired 50 times", || cycle.fired() >= 50);
+            cycle.timer.cancel();
+            // What is spun for, and is under way, comes to one more.
+            let (spun, fired) = (cycle.spun(), cycle.fired() as u32 + 1);
+            assert!(cycle.is_on_time(), "{device:?}, {margin:?}");
+            assert!(spun > Duration::ZERO, "{device:?}, {margin:?}: it did not spin");
+            assert!(spun <= margin.min(2 * MS) * fired, "{device:?}, {margin:?}: {spun:?}");
+        }
+    }
+}
+
+#[test]
+fn nobody_spins_unless_told_to() {
+    let cycle = Cycle::start(Wakeup::Sleep, Device::Futex, MS);
+    wait_until("it has fired", || cycle.fired() >= 20);
+    assert_eq!((cycle.spun(), cycle.is_on_time()), (Duration::ZERO, true));
+}
+
+/// Goal: a driver keeps to its share of a CPU. Method: beside one that only sleeps, for a second
+/// each at the same time; both CPU times as the kernel counts them.
+#[test]
+fn the_share_of_a_cpu_is_kept() {
+    const SHARE: f64 = 0.05;
+    for &device in DEVICES {
+        let plain = Cycle::start(Wakeup::Sleep, device, MS);
+        let auto = Cycle::start(Wakeup::Auto { cpu_share: SHARE }, device, MS);
+        wait_until("a second is over", || auto.wall() >= 1000 * MS);
+        let (spun, cpu, plain_cpu, wall) = (auto.spun(), auto.cpu(), plain.cpu(), auto.wall());
+        let allowed = wall.mul_f64(SHARE) + MS;
+        println!("{device:?}: spun {spun:?} of {allowed:?}; CPU {cpu:?}, else {plain_cpu:?}");
+        assert!(auto.is_on_time() && plain.is_on_time());
+        assert!(spun > Duration::ZERO && spun <= allowed, "{spun:?} of {allowed:?}");
+        if let (Some(cpu), Some(plain_cpu)) = (cpu, plain_cpu) {
+            // Two wakeups of one kind differ in what they cost, on a busy machine too.
+            assert!(cpu <= 2 * plain_cpu + allowed + 10 * MS, "{cpu:?}, else {plain_cpu:?}");
+        }
+    }
+}
+
+/// Goal: a driver that spins hears of an earlier deadline, and of its end. Method: a margin that
+/// is longer than anybody waits.
+#[test]
+fn a_driver_that_spins_can_be_called() {
+    for &device in DEVICES {
+        let hour = Duration::from_secs(3600);
+        let cycle = Cycle::start(Wakeup::SpinBefore(2 * hour), device, hour);
+        let begun = std::time::Instant::now();
+        let fired = Arc::new(AtomicU64::new(0));
+        let counts = Arc::clone(&fired);
+        let sooner = cycle.timers.hrtimer(move |_| _ = counts.fetch_add(1, Ordering::Relaxed));
+        for round in 1..=20 {
+            sooner.start(MS).expect("not shut down");
+            wait_until("the sooner one fires", || fired.load(Ordering::Relaxed) == round);
+        }
+        assert_eq!(cycle.fired(), 0);
+        drop((sooner, cycle));
+        assert!(begun.elapsed() < Duration::from_secs(60), "it ended");
+    }
+}

@@ -1,0 +1,137 @@
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, final
+
+__version__: str
+__all__ = [
+    "Campaign",
+    "Fleet",
+    "Machine",
+    "Table",
+    "TicklessError",
+    "__version__",
+    "fleet",
+    "machine_names",
+    "perform_batch",
+    "project",
+    "read_trace",
+    "replay",
+    "report",
+    "simulate",
+]
+
+class TicklessError(Exception):
+    """Why something could not be done."""
+
+    file: str | None
+    line: int | None
+    cause: str
+
+@final
+class Table:
+    """A table of results: Arrow by the PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: str, /) -> list[Any]: ...
+    @property
+    def columns(self) -> list[str]: ...
+    def to_dicts(self) -> list[dict[str, Any]]: ...
+
+@final
+class Machine:
+    """A simulated machine. Its numbers can be changed and saved."""
+
+    def __new__(cls, name: str) -> Machine: ...
+    name: str
+    @property
+    def about(self) -> str: ...
+    @property
+    def cpus(self) -> int: ...
+    def keys(self) -> list[str]: ...
+    def __getitem__(self, key: str, /) -> float: ...
+    def __setitem__(self, key: str, value: float, /) -> None: ...
+    def sized(self, cpus: int) -> Machine: ...
+    def save(self, path: str) -> None: ...
+    def to_toml(self) -> str: ...
+
+@final
+class Campaign:
+    def __new__(cls, spec: str, out: str) -> Campaign: ...
+    def run(
+        self,
+        *,
+        shard: str | None = None,
+        retry: bool = False,
+        threads: int | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> tuple[int, int, int]: ...
+    def results(self) -> Table: ...
+    def merge(self, to: str) -> int: ...
+    def status(self) -> tuple[int, int, int, int, int]: ...
+    def plan(self) -> str: ...
+    def begin(self, *, retry: bool = False) -> list[str]: ...
+    def add(self, outcomes: list[str]) -> int: ...
+    def end(self) -> None: ...
+
+@final
+class Fleet:
+    """What many traces say as a whole, as tables and as a page."""
+
+    @property
+    def machines(self) -> Table: ...
+    @property
+    def quantiles(self) -> Table: ...
+    @property
+    def differ(self) -> Table: ...
+    def to_html(self) -> str: ...
+    def save(self, path: str | PathLike[str]) -> None: ...
+    def __len__(self) -> int: ...
+
+def machine_names() -> list[str]: ...
+def simulate(
+    study: str,
+    machine: Machine,
+    *,
+    cpus: int | None = None,
+    policy: str | None = None,
+    hz: int | None = None,
+    seed: int = 0,
+    length: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Table: ...
+def replay(
+    paths: list[str],
+    policies: list[str] | None = None,
+    *,
+    inference: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> Table: ...
+def fleet(
+    paths: list[str], *, progress: Callable[[int, int], object] | None = None
+) -> Fleet: ...
+def project(
+    path: str,
+    machine: Machine,
+    *,
+    cpus: list[int] | None = None,
+    clock: str = ...,
+    policies: list[str] | None = None,
+    seed: int = 0,
+    seconds: float | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Table: ...
+def read_trace(
+    path: str, *, progress: Callable[[int, int], object] | None = None
+) -> Table: ...
+def report(
+    out: str,
+    *,
+    quick: bool = False,
+    only: list[str] | None = None,
+    live: bool = True,
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> tuple[str | PathLike[str], str | PathLike[str]]: ...
+def perform_batch(plan: str, cells: list[str]) -> list[str]: ...
