@@ -55,7 +55,11 @@ pub fn figure(spec: &Spec, part: Part) -> io::Result<Figure> {
     Ok(Figure::of(plays.collect::<io::Result<_>>()?))
 }
 
-/// One play of a scene; the seed says by how much one side comes later than the other.
+/// How many seconds of simulated time a play may take: thousands of times what any part needs.
+const LONGEST_S: u64 = 10;
+
+/// One play of a scene; the seed says by how much one side comes later than the other. Fails when
+/// there is no memory for stacks, and when the machine's prices are such that it does not end.
 pub fn play(spec: &Spec, part: Part, rounds: u64, seed: u64) -> io::Result<f64> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
@@ -64,18 +68,23 @@ pub fn play(spec: &Spec, part: Part, rounds: u64, seed: u64) -> io::Result<f64> 
         _ => (0..cpus).collect(),
     };
     let scene = part.scene(&Simulated, cpus.len(), rounds);
-    let sides: Rc<[Cell<Played>]> = cpus.iter().map(|_| Cell::default()).collect();
+    let sides: Rc<[Cell<Option<Played>>]> = cpus.iter().map(|_| Cell::default()).collect();
     let mut random = Random::new(seed);
     for (side, &cpu) in cpus.iter().enumerate() {
         let (scene, sides) = (std::sync::Arc::clone(&scene), Rc::clone(&sides));
         let late = Ps(random.below(1_000_000));
         machine.start(CpuId(cpu), move || {
             cpu::work(late);
-            sides[side].set(scene.play(&Simulated));
+            sides[side].set(Some(scene.play(&Simulated)));
         })?;
     }
-    machine.run(Ns::from_secs(10));
+    machine.run(Ns::from_secs(LONGEST_S));
+    // Before what is left is unwound, which may let a side come to its end.
+    let sides: Option<Vec<Played>> = sides.iter().map(Cell::get).collect();
     machine.finish();
-    let sides: Vec<Played> = sides.iter().map(Cell::get).collect();
+    let sides = sides.ok_or_else(|| {
+        let name = part.name();
+        io::Error::other(format!("{name} does not end within {LONGEST_S} s of simulated time"))
+    })?;
     Ok(per_operation(&sides))
 }
