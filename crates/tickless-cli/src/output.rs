@@ -97,17 +97,29 @@ pub fn bare<S: ToString>(header: &[S], numbers_from: usize) -> Table {
     table
 }
 
-/// Prints a table without the spaces that fill up its lines. Where it is wider than the terminal
-/// its cells are broken.
+/// Prints a table without the spaces that fill up its lines. Where it is too wide, its columns move
+/// together; where that is not enough, cells are broken.
 pub fn print(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    let is_long = |line: String| line.trim_end().chars().count() > width();
-    if width() < WIDTH_MAX && table.lines().any(is_long) {
-        let mut narrow = table.clone();
-        narrow.set_content_arrangement(ContentArrangement::Dynamic);
-        narrow.set_width(width() as u16);
-        return narrow.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()));
+    for line in fitted(table, width()).lines() {
+        writeln!(out, "{}", line.trim_end())?;
     }
-    table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
+    Ok(())
+}
+
+/// The table in lines of at most so many characters.
+fn fitted(table: &Table, width: usize) -> Table {
+    let is_long = |line: String| line.trim_end().chars().count() > width;
+    let mut table = table.clone();
+    if table.lines().any(is_long) {
+        table.column_iter_mut().for_each(|column| {
+            column.set_padding((0, 1));
+        });
+    }
+    if table.lines().any(is_long) {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(width as u16);
+    }
+    table
 }
 
 /// Prints text in lines of at most [`width`], those after the first indented to match.
@@ -129,6 +141,20 @@ pub fn paragraph(out: &mut dyn Write, bullet: &str, text: &str) -> io::Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: a wide table gives up its gaps first, and breaks cells only then.
+    #[test]
+    fn wide_tables_are_fitted() {
+        let mut table = bare(&["name", "first", "second"], 1);
+        table.add_row(["sleeper", "123456", "1234567"]);
+        let lines = |width| -> Vec<String> {
+            fitted(&table, width).lines().map(|line| line.trim_end().to_string()).collect()
+        };
+        assert_eq!(lines(80), [" name      first   second", " sleeper  123456  1234567"]);
+        assert_eq!(lines(23), ["name     first  second", "sleeper 123456 1234567"]);
+        let broken = lines(20);
+        assert!(broken.len() > 2 && broken.iter().all(|line| line.len() <= 20), "{broken:?}");
+    }
 
     #[test]
     fn paragraphs_are_wrapped_and_indented() {

@@ -17,17 +17,24 @@ const NOT_HIDDEN: i32 = 99;
 const WITHOUT_CAPABILITIES: &str = "exec setpriv --bounding-set -bpf,-perfmon,-sys_admin \
                                     --inh-caps -bpf,-perfmon,-sys_admin \"$@\"";
 
+/// Sets `$TRACEFS`, and mounts it first where it is nowhere: a program without the right to mount
+/// could not do so for itself, and there would be nothing to hide.
+const FIND_TRACEFS: &str = "\
+    TRACEFS=$(sed -n 's/^[^ ]* \\([^ ]*\\) tracefs .*/\\1/p' /proc/self/mounts | head -n 1); \
+    [ -n \"$TRACEFS\" ] || { mount -t tracefs none /sys/kernel/tracing && \
+                            TRACEFS=/sys/kernel/tracing; }";
+
 /// Runs the program after `hide`, a shell's commands; `with` runs it. `$TRACEFS` is tracefs,
 /// `$PLACE` a folder to be mounted on. None, and said so, where that cannot be.
 fn run(test: &str, hide: &str, with: &str, args: &[&str]) -> Option<Output> {
     let tracefs = tracefs(test)?;
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("refusals");
     std::fs::create_dir_all(&place).unwrap();
-    let script = format!("{{ {hide}; }} || exit {NOT_HIDDEN}; {with}");
+    let script = format!("{FIND_TRACEFS}; {{ {hide}; }} || exit {NOT_HIDDEN}; {with}");
     let child = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "sh", "-c", &script, "sh", PROGRAM])
         .args(args)
-        .envs([("TRACEFS", tracefs.root()), ("PLACE", &place)])
+        .env("PLACE", &place)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
