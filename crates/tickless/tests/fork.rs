@@ -126,7 +126,7 @@ fn a_child_does_not_wait_for_locks() {
             let pool: Vec<_> = (0..100).map(|_| timers.timeout(|_| {})).collect();
             while !done.load(Ordering::Relaxed) {
                 for timer in &pool {
-                    timer.start(MS * 10).unwrap();
+                    timer.start(Duration::from_secs(10)).unwrap();
                 }
                 pool.iter().for_each(|timer| assert_ne!(timer.cancel(), Cancel::Running));
             }
