@@ -231,10 +231,12 @@ fn this_host_is_predicted() {
             let id = format!("{}.{what}", part.name());
             cells.iter().find(|cell| cell["id"] == *id).unwrap_or_else(|| panic!("no {id}"))
         };
-        assert_eq!(
-            (&cell("predicted")["role"], &cell("live")["role"]),
-            (&"predicted".into(), &"live".into())
-        );
+        assert_eq!(cell("live")["role"], "live");
+        // The prices of a busy host can be such that a scene never ends, which is said instead.
+        if study["notes"].to_string().contains(&format!("{} does not end", part.name())) {
+            continue;
+        }
+        assert_eq!(cell("predicted")["role"], "predicted");
         let ratio = cell("predicted_over_live");
         assert!(ratio["value"].as_f64().unwrap() > 0.0 && ratio["inside"].is_boolean(), "{ratio}");
     }

@@ -10,6 +10,7 @@ use crate::study::{
     Band, Cell, Effort, Exhibit, Form, Request, Role, SimOptions, Study, StudyError, World,
 };
 use crate::text::figure;
+use std::io;
 use tickless_machine::spec::Spec;
 use tickless_machine::study::Figure;
 use tickless_machine::validate::{Part, simulate};
@@ -42,9 +43,20 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<Study, StudyError>
     let taken = real::play(&parts, &cpus, turns, progress)?;
     let mut rows = Vec::new();
     for ((part, predicted), taken) in parts.into_iter().zip(predicted).zip(&taken) {
-        let predicted =
-            predicted.map_err(StudyError::system("memory for the simulated CPUs' stacks"))?;
-        rows.push(row(&mut study, part, predicted, taken));
+        let live = middle(taken);
+        let id = format!("{}.live", part.name());
+        study.cells.push(Cell::live(id, "ns", live).in_exhibit());
+        rows.push(match predicted {
+            Ok(predicted) => row(&mut study, part, predicted, taken, live),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                study.notes.push(format!("{error}: {BUSY}"));
+                row_of(part, ["-"; 3].map(str::to_string), live)
+            }
+            Err(error) => {
+                let what = "memory for the simulated CPUs' stacks";
+                return Err(StudyError::system(what)(error));
+            }
+        });
     }
     let header = ["", "predicted", "live", "low - high", "ratio", "within 30 %"];
     study.exhibits.push(Exhibit {
@@ -57,6 +69,9 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<Study, StudyError>
     study.notes.push(LIMITS.to_string());
     Ok(study)
 }
+
+const BUSY: &str = "a line costs more than the scene allows for. Prices measured while others \
+    keep the CPUs busy are too high; look again when it is quiet";
 
 const LIMITS: &str = "What this cannot validate: latencies between sockets and through node \
     controllers, a counter behind a bus (HPET), interrupts between CPUs, idle states: this host \
@@ -77,13 +92,17 @@ fn how(turns: usize, cpus: &[usize]) -> String {
     )
 }
 
-fn row(study: &mut Study, part: Part, predicted: Figure, taken: &[f64]) -> Vec<String> {
-    let live = middle(taken);
+fn row(
+    study: &mut Study,
+    part: Part,
+    predicted: Figure,
+    taken: &[f64],
+    live: Spread,
+) -> Vec<String> {
     let id = |what: &str| format!("{}.{what}", part.name());
     let Figure { value, low, high } = predicted;
     let spread = Spread { median: value, low, high };
     study.cells.push(Cell::new(id("predicted"), "ns", Role::Predicted, spread).in_exhibit());
-    study.cells.push(Cell::live(id("live"), "ns", live).in_exhibit());
     let ratios = taken.iter().map(|taken| value / taken);
     let ratio = Spread { median: value / live.median, ..middle(&ratios.collect::<Vec<_>>()) };
     let off = BAND_PERCENT / 100.0;
@@ -92,14 +111,12 @@ fn row(study: &mut Study, part: Part, predicted: Figure, taken: &[f64]) -> Vec<S
         .in_exhibit();
     let verdict = if cell.inside == Some(true) { "yes" } else { "NO" };
     study.cells.push(cell);
-    vec![
-        part.name().to_string(),
-        figure(value),
-        figure(live.median),
-        format!("{} - {}", figure(live.low), figure(live.high)),
-        figure(ratio.median),
-        verdict.to_string(),
-    ]
+    row_of(part, [figure(value), figure(ratio.median), verdict.to_string()], live)
+}
+
+fn row_of(part: Part, [predicted, ratio, verdict]: [String; 3], live: Spread) -> Vec<String> {
+    let range = format!("{} - {}", figure(live.low), figure(live.high));
+    vec![part.name().to_string(), predicted, figure(live.median), range, ratio, verdict]
 }
 
 /// The median, with what a tenth of the values lies below and above: on a virtual machine the

@@ -48,8 +48,8 @@ impl World for Simulated {
     }
 }
 
-/// What a scene takes on a machine: nanoseconds for each operation, over a few plays. Fails when
-/// there is no memory for stacks.
+/// What a scene takes on a machine: nanoseconds for each operation, over a few plays. Fails as
+/// [`play`] does.
 pub fn figure(spec: &Spec, part: Part) -> io::Result<Figure> {
     let plays = (1..=PLAYS).map(|seed| play(spec, part, ROUNDS, seed));
     Ok(Figure::of(plays.collect::<io::Result<_>>()?))
@@ -59,7 +59,8 @@ pub fn figure(spec: &Spec, part: Part) -> io::Result<Figure> {
 const LONGEST_S: u64 = 10;
 
 /// One play of a scene; the seed says by how much one side comes later than the other. Fails when
-/// there is no memory for stacks, and when the machine's prices are such that it does not end.
+/// there is no memory for stacks. Prices can be such that a scene never ends, as when a line takes
+/// longer to a reader than its writer rests: that is an error of the kind `TimedOut`.
 pub fn play(spec: &Spec, part: Part, rounds: u64, seed: u64) -> io::Result<f64> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
@@ -84,7 +85,8 @@ pub fn play(spec: &Spec, part: Part, rounds: u64, seed: u64) -> io::Result<f64> 
     machine.finish();
     let sides = sides.ok_or_else(|| {
         let name = part.name();
-        io::Error::other(format!("{name} does not end within {LONGEST_S} s of simulated time"))
+        let message = format!("{name} does not end within {LONGEST_S} s of simulated time");
+        io::Error::new(io::ErrorKind::TimedOut, message)
     })?;
     Ok(per_operation(&sides))
 }

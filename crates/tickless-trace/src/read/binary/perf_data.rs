@@ -2,14 +2,14 @@
 
 use super::bytes::{Bytes, from};
 use super::head;
-use super::symbols::Symbols;
+use super::symbols::{Symbols, build_id_of_this_kernel};
 use crate::read::Trace;
 use crate::read::header::Format;
 use crate::read::prefix;
 use crate::read::problem::{Cause, TraceError};
 use crate::read::reader::Reader;
 use linux_perf_data::linux_perf_event_reader::EventRecord;
-use linux_perf_data::{Endianness, Feature, PerfFileReader, PerfFileRecord};
+use linux_perf_data::{DsoKey, Endianness, Feature, PerfFileReader, PerfFileRecord};
 use std::collections::HashMap;
 use std::io::Cursor;
 use tickless_core::time::Ns;
@@ -50,6 +50,8 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
     let cpus = perf_file.nr_cpus().ok().flatten().map(|cpus| cpus.nr_cpus_online);
     reader.header().cpus = cpus.and_then(|cpus| u16::try_from(cpus).ok());
     let mut tasks: HashMap<u32, Box<str>> = HashMap::new();
+    let recorded = perf_file.build_ids().ok().and_then(|mut ids| ids.remove(&DsoKey::Kernel));
+    let is_this_kernel = recorded.is_some_and(|dso| is_same(&dso.build_id));
     let mut has_names = false;
     // A file that is cut ends with an error; what came before is used.
     while let Ok(Some(record)) = record_iter.next_record(&mut perf_file) {
@@ -68,7 +70,10 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
             }
             Ok(EventRecord::Mmap(map)) if map.path.as_slice().starts_with(KERNEL_MAP) => {
                 // Perf keeps no names of functions. Where this kernel is still the one that it
-                // recorded, they are to be had.
+                // recorded, and lies where it did, they are to be had.
+                if !is_this_kernel {
+                    continue;
+                }
                 let symbols = Symbols::of_this_kernel();
                 has_names = symbols.address("_text") == Some(map.address)
                     || symbols.address("_stext") == Some(map.address);
@@ -84,6 +89,11 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
         reader.note_file(Cause::NoFunctionNames);
     }
     reader.finish_binary(path, decoder, tasks)
+}
+
+/// Is it the running kernel's build ID? Perf's may have zeroes behind it.
+fn is_same(build_id: &[u8]) -> bool {
+    build_id_of_this_kernel().is_some_and(|ours| build_id.starts_with(&ours))
 }
 
 /// Whether the lengths fit the file by which its reader takes memory, before it has looked at what

@@ -1,5 +1,7 @@
 //! Functions by their addresses.
 
+use super::bytes::Bytes;
+
 /// What `/proc/kallsyms` says.
 #[derive(Debug, Default)]
 pub struct Symbols {
@@ -50,9 +52,45 @@ impl Symbols {
     }
 }
 
+/// The build ID of the running kernel, if it says.
+pub fn build_id_of_this_kernel() -> Option<Vec<u8>> {
+    build_id(&std::fs::read("/sys/kernel/notes").ok()?).map(<[u8]>::to_vec)
+}
+
+/// The build ID among ELF notes: each is the lengths of a name and of what it holds, a type, and
+/// both, which take up whole words.
+fn build_id(notes: &[u8]) -> Option<&[u8]> {
+    const BUILD_ID: u32 = 3;
+    let mut notes = Bytes(notes);
+    loop {
+        let (name, content, kind) = (notes.u32()?, notes.u32()?, notes.u32()?);
+        let mut padded = |length: u32| {
+            let bytes = notes.take(length as usize)?;
+            notes.take(length.next_multiple_of(4) as usize - bytes.len())?;
+            Some(bytes)
+        };
+        let (name, content) = (padded(name)?, padded(content)?);
+        if kind == BUILD_ID && name == b"GNU\0" {
+            return Some(content);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: the note is found behind others, and what is cut short is none.
+    #[test]
+    fn a_build_id_is_one_of_the_notes() {
+        let other = [&[6, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0][..], b"Linux\0\0\0", &[7, 0, 0, 0]];
+        let ours = [&[4, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0][..], b"GNU\0", &[1, 2, 3, 0]];
+        let notes = [other.concat(), ours.concat()].concat();
+        assert_eq!(build_id(&notes), Some(&[1, 2, 3][..]));
+        for length in 0..notes.len() {
+            assert_eq!(build_id(&notes[..length]), None, "{length}");
+        }
+    }
 
     #[test]
     fn an_address_is_in_the_function_before_it() {
