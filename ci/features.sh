@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks the library with each of its optional features by itself, and runs what needs them with
-# all of them: features that are off by default are built by nobody else. The program's Parquet too.
+# all of them: features that are off by default are built by nobody else. The program's Parquet is
+# checked here, and tested by ci/python.sh, whose wheel carries such a program.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
 for feature in tracing metrics stream tokio-time; do
@@ -10,4 +11,3 @@ cargo test --locked -p tickless --all-features --lib --test observing --test tok
 cargo test --locked -p tickless --all-features --test all statistics::
 cargo clippy --locked -p tickless-fleet -p tickless-cli --features tickless-cli/parquet -- \
   -D warnings
-cargo test --locked -p tickless-cli --features parquet --test all sweep::
