@@ -12,6 +12,7 @@
 //! | `format` | where the fields of an event are, from the kernel's text |
 //! | `decode` | an event's bytes as an [`Event`](super::Event) |
 //! | `page` | the events of a ring buffer's page |
+//! | `packed` | what trace-cmd compresses, and a CPU's pages one after the other |
 //! | `symbols` | functions by their addresses |
 //! | `head` | the formats and symbols that trace.dat and perf.data begin with |
 //! | `trace_dat`, `perf_data` | the two files |
@@ -20,6 +21,7 @@ mod bytes;
 mod decode;
 mod format;
 mod head;
+mod packed;
 mod page;
 mod perf_data;
 mod symbols;

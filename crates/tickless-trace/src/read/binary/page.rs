@@ -5,15 +5,24 @@
 //! mean something else: a length in a word of its own, padding, more time, and an absolute time.
 
 use super::bytes::Bytes;
+use core::ops::Range;
 
 /// A page of a ring buffer.
 #[derive(Debug)]
 pub struct Page<'a> {
-    events: Bytes<'a>,
+    bytes: &'a [u8],
+    next: Place,
+    lost: Option<u64>,
+}
+
+/// Where in a page the next event is, for somebody who keeps the page elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    at: usize,
+    /// Of the last event.
+    end: usize,
     /// Nanoseconds, or whatever the trace's clock counts.
     time: u64,
-    /// Events that were lost before this page; 0 of them if the kernel did not count.
-    lost: Option<u64>,
 }
 
 /// The time, and the number of bytes with flags.
@@ -25,15 +34,8 @@ const MISSED_STORED: u64 = 1 << 30;
 impl<'a> Page<'a> {
     /// Takes a page; none if it has no header. The events of one that is cut end where it is cut.
     pub fn new(page: &'a [u8]) -> Option<Page<'a>> {
-        let mut header = Bytes(page);
-        let (time, commit) = (header.u64()?, header.u64()?);
-        let length = usize::try_from(commit & (MISSED_STORED - 1)).ok()?;
-        let whole = header.0;
-        let events = Bytes(whole.get(..length).unwrap_or(whole));
-        let count = whole.get(length..).filter(|_| commit & MISSED_STORED != 0);
-        let lost =
-            (commit & MISSED != 0).then(|| count.and_then(|count| Bytes(count).u64()).unwrap_or(0));
-        Some(Page { events, time, lost })
+        let (next, lost) = Place::first(page)?;
+        Some(Page { bytes: page, next, lost })
     }
 
     /// Events that were lost before this page; 0 of them if the kernel did not count.
@@ -43,38 +45,7 @@ impl<'a> Page<'a> {
 
     /// How long the page is with its header.
     pub fn length(&self) -> usize {
-        HEADER_LEN + self.events.0.len()
-    }
-
-    /// The next event with its time.
-    fn event(&mut self) -> Option<(u64, &'a [u8])> {
-        loop {
-            let header = self.events.u32()?;
-            let (kind, delta) = (header & 31, u64::from(header >> 5));
-            match kind {
-                0 => {
-                    self.time += delta;
-                    let length = self.events.u32()?.checked_sub(4)?;
-                    return Some((self.time, self.events.take(length as usize)?));
-                }
-                29 if delta == 0 => return None,
-                29 => {
-                    let length = self.events.u32()?.checked_sub(4)?;
-                    self.events.take(length as usize)?;
-                    self.time += delta;
-                }
-                30 => self.time += delta + (u64::from(self.events.u32()?) << 27),
-                31 => {
-                    const BITS: u32 = 27 + 32;
-                    let low = delta + (u64::from(self.events.u32()?) << 27);
-                    self.time = low | (self.time >> BITS << BITS);
-                }
-                words => {
-                    self.time += delta;
-                    return Some((self.time, self.events.take(words as usize * 4)?));
-                }
-            }
-        }
+        self.next.end
     }
 }
 
@@ -82,12 +53,65 @@ impl<'a> Iterator for Page<'a> {
     type Item = (u64, &'a [u8]);
 
     fn next(&mut self) -> Option<(u64, &'a [u8])> {
-        let event = self.event();
-        // What follows an event that is cut cannot be told from its rest.
-        if event.is_none() {
-            self.events = Bytes(&[]);
+        let (time, event) = self.next.advance(self.bytes)?;
+        Some((time, &self.bytes[event]))
+    }
+}
+
+impl Place {
+    /// A page's first event, and the events that were lost before it.
+    pub(super) fn first(page: &[u8]) -> Option<(Place, Option<u64>)> {
+        let mut header = Bytes(page);
+        let (time, commit) = (header.u64()?, header.u64()?);
+        let length = usize::try_from(commit & (MISSED_STORED - 1)).ok()?;
+        let end = HEADER_LEN + length.min(header.0.len());
+        let count = header.0.get(length..).filter(|_| commit & MISSED_STORED != 0);
+        let lost =
+            (commit & MISSED != 0).then(|| count.and_then(|count| Bytes(count).u64()).unwrap_or(0));
+        Some((Place { at: HEADER_LEN, end, time }, lost))
+    }
+
+    /// The time of the event, and where in its page it is. Goes to the one after it.
+    pub(super) fn advance(&mut self, page: &[u8]) -> Option<(u64, Range<usize>)> {
+        let mut events = Bytes(page.get(self.at..self.end)?);
+        let Some(length) = self.event(&mut events) else {
+            // What follows an event that is cut cannot be told from its rest.
+            self.at = self.end;
+            return None;
+        };
+        self.at = self.end - events.0.len();
+        Some((self.time, self.at - length..self.at))
+    }
+
+    /// Takes the next event from `events`; returns its length, and keeps its time.
+    fn event(&mut self, events: &mut Bytes<'_>) -> Option<usize> {
+        loop {
+            let header = events.u32()?;
+            let (kind, delta) = (header & 31, u64::from(header >> 5));
+            match kind {
+                0 => {
+                    self.time += delta;
+                    let length = events.u32()?.checked_sub(4)?;
+                    return Some(events.take(length as usize)?.len());
+                }
+                29 if delta == 0 => return None,
+                29 => {
+                    let length = events.u32()?.checked_sub(4)?;
+                    events.take(length as usize)?;
+                    self.time += delta;
+                }
+                30 => self.time += delta + (u64::from(events.u32()?) << 27),
+                31 => {
+                    const BITS: u32 = 27 + 32;
+                    let low = delta + (u64::from(events.u32()?) << 27);
+                    self.time = low | (self.time >> BITS << BITS);
+                }
+                words => {
+                    self.time += delta;
+                    return Some(events.take(words as usize * 4)?.len());
+                }
+            }
         }
-        event
     }
 }
 

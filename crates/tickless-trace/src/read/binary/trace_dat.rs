@@ -7,16 +7,16 @@
 use super::bytes::{Bytes, from};
 use super::decode::Decoder;
 use super::head::{self, Head, MAGIC};
-use super::page::Page;
+use super::packed::{Compression, Pages, unpacked};
+use super::page::Place;
 use crate::read::Trace;
 use crate::read::header::Format;
 use crate::read::problem::TraceError;
 use crate::read::reader::Reader;
-use flate2::read::ZlibDecoder;
+use core::ops::Range;
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::io::Read;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use tickless_core::time::{CpuId, Ns};
 
 pub(in crate::read) fn is_trace_dat(head: &[u8]) -> bool {
@@ -27,8 +27,8 @@ pub(in crate::read) fn is_trace_dat(head: &[u8]) -> bool {
 struct Contents<'a> {
     decoder: Decoder,
     tasks: HashMap<u32, Box<str>>,
-    page_size: usize,
-    cpus: Vec<(CpuId, Cow<'a, [u8]>)>,
+    /// Of the top buffer and of each instance.
+    pages: Vec<(CpuId, Pages<'a>)>,
     kernel: Option<String>,
     clock: Option<String>,
 }
@@ -60,14 +60,14 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
             TraceError::Convert { path: path.to_owned(), what, with: "trace-cmd report -i" }
         }
     })?;
-    let Contents { mut decoder, tasks, page_size, cpus, kernel, clock } = contents;
+    let Contents { mut decoder, tasks, pages, kernel, clock } = contents;
     let mut reader = Reader::of_binary(Format::TraceCmd);
     reader.header().kernel = kernel;
     // What is not told is the scheduler's clock; text does not tell either.
     reader.header().clock = clock.filter(|clock| clock != "local");
+    let cpus: BTreeSet<u16> = pages.iter().map(|(cpu, _)| cpu.0).collect();
     reader.header().cpus = u16::try_from(cpus.len()).ok();
-    let mut buffers: Vec<Buffer> =
-        cpus.iter().map(|(cpu, pages)| Buffer::new(*cpu, pages, page_size)).collect();
+    let mut buffers: Vec<Buffer> = pages.into_iter().map(Buffer::new).collect();
     // By time; those of one moment by CPU, as trace-cmd prints them.
     let mut next: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     for (at, buffer) in buffers.iter_mut().enumerate() {
@@ -75,7 +75,7 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
     }
     while let Some(Reverse((time, at))) = next.pop() {
         let buffer = &mut buffers[at];
-        reader.occurrence(Ns(time), buffer.cpu, buffer.event, &mut decoder);
+        reader.occurrence(Ns(time), buffer.cpu, buffer.event(), &mut decoder);
         next.extend(buffer.advance(&mut reader).map(|time| Reverse((time, at))));
     }
     reader.finish_binary(path, decoder, tasks)
@@ -84,28 +84,37 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
 /// A CPU's pages, of which events are taken one by one.
 struct Buffer<'a> {
     cpu: CpuId,
-    pages: std::slice::Chunks<'a, u8>,
-    page: Option<Page<'a>>,
-    event: &'a [u8],
+    pages: Pages<'a>,
+    next: Option<Place>,
+    /// Where in the page the event is that was gone to.
+    event: Range<usize>,
 }
 
 impl<'a> Buffer<'a> {
-    fn new(cpu: CpuId, pages: &'a [u8], page_size: usize) -> Buffer<'a> {
-        Buffer { cpu, pages: pages.chunks(page_size), page: None, event: &[] }
+    fn new((cpu, pages): (CpuId, Pages<'a>)) -> Buffer<'a> {
+        Buffer { cpu, pages, next: None, event: 0..0 }
+    }
+
+    fn event(&self) -> &[u8] {
+        &self.pages.present()[self.event.clone()]
     }
 
     /// Goes to the next event, and returns its time.
     fn advance(&mut self, reader: &mut Reader) -> Option<u64> {
         loop {
-            if let Some((time, event)) = self.page.as_mut().and_then(Iterator::next) {
+            let page = self.pages.present();
+            if let Some((time, event)) = self.next.as_mut().and_then(|next| next.advance(page)) {
                 self.event = event;
                 return Some(time);
             }
-            let page = Page::new(self.pages.next()?)?;
-            if let Some(lost) = page.lost() {
+            if !self.pages.advance() {
+                return None;
+            }
+            let (next, lost) = Place::first(self.pages.present())?;
+            if let Some(lost) = lost {
                 reader.lose(Some(lost));
             }
-            self.page = Some(page);
+            self.next = Some(next);
         }
     }
 }
@@ -130,36 +139,75 @@ fn contents(file: &[u8]) -> Result<Contents<'_>, Bad> {
 fn version_6<'a>(file: &'a [u8], head: Head<'a>) -> Result<Contents<'a>, Bad> {
     let Head { decoder, tasks, page_size, mut rest } = head;
     let count = rest.u32().or_damaged()?;
-    let (mut kernel, mut clock) = (None, None);
-    let mut section = rest.take(10).or_damaged()?;
-    if section == b"options  \0" {
+    let top = Options::read(&mut rest).or_damaged()?;
+    let mut pages = flyrecord(file, rest, count, page_size)?;
+    for &instance in &top.instances {
+        // What is cut off at the end of a file may be an instance.
+        let Some(mut rest) = from(file, instance) else { continue };
+        if Options::read(&mut rest).is_some() {
+            pages.extend(flyrecord(file, rest, count, page_size).unwrap_or_default());
+        }
+    }
+    Ok(Contents { decoder, tasks, pages, kernel: top.kernel, clock: top.clock })
+}
+
+/// The options in front of a buffer of version 6.
+#[derive(Default)]
+struct Options {
+    kernel: Option<String>,
+    clock: Option<String>,
+    /// Where in the file the instances are.
+    instances: Vec<u64>,
+}
+
+impl Options {
+    /// Takes the options, if there are some. None if they are cut.
+    fn read(rest: &mut Bytes<'_>) -> Option<Options> {
+        let mut options = Options::default();
+        if !rest.0.starts_with(b"options  \0") {
+            return Some(options);
+        }
+        rest.take(10)?;
         loop {
-            let id = rest.u16().or_damaged()?;
+            let id = rest.u16()?;
             if id == option::DONE {
-                break;
+                return Some(options);
             }
-            let data = head::sized_u32(&mut rest).or_damaged()?;
+            let data = head::sized_u32(rest)?;
             match id {
-                option::UNAME => kernel = release(data),
-                option::TRACE_CLOCK => clock = chosen_clock(data),
+                option::UNAME => options.kernel = release(data),
+                option::TRACE_CLOCK => options.clock = chosen_clock(data),
+                option::BUFFER => options.instances.extend(Bytes(data).u64()),
                 _ => {}
             }
         }
-        section = rest.take(10).or_damaged()?;
     }
-    if section != b"flyrecord\0" {
+}
+
+/// A buffer of version 6: where the pages of each CPU are.
+fn flyrecord<'a>(
+    file: &'a [u8],
+    mut rest: Bytes<'a>,
+    count: u32,
+    page_size: usize,
+) -> Result<CpuPages<'a>, Bad> {
+    if rest.take(10).or_damaged()? != b"flyrecord\0" {
         return Err(Bad::Unsupported("recorded by trace-cmd as latency text"));
     }
-    let mut cpus = Vec::new();
+    let mut pages = Vec::new();
     for cpu in 0..count {
         let (offset, size) = (rest.u64().or_damaged()?, rest.u64().or_damaged()?);
         let cpu = crate::read::prefix::cpu_id(cpu.into()).or_damaged()?;
-        // A file that was cut has less than that; what is there is used.
-        let data = from(file, offset).map_or(&[][..], |at| at.0);
-        let size = usize::try_from(size).unwrap_or(usize::MAX).min(data.len());
-        cpus.push((cpu, Cow::Borrowed(&data[..size])));
+        pages.push((cpu, Pages::plain(part(file, offset, size, 0), page_size)));
     }
-    Ok(Contents { decoder, tasks, page_size, cpus, kernel, clock })
+    Ok(pages)
+}
+
+/// A part of the file. A file that was cut has less than that; what is there is used.
+fn part(file: &[u8], offset: u64, size: u64, more: usize) -> &[u8] {
+    let data = from(file, offset).map_or(&[][..], |at| at.0);
+    let size = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(more);
+    &data[..size.min(data.len())]
 }
 
 /// The numbers of options, in both versions.
@@ -172,14 +220,6 @@ mod option {
     pub(super) const EVENT_FORMATS: u16 = 18;
     pub(super) const KALLSYMS: u16 = 19;
     pub(super) const CMDLINES: u16 = 21;
-}
-
-/// How sections are compressed.
-#[derive(Clone, Copy)]
-enum Compression {
-    None,
-    Zlib,
-    Zstd,
 }
 
 fn version_7<'a>(
@@ -199,7 +239,7 @@ fn version_7<'a>(
     let (mut kernel, mut clock) = (None, None);
     let mut formats = Vec::new();
     let (mut symbols, mut tasks) = (Cow::Borrowed(&[][..]), Cow::Borrowed(&[][..]));
-    let mut buffer = None;
+    let mut buffers = Vec::new();
     // Lists of options point to the next one; as many as there could be in the file.
     for _ in 0..file.len() / 8 {
         let options = section(at)?;
@@ -220,8 +260,7 @@ fn version_7<'a>(
                 }
                 option::KALLSYMS => symbols = section(offset()?)?,
                 option::CMDLINES => tasks = section(offset()?)?,
-                // The first is the top buffer, or the only instance.
-                option::BUFFER if buffer.is_none() => buffer = Some(data.to_vec()),
+                option::BUFFER => buffers.push(data.to_vec()),
                 _ => {}
             }
         }
@@ -241,44 +280,48 @@ fn version_7<'a>(
         texts.iter().for_each(|text| decoder.add_format(&String::from_utf8_lossy(text)));
     }
     let tasks = head::tasks_of(head::sized_u64(&mut Bytes(&tasks)).unwrap_or(&[]));
-    let buffer = buffer.or_damaged()?;
-    let (cpus, page_size, name) = buffer_of(file, &buffer, page_size, compression)?;
-    let clock = clock.or(name);
-    Ok(Contents { decoder, tasks, page_size, cpus, kernel, clock })
+    let mut pages = Vec::new();
+    let mut name = None;
+    for buffer in &buffers {
+        let of_buffer = buffer_of(file, buffer, page_size, compression)?;
+        pages.extend(of_buffer.0);
+        name = name.or(Some(of_buffer.1));
+    }
+    let clock = clock.or(Some(name.or_damaged()?));
+    Ok(Contents { decoder, tasks, pages, kernel, clock })
 }
 
-type Cpus<'a> = Vec<(CpuId, Cow<'a, [u8]>)>;
+type CpuPages<'a> = Vec<(CpuId, Pages<'a>)>;
 
-/// A buffer's pages by CPU, how long they are, and its clock.
+/// A buffer's pages by CPU, and its clock.
 fn buffer_of<'a>(
     file: &'a [u8],
     option: &[u8],
     page_size: usize,
     compression: Compression,
-) -> Result<(Cpus<'a>, usize, Option<String>), Bad> {
+) -> Result<(CpuPages<'a>, String), Bad> {
     let mut option = Bytes(option);
     let section = option.u64().or_damaged()?;
     let is_compressed = section_flags(file, section).or_damaged()? & COMPRESSED != 0;
-    let compression = if is_compressed { compression } else { Compression::None };
     let _name = option.string().or_damaged()?;
     let clock = String::from_utf8_lossy(option.string().or_damaged()?).into_owned();
     let size = option.u32().or_damaged()? as usize;
     let page_size = if (32..=1 << 24).contains(&size) { size } else { page_size };
-    let mut cpus = Vec::new();
+    let mut pages = Vec::new();
     for _ in 0..option.u32().or_damaged()? {
         let cpu = option.u32().or_damaged()?;
         let cpu = crate::read::prefix::cpu_id(cpu.into()).or_damaged()?;
         let (offset, size) = (option.u64().or_damaged()?, option.u64().or_damaged()?);
-        let data = from(file, offset).map_or(&[][..], |at| at.0);
-        let size = usize::try_from(size).unwrap_or(usize::MAX).min(data.len());
-        let pages = match compression {
-            Compression::None => Cow::Borrowed(&data[..size]),
-            // The size is that of the chunks, without their number.
-            _ => Cow::Owned(chunks(&data[..data.len().min(size + 4)], compression)),
+        let of_cpu = match compression {
+            Compression::Zlib | Compression::Zstd if is_compressed => {
+                // The size is that of the chunks, without their number.
+                Pages::packed(part(file, offset, size, 4), page_size, compression)
+            }
+            _ => Pages::plain(part(file, offset, size, 0), page_size),
         };
-        cpus.push((cpu, pages));
+        pages.push((cpu, of_cpu));
     }
-    Ok((cpus, page_size, Some(clock)))
+    Ok((pages, clock))
 }
 
 const COMPRESSED: u16 = 1;
@@ -300,37 +343,6 @@ fn section(file: &[u8], offset: u64, compression: Compression) -> Result<Cow<'_,
     }
     let mut data = Bytes(data);
     unpacked(&mut data, compression).map(Cow::Owned).or_damaged()
-}
-
-/// A CPU's data: how many chunks there are, then each. Those behind a damaged one are lost.
-fn chunks(data: &[u8], compression: Compression) -> Vec<u8> {
-    let mut bytes = Bytes(data);
-    let count = bytes.u32().unwrap_or(0);
-    let mut whole = Vec::new();
-    for _ in 0..count {
-        let Some(chunk) = unpacked(&mut bytes, compression) else { break };
-        whole.extend(chunk);
-    }
-    whole
-}
-
-/// How long it is compressed, how long it was, and the data.
-fn unpacked(bytes: &mut Bytes<'_>, compression: Compression) -> Option<Vec<u8>> {
-    let (packed, length) = (bytes.u32()?, bytes.u32()?);
-    let packed = bytes.take_u64(packed.into())?;
-    let mut whole = Vec::new();
-    let limit = u64::from(length);
-    match compression {
-        Compression::None => whole.extend(packed),
-        Compression::Zlib => {
-            ZlibDecoder::new(packed).take(limit).read_to_end(&mut whole).ok()?;
-        }
-        Compression::Zstd => {
-            let decoder = ruzstd::decoding::StreamingDecoder::new(packed).ok()?;
-            decoder.take(limit).read_to_end(&mut whole).ok()?;
-        }
-    }
-    (whole.len() as u64 == limit).then_some(whole)
 }
 
 /// `Linux host 6.18.0 #1 SMP ...`

@@ -1,0 +1,180 @@
+//! What trace-cmd compresses: sections, and a CPU's pages, which are unpacked when their turn comes.
+
+use super::bytes::Bytes;
+use core::fmt;
+use core::ops::Range;
+use flate2::read::ZlibDecoder;
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use std::io::Read;
+
+/// How sections and pages are compressed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Compression {
+    None,
+    Zlib,
+    Zstd,
+}
+
+/// Unpacks one piece after the other, with the tables of the one before.
+struct Unpacker {
+    compression: Compression,
+    zstd: FrameDecoder,
+}
+
+impl fmt::Debug for Unpacker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unpacker").field("compression", &self.compression).finish_non_exhaustive()
+    }
+}
+
+impl Unpacker {
+    fn new(compression: Compression) -> Unpacker {
+        Unpacker { compression, zstd: FrameDecoder::new() }
+    }
+
+    /// Takes a piece, which is how long it is packed, how long it was, and the data, and puts it
+    /// behind `whole`.
+    fn unpack(&mut self, bytes: &mut Bytes<'_>, whole: &mut Vec<u8>) -> Option<()> {
+        let (packed, length) = (bytes.u32()?, bytes.u32()?);
+        let mut packed = bytes.take_u64(packed.into())?;
+        let (before, limit) = (whole.len(), u64::from(length));
+        match self.compression {
+            Compression::None => whole.extend(packed),
+            Compression::Zlib => {
+                ZlibDecoder::new(packed).take(limit).read_to_end(whole).ok()?;
+            }
+            Compression::Zstd => {
+                let decoder =
+                    StreamingDecoder::new_with_decoder(&mut packed, &mut self.zstd).ok()?;
+                decoder.take(limit).read_to_end(whole).ok()?;
+            }
+        }
+        ((whole.len() - before) as u64 == limit).then_some(())
+    }
+}
+
+/// A section's contents.
+pub(super) fn unpacked(bytes: &mut Bytes<'_>, compression: Compression) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    Unpacker::new(compression).unpack(bytes, &mut whole)?;
+    Some(whole)
+}
+
+/// The pages of a CPU, one after the other.
+#[derive(Debug)]
+pub(super) struct Pages<'a> {
+    source: Source<'a>,
+    page_size: usize,
+    /// Where the present page is, in the file or in what is unpacked.
+    present: Range<usize>,
+}
+
+#[derive(Debug)]
+enum Source<'a> {
+    Plain(&'a [u8]),
+    Packed(Box<Chunks<'a>>),
+}
+
+/// Pieces of some pages each.
+#[derive(Debug)]
+struct Chunks<'a> {
+    bytes: Bytes<'a>,
+    left: u32,
+    unpacker: Unpacker,
+    /// What is unpacked of them and still needed.
+    unpacked: Vec<u8>,
+}
+
+impl<'a> Pages<'a> {
+    /// Pages as they are.
+    pub(super) fn plain(bytes: &'a [u8], page_size: usize) -> Pages<'a> {
+        Pages { source: Source::Plain(bytes), page_size, present: 0..0 }
+    }
+
+    /// Pages in chunks: how many these are, then each.
+    pub(super) fn packed(bytes: &'a [u8], page_size: usize, compression: Compression) -> Pages<'a> {
+        let mut bytes = Bytes(bytes);
+        let left = bytes.u32().unwrap_or(0);
+        let unpacker = Unpacker::new(compression);
+        let chunks = Chunks { bytes, left, unpacker, unpacked: Vec::new() };
+        Pages { source: Source::Packed(Box::new(chunks)), page_size, present: 0..0 }
+    }
+
+    /// The page that [`advance`](Pages::advance) has gone to. The last may be cut.
+    pub(super) fn present(&self) -> &[u8] {
+        let bytes = match &self.source {
+            Source::Plain(bytes) => bytes,
+            Source::Packed(chunks) => &chunks.unpacked[..],
+        };
+        &bytes[self.present.clone()]
+    }
+
+    /// Goes to the next page; false if there is none.
+    pub(super) fn advance(&mut self) -> bool {
+        let mut start = self.present.end;
+        let length = match &mut self.source {
+            Source::Plain(bytes) => bytes.len(),
+            Source::Packed(chunks) => {
+                if chunks.unpacked.len() - start < self.page_size {
+                    chunks.unpacked.drain(..start);
+                    start = 0;
+                    while chunks.unpacked.len() < self.page_size && chunks.unpack() {}
+                }
+                chunks.unpacked.len()
+            }
+        };
+        self.present = start..length.min(start + self.page_size);
+        !self.present.is_empty()
+    }
+}
+
+impl Chunks<'_> {
+    /// Unpacks the next one. Those behind a damaged one are lost.
+    fn unpack(&mut self) -> bool {
+        let Some(left) = self.left.checked_sub(1) else { return false };
+        let is_whole = self.unpacker.unpack(&mut self.bytes, &mut self.unpacked).is_some();
+        self.left = if is_whole { left } else { 0 };
+        is_whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression as Level;
+    use flate2::write::ZlibEncoder;
+    use std::io::Write;
+
+    fn chunk(whole: &[u8]) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Level::fast());
+        encoder.write_all(whole).unwrap();
+        let packed = encoder.finish().unwrap();
+        let lengths = [packed.len() as u32, whole.len() as u32].map(u32::to_le_bytes);
+        [&lengths.concat()[..], &packed].concat()
+    }
+
+    fn all(mut pages: Pages<'_>) -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        while pages.advance() {
+            found.push(pages.present().to_vec());
+        }
+        assert!(!pages.advance(), "it stays at the end");
+        found
+    }
+
+    /// Goal: pages that go on in the next chunk are whole, and nothing comes after a damaged one.
+    #[test]
+    fn pages_are_put_together() {
+        let bytes: Vec<u8> = (0..10).collect();
+        let wanted = [&bytes[..4], &bytes[4..8], &bytes[8..]].map(<[u8]>::to_vec);
+        assert_eq!(all(Pages::plain(&bytes, 4)), wanted);
+        let chunks = [chunk(&bytes[..3]), chunk(&bytes[3..5]), chunk(&bytes[5..])];
+        let mut packed = [&3_u32.to_le_bytes()[..], &chunks.concat()].concat();
+        assert_eq!(all(Pages::packed(&packed, 4, Compression::Zlib)), wanted);
+        let second = 4 + chunks[0].len();
+        packed[second + 4] = 99;
+        let cut = all(Pages::packed(&packed, 4, Compression::Zlib));
+        assert_eq!(cut.concat()[..3], bytes[..3]);
+        assert!(cut.concat().len() <= 5, "{cut:?}");
+    }
+}
