@@ -152,6 +152,82 @@ fn a_cut_file_is_used() {
     assert_eq!(format!("{:?}", text.policies), format!("{:?}", file.policies));
 }
 
+/// Where the only such bytes are.
+fn place_of(bytes: &[u8], wanted: &[u8]) -> usize {
+    let mut places = bytes.windows(wanted.len()).enumerate();
+    let (place, _) = places.find(|(_, there)| *there == wanted).unwrap();
+    assert!(places.all(|(_, there)| there != wanted), "it is there twice");
+    place
+}
+
+/// A file of version 6 with an instance that has the pages of the top buffer.
+fn with_instance_6(mut file: Vec<u8>) -> Vec<u8> {
+    let options = place_of(&file, b"options  \0") + 10;
+    let option = [&[3, 0, 10, 0, 0, 0][..], &(file.len() as u64).to_le_bytes(), b"i\0"].concat();
+    let top = place_of(&file, b"flyrecord\0");
+    let table = file[top..top + 10 + 2 * 16].to_vec();
+    // There are zeroes between the options and the first page, which stays where it is.
+    let page = u64::from_le_bytes(table[10..18].try_into().unwrap()) as usize;
+    assert!(file.drain(page - option.len()..page).all(|byte| byte == 0));
+    file.splice(options..options, option);
+    [file, table].concat()
+}
+
+/// The same for version 7.
+fn with_instance_7(mut file: Vec<u8>) -> Vec<u8> {
+    let number = |file: &[u8], at: usize, length: usize| {
+        let mut word = [0; 8];
+        word[..length].copy_from_slice(&file[at..at + length]);
+        u64::from_le_bytes(word) as usize
+    };
+    // The place of the first options follows what the compression is, and its version.
+    let compression = place_of(&file, b"zstd\0");
+    let version = compression + 5;
+    let mut at = version + file[version..].iter().position(|&byte| byte == 0).unwrap() + 1;
+    let mut buffer = None;
+    loop {
+        at = number(&file, at, 8) + 16;
+        while number(&file, at, 2) != 0 {
+            let end = at + 6 + number(&file, at + 2, 4);
+            if number(&file, at, 2) == 3 {
+                buffer = Some(at..end);
+            }
+            at = end;
+        }
+        at += 6;
+        if number(&file, at, 8) == 0 {
+            break;
+        }
+    }
+    // One more list of options, with this buffer again, and an end.
+    let more = file.len() as u64;
+    file[at..at + 8].copy_from_slice(&more.to_le_bytes());
+    let buffer = buffer.unwrap();
+    file.extend([0; 8]);
+    file.extend((buffer.len() as u64 + 14).to_le_bytes());
+    file.extend_from_within(buffer);
+    file.extend([0, 0, 8, 0, 0, 0]);
+    file.extend([0; 8]);
+    file
+}
+
+/// Goal: what `trace-cmd record -B NAME` recorded is read with what the top buffer has.
+#[test]
+fn instances_are_read_too() {
+    type Adds = fn(Vec<u8>) -> Vec<u8>;
+    let files: [(&str, Adds); 2] =
+        [("trace-cmd-6.dat.gz", with_instance_6), ("trace-cmd-7.dat", with_instance_7)];
+    for (file, with_instance) in files {
+        let alone = Trace::parse("t", &bytes(file)[..]).unwrap();
+        let both = Trace::parse("t", &with_instance(bytes(file))[..]).unwrap();
+        assert_eq!(both.cpus, alone.cpus, "{file}");
+        for kind in [EventKind::HrtimerStart, EventKind::TimerStart] {
+            assert!(alone.count(kind) > 0);
+            assert_eq!(both.count(kind), 2 * alone.count(kind), "{file}: {kind:?}");
+        }
+    }
+}
+
 /// Goal: the large files that reading is measured with are whole: the same events again and again,
 /// each time later.
 #[test]
