@@ -1,4 +1,4 @@
-//! What trace-cmd compresses: sections, and a CPU's pages, which are unpacked when their turn comes.
+//! What trace-cmd compresses: sections, and the pages of a CPU, unpacked one after the other.
 
 use super::bytes::Bytes;
 use core::fmt;
