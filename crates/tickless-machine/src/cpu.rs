@@ -37,37 +37,6 @@ impl World {
         state.mode = Mode::Running;
         segment.left(state.clock)
     }
-
-    fn begin_halt(&mut self, cpu: usize) {
-        self.count(cpu);
-        let state = &self.cpus[cpu];
-        let sleep = state.inbox.timer().since(state.clock);
-        let states = &self.costs.idle_states;
-        let fits = states.iter().rev().find(|state| state.residency <= sleep);
-        let (exit, watts) =
-            fits.or(states.first()).map_or((Ps::ZERO, 0.0), |state| (state.exit, state.watts));
-        let state = &mut self.cpus[cpu];
-        state.mode = Mode::Halted { since: state.clock, exit };
-        state.watts = watts;
-        if let Some(trace) = &mut self.trace {
-            trace.begin(state.clock, cpu, "halted");
-        }
-        self.leave_core(cpu);
-    }
-
-    fn end_halt(&mut self, cpu: usize) {
-        let state = &mut self.cpus[cpu];
-        let Mode::Halted { since, exit } = state.mode else { return };
-        let slept = state.clock - since;
-        state.halted += slept;
-        state.joules += state.watts * slept.as_ns_f64() * 1e-9;
-        state.clock += exit;
-        if let Some(trace) = &mut self.trace {
-            trace.end(state.clock, cpu);
-        }
-        state.mode = Mode::Running;
-        self.join_core(cpu);
-    }
 }
 
 /// Computes for as long as `amount` takes a thread that is alone on its core. Interrupts are

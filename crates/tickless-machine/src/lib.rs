@@ -8,6 +8,7 @@
 //! | `topology`, `cost`, `fault` | what a machine is made of, what it takes, what it may do wrong |
 //! | `state`, `world` | its CPUs, counters and interrupts at a moment |
 //! | `act`, `deliver`, `speed` | acting on it in turn; interrupts; threads that share a core |
+//! | `power` | idle states, and what CPUs and cores draw |
 //! | `cpu`, `device`, `irq`, `trace` | what programs on it can do |
 //! | `shared_clock` | a clock that all CPUs share, read by everybody or by one for all |
 //! | `platform` | the seam to the timer core |
@@ -30,6 +31,7 @@ pub mod machines;
 mod order;
 pub mod os;
 pub mod platform;
+mod power;
 mod prices;
 pub mod ps;
 pub mod random;

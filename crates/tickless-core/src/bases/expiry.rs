@@ -11,7 +11,7 @@
 //!   itself asks for a restart and thereby says that the timer is still there (X4).
 
 use super::base::{Base, BaseState, Bases};
-use super::exact::gather_by_deadline;
+use super::by_deadline::gather_by_deadline;
 use super::expiry_thread::{Call, bit};
 use super::family::{Arming, Family};
 use super::running::Runner;

@@ -14,17 +14,17 @@
 //! | `cancel` | the cancel family; shut-down; is-it-active | X1-X10, R10 |
 //! | `migrate` | bases that go offline and come back | D8 |
 //! | `expiry` | what an event device's handler does with a base | W1, W4, R5, R6, X4 |
-//! | `exact` | coarse timers at their very deadlines, for virtual time | W11 |
+//! | `by_deadline` | coarse timers in the order of their deadlines, for virtual time | W11 |
 //! | `deferred` | what it leaves to an expiry thread | D1-D6, D9 |
 //! | `pending` | looking at what is pending, a slice at a time | |
 //! | `check` | the slow full check of a base | |
 
 mod base;
+mod by_deadline;
 pub mod cancel;
 pub mod check;
 pub mod deferred;
 mod device;
-mod exact;
 pub mod expiry;
 mod expiry_thread;
 mod family;

@@ -47,8 +47,8 @@
 //! Because the eighths are separate chains, they can be walked side by side while the first is
 //! fired: see `run_ahead`.
 
+mod by_deadline;
 mod check;
-mod exact;
 mod place;
 mod run_ahead;
 mod walk;
@@ -63,6 +63,7 @@ use crate::state::Held;
 use crate::time::{Ns, Tick};
 use alloc::boxed::Box;
 use core::ops::ControlFlow;
+pub(crate) use place::level_of;
 use place::{DEFERRABLE, WheelPlace};
 use run_ahead::RunAhead;
 
@@ -157,7 +158,7 @@ struct Bucket {
     /// How many non-deferrable timers are on its lists.
     count: u32,
     /// Which of its lists are not empty; and from bit [`LANES`] on, which were added to since they
-    /// were sorted, for [`exact`].
+    /// were sorted, for [`by_deadline`].
     lanes: u16,
 }
 
@@ -449,22 +450,6 @@ impl Wheel {
         }
     }
 
-    /// Where a timer with this deadline belongs, seen from the present, and on which list.
-    #[inline]
-    fn placement(&self, deadline: Ns, notes: u64) -> (WheelPlace, usize) {
-        let tick = self.tick.ceil(deadline);
-        if tick <= self.clk {
-            return (WheelPlace::new(self.clk, 0, notes), OVERDUE);
-        }
-        // Counted from the tick before it: a granule ends with the expiry of its bucket.
-        let (last, distance) = (tick - 1, tick - 1 - self.clk);
-        if distance < REACH {
-            return on_level(last, level_of(distance), last, notes);
-        }
-        // To be moved on when that has passed: D7.
-        on_level(self.clk + REACH - 1, LEVELS - 1, last, notes)
-    }
-
     /// Puts a timer onto the list where it belongs.
     #[inline]
     fn enqueue(&mut self, node: WheelRef, place: WheelPlace, list: usize) {
@@ -574,34 +559,4 @@ impl Wheel {
         }
         earliest
     }
-}
-
-/// The finest level that reaches a timer at any alignment of the clock, `between` ticks lying
-/// between the clock's and the timer's.
-///
-/// Level n holds what lies at most 64 granules after the granule that the clock is in; a
-/// distance of 63 granules always does. Adding a 32nd lets a power of two stand for that.
-#[inline]
-pub(crate) const fn level_of(between: u64) -> usize {
-    let padded = (between + (between >> 5)) | 32;
-    // From 5 for level 0, three more for each level; 43 / 128 is a third up to 63.
-    ((padded.ilog2() as usize - 3) * 43) >> 7
-}
-
-/// A place on a level for what is to expire after the tick `last`, and its list there, by the
-/// last tick before its deadline.
-#[inline]
-fn on_level(last: u64, level: usize, last_of_deadline: u64, notes: u64) -> (WheelPlace, usize) {
-    let granule = 3 * level as u32;
-    let granules = (last >> granule) + 1;
-    let slot = granules as usize % SLOTS;
-    let list = (level * SLOTS + slot) * LANES + lane(last_of_deadline, level);
-    (WheelPlace::new(granules << granule, level, notes), list)
-}
-
-/// Which eighth of its granule a deadline lies in. Equal deadlines are in one (W4); on level 0
-/// there is one only.
-#[inline]
-fn lane(last: u64, level: usize) -> usize {
-    (last << 3 >> (3 * level)) as usize % LANES
 }

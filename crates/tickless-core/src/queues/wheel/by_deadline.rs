@@ -9,8 +9,8 @@
 //! order of equal deadlines is that of arming, as ever: those on higher levels were armed earlier
 //! (W4).
 
-use super::place::WheelPlace;
-use super::{DUE, LANES, LEVELS, SLOTS, Wheel, lane};
+use super::place::{WheelPlace, lane};
+use super::{DUE, LANES, LEVELS, SLOTS, Wheel};
 use crate::link::WheelRef;
 use crate::time::Ns;
 use alloc::vec::Vec;

@@ -1,4 +1,5 @@
-//! Coarse timers that fire at their deadlines, for virtual time: see [`CoarseExpiry`].
+//! Coarse timers that fire at their deadlines, in the order of these, for virtual time: see
+//! [`CoarseExpiry`].
 
 use super::base::Bases;
 use super::settings::CoarseExpiry;

@@ -1,0 +1,69 @@
+//! Idle states, and power: which state a CPU that halts goes to and how long it takes to come back,
+//! what it draws there, and what a core draws while it works.
+
+use crate::ps::Ps;
+use crate::state::cpu::Mode;
+use crate::world::World;
+use tickless_core::time::CpuId;
+
+impl World {
+    pub(crate) fn begin_halt(&mut self, cpu: usize) {
+        self.count(cpu);
+        let state = &self.cpus[cpu];
+        let sleep = state.inbox.timer().since(state.clock);
+        let states = &self.costs.idle_states;
+        let fits = states.iter().rev().find(|state| state.residency <= sleep);
+        let (exit, watts) =
+            fits.or(states.first()).map_or((Ps::ZERO, 0.0), |state| (state.exit, state.watts));
+        let state = &mut self.cpus[cpu];
+        state.mode = Mode::Halted { since: state.clock, exit };
+        state.watts = watts;
+        if let Some(trace) = &mut self.trace {
+            trace.begin(state.clock, cpu, "halted");
+        }
+        self.leave_core(cpu);
+    }
+
+    pub(crate) fn end_halt(&mut self, cpu: usize) {
+        let state = &mut self.cpus[cpu];
+        let Mode::Halted { since, exit } = state.mode else { return };
+        let slept = state.clock - since;
+        state.halted += slept;
+        state.joules += state.watts * slept.as_ns_f64() * 1e-9;
+        state.clock += exit;
+        if let Some(trace) = &mut self.trace {
+            trace.end(state.clock, cpu);
+        }
+        state.mode = Mode::Running;
+        self.join_core(cpu);
+    }
+
+    /// What this CPU's core has used up to now, at the load that it had.
+    pub(crate) fn meter(&mut self, cpu: usize) {
+        let core = self.costs.topology.core(CpuId(cpu as u16)) as usize;
+        let now = self.cpus[cpu].clock;
+        let used = &mut self.used[core];
+        let rates = &self.costs.smt_rates;
+        let all = rates.last().copied().unwrap_or(1.0);
+        let busy = usize::from(self.busy[core]);
+        let done = busy.checked_sub(1).and_then(|at| rates.get(at)).copied();
+        let share = if busy == 0 { 0.0 } else { done.unwrap_or(all) / all };
+        let watts = self.costs.power.fixed + self.costs.power.busy * share;
+        used.joules += watts * now.since(used.until).as_ns_f64() * 1e-9;
+        used.until = used.until.max(now);
+    }
+
+    /// What the whole machine has used.
+    pub(crate) fn joules(&mut self) -> f64 {
+        let end = self.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(Ps::ZERO);
+        let idle: f64 = self.cpus.iter().map(|cpu| cpu.joules).sum();
+        let cores = self.used.len();
+        for core in 0..cores {
+            // Any of its CPUs stands for it.
+            let clock = std::mem::replace(&mut self.cpus[core].clock, end);
+            self.meter(core);
+            self.cpus[core].clock = clock;
+        }
+        idle + self.used.iter().map(|used| used.joules).sum::<f64>()
+    }
+}
