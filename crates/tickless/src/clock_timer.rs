@@ -42,11 +42,12 @@ use tickless_core::time::{Instant, Ns, Window};
 ///   once if they have passed, and are put off if it went back;
 /// - relative ones are left alone, as POSIX has it: ten seconds are ten seconds.
 ///
-/// On [`TimeBase::Boottime`] both count the time of a suspend; relative ones on realtime do not.
+/// On [`TimeBase::Boottime`] both kinds count the time of a suspend; relative ones on realtime do
+/// not.
 ///
-/// It costs what an [`HrTimer`](crate::HrTimer) does, a lock of its own and two clock readings to
-/// arm, and one more to fire. For each time that a clock is set all of them are armed anew. The
-/// first one of a set starts a thread that waits for that, unless an event loop drives the set.
+/// Arming costs what it does for an [`HrTimer`](crate::HrTimer), a lock of its own and two clock
+/// readings; firing costs one more reading. Whenever a clock is set, all of them are armed anew.
+/// The first one of a set starts a thread that waits for that, unless an event loop drives the set.
 ///
 /// ```
 /// use std::time::Duration;
@@ -68,7 +69,7 @@ pub struct ClockTimer {
     inner: Arc<Inner>,
 }
 
-/// What a callback of a [`ClockTimer`] is told, and what it may ask for.
+/// A [`ClockTimer`] that fires, as its callback sees it.
 #[derive(Debug)]
 pub struct ClockFired<'a> {
     clock: &'a HostClock,
@@ -117,7 +118,7 @@ impl fmt::Debug for ClockTimer {
 }
 
 impl Timers {
-    /// A timer whose deadlines are on this clock, not armed. Allocates some four times.
+    /// A timer whose deadlines are on this clock, not armed. Allocates about four times.
     ///
     /// The callback runs on a driver thread.
     pub fn clock_timer<F>(&self, base: TimeBase, callback: F) -> ClockTimer
@@ -127,21 +128,20 @@ impl Timers {
         ClockTimer::new(&self.shared, base, callback)
     }
 
-    /// What a clock shows; realtime starts with 1970.
+    /// The time on a clock; realtime counts from 1970.
     pub fn now_on(&self, base: TimeBase) -> Instant {
         self.shared.now_on(base).into()
     }
 
-    /// How often the timers of this set were told that a clock had been set, or that the system
-    /// had been suspended. Nobody tells them before the first
-    /// [`clock_timer`](Timers::clock_timer).
+    /// How often these timers noticed that a clock was set or that the system was suspended. They
+    /// do not look before the first [`clock_timer`](Timers::clock_timer) is made.
     pub fn clock_steps(&self) -> u64 {
         self.shared.clock_timers.watch.steps()
     }
 
-    /// Why nobody tells them, if somebody was to: the system refuses a call. They look at their
-    /// clock once a second then, and are late by as much at most when it was set. So it is,
-    /// without this, in an event loop.
+    /// Which refused system call keeps the kernel from telling these timers when a clock is set.
+    /// They then look once a second, and are late by at most that when it was set. Timers in an
+    /// event loop always look once a second, and have `None` here.
     pub fn clock_watch_fallback(&self) -> Option<RefusedCall> {
         self.shared.clock_timers.watch.refused()
     }

@@ -14,13 +14,13 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 
 /// A precise timer with its callback; from [`Timers::hrtimer`].
 ///
-/// Never early; late by what waking a thread takes on this system, a few microseconds when it
-/// is not busy. Arming and cancelling cost O(log n), take one uncontended lock, allocate
-/// nothing, and make no system call unless the new deadline comes before everything that the
-/// base's sleeping driver waits for.
+/// Never early; late by one thread wakeup, a few microseconds on a system that is not busy. Arming
+/// and cancelling cost O(log n), take one uncontended lock and allocate nothing. Arming makes a
+/// system call only if the new deadline comes before everything that the base's sleeping driver
+/// waits for.
 ///
-/// Dropping it cancels it and waits for a running callback to end. A callback that drops a timer,
-/// its own or another, does not wait: if that one's callback is running it ends by itself, and
+/// Dropping a timer cancels it and waits for its running callback to end. A drop inside a callback,
+/// of its own timer or another, does not wait: a callback that is running goes on to its end, and
 /// is dropped then.
 ///
 /// ```
@@ -85,21 +85,22 @@ impl HrTimer {
         self
     }
 
-    /// Has its callback run in the expiry thread of its base, if there is one (see
-    /// [`Builder::deferral`](crate::Builder::deferral)); otherwise it runs in the driver.
+    /// Runs its callback in the expiry thread of its base, if the base has one (the feature
+    /// `policy` adds `Builder::deferral`, which starts it); otherwise in the driver.
     pub fn deferred(mut self) -> HrTimer {
         self.fires_in = FiresIn::Thread;
         self
     }
 
-    /// Says whose it is, for [`Timers::timer_list`](crate::Timers::timer_list) and its like.
-    /// Otherwise that is known by the callback's type. Takes a lock and may allocate, once.
+    /// Names its owner, for [`Timers::timer_list`](crate::Timers::timer_list) and
+    /// [`leaks`](crate::Timers::leaks). Without a label, the callback's type is the name. Takes a
+    /// lock and may allocate, once.
     pub fn labelled(self, label: &'static str) -> HrTimer {
         self.set_label(label);
         self
     }
 
-    /// Arms it, or arms it anew, to fire `after` the present. Reads the clock.
+    /// Arms it, or arms it anew, to fire when `after` has passed. Reads the clock.
     ///
     /// # Errors
     ///
@@ -126,7 +127,7 @@ impl HrTimer {
         self.arm(Window::new(now + after, now + after + slack), now)
     }
 
-    /// Arms it, or arms it anew, for a point in time. One that has passed fires at once.
+    /// Arms it, or arms it anew, to fire at `deadline`; at once if that has passed.
     ///
     /// # Errors
     ///
@@ -137,8 +138,8 @@ impl HrTimer {
         self.start_range(deadline, deadline)
     }
 
-    /// Arms it, or arms it anew, to fire anywhere in a window: not before `soft`; from then on
-    /// with any event of its base, and at `hard` with one of its own.
+    /// Arms it, or arms it anew, to fire within a window: not before `soft`, from then on with any
+    /// event of its base, and at `hard` with an event of its own.
     ///
     /// # Errors
     ///
@@ -151,28 +152,30 @@ impl HrTimer {
 
     /// Cancels it without waiting for its callback. No lock if it is idle.
     ///
-    /// [`Cancel::Running`] says that the callback may still be at work, and may still have the
-    /// timer armed again, through [`Fired::restart`] and its like: a callback that does so has
-    /// to be told otherwise. (A [`Periodic`](crate::Periodic) is.)
+    /// [`Cancel::Running`] says that the callback may still be at work. It may even arm the timer
+    /// again, by [`Fired::restart`] or [`forward`](Fired::forward): use
+    /// [`cancel_sync`](Self::cancel_sync) where that matters, or tell the callback. (A
+    /// [`Periodic`](crate::Periodic) does not start again after a cancel.)
     pub fn cancel(&self) -> Cancel {
         self.timer.cancel()
     }
 
-    /// Cancels it, unless its callback is running: then this says so and changes nothing. No lock
-    /// if it is idle.
+    /// Cancels it, unless its callback is running: then this changes nothing and returns
+    /// [`Cancel::Running`]. No lock if it is idle.
     pub fn try_cancel(&self) -> Cancel {
         self.timer.try_cancel()
     }
 
-    /// Cancels it and waits until its callback runs nowhere: then what the callback wrote can be
-    /// seen, and what it uses can go. Says what it found when it came.
+    /// Cancels it and waits until its callback runs nowhere. Afterwards the caller sees what the
+    /// callback wrote, and may free what it uses. Returns what it found at the call: the timer
+    /// pending, idle, or its callback running.
     ///
-    /// If the callback is not running this costs what [`cancel`](Self::cancel) does. Otherwise
-    /// it waits, a few microseconds awake and then asleep; an arming that comes meanwhile, the
-    /// callback's own included, is cancelled too. The callback does not inherit the caller's
-    /// priority. A thread that is made to end while it waits leaves nothing behind.
+    /// If the callback is not running, this costs what [`cancel`](Self::cancel) does. Otherwise it
+    /// spins for a few microseconds and then sleeps. Armings that come meanwhile, the callback's
+    /// own included, are cancelled too. The callback does not inherit the caller's priority. A
+    /// thread that is cancelled while it waits leaves nothing behind.
     ///
-    /// A wait that would never end is an error; see [`CancelError`] for which can be seen.
+    /// A wait that would never end is an error; [`CancelError`] says which of them are noticed.
     ///
     /// # Errors
     ///
@@ -183,9 +186,9 @@ impl HrTimer {
         self.timer.cancel_sync()
     }
 
-    /// The same, a little cheaper, for a timer that nobody arms again while its callback runs,
-    /// the callback included: if it is pending, nobody looks for the callback. If it was armed
-    /// after all, this says so: [`CancelError::NotSingleShot`].
+    /// The same, a little cheaper, for a timer that is never armed while its callback runs, by the
+    /// callback or by others: if it is pending, the callback is not looked for. If it was armed
+    /// after all, this returns [`CancelError::NotSingleShot`].
     ///
     /// # Errors
     ///

@@ -2,11 +2,11 @@
 //!
 //! Two families of timers, as in the kernel:
 //! - [`Timeout`] is *coarse*, on a timer wheel. Arming, pushing out and cancelling take a handful
-//!   of nanoseconds, however many are pending. It never fires early, and late by at most 13 % of
-//!   its distance plus a tick. Made for timeouts, which are pushed out all the time and seldom
-//!   fire.
-//! - [`HrTimer`] is *precise*, in a sorted queue. It may be given a window instead of a point, so
-//!   that expiries share wakeups. [`Periodic`] is one that knows its period.
+//!   of nanoseconds, however many are pending. It never fires early, and is late by at most 13 % of
+//!   its distance plus a tick. It is made for timeouts, which are pushed out all the time and
+//!   seldom fire.
+//! - [`HrTimer`] is *precise*, in a sorted queue. It takes a window instead of a point in time, if
+//!   you like, so that expiries share wakeups. [`Periodic`] is a precise timer with a period.
 //!
 //! ```
 //! use std::time::Duration;
@@ -30,10 +30,10 @@
 //! | timers of one thread, in its event loop | [`LocalTimers`], [`local`] |
 //! | timers of all threads, in an event loop | [`driver`] |
 //! | periods, and phases that spread them | [`periodic`] |
-//! | so much CPU time, or so many permits, in every period | [`bandwidth`] |
+//! | rate limits, and quotas of CPU time | [`bandwidth`] |
 //! | deadlines on the time of day, or that count a suspend | [`clock::ClockTimer`] |
-//! | points in time, and the standard library's | [`time`] |
-//! | what arming, cancelling and callbacks say | [`callback`] |
+//! | points in time, and how to convert them to those of `std` | [`time`] |
+//! | what arming and cancelling return, and what a callback gets | [`callback`] |
 //! | counters, lists of what is pending, leaks | [`stats`] |
 //! | clocks beside the timers' own | [`clock`] |
 //!
@@ -45,8 +45,8 @@
 //! counted.
 //!
 //! Dropping a timer cancels it and waits until its callback is over, so do not drop one while you
-//! hold a lock that its callback takes. Inside a callback nothing waits. A callback that owns its
-//! own timer keeps itself alive until it drops it.
+//! hold a lock that its callback takes. A drop inside a callback does not wait. A callback that
+//! owns its own timer keeps itself alive until it drops the timer.
 //!
 //! # Features
 //!

@@ -215,8 +215,9 @@ impl Periodic {
         self
     }
 
-    /// Says whose it is, for [`Timers::timer_list`](crate::Timers::timer_list) and its like.
-    /// Otherwise that is known by the callback's type. Takes a lock and may allocate, once.
+    /// Names its owner, for [`Timers::timer_list`](crate::Timers::timer_list) and
+    /// [`leaks`](crate::Timers::leaks). Without a label, the callback's type is the name. Takes a
+    /// lock and may allocate, once.
     pub fn labelled(self, label: &'static str) -> Periodic {
         self.timer.set_label(label);
         self

@@ -14,16 +14,16 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 
 /// A coarse timer with its callback; from [`Timers::timeout`].
 ///
-/// Fires never early, and late by at most 13 % of its distance plus a tick (1 ms unless
-/// set otherwise). Pushing a pending one out takes no lock; all other operations take one
-/// uncontended lock. Nothing is allocated, and there is no system call unless the new deadline
-/// comes before everything that the base's sleeping driver waits for.
+/// Never early, and late by at most 13 % of its distance plus a tick (1 ms unless set otherwise).
+/// Pushing out a pending timeout takes no lock; all other operations take one uncontended lock. No
+/// operation allocates. Arming makes a system call only if the new deadline comes before everything
+/// that the base's sleeping driver waits for.
 ///
-/// A pending timer that is pushed out stays on its base, whichever CPU asks, until it has fired or
-/// is armed for an earlier time. Its driver may wake once at the old deadline, for nothing.
+/// A pending timeout that is pushed out stays on its base, whichever CPU does it, until it fires or
+/// is armed for an earlier time. The driver may wake once at the old deadline, for nothing.
 ///
-/// Dropping it cancels it and waits for a running callback to end. A callback that drops a timer,
-/// its own or another, does not wait: if that one's callback is running it ends by itself, and
+/// Dropping a timer cancels it and waits for its running callback to end. A drop inside a callback,
+/// of its own timer or another, does not wait: a callback that is running goes on to its end, and
 /// is dropped then.
 ///
 /// ```
@@ -77,7 +77,7 @@ impl Timeout {
     }
 
     /// Makes it deferrable: it fires with the first event of its base after its deadline, and
-    /// never causes one. For work that can wait until somebody is awake anyway.
+    /// never causes one. For work that can wait until the driver is awake anyway.
     pub fn deferrable(mut self) -> Timeout {
         self.wakes = Wakes::No;
         self
@@ -89,14 +89,15 @@ impl Timeout {
         self
     }
 
-    /// Says whose it is, for [`Timers::timer_list`](crate::Timers::timer_list) and its like.
-    /// Otherwise that is known by the callback's type. Takes a lock and may allocate, once.
+    /// Names its owner, for [`Timers::timer_list`](crate::Timers::timer_list) and
+    /// [`leaks`](crate::Timers::leaks). Without a label, the callback's type is the name. Takes a
+    /// lock and may allocate, once.
     pub fn labelled(self, label: &'static str) -> Timeout {
         self.timer.set_label(label);
         self
     }
 
-    /// Arms it, or arms it anew, to fire `after` the present. Reads the clock.
+    /// Arms it, or arms it anew, to fire when `after` has passed. Reads the clock.
     ///
     /// # Errors
     ///
@@ -109,9 +110,9 @@ impl Timeout {
         self.arm(now + after, now, IfPending::Rearm)
     }
 
-    /// The same from a present that the caller has read a moment ago, with
-    /// [`Timers::now`]: spares the clock. An old `now` makes the timer fire that much earlier,
-    /// one that is yet to come that much later; other timers are unaffected by either.
+    /// The same, counted from `now`, which the caller has just read with [`Timers::now`]: saves a
+    /// reading of the clock. A `now` of the past makes the timer fire that much earlier, one of the
+    /// future that much later; other timers are unaffected.
     ///
     /// # Errors
     ///
@@ -124,7 +125,7 @@ impl Timeout {
         self.arm(now + after, now, IfPending::Rearm)
     }
 
-    /// Arms it, or arms it anew, for a point in time. One that has passed fires at once.
+    /// Arms it, or arms it anew, to fire at `deadline`; at once if that has passed.
     ///
     /// # Errors
     ///
@@ -136,7 +137,7 @@ impl Timeout {
         self.arm(deadline.into(), self.timer.shared().now(), IfPending::Rearm)
     }
 
-    /// Arms it, or, if it is pending, makes it earlier; never later.
+    /// Arms it if it is idle. If it is pending, makes it earlier if that is earlier, never later.
     ///
     /// # Errors
     ///
@@ -151,29 +152,31 @@ impl Timeout {
 
     /// Cancels it without waiting for its callback. No lock if it is idle.
     ///
-    /// [`Cancel::Running`] says that the callback may still be at work, and may still have the
-    /// timer armed again, through [`Fired::restart`] and its like: a callback that does so has
-    /// to be told otherwise. (A [`Periodic`](crate::Periodic) is.)
+    /// [`Cancel::Running`] says that the callback may still be at work. It may even arm the timer
+    /// again, by [`Fired::restart`] or [`forward`](Fired::forward): use
+    /// [`cancel_sync`](Self::cancel_sync) where that matters, or tell the callback. (A
+    /// [`Periodic`](crate::Periodic) does not start again after a cancel.)
     #[inline]
     pub fn cancel(&self) -> Cancel {
         self.timer.cancel()
     }
 
-    /// Cancels it, unless its callback is running: then this says so and changes nothing. No lock
-    /// if it is idle.
+    /// Cancels it, unless its callback is running: then this changes nothing and returns
+    /// [`Cancel::Running`]. No lock if it is idle.
     pub fn try_cancel(&self) -> Cancel {
         self.timer.try_cancel()
     }
 
-    /// Cancels it and waits until its callback runs nowhere: then what the callback wrote can be
-    /// seen, and what it uses can go. Says what it found when it came.
+    /// Cancels it and waits until its callback runs nowhere. Afterwards the caller sees what the
+    /// callback wrote, and may free what it uses. Returns what it found at the call: the timer
+    /// pending, idle, or its callback running.
     ///
-    /// If the callback is not running this costs what [`cancel`](Self::cancel) does. Otherwise
-    /// it waits, a few microseconds awake and then asleep; an arming that comes meanwhile, the
-    /// callback's own included, is cancelled too. The callback does not inherit the caller's
-    /// priority. A thread that is made to end while it waits leaves nothing behind.
+    /// If the callback is not running, this costs what [`cancel`](Self::cancel) does. Otherwise it
+    /// spins for a few microseconds and then sleeps. Armings that come meanwhile, the callback's
+    /// own included, are cancelled too. The callback does not inherit the caller's priority. A
+    /// thread that is cancelled while it waits leaves nothing behind.
     ///
-    /// A wait that would never end is an error; see [`CancelError`] for which can be seen.
+    /// A wait that would never end is an error; [`CancelError`] says which of them are noticed.
     ///
     /// # Errors
     ///
@@ -184,9 +187,9 @@ impl Timeout {
         self.timer.cancel_sync()
     }
 
-    /// The same, a little cheaper, for a timer that nobody arms again while its callback runs,
-    /// the callback included: if it is pending, nobody looks for the callback. If it was armed
-    /// after all, this says so: [`CancelError::NotSingleShot`].
+    /// The same, a little cheaper, for a timer that is never armed while its callback runs, by the
+    /// callback or by others: if it is pending, the callback is not looked for. If it was armed
+    /// after all, this returns [`CancelError::NotSingleShot`].
     ///
     /// # Errors
     ///

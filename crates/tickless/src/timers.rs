@@ -13,20 +13,20 @@ use tickless_core::time::{CpuId, Instant, Ns};
 
 /// All timers of a program, or as many separate sets as it likes. Cheap to clone.
 ///
-/// The drivers stop when the last clone and the last timer are gone. Dropping that waits until they
-/// have ended, and with them a callback that is still running, but not for a waker: a driver that
-/// is waking tasks ends after that. Inside a callback or a waker nothing waits, and the drivers end
-/// by themselves.
+/// The drivers stop when the last clone and the last timer are dropped. That drop waits until the
+/// drivers have ended, and with them a callback that still runs. It does not wait for wakers: a
+/// driver that is waking tasks ends afterwards. A drop inside a callback or a waker does not wait;
+/// the drivers then end by themselves.
 ///
 /// # Fork
 ///
-/// Drivers stay with the process that started them. In a child all of its parent's timers count
-/// as shut down: nothing fires, arming is an error, a cancel finds nothing, and dropping waits
-/// for nothing and leaves the memory, and what the callback owns, to the end of the process. The
-/// parent's go on undisturbed. A child may start timers of its own, as far as it may start threads:
-/// while `std` begins or ends a thread it holds a lock of its own (as of Rust 1.95), and a child
-/// that is forked at that moment waits for it when it starts one. So fork while no other thread
-/// starts threads. A callback that forks must not return in the child: exec, or exit.
+/// Drivers stay with the process that started them. In a forked child the parent's timers are shut
+/// down: nothing fires, arming is an error, a cancel finds nothing, and a drop neither waits nor
+/// frees: the memory, and what the callback owns, stay until the process ends. The parent's timers
+/// go on undisturbed. A child may start timers of its own, as far as it may start threads: `std`
+/// holds a lock while a thread begins or ends (as of Rust 1.95), and a child that was forked at
+/// that moment waits for it when it starts a thread. So fork while no other thread starts threads.
+/// A callback that forks must not return in the child: call `exec` or `exit`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,7 +44,7 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// The present, on the clock that deadlines are given in. About 11 ns with a trusted TSC.
+    /// The time on the clock that deadlines are on. About 11 ns with a trusted TSC.
     #[inline]
     pub fn now(&self) -> Instant {
         self.shared.now().into()
@@ -55,40 +55,40 @@ impl Timers {
         self.shared.bases.platform().clock.source()
     }
 
-    /// Why that is not the CPU's counter, if nobody asked for another clock: there is none, it
-    /// is not to be trusted, or it turned out to be unsteady while timers ran on it. Timers are
-    /// kept, and run on the system's clock.
+    /// Why the timers do not run on the CPU's counter, if the program did not ask for another
+    /// clock: there is none, the kernel does not trust it, or it became unsteady while timers ran
+    /// on it. The timers go on, on the system's clock.
     pub fn clock_fallback(&self) -> Option<Fallback> {
         self.shared.bases.platform().clock.fallback()
     }
 
-    /// What the drivers wait in; `None` if there are no drivers: the program's own loop, or hand,
-    /// does their work.
+    /// What the drivers wait in; `None` if there are no drivers, because the program's own loop or
+    /// a virtual clock does their work.
     pub fn device(&self) -> Option<Device> {
         let host = self.shared.bases.platform();
         self.shared.process?;
         host.devices.iter().filter_map(BaseDevice::name).min_by_key(|&device| device as u8)
     }
 
-    /// Why that is not what was asked for: the system refuses a call that it takes, from the
-    /// beginning or since some later moment. Timers are kept, and wait on a futex.
+    /// Which refused system call keeps the drivers from the device that the program asked for, from
+    /// the beginning or since some later moment. The timers go on, and wait on a futex.
     pub fn device_fallback(&self) -> Option<RefusedCall> {
         self.shared.bases.platform().device_fallback()
     }
 
-    /// How the running timers of one period that have a [`Phase`](crate::periodic::Phase) are
-    /// spread; `None` if there are none. Takes a lock, O(log n).
+    /// How the running timers of `period` that have a [`Phase`](crate::periodic::Phase) are spread
+    /// over it; `None` if there are none. Takes a lock, O(log n).
     pub fn phases_of(&self, period: Duration) -> Option<CircleView> {
         let is_forked_child = self.shared.is_forked_child();
         (!is_forked_child).then(|| self.shared.phases().view(Ns::from_duration(period)))?
     }
 
-    /// Takes a base out of use, as the kernel does with the timers of a CPU that goes offline:
-    /// its timers go to the next base that is online, and so does whatever is armed from now on,
-    /// timers pinned to it included. Returns how many timers moved.
+    /// Takes a base out of use, as the kernel does when a CPU goes offline. Its timers move to the
+    /// next base that is online, and so do timers that are armed later, pinned ones included.
+    /// Returns how many timers moved.
     ///
-    /// Does not wait. A timer whose callback runs on that base stays until that is over. Nothing
-    /// is lost or fired twice; cancels work all the while. Takes two locks for each timer.
+    /// Does not wait. A timer whose callback runs on that base stays until the callback is over. No
+    /// timer is lost or fires twice, and cancels work meanwhile. Takes two locks for each timer.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl Timers {
         Ok(moved)
     }
 
-    /// Takes a base into use again. Timers come to it as they are armed.
+    /// Takes a base into use again. It gets timers as they are armed.
     ///
     /// # Errors
     ///

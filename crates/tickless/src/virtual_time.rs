@@ -44,41 +44,41 @@ use tickless_core::time::{CpuId, Instant, Ns};
 /// Where the clock stops: [`Instant::NEVER`] does not come.
 const END: Ns = Ns(Ns::NEVER.0 - 1);
 
-/// Timers on a clock that is moved by hand. Callbacks run on the thread that moves it, in order
-/// of expiry, each at exactly its timer's deadline. Cheap to clone.
+/// Timers on a clock that is moved by hand. Callbacks run on the thread that moves the clock, in
+/// order of expiry, each at exactly its timer's deadline. Cheap to clone.
 ///
-/// The core and its bases are those of real timers. Coarse timers, which fire late by up to 13 % on
-/// a real clock, are exact here too, unless
-/// [`Builder::coarse_like_real`](crate::Builder::coarse_like_real) is asked for. The clock stops
-/// one nanosecond short of [`Instant::NEVER`], so that what is armed for never never fires.
+/// The core and its bases are those of real timers. Coarse timers, which fire up to 13 % late on a
+/// real clock, are exact here, unless the builder says
+/// [`coarse_like_real`](crate::Builder::coarse_like_real). The clock stops one nanosecond before
+/// [`Instant::NEVER`], so a timer that is armed for `NEVER` does not fire.
 ///
 /// # Order
 ///
-/// By the time of expiry, on all bases together. What expires at one instant runs base by base,
-/// precise timers before timeouts, and within a family those of one deadline as they
-/// were armed. What a callback arms for the very instant runs at that instant. (A callback that
-/// does so without end keeps the clock from moving on, for ever: time must pass somewhere.)
+/// Timers fire by their time of expiry, on all bases together. Timers that expire at one instant
+/// fire base by base, precise timers before timeouts, and within each kind in the order in which
+/// they were armed. A timer that a callback arms for the current instant fires at that instant. (A
+/// callback that does so every time keeps the clock from moving for ever.)
 ///
 /// # Callbacks that take time
 ///
-/// While a callback runs the clock stands still, however long it really takes, and nothing else
-/// fires. To have it take time, let it move the clock itself: within a callback of these timers
-/// all ways to advance only move the clock. What came due meanwhile runs, late, once the
-/// callback has returned.
+/// While a callback runs, the clock stands still, however long the callback really takes, and
+/// nothing else fires. A callback that is to take virtual time moves the clock itself: within a
+/// callback of these timers, `advance` and the like only move the clock. Timers that came due
+/// meanwhile fire, late, when the callback has returned.
 ///
 /// # Several threads
 ///
-/// One thread moves the clock at a time; others that want to wait for it, and each moves it by
-/// its own part. So a callback must not wait for another thread that moves the clock.
+/// One thread at a time moves the clock. Other threads that move it wait for their turn, and each
+/// moves it by its own amount. So a callback must not wait for another thread that moves the clock.
 ///
-/// Time may also move by itself when everybody waits for it: see
+/// Time may also move by itself when everything waits for it: see
 /// [`block_on`](VirtualTime::block_on) for futures and [`busy`](VirtualTime::busy) for threads.
-/// And it may run with real time: see [`resume`](VirtualTime::resume).
+/// Or it runs with real time: see [`resume`](VirtualTime::resume).
 ///
 /// # Ties
 ///
-/// Code that works only in the order above breaks on a machine with several CPUs. With
-/// [`shuffled`](VirtualTime::shuffled) ties come in an order by chance, which a seed repeats.
+/// Code that works only in the order above breaks on a machine with several CPUs.
+/// [`shuffled`](VirtualTime::shuffled) fires ties in a random order, which a seed repeats.
 ///
 /// # Panics
 ///
@@ -119,14 +119,13 @@ impl Drop for Moving<'_> {
 }
 
 impl VirtualTime {
-    /// One base, on a clock that stands at one second: zero would hide arithmetic that goes
-    /// below it.
+    /// Timers with one base, on a clock that stands at one second. (At zero, arithmetic that goes
+    /// below zero would stay unnoticed.)
     pub fn new() -> VirtualTime {
         VirtualTime::with_builder(Timers::builder().bases(1), Instant::from_secs(1))
     }
 
-    /// Another set-up, on a clock that stands at `now`. Timers of equal
-    /// deadlines fire exactly in the order in which they were armed.
+    /// Timers with other settings, on a clock that stands at `now`.
     pub fn with_builder(builder: Builder, now: Instant) -> VirtualTime {
         VirtualTime::start(builder, now, None)
     }
@@ -147,8 +146,8 @@ impl VirtualTime {
         VirtualTime { world: Arc::new(world) }
     }
 
-    /// Other timers on the same clock. What they fire is in one order with everybody else's; at
-    /// one instant, timers that were added earlier go first.
+    /// Adds a set of timers on the same clock. All sets fire in one order, by expiry; at one
+    /// instant the set that was added earlier goes first.
     pub fn add_timers(&self, builder: Builder) -> Timers {
         let timers = timers_on(&self.world.clock, builder, self.world.shuffle.as_ref());
         let mut all = self.world.all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +155,7 @@ impl VirtualTime {
         timers
     }
 
-    /// The timers, to be handed to the code under test.
+    /// The timers, for the code under test.
     pub fn timers(&self) -> &Timers {
         &self.world.first
     }
@@ -167,14 +166,14 @@ impl VirtualTime {
         Arc::ptr_eq(&self.world, &other.world)
     }
 
-    /// What the clock shows.
+    /// The time on this clock.
     pub fn now(&self) -> Instant {
         self.world.clock.now().into()
     }
 
-    /// When the next timer comes due; `None` if nothing that would wake anybody is pending. A
-    /// timeout farther away than the wheel reaches (12 days with a tick of 1 ms) has earlier
-    /// events as well, at which it is put where it belongs by then.
+    /// When the next timer comes due; `None` if nothing is pending but deferrable timers. A timeout
+    /// farther away than the wheel reaches (12 days with a tick of 1 ms) has earlier events as
+    /// well, at which it moves within the wheel.
     pub fn next_event(&self) -> Option<Instant> {
         let all = self.all();
         let next = |(timers, base): (&Timers, CpuId)| timers.shared.bases.exact_next_event(base);
@@ -182,7 +181,7 @@ impl VirtualTime {
         earliest.filter(|&at| at != Ns::NEVER).map(Instant::from)
     }
 
-    /// For the end of a test: is nothing left behind?
+    /// Checks that nothing is pending: for the end of a test.
     ///
     /// # Panics
     ///
@@ -195,19 +194,20 @@ impl VirtualTime {
         }
     }
 
-    /// Moves the clock on, from one expiry to the next, and runs what comes due.
+    /// Moves the clock forward `by` this much, from one expiry to the next, and fires what comes
+    /// due.
     pub fn advance(&self, by: Duration) {
         let moving = self.begin_moving();
         self.move_to(self.now() + by, moving);
     }
 
-    /// The same up to a point in time. A point that has passed runs only what is overdue.
+    /// Moves the clock forward to a point in time. If that has passed, fires only what is overdue.
     pub fn advance_to(&self, to: Instant) {
         self.move_to(to, self.begin_moving());
     }
 
-    /// Moves the clock to the next expiry and runs all that this instant brings about. `false` if
-    /// nothing is pending that would ever fire by itself.
+    /// Moves the clock to the next expiry and fires everything that comes due there. Returns
+    /// `false` if nothing is pending but deferrable timers.
     pub fn advance_to_next(&self) -> bool {
         let Some(mut moving) = self.begin_moving() else {
             let next = self.next_event();
@@ -225,21 +225,21 @@ impl VirtualTime {
         has_fired
     }
 
-    /// What one of its clocks shows. At first boottime is what [`now`](Self::now) is, and the
-    /// time of day that much after 2000-01-01.
+    /// The time on one of its clocks. At first, boottime equals [`now`](Self::now), and the time of
+    /// day is that much after 2000-01-01.
     pub fn now_on(&self, base: TimeBase) -> Instant {
         self.timers().now_on(base)
     }
 
-    /// Sets the time of day, forwards or backwards, and runs what comes due by that. No other
+    /// Sets the time of day, forwards or backwards, and fires what comes due by that. No other
     /// clock moves.
     pub fn set_realtime(&self, to: Instant) {
         let by = i128::from(to.as_nanos()) - i128::from(self.now_on(TimeBase::Realtime).as_nanos());
         self.step_clocks(&[TimeBase::Realtime], by.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
     }
 
-    /// The system is suspended for so long: boottime and the time of day go on, and the clock
-    /// that timers run on does not. Runs what has come due meanwhile.
+    /// Suspends the system for `duration`: boottime and the time of day go on, the clock of the
+    /// timers does not. Fires what has come due meanwhile.
     pub fn suspend(&self, duration: Duration) {
         let by = Ns::from_duration(duration).0.min(i64::MAX as u64) as i64;
         let clocks = [

@@ -13,13 +13,17 @@ use std::time::Duration;
 use tickless_core::bandwidth::{AskError, Counts, Grant, Group, MemberId, Release, Take};
 use tickless_core::phase::Phase;
 
-/// Permits, so many in every period; from [`Timers::limiter`]. Cheap to clone.
+/// A rate limit: so many permits in every period; from [`Timers::limiter`]. Cheap to clone.
 ///
 /// First come, first served: a small request does not overtake a large one that waits. A waiting
-/// task costs nothing until it is woken; permits that a dropped future had been given go back.
+/// task costs nothing until it is woken; a future that is dropped gives its permits back.
 ///
-/// While permits last, taking them is one compare-and-swap beside a look at the clock, and so is
-/// being refused. A lock is taken once a period for the refill, and by those that wait.
+/// While permits last, a call reads the clock and makes one compare-and-swap, and so does a call
+/// that is refused. The refill takes a lock once a period, and so do callers that wait.
+///
+/// All permits of a period come at once. Limiters of one period are refilled at different moments
+/// of it (see [`phase`](LimiterBuilder::phase)), so the first refill may come sooner than one
+/// period after the start.
 ///
 /// For a limit of each user or address, see [`KeyedLimiter`](crate::bandwidth::KeyedLimiter).
 ///
@@ -41,7 +45,7 @@ pub struct Limiter {
     pub(super) controller: Arc<Controller>,
 }
 
-/// Sets a [`Limiter`] up; from [`Timers::limiter`].
+/// Settings of a [`Limiter`]; from [`Timers::limiter`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `start` is called"]
 pub struct LimiterBuilder {
@@ -55,7 +59,7 @@ pub struct LimiterBuilder {
 pub enum AcquireError {
     /// Too few are left, or others wait for them. Await them, or try again in a later period.
     Empty,
-    /// So many are never there at once. Ask for less at a time.
+    /// The limiter never has that many at once. Ask for less at a time.
     NeverEnough {
         /// The most that can be asked for.
         most: u64,
@@ -63,7 +67,7 @@ pub enum AcquireError {
     /// The timers have ended, or stayed with the process that forked: nothing refills the
     /// permits any more. Start timers anew.
     NoTimers,
-    /// The time that the caller was ready to wait is over. Nothing was taken.
+    /// The permits did not come within the caller's timeout. Nothing was taken.
     TimedOut,
 }
 
@@ -99,35 +103,35 @@ impl From<AskError> for AcquireError {
 const BATCH: u32 = 32;
 
 impl Timers {
-    /// `permits` in every `period`.
+    /// A rate limit of `permits` in every `period`: a builder, to be started.
     pub fn limiter(&self, permits: u64, period: Duration) -> LimiterBuilder {
         LimiterBuilder { timers: self.clone(), plan: Plan::new(permits, period, 1, BATCH) }
     }
 }
 
 impl LimiterBuilder {
-    /// How many permits that a period leaves over may be used later, on top of a period's own; 0
-    /// unless set.
+    /// How many unused permits carry over to later periods, on top of a period's own; 0 unless set.
     pub fn extra(mut self, extra: u64) -> LimiterBuilder {
         self.plan.settings.extra = extra;
         self
     }
 
-    /// Where in its period it is refilled; [`Phase::Spread`] unless set.
+    /// At which moment of the period it is refilled; [`Phase::Spread`] unless set, which is apart
+    /// from other limiters of the same period. With [`Phase::Aligned`] all are refilled together.
     pub fn phase(mut self, phase: Phase) -> LimiterBuilder {
         self.plan.phase = phase;
         self
     }
 
     /// How late a refill may be, to share a wakeup. Unless set, a thousandth of the period, and up
-    /// to a tenth if there are hundreds of groups of the same period.
+    /// to a tenth if there are hundreds of limiters and throttles of the same period.
     pub fn slack(mut self, slack: Duration) -> LimiterBuilder {
         self.plan.slack = Some(slack);
         self
     }
 
-    /// How fast tasks that wait are woken; 32 every millisecond, or every 64th of the period if
-    /// that is shorter, unless set.
+    /// How fast waiting tasks are woken after a refill. Unless set, 32 in every millisecond, or in
+    /// every 64th of the period if that is shorter.
     pub fn release(mut self, release: Release) -> LimiterBuilder {
         self.plan.settings.release = release;
         self
@@ -137,7 +141,7 @@ impl LimiterBuilder {
     ///
     /// # Errors
     ///
-    /// [`BandwidthError`] if permits or period are out of range, the phase cannot be had, or the
+    /// [`BandwidthError`] if permits or period are out of range, the phase is not available, or the
     /// timers have ended.
     pub fn start(self) -> Result<Limiter, BandwidthError> {
         Ok(Limiter { controller: Controller::start(&self.timers, self.plan, Begin::Anew)? })
@@ -145,13 +149,13 @@ impl LimiterBuilder {
 }
 
 impl Limiter {
-    /// Takes permits if they are there. Takes no lock and makes no system call, but for the first
-    /// call of a period, which refills them, or while others wait: then an uncontended lock.
+    /// Takes permits if they are there. Never waits. Takes an uncontended lock in the first call of
+    /// a period, which refills, and while others wait; otherwise no lock. Makes no system call.
     ///
     /// # Errors
     ///
     /// [`Empty`](AcquireError::Empty) if there are too few, or others wait for them;
-    /// [`NeverEnough`](AcquireError::NeverEnough) if there are never so many;
+    /// [`NeverEnough`](AcquireError::NeverEnough) if the limiter never has that many at once;
     /// [`NoTimers`](AcquireError::NoTimers) in a forked child.
     #[inline]
     pub fn try_acquire(&self, permits: u64) -> Result<(), AcquireError> {
@@ -176,16 +180,19 @@ impl Limiter {
         if took? { Ok(()) } else { Err(AcquireError::Empty) }
     }
 
-    /// Takes permits as soon as they are there, and blocks the thread until then: what
-    /// [`acquire`](Limiter::acquire) is for threads, in line with the tasks that wait. Allocates if
-    /// it has to wait.
+    /// Takes permits as soon as they are there, and blocks the thread until then: [`acquire`] for
+    /// threads, in one line with the tasks that wait. Allocates if it has to wait.
     ///
-    /// Not for async tasks, whose thread has others to run.
+    /// Do not call it in an async task: it blocks the executor's thread. On a virtual clock that
+    /// moves by itself, use `time.block_on(limiter.acquire(1))`, which is exact; see
+    /// [`VirtualTime::busy`](crate::VirtualTime::busy).
+    ///
+    /// [`acquire`]: Limiter::acquire
     ///
     /// # Errors
     ///
     /// [`NeverEnough`](AcquireError::NeverEnough) and [`NoTimers`](AcquireError::NoTimers), both
-    /// at once.
+    /// without waiting.
     ///
     /// ```
     /// use std::time::Duration;
@@ -201,7 +208,7 @@ impl Limiter {
         self.block(permits, None)
     }
 
-    /// The same for this long at most, on the timers' clock.
+    /// The same, but waits for at most `timeout` on the timers' clock.
     ///
     /// # Errors
     ///
@@ -252,7 +259,7 @@ impl Limiter {
         Acquire { controller: Arc::clone(&self.controller), permits, state: QueueState::Idle }
     }
 
-    /// How many permits are there now.
+    /// How many permits can be taken now.
     pub fn available(&self) -> u64 {
         let Ok((state, now)) = self.controller.enter() else { return 0 };
         let available = u64::try_from(state.group.pool()).unwrap_or(0);
@@ -260,17 +267,17 @@ impl Limiter {
         available
     }
 
-    /// What has happened.
+    /// What has happened so far.
     pub fn counts(&self) -> Counts {
         self.controller.counts()
     }
 
-    /// How many wait.
+    /// How many callers wait.
     pub fn waiting(&self) -> usize {
         self.controller.look(Group::waiting).unwrap_or(0)
     }
 
-    /// How far behind the multiples of its period it is refilled.
+    /// How long after each multiple of its period it is refilled.
     pub fn phase_offset(&self) -> Option<Duration> {
         self.controller.phase_offset()
     }

@@ -1,8 +1,8 @@
-//! So much in every period: CPU time for threads, permits for requests.
+//! Rate limits, and quotas of CPU time.
 //!
+//! - [`Limiter`]: so many permits in every period, taken at once or awaited; [`KeyedLimiter`] has a
+//!   limit for each key.
 //! - [`Throttle`]: threads that share so much CPU time in every period, and park when it is spent.
-//! - [`Limiter`]: permits in every period, taken at once or awaited; [`KeyedLimiter`] has a limit
-//!   for each key.
 //!
 //! ```
 //! use std::time::Duration;

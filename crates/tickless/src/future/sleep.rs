@@ -11,10 +11,10 @@ use tickless_core::link::QueueLink;
 use tickless_core::time::{Instant, Ns};
 
 pin_project! {
-    /// Completes when its deadline has passed; from [`sleep`](super::sleep) and its like. 96 bytes.
+    /// Completes when its deadline has passed; from [`sleep`](super::sleep) and the like. 96 bytes.
     ///
-    /// Never early; late by its slack at most and what waking a thread takes. Arming and cancelling
-    /// take the lock of one base and O(log n).
+    /// Never early; late by at most its slack and two thread wakeups. Arming and cancelling take
+    /// the lock of one base and O(log n).
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Sleep {
         #[pin]
@@ -26,8 +26,8 @@ pin_project! {
     /// Completes when its deadline has passed, or up to 13 % of its distance later; from
     /// [`coarse_sleep`](super::coarse_sleep). 88 bytes.
     ///
-    /// What [`CoarseTimeout`](super::CoarseTimeout) uses. Pushing it out with
-    /// [`reset`](CoarseSleep::reset) is what it is best at: one compare-and-swap.
+    /// Made to be pushed out: [`reset`](CoarseSleep::reset) to a later time is one
+    /// compare-and-swap. [`CoarseTimeout`](super::CoarseTimeout) contains one.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct CoarseSleep {
         #[pin]
@@ -43,28 +43,27 @@ macro_rules! sleep {
                 self.entry.deadline().into()
             }
 
-            /// Has it completed, as far as its timer is concerned? It may be so before a task
-            /// has been woken for it.
+            /// Has its timer fired? The task may not have been woken yet.
             pub fn is_elapsed(&self) -> bool {
                 self.entry.has_fired()
             }
 
-            /// Gives it another deadline, whether it has completed or not. The task that polled
-            /// it last is woken for the new one; nothing is allocated.
+            /// Sets another deadline, whether it has completed or not. The task that polled it
+            /// last is woken at the new one. Allocates nothing.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset_at(self: Pin<&mut Self>, deadline: Instant) {
                 let now = self.now();
                 self.project().entry.reset(deadline.into(), now.into());
             }
 
-            /// Gives it another deadline, `after` the present.
+            /// Sets another deadline, `after` from now.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 let now = self.now();
                 self.project().entry.reset((now + after).into(), now.into());
             }
 
-            /// The present, on the clock that its deadline is on.
+            /// The time on the clock that its deadline is on.
             pub fn now(&self) -> Instant {
                 self.entry.shared().map_or_else(super::now, |shared| shared.now().into())
             }
@@ -98,7 +97,7 @@ impl Sleep {
         Sleep { entry: Entry::new(timers, deadline.into(), slack) }
     }
 
-    /// Lets it be late by this much, rounded down to 1.024 µs, to share a wakeup with others; at
+    /// Allows it to be late by `slack`, to share a wakeup with others. Rounded down to 1.024 µs; at
     /// most 73 minutes. Holds for every later deadline too.
     pub fn with_slack(self, slack: Duration) -> Sleep {
         self.set_slack(slack);

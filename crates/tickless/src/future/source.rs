@@ -1,6 +1,6 @@
 //! Which timers a library or an adapter takes its futures from.
 
-use super::{CoarseSleep, Interval, Sleep};
+use super::{CoarseSleep, CoarseTimeout, Interval, Sleep, Timeout};
 use crate::builder::StartTimersError;
 use crate::time;
 use crate::timers::Timers;
@@ -9,20 +9,22 @@ use std::fmt;
 use std::time::Duration;
 use tickless_core::time::Instant;
 
-/// Where futures come from: the timers of the process, or some of the program's own, those of a
-/// [`VirtualTime`] for instance. For libraries that are handed the choice; cheap to clone.
+/// Where futures come from: the timers of the process, timers that the program started, or those of
+/// a [`VirtualTime`]. For libraries that leave the choice to their caller; cheap to clone.
 ///
 /// ```
 /// use std::time::Duration;
 /// use tickless::future::TimerSource;
 ///
-/// async fn poll_twice(timers: &TimerSource) {
+/// async fn poll_twice(timers: &TimerSource) -> Option<u32> {
 ///     timers.sleep(Duration::from_secs(60)).await;
-///     timers.sleep(Duration::from_secs(60)).await;
+///     let answer = timers.timeout_after(Duration::from_secs(60), std::future::pending());
+///     answer.await.ok()
 /// }
 ///
 /// let time = tickless::VirtualTime::new();
-/// time.block_on(poll_twice(&TimerSource::from(&time))); // two minutes, in no time
+/// let answer = time.block_on(poll_twice(&TimerSource::from(&time))); // two minutes, in no time
+/// assert_eq!(answer, None);
 /// # Ok::<(), tickless::driver::StartTimersError>(())
 /// ```
 #[derive(Clone)]
@@ -32,8 +34,7 @@ pub struct TimerSource {
 }
 
 impl TimerSource {
-    /// The timers of the process, which start now if they have not been used before. An error if
-    /// the system refuses their threads.
+    /// The timers of the process. Starts them if they do not run yet.
     ///
     /// # Errors
     ///
@@ -46,18 +47,18 @@ impl TimerSource {
         }
     }
 
-    /// The present, on the clock that deadlines are on.
+    /// The time on the clock that deadlines are on.
     pub fn now(&self) -> Instant {
         self.own.as_ref().map_or_else(super::now, Timers::now)
     }
 
-    /// The present as [`std::time::Instant`]. Under virtual time it is as virtual as
+    /// The time as [`std::time::Instant`]. Under virtual time it is as virtual as
     /// [`now`](TimerSource::now).
     pub fn std_now(&self) -> std::time::Instant {
         time::to_std(self.now())
     }
 
-    /// A future that completes `after` the present; see [`sleep`](super::sleep).
+    /// A future that completes when `after` has passed; see [`sleep`](super::sleep).
     pub fn sleep(&self, after: Duration) -> Sleep {
         match &self.own {
             Some(timers) => timers.sleep(after),
@@ -65,7 +66,7 @@ impl TimerSource {
         }
     }
 
-    /// A future that completes at a point in time.
+    /// A future that completes at `deadline`, a time on the clock of [`now`](TimerSource::now).
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         match &self.own {
             Some(timers) => timers.sleep_until(deadline),
@@ -73,7 +74,8 @@ impl TimerSource {
         }
     }
 
-    /// A future that completes `after` the present, or up to 13 % of that later; cheap to push out.
+    /// A future that completes when `after` has passed, or up to 13 % of that later; cheap to push
+    /// out.
     pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
         match &self.own {
             Some(timers) => timers.coarse_sleep(after),
@@ -81,12 +83,24 @@ impl TimerSource {
         }
     }
 
-    /// Ticks every `period`, first a period from now.
+    /// Ticks every `period`, first one period from now.
     pub fn interval(&self, period: Duration) -> Interval {
         match &self.own {
             Some(timers) => timers.interval(period),
             None => super::interval(period),
         }
+    }
+
+    /// Yields `future`'s output, or [`Elapsed`](super::Elapsed) if `future` is not ready before
+    /// `after` has passed; see [`timeout`](super::timeout).
+    pub fn timeout_after<F: Future>(&self, after: Duration, future: F) -> Timeout<F> {
+        Timeout::new(self.sleep(after), future)
+    }
+
+    /// The same, on the timer wheel: cheap to push out, and up to 13 % late; see
+    /// [`coarse_timeout`](super::coarse_timeout).
+    pub fn coarse_timeout_after<F: Future>(&self, after: Duration, future: F) -> CoarseTimeout<F> {
+        CoarseTimeout::new(self.coarse_sleep(after), future)
     }
 
     /// The timers themselves, for their statistics and for callbacks. `None` if the system refuses

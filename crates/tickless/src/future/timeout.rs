@@ -9,10 +9,10 @@ use std::time::Duration;
 use tickless_core::time::Instant;
 
 pin_project! {
-    /// A future's output, or [`Elapsed`]; from [`timeout`](super::timeout). 96 bytes more than the
-    /// future.
+    /// Yields a future's output, or [`Elapsed`]; from [`timeout`](super::timeout). 96 bytes more
+    /// than the future.
     ///
-    /// The future is polled first: if it is ready, it has not elapsed.
+    /// The future is polled before the clock is looked at: a future that is ready never elapses.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Timeout<F> {
         #[pin]
@@ -23,10 +23,10 @@ pin_project! {
 }
 
 pin_project! {
-    /// A future's output, or [`Elapsed`] up to 13 % late; from
+    /// Yields a future's output, or [`Elapsed`] up to 13 % late; from
     /// [`coarse_timeout`](super::coarse_timeout). 88 bytes more than the future.
     ///
-    /// The future is polled first: if it is ready, it has not elapsed.
+    /// The future is polled before the clock is looked at: a future that is ready never elapses.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct CoarseTimeout<F> {
         #[pin]
@@ -65,7 +65,7 @@ macro_rules! timeout {
                 $type { sleep, future }
             }
 
-            /// Pushes the deadline out, or moves it nearer: `after` the present.
+            /// Sets the deadline to `after` from now: later, or earlier.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 self.project().sleep.reset(after);

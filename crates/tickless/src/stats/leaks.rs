@@ -31,11 +31,11 @@ pub struct Leak {
 }
 
 impl Timers {
-    /// What is pending, gathered by who armed it: for tests that are to leave nothing behind, and
-    /// for programs whose [`Stats::pending`](crate::stats::Stats::pending) grows. In debug builds,
-    /// with [`Builder::note_armings`](crate::Builder::note_armings), it says where each was armed;
-    /// [`VirtualTime`] notes that by itself. O(pending), each base held up for at most 64 timers at
-    /// a time.
+    /// All pending timers, grouped by owner: for tests that check that nothing is left pending, and
+    /// for programs whose [`Stats::pending`](crate::stats::Stats::pending) grows. Debug builds with
+    /// [`Builder::note_armings`](crate::Builder::note_armings) also say where each was armed;
+    /// [`VirtualTime`] notes that by itself. O(pending); holds up each base for at most 64 timers
+    /// at a time.
     ///
     /// [`VirtualTime`]: crate::VirtualTime
     pub fn leaks(&self) -> Leaks {

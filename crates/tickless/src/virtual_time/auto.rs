@@ -34,17 +34,17 @@ struct State {
     stepping: Option<u64>,
 }
 
-/// Keeps the clock from moving by itself; from [`VirtualTime::busy`]. May be sent along with the
-/// work: to a thread that is started, or in a message.
+/// Keeps the clock from moving by itself; from [`VirtualTime::busy`]. Send it along with work: to a
+/// thread that you start, or in a message.
 #[must_use = "the clock moves on as soon as this is dropped"]
 pub struct Busy {
     time: VirtualTime,
     counts: bool,
 }
 
-/// Moves the clock whenever nobody is busy; from [`VirtualTime::auto_advance`]. Dropping it waits
-/// until a callback that it runs is over. If it is waking a task just then, dropping does not wait:
-/// what is left of that instant runs after the waker.
+/// Moves the clock whenever nothing is busy; from [`VirtualTime::auto_advance`]. Dropping it waits
+/// until a callback that it runs is over. If it is waking a task at that moment, dropping does not
+/// wait: the rest of that instant runs after the waker.
 #[derive(Debug)]
 #[must_use = "the clock stops moving by itself as soon as this is dropped"]
 pub struct AutoAdvance {
@@ -54,38 +54,63 @@ pub struct AutoAdvance {
 }
 
 impl VirtualTime {
-    /// The caller is at work, or waits for something that is not time: I/O, another program. As
-    /// long as anybody says so, the clock does not move by itself; who moves it by hand may.
+    /// Says that the caller is at work, or waits for something that is not time: I/O, another
+    /// program. The clock does not move by itself while such a guard exists; it may be moved by
+    /// hand.
     ///
-    /// Waits while the clock is moving by itself: when this has returned it stands.
+    /// Waits while the clock is moving by itself: when this returns, the clock stands.
+    ///
+    /// A thread waits for time with [`Busy::sleep`], or with [`block_on`](VirtualTime::block_on)
+    /// and a future: `time.block_on(limiter.acquire(1))`. Both count as busy from the moment at
+    /// which the timer fires. A call that blocks the thread in another way,
+    /// [`Limiter::blocking_acquire`](crate::bandwidth::Limiter::blocking_acquire) included, does
+    /// not: by the time the thread runs, the clock may be further on.
     pub fn busy(&self) -> Busy {
         self.enter();
         Busy { time: self.clone(), counts: true }
     }
 
-    /// A future of something outside of virtual time, I/O for instance: the clock does not move
-    /// by itself from when it is first polled until it is ready.
+    /// Wraps a future that waits for something outside of virtual time, such as I/O. The clock does
+    /// not move by itself from the first poll until the future is ready.
     pub async fn outside<F: Future>(&self, future: F) -> F::Output {
         let _busy = self.busy();
         future.await
     }
 
-    /// Moves the clock to the next expiry and runs it, unless somebody is busy, the clock runs
-    /// with real time, or this is a callback. Says whether anything fired.
+    /// Moves the clock to the next expiry and fires it, unless something is busy, the clock runs
+    /// with real time, or this is a callback. Returns whether anything fired.
     ///
-    /// For executors that can say when they have nothing to run (tokio's `on_thread_park`).
+    /// For executors that can say when they have nothing to run, such as tokio's with
+    /// `on_thread_park`:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tickless::VirtualTime;
+    ///
+    /// let time = VirtualTime::new();
+    /// let idle = time.clone();
+    /// let runtime = tokio::runtime::Builder::new_current_thread()
+    ///     .on_thread_park(move || { idle.idle(); })
+    ///     .build()?;
+    /// let timers = time.timers().clone();
+    /// runtime.block_on(async move {
+    ///     let task = tokio::spawn(timers.sleep(Duration::from_secs(3600)));
+    ///     task.await.unwrap(); // takes no time at all
+    /// });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn idle(&self) -> bool {
         let state = self.world.work.state();
         self.move_if_idle(state).1
     }
 
-    /// Runs a future on this thread. Whenever it waits, and nobody is busy, the clock moves to
-    /// the next expiry: hours of sleeps take no time at all.
+    /// Runs a future on this thread. Whenever it waits and nothing is busy, the clock moves to the
+    /// next expiry: hours of sleeps take no time at all.
     ///
-    /// If it waits for something else than time, and nobody is busy with that, time goes on
-    /// meanwhile, deadlines included: see [`outside`](VirtualTime::outside). If nothing is
-    /// pending it waits until it is woken. Several threads may do this at once: the clock moves
-    /// when all of them wait. Not for callbacks, within which the clock does not move.
+    /// A future that waits for something else than time does not stop the clock, and its deadlines
+    /// pass: wrap it in [`outside`](VirtualTime::outside). If nothing is pending, this waits until
+    /// the future is woken. Several threads may do this at once: the clock moves when all of them
+    /// wait. Do not call it in a callback, where the clock does not move by itself.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         let task = Arc::new(Task {
@@ -103,9 +128,9 @@ impl VirtualTime {
         }
     }
 
-    /// From now on the clock moves whenever nobody is busy, by a thread of its own: for programs
-    /// of threads that sleep with [`Busy::sleep`]. Be [`busy`](VirtualTime::busy) while setting
-    /// things up. Two of these take turns.
+    /// Starts a thread that moves the clock whenever nothing is busy: for programs of threads that
+    /// sleep with [`Busy::sleep`]. Be [`busy`](VirtualTime::busy) while you set things up. Two of
+    /// these take turns.
     ///
     /// # Panics
     ///
@@ -181,11 +206,11 @@ impl Work {
 }
 
 impl Busy {
-    /// Sleeps until so much virtual time has passed. Meanwhile this counts as not busy; it does
+    /// Sleeps until so much virtual time has passed. The thread is not busy meanwhile, and is busy
     /// again from the moment at which the time is over.
     ///
-    /// Somebody has to move the clock: [`auto_advance`](VirtualTime::auto_advance), a
-    /// [`block_on`](VirtualTime::block_on) elsewhere, or the program. In a callback this moves the
+    /// The clock has to move: by [`auto_advance`](VirtualTime::auto_advance), a
+    /// [`block_on`](VirtualTime::block_on) elsewhere, or by hand. In a callback this moves the
     /// clock itself, and nothing fires meanwhile.
     pub fn sleep(&mut self, after: Duration) {
         if self.time.moves_here() {
@@ -205,9 +230,9 @@ impl Busy {
         }
     }
 
-    /// Does something that waits for others, who wait for time. Meanwhile this counts as not
-    /// busy, and it does again when that has come back: to be sure that the clock stands in
-    /// between, the others send a guard of theirs along.
+    /// Runs `wait`, which waits for threads or tasks that wait for time. The thread is not busy
+    /// until `wait` has returned. To keep the clock from moving before that is noticed, let the
+    /// other side send a guard along: `tx.send((result, time.busy()))`.
     pub fn wait<R>(&mut self, wait: impl FnOnce() -> R) -> R {
         self.counts = false;
         self.time.leave();
