@@ -51,10 +51,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// All five studies, simulated and live, on one page
+    /// Run all five studies, simulated and live, and write one page
     ///
-    /// Writes report.html, which needs nothing but itself, and report.json with the same figures
-    /// for programs. About two minutes. A study that fails is shown as failed, with what to do;
+    /// Writes report.html, a self-contained page, and report.json with the same figures for
+    /// programs. Takes about two minutes. A study that fails is shown as failed, with what to do;
     /// the others go on.
     #[command(after_help = "Examples:\n  \
         tickless report\n  \
@@ -80,9 +80,9 @@ enum Command {
     Replay(ReplayArgs),
     /// Record what the kernel does with its timers, for replay
     ///
-    /// Records the timer events of all CPUs, the timer interrupts, and what is written to the
-    /// timer device, from tracefs (root). Other users of tracing are left alone, and nothing is
-    /// left behind, however it ends. Ctrl-C ends it early, with what there is.
+    /// Records the timer events of all CPUs, the timer interrupts, and the writes to the timer
+    /// device, from tracefs (root). Does not disturb other users of tracing, and leaves nothing
+    /// behind, however it ends. Ctrl-C ends it early, and keeps what was recorded.
     #[command(after_help = "Examples:\n  \
         sudo tickless record\n  \
         sudo tickless record -D 10s --buffer 64M -o busy.txt.gz\n  \
@@ -106,13 +106,13 @@ enum Command {
         2 for a wrong command line, 3 with --strict if a figure is not in its band,\n\
         130 if interrupted.")]
     Study(StudyArgs),
-    /// Who uses the kernel's timers, live: which process arms, cancels, and wakes idle CPUs
+    /// Show live which processes arm timers, cancel them, and wake idle CPUs
     ///
-    /// Counts the kernel's timer events (root): by eBPF programs in the kernel where that can be
-    /// had, or else from tracefs. Rates are per second: idle CPUs woken, writes of timer devices,
-    /// timers armed, armed again while pending, cancelled of those armed, fired. Then the kind of
-    /// timer, how far ahead it is armed, and its period: x2 for two timers, ! if some of them
-    /// expire together.
+    /// Counts the kernel's timer events (root), by eBPF programs in the kernel if possible, or else
+    /// from tracefs. The columns are rates per second: idle CPUs woken, writes of timer devices,
+    /// timers armed, of these armed again while pending, the share that was cancelled, and timers
+    /// that fired. Then come the kind of timer, how far ahead it is armed, and its period: x2 for
+    /// two timers, ! if some of them expire together.
     #[command(after_help = "Examples:\n  \
         sudo tickless top\n  \
         sudo tickless top -c --sort writes --filter nginx\n  \
@@ -122,23 +122,23 @@ enum Command {
         Exit status: 0 if shown, 1 if that was not possible, 2 for a wrong command line,\n\
         130 if interrupted; then what was counted until then is shown, and marked.")]
     Top(TopArgs),
-    /// Why threads that slept ran late: what each part of the way was spent on
+    /// Explain why threads that slept ran late
     ///
-    /// Follows each sleep from its deadline over the interrupt and the callback to the thread that
-    /// runs, and says of each hop how long it took and what the CPU did meanwhile. Takes a trace,
-    /// or watches this machine (root). What matters most stands last.
+    /// Follows each sleep from its deadline through the interrupt and the callback to the thread
+    /// that runs, and shows for each hop how long it took and what the CPU did meanwhile. Reads a
+    /// trace, or watches this machine (root). The most important result comes last.
     #[command(after_help = "Examples:\n  \
         sudo tickless late --watch -D 10s --threshold 500us\n  \
         sudo tickless record --events late -o slow.txt.gz -D 30s\n  \
         tickless late slow.txt.gz --format json\n\n\
-        Exit status: 0 if explained, 1 if there is no trace to be had or the results not written,\n\
+        Exit status: 0 if explained, 1 if there is no trace or the results are not written,\n\
         2 for a wrong command line, 130 if --watch was interrupted.")]
     Late(LateArgs),
-    /// How late threads wake: our timers beside the kernel's own sleeps
+    /// Measure how late threads wake: our timers beside the kernel's own sleeps
     ///
     /// Like cyclictest: a thread sleeps until a point in time, looks at the clock when it wakes,
     /// and sleeps until an interval later. The sleepers are measured in turn, so that what
-    /// disturbs one disturbs all. Ctrl-C ends it early, with what there is.
+    /// disturbs one disturbs all. Ctrl-C ends it early, and shows the results so far.
     #[command(after_help = "Examples:\n  \
         tickless latency\n  \
         tickless latency -S -p 90 -i 500 -D 1m -h 100\n  \
@@ -149,11 +149,11 @@ enum Command {
         2 for a wrong command line or if there was nothing to hold a limit against,\n\
         3 if a limit is exceeded or a wakeup was later than --break.")]
     Latency(LatencyArgs),
-    /// What moved between two results, beside both spreads
+    /// Show what moved between two results, beside both spreads
     ///
-    /// Takes two report.json, or what study, latency, replay or top print as JSON. A figure moved
-    /// if the two spreads, from the least to the greatest repetition, do not overlap. Where there
-    /// is no spread, any difference is a move. Figures are costs: times, and counts of work.
+    /// Takes two report.json, or the JSON output of study, latency, replay or top. A figure moved
+    /// if the two spreads, from the least to the greatest repetition, do not overlap. Without a
+    /// spread, any difference is a move. Figures are costs: times, and counts of work.
     #[command(after_help = "Examples:\n  \
         tickless compare before/report.json after/report.json --html moved.html\n  \
         tickless compare monday.json today.json --fail-above 10%\n  \
@@ -161,10 +161,10 @@ enum Command {
         Exit status: 0 if compared, 1 if that was not possible or the results not written,\n\
         2 for a wrong command line, 3 if a figure is worse by more than --fail-above.")]
     Compare(CompareArgs),
-    /// The simulated machines: where their numbers come from, and how well they predict this one
+    /// Show the simulated machines, and measure or predict this one
     ///
-    /// Without more, the list. With a name, every number of that machine: published or measured,
-    /// assumed with a range, or fitted to a cell.
+    /// Without arguments, shows the list. With a name, shows every number of that machine, and
+    /// whether it was published, measured, assumed with a range, or fitted to a cell.
     #[command(after_help = "Examples:\n  \
         tickless machines\n  \
         tickless machines ivybridge-ex-16s\n  \
@@ -175,25 +175,26 @@ enum Command {
         2 for a wrong command line, 3 with --strict if a prediction is not in its band,\n\
         130 if interrupted.")]
     Machines(MachinesArgs),
-    /// What this machine pays for its timers without need, and what to do about it
+    /// Find needless costs of this machine's timers, and what to do about them
     ///
-    /// Looks for some seconds: at the clock source, device writes, cancels, idle ticks, timers that
-    /// expire together and late sleeps. Says of each the figure, how it was obtained, what to do,
-    /// and which study explains it. As root it records the kernel's timers and sees more; what
-    /// could not be seen is unknown, with the reason. The machine is left as it was.
+    /// Watches for some seconds: the clock source, device writes, cancels, idle ticks, timers that
+    /// expire together, and late sleeps. Shows for each the figure, how it was obtained, what to
+    /// do, and which study explains it. As root it records the kernel's timers and sees more; what
+    /// it could not see is unknown, with the reason. It does not change the machine.
     #[command(after_help = "Examples:\n  \
         sudo tickless doctor\n  \
         tickless doctor -D 10s --check idle-ticks,clock-source\n  \
         sudo tickless doctor --strict --format json\n\n\
         Exit status: 0 if nothing is bad (--strict: nor worth a look), 1 if the results cannot\n\
-        be written, 2 for a wrong command line, 3 if something is, 130 if interrupted.")]
+        be written, 2 for a wrong command line, 3 if something is bad (--strict: or worth a look),\n\
+        130 if interrupted.")]
     Doctor(DoctorArgs),
-    /// What the timers of a recorded program would cost on another machine
+    /// Project what the timers of a recorded program would cost on another machine
     ///
     /// Lays the operations of a trace onto the CPUs of a simulated machine and runs them through
     /// the timer core at that machine's prices. With several numbers of CPUs it says what limits
-    /// first. Rates and shares do not need the whole trace, so about a million operations of it
-    /// are run unless --seconds says more.
+    /// first. Rates and shares do not need the whole trace, so it runs about a million operations
+    /// unless --seconds says more.
     #[command(after_help = "Examples:\n  \
         tickless project traces/nginx.txt.gz --machine ivybridge-ex-16s --cpus 2,30,120,480\n  \
         tickless project trace.txt.gz --machine new.toml --clock hpet --policy lazy\n  \
@@ -202,11 +203,11 @@ enum Command {
         Exit status: 0 if projected, 1 if a trace cannot be used or the results not written,\n\
         2 for a wrong command line or machine, 130 if interrupted.")]
     Project(ProjectArgs),
-    /// What the traces of many machines say as a whole
+    /// Summarise the traces of many machines
     ///
-    /// Replays each trace under three policies. Shows how device writes, wakeups and what each
-    /// policy would have saved are spread over the machines, and the ten machines that differ most,
-    /// with the reason. A trace that cannot be used is a row with its error.
+    /// Replays each trace under three policies. Shows over all machines the quantiles of device
+    /// writes, wakeups and what each policy would have saved, and the ten machines that differ
+    /// most, with the reason. A trace that cannot be used is a row with its error.
     #[command(after_help = "Examples:\n  \
         tickless fleet traces/*.txt.gz\n  \
         tickless fleet 'traces/*.dat' --html fleet.html\n  \
@@ -216,9 +217,9 @@ enum Command {
     Fleet(FleetArgs),
     /// Run a campaign: studies, replays and projections over many machines, traces and seeds
     ///
-    /// Performs what is missing in the folder and nothing else, on all CPUs, so it can be stopped
-    /// and gone on with, and split over machines by --shard. A cell that fails is a row with its
-    /// error. Ctrl-C writes what is done.
+    /// Runs the cells that are missing in the folder, and no others, on all CPUs. So you can stop
+    /// it and continue later, and split it over machines with --shard. A cell that fails is a row
+    /// with its error. Ctrl-C writes the results so far.
     #[command(after_help = "Examples:\n  \
         tickless sweep campaign.toml --out results\n  \
         tickless sweep campaign.toml --out results --shard 0/8\n  \
@@ -228,7 +229,7 @@ enum Command {
         Exit status: 0 if done, failed cells included, 1 if files cannot be written or a merge is\n\
         not whole, 2 for a wrong command line or campaign, 130 if interrupted.")]
     Sweep(SweepArgs),
-    /// Print what a shell needs to complete this program's commands and options
+    /// Print shell completions
     #[command(after_help = "Examples:\n  \
         tickless completions bash > ~/.local/share/bash-completion/completions/tickless\n  \
         tickless completions zsh > ~/.zfunc/_tickless\n  \

@@ -28,7 +28,7 @@ pub struct MachinesArgs {
     /// Run random histories of the timer core on simulated machines, from this seed on
     #[arg(long, value_name = "SEED")]
     fuzz: Option<u64>,
-    /// How many
+    /// How many histories
     #[arg(long, value_name = "N", default_value_t = 1, requires = "fuzz")]
     histories: u64,
     /// Measure it even while it is busy with other work

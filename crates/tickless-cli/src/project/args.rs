@@ -24,11 +24,11 @@ pub struct ProjectArgs {
     /// How many CPUs, such as 2,16,480: the points of a curve; the machine's own number if left out
     #[arg(long, value_name = "LIST")]
     cpus: Option<Numbers>,
-    /// What the time is read from
+    /// The counter that the time is read from
     #[arg(long, default_value = "tsc", value_parser = choice::of(&Clock::ALL, told))]
     clock: Clock,
     /// Only this policy; may be given several times
-    #[arg(long, value_parser = choice::of(&ReplayPolicy::USUAL, |policy| (policy.name(), "")))]
+    #[arg(long, value_parser = choice::of(&ReplayPolicy::USUAL, about))]
     policy: Vec<ReplayPolicy>,
     /// Where randomness starts: which CPU of the trace each CPU plays, and from when on
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -61,6 +61,15 @@ fn told(clock: Clock) -> (&'static str, &'static str) {
         Clock::Combined => "one slow counter, read by one CPU for all",
     };
     (clock.name(), about)
+}
+
+fn about(policy: ReplayPolicy) -> (&'static str, &'static str) {
+    let about = match policy {
+        ReplayPolicy::Eager => "every removal of the first timer programs the device",
+        ReplayPolicy::Lazy => "no removal does",
+        _ => "a cancel does, a restart is judged as a whole",
+    };
+    (policy.name(), about)
 }
 
 impl ProjectArgs {

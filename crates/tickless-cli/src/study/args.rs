@@ -12,7 +12,7 @@ use tickless_lab::study::{Effort, OFFERS, Offer, Request, SimOptions, Study, Stu
 #[command(group = ArgGroup::new("where").args(["live", "sim"]))]
 #[command(group = ArgGroup::new("how_long").args(["quick", "full"]))]
 pub struct StudyArgs {
-    /// Which
+    /// The study
     #[arg(value_parser = names())]
     name: String,
     /// Measure on this machine

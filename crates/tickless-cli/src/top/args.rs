@@ -20,7 +20,7 @@ pub struct TopArgs {
     /// A row for each callback of each process
     #[arg(short, long)]
     callbacks: bool,
-    /// Sort by this
+    /// Sort by this column
     #[arg(short, long, value_name = "COLUMN", value_parser = sorts(), default_value = "wakeups")]
     sort: Sort,
     /// Only rows whose process, number or callback has this in it
@@ -66,7 +66,7 @@ fn sources() -> impl TypedValueParser<Value = Choice> {
     choice::of(&Choice::ALL, |choice| {
         let about = match choice {
             Choice::Auto => "eBPF where it can be had, or else tracefs",
-            Choice::Tracefs => "Here: a tracefs instance hands over every event",
+            Choice::Tracefs => "By this program: a tracefs instance hands over every event",
             Choice::Ebpf => "In the kernel, by eBPF programs: costs least",
         };
         (choice.name(), about)
