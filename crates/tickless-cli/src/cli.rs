@@ -186,8 +186,8 @@ enum Command {
         tickless doctor -D 10s --check idle-ticks,clock-source\n  \
         sudo tickless doctor --strict --format json\n\n\
         Exit status: 0 if nothing is bad (--strict: nor worth a look), 1 if the results cannot\n\
-        be written, 2 for a wrong command line, 3 if something is bad (--strict: or worth a look),\n\
-        130 if interrupted.")]
+        be written, 2 for a wrong command line, 3 if something is bad (--strict: or worth a\n\
+        look), 130 if interrupted.")]
     Doctor(DoctorArgs),
     /// Project what the timers of a recorded program would cost on another machine
     ///
