@@ -184,7 +184,7 @@ impl Limiter {
     /// threads, in one line with the tasks that wait. Allocates if it has to wait.
     ///
     /// Do not call it in an async task: it blocks the executor's thread. On a virtual clock that
-    /// moves by itself, use `time.block_on(limiter.acquire(1))`, which is exact; see
+    /// moves by itself, use `time.block_on` with [`acquire`], which keeps the clock exact; see
     /// [`VirtualTime::busy`](crate::VirtualTime::busy).
     ///
     /// [`acquire`]: Limiter::acquire
