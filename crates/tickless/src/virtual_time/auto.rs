@@ -60,10 +60,10 @@ impl VirtualTime {
     ///
     /// Waits while the clock is moving by itself: when this returns, the clock stands.
     ///
-    /// A thread waits for time with [`Busy::sleep`], or with [`block_on`](VirtualTime::block_on) and
-    /// a future such as `limiter.acquire(1)`. Both count as busy from the moment at which the timer
-    /// fires; `block_on` until its future is ready, so do the work inside the future, or take a guard
-    /// there. A call that blocks the thread in another way does not count, not even
+    /// A thread waits for time with [`Busy::sleep`], or with [`block_on`](VirtualTime::block_on)
+    /// and a future such as `limiter.acquire(1)`. Both count as busy from the moment at which the
+    /// timer fires; `block_on` until its future is ready, so do the work inside the future, or take
+    /// a guard there. A call that blocks the thread in another way does not count, not even
     /// [`Limiter::blocking_acquire`](crate::bandwidth::Limiter::blocking_acquire): by the time the
     /// thread runs, the clock may be further on.
     pub fn busy(&self) -> Busy {
