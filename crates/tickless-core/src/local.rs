@@ -115,19 +115,22 @@ use alloc::vec::Vec;
 use compact::Compact;
 use core::fmt;
 use core::time::Duration;
-use table::Table;
+use table::{STATE_BITS, Table};
 
 /// Names a timer of one [`LocalTimers`]. Once the timer has been removed the key finds nothing.
 /// One word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(
-    /// The slot's generation, and in the low half its number and, for a precise timer,
-    /// [`PRECISE`]. One number, so that a result with a key in it is returned in registers.
+    /// The slot's generation, as its table has it, and in the low half its number and, for a
+    /// precise timer, [`PRECISE`]. One number, so that a result with a key in it is returned in
+    /// registers.
     u64,
 );
 
 /// Slots have numbers below this: with it, a number is no coarse timer's.
 const PRECISE: u32 = Slab::<QueueLink, ()>::SLOTS_MAX;
+/// Where a key has the generation.
+const GENERATIONS: u64 = !(u32::MAX as u64);
 /// How many timers ahead a batch asks for records.
 const FETCHED_AHEAD: usize = 12;
 
@@ -138,6 +141,9 @@ enum Family {
 }
 
 impl Key {
+    /// No slot has generation 0.
+    const NOBODY: Key = Key(0);
+
     #[inline]
     fn new(slot: SlotKey, family: Family) -> Key {
         let family = match family {
@@ -150,13 +156,22 @@ impl Key {
     /// The key as one number, for callers that can store nothing else. Never 0.
     #[inline]
     pub fn to_bits(self) -> u64 {
-        self.0
+        match self.family() {
+            Family::Coarse => self.0 >> STATE_BITS & GENERATIONS | u64::from(self.0 as u32),
+            Family::Precise => self.0,
+        }
     }
 
     /// The key that this number came from. Any other number names nothing, or another timer.
     #[inline]
     pub fn from_bits(bits: u64) -> Key {
-        Key(bits)
+        match Key(bits).family() {
+            Family::Coarse if bits >> (64 - STATE_BITS) == 0 => {
+                Key((bits & GENERATIONS) << STATE_BITS | u64::from(bits as u32))
+            }
+            Family::Coarse => Key::NOBODY,
+            Family::Precise => Key(bits),
+        }
     }
 
     #[inline]
@@ -339,7 +354,10 @@ impl<T> LocalTimers<T> {
     #[inline]
     pub fn start(&mut self, key: Key, after: Duration) -> Result<(), LocalError> {
         let distance = Ns::from_duration(after);
-        self.start_in(key, self.now.after(distance), distance)
+        match self.now.0.checked_add(distance.0) {
+            Some(deadline) => self.start_in(key, Ns(deadline), distance),
+            None => self.start_anew(key, Window { soft: Ns::NEVER, hard: Ns::NEVER }),
+        }
     }
 
     /// Arms a timer, or arms it anew. A deadline that has passed fires with the next advance; if
@@ -359,8 +377,7 @@ impl<T> LocalTimers<T> {
     fn start_in(&mut self, key: Key, deadline: Ns, distance: Ns) -> Result<(), LocalError> {
         let slot = key.coarse();
         if let Some(record) = self.coarse.records.record(slot.index)
-            && record.generation() == slot.generation
-            && self.wheel.push_out(record, deadline, distance)
+            && self.wheel.push_out(record, slot.generation, deadline, distance)
         {
             return Ok(());
         }
@@ -400,6 +417,7 @@ impl<T> LocalTimers<T> {
         armed
     }
 
+    #[cold]
     #[inline(never)]
     fn start_anew(&mut self, key: Key, window: Window) -> Result<(), LocalError> {
         if key.family() == Family::Precise {

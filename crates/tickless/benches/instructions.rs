@@ -54,13 +54,13 @@ const COUNTED: &[(&str, fn())] = &[
 
 /// What some of them should take: without the loop around them, which `local_nothing` is.
 const SHOULD_TAKE: &[(&str, f64)] = &[
-    ("local_push_out_to", 28.0),
-    ("local_push_out", 38.0),
-    ("local_pair", 82.0),
-    ("local_pair_anywhere", 201.0),
+    ("local_push_out_to", 24.0),
+    ("local_push_out", 30.0),
+    ("local_pair", 72.0),
+    ("local_pair_anywhere", 188.0),
     ("local_next_event", 92.0),
     ("local_empty_advance", 31.0),
-    ("local_expiry", 87.0),
+    ("local_expiry", 82.0),
     ("local_expiry_keys", 39.0),
     ("limiter_take", 47.0),
     ("limiter_refuse", 44.0),

@@ -5,7 +5,7 @@
 //! however often it is pushed out, until that bucket comes due; then it goes where it belongs.
 
 use super::chains::{Chains, PER_CHUNK};
-use super::table::{LEVELS_MAX, Record, Records, Table};
+use super::table::{LEVELS_MAX, Record, Records, STATES, Table};
 use crate::queues::wheel::{LEVELS, PushOut, REACH, SLOTS, level_of};
 use crate::time::{Ns, Tick};
 
@@ -46,9 +46,9 @@ pub(super) struct Compact {
     target: u64,
     /// At or before the earliest bucket that is not empty.
     next_mark: u64,
-    /// By level: a timer that is farther away than this may stay on the level, for that is fine
+    /// By state: a timer that is farther away than this may stay on its level, for that is fine
     /// enough. No distance is greater than what stands for timers that are on none.
-    stays_beyond: [Ns; 16],
+    stays_beyond: [Ns; STATES],
     push_out: PushOut,
     chains: Chains,
     pending: usize,
@@ -57,10 +57,14 @@ pub(super) struct Compact {
 impl Compact {
     pub(super) fn new(tick: Tick, push_out: PushOut, now: Ns) -> Compact {
         let clk = tick.floor(now);
-        let mut stays_beyond = [Ns::NEVER; 16];
-        let levels = if push_out == PushOut::Lazy { LEVELS } else { 0 };
-        for (beyond, nearest) in stays_beyond[..levels].iter_mut().zip(NEAREST) {
-            *beyond = tick.start(if nearest == 0 { 0 } else { nearest + 1 });
+        let mut stays_beyond = [Ns::NEVER; STATES];
+        if push_out == PushOut::Lazy {
+            // Pending timers and those that are not.
+            for states in stays_beyond.chunks_exact_mut(STATES / 2) {
+                for (beyond, nearest) in states.iter_mut().zip(NEAREST) {
+                    *beyond = tick.start(if nearest == 0 { 0 } else { nearest + 1 });
+                }
+            }
         }
         Compact {
             tick,
@@ -88,9 +92,15 @@ impl Compact {
     /// before that time, or after it by no more than the level's granule, which is fine enough
     /// for the distance.
     #[inline]
-    pub(super) fn push_out(&mut self, record: &mut Record, time: Ns, distance: Ns) -> bool {
-        let stays =
-            time >= record.time && distance > self.stays_beyond[(record.level() & 15) as usize];
+    pub(super) fn push_out(
+        &mut self,
+        record: &mut Record,
+        generation: u32,
+        time: Ns,
+        distance: Ns,
+    ) -> bool {
+        let beyond = self.stays_beyond[record.state_in(generation)];
+        let stays = distance > beyond && time >= record.time;
         if stays {
             record.time = time;
             if !record.is_pending() {

@@ -9,18 +9,24 @@ pub(crate) const SLOTS_MAX: u32 = 1 << 29;
 /// No slot.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 /// Levels are below this.
-pub(super) const LEVELS_MAX: u32 = FREE;
-/// Instead of a level: nobody's slot.
-const FREE: u32 = LEVEL_MASK - 1;
+pub(super) const LEVELS_MAX: u32 = NOWHERE;
 /// Instead of a level: a timer that is on no chain.
 const NOWHERE: u32 = LEVEL_MASK;
 const LEVEL_MASK: u32 = (1 << LEVEL_BITS) - 1;
 const LEVEL_BITS: u32 = 4;
 const PENDING: u32 = 1 << LEVEL_BITS;
-/// The generation lies above the level and [`PENDING`].
-const STATE_BITS: u32 = LEVEL_BITS + 1;
+/// Nobody's slot: the greatest state, so that one comparison tells it and all generations but one
+/// from what a key may name.
+const FREE: u32 = STATES as u32 - 1;
+/// A state is a level and [`PENDING`]; it is below this.
+pub(super) const STATES: usize = 1 << STATE_BITS;
+/// The generation lies above the state.
+pub(super) const STATE_BITS: u32 = LEVEL_BITS + 1;
+/// The first generation of a slot. Generations are numbers of which the state's bits are 0, here
+/// and in keys.
+const FIRST_GENERATION: u32 = 1 << STATE_BITS;
 /// A slot that has had so many timers is not used again: its next key would be an old one.
-const GENERATION_MAX: u32 = u32::MAX >> STATE_BITS;
+const GENERATION_MAX: u32 = u32::MAX << STATE_BITS;
 /// A table grows by an eighth of what it holds, or by so many slots.
 const GROWTH_MIN: usize = 64;
 
@@ -31,8 +37,9 @@ pub(crate) struct Record {
     /// When it is to fire, or what else its owner orders timers by. Of a free slot, the number
     /// of the next free one.
     pub(super) time: Ns,
-    /// The slot's generation; below it, whether the timer is pending; and the level of the chain
-    /// that its number is on, or `NOWHERE`, or `FREE`. A timer that was cancelled may be on one.
+    /// The slot's generation and, below it, the state: whether the timer is pending, and the level
+    /// of the chain that its number is on, or `NOWHERE`; or `FREE`. A timer that was cancelled may
+    /// be on a chain.
     meta: u32,
     /// Where its number lies in that chain.
     pub(super) place: u32,
@@ -48,17 +55,23 @@ impl Record {
 
     #[inline]
     pub(super) fn is_on_chain(self) -> bool {
-        self.level() < FREE
+        self.level() < NOWHERE
     }
 
     #[inline]
-    pub(super) fn level(self) -> u32 {
+    fn level(self) -> u32 {
         self.meta & LEVEL_MASK
     }
 
     #[inline]
     pub(super) fn generation(self) -> u32 {
-        self.meta >> STATE_BITS
+        self.meta & GENERATION_MAX
+    }
+
+    /// The state, if that is the slot's generation; nobody's, if it is not.
+    #[inline]
+    pub(super) fn state_in(self, generation: u32) -> usize {
+        ((self.meta ^ generation) as usize).min(FREE as usize)
     }
 
     #[inline]
@@ -81,7 +94,7 @@ impl Record {
     /// The timer, on no chain so far, is pending on this level.
     #[inline]
     pub(super) fn arm(&mut self, time: Ns, level: u32, place: u32) {
-        *self = Record { time, meta: self.meta & !LEVEL_MASK | PENDING | level, place };
+        *self = Record { time, meta: self.generation() | PENDING | level, place };
     }
 }
 
@@ -103,7 +116,7 @@ impl Records {
     #[inline]
     pub(super) fn find(&mut self, key: SlotKey) -> Option<&mut Record> {
         let record = self.0.get_mut(key.index as usize)?;
-        (record.generation() == key.generation && record.level() != FREE).then_some(record)
+        (record.state_in(key.generation) < FREE as usize).then_some(record)
     }
 
     #[inline]
@@ -184,7 +197,7 @@ impl<T> Table<T> {
         if self.records.len() == self.capacity() {
             self.reserve((self.len / 8).max(GROWTH_MIN) + self.records.len() - self.len);
         }
-        let mut record = Record { time: Ns::ZERO, meta: 1 << STATE_BITS, place: 0 };
+        let mut record = Record { time: Ns::ZERO, meta: FIRST_GENERATION, place: 0 };
         record.rest();
         self.records.0.push(record);
         self.values.put(slot as usize, value);
@@ -200,7 +213,7 @@ impl<T> Table<T> {
         if record.generation() < GENERATION_MAX {
             *record = Record {
                 time: Ns(free.into()),
-                meta: (record.generation() + 1) << STATE_BITS | FREE,
+                meta: (record.generation() + FIRST_GENERATION) | FREE,
                 place: 0,
             };
             self.free = key.index;
@@ -231,7 +244,8 @@ mod tests {
     use super::*;
 
     fn keys_around(key: SlotKey) -> impl Iterator<Item = SlotKey> {
-        let generations = (0..32).map(move |bit| key.generation ^ 1 << bit);
+        // No key has a generation that lies among a state's bits: `Key::from_bits`.
+        let generations = (STATE_BITS..32).map(move |bit| key.generation ^ 1 << bit);
         generations.map(move |generation| SlotKey { generation, ..key })
     }
 
@@ -260,7 +274,7 @@ mod tests {
         let mut table = Table::new();
         let first = table.insert(1).unwrap();
         assert_eq!(table.remove(first), Some(1));
-        table.records.0[0].meta = (GENERATION_MAX << STATE_BITS) | FREE;
+        table.records.0[0].meta = GENERATION_MAX | FREE;
         let last = table.insert(2).unwrap();
         assert_eq!(last, SlotKey { index: 0, generation: GENERATION_MAX });
         assert_eq!(table.remove(last), Some(2));
