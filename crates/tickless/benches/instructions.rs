@@ -57,11 +57,11 @@ const SHOULD_TAKE: &[(&str, f64)] = &[
     ("local_push_out_to", 24.0),
     ("local_push_out", 30.0),
     ("local_pair", 72.0),
-    ("local_pair_anywhere", 188.0),
+    ("local_pair_anywhere", 81.0),
     ("local_next_event", 92.0),
     ("local_empty_advance", 31.0),
     ("local_expiry", 82.0),
-    ("local_expiry_keys", 39.0),
+    ("local_expiry_keys", 40.0),
     ("limiter_take", 47.0),
     ("limiter_refuse", 44.0),
     ("timeout_pair", 354.0),
@@ -273,7 +273,7 @@ fn local_pair(local: &mut Local) {
     }
 }
 
-/// Earlier and later by chance, so that half of them leave the bucket of the one before.
+/// Earlier and later by chance; few of them before the earliest bucket so far.
 #[inline(never)]
 fn local_pair_anywhere(local: &mut Local) {
     for &after in &local.after {

@@ -89,6 +89,8 @@ impl Ends {
 /// Numbered chains, all empty at first.
 pub(super) struct Chains {
     chunks: Vec<Chunk>,
+    /// By chunk: the chain that it was taken for. It may have been spliced to another since.
+    taken_for: Vec<u32>,
     /// The chunk that was freed last.
     free: u32,
     ends: Vec<Ends>,
@@ -109,6 +111,7 @@ impl Chains {
     pub(super) fn new(chains: usize, reading: usize) -> Chains {
         Chains {
             chunks: Vec::new(),
+            taken_for: Vec::new(),
             free: NO_CHUNK,
             ends: alloc::vec![Ends::EMPTY; chains],
             occupied: alloc::vec![0; chains.div_ceil(64)],
@@ -139,12 +142,20 @@ impl Chains {
             let mut roomier = Vec::with_capacity(chunks);
             roomier.extend_from_slice(&self.chunks);
             self.chunks = roomier;
+            self.taken_for.reserve_exact(chunks - self.taken_for.len());
         }
     }
 
     #[inline]
     pub(super) fn is_empty(&self, chain: usize) -> bool {
         self.ends[chain].head == NO_CHUNK
+    }
+
+    /// The chain that the number at this place was put on: it is on that, or on what that was
+    /// spliced to.
+    #[inline]
+    pub(super) fn chain_of(&self, place: u32) -> Option<usize> {
+        self.taken_for.get((place >> 4) as usize).map(|&chain| chain as usize)
     }
 
     /// Which of 64 chains, from a multiple of 64 on, are not empty.
@@ -286,6 +297,7 @@ impl Chains {
         chunk.0 = [NO_SLOT; 16];
         (chunk.0[NEXT], chunk.0[PREV]) = (0, 0);
         chunk.add(slot);
+        self.taken_for[number as usize] = chain as u32;
         match self.ends[chain].tail {
             NO_CHUNK => self.join(END | chain as u32, number),
             tail => self.join(tail, number),
@@ -344,6 +356,7 @@ impl Chains {
             Some(chunk) => core::mem::replace(&mut self.free, chunk.0[0]),
             None => {
                 self.chunks.push(Chunk([0; 16]));
+                self.taken_for.push(0);
                 self.chunks.len() as u32 - 1
             }
         }

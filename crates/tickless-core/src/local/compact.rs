@@ -8,6 +8,7 @@ use super::chains::{Chains, PER_CHUNK};
 use super::table::{LEVELS_MAX, Record, Records, STATES, Table};
 use crate::queues::wheel::{LEVELS, PushOut, REACH, SLOTS, level_of};
 use crate::time::{Ns, Tick};
+use alloc::vec::Vec;
 
 const BUCKETS: usize = LEVELS * SLOTS;
 /// What has come due and waits to be popped.
@@ -50,6 +51,9 @@ pub(super) struct Compact {
     /// enough. No distance is greater than what stands for timers that are on none.
     stays_beyond: [Ns; STATES],
     push_out: PushOut,
+    /// By chain: when the granule begins that its bucket is for; of what is looked at with the next
+    /// advance, zero.
+    begins: Vec<Ns>,
     chains: Chains,
     pending: usize,
 }
@@ -74,6 +78,7 @@ impl Compact {
             next_mark: u64::MAX,
             stays_beyond,
             push_out,
+            begins: alloc::vec![Ns::ZERO; OVERDUE + 1],
             chains: Chains::new(OVERDUE + 1, DUE),
             pending: 0,
         }
@@ -100,7 +105,8 @@ impl Compact {
         distance: Ns,
     ) -> bool {
         let beyond = self.stays_beyond[record.state_in(generation)];
-        let stays = distance > beyond && time >= record.time;
+        let stays =
+            distance > beyond && (time >= record.time || self.is_looked_at_by(record.place, time));
         if stays {
             record.time = time;
             if !record.is_pending() {
@@ -109,6 +115,14 @@ impl Compact {
             }
         }
         stays
+    }
+
+    /// Is the number at this place, which is on a chain, looked at no later than that of a timer
+    /// for `time` on the same level would be?
+    #[inline]
+    fn is_looked_at_by(&self, place: u32, time: Ns) -> bool {
+        let begins = self.chains.chain_of(place).and_then(|chain| self.begins.get(chain));
+        begins.is_some_and(|&begins| time > begins)
     }
 
     /// Arms a timer, wherever it is.
@@ -170,8 +184,12 @@ impl Compact {
             (self.clk + REACH - 1, LEVELS - 1)
         };
         let granules = (last >> (3 * level)) + 1;
-        self.next_mark = self.next_mark.min(granules << (3 * level));
-        (level * SLOTS + granules as usize % SLOTS, level)
+        let chain = level * SLOTS + granules as usize % SLOTS;
+        if self.chains.is_empty(chain) {
+            self.next_mark = self.next_mark.min(granules << (3 * level));
+            self.begins[chain] = self.tick.start((granules - 1) << (3 * level));
+        }
+        (chain, level)
     }
 
     /// Tells the wheel the time. Whether there may be anything to pop.
