@@ -101,6 +101,7 @@
 //! - The deadlines of "arm + cancel" are by chance within ten minutes, so that half the armings
 //!   are earlier than the one before and move the timer; with equal timeouts it is 82 instructions.
 
+mod batch;
 mod chains;
 mod compact;
 mod fixed;
@@ -454,7 +455,7 @@ impl<T> LocalTimers<T> {
         };
         let pending = record.is_pending();
         if pending {
-            self.wheel.cancel(record);
+            self.wheel.cancel(record, slot.index);
         }
         Ok(pending)
     }
@@ -552,9 +553,9 @@ impl<T> LocalTimers<T> {
             fired += 1;
             fire(self, key);
         }
-        while let Some((index, generation)) = self.wheel.pop(&mut self.coarse, &mut left) {
+        while let Some(slot) = self.wheel.pop(&mut self.coarse, &mut left) {
             fired += 1;
-            fire(self, Key::new(SlotKey { index, generation }, Family::Coarse));
+            fire(self, Key::new(slot, Family::Coarse));
         }
         self.idle_wakeups += u64::from(fired == 0 && left < budget);
         fired
@@ -583,12 +584,7 @@ impl<T> LocalTimers<T> {
         while let Some(key) = self.pop_precise(&mut left) {
             fired.push(key);
         }
-        self.wheel.pop_all(&mut self.coarse, &mut left, |due| {
-            let key = |&(index, generation): &(u32, u32)| {
-                Key::new(SlotKey { index, generation }, Family::Coarse)
-            };
-            fired.extend(due.iter().map(key));
-        });
+        self.wheel.pop_all(&mut self.coarse, &mut left, |due| fired.extend_from_slice(due));
         let count = fired.len() - before;
         self.idle_wakeups += u64::from(count == 0 && left < budget);
         count

@@ -61,9 +61,7 @@ impl<T> Values<T> {
     /// Asks for a value that will be wanted soon.
     #[inline]
     pub(crate) fn prefetch(&self, place: usize) {
-        if let Some(value) = self.places.get(place) {
-            super::prefetch(value);
-        }
+        super::prefetch(&self.places, place);
     }
 
     #[inline]

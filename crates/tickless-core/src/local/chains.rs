@@ -14,6 +14,7 @@
 //! looked at; after that, two neighbours hold at least `MERGED_MAX` numbers together, so that
 //! there is one: putting a number into a chain never allocates.
 
+use super::batch::Batch;
 use super::table::{NO_SLOT, Records};
 use alloc::vec::Vec;
 
@@ -96,12 +97,14 @@ pub(super) struct Chains {
     ends: Vec<Ends>,
     /// A bit for each chain that is not empty.
     occupied: Vec<u64>,
-    /// The chain that is read, and the place up to which its first chunk has been.
+    /// The chain that is read, and of its first chunk, once that has begun, what is left.
     reading: usize,
-    read: u32,
+    batch: Batch,
+    /// That chunk, or `NO_CHUNK`.
+    batch_of: u32,
     /// The chunk that the next sweep looks at.
     sweep: u32,
-    /// Numbers in all chains, and chunks that hold any.
+    /// Numbers in all chains but for the batch, and chunks that hold any.
     len: usize,
     in_use: usize,
 }
@@ -116,7 +119,8 @@ impl Chains {
             ends: alloc::vec![Ends::EMPTY; chains],
             occupied: alloc::vec![0; chains.div_ceil(64)],
             reading,
-            read: NO_CHUNK,
+            batch: Batch::new(),
+            batch_of: NO_CHUNK,
             sweep: 0,
             len: 0,
             in_use: 0,
@@ -177,11 +181,14 @@ impl Chains {
         self.push_on_new(chain, slot, records)
     }
 
-    /// Takes the number out that is at this place.
+    /// Takes a number out that is at this place.
     #[inline]
-    pub(super) fn remove(&mut self, place: u32) {
+    pub(super) fn remove(&mut self, place: u32, slot: u32) {
         let number = place >> 4;
         let within = place & COUNT_MASK;
+        if number == self.batch_of {
+            return self.remove_from_batch(slot);
+        }
         let Some(chunk) = self.chunks.get_mut(number as usize) else { return };
         self.len -= 1;
         chunk.0[within as usize] = NO_SLOT;
@@ -191,6 +198,14 @@ impl Chains {
         }
         if chunk.held() == 0 {
             self.release(number);
+        }
+    }
+
+    #[cold]
+    fn remove_from_batch(&mut self, slot: u32) {
+        self.batch.remove(slot);
+        if self.batch.is_empty() {
+            self.end_batch();
         }
     }
 
@@ -213,43 +228,49 @@ impl Chains {
     /// `fetch` is told of the numbers after that chunk, which will be wanted soon.
     #[inline(always)]
     pub(super) fn pop(&mut self, fetch: impl Fn(u32)) -> Option<u32> {
-        let head = self.ends[self.reading].head;
-        if self.read >> 4 != head {
-            if head == NO_CHUNK {
-                return None;
-            }
-            self.read = head << 4;
-            self.fetch_next(head, fetch);
+        if self.batch.is_empty() && !self.begin_batch(fetch) {
+            return None;
         }
-        let chunk = self.chunks.get_mut(head as usize)?;
-        loop {
-            let within = self.read & COUNT_MASK;
-            if within == PER_CHUNK {
-                return None;
-            }
-            self.read += 1;
-            let slot = core::mem::replace(&mut chunk.0[within as usize], NO_SLOT);
-            if slot != NO_SLOT {
-                self.len -= 1;
-                chunk.0[PREV] -= 1;
-                if chunk.held() == 0 {
-                    self.release(head);
-                }
-                return Some(slot);
-            }
+        let slot = self.batch.next();
+        if self.batch.is_empty() {
+            self.end_batch();
         }
+        Some(slot)
     }
 
-    /// All numbers of the first chunk of the chain that is read, and holes between them. They
-    /// stay there.
+    /// Has some of the first chunk of the chain that is read been popped?
     #[inline]
-    pub(super) fn first_chunk(&self, fetch: impl Fn(u32)) -> Option<[u32; NEXT]> {
+    pub(super) fn is_amid_chunk(&self) -> bool {
+        !self.batch.is_empty()
+    }
+
+    #[inline(never)]
+    fn begin_batch(&mut self, fetch: impl Fn(u32)) -> bool {
+        let head = self.ends[self.reading].head;
+        let Some(chunk) = self.chunks.get_mut(head as usize) else { return false };
+        let (used, held) = (chunk.used() as usize, chunk.held() as usize);
+        self.batch.fill(&chunk.0, used, held);
+        self.batch_of = head;
+        self.len -= held;
+        chunk.0[PREV] &= !COUNT_MASK;
+        self.fetch_next(head, fetch);
+        true
+    }
+
+    #[inline(never)]
+    fn end_batch(&mut self) {
+        self.release(self.batch_of);
+        self.batch_of = NO_CHUNK;
+    }
+
+    /// The first chunk of the chain that is read, of which nothing has been popped: its numbers
+    /// and holes between them, and how many numbers. They stay there.
+    #[inline]
+    pub(super) fn first_chunk(&self, fetch: impl Fn(u32)) -> Option<(&[u32; NEXT], usize)> {
         let head = self.ends[self.reading].head;
         let chunk = self.chunks.get(head as usize)?;
-        let mut slots = [NO_SLOT; NEXT];
-        slots.copy_from_slice(&chunk.0[..NEXT]);
         self.fetch_next(head, fetch);
-        Some(slots)
+        Some((chunk.0.first_chunk()?, chunk.held() as usize))
     }
 
     /// Throws the first chunk of the chain that is read away, with all that is in it.
@@ -265,7 +286,11 @@ impl Chains {
 
     /// The first number of a chain.
     pub(super) fn first(&self, chain: usize) -> Option<u32> {
-        let chunk = self.chunks.get(self.ends[chain].head as usize)?;
+        let head = self.ends[chain].head;
+        if head == self.batch_of {
+            return self.batch.waiting().first().copied();
+        }
+        let chunk = self.chunks.get(head as usize)?;
         chunk.0[..NEXT].iter().copied().find(|&slot| slot != NO_SLOT)
     }
 
@@ -277,9 +302,7 @@ impl Chains {
         for &slot in &next.0[..NEXT] {
             fetch(slot);
         }
-        if let Some(after) = self.chunks.get(next.link(NEXT) as usize) {
-            crate::link::prefetch(after);
-        }
+        crate::link::prefetch(&self.chunks, next.link(NEXT) as usize);
     }
 
     #[inline(never)]
@@ -328,9 +351,6 @@ impl Chains {
         chunk.0[0] = self.free;
         self.free = number;
         self.in_use -= 1;
-        if self.read >> 4 == number {
-            self.read = NO_CHUNK;
-        }
         self.join(before, after);
         if before & after & END != 0 {
             let chain = (before & !END) as usize;
@@ -450,7 +470,7 @@ mod tests {
 
         fn remove(&mut self, slot: u32) {
             let place = self.table.records.get(slot).unwrap().place;
-            self.chains.remove(place);
+            self.chains.remove(place, slot);
             self.twin.iter_mut().for_each(|chain| chain.retain(|&other| other != slot));
         }
 
@@ -462,17 +482,22 @@ mod tests {
                 let held = |chunk: &Chunk| {
                     chunk.0[..NEXT].iter().copied().filter(|&slot| slot != NO_SLOT).collect()
                 };
-                let slots: Vec<Vec<u32>> = chunks.iter().map(|chunk| held(chunk)).collect();
+                let mut slots: Vec<Vec<u32>> = chunks.iter().map(|chunk| held(chunk)).collect();
+                let batch = self.chains.batch.waiting().to_vec();
+                let read = usize::from(number == READ && self.chains.is_amid_chunk());
+                slots.iter_mut().take(read).for_each(|first| first.clone_from(&batch));
                 assert_eq!(slots.concat(), *twin);
-                for (chunk, slots) in chunks.iter().zip(&slots) {
-                    assert!(!slots.is_empty() && chunk.held() as usize == slots.len());
+                assert!(slots.iter().all(|slots| !slots.is_empty()));
+                for (chunk, slots) in chunks.iter().zip(&slots).skip(read) {
+                    assert_eq!(chunk.held() as usize, slots.len());
                     assert!(chunk.used() >= chunk.held());
                 }
                 assert_eq!(self.chains.occupied(0) >> number & 1 == 1, !twin.is_empty());
                 assert_eq!(self.chains.first(number), twin.first().copied());
                 assert_eq!(self.chains.is_empty(number), twin.is_empty());
             }
-            assert_eq!(self.chains.len, self.twin.iter().map(Vec::len).sum());
+            let len = self.chains.len + self.chains.batch.waiting().len();
+            assert_eq!(len, self.twin.iter().map(Vec::len).sum());
         }
     }
 
@@ -495,9 +520,10 @@ mod tests {
                             (!bed.twin[READ].is_empty()).then(|| bed.twin[READ].remove(0));
                         assert_eq!(bed.chains.pop(|_| ()), expected);
                     }
-                    5 => {
-                        let chunk = bed.chains.first_chunk(|_| ()).unwrap_or([NO_SLOT; NEXT]);
-                        let held = chunk.iter().filter(|&&slot| slot != NO_SLOT).count();
+                    5 if !bed.chains.is_amid_chunk() => {
+                        let none = (&[NO_SLOT; NEXT], 0);
+                        let (chunk, held) = bed.chains.first_chunk(|_| ()).unwrap_or(none);
+                        assert_eq!(held, chunk.iter().filter(|&&slot| slot != NO_SLOT).count());
                         bed.chains.drop_first_chunk();
                         bed.twin[READ].drain(..held);
                     }

@@ -5,7 +5,9 @@
 //! however often it is pushed out, until that bucket comes due; then it goes where it belongs.
 
 use super::chains::{Chains, PER_CHUNK};
-use super::table::{LEVELS_MAX, Record, Records, STATES, Table};
+use super::table::{LEVELS_MAX, NO_SLOT, Record, Records, STATES, Table};
+use super::{Family, Key};
+use crate::link::SlotKey;
 use crate::queues::wheel::{LEVELS, PushOut, REACH, SLOTS, level_of};
 use crate::time::{Ns, Tick};
 use alloc::vec::Vec;
@@ -138,11 +140,11 @@ impl Compact {
 
     /// Takes a pending timer off; its number stays where it is, unless order is to be exact.
     #[inline]
-    pub(super) fn cancel(&mut self, record: &mut Record) {
+    pub(super) fn cancel(&mut self, record: &mut Record, slot: u32) {
         self.pending -= 1;
         record.cancel();
         if self.push_out == PushOut::Eager {
-            self.chains.remove(record.place);
+            self.chains.remove(record.place, slot);
             record.rest();
         }
     }
@@ -154,7 +156,7 @@ impl Compact {
             && record.is_on_chain()
         {
             self.pending -= usize::from(record.is_pending());
-            self.chains.remove(record.place);
+            self.chains.remove(record.place, slot);
             record.rest();
         }
     }
@@ -208,14 +210,10 @@ impl Compact {
     }
 
     /// The next timer that is due by the time of the last advance, in order of expiry, not pending
-    /// any more: its slot and generation. Each call is O(1) amortised. `budget` is lowered by one
+    /// any more. Each call is O(1) amortised. `budget` is lowered by one
     /// for every timer looked at, and at zero nothing is popped: what is left stays first in line.
     #[inline(always)]
-    pub(super) fn pop<T>(
-        &mut self,
-        table: &mut Table<T>,
-        budget: &mut usize,
-    ) -> Option<(u32, u32)> {
+    pub(super) fn pop<T>(&mut self, table: &mut Table<T>, budget: &mut usize) -> Option<SlotKey> {
         while *budget > 0 {
             let Some(slot) = self.chains.pop(|slot| table.prefetch(slot)) else {
                 if self.step() {
@@ -225,63 +223,87 @@ impl Compact {
             };
             *budget -= 1;
             let record = table.records.record(slot)?;
+            let key = record.key(slot);
             if record.is_pending() && record.time <= self.clk_began {
                 record.rest();
-                self.pending -= 1;
-                return Some((slot, record.generation()));
+            } else if !self.pass_over(&mut table.records, slot) {
+                continue;
             }
-            if self.pass_over(&mut table.records, slot) {
-                self.pending -= 1;
-                return Some((slot, table.records.key_of(slot).generation));
-            }
+            self.pending -= 1;
+            return Some(key);
         }
         None
     }
 
-    /// Pops what is due, a chunk at a time, and hands slots and generations to `fired`. As so many
-    /// pops.
+    /// Pops what is due, a chunk at a time, and hands the keys to `fired`. As so many pops.
     #[inline]
     pub(super) fn pop_all<T>(
         &mut self,
         table: &mut Table<T>,
         budget: &mut usize,
-        mut fired: impl FnMut(&[(u32, u32)]),
+        mut fired: impl FnMut(&[Key]),
     ) {
         loop {
-            if *budget < PER_CHUNK as usize {
-                while let Some(popped) = self.pop(table, budget) {
-                    fired(&[popped]);
-                }
-                return;
+            while *budget < PER_CHUNK as usize || self.chains.is_amid_chunk() {
+                let Some(popped) = self.pop(table, budget) else { return };
+                fired(&[Key::new(popped, Family::Coarse)]);
             }
-            let Some(slots) = self.chains.first_chunk(|slot| table.records.prefetch(slot)) else {
+            let chunk = self.chains.first_chunk(|slot| table.records.prefetch(slot));
+            let Some((slots, held)) = chunk else {
                 if self.step() {
                     continue;
                 }
                 return;
             };
-            let mut due = [(0, 0); 16];
-            let (mut count, mut seen) = (0, 0);
-            for slot in slots {
-                let Some(record) = table.records.record(slot) else { continue };
-                seen += 1;
-                let generation = record.generation();
-                let fires = if record.is_pending() && record.time <= self.clk_began {
-                    record.rest();
-                    true
-                } else {
-                    self.pass_over(&mut table.records, slot)
-                };
-                if fires {
-                    due[count % 16] = (slot, generation);
-                    count += 1;
+            let mut due = [Key::NOBODY; PER_CHUNK as usize];
+            let (mut others, clk_began) = (0, self.clk_began);
+            let records = table.records.all();
+            for (key, &slot) in due.iter_mut().zip(slots) {
+                match records.get_mut(slot as usize) {
+                    Some(record) if record.is_pending() && record.time <= clk_began => {
+                        let fires = record.key(slot);
+                        record.rest();
+                        *key = Key::new(fires, Family::Coarse);
+                    }
+                    _ => others += 1,
                 }
             }
-            *budget -= seen;
-            self.pending -= count;
-            self.chains.drop_first_chunk();
-            fired(&due[..count]);
+            *budget -= held;
+            self.pending -= due.len() - others;
+            if others == 0 {
+                self.chains.drop_first_chunk();
+                fired(&due);
+            } else {
+                let slots = *slots;
+                self.chains.drop_first_chunk();
+                let count = self.pass_over_others(&mut table.records, &slots, &mut due);
+                fired(&due[..count]);
+            }
         }
+    }
+
+    /// Deals with those numbers of a chunk, not on a chain any more, of which no key is among
+    /// those that fire; moves all keys to the front. Returns how many fire.
+    #[inline(never)]
+    fn pass_over_others(
+        &mut self,
+        records: &mut Records,
+        slots: &[u32; PER_CHUNK as usize],
+        due: &mut [Key; PER_CHUNK as usize],
+    ) -> usize {
+        let mut count = 0;
+        for (at, &slot) in slots.iter().enumerate() {
+            let mut key = due[at];
+            if key == Key::NOBODY && slot != NO_SLOT && self.pass_over(records, slot) {
+                self.pending -= 1;
+                key = Key::new(records.key_of(slot), Family::Coarse);
+            }
+            if key != Key::NOBODY {
+                due[count] = key;
+                count += 1;
+            }
+        }
+        count
     }
 
     /// When the wheel should be advanced next: never after a timer comes due, but perhaps before,
@@ -318,7 +340,7 @@ impl Compact {
             if record.is_pending() && (record.time <= at || record.time > reach) {
                 return at;
             }
-            self.chains.remove(record.place);
+            self.chains.remove(record.place, slot);
             self.pass_over(records, slot);
         }
         Ns::NEVER

@@ -229,7 +229,7 @@ impl<T> FixedTimeouts<T> {
         let record = self.table.records.find(key.coarse())?;
         self.pending -= usize::from(record.is_pending());
         if record.is_on_chain() {
-            self.chains.remove(record.place);
+            self.chains.remove(record.place, key.coarse().index);
             record.rest();
         }
         self.table.remove(key.coarse()).map(|(_, value)| value)

@@ -63,8 +63,14 @@ impl Record {
         self.meta & LEVEL_MASK
     }
 
+    /// The key of the timer that has this record, which is that slot's.
     #[inline]
-    pub(super) fn generation(self) -> u32 {
+    pub(super) fn key(self, slot: u32) -> SlotKey {
+        SlotKey { index: slot, generation: self.generation() }
+    }
+
+    #[inline]
+    fn generation(self) -> u32 {
         self.meta & GENERATION_MAX
     }
 
@@ -88,7 +94,7 @@ impl Record {
     /// The timer is no longer pending, and on no chain.
     #[inline]
     pub(super) fn rest(&mut self) {
-        self.meta = (self.meta | NOWHERE) & !PENDING;
+        self.meta = self.generation() | NOWHERE;
     }
 
     /// The timer, on no chain so far, is pending on this level.
@@ -112,6 +118,12 @@ impl Records {
         self.0.get_mut(slot as usize)
     }
 
+    /// All records, by slot.
+    #[inline]
+    pub(super) fn all(&mut self) -> &mut [Record] {
+        &mut self.0
+    }
+
     /// The record of the timer that a key names.
     #[inline]
     pub(super) fn find(&mut self, key: SlotKey) -> Option<&mut Record> {
@@ -121,8 +133,7 @@ impl Records {
 
     #[inline]
     pub(super) fn key_of(&self, slot: u32) -> SlotKey {
-        let generation = self.get(slot).map_or(0, |record| record.generation());
-        SlotKey { index: slot, generation }
+        self.get(slot).map_or(SlotKey { index: slot, generation: 0 }, |record| record.key(slot))
     }
 
     /// Notes where in its chain a timer's number has gone.
@@ -136,9 +147,7 @@ impl Records {
     /// Asks for a record that will be wanted soon.
     #[inline]
     pub(super) fn prefetch(&self, slot: u32) {
-        if let Some(record) = self.0.get(slot as usize) {
-            prefetch(record);
-        }
+        prefetch(&self.0, slot as usize);
     }
 
     pub(super) fn len(&self) -> usize {
