@@ -91,3 +91,23 @@ impl fmt::Debug for Ns {
         if *self == Ns::NEVER { f.write_str("never") } else { write!(f, "{}ns", self.0) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+
+    /// Goal: durations are exact up to the last that fits, on both sides of where the quick way
+    /// ends, and saturate beyond it.
+    #[test]
+    fn durations_are_exact_or_saturate() {
+        let last = u64::MAX / 1_000_000_000;
+        for secs in [0, 1, (1 << 34) - 1, 1 << 34, last - 1, last, last + 1, u64::MAX] {
+            for nanos in [0, 1, 709_551_615, 709_551_616, 999_999_999] {
+                let exact = u128::from(secs) * 1_000_000_000 + u128::from(nanos);
+                let expected = u64::try_from(exact).unwrap_or(u64::MAX);
+                assert_eq!(Ns::from_duration(Duration::new(secs, nanos)), Ns(expected));
+            }
+        }
+    }
+}

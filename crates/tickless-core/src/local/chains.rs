@@ -1,8 +1,8 @@
 //! Chains of slot numbers, in the order in which they were put there.
 //!
 //! A chain is a list of chunks, a cache line each: up to fourteen numbers, and the two neighbours.
-//! Whoever walks a chain knows fourteen numbers at once, and those after them one line on, so that
-//! what they name can be fetched while the first is dealt with. A number's *place* is its chunk's
+//! Whoever walks a chain knows fourteen numbers at once, and those after them a line or two on, so
+//! that what they name can be fetched while the first is dealt with. A number's *place* is its chunk's
 //! number and where it lies in there; its record knows it, so that taking it out is one store.
 //!
 //! # Bounded garbage
@@ -225,7 +225,7 @@ impl Chains {
     }
 
     /// Takes the first number off the chain that is read. When that gets to another chunk,
-    /// `fetch` is told of the numbers after that chunk, which will be wanted soon.
+    /// `fetch` is told of numbers behind that chunk, which will be wanted soon.
     #[inline(always)]
     pub(super) fn pop(&mut self, fetch: impl Fn(u32)) -> Option<u32> {
         if self.batch.is_empty() && !self.begin_batch(fetch) {
@@ -253,7 +253,7 @@ impl Chains {
         self.batch_of = head;
         self.len -= held;
         chunk.0[PREV] &= !COUNT_MASK;
-        self.fetch_next(head, fetch);
+        self.fetch_ahead(head, fetch);
         true
     }
 
@@ -269,7 +269,7 @@ impl Chains {
     pub(super) fn first_chunk(&self, fetch: impl Fn(u32)) -> Option<(&[u32; NEXT], usize)> {
         let head = self.ends[self.reading].head;
         let chunk = self.chunks.get(head as usize)?;
-        self.fetch_next(head, fetch);
+        self.fetch_ahead(head, fetch);
         Some((chunk.0.first_chunk()?, chunk.held() as usize))
     }
 
@@ -294,15 +294,25 @@ impl Chains {
         chunk.0[..NEXT].iter().copied().find(|&slot| slot != NO_SLOT)
     }
 
-    /// Tells `fetch` what the chunk after this one holds, and asks for the one after that.
+    /// Tells `fetch` what the second chunk after this one holds, and asks for the fourth, of which
+    /// the link is known. One chunk ahead is too late: the records of a large table take longer to
+    /// arrive than those of one chunk to be dealt with.
     #[inline(never)]
-    fn fetch_next(&self, number: u32, fetch: impl Fn(u32)) {
-        let Some(chunk) = self.chunks.get(number as usize) else { return };
-        let Some(next) = self.chunks.get(chunk.link(NEXT) as usize) else { return };
-        for &slot in &next.0[..NEXT] {
+    fn fetch_ahead(&self, number: u32, fetch: impl Fn(u32)) {
+        let Some(second) = self.next(number).and_then(|next| self.next(next)) else { return };
+        let Some(chunk) = self.chunks.get(second as usize) else { return };
+        for &slot in &chunk.0[..NEXT] {
             fetch(slot);
         }
-        crate::link::prefetch(&self.chunks, next.link(NEXT) as usize);
+        if let Some(fourth) = self.next(chunk.link(NEXT)) {
+            crate::link::prefetch(&self.chunks, fourth as usize);
+        }
+    }
+
+    /// The link after a chunk.
+    #[inline]
+    fn next(&self, number: u32) -> Option<u32> {
+        self.chunks.get(number as usize).map(|chunk| chunk.link(NEXT))
     }
 
     #[inline(never)]
