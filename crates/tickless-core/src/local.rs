@@ -59,14 +59,14 @@
 //! - **Pushing out** stores the new deadline and touches nothing but the record: the bucket comes
 //!   due no later than before, and then the timer goes where it belongs. The record's level says
 //!   whether that bucket is fine enough for the new distance; if not, the timer moves at once.
-//! - **A deadline earlier than the one before** is stored in the same way while the bucket comes due
-//!   early enough for it, which is known of each chunk of a chain. So a timer that is armed and
+//! - **A deadline earlier than the one before** is stored in the same way while the bucket comes
+//!   due early enough for it, which is known of each chunk of a chain. So a timer that is armed and
 //!   cancelled at random stays in the earliest of its buckets, and moves ever more rarely.
 //! - **Cancelling** stores the record's state. The number stays in its bucket until that comes due,
 //!   and a timer that is armed again before then is pushed out as above. A timer's number is in one
 //!   bucket at most, so that garbage is bounded; and what else makes holes is merged.
-//! - **Expiry** reads fourteen numbers from a line, and asks for the records and values of those two
-//!   lines on before it fires the first.
+//! - **Expiry** reads fourteen numbers from a line, and asks for the records and values of those
+//!   two lines on before it fires the first.
 //!
 //! # Candidates
 //!

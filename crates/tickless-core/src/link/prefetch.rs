@@ -1,7 +1,7 @@
 //! Asking the CPU to fetch a cache line that will be wanted soon.
 
-/// Asks for the line where an element begins. A hint: it changes nothing but how long a later access
-/// takes, and is nothing at all where there is no instruction for it.
+/// Asks for the line where an element begins. A hint: it changes nothing but how long a later
+/// access takes, and is nothing at all where there is no instruction for it.
 ///
 /// Without a branch: a number that is no element's asks for what lies behind the last, which costs
 /// less than to find out.

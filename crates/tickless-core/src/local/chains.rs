@@ -2,8 +2,9 @@
 //!
 //! A chain is a list of chunks, a cache line each: up to fourteen numbers, and the two neighbours.
 //! Whoever walks a chain knows fourteen numbers at once, and those after them a line or two on, so
-//! that what they name can be fetched while the first is dealt with. A number's *place* is its chunk's
-//! number and where it lies in there; its record knows it, so that taking it out is one store.
+//! that what they name can be fetched while the first is dealt with. A number's *place* is its
+//! chunk's number and where it lies in there; its record knows it, so that taking it out is one
+//! store.
 //!
 //! # Bounded garbage
 //!
