@@ -20,9 +20,9 @@
 use super::fired::Fired;
 use super::frame;
 use super::glue::{Glue, Host, Task};
+use super::pinned::Pinned;
 use super::shared::{Handle, Shared};
 use super::wakers::Pause;
-use crate::events;
 use crate::platform::system_clock::system_now;
 use core::cell::{Cell, UnsafeCell};
 use core::marker::PhantomPinned;
@@ -31,9 +31,8 @@ use core::pin::Pin;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, Ordering};
 use core::task::{Context, Poll, Waker};
-use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Family, Options, Started};
-use tickless_core::link::{Timer, TimerRef};
+use tickless_core::link::Timer;
 use tickless_core::time::{Ns, Window};
 
 /// The task writes the waker.
@@ -120,14 +119,14 @@ impl<L: Family<Host>> Entry<L> {
             self.as_mut().adopt();
         }
         let entry = self.into_ref();
-        let Some(shared) = entry.shared() else { return entry.poll_by_clock(cx) };
+        let Some(timer) = entry.timer() else { return entry.poll_by_clock(cx) };
         if entry.has_fired() {
             return Poll::Ready(());
         }
         if entry.armed.get() {
             return if entry.register(cx.waker()) { Poll::Pending } else { Poll::Ready(()) };
         }
-        let now = shared.now();
+        let now = timer.shared().now();
         if entry.deadline() <= now {
             // Release: nobody else looks at it, but `has_fired` does not know that.
             entry.state.fetch_or(FIRED, Ordering::Release);
@@ -136,7 +135,9 @@ impl<L: Family<Host>> Entry<L> {
         // SAFETY: the timer is not armed, so no driver looks at the waker.
         unsafe { *entry.waker.get() = Some(cx.waker().clone()) };
         entry.armed.set(true);
-        entry.start(shared, now);
+        // In a forked child it is refused, and nothing wakes the task.
+        let _ = timer.start(entry.window(), now, Options::default());
+        timer.label_as_polled();
         Poll::Pending
     }
 
@@ -147,14 +148,17 @@ impl<L: Family<Host>> Entry<L> {
     pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns, now: Ns) {
         let entry = self.into_ref();
         entry.deadline.set(deadline);
-        if let Some(shared) = entry.shared()
+        if let Some(timer) = entry.timer()
             && entry.armed.get()
         {
-            if !entry.has_fired() && entry.start(shared, now) == Some(Started::Pending) {
+            if !entry.has_fired()
+                && timer.start(entry.window(), now, Options::default()) == Ok(Started::Pending)
+            {
+                timer.label_as_polled();
                 return;
             }
             // It has fired or is about to: a driver may be in its callback just now.
-            entry.withdraw(shared);
+            timer.withdraw();
         }
         // Relaxed: no driver knows it.
         entry.state.store(0, Ordering::Relaxed);
@@ -171,33 +175,9 @@ impl<L: Family<Host>> Entry<L> {
         }
     }
 
-    #[cfg_attr(debug_assertions, track_caller)]
-    #[inline]
-    fn start(self: Pin<&Self>, shared: &Shared, now: Ns) -> Option<Started> {
-        if shared.is_forked_child() {
-            return None;
-        }
-        let window = self.window(self.deadline());
-        let started = shared.bases.start(self.timer_ref(), window, now, Options::default());
-        self.note(shared);
-        started.ok()
-    }
-
-    fn window(&self, deadline: Ns) -> Window {
-        let slack = Ns(u64::from(self.slack.get()) << 10);
+    fn window(&self) -> Window {
+        let (deadline, slack) = (self.deadline(), Ns(u64::from(self.slack.get()) << 10));
         Window::new(deadline, deadline.after(slack))
-    }
-
-    /// It was armed: says so to whoever wants to know.
-    #[cfg_attr(debug_assertions, track_caller)]
-    #[inline]
-    fn note(self: Pin<&Self>, shared: &Shared) {
-        shared.notes.label_as_polled(self.address());
-        #[cfg(debug_assertions)]
-        shared.notes.armed(self.address(), core::panic::Location::caller());
-        if events::are_traced() {
-            events::armed(Self::label(), self.window(self.deadline()));
-        }
     }
 
     /// Leaves the waker to be woken. False if the timer has fired by now.
@@ -229,38 +209,13 @@ impl<L: Family<Host>> Entry<L> {
         Poll::Pending
     }
 
-    /// From here on no driver knows the timer.
-    fn disarm(self: Pin<&Self>, shared: &Shared) {
-        if !self.armed.get() || shared.is_forked_child() {
-            return;
-        }
-        if shared.bases.cancel(self.timer_ref()) == Cancel::Running
-            && !frame::is_in_callback_of_timer(self.address())
-        {
-            // Its callback only moves the waker out.
-            shared.bases.cancel_sync(self.timer_ref());
-        }
-        shared.notes.forget(self.address());
-        events::cancelled(Self::label);
-    }
-
-    /// The same, and its callback is over.
-    #[cold]
-    fn withdraw(self: Pin<&Self>, shared: &Shared) {
-        if !shared.is_forked_child() && !frame::is_in_callback_of_timer(self.address()) {
-            shared.bases.cancel_sync(self.timer_ref());
-        }
-        self.disarm(shared);
-    }
-
-    fn address(self: Pin<&Self>) -> usize {
-        core::ptr::from_ref(self.get_ref()).addr()
-    }
-
-    fn timer_ref(self: Pin<&Self>) -> TimerRef<Host, L> {
+    /// The timer, if it can be armed at all.
+    fn timer<'a>(self: Pin<&'a Self>) -> Option<Pinned<&'a Shared, L>> {
+        let entry = self.get_ref();
         // SAFETY: the entry is pinned, so it stays where it is until it is dropped, and that
-        // disarms it first; it is used with the bases of its own timers only.
-        unsafe { TimerRef::new(NonNull::from(self.get_ref()).cast()) }
+        // disarms it first.
+        let pin = |shared| unsafe { Pinned::new(NonNull::from(entry).cast(), shared) };
+        entry.shared().map(pin)
     }
 
     const GLUE: Task = &Glue::embedded(Self::call).labelled(Self::label);
@@ -300,8 +255,10 @@ impl<L: Family<Host>> Drop for Entry<L> {
     fn drop(&mut self) {
         // SAFETY: an entry that was armed was pinned, and what is pinned is dropped in place.
         let entry = unsafe { Pin::new_unchecked(&*self) };
-        if let Some(shared) = entry.shared() {
-            entry.disarm(shared);
+        if let Some(timer) = entry.timer()
+            && entry.armed.get()
+        {
+            timer.disarm();
         }
         if self.keeps {
             // SAFETY: it is not used after this.

@@ -9,11 +9,11 @@
 //! a callback whose timer is gone does not ask for (X4). If waiting would never end (X6) nothing
 //! is left to be done that is sound, and the process is aborted.
 
-use super::cancel_error::CancelError;
 use super::fired::Fired;
 use super::frame;
 use super::glue::{Glue, Host, Task};
 use super::owned::Owned;
+use super::pinned::Pinned;
 use super::shared::Handle;
 use core::cell::UnsafeCell;
 use core::marker::PhantomPinned;
@@ -70,7 +70,8 @@ impl<L: Family<Host>, F: OnFire> Inline<L, F> {
         // SAFETY: it is pinned, so it stays where it is until it is dropped, which waits until
         // nobody uses it. What is made here is not dropped, so neither is the copy of the handle.
         ManuallyDrop::new(unsafe {
-            Owned::around(NonNull::from(self.get_ref()).cast(), core::ptr::read(&*self.shared))
+            let shared = core::ptr::read(&*self.shared);
+            Owned::around(Pinned::new(NonNull::from(self.get_ref()).cast(), shared))
         })
     }
 
@@ -112,19 +113,12 @@ impl<F> Drop for Taken<F> {
 impl<L: Family<Host>, F: OnFire> Drop for Inline<L, F> {
     fn drop(&mut self) {
         // SAFETY: what was armed was pinned, and what is pinned is dropped in place.
-        let own = unsafe { Pin::new_unchecked(&*self) };
-        let owner = own.owner();
-        let address = core::ptr::from_ref(own.get_ref()).addr();
+        let ended = unsafe { Pin::new_unchecked(&*self) }.owner().end_in_place();
         if self.shared.is_forked_child() {
             // A driver may have been in the callback: it is left alone, as that of other timers.
             core::mem::forget(self.callback.get_mut().take());
-        } else {
-            match owner.shutdown_sync() {
-                Err(CancelError::OwnCallback) if frame::give_back_slot(address) => {}
-                Ok(_) => {}
-                Err(_) => never_ends(),
-            }
-            self.shared.notes.forget(address);
+        } else if ended.is_err() {
+            never_ends();
         }
         // SAFETY: it is not used after this.
         unsafe { ManuallyDrop::drop(&mut self.shared) };

@@ -15,6 +15,7 @@
 //! | `notes` | what is known of single timers beside their memory: labels, where they were armed |
 //! | `orphans` | timers that were dropped while their callback ran |
 //! | `owned` | a timer with its callback in one allocation |
+//! | `pinned` | arming, cancelling and ending a timer, whoever has its memory |
 //! | `run` | running a callback, and telling of it |
 //! | `shared` | a set of timers, and who keeps it running |
 //! | `slot` | timers in memory that somebody else owns |
@@ -34,6 +35,7 @@ pub(crate) mod inline;
 pub(crate) mod notes;
 mod orphans;
 pub(crate) mod owned;
+pub(crate) mod pinned;
 mod run;
 pub(crate) mod shared;
 pub(crate) mod slot;

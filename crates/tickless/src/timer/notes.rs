@@ -33,6 +33,12 @@ pub(crate) fn labelling<R>(label: &'static str, poll: impl FnOnce() -> R) -> R {
     poll()
 }
 
+/// The label of the future that this thread polls.
+#[inline]
+pub(super) fn polled_label() -> Option<&'static str> {
+    if LABELS.load(Ordering::Relaxed) { LABEL.get() } else { None }
+}
+
 /// The notes about the timers of a set.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
@@ -68,16 +74,6 @@ impl Notes {
     /// Gives a timer a label.
     pub(crate) fn label(&self, timer: usize, label: &'static str) {
         self.change(timer, |note| note.label = Some(label));
-    }
-
-    /// A future has armed this timer: it has the label of whatever future this thread polls.
-    #[inline]
-    pub(super) fn label_as_polled(&self, timer: usize) {
-        if LABELS.load(Ordering::Relaxed)
-            && let Some(label) = LABEL.get()
-        {
-            self.label(timer, label);
-        }
     }
 
     /// A timer that its caller keeps where it is was armed there.

@@ -77,7 +77,7 @@ fn call(
         }
         #[cfg(feature = "tracing")]
         tell(shared, || events::fired(|| label_of(shared, firing), firing));
-        // SAFETY: the core hands out a timer that was put in by `Owned::timer`, so this is a
+        // SAFETY: the core hands out a timer that was put in by `Pinned::timer`, so this is a
         // live node with its own glue. It lives until the base names it no more, which is after
         // this has returned: who drops it waits for that, or leaves it to the orphans.
         let call = || unsafe { (firing.task.call)(firing.timer, &mut fired) };

@@ -15,6 +15,7 @@ use super::fired::Fired;
 use super::frame;
 use super::glue::{Glue, Host, Task};
 use super::owned::Owned;
+use super::pinned::Pinned;
 use super::shared::Handle;
 use core::fmt;
 use core::marker::PhantomData;
@@ -74,7 +75,7 @@ pub(crate) unsafe fn own<L: Family<Host>, F: Callback>(
     // SAFETY: the slot is the caller's to write; what the owner asks for, the caller keeps.
     unsafe {
         slot.write(Slot { timer: Timer::new(Embedded::<L, F>::GLUE), callback });
-        Owned::around(slot.cast(), shared.clone())
+        Owned::around(Pinned::new(slot.cast(), shared.clone()))
     }
 }
 

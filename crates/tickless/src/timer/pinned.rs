@@ -1,0 +1,309 @@
+//! A timer that stays where it is: the only place that arms, cancels and ends timers of this crate.
+//!
+//! Whoever has the memory of a timer makes a [`Pinned`] of it, and vouches for that memory. The
+//! bases follow a timer's address while it is pending, while it is moved to another base, and
+//! while they arm it again for its callback; what runs is compared by its address and not followed.
+//! So a timer's memory may go when nothing arms the timer any more and its callback runs nowhere,
+//! and each of the ends below says when that is:
+//!
+//! | owner | memory | end |
+//! |---|---|---|
+//! | [`owned`](super::owned) | an allocation | [`end_or_leave`](Pinned::end_or_leave): in a callback what runs is left to others |
+//! | [`slot`](super::slot), [`inline`](super::inline) | the program's | [`end_in_place`](Pinned::end_in_place): waits, or is an error |
+//! | [`entry`](super::entry) | a future | [`disarm`](Pinned::disarm): waits for a callback that waits for nobody |
+//!
+//! A child that a fork has left without drivers does nothing to timers of its parent: somebody may
+//! have held their lock, or have been in their callback, and is not here to end that.
+
+use super::cancel_error::CancelError;
+use super::frame::{self, CallbackId};
+use super::glue::{Host, Task};
+use super::notes;
+use super::shared::Shared;
+use super::waits::{self, Circle, Goal};
+use crate::events;
+use core::fmt;
+use core::ops::Deref;
+use core::ptr::NonNull;
+use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied, Wait};
+use tickless_core::bases::{Family, Options, StartError, Started};
+use tickless_core::link::{Timer, TimerRef};
+use tickless_core::time::{Ns, Window};
+
+/// A timer in its place, and its set, by whatever keeps that.
+pub(crate) struct Pinned<S, L> {
+    timer: NonNull<Timer<Host, L>>,
+    set: S,
+}
+
+// SAFETY: all use of the timer goes through the core, which is made for many threads; what else is
+// in its memory its owner answers for.
+unsafe impl<S: Send, L: Family<Host>> Send for Pinned<S, L> {}
+// SAFETY: as above.
+unsafe impl<S: Sync, L: Family<Host>> Sync for Pinned<S, L> {}
+
+impl<S: Deref<Target = Shared>, L: Family<Host>> fmt::Debug for Pinned<S, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pinned").field("active", &self.is_active()).finish()
+    }
+}
+
+/// What has become of a timer whose owner wants to be rid of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// Nobody uses its memory, now or later.
+    Over,
+    /// Its callback runs, and the caller must not wait for that.
+    Runs,
+    /// Its driver is not in this process, and nobody knows what it was doing.
+    LeftByFork,
+}
+
+impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
+    /// A timer that stays in its place.
+    ///
+    /// # Safety
+    /// - From its first arming until one of the ends has said that its memory may go, the timer is
+    ///   valid and stays where it is, and is only used in this way, for one and the same set.
+    /// - The pointer is good for all of the memory that its glue takes it for.
+    #[inline]
+    pub(super) unsafe fn new(timer: NonNull<Timer<Host, L>>, set: S) -> Pinned<S, L> {
+        Pinned { timer, set }
+    }
+
+    #[inline]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.set
+    }
+
+    /// What its owner's memory begins with.
+    pub(super) fn node(&self) -> NonNull<()> {
+        self.timer.cast()
+    }
+
+    pub(super) fn address(&self) -> usize {
+        self.timer.addr().get()
+    }
+
+    /// Its memory is gone, and nothing is left but dropping this.
+    pub(super) fn forget_place(&mut self) {
+        self.timer = NonNull::dangling();
+    }
+
+    /// Is its memory gone?
+    pub(super) fn has_no_place(&self) -> bool {
+        self.timer == NonNull::dangling()
+    }
+
+    /// How its memory is treated. Not after its end.
+    pub(super) fn glue(&self) -> Task {
+        // SAFETY: `new` was promised a valid timer; its task never changes.
+        unsafe { self.timer.as_ref() }.task()
+    }
+
+    /// Says whose the timer is.
+    pub(crate) fn set_label(&self, label: &'static str) {
+        self.set.notes.label(self.address(), label);
+    }
+
+    /// It was armed for the future that this thread polls, and has that one's label.
+    #[inline]
+    pub(super) fn label_as_polled(&self) {
+        if let Some(label) = notes::polled_label()
+            && !self.set.is_forked_child()
+        {
+            self.set_label(label);
+        }
+    }
+
+    fn label(&self) -> &'static str {
+        self.set.label_of(self.address(), self.glue())
+    }
+
+    /// The timer, for the bases of its set.
+    #[inline]
+    fn timer(&self) -> TimerRef<Host, L> {
+        // SAFETY: `new` was promised that it stays until an end has shut it down or cancelled it
+        // for the last time, and seen that it runs nowhere; and that it has one set.
+        unsafe { TimerRef::new(self.timer) }
+    }
+
+    /// Arms the timer, or arms it anew.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn start(
+        &self,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
+        if self.set.is_forked_child() {
+            return Err(StartError::Shut);
+        }
+        #[cfg(debug_assertions)]
+        self.set.notes.armed(self.address(), core::panic::Location::caller());
+        let label = events::are_traced().then(|| self.label());
+        // The last that is done with the timer: its callback may free it.
+        let started = self.set.bases.start(self.timer(), window, now, options);
+        if let Some(label) = label
+            && started.is_ok()
+        {
+            events::armed(label, window);
+        }
+        started
+    }
+
+    /// Cancels the timer, unless its callback runs.
+    #[inline]
+    pub(crate) fn try_cancel(&self) -> Cancel {
+        if self.set.is_forked_child() {
+            return Cancel::Idle;
+        }
+        self.found(self.set.bases.try_cancel(self.timer()))
+    }
+
+    /// Cancels the timer without waiting for its callback.
+    #[inline]
+    pub(crate) fn cancel(&self) -> Cancel {
+        if self.set.is_forked_child() {
+            return Cancel::Idle;
+        }
+        self.found(self.set.bases.cancel(self.timer()))
+    }
+
+    /// Cancels the timer and waits for its callback.
+    #[inline]
+    pub(crate) fn cancel_sync(&self) -> Result<Cancel, CancelError> {
+        if self.set.is_forked_child() {
+            return Ok(Cancel::Idle);
+        }
+        let mut waiting = None;
+        let refuse = |occupied| self.refuse(occupied, &mut waiting);
+        Ok(self.found(self.set.bases.cancel_sync_unless(self.timer(), refuse)?))
+    }
+
+    /// The same for a timer that nobody arms while its callback runs.
+    #[inline]
+    pub(crate) fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
+        if self.set.is_forked_child() {
+            return Ok(Cancel::Idle);
+        }
+        let mut waiting = None;
+        let refuse = |occupied| self.refuse(occupied, &mut waiting);
+        let found = self.set.bases.single_shot_unless(self.timer(), refuse)?;
+        found.map(|found| self.found(found)).map_err(|NotSingleShot| CancelError::NotSingleShot)
+    }
+
+    /// Cancels the timer for good and waits for its callback.
+    pub(crate) fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
+        if self.set.is_forked_child() {
+            return Ok(Cancel::Idle);
+        }
+        let mut waiting = None;
+        let refuse = |occupied| self.refuse(occupied, &mut waiting);
+        Ok(self.found(self.set.bases.shutdown_sync_unless(self.timer(), refuse)?))
+    }
+
+    /// Would waiting for this timer's callback never end (X6)?
+    #[cold]
+    fn refuse(
+        &self,
+        occupied: Occupied,
+        waiting: &mut Option<waits::Entered>,
+    ) -> Result<(), CancelError> {
+        let timer = self.address();
+        if frame::is_in_callback_of_timer(timer) {
+            return Err(CancelError::OwnCallback);
+        }
+        let Occupied { cpu, runner, wait } = occupied;
+        if wait == Wait::Spinning {
+            return Ok(());
+        }
+        let callback = CallbackId { timer, ..CallbackId::on(&*self.set, cpu, runner) };
+        // The last entry goes before the next one comes: they are of one thread.
+        drop(waiting.take());
+        let (entered, circle) = waits::enter(Goal::Callback(callback));
+        *waiting = Some(entered);
+        match circle {
+            None => Ok(()),
+            Some(Circle::Callbacks) => Err(CancelError::EachOther),
+            Some(Circle::Lock) => Err(CancelError::Lock),
+        }
+    }
+
+    /// What a cancel has found.
+    #[inline]
+    fn found(&self, found: Cancel) -> Cancel {
+        self.set.count_cancel(found);
+        events::cancelled(|| self.label());
+        found
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.set.is_forked_child() && self.set.bases.is_pending(self.timer())
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        !self.set.is_forked_child() && self.set.bases.is_active(self.timer())
+    }
+
+    /// An end: shuts the timer down and waits for its callback. Inside a callback nothing waits:
+    /// two of them might wait for each other, or one for itself.
+    pub(super) fn end_or_leave(&self) -> End {
+        if self.set.is_forked_child() {
+            return End::LeftByFork;
+        }
+        let (bases, timer) = (&self.set.bases, self.timer());
+        if !frame::is_in_callback() {
+            bases.shutdown_sync(timer);
+            self.set.notes.forget(self.address());
+            return End::Over;
+        }
+        bases.shutdown(timer);
+        self.set.notes.forget(self.address());
+        if bases.is_running(timer) { End::Runs } else { End::Over }
+    }
+
+    /// An end, of a timer whose memory nobody else can free: shuts it down and waits for its
+    /// callback, inside other callbacks too. Inside its own it does not, if that can do without the
+    /// timer ([`frame::slot_may_go`]): it asks for nothing then, so the bases do not follow the
+    /// timer's address any more (X4). After an error the memory stays in use.
+    ///
+    /// In a child of a fork this succeeds, and a callback that was running is never heard of.
+    pub(super) fn end_in_place(&self) -> Result<(), CancelError> {
+        match self.shutdown_sync() {
+            Err(CancelError::OwnCallback) if frame::give_back_slot(self.address()) => {}
+            found => drop(found?),
+        }
+        if !self.set.is_forked_child() {
+            self.set.notes.forget(self.address());
+        }
+        Ok(())
+    }
+
+    /// An end, of a timer that only the caller arms and whose callback waits for nobody: no driver
+    /// knows the timer until it is armed again. A callback that runs beside an arming that is
+    /// pending is not waited for: see [`withdraw`](Pinned::withdraw).
+    #[inline]
+    pub(super) fn disarm(self) {
+        if self.set.is_forked_child() {
+            return;
+        }
+        if self.set.bases.cancel(self.timer()) == Cancel::Running
+            && !frame::is_in_callback_of_timer(self.address())
+        {
+            self.set.bases.cancel_sync(self.timer());
+        }
+        self.set.notes.forget(self.address());
+        events::cancelled(|| self.label());
+    }
+
+    /// The same, whatever was armed meanwhile.
+    #[cold]
+    pub(super) fn withdraw(self) {
+        if !self.set.is_forked_child() && !frame::is_in_callback_of_timer(self.address()) {
+            self.set.bases.cancel_sync(self.timer());
+        }
+        self.disarm();
+    }
+}
