@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # Compiles the eBPF programs of `tickless top` and compares them with the committed ones. With
-# `--write`, replaces these. Needs the clang that compiled them; the program itself needs none.
+# `--write`, replaces these. Needs the clang that compiled them, Debian 12's, which is installed where
+# that may be done; the program itself needs none.
 . "$(dirname "$0")/lib.sh"
 
 source=crates/tickless-top/bpf/top.bpf.c
 object=crates/tickless-top/bpf/top.bpf.o
 wanted=14.0.6
 
+if ! command -v clang >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+  { timeout 120 apt-get update && timeout 600 apt-get install -y --no-install-recommends \
+    clang llvm libc6-dev; } >/dev/null 2>&1 || true
+fi
 version=$(clang -dumpversion 2>/dev/null || true)
 if [ "$version" != "$wanted" ]; then
   skip ci/bpf.sh "clang $wanted is not installed, which compiled $object"

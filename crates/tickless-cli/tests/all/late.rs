@@ -63,6 +63,12 @@ fn what_was_seen_is_shown() {
     shows_what_was_seen("what_was_seen_is_shown", &mut late);
 }
 
+/// The longest hop of a wakeup; null if its trace does not have its end.
+fn longest(broken: &Value) -> Value {
+    let hops = broken["hops"].as_array().into_iter().flatten();
+    hops.max_by_key(|hop| hop["ns"].as_u64()).cloned().unwrap_or_default()
+}
+
 /// Goal: the first late wakeup ends the measurement, is explained by what held it up, and its trace
 /// is kept, which explains the same again; the keys are those of the page. Method: a spinner that
 /// outranks the sampler on its CPU.
@@ -74,32 +80,35 @@ fn a_break_names_what_held_it_up() {
     let file = path("break.txt.gz");
     let (cpu, file) = (spinner.cpu.to_string(), file.to_str().unwrap());
     let latency = [PROGRAM, "latency", "-q", "-p", "10", "-D", "20", "--break", "8ms", "--force"];
-    let output = Command::new("taskset")
-        .args([&["-c", &cpu][..], &latency, &["-o", file, "--format", "json"]].concat())
-        .args(["--sleeper", "timerfd,clock_nanosleep"])
-        .output();
-    let Ok(output) = output else { return skip(NAME, "there is no taskset") };
-    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("more than --break"), "{}", text(&output.stderr));
-    let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let broken: Vec<&Value> = rows
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| &row["break"])
-        .filter(|it| it.is_object())
-        .collect();
-    let [broken] = broken[..] else { panic!("{rows:#}") };
+    let mut broken = Value::Null;
+    // On a busy machine something else may be the first to be late; not three times.
+    for _ in 0..3 {
+        let output = Command::new("taskset")
+            .args([&["-c", &cpu][..], &latency, &["-o", file, "--format", "json"]].concat())
+            .args(["--sleeper", "timerfd,clock_nanosleep"])
+            .output();
+        let Ok(output) = output else { return skip(NAME, "there is no taskset") };
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("more than --break"), "{}", text(&output.stderr));
+        let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let rows = rows.as_array().unwrap().iter().map(|row| &row["break"]);
+        let [one] = rows.filter(|it| it.is_object()).collect::<Vec<_>>()[..] else {
+            panic!("{}", text(&output.stdout))
+        };
+        broken = one.clone();
+        if longest(&broken)["cause"] == spinner.cause() {
+            break;
+        }
+    }
     let late_ns = broken["late_ns"].as_u64().unwrap();
     assert!(late_ns > 8_000_000, "{broken:#}");
+    assert_eq!(longest(&broken)["cause"], spinner.cause(), "{broken:#}");
     let hops = broken["hops"].as_array().unwrap();
-    let longest = hops.iter().max_by_key(|hop| hop["ns"].as_u64()).unwrap();
-    assert_eq!(longest["cause"], spinner.cause(), "{broken:#}");
     // Deadlines are on CLOCK_MONOTONIC, and so is the trace.
     let sum: u64 = hops.iter().map(|hop| hop["ns"].as_u64().unwrap()).sum();
     assert!(late_ns.abs_diff(sum) < 100_000, "{broken:#}");
     assert_eq!(broken["causes"][0]["cause"], spinner.cause(), "{broken:#}");
-    crate::json::compare("break", std::slice::from_ref(broken));
+    crate::json::compare("break", std::slice::from_ref(&broken));
     let again = run(&["late", file, "--threshold", "8ms", "--format", "json"]);
     let again: Value = serde_json::from_slice(&again.stdout).unwrap();
     assert_eq!(again["causes"][0]["cause"], spinner.cause(), "{again:#}");

@@ -210,7 +210,7 @@ impl<L: Family<Host>> Entry<L> {
     }
 
     /// The timer, if it can be armed at all.
-    fn timer<'a>(self: Pin<&'a Self>) -> Option<Pinned<&'a Shared, L>> {
+    fn timer(self: Pin<&Self>) -> Option<Pinned<&Shared, L>> {
         let entry = self.get_ref();
         // SAFETY: the entry is pinned, so it stays where it is until it is dropped, and that
         // disarms it first.
