@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles the eBPF programs of `tickless top` and compares them with the committed ones. With
-# `--write`, replaces these. Needs the clang that compiled them, Debian 12's, which is installed where
-# that may be done; the program itself needs none.
+# `--write`, replaces these. Needs the clang that compiled them, Debian 12's, which is installed
+# where that may be done; the program itself needs none.
 . "$(dirname "$0")/lib.sh"
 
 source=crates/tickless-top/bpf/top.bpf.c

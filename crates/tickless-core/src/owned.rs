@@ -1,9 +1,9 @@
 //! A timer that owns its memory and knows its bases: for platforms without demands of their
 //! own on either, such as simulators and replays.
 //!
-//! The host has an owner of its own, in `tickless/src/timer/pinned.rs`: most of what stands there is
-//! about a host, such as waits that would never end, callbacks on the caller's stack, forked
-//! children and memory of somebody else's. What is left is this file.
+//! The host has an owner of its own, in `tickless/src/timer/pinned.rs`. Most of it is about a host:
+//! waits that would never end, callbacks on the caller's stack, forked children, and memory of
+//! somebody else's. What is left is this file.
 
 use crate::bases::cancel::{Cancel, NotSingleShot, Occupied};
 use crate::bases::{Bases, Family, Options, StartError, Started};

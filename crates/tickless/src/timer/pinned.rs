@@ -6,11 +6,12 @@
 //! So a timer's memory may go when nothing arms the timer any more and its callback runs nowhere,
 //! and each of the ends below says when that is:
 //!
-//! | owner | memory | end |
-//! |---|---|---|
-//! | [`owned`](super::owned) | an allocation | [`end_or_leave`](Pinned::end_or_leave): in a callback what runs is left to others |
-//! | [`slot`](super::slot), [`inline`](super::inline) | the program's | [`end_in_place`](Pinned::end_in_place): waits, or is an error |
-//! | [`entry`](super::entry) | a future | [`disarm`](Pinned::disarm): waits for a callback that waits for nobody |
+//! - [`owned`](super::owned), an allocation: [`end_or_leave`](Pinned::end_or_leave). In a callback
+//!   what runs is left to others.
+//! - [`slot`](super::slot) and [`inline`](super::inline), the program's memory:
+//!   [`end_in_place`](Pinned::end_in_place) waits, or is an error.
+//! - [`entry`](super::entry), a future: [`disarm`](Pinned::disarm) waits for a callback that waits
+//!   for nobody.
 //!
 //! A child that a fork has left without drivers does nothing to timers of its parent: somebody may
 //! have held their lock, or have been in their callback, and is not here to end that.
