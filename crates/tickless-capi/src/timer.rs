@@ -523,3 +523,61 @@ pub unsafe extern "C" fn tickless_timer_destroy(timer: *mut TimerStorage) -> Sta
         unsafe { Stored::empty(place, &KIND, end) }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fired::Expiry;
+    use crate::timers::tickless_timers_stop;
+    use std::sync::{Arc, Mutex};
+    use tickless::driver::{Callback, EventLoopDriver};
+
+    /// A timer that its callback destroys and frees.
+    struct Own {
+        storage: TimerStorage,
+        gone: Arc<Mutex<bool>>,
+    }
+
+    /// # Safety
+    /// `data` is an `Own` whose timer's callback this is.
+    unsafe extern "C-unwind" fn free(_: *mut Expiry, data: *mut c_void) {
+        // SAFETY: as promised; nobody uses it after this.
+        unsafe {
+            let own = data.cast::<Own>();
+            assert_eq!(tickless_timer_destroy(&raw mut (*own).storage), Status::Ok);
+            let own = Box::from_raw(own);
+            *own.gone.lock().expect("nobody panics") = true;
+        }
+    }
+
+    /// Goal: an arming touches nothing of its timer once that may fire: its callback may free it.
+    /// Method: a loop that is run as soon as it is told of the deadline, which is inside the
+    /// arming. Under Miri a reference that is still held to memory that goes is seen too.
+    #[test]
+    fn a_timer_may_go_while_it_is_being_armed() {
+        let driver = Arc::new(Mutex::new(None::<EventLoopDriver<Callback>>));
+        let run = Arc::clone(&driver);
+        let on_rearm = move |_| {
+            let mut driver = run.lock().expect("nobody panics");
+            assert_eq!(driver.as_mut().expect("a loop").run(), 1, "what is armed is due");
+        };
+        let (timers, mut made) = tickless::Timers::builder().start_in_loop_with(on_rearm);
+        assert_eq!(made.next_event(), None);
+        *driver.lock().expect("nobody panics") = Some(made);
+        let (timers, gone) = (TimerSet::hand_out(timers), Arc::<Mutex<bool>>::default());
+        let storage = TimerStorage { opaque: [0; 16] };
+        let own = Box::into_raw(Box::new(Own { storage, gone: Arc::clone(&gone) }));
+        // SAFETY: the callback frees it, which is the last use; the set is stopped after that.
+        unsafe {
+            let storage = &raw mut (*own).storage;
+            let kind = TICKLESS_PRECISE;
+            let init = tickless_timer_init(storage, timers, kind, Some(free), own.cast());
+            assert_eq!(init, Status::Ok);
+            assert_eq!(tickless_timer_start(storage, 0), Status::Ok);
+        }
+        assert!(*gone.lock().expect("nobody panics"), "it has fired inside the arming");
+        drop(driver.lock().expect("nobody panics").take());
+        // SAFETY: handed out above; its timers are destroyed.
+        assert_eq!(unsafe { tickless_timers_stop(timers) }, Status::Ok);
+    }
+}
