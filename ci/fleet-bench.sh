@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Measures what campaigns, projections, Python and Ray cost beside each other, in turn, and prints
 # a table with medians and spread. For a quiet machine of 2 CPUs.
-# Usage: ci/fleet-bench.sh [TURNS]   5 turns if left out
+# Usage: ci/fleet-bench.sh [TURNS [PART...]]   5 turns and all parts if left out; parts are sweeps,
+# replays, projections, memory and ray
 . "$(dirname "$0")/lib.sh"
 
 PYTHON_PROFILE=release
 fresh_python 'ray>=2.40'
 cp python/tests/bench_fleet.py "$venv/"
 traces=$PWD/traces
-(cd "$venv" && "$bin/python" bench_fleet.py "$bin/tickless" "$traces" "${1:-5}")
+(cd "$venv" && "$bin/python" bench_fleet.py "$bin/tickless" "$traces" "${1:-5}" "${@:2}")

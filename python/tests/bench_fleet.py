@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 import tickless
 
-program, traces, turns = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
+program, turns = sys.argv[1], int(sys.argv[3])
+trace = str(pathlib.Path(sys.argv[2]) / "nginx.txt.gz")
 place = pathlib.Path(tempfile.mkdtemp())
 made = 0
 
@@ -91,59 +92,76 @@ def on_ray(spec: pathlib.Path, nodes: int) -> tuple[float, float]:
     return done.seconds, done.overhead_ms
 
 
+def sweeps() -> None:
+    """A campaign beside the same cells by hand, and two processes beside one."""
+    hundred, fifty = rounds_for(0.1), rounds_for(0.05)
+    spec = campaign(50, hundred)
+    ratios = []
+    for _ in range(turns):
+        by_hand = took(
+            lambda: [
+                tickless.simulate("rearm", "x5675-2s", policy="lazy", length=hundred, seed=seed)
+                for seed in range(50)
+            ]
+        )
+        swept = took(lambda: tickless.Campaign(spec, folder()).run(threads=1))
+        ratios.append(100 * (swept / by_hand - 1))
+    show("overhead of a sweep, cells of 100 ms", "<= 3 %", ratios, "%")
+
+    spec = campaign(1_000, fifty)
+    ratios = [sweep(spec, "0/1") / sweep(spec, "0/2", "1/2") for _ in range(turns)]
+    show("cells of 50 ms, two processes beside one (1,000 cells)", ">= 1.8x", ratios, "x")
+
+
+def replays() -> None:
+    """A replay in Python beside the command."""
+    ratios = []
+    for _ in range(3 * turns):
+        command = took(
+            lambda: subprocess.run([program, "replay", trace], capture_output=True, check=True)
+        )
+        ratios.append(took(lambda: tickless.replay(trace)) / command)
+    show("replay in Python beside the command", "<= 1.05x", ratios, "x")
+
+
+def projections() -> None:
+    """A projection onto many CPUs."""
+    seconds = []
+    for seed in range(turns):
+        arguments = ["--machine", "ivybridge-ex-16s", "--cpus", "480", "--policy", "lazy"]
+        command = [program, "project", trace, *arguments, "--seconds", "1", "--seed", str(seed)]
+        # The trace is a third of a second long.
+        whole = took(lambda: subprocess.run(command, capture_output=True, check=True))
+        seconds.append(whole / 0.331505)
+    show("project: nginx onto 480 CPUs, for 1 s of trace", "<= 60 s", seconds, "s")
+
+
+def memory() -> None:
+    """What many rows take."""
+    spec = campaign(2_000, 10)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rows = tickless.sweep(spec)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert len(rows) == 10_000
+    show("memory of 10,000 rows, the interpreter included", "<= 200 MB", [after / 1024], "MB")
+    show("of these, beside the interpreter", "", [(after - before) / 1024], "MB")
+
+
+def ray() -> None:
+    """A campaign on one node and on two."""
+    spec = campaign(1_000, rounds_for(0.1))
+    one, two, beside = [], [], []
+    for _ in range(max(1, turns // 2)):
+        one.append(on_ray(spec, 1)[0])
+        seconds, overhead = on_ray(spec, 2)
+        two.append(seconds)
+        beside.append(overhead)
+    ratios = [first / second for first, second in zip(one, two)]
+    show("Ray, 1,000 cells of 100 ms: two nodes beside one", ">= 1.6x", ratios, "x")
+    show("Ray, overhead of a task", "<= 10 ms", beside, "ms")
+
+
 print("| | goal | measured: median (least to greatest) |\n|---|---|---|")
-
-hundred, fifty = rounds_for(0.1), rounds_for(0.05)
-spec = campaign(50, hundred)
-ratios = []
-for _ in range(turns):
-    by_hand = took(
-        lambda: [
-            tickless.simulate("rearm", "x5675-2s", policy="lazy", length=hundred, seed=seed)
-            for seed in range(50)
-        ]
-    )
-    swept = took(lambda: tickless.Campaign(spec, folder()).run(threads=1))
-    ratios.append(100 * (swept / by_hand - 1))
-show("overhead of a sweep, cells of 100 ms", "<= 3 %", ratios, "%")
-
-spec = campaign(1_000, fifty)
-ratios = [sweep(spec, "0/1") / sweep(spec, "0/2", "1/2") for _ in range(turns)]
-show("cells of 50 ms, two processes beside one (1,000 cells)", ">= 1.8x", ratios, "x")
-
-trace = str(traces / "nginx.txt.gz")
-ratios = []
-for _ in range(3 * turns):
-    command = took(
-        lambda: subprocess.run([program, "replay", trace], capture_output=True, check=True)
-    )
-    ratios.append(took(lambda: tickless.replay(trace)) / command)
-show("replay in Python beside the command", "<= 1.05x", ratios, "x")
-
-seconds = []
-for seed in range(turns):
-    arguments = ["--machine", "ivybridge-ex-16s", "--cpus", "480", "--policy", "lazy"]
-    command = [program, "project", trace, *arguments, "--seconds", "1", "--seed", str(seed)]
-    # The trace is a third of a second long.
-    whole = took(lambda: subprocess.run(command, capture_output=True, check=True))
-    seconds.append(whole / 0.331505)
-show("project: nginx onto 480 CPUs, for 1 s of trace", "<= 60 s", seconds, "s")
-
-spec = campaign(2_000, 10)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-rows = tickless.sweep(spec)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-assert len(rows) == 10_000
-show("memory of 10,000 rows, the interpreter included", "<= 200 MB", [after / 1024], "MB")
-show("of these, beside the interpreter", "", [(after - before) / 1024], "MB")
-
-spec = campaign(1_000, hundred)
-one, two, beside = [], [], []
-for _ in range(max(1, turns // 2)):
-    one.append(on_ray(spec, 1)[0])
-    seconds_two, overhead = on_ray(spec, 2)
-    two.append(seconds_two)
-    beside.append(overhead)
-show("Ray, 1,000 cells of 100 ms: two nodes beside one", ">= 1.6x",
-     [first / second for first, second in zip(one, two)], "x")
-show("Ray, overhead of a task", "<= 10 ms", beside, "ms")
+parts = {part.__name__: part for part in (sweeps, replays, projections, memory, ray)}
+for name in sys.argv[4:] or parts:
+    parts[name]()

@@ -70,6 +70,7 @@ def run(
         begun = time.perf_counter()
         waiting = list(reversed(cells))
         size = batch or 1
+        least = 1
         started: set[object] = set()
         performed = failed = tasks = 0
         work = 0.0
@@ -78,7 +79,9 @@ def run(
             cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
             most = under_way or 2 * cpus
             while waiting and len(started) < most:
-                few = [waiting.pop() for _ in range(min(size, len(waiting)))]
+                # Smaller batches towards the end, so that no CPU waits long for the last one.
+                share = len(waiting) if batch else max(least, len(waiting) // (2 * cpus))
+                few = [waiting.pop() for _ in range(min(size, share, len(waiting)))]
                 started.add(remote.remote(folder, plan, few))
             done, _ = ray.wait(list(started), num_returns=1, timeout=1.0)
             for task in done:
@@ -91,6 +94,7 @@ def run(
                 if batch is None and outcomes:
                     each = max(worked, 1e-6) / len(outcomes)
                     size = max(1, min(10_000, int(TASK_SECONDS / each)))
+                    least = max(1, size // 20)
                 if progress is not None:
                     progress(performed, len(cells))
         seconds = time.perf_counter() - begun
