@@ -27,6 +27,7 @@ run tickless-hyper graceful_server '' --self-test
 run tickless-quinn quic_echo ''
 run tickless-tower client ''
 run tickless-tower axum_server ''
+run tickless-smithy flaky_service ''
 run tickless-embassy blink std
 
 # Two drivers in one program are refused, with words.
