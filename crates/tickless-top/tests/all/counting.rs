@@ -14,7 +14,7 @@ const TICK: Ns = Ns(4_000_000);
 fn count(trace: &Trace) -> Snapshot {
     let mut tally = Tally::new(Clocks { tick: TICK, realtime_ahead: Ns(0) });
     for record in &trace.records {
-        tally.count(record, &trace.names, &mut |pid| pid);
+        tally.count(&record, &trace.names, &mut |pid| pid);
     }
     let mut name = |pid: u32| match trace.tasks.get(&pid) {
         Some(name) if pid != 0 => name.to_string(),
@@ -52,7 +52,7 @@ fn rows_add_up_to_the_trace() {
 /// Cancels of timers that the trace arms before.
 fn cancels_of_known(trace: &Trace) -> u64 {
     let mut known = HashSet::new();
-    let is_known = |record: &&Record| match record.event {
+    let is_known = |record: &Record| match record.event {
         Event::TimerStart { timer, .. } | Event::HrtimerStart { timer, .. } => {
             known.insert(timer);
             false

@@ -44,15 +44,16 @@ pub(super) fn of(
 fn interrupt(trace: &Trace, spans: &Spans, sleep: &Sleep, from: Ns, to: Ns) -> String {
     match most(spans, sleep.cpu, from, to) {
         Some(Doing::Idle(_) | Doing::Thread(0)) if to.since(from) > IDLE_EXIT_MAX => {
-            let is_written = |record: &&Record| {
+            let is_written = |record: &Record| {
                 record.event.is_device_write()
                     && record.cpu == sleep.cpu
                     && record.time >= sleep.armed
             };
             let until = trace.records.partition_point(|record| record.time <= from);
-            let armed = trace.records[..until].partition_point(|record| record.time < sleep.armed);
+            let armed =
+                trace.records.partition_point(|record| record.time < sleep.armed).min(until);
             let writes = trace.records.iter().any(|record| record.event.is_device_write());
-            match writes && !trace.records[armed..until].iter().any(|record| is_written(&record)) {
+            match writes && !trace.records.range(armed..until).any(|record| is_written(&record)) {
                 true => "the timer device was not programmed for it".to_string(),
                 false => "the timer device's event was lost".to_string(),
             }
@@ -110,7 +111,7 @@ fn wheel(trace: &Trace, spans: &Spans, sleep: &Sleep, from: Ns, to: Ns) -> Strin
 fn is_refilled(trace: &Trace, before: Ns) -> bool {
     let functions = QUOTA_FUNCTIONS.map(|name| trace.names.find(name));
     let end = trace.records.partition_point(|record| record.time <= before);
-    let near = trace.records[..end].iter().rev();
+    let near = trace.records.range(0..end).rev();
     let near = near.take_while(|record| before.since(record.time) <= IDLE_EXIT_MAX);
     near.into_iter().any(|record| match record.event {
         Event::HrtimerExpireEntry { function, .. } => functions.contains(&Some(function)),

@@ -119,11 +119,11 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
             Event::LocalTimerExit => *cpu = Cpu::default(),
             Event::HrtimerExpireEntry { timer, now, .. } => {
                 let interrupt = cpu.interrupt.unwrap_or(record.time);
-                cpu.callback = armed.remove(&timer).map(|of| begun(record, of, now, interrupt));
+                cpu.callback = armed.remove(&timer).map(|of| begun(&record, of, now, interrupt));
             }
             Event::TimerExpireEntry { timer, .. } => {
                 let (now, interrupt) = (Ns::ZERO, record.time);
-                cpu.callback = armed.remove(&timer).map(|of| begun(record, of, now, interrupt));
+                cpu.callback = armed.remove(&timer).map(|of| begun(&record, of, now, interrupt));
             }
             Event::HrtimerExpireExit { .. } | Event::TimerExpireExit { .. } => cpu.callback = None,
             Event::SchedWakeup { pid, target } => {

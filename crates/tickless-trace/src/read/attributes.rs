@@ -22,6 +22,16 @@ pub enum Context {
 }
 
 impl Context {
+    /// All, in the order of their numbers.
+    pub(super) const ALL: [Context; 6] = [
+        Context::NotRecorded,
+        Context::Task,
+        Context::SoftIrq,
+        Context::HardIrq,
+        Context::HardIrqInSoftIrq,
+        Context::Nmi,
+    ];
+
     /// Whether the event happened in a hardware interrupt; `None` where not recorded.
     pub fn in_hard_irq(self) -> Option<bool> {
         match self {
@@ -46,7 +56,7 @@ impl Context {
 
 /// What kind of wheel timer it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TimerFlags(u8);
+pub struct TimerFlags(pub(super) u8);
 
 impl TimerFlags {
     const MIGRATING: u8 = 1;
@@ -110,7 +120,7 @@ fn raw_timer_flags(word: &[u8]) -> Option<u64> {
 
 /// Which of a wheel's buckets a timer went to: level times 64, plus the place in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bucket(u16);
+pub struct Bucket(pub(super) u16);
 
 impl Bucket {
     pub(super) const NOT_PRINTED: Bucket = Bucket(u16::MAX);
@@ -132,7 +142,7 @@ impl Bucket {
 
 /// How a high-resolution timer is queued. All clear means the kernel did not print it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct HrtimerMode(u8);
+pub struct HrtimerMode(pub(super) u8);
 
 impl HrtimerMode {
     const ABSOLUTE: u8 = 1;
@@ -210,6 +220,10 @@ pub enum ClockId {
 }
 
 impl ClockId {
+    /// All, in the order of their numbers.
+    pub(super) const ALL: [ClockId; 5] =
+        [ClockId::Monotonic, ClockId::Realtime, ClockId::Boottime, ClockId::Tai, ClockId::Other];
+
     pub(super) fn parse(word: &[u8]) -> ClockId {
         match word {
             b"CLOCK_MONOTONIC" => ClockId::Monotonic,

@@ -4,8 +4,8 @@
 //! - An event holds what its line printed, in the line's own units: jiffies for the
 //!   wheel (`timer_*`), nanoseconds for the queue (`hrtimer_*`). Nothing is converted
 //!   here; [`super::JiffyClock`] and [`super::MonotonicOffset`] do that.
-//! - Every event fits 32 bytes, so that a [`super::Record`] fits 56 and a trace of a
-//!   million lines fits 56 MB. Names are interned, those of tasks kept once a task.
+//! - Every event fits 32 bytes, and fewer where a trace is kept: see [`super::Records`]. Names are
+//!   interned, those of tasks kept once a task.
 
 use tickless_core::time::{CpuId, Ns};
 

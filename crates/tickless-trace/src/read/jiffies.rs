@@ -18,10 +18,10 @@ use std::collections::HashMap;
 
 use tickless_core::time::Ns;
 
-use super::Record;
 use super::event::{Event, Jiffy, TimerAddr};
 use super::monotonic::{MonotonicOffset, tick_callbacks};
 use super::names::Names;
+use super::{Record, Records};
 
 /// The rates a distribution's kernel has.
 const USUAL_HZ: [u32; 4] = [100, 250, 300, 1000];
@@ -83,9 +83,9 @@ pub enum JiffyWidth {
 impl JiffyWidth {
     /// Only a 64-bit machine prints larger jiffies. One that prints none reads alike either way,
     /// as long as no two are 2^31 ticks apart.
-    fn of(records: &[Record]) -> JiffyWidth {
+    fn of(records: &Records) -> JiffyWidth {
         const NARROW_MAX: u64 = u32::MAX as u64;
-        let is_wide = |record: &Record| match record.event {
+        let is_wide = |record: Record| match record.event {
             Event::TimerStart { expires, .. } => expires.0 > NARROW_MAX,
             Event::TimerExpireEntry { now, .. } => now.0 > NARROW_MAX,
             _ => false,
@@ -131,7 +131,7 @@ impl JiffyClock {
 
 /// Finds the tick rate and the place of jiffies. O(n log n).
 pub(super) fn measure(
-    records: &[Record],
+    records: &Records,
     names: &Names,
     header_hz: Option<u32>,
     monotonic: Option<MonotonicOffset>,
@@ -175,7 +175,7 @@ impl Readings {
     /// A shorter trace does not tell 250 Hz from 300 Hz.
     const SPAN_NS_MIN: i64 = 250_000_000;
 
-    fn collect(records: &[Record], width: JiffyWidth) -> Option<Readings> {
+    fn collect(records: &Records, width: JiffyWidth) -> Option<Readings> {
         let mut first = None;
         let mut readings = Vec::new();
         for record in records {
@@ -243,7 +243,7 @@ impl Readings {
 }
 
 /// The expiries the tick was armed for, per tick timer: one per CPU.
-fn tick_expiries(records: &[Record], names: &Names) -> HashMap<TimerAddr, Vec<u64>> {
+fn tick_expiries(records: &Records, names: &Names) -> HashMap<TimerAddr, Vec<u64>> {
     let callbacks = tick_callbacks(names);
     let mut expiries: HashMap<TimerAddr, Vec<u64>> = HashMap::new();
     for record in records {

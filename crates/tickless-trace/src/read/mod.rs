@@ -14,7 +14,8 @@
 //!   is an error.
 //! - Nothing is made up: a number that may have been cut is skipped, a word the kernel did
 //!   not print is kept apart from one it did.
-//! - No input makes it panic, and its memory is 56 bytes per event plus the longest line.
+//! - No input makes it panic, and its memory is 24 to 56 bytes per event ([`Records`]) plus the
+//!   longest line, or plus the file if that is a binary one.
 //! - Records are sorted by time, and events of equal time stay in the order of their lines.
 //!   So the records of one CPU are in the order in which that CPU printed them.
 //!
@@ -24,10 +25,12 @@
 //!
 //! Where to look: [`event`](Event) for what events hold, `prefix` for how the tools' lines
 //! differ, `payload` for how an event's text is read, `jiffies` and `monotonic` for how the
-//! clocks are found, `problem` for everything that can be wrong.
+//! clocks are found, `records` and `compact` for how events are kept, `problem` for everything that
+//! can be wrong.
 
 mod attributes;
 pub mod binary;
+mod compact;
 mod event;
 mod fields;
 mod header;
@@ -39,6 +42,7 @@ mod payload;
 mod prefix;
 mod problem;
 mod reader;
+mod records;
 mod soundness;
 
 use std::collections::HashMap;
@@ -47,7 +51,7 @@ use std::io::Read;
 use std::path::Path;
 
 use open::Opened;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::Ns;
 
 pub use attributes::{Bucket, ClockId, Context, HrtimerMode, TimerFlags};
 pub use event::{CPU_IDLE_EXIT, Event, EventKind, Jiffy, TSC_DEADLINE_REGISTER, TimerAddr};
@@ -56,23 +60,7 @@ pub use jiffies::{Hz, HzSource, JiffyClock, JiffyWidth};
 pub use monotonic::MonotonicOffset;
 pub use names::{NameId, Names};
 pub use problem::{Cause, MissingPlace, Problem, Problems, TraceError};
-
-/// One event, where and when it happened. 56 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Record {
-    /// When, on the trace's clock.
-    pub time: Ns,
-    /// What.
-    pub event: Event,
-    /// The line it came from, from 1.
-    pub line: u32,
-    /// On which CPU.
-    pub cpu: CpuId,
-    /// In an interrupt, a softirq or a task, where recorded.
-    pub context: Context,
-    /// The thread that the CPU was in, which an interrupt only interrupted; 0 for the idle task.
-    pub pid: u32,
-}
+pub use records::{Record, RecordIter, Records};
 
 /// A trace, read.
 #[derive(Debug)]
@@ -84,7 +72,7 @@ pub struct Trace {
     /// How many CPUs: every CPU number in the trace is below it.
     pub cpus: u16,
     /// The events, sorted by time.
-    pub records: Vec<Record>,
+    pub records: Records,
     /// The names behind [`NameId`]s.
     pub names: Names,
     /// What threads were called last, by their numbers.
@@ -133,7 +121,7 @@ impl Trace {
 
     /// How many events of `kind` there are. O(n).
     pub fn count(&self, kind: EventKind) -> usize {
-        self.records.iter().filter(|record| record.event.kind() == kind).count()
+        self.records.kinds().filter(|other| *other == kind).count()
     }
 
     /// From the first event to the last.

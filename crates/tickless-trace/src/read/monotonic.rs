@@ -8,7 +8,7 @@
 
 use tickless_core::time::Ns;
 
-use super::Record;
+use super::Records;
 use super::event::Event;
 use super::names::{NameId, Names};
 
@@ -39,7 +39,7 @@ impl MonotonicOffset {
 
     /// Measures it. Uses the tick's expirations if there are any, else all: timers on
     /// CLOCK_REALTIME are rare, and the median passes them over. O(n log n).
-    pub(super) fn measure(records: &[Record], names: &Names) -> Option<MonotonicOffset> {
+    pub(super) fn measure(records: &Records, names: &Names) -> Option<MonotonicOffset> {
         let ticks = tick_callbacks(names);
         let (mut of_ticks, mut of_all) = (Vec::new(), Vec::new());
         for record in records {

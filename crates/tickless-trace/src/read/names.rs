@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// A name's place in its trace's [`Names`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct NameId(u16);
+pub struct NameId(pub(super) u16);
 
 impl NameId {
     /// The name of a callback the line did not print.

@@ -13,7 +13,7 @@ use super::open::{Line, Lines};
 use super::payload::{self, BadText};
 use super::prefix::{self, NoPrefix, Prefix};
 use super::problem::{Cause, MissingPlace, Problems, TraceError};
-use super::{Record, Trace, jiffies, soundness};
+use super::{Record, Records, Trace, jiffies, soundness};
 use crate::record::IDLE_NOT_RECORDED;
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ struct Ended {
 pub(super) struct Reader {
     line_number: u64,
     header: Header,
-    records: Vec<Record>,
+    records: Records,
     names: Names,
     problems: Problems,
     skipped_lines: u64,
@@ -105,7 +105,11 @@ impl Reader {
     ) -> Result<Trace, TraceError> {
         self.names = decoder.into_names();
         // As the text has them: of threads that something happened in.
+        let mut last = None;
         for pid in self.records.iter().map(|record| record.pid) {
+            if last.replace(pid) == Some(pid) {
+                continue;
+            }
             self.tasks.entry(pid).or_insert_with(|| {
                 let idle = (pid == 0).then(|| "<idle>".into());
                 let name = tasks.remove(&pid).or(idle).unwrap_or_else(|| "<...>".into());
@@ -119,7 +123,7 @@ impl Reader {
         Reader {
             line_number: 0,
             header: Header::new(),
-            records: Vec::new(),
+            records: Records::default(),
             names: Names::new(),
             problems: Problems::default(),
             skipped_lines: 0,
@@ -256,7 +260,7 @@ impl Reader {
     }
 
     fn finish(mut self, path: &str, ended: Ended) -> Result<Trace, TraceError> {
-        if !self.records.iter().any(|record| record.event.kind().is_timer()) {
+        if !self.records.kinds().any(EventKind::is_timer) {
             return Err(self.nothing_usable(path, ended));
         }
         self.note_end(&ended);
@@ -264,10 +268,10 @@ impl Reader {
         let dropped_events = self.note_dropped();
         let cpus = self.refuse_unknown_cpus();
         if self.problems.find(&Cause::OutOfOrder).is_some() {
-            self.records.sort_by_key(|record| record.time);
+            self.records.sort_by_time();
         }
         self.refuse_far_times();
-        if !self.records.iter().any(|record| record.event.kind().is_timer()) {
+        if !self.records.kinds().any(EventKind::is_timer) {
             return Err(self.nothing_usable(path, ended));
         }
         let missing = self.note_unsound();
@@ -280,8 +284,8 @@ impl Reader {
         {
             self.problems.note(1, Cause::HzContradicted { header, events: hz.value });
         }
-        let is_start = |record: &Record| record.event.kind() == EventKind::TimerStart;
-        if jiffies.is_none() && self.records.iter().any(is_start) {
+        let has_start = self.records.kinds().any(|kind| kind == EventKind::TimerStart);
+        if jiffies.is_none() && has_start {
             self.problems.note(0, Cause::JiffiesNotPlaced);
         }
         Ok(Trace {
@@ -351,7 +355,7 @@ impl Reader {
                 self.problems.note_many(first, count, Cause::CpuNotInHeader { known });
             }
         }
-        let seen = self.records.iter().map(|record| highest(record).0 + 1).max();
+        let seen = self.records.iter().map(|record| highest(&record).0 + 1).max();
         seen.unwrap_or(0).max(self.header.cpus.unwrap_or(0))
     }
 
@@ -360,9 +364,8 @@ impl Reader {
         let Some(near) = soundness::without_far_times(&self.records) else { return };
         let far = self.records.len() - near.len();
         let line = if near.start > 0 { 0 } else { near.end };
-        let line = self.records[line].line;
-        self.records.truncate(near.end);
-        self.records.drain(..near.start);
+        let line = self.records.at(line).line;
+        self.records.keep(near);
         self.skipped_lines += far as u64;
         self.problems.note_many(line, far as u64, Cause::TimeOutOfPlace);
     }

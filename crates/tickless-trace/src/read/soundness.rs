@@ -3,8 +3,8 @@
 //! A file that was damaged after it was recorded often still reads well: lines are there twice, are
 //! missing, or have another time. What the kernel can have printed is held against it here.
 
-use super::Record;
 use super::event::{Event, EventKind, TimerAddr};
+use super::{Record, RecordIter, Records};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use tickless_core::time::CpuId;
@@ -19,9 +19,9 @@ pub(super) fn is_many(count: u64, of: u64) -> bool {
 /// Events that equal one before them of the same CPU and time, with nothing in between after which
 /// they could come again: the first one's line, and how many. Text has microseconds, in which a
 /// program may arm and cancel one timer twice.
-pub(super) fn repeated(records: &[Record]) -> Option<(u32, u64)> {
-    let is_repeated = |record: &Record, before: &[Record]| {
-        let here = before.iter().rev().filter(|other| other.cpu == record.cpu);
+pub(super) fn repeated(records: &Records) -> Option<(u32, u64)> {
+    let is_repeated = |record: &Record, before: RecordIter<'_>| {
+        let here = before.rev().filter(|other| other.cpu == record.cpu);
         let timer = timer_of(&record.event);
         let mut related = here.filter(|other| timer.is_none() || timer_of(&other.event) == timer);
         related.next().is_some_and(|last| last.event == record.event)
@@ -29,14 +29,15 @@ pub(super) fn repeated(records: &[Record]) -> Option<(u32, u64)> {
     let mut count = 0;
     let mut first = 0;
     let mut begin = 0;
+    let mut time = None;
     for (at, record) in records.iter().enumerate() {
-        if record.time != records[begin].time {
+        if time.replace(record.time) != Some(record.time) {
             begin = at;
         }
         // Where very many have one time, the next ones tell as much as all of them.
         const NEAR: usize = 64;
-        let near = &records[begin.max(at.saturating_sub(NEAR))..at];
-        if is_repeated(record, near) {
+        let near = records.range(begin.max(at.saturating_sub(NEAR))..at);
+        if is_repeated(&record, near) {
             count += 1;
             first = if count == 1 { record.line } else { first };
         }
@@ -61,7 +62,7 @@ fn timer_of(event: &Event) -> Option<TimerAddr> {
 }
 
 /// Whether all events have one time, and there are too many for that.
-pub(super) fn has_no_time(records: &[Record]) -> bool {
+pub(super) fn has_no_time(records: &Records) -> bool {
     const FEW: usize = 100;
     records.len() >= FEW
         && records.first().map(|record| record.time) == records.last().map(|record| record.time)
@@ -72,40 +73,46 @@ const LONG_NS: u64 = 3_600 * 1_000_000_000;
 
 /// The events without those few that are hours away from all others; none if all are near.
 /// `records` are sorted by time.
-pub(super) fn without_far_times(records: &[Record]) -> Option<Range<usize>> {
+pub(super) fn without_far_times(records: &Records) -> Option<Range<usize>> {
     const PERCENT: usize = 1;
     let few = records.len() * PERCENT / 100;
     if few == 0 {
         return None;
     }
-    let is_gap = |at: &usize| records[*at].time.since(records[at - 1].time).0 > LONG_NS;
+    let is_gap = |at: &usize| records.at(*at).time.since(records.at(at - 1).time).0 > LONG_NS;
     let start = (1..=few).rev().find(is_gap).unwrap_or(0);
     let end = (records.len() - few..records.len()).find(is_gap).unwrap_or(records.len());
     (start > 0 || end < records.len()).then_some(start..end)
 }
 
 /// The longest time without an event, if it is hours: the line behind it, and how many seconds.
-pub(super) fn jump(records: &[Record]) -> Option<(u32, u64)> {
-    let gap = |pair: &[Record]| (pair[1].time.since(pair[0].time).0, pair[1].line);
-    let (ns, line) = records.windows(2).map(gap).max()?;
+pub(super) fn jump(records: &Records) -> Option<(u32, u64)> {
+    let gap = |(one, next): (Record, Record)| (next.time.since(one.time).0, next.line);
+    let (ns, line) = records.iter().zip(records.iter().skip(1)).map(gap).max()?;
     (ns > LONG_NS).then_some((line, ns / 1_000_000_000))
 }
 
 /// CPUs with events that a machine of `known` CPUs cannot have. Numbers may have holes, so one
 /// beyond `known` is right as long as there are no more different ones than that.
-pub(super) fn unknown_cpus(records: &[Record], known: u16) -> HashSet<CpuId> {
+pub(super) fn unknown_cpus(records: &Records, known: u16) -> HashSet<CpuId> {
     const PER_MILLE: usize = 1;
-    let mut events: HashMap<CpuId, usize> = HashMap::new();
+    // By CPU; none where nothing says that it is there.
+    let mut events: Vec<Option<usize>> = Vec::new();
+    let mut see = |cpu: CpuId, count: usize| {
+        events.resize(events.len().max(cpu.index() + 1), None);
+        *events[cpu.index()].get_or_insert(0) += count;
+    };
     for record in records {
-        *events.entry(record.cpu).or_default() += 1;
+        see(record.cpu, 1);
         if let Some(target) = record.event.target() {
-            events.entry(target).or_default();
+            see(target, 0);
         }
     }
-    let has_too_many = events.len() > usize::from(known);
+    let has_too_many = events.iter().flatten().count() > usize::from(known);
     let is_rare = |count: usize| count * 1_000 <= records.len() * PER_MILLE;
-    let beyond = events.into_iter().filter(|(cpu, _)| cpu.0 >= known);
-    beyond.filter(|&(_, count)| has_too_many || is_rare(count)).map(|(cpu, _)| cpu).collect()
+    let beyond = (0..).zip(events).skip(known.into());
+    let is_unknown = |count: usize| has_too_many || is_rare(count);
+    beyond.filter(|(_, count)| count.is_some_and(is_unknown)).map(|(cpu, _)| CpuId(cpu)).collect()
 }
 
 /// Events that belong together.
@@ -127,22 +134,22 @@ enum Half {
 
 /// Matches callbacks' and interrupts' beginnings with their ends, CPU by CPU. What began before
 /// the trace or ends after it counts as nothing.
-pub(super) fn halves(records: &[Record]) -> Halves {
+pub(super) fn halves(records: &Records) -> Halves {
     const PAIRS: [(EventKind, EventKind); 3] = [
         (EventKind::TimerExpireEntry, EventKind::TimerExpireExit),
         (EventKind::HrtimerExpireEntry, EventKind::HrtimerExpireExit),
         (EventKind::LocalTimerEntry, EventKind::LocalTimerExit),
     ];
-    let kinds: HashSet<EventKind> = records.iter().map(|record| record.event.kind()).collect();
     // A recording may have been asked for one half alone.
-    let is_recorded =
-        |kind: EventKind| PAIRS.iter().any(|&(entry, exit)| entry == kind && kinds.contains(&exit));
+    let has = |(_, exit): (EventKind, EventKind)| records.kinds().any(|kind| kind == exit);
+    let whole: Vec<EventKind> =
+        PAIRS.into_iter().filter(|&pair| has(pair)).map(|(entry, _)| entry).collect();
     let mut open: HashMap<CpuId, Vec<(EventKind, TimerAddr)>> = HashMap::new();
     let mut began: HashSet<(CpuId, EventKind)> = HashSet::new();
     let mut halves = Halves::default();
     for record in records {
         let is_broken = match half(&record.event) {
-            Some(Half::Entry(kind, timer)) if is_recorded(kind) => {
+            Some(Half::Entry(kind, timer)) if whole.contains(&kind) => {
                 let open = open.entry(record.cpu).or_default();
                 began.insert((record.cpu, kind));
                 let left = open.iter().position(|&(other, of)| other == kind && of == timer);

@@ -122,7 +122,7 @@ fn recorded(trace: &Trace, events: &mut Events<'_>) -> io::Result<()> {
         let at = record.time.since(begins);
         let here = record.cpu;
         let Some(cpu) = cpus.get_mut(here.index()) else { continue };
-        match idle(record, told_by) {
+        match idle(&record, told_by) {
             Some(Idle::Begins(name)) if cpu.idle.is_none() => cpu.idle = Some((at, name)),
             Some(Idle::Ends) => {
                 if let Some((from, name)) = cpu.idle.take() {

@@ -316,7 +316,7 @@ proptest! {
         let text = if packed { damaged(gzip(&text), &damages[..damages.len() / 2]) } else { text };
         match parse(&text) {
             Ok(trace) => {
-                prop_assert!(trace.records.is_sorted_by_key(|record| record.time));
+                prop_assert!(trace.records.iter().is_sorted_by_key(|record| record.time));
                 prop_assert!(trace.records.iter().all(|record| record.cpu.0 < trace.cpus));
                 prop_assert!(trace.records.len() as u64 + trace.skipped_lines <= trace.lines);
                 for message in trace.messages() {

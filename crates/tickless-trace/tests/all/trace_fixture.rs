@@ -64,7 +64,7 @@ fn every_tool_gives_the_same_events() {
         assert_eq!((trace.header.format, trace.skipped_lines), (format, 0));
         assert_eq!(trace.records.len(), original.records.len());
         assert!(trace.records.iter().all(|record| record.context == Context::NotRecorded));
-        let told = |record: &Record| (record.time, record.cpu, record.event);
+        let told = |record: Record| (record.time, record.cpu, record.event);
         assert!(trace.records.iter().map(told).eq(original.records.iter().map(told)), "{format:?}");
     }
 }
@@ -92,13 +92,8 @@ fn counts_are_those_of_zgrep() {
     ] {
         assert_eq!(trace.count(kind), want, "{}", kind.name());
     }
-    assert!(
-        trace
-            .records
-            .iter()
-            .filter(|r| r.event.kind() == WriteMsr)
-            .all(|r| r.event.is_device_write())
-    );
+    let mut writes = trace.records.iter().filter(|record| record.event.kind() == WriteMsr);
+    assert!(writes.all(|record| record.event.is_device_write()));
 }
 
 #[test]

@@ -34,11 +34,11 @@ pub(super) fn find(trace: &Trace, numbers: &Numbers) -> Vec<bool> {
     let mut cancels: Vec<Option<usize>> = vec![None; numbers.families.len()];
     for (place, record) in trace.records.iter().enumerate() {
         let Some(cpu) = cpus.get_mut(record.cpu.index()) else { continue };
-        let just_before = cpu.arrive(record);
+        let just_before = cpu.arrive(&record);
         let Some(timer) = numbers.of(place) else { continue };
         let cancel = cancels[timer as usize].take();
         let adjacent = cancel.filter(|cancel| {
-            let apart = record.time.since(trace.records[*cancel].time);
+            let apart = record.time.since(trace.records.at(*cancel).time);
             just_before == Some(*cancel) && apart <= APART_MAX
         });
         let half = match record.event {
@@ -46,7 +46,7 @@ pub(super) fn find(trace: &Trace, numbers: &Numbers) -> Vec<bool> {
             | Event::HrtimerStart { was_armed: None, .. }
             | Event::HrtimerExpireEntry { .. } => adjacent,
             Event::TimerExpireEntry { .. } => {
-                cancel.filter(|cancel| trace.records[*cancel].cpu == record.cpu)
+                cancel.filter(|cancel| trace.records.at(*cancel).cpu == record.cpu)
             }
             _ => None,
         };
@@ -54,7 +54,7 @@ pub(super) fn find(trace: &Trace, numbers: &Numbers) -> Vec<bool> {
             halves[half] = true;
         }
         if matches!(record.event, Event::TimerCancel { .. } | Event::HrtimerCancel { .. }) {
-            cpu.cancel[cpu.level(record)] = Some(place);
+            cpu.cancel[cpu.level(&record)] = Some(place);
             cancels[timer as usize] = Some(place);
         }
     }

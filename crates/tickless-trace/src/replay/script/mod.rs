@@ -33,7 +33,7 @@ mod writer;
 
 use super::family::Family;
 use super::lateness::Lateness;
-use crate::read::{NameId, Trace};
+use crate::read::{EventKind, NameId, Record, Trace};
 use tickless_core::bases::WheelEvents;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
@@ -166,12 +166,10 @@ pub(super) fn write(trace: &Trace, inference: Inference) -> Script {
 
 impl Script {
     fn new(trace: &Trace, clocks: &clocks::Clocks, families: Vec<Family>) -> Script {
-        let has_interrupts =
-            trace.records.iter().any(|record| record.event == crate::read::Event::LocalTimerEntry);
-        let has_queue = trace.records.iter().any(|record| record.event.kind().is_queue());
-        let present = |record: Option<&crate::read::Record>| {
-            record.map_or(Ns::ZERO, |record| clocks.present(record.time))
-        };
+        let has_interrupts = trace.records.kinds().any(|kind| kind == EventKind::LocalTimerEntry);
+        let has_queue = trace.records.kinds().any(EventKind::is_queue);
+        let present =
+            |record: Option<Record>| record.map_or(Ns::ZERO, |record| clocks.present(record.time));
         Script {
             items: Vec::new(),
             ops: Vec::new(),

@@ -23,8 +23,8 @@ impl Numbers {
     pub(super) fn assign(trace: &Trace) -> Numbers {
         let mut numbers: HashMap<(Family, TimerAddr), u32> = HashMap::new();
         let mut families = Vec::new();
-        let mut number = |record: &Record| {
-            timer_of(record).map_or(NONE, |timer| {
+        let mut number = |record: Record| {
+            timer_of(&record).map_or(NONE, |timer| {
                 *numbers.entry(timer).or_insert_with(|| {
                     families.push(timer.0);
                     families.len() as u32 - 1

@@ -121,8 +121,8 @@ impl Writer {
             let at = self.clocks.present(record.time);
             match self.numbers.of(place) {
                 Some(timer) if is_half => self.states[timer as usize].is_half_way = true,
-                Some(timer) => self.timer(Seen { record, timer, at }),
-                None => self.other(record, at),
+                Some(timer) => self.timer(Seen { record: &record, timer, at }),
+                None => self.other(&record, at),
             }
         }
         for cpu in 0..self.cpus.len() {
