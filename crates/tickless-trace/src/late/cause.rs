@@ -52,7 +52,7 @@ fn interrupt(trace: &Trace, spans: &Spans, sleep: &Sleep, from: Ns, to: Ns) -> S
             let until = trace.records.partition_point(|record| record.time <= from);
             let armed =
                 trace.records.partition_point(|record| record.time < sleep.armed).min(until);
-            let writes = trace.records.iter().any(|record| record.event.is_device_write());
+            let writes = trace.device_writes().next().is_some();
             match writes && !trace.records.range(armed..until).any(|record| is_written(&record)) {
                 true => "the timer device was not programmed for it".to_string(),
                 false => "the timer device's event was lost".to_string(),

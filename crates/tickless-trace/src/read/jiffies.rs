@@ -18,7 +18,7 @@ use std::collections::HashMap;
 
 use tickless_core::time::Ns;
 
-use super::event::{Event, Jiffy, TimerAddr};
+use super::event::{Event, EventKind, Jiffy, TimerAddr};
 use super::monotonic::{MonotonicOffset, tick_callbacks};
 use super::names::Names;
 use super::{Record, Records};
@@ -90,7 +90,7 @@ impl JiffyWidth {
             Event::TimerExpireEntry { now, .. } => now.0 > NARROW_MAX,
             _ => false,
         };
-        if records.iter().any(is_wide) { JiffyWidth::Bits64 } else { JiffyWidth::Bits32 }
+        if readings(records).any(is_wide) { JiffyWidth::Bits64 } else { JiffyWidth::Bits32 }
     }
 
     /// Ticks from one jiffy to another, negative if the other is earlier.
@@ -165,6 +165,11 @@ pub(super) fn measure(
     (hz, clock)
 }
 
+/// The events that print jiffies.
+fn readings(records: &Records) -> impl Iterator<Item = Record> {
+    records.of_kinds(&[EventKind::TimerStart, EventKind::TimerExpireEntry])
+}
+
 /// Every reading of jiffies in the trace: when, and how far from the first one.
 struct Readings {
     first: Jiffy,
@@ -178,7 +183,7 @@ impl Readings {
     fn collect(records: &Records, width: JiffyWidth) -> Option<Readings> {
         let mut first = None;
         let mut readings = Vec::new();
-        for record in records {
+        for record in self::readings(records) {
             if let Event::TimerStart { now, .. } | Event::TimerExpireEntry { now, .. } =
                 record.event
             {
@@ -246,7 +251,7 @@ impl Readings {
 fn tick_expiries(records: &Records, names: &Names) -> HashMap<TimerAddr, Vec<u64>> {
     let callbacks = tick_callbacks(names);
     let mut expiries: HashMap<TimerAddr, Vec<u64>> = HashMap::new();
-    for record in records {
+    for record in records.of_kinds(&[EventKind::HrtimerStart]) {
         if let Event::HrtimerStart { timer, expires, function, .. } = record.event
             && callbacks.contains(&Some(function))
         {

@@ -124,6 +124,12 @@ impl Trace {
         self.records.kinds().filter(|other| *other == kind).count()
     }
 
+    /// The writes to timer devices. O(n).
+    pub fn device_writes(&self) -> impl Iterator<Item = Record> {
+        let writes = self.records.of_kinds(&[EventKind::WriteMsr]);
+        writes.filter(|record| record.event.is_device_write())
+    }
+
     /// From the first event to the last.
     pub fn span(&self) -> Ns {
         match (self.records.first(), self.records.last()) {

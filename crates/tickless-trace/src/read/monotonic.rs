@@ -9,7 +9,7 @@
 use tickless_core::time::Ns;
 
 use super::Records;
-use super::event::Event;
+use super::event::{Event, EventKind};
 use super::names::{NameId, Names};
 
 /// How far the trace's clock is ahead of CLOCK_MONOTONIC; negative when behind.
@@ -42,7 +42,7 @@ impl MonotonicOffset {
     pub(super) fn measure(records: &Records, names: &Names) -> Option<MonotonicOffset> {
         let ticks = tick_callbacks(names);
         let (mut of_ticks, mut of_all) = (Vec::new(), Vec::new());
-        for record in records {
+        for record in records.of_kinds(&[EventKind::HrtimerExpireEntry]) {
             if let Event::HrtimerExpireEntry { now, function, .. } = record.event {
                 let ahead = i128::from(record.time.0) - i128::from(now.0);
                 let ahead = ahead.clamp(i64::MIN.into(), i64::MAX.into()) as i64;

@@ -106,7 +106,7 @@ impl Reader {
         self.names = decoder.into_names();
         // As the text has them: of threads that something happened in.
         let mut last = None;
-        for pid in self.records.iter().map(|record| record.pid) {
+        for pid in self.records.pids() {
             if last.replace(pid) == Some(pid) {
                 continue;
             }
@@ -341,18 +341,20 @@ impl Reader {
             |record: &Record| record.event.target().map_or(record.cpu, |to| to.max(record.cpu));
         if let Some(known) = self.header.cpus {
             let refused = soundness::unknown_cpus(&self.records, known);
-            let before = self.records.len() as u64;
-            let mut first = 0;
-            self.records.retain(|record| {
-                let is_refused =
-                    refused.contains(&highest(record)) || refused.contains(&record.cpu);
-                first = if is_refused && first == 0 { record.line } else { first };
-                !is_refused
-            });
-            let count = before - self.records.len() as u64;
-            if count > 0 {
-                self.skipped_lines += count;
-                self.problems.note_many(first, count, Cause::CpuNotInHeader { known });
+            if !refused.is_empty() {
+                let before = self.records.len() as u64;
+                let mut first = 0;
+                self.records.retain(|record| {
+                    let is_refused =
+                        refused.contains(&highest(record)) || refused.contains(&record.cpu);
+                    first = if is_refused && first == 0 { record.line } else { first };
+                    !is_refused
+                });
+                let count = before - self.records.len() as u64;
+                if count > 0 {
+                    self.skipped_lines += count;
+                    self.problems.note_many(first, count, Cause::CpuNotInHeader { known });
+                }
             }
         }
         let seen = self.records.iter().map(|record| highest(&record).0 + 1).max();

@@ -108,9 +108,26 @@ impl Records {
         RecordIter { heads: self.heads[places].iter(), words: &self.words }
     }
 
-    /// Their kinds, in order: less to read than whole records.
+    /// Those of these kinds, in order. The others are passed over without being unpacked.
+    pub fn of_kinds(&self, kinds: &[EventKind]) -> impl Iterator<Item = Record> {
+        let wanted = kinds.iter().fold(0_u32, |wanted, &kind| wanted | 1 << kind as u32);
+        let is_wanted = move |head: &&Head| wanted >> (head.kind >> CONTEXT_BITS) & 1 != 0;
+        self.heads.iter().filter(is_wanted).map(|head| head.record(&self.words))
+    }
+
+    /// Their kinds, in order.
     pub fn kinds(&self) -> impl Iterator<Item = EventKind> {
         self.heads.iter().map(Head::kind)
+    }
+
+    /// Their times and lines, in order.
+    pub(super) fn times(&self) -> impl Iterator<Item = (Ns, u32)> + Clone {
+        self.heads.iter().map(|head| (head.time, head.line))
+    }
+
+    /// The threads that they happened in, in order.
+    pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
+        self.heads.iter().map(|head| head.pid)
     }
 
     /// How many at the beginning `is_before` holds for, if it holds for none behind these.

@@ -7,7 +7,7 @@ use super::event::{Event, EventKind, TimerAddr};
 use super::{Record, RecordIter, Records};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use tickless_core::time::CpuId;
+use tickless_core::time::{CpuId, Ns};
 
 /// Whether so many of so many are more than chance and clocks that differ explain.
 pub(super) fn is_many(count: u64, of: u64) -> bool {
@@ -87,8 +87,8 @@ pub(super) fn without_far_times(records: &Records) -> Option<Range<usize>> {
 
 /// The longest time without an event, if it is hours: the line behind it, and how many seconds.
 pub(super) fn jump(records: &Records) -> Option<(u32, u64)> {
-    let gap = |(one, next): (Record, Record)| (next.time.since(one.time).0, next.line);
-    let (ns, line) = records.iter().zip(records.iter().skip(1)).map(gap).max()?;
+    let gap = |((one, _), (next, line)): ((Ns, u32), (Ns, u32))| (next.since(one).0, line);
+    let (ns, line) = records.times().zip(records.times().skip(1)).map(gap).max()?;
     (ns > LONG_NS).then_some((line, ns / 1_000_000_000))
 }
 
@@ -147,7 +147,8 @@ pub(super) fn halves(records: &Records) -> Halves {
     let mut open: HashMap<CpuId, Vec<(EventKind, TimerAddr)>> = HashMap::new();
     let mut began: HashSet<(CpuId, EventKind)> = HashSet::new();
     let mut halves = Halves::default();
-    for record in records {
+    let both: Vec<EventKind> = PAIRS.into_iter().flat_map(|(entry, exit)| [entry, exit]).collect();
+    for record in records.of_kinds(&both) {
         let is_broken = match half(&record.event) {
             Some(Half::Entry(kind, timer)) if whole.contains(&kind) => {
                 let open = open.entry(record.cpu).or_default();

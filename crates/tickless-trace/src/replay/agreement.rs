@@ -236,7 +236,7 @@ fn reasons(trace: &Trace, script: &Script) -> Vec<String> {
 fn differing_cpus(trace: &Trace, outcome: &Outcome) -> Vec<String> {
     const TOLD_MAX: usize = 8;
     let mut recorded = vec![0u64; outcome.per_cpu.len()];
-    for record in trace.records.iter().filter(|record| record.event.is_device_write()) {
+    for record in trace.device_writes() {
         recorded[record.cpu.index()] += 1;
     }
     let pairs = recorded.iter().zip(&outcome.per_cpu).enumerate();

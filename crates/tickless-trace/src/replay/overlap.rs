@@ -6,7 +6,7 @@
 //! and one period are set beside each other, with the phases that they have and with those that
 //! [`Phase::Spread`] would have given them, in the order in which they appear.
 
-use crate::read::{Event, NameId, TimerAddr, Trace};
+use crate::read::{Event, EventKind, NameId, TimerAddr, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -133,7 +133,8 @@ fn deadlines(trace: &Trace) -> Vec<Deadlines> {
     let mut place: HashMap<Source, usize> = HashMap::new();
     let mut armed: HashMap<TimerAddr, (u64, Source)> = HashMap::new();
     let mut found: Vec<Deadlines> = Vec::new();
-    for record in &trace.records {
+    for record in trace.records.of_kinds(&[EventKind::HrtimerStart, EventKind::HrtimerExpireEntry])
+    {
         match record.event {
             Event::HrtimerStart { timer, soft_expires, function, .. } => {
                 let is_sleep = Some(function) == sleep && record.pid != 0;

@@ -86,7 +86,7 @@ impl Streams {
     /// The operations of a trace. O(n log n).
     pub fn of(trace: &Trace, inference: Inference) -> Streams {
         let script = script::write(trace, inference);
-        let writes = trace.records.iter().filter(|record| record.event.is_device_write()).count();
+        let writes = trace.device_writes().count();
         let cpus = usize::from(trace.cpus);
         let mut streams = Streams {
             cpus: trace.cpus,

@@ -260,7 +260,9 @@ fn spurious(trace: &Trace) -> Option<u64> {
     }
     let mut spurious = 0;
     let mut is_idle: HashMap<CpuId, bool> = HashMap::new();
-    for record in &trace.records {
+    let kinds =
+        [EventKind::LocalTimerEntry, EventKind::HrtimerExpireEntry, EventKind::LocalTimerExit];
+    for record in trace.records.of_kinds(&kinds) {
         match record.event {
             Event::LocalTimerEntry => drop(is_idle.insert(record.cpu, true)),
             Event::HrtimerExpireEntry { .. } => drop(is_idle.insert(record.cpu, false)),
@@ -274,7 +276,7 @@ fn spurious(trace: &Trace) -> Option<u64> {
 }
 
 fn recorded(trace: &Trace, script: &Script) -> Recorded {
-    let writes = trace.records.iter().filter(|record| record.event.is_device_write()).count();
+    let writes = trace.device_writes().count();
     let interrupts = trace.count(EventKind::LocalTimerEntry);
     Recorded {
         device_writes: (writes > 0).then_some(writes as u64),
