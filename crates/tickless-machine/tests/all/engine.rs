@@ -113,6 +113,48 @@ fn an_atomic_operation_locks_its_line() {
     }
 }
 
+/// Goal: a core may use a line for as long as the next request for it is under way, and no longer:
+/// an atomic operation that has to wait for the stores before it fetches the line again if that
+/// request has arrived meanwhile.
+#[test]
+fn a_lease_may_end_inside_an_atomic_operation() {
+    let spec = spec("x5675-2s");
+    let ns = |key| spec.value(key);
+    let of_hit = ns("line.hit_ns") + ns("line.atomic_ns");
+    let of_transfer = ns("line.node_ns") + ns("line.atomic_ns");
+    // The store is visible when its line has come from memory, after both the lease and what the
+    // other core does.
+    let of_store = ns("line.memory_ns") - ns("line.store_ns");
+    assert!(ns("line.memory_ns") > 1.0 + of_transfer);
+    for (stores, wanted) in [(0, of_hit), (1, of_store + of_transfer)] {
+        let mut machine = Machine::new(spec.costs());
+        let [word, other] = [0, 0].map(|value| Rc::new(SimWord::new(value)));
+        let theirs = Rc::clone(&word);
+        machine
+            .start(CpuId(1), move || {
+                cpu::wait_until(Ps::from_ns(Ns(999)));
+                theirs.fetch_add(1);
+            })
+            .unwrap();
+        let took = Rc::new(Cell::new(Ps::ZERO));
+        let result = Rc::clone(&took);
+        machine
+            .start(CpuId(0), move || {
+                word.fetch_add(1);
+                cpu::wait_until(Ps::from_ns(Ns(1_000)));
+                for _ in 0..stores {
+                    other.store(1, Ordering::Relaxed);
+                }
+                let began = engine::clock();
+                assert_eq!(word.fetch_add(1), 2);
+                result.set(engine::clock() - began);
+            })
+            .unwrap();
+        assert_eq!(machine.run(FOREVER), Ended::Quiet);
+        assert_eq!(took.get(), Ps::from_ns_f64(wanted), "after {stores} stores");
+    }
+}
+
 /// Goal: a CPU that is switched off forgets what its event device was told, loses what is sent
 /// to it, does nothing meanwhile, and is a CPU like any other afterwards.
 #[test]
