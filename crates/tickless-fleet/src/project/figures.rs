@@ -1,6 +1,6 @@
 //! What a projection came to, and what limits first.
 
-use super::perform::Request;
+use super::request::Request;
 use crate::perform::predicted;
 use crate::row::Figure;
 use serde::Serialize;
@@ -13,6 +13,8 @@ use tickless_trace::replay::streams::Streams;
 /// What a run counted.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
+    pub(super) operations: u64,
+    pub(super) remote_operations: u64,
     pub(super) device: DeviceCounts,
     pub(super) unseen_writes: u64,
     pub(super) armed: u64,
@@ -117,8 +119,6 @@ pub struct Limit {
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) counts: Counts,
-    pub(super) operations: u64,
-    pub(super) remote: u64,
     pub(super) digest: u64,
 }
 
@@ -152,7 +152,7 @@ impl Projection {
         streams: &Streams,
         request: &Request,
     ) -> Projection {
-        let Ran { mut counts, operations, remote, digest } = ran;
+        let Ran { mut counts, digest } = ran;
         counts.late.sort_unstable();
         let late = |share: f64| {
             let place = (counts.late.len() as f64 * share) as usize;
@@ -184,8 +184,8 @@ impl Projection {
             policy: request.policy.name(),
             clock: request.clock.name(),
             seconds,
-            operations,
-            remote_operations: remote,
+            operations: counts.operations,
+            remote_operations: counts.remote_operations,
             device_writes: writes,
             recorded_writes: streams.recorded_writes.filter(|_| is_whole),
             device_writes_per_cpu_s: writes as f64 / f64::from(cpus) / seconds,

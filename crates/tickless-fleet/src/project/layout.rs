@@ -1,12 +1,11 @@
 //! Which simulated CPU performs what, and when.
 
+use super::operations::{Home, Timer};
+use super::steps::{Sequence, Steps};
+use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 use tickless_machine::random::Random;
-use tickless_trace::replay::streams::{Arming, Streams, What};
-
-/// Nothing is expired later than this without somebody having a look: what the core has not fired
-/// by then is done as the kernel did it.
-const CATCHES_UP: Ns = Ns(200_000);
+use tickless_trace::replay::streams::{Arming, Streams};
 
 /// A trace's operations on the CPUs of a machine.
 #[derive(Debug)]
@@ -14,31 +13,28 @@ pub(super) struct Layout {
     /// When the measured stretch begins, and when it ends, on the machine's clock.
     pub(super) begins: Ns,
     pub(super) ends: Ns,
-    /// By CPU, in order of time.
-    pub(super) steps: Vec<Vec<Step>>,
-    /// By CPU: the timers of the trace that are at home there. A timer's slot is its place here.
-    pub(super) timers: Vec<Vec<u32>>,
-    /// By CPU: the slots of timers that are pending when it begins, and their armings.
-    pub(super) pending: Vec<Vec<(u32, Arming)>>,
-    /// By CPU: which CPU of the trace it plays.
-    sources: Vec<CpuId>,
-    /// By CPU: what is taken from the trace's time.
-    shifts: Vec<i128>,
+    /// The CPUs of the trace.
+    homes: Vec<Home>,
+    /// By CPU.
+    parts: Vec<Part>,
     /// By CPU of the trace: who plays it.
     players: Vec<Vec<u16>>,
     seed: u64,
 }
 
-/// Something that one CPU does.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
-    pub(super) at: Ns,
-    /// The CPU whose timer it is: the timer's home on the machine.
-    pub(super) home: CpuId,
-    pub(super) slot: u32,
-    pub(super) what: What,
-    /// Which of the timer's expiries it is, if it is one.
-    pub(super) expiry: u32,
+/// What one CPU has to do.
+#[derive(Debug)]
+struct Part {
+    /// Which CPU of the trace it plays.
+    source: CpuId,
+    /// What is performed of what happened to the timers there.
+    recorded: Range<Ns>,
+    /// What is taken from the trace's time.
+    shift: i128,
+    /// The homes, of the machine, on whose timers it performs something: a strand of each.
+    strands: Vec<(CpuId, usize)>,
+    /// The slots of its timers that are pending when it begins, and their armings.
+    pending: Vec<(u32, Arming)>,
 }
 
 /// The machine's clock begins within so many ticks of the trace's own: the wheel's granules of up
@@ -61,67 +57,80 @@ impl Layout {
                 (source, random.below(room + 1) * tick)
             }
         };
-        let drawn: Vec<(CpuId, u64)> = (0..cpus).map(|cpu| draw(cpu, &mut random)).collect();
-        let mut players = vec![Vec::new(); usize::from(of_trace)];
-        for (cpu, (source, _)) in drawn.iter().enumerate() {
-            players[source.index()].push(cpu as u16);
-        }
         // Timers are armed before the stretch begins, on a clock that begins at zero.
         let granule = GRANULE_TICKS * tick;
         let begins = Ns(streams.begins.0 % granule + granule);
         let earlier = i128::from(streams.begins.0) - i128::from(begins.0);
-        let shift = |&(_, phase): &(CpuId, u64)| i128::from(phase) + earlier;
+        let part = |cpu| {
+            let (source, phase) = draw(cpu, &mut random);
+            let from = streams.begins.after(Ns(phase));
+            Part {
+                source,
+                recorded: from..from.after(window),
+                shift: i128::from(phase) + earlier,
+                strands: Vec::new(),
+                pending: pending(streams, source, from),
+            }
+        };
         let mut layout = Layout {
             begins,
             ends: begins.after(window),
-            steps: vec![Vec::new(); usize::from(cpus)],
-            timers: Vec::new(),
-            pending: Vec::new(),
-            sources: drawn.iter().map(|(source, _)| *source).collect(),
-            shifts: drawn.iter().map(shift).collect(),
-            players,
+            homes: Home::all(streams),
+            parts: (0..cpus).map(part).collect(),
+            players: vec![Vec::new(); usize::from(of_trace)],
             seed,
         };
-        for (cpu, &(_, phase)) in drawn.iter().enumerate() {
-            let from = streams.begins.after(Ns(phase));
-            layout.take(streams, CpuId(cpu as u16), from, from.after(window));
+        for (cpu, part) in layout.parts.iter().enumerate() {
+            layout.players[part.source.index()].push(cpu as u16);
         }
-        for steps in &mut layout.steps {
-            steps.sort_by_key(|step| step.at);
-        }
+        layout.hand_out();
         layout
     }
 
-    /// Adds the lives of the timers at home on a CPU, between two moments of the trace.
-    fn take(&mut self, streams: &Streams, home: CpuId, from: Ns, to: Ns) {
-        let source = self.sources[home.index()];
-        let mut timers = Vec::new();
-        let mut slots = vec![None; streams.families.len()];
-        let mut slot_of = |timer: u32| {
-            *slots[timer as usize].get_or_insert_with(|| {
-                timers.push(timer);
-                timers.len() as u32 - 1
-            })
-        };
-        let pending = streams.pending(source, from).into_iter();
-        self.pending.push(pending.map(|(timer, arming)| (slot_of(timer), arming)).collect());
-        let mut expiries = vec![0; streams.families.len()];
-        let life = &streams.lives[source.index()];
-        let first = life.partition_point(|event| event.at < from);
-        for event in life[first..].iter().take_while(|event| event.at < to) {
-            let mut at = self.moved(home, event.at);
-            let mut expiry = 0;
-            if let What::Expire(_) = event.what {
-                let count = &mut expiries[event.timer as usize];
-                expiry = *count;
-                *count += 1;
-                at = at.after(CATCHES_UP);
+    /// Finds who performs what was done to the timers of each CPU.
+    fn hand_out(&mut self) {
+        for home in (0..self.parts.len()).map(|cpu| CpuId(cpu as u16)) {
+            for strand in 0..self.home(home).strands.len() {
+                let by = self.partner(home, self.home(home).strands[strand].by);
+                self.parts[by.index()].strands.push((home, strand));
             }
-            let by = self.partner(home, event.cpu);
-            let step = Step { at, home, slot: slot_of(event.timer), what: event.what, expiry };
-            self.steps[by.index()].push(step);
         }
-        self.timers.push(timers);
+    }
+
+    /// How many CPUs perform it.
+    pub(super) fn cpus(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// What a CPU does.
+    pub(super) fn steps(&self, cpu: CpuId) -> Steps<'_> {
+        let sequence = |&(home, strand): &(CpuId, usize)| {
+            let recorded = self.part(home).recorded.clone();
+            let operations = self.home(home).strands[strand].around(&recorded);
+            Sequence { home, recorded, operations }
+        };
+        Steps::new(self, self.part(cpu).strands.iter().map(sequence).collect())
+    }
+
+    /// The slots of a CPU's timers that are pending when it begins, and their armings.
+    pub(super) fn pending(&self, home: CpuId) -> &[(u32, Arming)] {
+        &self.part(home).pending
+    }
+
+    /// How many timers are at home on a CPU.
+    pub(super) fn timers(&self, home: CpuId) -> usize {
+        self.home(home).timers.len()
+    }
+
+    /// A timer that is at home on a CPU.
+    pub(super) fn timer(&self, home: CpuId, slot: u32) -> &Timer {
+        &self.home(home).timers[slot as usize]
+    }
+
+    /// Which of a timer's expiries are performed.
+    pub(super) fn expiries(&self, home: CpuId, slot: u32) -> Range<u32> {
+        let (timer, recorded) = (self.timer(home, slot), &self.part(home).recorded);
+        timer.expired_before(recorded.start)..timer.expired_before(recorded.end)
     }
 
     /// A moment of the trace on the clock of the machine, for the timers at home on a CPU.
@@ -129,13 +138,13 @@ impl Layout {
         if at == Ns::NEVER {
             return at;
         }
-        let moved = i128::from(at.0) - self.shifts[home.index()];
+        let moved = i128::from(at.0) - self.part(home).shift;
         Ns(u64::try_from(moved.max(0)).unwrap_or(u64::MAX))
     }
 
     /// Who does for this CPU what another CPU of the trace did: one that plays that.
     pub(super) fn partner(&self, home: CpuId, of_trace: CpuId) -> CpuId {
-        if self.sources[home.index()] == of_trace {
+        if self.part(home).source == of_trace {
             return home;
         }
         let Some(players) = self.players.get(of_trace.index()).filter(|all| !all.is_empty()) else {
@@ -147,16 +156,20 @@ impl Layout {
         CpuId(players[place as usize])
     }
 
-    /// How many operations are on a timer that is at home on another CPU.
-    pub(super) fn remote(&self) -> usize {
-        let of = |(cpu, steps): (usize, &Vec<Step>)| {
-            steps.iter().filter(|step| step.home.index() != cpu).count()
-        };
-        self.steps.iter().enumerate().map(of).sum()
+    fn part(&self, cpu: CpuId) -> &Part {
+        &self.parts[cpu.index()]
     }
 
-    /// How many operations there are.
-    pub(super) fn len(&self) -> usize {
-        self.steps.iter().map(Vec::len).sum()
+    /// The CPU of the trace that a CPU plays.
+    fn home(&self, cpu: CpuId) -> &Home {
+        &self.homes[self.part(cpu).source.index()]
     }
+}
+
+/// The slots of the timers at home on a CPU of the trace that are pending at a moment.
+fn pending(streams: &Streams, source: CpuId, at: Ns) -> Vec<(u32, Arming)> {
+    let timers = &streams.homes[source.index()];
+    let pending = streams.pending(source, at).into_iter();
+    let slot = |(timer, arming)| Some((timers.binary_search(&timer).ok()? as u32, arming));
+    pending.filter_map(slot).collect()
 }

@@ -10,7 +10,10 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `request` | what is asked, and why it cannot be |
+//! | `operations` | the trace's operations, by the CPU whose timers they are on and the one that did them |
 //! | `layout` | which CPU performs what, and when |
+//! | `steps` | what one CPU does, worked out as it comes to it |
 //! | `perform` | the run on the simulated machine |
 //! | `curve` | projections onto several machines: what limits first |
 //! | `figures` | what it came to, and what limits first |
@@ -28,8 +31,12 @@
 mod curve;
 mod figures;
 mod layout;
+mod operations;
 mod perform;
+mod request;
+mod steps;
 
 pub use curve::Projected;
 pub use figures::{Limit, Projection, Quantiles, Shares};
-pub use perform::{Clock, ProjectError, Request, project};
+pub use perform::project;
+pub use request::{Clock, ProjectError, Request};

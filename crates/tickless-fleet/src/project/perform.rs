@@ -1,10 +1,10 @@
 //! The run of a trace on a simulated machine.
 
 use super::figures::{Counts, Projection, Ran};
-use super::layout::{Layout, Step};
-use std::cell::{Cell, RefCell};
-use std::fmt;
-use std::io;
+use super::layout::Layout;
+use super::request::{Clock, ProjectError, Request};
+use super::steps::Step;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use tickless_clock::combined::ReadPolicy;
@@ -26,95 +26,6 @@ use tickless_machine::{cpu, study::sized};
 use tickless_trace::replay::ReplayPolicy;
 use tickless_trace::replay::streams::{Arming, Family, Streams, What};
 
-/// What a kernel on the machine reads the time from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Clock {
-    /// Each CPU's own cycle counter.
-    Tsc,
-    /// One slow counter, read by everybody.
-    Hpet,
-    /// One slow counter, read by one CPU for all.
-    Combined,
-}
-
-/// What is to be worked out.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Request {
-    /// How many CPUs the machine is to have; it has the next number that it can have.
-    pub cpus: u16,
-    /// What removals do to the event device.
-    pub policy: ReplayPolicy,
-    /// Where the time is read from.
-    pub clock: Clock,
-    /// Where randomness starts.
-    pub seed: u64,
-    /// How much of the trace is run; [`Request::OPERATIONS`] operations' worth if `None`.
-    pub seconds: Option<f64>,
-}
-
-/// Why a trace cannot be laid onto a machine.
-#[derive(Debug)]
-pub enum ProjectError {
-    /// Nothing happens in the trace.
-    NoOperations,
-    /// The policy needs a scheduler, which a trace of timers does not show.
-    Policy(ReplayPolicy),
-    /// Memory for the simulated CPUs' stacks.
-    Memory(io::Error),
-    /// The trace is longer than a simulated machine of this size reaches.
-    TooLong,
-}
-
-impl Clock {
-    /// All of them.
-    pub const ALL: [Clock; 3] = [Clock::Tsc, Clock::Hpet, Clock::Combined];
-
-    /// The name in files, in tables and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Clock::Tsc => "tsc",
-            Clock::Hpet => "hpet",
-            Clock::Combined => "combined",
-        }
-    }
-}
-
-impl Request {
-    /// How many operations are run unless told otherwise: some seconds on one CPU.
-    pub const OPERATIONS: u64 = 1_000_000;
-}
-
-impl fmt::Display for ProjectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProjectError::NoOperations => f.write_str(
-                "the trace has no operations on timers to lay onto a machine; record timer:*",
-            ),
-            ProjectError::Policy(policy) => write!(
-                f,
-                "a projection knows eager, lazy and restart-aware, not {}: it has no scheduler",
-                policy.name()
-            ),
-            ProjectError::TooLong => f.write_str(
-                "the trace is longer than a simulated machine of so many CPUs can run: some hours; \
-                 ask for fewer seconds",
-            ),
-            ProjectError::Memory(error) => {
-                write!(f, "memory for the simulated CPUs' stacks: {error}; ask for fewer CPUs")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ProjectError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ProjectError::Memory(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
 /// Lays a trace onto a machine like `like`, and runs it once. Takes some microseconds for each
 /// operation, on one thread; the same request comes to the same result.
 ///
@@ -134,7 +45,6 @@ pub fn project(
     let cpus = request.cpus.clamp(1, machine.cpus);
     let window = window(streams, cpus, request.seconds).ok_or(ProjectError::NoOperations)?;
     let layout = Layout::new(streams, cpus, window, request.seed);
-    let (operations, remote) = (layout.len() as u64, layout.remote() as u64);
     let costs = machine.spec.costs();
     let mut simulated = Machine::new(costs.clone());
     let run = Rc::new(Run::new(streams, layout, machine.cpus, request));
@@ -150,7 +60,7 @@ pub fn project(
     }
     let digest = simulated.digest();
     drop(simulated);
-    let ran = Ran { counts: run.counts.take(), operations, remote, digest };
+    let ran = Ran { counts: run.counts.take(), digest };
     Ok(Projection::new(ran, &costs, cpus, window, streams, request))
 }
 
@@ -179,11 +89,10 @@ fn window(streams: &Streams, cpus: u16, seconds: Option<f64>) -> Option<Ns> {
 struct Run {
     bases: Arc<Bases<Sim>>,
     layout: Layout,
-    families: Vec<Family>,
     source: Clock,
     clock: RefCell<Option<Rc<SharedClock>>>,
-    /// By the CPU that is a timer's home, and by its slot there.
-    timers: RefCell<Vec<Vec<Instance>>>,
+    /// By the CPU that is a timer's home, and by its slot there: those that were used so far.
+    timers: Vec<Vec<OnceCell<Instance>>>,
     counts: RefCell<Counts>,
     /// By CPU: what its device had been put through when the stretch began.
     before: RefCell<Vec<DeviceCounts>>,
@@ -192,13 +101,12 @@ struct Run {
 
 /// A timer of the trace on a CPU of the machine.
 struct Instance {
-    timer: Rc<Timer>,
-    /// How often it has expired.
-    fired: u32,
-    /// What its callback did each time.
-    again: Vec<Option<Arming>>,
+    timer: Timer,
+    /// Which of the expiries in the trace is next, and which ends those that are performed.
+    expiry: Cell<u32>,
+    expiries_end: u32,
     /// Armed for a moment that was guessed.
-    is_guessed: bool,
+    is_guessed: Cell<bool>,
 }
 
 enum Timer {
@@ -215,49 +123,35 @@ impl Run {
             wheel: streams.wheel,
             ..Settings::default()
         });
-        let cpus = layout.steps.len();
-        let run = Run {
+        let cpus = layout.cpus();
+        let none = |cpu: usize| -> Vec<OnceCell<Instance>> {
+            (0..layout.timers(CpuId(cpu as u16))).map(|_| OnceCell::new()).collect()
+        };
+        Run {
             bases: Arc::new(Bases::new(Sim, bases, settings)),
-            families: streams.families.clone(),
             source: request.clock,
             clock: RefCell::new(None),
-            timers: RefCell::default(),
+            timers: (0..cpus).map(none).collect(),
             counts: RefCell::new(Counts::default()),
             before: RefCell::new(vec![DeviceCounts::default(); cpus]),
             measured: Cell::new(false),
             layout,
-        };
-        run.make_timers();
-        run
-    }
-
-    /// Makes the timers before the machine runs: that is free.
-    fn make_timers(&self) {
-        let mut timers = self.timers.borrow_mut();
-        for (home, all) in self.layout.timers.iter().enumerate() {
-            let new = |(slot, &timer): (usize, &u32)| Instance {
-                timer: Rc::new(self.make(CpuId(home as u16), slot as u32, timer)),
-                fired: 0,
-                again: Vec::new(),
-                is_guessed: false,
-            };
-            timers.push(all.iter().enumerate().map(new).collect());
-        }
-        for step in self.layout.steps.iter().flatten() {
-            let instance: &mut Instance = &mut timers[step.home.index()][step.slot as usize];
-            if let What::Expire(again) = step.what {
-                let place = step.expiry as usize;
-                instance.again.resize(instance.again.len().max(place + 1), None);
-                instance.again[place] = again;
-            }
         }
     }
 
-    fn make(&self, home: CpuId, slot: u32, timer: u32) -> Timer {
+    /// Makes a timer: that is free.
+    fn make(&self, home: CpuId, slot: u32) -> Instance {
         let task = u64::from(home.0) << 32 | u64::from(slot);
-        match self.families[timer as usize] {
+        let timer = match self.layout.timer(home, slot).family {
             Family::Coarse => Timer::Coarse(OwnedTimer::new(&self.bases, task)),
             Family::Precise => Timer::Precise(OwnedTimer::new(&self.bases, task)),
+        };
+        let expiries = self.layout.expiries(home, slot);
+        Instance {
+            timer,
+            expiry: Cell::new(expiries.start),
+            expiries_end: expiries.end,
+            is_guessed: Cell::new(false),
         }
     }
 
@@ -268,20 +162,22 @@ impl Run {
             self.set_up_clock();
         }
         cpu::wait_until(Ps::from_ns(Ns(self.layout.begins.0.saturating_sub(BEFORE.0))));
-        for &(slot, arming) in &self.layout.pending[cpu.index()] {
+        for &(slot, arming) in self.layout.pending(cpu) {
             let masked = Masked::new();
             self.arm(cpu, slot, arming);
             drop(masked);
         }
         cpu::wait_until(Ps::from_ns(self.layout.begins));
         self.begin(cpu);
-        for step in &self.layout.steps[cpu.index()] {
+        for step in self.layout.steps(cpu) {
             cpu::wait_until(Ps::from_ns(step.at));
             let masked = Masked::new();
             let behind = engine::clock().since(Ps::from_ns(step.at));
             let spent = Spent::begin();
-            self.step(cpu, step);
+            self.step(cpu, &step);
             let mut counts = self.counts.borrow_mut();
+            counts.operations += 1;
+            counts.remote_operations += u64::from(step.home != cpu);
             counts.behind = counts.behind.max(behind);
             spent.end(&mut counts);
             drop(counts);
@@ -331,18 +227,16 @@ impl Run {
                 }
                 let unseen = self.device(cpu).writes - before;
                 self.counts.borrow_mut().unseen_writes += unseen;
-                self.with(step.home, step.slot, |instance| instance.is_guessed = true);
+                self.instance(step.home, step.slot).is_guessed.set(true);
             }
             What::Expire(again) => {
-                let is_late = self.with(step.home, step.slot, |instance| {
-                    let is_late = instance.fired <= step.expiry;
-                    instance.fired = instance.fired.max(step.expiry + 1);
-                    is_late
-                });
+                let next = &self.instance(step.home, step.slot).expiry;
+                let is_late = next.get() <= step.expiry;
+                next.set(next.get().max(step.expiry + 1));
                 match (is_late, again) {
-                    (Some(true), Some(again)) => self.arm(step.home, step.slot, again),
-                    (Some(true), None) => self.cancel(step.home, step.slot),
-                    _ => {}
+                    (true, Some(again)) => self.arm(step.home, step.slot, again),
+                    (true, None) => self.cancel(step.home, step.slot),
+                    (false, _) => {}
                 }
             }
         }
@@ -352,14 +246,10 @@ impl Run {
         let window = self.window(home, arming);
         let pinned = Some(self.layout.partner(home, arming.base));
         let options = Options { pinned, wakes: arming.wakes, ..Options::default() };
-        let Some(instance) = self.with(home, slot, |instance| {
-            instance.is_guessed = false;
-            Rc::clone(&instance.timer)
-        }) else {
-            return;
-        };
+        let instance = self.instance(home, slot);
+        instance.is_guessed.set(false);
         // Nobody shuts these timers down, and every base exists.
-        match &*instance {
+        match &instance.timer {
             Timer::Coarse(timer) => _ = timer.start(window, platform::shows(), options),
             Timer::Precise(timer) => {
                 self.read_clock();
@@ -370,11 +260,8 @@ impl Run {
     }
 
     fn cancel(&self, home: CpuId, slot: u32) {
-        let Some(instance) = self.with(home, slot, |instance| Rc::clone(&instance.timer)) else {
-            return;
-        };
         let before = engine::waited();
-        match &*instance {
+        match &self.instance(home, slot).timer {
             Timer::Coarse(timer) => timer.cancel_sync(),
             Timer::Precise(timer) => timer.cancel_sync(),
         };
@@ -412,13 +299,15 @@ impl Run {
     }
 
     fn fire(&self, firing: &Firing<Sim>) -> CallbackResult {
-        let home = CpuId((firing.task >> 32) as u16);
-        let again = self.with(home, firing.task as u32, |instance| {
-            let again = instance.again.get(instance.fired as usize).copied().flatten();
-            instance.fired += 1;
-            (again, std::mem::take(&mut instance.is_guessed))
-        });
-        let Some((again, is_guessed)) = again else { return CallbackResult::Done };
+        let (home, slot) = (CpuId((firing.task >> 32) as u16), firing.task as u32);
+        let instance = self.instance(home, slot);
+        let is_guessed = instance.is_guessed.take();
+        let mut again = None;
+        let expiry = instance.expiry.get();
+        if expiry < instance.expiries_end {
+            again = self.layout.timer(home, slot).expiries[expiry as usize].1;
+            instance.expiry.set(expiry + 1);
+        }
         if self.measured.get() {
             let mut counts = self.counts.borrow_mut();
             counts.expirations += 1;
@@ -431,8 +320,9 @@ impl Run {
             .map_or(CallbackResult::Done, |again| CallbackResult::Restart(self.window(home, again)))
     }
 
-    fn with<R>(&self, home: CpuId, slot: u32, f: impl FnOnce(&mut Instance) -> R) -> Option<R> {
-        self.timers.borrow_mut().get_mut(home.index())?.get_mut(slot as usize).map(f)
+    fn instance(&self, home: CpuId, slot: u32) -> &Instance {
+        let place = &self.timers[home.index()][slot as usize];
+        place.get_or_init(|| self.make(home, slot))
     }
 }
 

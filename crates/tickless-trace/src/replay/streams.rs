@@ -162,21 +162,21 @@ impl Streams {
         }
     }
 
-    /// The timers at home on a CPU that are pending at this moment, each with its arming.
+    /// The timers at home on a CPU that are pending at this moment, each with its arming, in order
+    /// of their numbers.
     pub fn pending(&self, home: CpuId, at: Ns) -> Vec<(u32, Arming)> {
         let Some(life) = self.lives.get(home.index()) else { return Vec::new() };
-        let mut pending = std::collections::BTreeMap::new();
+        let mut pending = vec![None; self.families.len()];
         for event in life.iter().take_while(|event| event.at < at) {
-            match event.what {
+            pending[event.timer as usize] = match event.what {
                 What::Arm(arming) | What::Expire(Some(arming)) | What::Unseen(Some(arming)) => {
-                    pending.insert(event.timer, arming);
+                    Some(arming)
                 }
-                What::Cancel | What::Expire(None) | What::Unseen(None) => {
-                    pending.remove(&event.timer);
-                }
-            }
+                What::Cancel | What::Expire(None) | What::Unseen(None) => None,
+            };
         }
-        pending.into_iter().collect()
+        let timers = (0..).zip(pending);
+        timers.filter_map(|(timer, arming)| Some((timer, arming?))).collect()
     }
 }
 
