@@ -1,0 +1,86 @@
+//! A load that uses the kernel's timers at a fixed rate, to be recorded and measured: precise ones
+//! by sleeping threads, coarse ones by connections over loopback, whose every exchange arms and
+//! cancels retransmissions, delayed acknowledgements and the readers' timeouts.
+//!
+//! The rate is fixed by absolute times, so that a run that is slowed down by being recorded does
+//! as much as one that is not (`ci/project-perf.sh`). Usage:
+//! `timer_load SECONDS [SLEEPERS [CONNECTIONS]]`
+#![allow(clippy::print_stdout, reason = "a program to be run by hand")]
+#![allow(clippy::disallowed_methods, reason = "sleeping is the load")]
+
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+/// From one round of a thread to its next.
+const PERIOD: Duration = Duration::from_millis(1);
+
+/// Longer than any exchange takes: it never comes.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let usage = |_| "usage: timer_load SECONDS [SLEEPERS [CONNECTIONS]]";
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |default| arguments.next().map_or(Ok(default), |text| text.parse::<u32>());
+    let seconds = number(1).map_err(usage)?;
+    let sleepers = number(8).map_err(usage)?;
+    let connections = number(4).map_err(usage)?;
+    let ends = Instant::now() + Duration::from_secs(seconds.into());
+    let threads = sleepers + connections;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut pairs = Vec::new();
+    for _ in 0..connections {
+        let client = TcpStream::connect(listener.local_addr()?)?;
+        let (server, _) = listener.accept()?;
+        for side in [&client, &server] {
+            side.set_nodelay(true)?;
+            side.set_read_timeout(Some(TIMEOUT))?;
+        }
+        pairs.push((client, server));
+    }
+    let rounds: u64 = thread::scope(|scope| {
+        let mut running = Vec::new();
+        for sleeper in 0..sleepers {
+            running.push(scope.spawn(move || every(ends, PERIOD * sleeper / threads, || Ok(()))));
+        }
+        for (pair, (mut client, mut server)) in (sleepers..).zip(pairs) {
+            scope.spawn(move || {
+                let mut byte = [0];
+                // It ends when the client goes away.
+                while server.read_exact(&mut byte).and_then(|()| server.write_all(&byte)).is_ok() {}
+            });
+            running.push(scope.spawn(move || {
+                every(ends, PERIOD * pair / threads, || {
+                    client.write_all(&[1])?;
+                    client.read_exact(&mut [0])
+                })
+            }));
+        }
+        let join = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has panicked")))
+        };
+        running.into_iter().map(join).sum::<io::Result<u64>>()
+    })?;
+    let wanted = u64::from(threads * seconds) * PERIOD.as_secs_f64().recip() as u64;
+    println!("{rounds} rounds of {wanted}");
+    Ok(())
+}
+
+/// Does something in each period, this long after the period begins. Returns how often.
+fn every(
+    ends: Instant,
+    phase: Duration,
+    mut round: impl FnMut() -> io::Result<()>,
+) -> io::Result<u64> {
+    let mut next = Instant::now() + phase;
+    let mut rounds = 0;
+    while next < ends {
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+        round()?;
+        rounds += 1;
+        next += PERIOD;
+    }
+    Ok(rounds)
+}
