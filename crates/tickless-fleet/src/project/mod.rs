@@ -11,7 +11,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `request` | what is asked, and why it cannot be |
-//! | `operations` | the trace's operations, by the CPU whose timers they are on and the one that did them |
+//! | `operations` | the operations, by the CPU whose timers they are on and by who did them |
 //! | `layout` | which CPU performs what, and when |
 //! | `steps` | what one CPU does, worked out as it comes to it |
 //! | `perform` | the run on the simulated machine |
