@@ -2,8 +2,8 @@
 # Builds the C library, installs it, and builds the C and C++ tests and examples against what was
 # installed, as a stranger would: by pkg-config, warnings being errors. Runs all of them plainly,
 # against the static library and the shared one, under AddressSanitizer with UBSan, and under
-# valgrind. Then proves that a leak, an overflow and an outdated header are noticed. The tests in Rust,
-# which `cargo test` leaves to this script, come first.
+# valgrind. Then proves that a leak, an overflow and an outdated header are noticed. The tests in
+# Rust, which `cargo test` leaves to this script, come first.
 . "$(dirname "$0")/lib.sh"
 cargo test --locked -q -p tickless-capi
 
