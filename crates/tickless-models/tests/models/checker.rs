@@ -40,6 +40,10 @@ pub trait Checker: Sized + Send + Sync + 'static {
     fn spawn(cpu: CpuId, thread: impl FnOnce() + Send + 'static) -> Self::Thread;
     /// Waits for a thread's end.
     fn join(thread: Self::Thread);
+    /// Writes a word and returns what it held.
+    fn swap(word: &Self::Word, value: u64, order: Ordering) -> u64;
+    /// Adds one to a word.
+    fn add_one(word: &Self::Word, order: Ordering);
     /// Lets others go on: for every round of a loop that waits.
     fn yield_now();
     /// A sequentially consistent fence.

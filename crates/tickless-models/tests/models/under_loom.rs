@@ -51,6 +51,14 @@ impl Checker for Loom {
         thread.join().expect("a thread that fails ends the model");
     }
 
+    fn swap(word: &Self::Word, value: u64, order: Ordering) -> u64 {
+        word.turn().swap(value, order)
+    }
+
+    fn add_one(word: &Self::Word, order: Ordering) {
+        word.turn().fetch_add(1, order);
+    }
+
     fn yield_now() {
         loom::thread::yield_now();
     }

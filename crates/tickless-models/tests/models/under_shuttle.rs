@@ -62,6 +62,14 @@ impl Checker for Shuttle {
         thread.join().expect("a thread that fails ends the model");
     }
 
+    fn swap(word: &Self::Word, value: u64, order: Ordering) -> u64 {
+        word.0.swap(value, order)
+    }
+
+    fn add_one(word: &Self::Word, order: Ordering) {
+        word.0.fetch_add(1, order);
+    }
+
     fn yield_now() {
         shuttle::thread::yield_now();
     }

@@ -1,15 +1,7 @@
 //! A timer inside a future: pinned, without an allocation of its own, firing into a waker.
 //!
-//! # Who touches the waker
-//!
-//! The task that owns the entry writes it, the driver whose timer fires takes it out, and the
-//! entry's state says whose turn it is:
-//!
-//! | task | driver |
-//! |---|---|
-//! | `REGISTERING` on, unless `FIRED` | `FIRED` on |
-//! | writes the waker | takes the waker, unless `REGISTERING` was on |
-//! | `REGISTERING` off; if `FIRED` came meanwhile, it is done | |
+//! The task that owns the entry writes the waker, and the driver whose timer fires takes it out:
+//! [`super::turns`] says whose turn it is.
 //!
 //! # Waking
 //!
@@ -22,6 +14,7 @@ use super::frame;
 use super::glue::{Glue, Host, Task};
 use super::pinned::Pinned;
 use super::shared::{Handle, Shared};
+use super::turns::{Byte, Turns};
 use super::wakers::Pause;
 use crate::platform::system_clock::system_now;
 use core::cell::{Cell, UnsafeCell};
@@ -35,11 +28,6 @@ use tickless_core::bases::{Family, Options, Started};
 use tickless_core::link::Timer;
 use tickless_core::time::{Ns, Window};
 
-/// The task writes the waker.
-const REGISTERING: u8 = 1;
-/// The timer has fired.
-const FIRED: u8 = 2;
-
 /// A timer that wakes the task that polls it. 96 bytes for the precise family.
 #[repr(C)]
 pub(crate) struct Entry<L: Family<Host>> {
@@ -51,8 +39,8 @@ pub(crate) struct Entry<L: Family<Host>> {
     deadline: Cell<Ns>,
     /// Units of 1.024 µs.
     slack: Cell<u32>,
-    /// `REGISTERING` and `FIRED`.
-    state: AtomicU8,
+    /// Who may touch the waker.
+    turns: Turns<AtomicU8>,
     /// Has it been armed since the last time it was idle for certain?
     armed: Cell<bool>,
     /// Does it keep the timers running? Those of the process run for ever.
@@ -61,8 +49,8 @@ pub(crate) struct Entry<L: Family<Host>> {
 }
 
 // SAFETY: the task may move between threads, its entry with it as long as it is not pinned;
-// afterwards what is shared with drivers is the timer, which is made for that, the state, and the
-// waker, whose turns the state says.
+// afterwards what is shared with drivers is the timer, which is made for that, and the waker, with
+// its turns.
 unsafe impl<L: Family<Host>> Send for Entry<L> {}
 // SAFETY: a shared entry can only be asked for its deadline, which only `&mut` ways change.
 unsafe impl<L: Family<Host>> Sync for Entry<L> {}
@@ -84,7 +72,7 @@ impl<L: Family<Host>> Entry<L> {
             shared: ManuallyDrop::new(shared),
             deadline: Cell::new(deadline),
             slack: Cell::new(slack_units(slack)),
-            state: AtomicU8::new(0),
+            turns: Turns::new(),
             armed: Cell::new(false),
             keeps,
             pinned: PhantomPinned,
@@ -103,8 +91,7 @@ impl<L: Family<Host>> Entry<L> {
 
     /// Has it fired?
     pub(crate) fn has_fired(&self) -> bool {
-        // Acquire: pairs with the Release in `call`.
-        self.state.load(Ordering::Acquire) & FIRED != 0
+        self.turns.has_fired()
     }
 
     /// The timers it belongs to.
@@ -128,8 +115,7 @@ impl<L: Family<Host>> Entry<L> {
         }
         let now = timer.shared().now();
         if entry.deadline() <= now {
-            // Release: nobody else looks at it, but `has_fired` does not know that.
-            entry.state.fetch_or(FIRED, Ordering::Release);
+            entry.turns.set_fired();
             return Poll::Ready(());
         }
         // SAFETY: the timer is not armed, so no driver looks at the waker.
@@ -160,8 +146,7 @@ impl<L: Family<Host>> Entry<L> {
             // It has fired or is about to: a driver may be in its callback just now.
             timer.withdraw();
         }
-        // Relaxed: no driver knows it.
-        entry.state.store(0, Ordering::Relaxed);
+        entry.turns.reset();
         entry.armed.set(false);
     }
 
@@ -182,21 +167,14 @@ impl<L: Family<Host>> Entry<L> {
 
     /// Leaves the waker to be woken. False if the timer has fired by now.
     fn register(self: Pin<&Self>, waker: &Waker) -> bool {
-        // Acquire: pairs with the Release of a driver that fired, whose taking of the waker is
-        // over or will not come.
-        let (on, fired) = (Ordering::Acquire, Ordering::Acquire);
-        let register = |word| (word & FIRED == 0).then_some(word | REGISTERING);
-        if self.state.fetch_update(on, fired, register).is_err() {
-            return false;
-        }
-        // SAFETY: while this task is registering no driver touches the waker.
-        let slot = unsafe { &mut *self.waker.get() };
-        match slot {
-            Some(old) if old.will_wake(waker) => {}
-            _ => *slot = Some(waker.clone()),
-        }
-        // Release: the driver that takes the waker sees it.
-        self.state.fetch_and(!REGISTERING, Ordering::AcqRel) & FIRED == 0
+        self.turns.register(|| {
+            // SAFETY: while this task is registering no driver touches the waker.
+            let slot = unsafe { &mut *self.waker.get() };
+            match slot {
+                Some(old) if old.will_wake(waker) => {}
+                _ => *slot = Some(waker.clone()),
+            }
+        })
     }
 
     /// Without timers: looks at the clock, and asks to be polled again.
@@ -229,13 +207,9 @@ impl<L: Family<Host>> Entry<L> {
     unsafe fn call(node: NonNull<()>, fired: &mut Fired<'_>) {
         // SAFETY: as promised: who drops the entry waits for this to end.
         let entry = unsafe { node.cast::<Self>().as_ref() };
-        // AcqRel: pairs with `register` and `has_fired`, both ways.
-        if entry.state.fetch_or(FIRED, Ordering::AcqRel) & REGISTERING != 0 {
-            // The task that registers sees that by itself.
-            return;
-        }
-        // SAFETY: once `FIRED` is on, with nobody registering, the waker is this driver's.
-        if let Some(waker) = unsafe { (*entry.waker.get()).take() }
+        // SAFETY: now the waker is this driver's.
+        let taken = entry.turns.fire(|| unsafe { (*entry.waker.get()).take() });
+        if let Some(waker) = taken.flatten()
             && fired.wake_later(waker) == Pause::Yes
         {
             entry.have_it_pause();
@@ -277,4 +251,31 @@ pub(crate) enum From<'a> {
 
 fn slack_units(slack: Ns) -> u32 {
     u32::try_from(slack.0 >> 10).unwrap_or(u32::MAX)
+}
+
+impl Byte for AtomicU8 {
+    #[inline]
+    fn new(value: u8) -> AtomicU8 {
+        AtomicU8::new(value)
+    }
+
+    #[inline]
+    fn load(&self, order: Ordering) -> u8 {
+        self.load(order)
+    }
+
+    #[inline]
+    fn store(&self, value: u8, order: Ordering) {
+        self.store(value, order);
+    }
+
+    #[inline]
+    fn swap(&self, value: u8, order: Ordering) -> u8 {
+        self.swap(value, order)
+    }
+
+    #[inline]
+    fn replace(&self, current: u8, new: u8, success: Ordering, failure: Ordering) -> bool {
+        self.compare_exchange(current, new, success, failure).is_ok()
+    }
 }

@@ -7,6 +7,7 @@
 //! | `clock_timers` | the timers of a set that are on clocks of their own |
 //! | `counters` | what is counted beside the bases: cancels, and how long callbacks take |
 //! | `drive` | what drivers, expiry threads and event loops do |
+//! | `ends` | when the memory of a timer may go |
 //! | `entry` | a timer inside a future |
 //! | `fired` | what a callback is told, and what it may ask for |
 //! | `frame` | which callbacks the calling thread is in |
@@ -19,6 +20,7 @@
 //! | `run` | running a callback, and telling of it |
 //! | `shared` | a set of timers, and who keeps it running |
 //! | `slot` | timers in memory that somebody else owns |
+//! | `turns` | who may touch the waker of a timer inside a future |
 //! | `waits` | who waits for whom, which tells a wait from a deadlock |
 //! | `wakers` | wakers that a batch of callbacks leaves to be woken |
 
@@ -27,6 +29,7 @@ pub(crate) mod cancel_error;
 pub(crate) mod clock_timers;
 pub(crate) mod counters;
 mod drive;
+mod ends;
 pub(crate) mod entry;
 pub(crate) mod fired;
 pub(crate) mod frame;
@@ -39,5 +42,6 @@ pub(crate) mod pinned;
 mod run;
 pub(crate) mod shared;
 pub(crate) mod slot;
+mod turns;
 pub(crate) mod waits;
 pub(crate) mod wakers;

@@ -10,9 +10,10 @@
 
 use super::arena::Arena;
 use super::cancel_error::CancelError;
+use super::ends::End;
 use super::fired::Fired;
 use super::glue::{Bases, Glue, Host, Task};
-use super::pinned::{End, Pinned};
+use super::pinned::Pinned;
 use super::shared::Handle;
 use core::alloc::Layout;
 use core::cell::UnsafeCell;

@@ -17,6 +17,7 @@
 //! have held their lock, or have been in their callback, and is not here to end that.
 
 use super::cancel_error::CancelError;
+use super::ends::{self, End};
 use super::frame::{self, CallbackId};
 use super::glue::{Host, Task};
 use super::notes;
@@ -47,17 +48,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> fmt::Debug for Pinned<S, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pinned").field("active", &self.is_active()).finish()
     }
-}
-
-/// What has become of a timer whose owner wants to be rid of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
-    /// Nobody uses its memory, now or later.
-    Over,
-    /// Its callback runs, and the caller must not wait for that.
-    Runs,
-    /// Its driver is not in this process, and nobody knows what it was doing.
-    LeftByFork,
 }
 
 impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
@@ -255,14 +245,13 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return End::LeftByFork;
         }
         let (bases, timer) = (&self.set.bases, self.timer());
-        if !frame::is_in_callback() {
-            bases.shutdown_sync(timer);
-            self.set.notes.forget(self.address());
-            return End::Over;
-        }
-        bases.shutdown(timer);
+        let ended = if frame::is_in_callback() {
+            ends::end_or_leave(bases, timer)
+        } else {
+            ends::end(bases, timer)
+        };
         self.set.notes.forget(self.address());
-        if bases.is_running(timer) { End::Runs } else { End::Over }
+        ended
     }
 
     /// An end, of a timer whose memory nobody else can free: shuts it down and waits for its
@@ -290,21 +279,25 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         if self.set.is_forked_child() {
             return;
         }
-        if self.set.bases.cancel(self.timer()) == Cancel::Running
-            && !frame::is_in_callback_of_timer(self.address())
-        {
-            self.set.bases.cancel_sync(self.timer());
-        }
-        self.set.notes.forget(self.address());
-        events::cancelled(|| self.label());
+        let is_own_callback = || frame::is_in_callback_of_timer(self.address());
+        ends::disarm(&self.set.bases, self.timer(), is_own_callback);
+        self.note_disarmed();
     }
 
     /// The same, whatever was armed meanwhile.
     #[cold]
     pub(super) fn withdraw(self) {
-        if !self.set.is_forked_child() && !frame::is_in_callback_of_timer(self.address()) {
-            self.set.bases.cancel_sync(self.timer());
+        if self.set.is_forked_child() {
+            return;
         }
-        self.disarm();
+        let is_own_callback = || frame::is_in_callback_of_timer(self.address());
+        ends::withdraw(&self.set.bases, self.timer(), is_own_callback);
+        self.note_disarmed();
+    }
+
+    #[inline]
+    fn note_disarmed(&self) {
+        self.set.notes.forget(self.address());
+        events::cancelled(|| self.label());
     }
 }

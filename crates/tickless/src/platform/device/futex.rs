@@ -6,27 +6,18 @@
 //! The sleep is one absolute futex wait with the smallest timer slack that the kernel offers;
 //! the default slack would add 50 µs to every expiry.
 
+use super::bell::{DriverBell, Rings};
 use crate::platform::clock::HostClock;
 use crate::platform::wait;
 use crate::platform::wakeup::Waking;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tickless_core::time::Ns;
 
-/// Not zero, whatever has been heard.
-const ASLEEP: u64 = 1 << 32;
-
 /// Where a driver sleeps and how it is woken.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Doorbell {
-    /// Counts up with every new deadline; the driver waits for it to change.
-    rings: AtomicU32,
-    /// What the device is armed for, in nanoseconds of the host's clock. Written under the
-    /// base's lock, so that the last decision stands.
-    deadline: AtomicU64,
-    /// Which sleep the driver is in, or about to begin: [`ASLEEP`] and the rings it had heard.
-    /// Zero while it is awake, and once it has been called out of that sleep.
-    asleep: AtomicU64,
+    bell: DriverBell<AtomicU64, AtomicU32>,
     /// System calls made to wake the driver.
     wakes: AtomicU64,
     /// Times the driver went to sleep.
@@ -40,37 +31,21 @@ pub struct Doorbell {
 impl Doorbell {
     /// Programs the device. Follow with [`ring`](Doorbell::ring), without the lock.
     pub fn set(&self, deadline: Ns) {
-        self.deadline.store(deadline.0, Ordering::Relaxed);
-        // SeqCst: pairs with `asleep` in `sleep`. Of a ringer that sets and then looks whether
-        // the driver sleeps, and a driver that lies down and then looks whether it rang, at
-        // least one sees the other: a ringer that reads the zero of an earlier sleep comes
-        // before the next one is announced, and that sleep then hears its ring. Being a
-        // release, it publishes the deadline as well.
-        self.rings.fetch_add(1, Ordering::SeqCst);
+        self.bell.set(deadline);
     }
 
     /// The driver is about to look at its base: whatever was armed counts as never (R5).
     pub fn quiet(&self) {
-        self.deadline.store(Ns::NEVER.0, Ordering::Relaxed);
+        self.bell.quiet();
     }
 
     /// Wakes the driver if it sleeps, has not heard the last ring, and nobody has called it:
     /// one system call then, none otherwise.
     pub fn ring(&self) {
-        let sleep = self.asleep.load(Ordering::SeqCst);
-        let all_heard = ASLEEP | u64::from(self.rings.load(Ordering::SeqCst));
-        if sleep == 0 || sleep == all_heard {
-            return;
-        }
-        self.count_wake();
-        // Nobody to wake is not a failure: it has just woken by itself.
-        wait::wake_one(&self.rings);
-        // From a sleep that has not heard every ring the driver gets up, even if it has yet to
-        // lie down, and then looks at everything; until its next sleep nobody else needs to
-        // call. That one has heard more, so it has another number and this leaves it alone.
-        // And only now, so that nobody relies on a caller that loses its CPU before the call.
-        let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
-        let _ = self.asleep.compare_exchange(sleep, 0, set, failed);
+        self.bell.ring(|rings| {
+            self.count_wake();
+            wait::wake_one(rings);
+        });
     }
 
     /// System calls made to wake the driver, and times it went to sleep.
@@ -105,13 +80,13 @@ impl Doorbell {
 
     /// How often it rang.
     pub fn rings(&self) -> u32 {
-        self.rings.load(Ordering::SeqCst)
+        self.bell.rings().load(Ordering::SeqCst)
     }
 
     /// The driver lay down at some time and is up again: how late was it, if the deadline is what
     /// it got up for? Without a ring since it lay down.
     pub fn note_woken(&self, clock: &HostClock, margin: Ns, lay_down: Ns, waking: &mut Waking) {
-        let deadline = Ns(self.deadline.load(Ordering::Relaxed));
+        let deadline = self.bell.deadline();
         let asked = deadline.since(margin);
         let now = clock.now();
         if deadline != Ns::NEVER && lay_down < asked && asked <= now {
@@ -121,7 +96,7 @@ impl Doorbell {
 
     /// Is it too late to lie down for the deadline?
     pub fn is_near(&self, margin: Ns, now: Ns) -> bool {
-        let deadline = Ns(self.deadline.load(Ordering::Relaxed));
+        let deadline = self.bell.deadline();
         margin != Ns::ZERO && deadline != Ns::NEVER && deadline.since(margin) <= now
     }
 
@@ -131,7 +106,7 @@ impl Doorbell {
         // First the rings, as in `sleep`. The driver counts as awake, so that whoever rings makes
         // no system call; it looks here all the time.
         let heard = self.rings();
-        let deadline = Ns(self.deadline.load(Ordering::Relaxed));
+        let deadline = self.bell.deadline();
         if !self.is_near(margin, clock.now()) {
             return;
         }
@@ -143,21 +118,29 @@ impl Doorbell {
     /// Sleeps until so long before the deadline, or until there is another one, or until told to
     /// stop; in any case no longer than until `limit`.
     pub fn sleep(&self, clock: &HostClock, margin: Ns, limit: Ns, stop: &AtomicBool) {
-        // First the rings, then the deadline: a deadline that is set in between is either
-        // read here or rings once more than was heard.
-        let heard = self.rings.load(Ordering::SeqCst);
-        let deadline = match Ns(self.deadline.load(Ordering::Relaxed)) {
-            Ns::NEVER => limit,
-            deadline => deadline.since(margin).min(limit),
+        let until = |deadline| {
+            clock.to_system(match deadline {
+                Ns::NEVER => limit,
+                deadline => deadline.since(margin).min(limit),
+            })
         };
-        let until = clock.to_system(deadline);
-        self.asleep.store(ASLEEP | u64::from(heard), Ordering::SeqCst);
-        if self.rings.load(Ordering::SeqCst) == heard && !stop.load(Ordering::SeqCst) {
+        let is_called_off = || stop.load(Ordering::SeqCst);
+        self.bell.sleep(until, is_called_off, |rings, heard, until| {
             self.count_sleep();
-            // Woken, timed out, interrupted, changed in between: each means look again.
-            wait::wait(&self.rings, heard, until);
-        }
-        self.asleep.store(0, Ordering::Relaxed);
+            wait::wait(rings, heard, until);
+        });
+    }
+}
+
+impl Rings for AtomicU32 {
+    #[inline]
+    fn load(&self, order: Ordering) -> u32 {
+        self.load(order)
+    }
+
+    #[inline]
+    fn add_one(&self, order: Ordering) {
+        self.fetch_add(1, order);
     }
 }
 
@@ -208,7 +191,7 @@ mod tests {
             stop.store(true, Ordering::Release);
             bell.set(Ns::ZERO);
             // Louder than `ring`, should that be what fails.
-            wait::wake_one(&bell.rings);
+            wait::wake_one(bell.bell.rings());
             assert_eq!(all, [true, true], "a ring was lost, {:?}", bell.counts());
         });
         println!("wake calls and sleeps: {:?}", bell.counts());

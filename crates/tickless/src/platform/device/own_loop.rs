@@ -4,16 +4,16 @@
 //! # The callback
 //!
 //! It is called when a deadline is armed that is earlier than the one which the loop has heard
-//! of. While the loop runs timers, and until it asks for the next event, it has heard of
-//! everything: nobody needs to call it. The protocol is the doorbell's: who arms writes the
-//! deadline and then looks whether the loop waits; the loop says that it waits and then looks at
-//! the deadline again. At least one of them sees the other.
+//! of: see [`LoopBell`].
 
+use super::bell::LoopBell;
 #[cfg(linux_platform)]
 use super::timerfd::Timerfd;
 use crate::platform::clock::HostClock;
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::AtomicU64;
+#[cfg(linux_platform)]
+use core::sync::atomic::Ordering;
 #[cfg(linux_platform)]
 use std::sync::Arc;
 use tickless_core::time::Ns;
@@ -24,15 +24,7 @@ pub type OnRearm = dyn Fn(Ns) + Send + Sync;
 /// How a loop is woken, and what for.
 #[derive(Debug)]
 pub struct LoopDevice {
-    /// What the device is armed for, on the host's clock. Written under the base's lock.
-    deadline: AtomicU64,
-    /// What the loop was told when it asked last.
-    heard: AtomicU64,
-    /// Which wait the loop is in, or about to begin: each has another number. Zero while it runs
-    /// timers, and once it has been called out of that wait.
-    waits: AtomicU64,
-    /// The number of its last wait.
-    last_wait: AtomicU64,
+    bell: LoopBell<AtomicU64>,
     signal: Signal,
     /// What the descriptor was armed for last; unlike `deadline` not forgotten by a handler.
     #[cfg(linux_platform)]
@@ -78,10 +70,7 @@ impl LoopDevice {
 
     fn new(signal: Signal) -> LoopDevice {
         LoopDevice {
-            deadline: AtomicU64::new(Ns::NEVER.0),
-            heard: AtomicU64::new(Ns::NEVER.0),
-            waits: AtomicU64::new(0),
-            last_wait: AtomicU64::new(0),
+            bell: LoopBell::new(),
             signal,
             #[cfg(linux_platform)]
             written: AtomicU64::new(Ns::NEVER.0),
@@ -93,8 +82,7 @@ impl LoopDevice {
     /// Programs it. Is that all? Otherwise [`ring`](LoopDevice::ring), without the lock.
     #[cfg_attr(not(linux_platform), expect(unused_variables, reason = "callbacks need no clock"))]
     pub fn set(&self, deadline: Ns, clock: &HostClock) -> bool {
-        // SeqCst: pairs with `waits` in `hear`; see the head of this file.
-        self.deadline.store(deadline.0, Ordering::SeqCst);
+        self.bell.set(deadline);
         match &self.signal {
             Signal::Callback(_) => false,
             #[cfg(linux_platform)]
@@ -112,43 +100,19 @@ impl LoopDevice {
     pub fn ring(&self) -> bool {
         #[cfg_attr(not(linux_platform), expect(irrefutable_let_patterns))]
         let Signal::Callback(on_rearm) = &self.signal else { return false };
-        let wait = self.waits.load(Ordering::SeqCst);
-        let heard = self.heard.load(Ordering::SeqCst);
-        let deadline = self.deadline.load(Ordering::SeqCst);
-        if wait == 0 || deadline >= heard {
-            return false;
-        }
-        on_rearm(Ns(deadline));
-        // Who has been called asks again before it waits again, so nobody else needs to call; its
-        // next wait has another number, and this leaves it alone. And only now, so that nobody
-        // relies on a caller that loses its CPU before the call.
-        let (set, failed) = (Ordering::SeqCst, Ordering::Relaxed);
-        let _ = self.waits.compare_exchange(wait, 0, set, failed);
-        true
+        self.bell.ring(on_rearm)
     }
 
     /// What it is armed for. From now on whoever arms something earlier calls. For the loop alone.
     pub fn hear(&self) -> Ns {
-        let mut deadline = self.deadline.load(Ordering::SeqCst);
-        let wait = self.last_wait.load(Ordering::Relaxed) + 1;
-        self.last_wait.store(wait, Ordering::Relaxed);
-        self.heard.store(deadline, Ordering::SeqCst);
-        self.waits.store(wait, Ordering::SeqCst);
-        loop {
-            let again = self.deadline.load(Ordering::SeqCst);
-            if again >= deadline {
-                return Ns(deadline);
-            }
-            deadline = again;
-            self.heard.store(deadline, Ordering::SeqCst);
-        }
+        self.bell.hear()
     }
 
     /// Is there something to do at `now`, or so soon that the descriptor may say so already? If
     /// so, and until it hears again, nobody needs to call the loop. For the loop alone.
     pub fn begin_run(&self, now: Ns) -> bool {
-        self.waits.store(0, Ordering::SeqCst);
-        let is_due = Ns(self.deadline.load(Ordering::SeqCst)) <= now;
+        self.bell.begin_run();
+        let is_due = self.bell.deadline() <= now;
         match &self.signal {
             Signal::Callback(_) => is_due,
             #[cfg(linux_platform)]
@@ -176,7 +140,7 @@ impl LoopDevice {
 
     /// The loop is about to look at its base: whatever was armed counts as never (R5).
     pub fn quiet(&self) {
-        self.deadline.store(Ns::NEVER.0, Ordering::SeqCst);
+        self.bell.quiet();
     }
 
     /// System calls that programmed it.
@@ -196,7 +160,7 @@ mod tests {
     #[cfg(not(linux_platform))]
     use std::sync::Arc;
     use std::sync::OnceLock;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread::Thread;
     use std::time::{Duration, Instant};
 
