@@ -37,7 +37,7 @@ mutants --test-package tickless-core --test-package tickless-clock --output targ
   crates/tickless-core/src/{bandwidth,histogram,local,periodic,phase,rearm,state}.rs || status=$?
 # The others are judged by the tests of their own crates.
 mutants --output target/mutants-tool -- \
-  crates/tickless/src/platform/wakeup.rs \
+  crates/tickless-platform/src/wakeup.rs \
   'crates/tickless-trace/src/**/*.rs' \
   'crates/tickless-lab/src/doctor/**/*.rs' \
   crates/tickless-lab/src/latency/{bins,plan,row,tally}.rs || status=$?

@@ -40,8 +40,9 @@ fi
 # The portable platform of the library, for systems other than Linux: its tests run here, and for
 # those systems it is checked, with the futures and the examples.
 export RUSTFLAGS="--cfg tickless_portable ${RUSTFLAGS:-}"
-cargo test --locked -q -p tickless --lib --test all --target-dir target/portable
-cargo clippy --locked -q -p tickless --lib --examples --features stream,tokio-time \
+library=(-p tickless -p tickless-platform --lib)
+cargo test --locked -q "${library[@]}" --test all --target-dir target/portable
+cargo clippy --locked -q "${library[@]}" --examples --features stream,tokio-time \
   --target-dir target/portable -- -D warnings
 export RUSTFLAGS=${RUSTFLAGS#--cfg tickless_portable }
 for target in x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-{msvc,gnu}; do
@@ -49,7 +50,7 @@ for target in x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-{msvc,g
     skip platforms "the standard library for $target cannot be had"
     continue
   fi
-  cargo check --locked -q --target "$target" -p tickless --lib --examples \
+  cargo check --locked -q --target "$target" "${library[@]}" --examples \
     --features stream,tokio-time
   echo "$target: ok"
 done
@@ -86,8 +87,8 @@ PROPTEST_CASES=16 timeout 900 cargo test --locked -q --target "$target" \
 # program again, as a child: the emulator's name is not handed on to it. Nor two whose sleeps are
 # over before the emulated program has polled them, nor one that takes 60,000 turns of threads that
 # spin for each other, on one CPU.
-timeout 900 cargo test --locked -q --target "$target" -p tickless --features stream,tokio-time \
-  --lib --test all --test tokio_time -- --skip a_failure_prints_its_seed \
+timeout 900 cargo test --locked -q --target "$target" "${library[@]}" \
+  --features stream,tokio-time --test all --test tokio_time -- --skip a_failure_prints_its_seed \
   --skip a_program_ends_with_timers_in_statics --skip timers_are_kept_when_calls_are_refused \
   --skip a_drop_that_would_never_end_aborts --skip a_limit_on_threads --skip the_last_drop_ \
   --skip no_call_is_lost

@@ -47,10 +47,21 @@ pub const CRATES: &[Floors] = &[
         ],
     ),
     (
+        "tickless-platform",
+        &[
+            &["bias", "chance", "clock_error", "driver", "relax", "time_base", "wait", "wakeup"],
+            &["cpu", "fork", "system_clock", "membarrier", "trusted"],
+            &["counter", "lock", "manual_clock", "per_process", "portable"],
+            &["comparison", "expirer", "parking", "worker"],
+            &["clock"],
+            &["device"],
+            &["host", "watch", "watcher", "program_clocks"],
+        ],
+    ),
+    (
         "tickless",
         &[
             &["events"],
-            &["platform"],
             &["timer"],
             &["timers"],
             &["stats", "guarded", "time", "timeout", "hrtimer", "event_loop"],

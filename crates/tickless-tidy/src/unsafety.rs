@@ -29,7 +29,7 @@ pub const UNSAFE_ADDRESSES: &[Address] = &[
     ("crates/tickless-core/tests/all/wheel/nodes.rs", "tests own the nodes that they hand in"),
     ("crates/tickless-core/examples/wasm/main.rs", "what a page calls is exported by name"),
     ("crates/tickless-core/benches/queue.rs", "benches own the nodes that they hand in"),
-    ("crates/tickless/src/platform/", "system calls and counter instructions"),
+    ("crates/tickless-platform/src/", "system calls and counter instructions"),
     ("crates/tickless/src/timer/", "the owner of a timer frees it"),
     ("crates/tickless/src/slots.rs", "timers in memory that the caller vouches for"),
     ("crates/tickless/tests/fork.rs", "fork(2) can only be called so"),

@@ -3,16 +3,7 @@
 #[cfg(linux_platform)]
 use crate::event_loop::Descriptor;
 use crate::event_loop::{Callback, EventLoopDriver};
-use crate::platform::chance::Chance;
-use crate::platform::clock::HostClock;
-use crate::platform::cpu::CpuMap;
-use crate::platform::device::base::BaseDevice;
-use crate::platform::device::fallback::{Device, RefusedCall};
-use crate::platform::driver;
-use crate::platform::fork::Process;
-use crate::platform::manual_clock::ManualClock;
-use crate::platform::wakeup::Wakeup;
-use crate::platform::worker::Worker;
+use crate::events;
 use crate::timer::glue::Host;
 use crate::timer::shared::{Handle, Setup};
 use crate::timers::Timers;
@@ -25,6 +16,16 @@ use tickless_core::bases::{CoarseExpiry, Deferral, Settings, WheelEvents};
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::rearm::Limits;
 use tickless_core::time::{CpuId, Instant, Ns, Tick};
+use tickless_platform::chance::Chance;
+use tickless_platform::clock::HostClock;
+use tickless_platform::cpu::CpuMap;
+use tickless_platform::device::base::BaseDevice;
+use tickless_platform::device::fallback::{Device, RefusedCall};
+use tickless_platform::driver;
+use tickless_platform::fork::Process;
+use tickless_platform::manual_clock::ManualClock;
+use tickless_platform::wakeup::Wakeup;
+use tickless_platform::worker::Worker;
 
 /// Sets timers up; from [`Timers::builder`].
 ///
@@ -101,7 +102,7 @@ impl fmt::Display for StartTimersError {
                  raise the limit on threads or ask for fewer bases",
                 base.0
             ),
-            StartTimersError::Descriptor(RefusedCall { call, errno }) => write!(
+            StartTimersError::Descriptor(RefusedCall { call, errno, .. }) => write!(
                 f,
                 "no descriptor for the event loop: {call} was refused ({}); use \
                  start_in_loop_with, or allow the call",
@@ -474,10 +475,14 @@ impl Builder {
     }
 
     fn host_clock(&self) -> HostClock {
-        match self.clock {
+        let clock = match self.clock {
             Clock::Best => HostClock::new(),
             Clock::System => HostClock::system(),
+        };
+        if let Some(why) = clock.take_new_fallback() {
+            events::clock_fell_back(why);
         }
+        clock
     }
 
     fn add_thread(&self, timers: &Timers, base: CpuId, job: Job) -> Result<(), StartTimersError> {

@@ -23,17 +23,7 @@
 //! # Ok::<(), tickless::clock::OpenClockError>(())
 //! ```
 
-mod combined;
-mod kept;
-
 pub use crate::clock_timer::{ClockFired, ClockTimer};
-pub use crate::platform::clock::ClockSource;
-pub use crate::platform::clock_error::{Fallback, OpenClockError};
-#[cfg(linux_platform)]
-pub use crate::platform::hardware::{ClockId, PtpClock, SystemClock, Tsc, TscOrder};
-pub use crate::platform::time_base::TimeBase;
-pub use combined::Combined;
-pub use kept::Clock;
 pub use tickless_clock::combined::{Patience, ReadPolicy};
 pub use tickless_clock::counter::{Counter, Hertz, Rating, Width};
 pub use tickless_clock::segment::SourceId;
@@ -41,6 +31,22 @@ pub use tickless_clock::skew::Skew;
 pub use tickless_clock::sources::Fault;
 pub use tickless_clock::timekeeper::{Change, NoCounter, Report, WatchCounts};
 pub use tickless_clock::watchdog::Tolerance;
+#[doc(inline)]
+pub use tickless_platform::clock::ClockSource;
+#[doc(inline)]
+pub use tickless_platform::clock_error::{Fallback, OpenClockError};
+#[doc(inline)]
+pub use tickless_platform::program_clocks::combined::Combined;
+#[cfg(linux_platform)]
+#[doc(inline)]
+pub use tickless_platform::program_clocks::hardware::{ClockId, PtpClock, SystemClock};
+#[cfg(linux_platform)]
+#[doc(inline)]
+pub use tickless_platform::program_clocks::hardware::{Tsc, TscOrder};
+#[doc(inline)]
+pub use tickless_platform::program_clocks::kept::Clock;
+#[doc(inline)]
+pub use tickless_platform::time_base::TimeBase;
 
 use tickless_core::time::{Instant, Ns};
 

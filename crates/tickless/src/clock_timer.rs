@@ -3,7 +3,7 @@
 //! The core keeps one clock. A deadline on another one is put where it belongs on ours by what
 //! both show at the moment; whoever fires looks at the deadline's own clock, so it is not early
 //! whatever happened to that meanwhile. When the clock was set, or the system was suspended,
-//! every deadline is put anew ([`watch`](crate::platform::watch) says who tells), so it is not
+//! every deadline is put anew ([`watch`](tickless_platform::watch) says who tells), so it is not
 //! late either.
 //!
 //! # Locks
@@ -11,14 +11,6 @@
 //! The list of these timers, then one timer's deadline, then a base. Callbacks and drops run
 //! without any of them.
 
-use crate::platform::clock::HostClock;
-use crate::platform::device::fallback::RefusedCall;
-use crate::platform::time_base::TimeBase;
-use crate::platform::watch::{ClockWatch, LOOK, Notice};
-#[cfg(linux_platform)]
-use crate::platform::watcher::Watcher;
-#[cfg(linux_platform)]
-use crate::platform::worker::Worker;
 use crate::timer::cancel_error::CancelError;
 use crate::timer::clock_timers::OnStep;
 use crate::timer::fired::Fired;
@@ -33,6 +25,14 @@ use tickless_core::bases::{Options, StartError, Started};
 use tickless_core::link::QueueLink;
 use tickless_core::periodic;
 use tickless_core::time::{Instant, Ns, Window};
+use tickless_platform::clock::HostClock;
+use tickless_platform::device::fallback::RefusedCall;
+use tickless_platform::time_base::TimeBase;
+use tickless_platform::watch::{ClockWatch, LOOK, Notice};
+#[cfg(linux_platform)]
+use tickless_platform::watcher::Watcher;
+#[cfg(linux_platform)]
+use tickless_platform::worker::Worker;
 
 /// A timer whose deadlines are on a clock of the program's choice; from
 /// [`Timers::clock_timer`].
@@ -313,7 +313,7 @@ impl Armed {
         match base {
             #[cfg(linux_platform)]
             TimeBase::Boottime => Armed::Own(window(clock.now_on(base))),
-            TimeBase::Monotonic | TimeBase::Realtime => Armed::Timers(window(clock.now())),
+            _ => Armed::Timers(window(clock.now())),
         }
     }
 }
@@ -459,9 +459,8 @@ impl Handle {
             }
         };
         let thread = Worker::spawn(self.thread_name("tickless-c", None), watch);
-        let thread = thread.map_err(|error| RefusedCall {
-            call: "clone",
-            errno: error.raw_os_error().unwrap_or_default(),
+        let thread = thread.map_err(|error| {
+            RefusedCall::with_code("clone", error.raw_os_error().unwrap_or_default())
         })?;
         self.clock_timers.watched_by(watcher);
         self.add_driver(thread);
@@ -494,7 +493,7 @@ mod tests {
         for is_told in [true, false] {
             let timers = Timers::builder().bases(1).start().expect("one driver can be started");
             if !is_told {
-                let why = RefusedCall { call: "a test", errno: 0 };
+                let why = RefusedCall::with_code("a test", 0);
                 timers.shared.clock_timers.watch.notice(|| Err(why));
                 assert_eq!(timers.clock_watch_fallback(), Some(why));
             }

@@ -78,7 +78,6 @@ mod guarded;
 mod hrtimer;
 pub mod local;
 pub mod periodic;
-mod platform;
 #[cfg(feature = "policy")]
 pub mod policy;
 mod process;

@@ -1,15 +1,15 @@
 //! All timers of a program: one base per CPU, and who drives them.
 
 use crate::events;
-use crate::platform::clock::ClockSource;
-use crate::platform::clock_error::Fallback;
-use crate::platform::device::base::BaseDevice;
-use crate::platform::device::fallback::{Device, RefusedCall};
 use crate::timer::shared::Handle;
 use std::time::Duration;
 use tickless_core::bases::migrate::OnlineError;
 use tickless_core::phase::CircleView;
 use tickless_core::time::{CpuId, Instant, Ns};
+use tickless_platform::clock::ClockSource;
+use tickless_platform::clock_error::Fallback;
+use tickless_platform::device::base::BaseDevice;
+use tickless_platform::device::fallback::{Device, RefusedCall};
 
 /// All timers of a program, or as many separate sets as it likes. Cheap to clone.
 ///
@@ -66,7 +66,9 @@ impl Timers {
     /// a virtual clock does their work.
     pub fn device(&self) -> Option<Device> {
         let host = self.shared.bases.platform();
-        self.shared.process?;
+        if self.shared.is_virtual() {
+            return None;
+        }
         host.devices.iter().filter_map(BaseDevice::name).min_by_key(|&device| device as u8)
     }
 

@@ -1,15 +1,16 @@
 //! What driver threads, expiry threads and event loops do with a set of timers.
 
 use super::frame::{self, CallbackId};
-use super::run::Batch;
+use super::run::{Batch, tell};
 use super::shared::Shared;
 use super::wakers::Wakers;
-use crate::platform::wakeup::Waking;
+use crate::events;
 use std::sync::atomic::Ordering;
 use tickless_core::bases::Deferral;
 use tickless_core::bases::expiry::Expired;
 use tickless_core::bases::running::Runner;
 use tickless_core::time::{CpuId, Ns};
+use tickless_platform::wakeup::Waking;
 
 impl Shared {
     /// Runs everything that is due on one base.
@@ -33,6 +34,7 @@ impl Shared {
                 device.set_margin(waking.margin(self.now()));
             }
             self.handle(base, &mut wakers);
+            self.tell_of_clock();
             if next_tick <= self.now() {
                 device.bell().count_tick();
                 self.expirers.call(base, self.bases.tick(base));
@@ -49,7 +51,18 @@ impl Shared {
     /// What a program's loop does when something is due. Returns how many timers fired.
     pub(crate) fn run_loop(&self, base: CpuId, wakers: &mut Wakers) -> u64 {
         self.bases.platform().devices[base.index()].quiet();
-        self.expire(base, wakers).fired
+        let fired = self.expire(base, wakers).fired;
+        self.tell_of_clock();
+        fired
+    }
+
+    /// Tells, once, that the clock was given up: here, because the clock may find that out under
+    /// the lock of a base.
+    fn tell_of_clock(&self) {
+        if let Some(why) = self.bases.platform().clock.take_new_fallback() {
+            let callback = CallbackId::on(self, CpuId(u16::MAX), Runner::Handler);
+            frame::within(self, callback, || tell(self, || events::clock_fell_back(why)));
+        }
     }
 
     /// What a driver does when it wakes.

@@ -111,7 +111,7 @@ fn timed(shared: &Shared, firing: &Firing<Host>, took: Duration) {
 }
 
 /// Tells something. A listener's panic counts as a callback's.
-fn tell(shared: &Shared, told: impl FnOnce()) {
+pub(super) fn tell(shared: &Shared, told: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(told)) {
         shared.callback_panicked(payload);
     }

@@ -7,11 +7,6 @@ use super::frame::{self, Nudge};
 use super::glue::{Bases, Host, Task};
 use super::notes::Notes;
 use super::orphans::{Keeper, Orphans};
-use crate::platform::expirer::Expirers;
-use crate::platform::fork::Process;
-use crate::platform::time_base::TimeBase;
-use crate::platform::wakeup::Wakeup;
-use crate::platform::worker::Worker;
 use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
@@ -21,6 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tickless_core::bases::{self, cancel::Cancel};
 use tickless_core::phase::Phases;
 use tickless_core::time::{CpuId, Ns, Tick};
+use tickless_platform::expirer::Expirers;
+use tickless_platform::fork::Process;
+use tickless_platform::time_base::TimeBase;
+use tickless_platform::wakeup::Wakeup;
+use tickless_platform::worker::Worker;
 
 /// What drivers and timers have in common.
 pub(crate) struct Shared {
@@ -48,8 +48,10 @@ pub(crate) struct Shared {
     phases: Mutex<Phases>,
     /// The timers on clocks of their own.
     pub(crate) clock_timers: ClockTimers,
-    /// Where its drivers run; `None` if it has none and can do without.
-    pub(crate) process: Option<Process>,
+    /// Where its drivers run; any if it has none and can do without.
+    process: Process,
+    /// Is its clock moved by hand?
+    is_virtual: bool,
     /// The set's number, for the names of its threads; 0 for that of the process.
     set: u32,
     on_panic: Option<Arc<PanicReporter>>,
@@ -110,7 +112,7 @@ impl Shared {
     /// held?
     #[inline]
     pub(crate) fn is_forked_child(&self) -> bool {
-        self.process.is_some_and(|process| !process.is_this())
+        !self.process.is_this()
     }
 
     #[inline]
@@ -173,7 +175,7 @@ impl Shared {
 
     /// Is its clock moved by hand?
     pub(crate) fn is_virtual(&self) -> bool {
-        self.process.is_none()
+        self.is_virtual
     }
 
     /// Are there driver threads?
@@ -216,7 +218,8 @@ impl Handle {
             stop: AtomicBool::new(false),
             phases: Mutex::new(Phases::new()),
             clock_timers: ClockTimers::default(),
-            process,
+            process: process.unwrap_or(Process::any()),
+            is_virtual: process.is_none(),
             set: setup.set,
             on_panic: setup.on_panic,
         }))

@@ -7,7 +7,6 @@
 //! thread gets its CPU. So the clock never moves on behind somebody's back.
 
 use super::VirtualTime;
-use crate::platform::worker::Worker;
 use crate::timer::{frame, waits};
 use std::fmt;
 use std::pin::pin;
@@ -15,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
+use tickless_platform::worker::Worker;
 
 /// How often it is looked, in real time, whether somebody who is not busy has armed something.
 const LOOK: Duration = Duration::from_millis(1);
