@@ -1,31 +1,21 @@
-//! How timers are set up.
+//! How timers are set up; `starting` has how they are started.
 
-#[cfg(linux_platform)]
-use crate::event_loop::Descriptor;
-use crate::event_loop::{Callback, EventLoopDriver};
-use crate::events;
-use crate::timer::glue::Host;
-use crate::timer::shared::{Handle, Setup};
+mod start_error;
+mod starting;
+
+pub use start_error::StartTimersError;
+
+use crate::timer::shared::Setup;
 use crate::timers::Timers;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tickless_core::bases::{CoarseExpiry, Deferral, Settings, WheelEvents};
-use tickless_core::queues::wheel::PushOut;
+use tickless_core::bases::{Deferral, Settings};
 use tickless_core::rearm::Limits;
-use tickless_core::time::{CpuId, Instant, Ns, Tick};
-use tickless_platform::chance::Chance;
-use tickless_platform::clock::HostClock;
-use tickless_platform::cpu::CpuMap;
-use tickless_platform::device::base::BaseDevice;
-use tickless_platform::device::fallback::{Device, RefusedCall};
-use tickless_platform::driver;
-use tickless_platform::fork::Process;
-use tickless_platform::manual_clock::ManualClock;
+use tickless_core::time::{Ns, Tick};
+use tickless_platform::device::fallback::Device;
 use tickless_platform::wakeup::Wakeup;
-use tickless_platform::worker::Worker;
 
 /// Sets timers up; from [`Timers::builder`].
 ///
@@ -61,64 +51,12 @@ enum Clock {
     System,
 }
 
-/// What a thread of ours is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Job {
-    Driver,
-    Expirer,
-    Rescuer,
-}
-
 /// May a driver thread move between CPUs?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pinning {
     Free,
     #[cfg_attr(not(linux_platform), expect(dead_code, reason = "nothing pins threads there"))]
     OnItsCpu,
-}
-
-/// Why timers could not be started.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartTimersError {
-    /// The system refused a driver thread; fewer bases may do.
-    Thread {
-        /// The base it was for.
-        base: CpuId,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// The system refused the descriptor for a loop to poll;
-    /// [`start_in_loop_with`](Builder::start_in_loop_with) does without.
-    Descriptor(RefusedCall),
-}
-
-impl fmt::Display for StartTimersError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartTimersError::Thread { base, error } => write!(
-                f,
-                "the driver thread of base {} could not be started ({error}); \
-                 raise the limit on threads or ask for fewer bases",
-                base.0
-            ),
-            StartTimersError::Descriptor(RefusedCall { call, errno, .. }) => write!(
-                f,
-                "no descriptor for the event loop: {call} was refused ({}); use \
-                 start_in_loop_with, or allow the call",
-                std::io::Error::from_raw_os_error(*errno)
-            ),
-        }
-    }
-}
-
-impl std::error::Error for StartTimersError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            StartTimersError::Thread { error, .. } => Some(error),
-            StartTimersError::Descriptor(_) => None,
-        }
-    }
 }
 
 impl fmt::Debug for Builder {
@@ -142,10 +80,6 @@ impl Timers {
         Builder::new()
     }
 }
-
-/// So many passes in a row a driver makes before it looks whether an expiry thread is to be woken,
-/// or all is over. For that it goes round by way of its event device: a system call.
-const DRIVER_PASSES: u32 = 16;
 
 impl Builder {
     /// A base per CPU, a tick of 1 ms, the best clock, lazy rearming, lazy push-out.
@@ -359,186 +293,5 @@ impl Builder {
     pub fn coarse_like_real(mut self) -> Builder {
         self.coarse_like_real = true;
         self
-    }
-
-    /// Starts a set of timers and its driver threads. Their names have the set's number, which
-    /// counts up from 1, and the base's: `tickless/1.0`.
-    ///
-    /// Blocks for about a millisecond, to calibrate the clock.
-    ///
-    /// # Errors
-    ///
-    /// [`StartTimersError::Thread`] if the system refuses a thread.
-    pub fn start(mut self) -> Result<Timers, StartTimersError> {
-        static SETS: AtomicU32 = AtomicU32::new(0);
-        // Relaxed: it is a number that nobody else has.
-        self.setup.set = SETS.fetch_add(1, Ordering::Relaxed) + 1;
-        self.start_set()
-    }
-
-    /// The same for the set of the process, which has no number.
-    pub(crate) fn start_set(mut self) -> Result<Timers, StartTimersError> {
-        // See `back_off`. What a driver does between two handlers has its turn meanwhile.
-        let limits = &mut self.setup.core.limits;
-        match self.passes {
-            Some(passes) => limits.passes = passes,
-            None => (limits.passes, limits.backoff_max) = (DRIVER_PASSES, Ns::ZERO),
-        }
-        let host = Host::with_device(self.host_clock(), self.cpu_map(), self.device);
-        let timers =
-            Timers { shared: Handle::new(host, self.setup.clone(), Some(Process::this())) };
-        let defers = self.setup.core.deferral != Deferral::None;
-        for base in 0..timers.shared.bases.count() {
-            let base = CpuId(base as u16);
-            self.add_thread(&timers, base, Job::Driver)?;
-            if defers {
-                self.add_thread(&timers, base, Job::Expirer)?;
-            }
-        }
-        if defers {
-            self.add_thread(&timers, CpuId(0), Job::Rescuer)?;
-        }
-        Ok(timers)
-    }
-
-    /// Linux only. Starts timers on one base that an event loop of the program's drives: no thread
-    /// of ours. The loop polls the driver, which is a file descriptor; see [`EventLoopDriver`].
-    ///
-    /// Arming a timer that is due before all others is one system call; nothing else is one.
-    /// What concerns drivers' threads (pinning them, deferring expiry, ticking) is ignored.
-    ///
-    /// # Errors
-    ///
-    /// [`StartTimersError::Descriptor`] if the system refuses a timerfd.
-    #[cfg(linux_platform)]
-    pub fn start_in_loop(self) -> Result<(Timers, EventLoopDriver<Descriptor>), StartTimersError> {
-        let (wakes_by, device) = Descriptor::new().map_err(StartTimersError::Descriptor)?;
-        let timers = self.without_threads(vec![device]);
-        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), wakes_by);
-        Ok((timers, driver))
-    }
-
-    /// The same with as many bases as [`bases`](Builder::bases) said, or one a CPU, and a driver
-    /// for each: for programs with a loop on each CPU.
-    ///
-    /// # Errors
-    ///
-    /// [`StartTimersError::Descriptor`] if the system refuses a timerfd.
-    #[cfg(linux_platform)]
-    pub fn start_in_loops(
-        self,
-    ) -> Result<(Timers, Vec<EventLoopDriver<Descriptor>>), StartTimersError> {
-        let bases = self.cpu_map().bases();
-        let made: Result<Vec<_>, _> = (0..bases).map(|_| Descriptor::new()).collect();
-        let (wakes_by, devices): (Vec<_>, Vec<_>) =
-            made.map_err(StartTimersError::Descriptor)?.into_iter().unzip();
-        let timers = self.without_threads(devices);
-        let driver = |(base, wakes_by)| {
-            EventLoopDriver::new(timers.shared.for_driver(), CpuId(base as u16), wakes_by)
-        };
-        let drivers = wakes_by.into_iter().enumerate().map(driver).collect();
-        Ok((timers, drivers))
-    }
-
-    /// The same as [`start_in_loop`](Builder::start_in_loop) for a loop that waits by a timeout,
-    /// the driver's [`timeout`](EventLoopDriver::timeout), and not for a descriptor.
-    ///
-    /// `on_rearm` is called with the new deadline when a timer is armed that is due before what
-    /// the loop was last told by [`next_event`](EventLoopDriver::next_event) or `timeout`, by the
-    /// thread that arms it, which may be the loop's own, and without any lock. It must see to it
-    /// that a loop which is about to wait, or waits, asks again: write to an eventfd, or use the
-    /// loop's waker. It may be called more often than needed, by several threads at once, and
-    /// it must not panic. It is not called from where the loop starts to
-    /// [`run`](EventLoopDriver::run) until it asks for the next event. Arming is no system call
-    /// by itself.
-    pub fn start_in_loop_with(
-        self,
-        on_rearm: impl Fn(Instant) + Send + Sync + 'static,
-    ) -> (Timers, EventLoopDriver<Callback>) {
-        let (wakes_by, device) = Callback::new(Box::new(move |next: Ns| on_rearm(next.into())));
-        let timers = self.without_threads(vec![device]);
-        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), wakes_by);
-        (timers, driver)
-    }
-
-    /// Timers with these devices, one a base, and nobody who drives them yet.
-    fn without_threads(mut self, devices: Vec<BaseDevice>) -> Timers {
-        self.setup.core.deferral = Deferral::None;
-        self.setup.core.wheel = WheelEvents::Device;
-        self.setup.ticks = false;
-        if let Some(passes) = self.passes {
-            self.setup.core.limits.passes = passes;
-        }
-        let cpus = CpuMap::of_this_process().with_bases(devices.len() as u16);
-        let host = Host::with_devices(self.host_clock(), cpus, devices);
-        Timers { shared: Handle::new(host, self.setup.clone(), Some(Process::this())) }
-    }
-
-    fn host_clock(&self) -> HostClock {
-        let clock = match self.clock {
-            Clock::Best => HostClock::new(),
-            Clock::System => HostClock::system(),
-        };
-        if let Some(why) = clock.take_new_fallback() {
-            events::clock_fell_back(why);
-        }
-        clock
-    }
-
-    fn add_thread(&self, timers: &Timers, base: CpuId, job: Job) -> Result<(), StartTimersError> {
-        let shared = timers.shared.for_driver();
-        let cpu = match (self.pinning, job) {
-            (Pinning::Free, _) | (_, Job::Rescuer) => None,
-            (Pinning::OnItsCpu, _) => shared.bases.platform().cpus.cpu_of(base),
-        };
-        let name = match job {
-            Job::Driver => shared.thread_name("tickless", Some(base)),
-            Job::Expirer => shared.thread_name("tickless-x", Some(base)),
-            Job::Rescuer => shared.thread_name("tickless-r", None),
-        };
-        let work = move || {
-            driver::sharpen_sleep();
-            match cpu {
-                Some(cpu) => driver::stay_on(cpu),
-                None => shared.bases.platform().cpus.roam(),
-            }
-            match job {
-                Job::Driver => shared.drive(base),
-                Job::Expirer => shared.serve(base),
-                Job::Rescuer => shared.stand_in(),
-            }
-        };
-        let thread = Worker::spawn(name, work);
-        let thread = thread.map_err(|error| StartTimersError::Thread { base, error })?;
-        timers.shared.add_driver(thread);
-        Ok(())
-    }
-
-    /// Timers that nobody drives, on this clock; on bases by chance if told so.
-    pub(crate) fn start_virtual(
-        mut self,
-        clock: Arc<ManualClock>,
-        chance: Option<Arc<Chance>>,
-    ) -> Timers {
-        if !self.coarse_like_real {
-            self.setup.core.coarse = CoarseExpiry::AtDeadline;
-        }
-        // Equal deadlines fire as they were armed.
-        self.setup.core.push_out = PushOut::Eager;
-        // As with a driver: nobody is starved, since time stands still.
-        self.setup.core.limits.passes = self.passes.unwrap_or(u32::MAX);
-        let cpus = match chance {
-            Some(chance) => self.cpu_map().shuffled(chance),
-            None => self.cpu_map(),
-        };
-        Timers { shared: Handle::new(Host::new(HostClock::manual(clock), cpus), self.setup, None) }
-    }
-
-    fn cpu_map(&self) -> CpuMap {
-        let map = CpuMap::of_this_process();
-        match self.bases {
-            Some(bases) => map.with_bases(bases),
-            None => map,
-        }
     }
 }

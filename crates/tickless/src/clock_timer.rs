@@ -11,28 +11,27 @@
 //! The list of these timers, then one timer's deadline, then a base. Callbacks and drops run
 //! without any of them.
 
+mod firing;
+mod watching;
+
+pub use firing::ClockFired;
+
 use crate::timer::cancel_error::CancelError;
 use crate::timer::clock_timers::OnStep;
-use crate::timer::fired::Fired;
 use crate::timer::owned::Owned;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
+use firing::{Armed, State, locked};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Options, StartError, Started};
 use tickless_core::link::QueueLink;
-use tickless_core::periodic;
-use tickless_core::time::{Instant, Ns, Window};
+use tickless_core::time::{Instant, Window};
 use tickless_platform::clock::HostClock;
 use tickless_platform::device::fallback::RefusedCall;
 use tickless_platform::time_base::TimeBase;
-use tickless_platform::watch::{ClockWatch, LOOK, Notice};
-#[cfg(linux_platform)]
-use tickless_platform::watcher::Watcher;
-#[cfg(linux_platform)]
-use tickless_platform::worker::Worker;
 
 /// A timer whose deadlines are on a clock of the program's choice; from
 /// [`Timers::clock_timer`].
@@ -69,45 +68,10 @@ pub struct ClockTimer {
     inner: Arc<Inner>,
 }
 
-/// A [`ClockTimer`] that fires, as its callback sees it.
-#[derive(Debug)]
-pub struct ClockFired<'a> {
-    clock: &'a HostClock,
-    base: TimeBase,
-    window: Window,
-    /// Is the window one on the timers' clock?
-    is_relative: bool,
-    restart: Option<Armed>,
-}
-
 /// A timer, and what it is armed for.
 struct Inner {
     timer: Owned<QueueLink>,
     state: Arc<State>,
-}
-
-/// What a timer is armed for, for its handle and its callback.
-#[derive(Debug)]
-struct State {
-    base: TimeBase,
-    armed: Mutex<Armed>,
-    /// How timers of its set learn of steps.
-    watch: Arc<ClockWatch>,
-}
-
-/// What a timer is armed for.
-#[derive(Clone, Copy, Debug)]
-enum Armed {
-    /// Nothing: if the core thinks otherwise, that was cancelled.
-    Idle,
-    /// A window on its own clock.
-    Own(Window),
-    /// One on the timers' clock, which no step moves.
-    Timers(Window),
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for ClockTimer {
@@ -304,167 +268,6 @@ impl OnStep for Inner {
             // Who has shut it down meanwhile wants nothing of it.
             let _ = self.start(*state);
         }
-    }
-}
-
-impl Armed {
-    fn relative(clock: &HostClock, base: TimeBase, after: Duration) -> Armed {
-        let window = |now: Ns| Window::new(now + after, now + after);
-        match base {
-            #[cfg(linux_platform)]
-            TimeBase::Boottime => Armed::Own(window(clock.now_on(base))),
-            _ => Armed::Timers(window(clock.now())),
-        }
-    }
-}
-
-impl State {
-    /// Where on the timers' clock that is, as far as one can tell now.
-    fn on_timers_clock(&self, armed: Armed, clock: &HostClock) -> Window {
-        let own = match armed {
-            Armed::Idle => return Window::new(Ns::NEVER, Ns::NEVER),
-            Armed::Timers(window) => return window,
-            Armed::Own(window) => window,
-        };
-        // Ours first: if the thread loses its CPU in between, the timer looks too early rather
-        // than too late.
-        let (now, own_now) = (clock.now(), clock.now_on(self.base));
-        let farthest = match self.base != TimeBase::Monotonic && self.watch.is_blind() {
-            true => now.after(LOOK),
-            false => Ns::NEVER,
-        };
-        let place = |at: Ns| match at {
-            Ns::NEVER => Ns::NEVER,
-            at => now.after(at.since(own_now)).min(farthest),
-        };
-        Window::new(place(own.soft), place(own.hard))
-    }
-
-    /// What the timer's callback is to the core.
-    fn fire(&self, fired: &mut Fired<'_>, callback: &mut impl FnMut(&mut ClockFired<'_>)) {
-        let clock = fired.clock();
-        let mut armed = locked(&self.armed);
-        let window = match *armed {
-            // Cancelled, when the core had begun to fire it.
-            Armed::Idle => return,
-            // Armed for this anew since, and that will come.
-            Armed::Timers(window) if fired.found_at() < window.soft.into() => return,
-            Armed::Timers(window) => window,
-            Armed::Own(window) if clock.now_on(self.base) < window.soft => {
-                // Its clock went back, or is a moment behind. Whoever arms it anew stands (R9).
-                let again = self.on_timers_clock(*armed, clock);
-                fired.restart_window(again);
-                return;
-            }
-            Armed::Own(window) => window,
-        };
-        let is_relative = matches!(*armed, Armed::Timers(_));
-        *armed = Armed::Idle;
-        drop(armed);
-        let mut told = ClockFired { clock, base: self.base, window, is_relative, restart: None };
-        callback(&mut told);
-        let Some(restart) = told.restart else { return };
-        let mut armed = locked(&self.armed);
-        // Somebody who has armed it meanwhile stands.
-        if matches!(*armed, Armed::Idle) {
-            *armed = restart;
-            let again = self.on_timers_clock(restart, clock);
-            fired.restart_window(again);
-        }
-    }
-}
-
-impl ClockFired<'_> {
-    /// The deadline it was armed with: on its own clock, but on the timers' clock if it was armed
-    /// by [`start`](ClockTimer::start) on realtime.
-    pub fn deadline(&self) -> Instant {
-        self.window.soft.into()
-    }
-
-    /// The end of the window it was armed with, on the same clock as [`deadline`](Self::deadline).
-    pub fn hard_deadline(&self) -> Instant {
-        self.window.hard.into()
-    }
-
-    /// What its own clock shows. Reads it.
-    pub fn now(&self) -> Instant {
-        self.clock.now_on(self.base).into()
-    }
-
-    /// Has it armed again for a point in time on its own clock.
-    pub fn restart_at(&mut self, deadline: Instant) {
-        let deadline = Ns::from(deadline);
-        self.restart = Some(Armed::Own(Window::new(deadline, deadline)));
-    }
-
-    /// Has it armed again, to fire `after` the present, as [`start`](ClockTimer::start) does.
-    pub fn restart(&mut self, after: Duration) {
-        self.restart = Some(Armed::relative(self.clock, self.base, after));
-    }
-
-    /// Has it armed again whole periods of its own clock after its own deadline: the first such
-    /// moment that has not passed. Returns by how many periods that is: 1 if the callback kept up
-    /// and nobody set the clock. A period of zero counts as a nanosecond.
-    ///
-    /// When the clock goes back nothing fires until it has come up to the next moment. One on
-    /// realtime that was armed by [`start`](ClockTimer::start) goes on like that: whatever the time
-    /// of day is set to, the period is what it is.
-    pub fn forward(&mut self, period: Duration) -> u64 {
-        let period = Ns::from_duration(period);
-        let (now, armed): (Ns, fn(Window) -> Armed) = match self.is_relative {
-            true => (self.clock.now(), Armed::Timers),
-            false => (self.now().into(), Armed::Own),
-        };
-        let (window, periods) = periodic::forward(self.window, now, period);
-        self.restart = Some(armed(window));
-        periods
-    }
-
-    /// Takes back what was asked for: the timer stays idle.
-    pub fn stop(&mut self) {
-        self.restart = None;
-    }
-}
-
-impl Handle {
-    /// Sees to it that somebody tells of steps, or that timers look for themselves.
-    fn watch_clocks(&self) {
-        self.clock_timers.watch.notice(|| {
-            if self.is_virtual() {
-                return Ok(Notice::Hand);
-            }
-            match self.has_drivers() {
-                true => self.start_watching(),
-                false => Ok(Notice::Nobody),
-            }
-        });
-    }
-
-    /// No system but Linux tells.
-    #[cfg(not(linux_platform))]
-    fn start_watching(&self) -> Result<Notice, RefusedCall> {
-        Ok(Notice::Nobody)
-    }
-
-    /// Starts a thread that waits for steps.
-    #[cfg(linux_platform)]
-    fn start_watching(&self) -> Result<Notice, RefusedCall> {
-        let watcher = Arc::new(Watcher::new()?);
-        let (shared, watched) = (self.for_driver(), Arc::clone(&watcher));
-        let watch = move || {
-            if let Err(why) = watched.watch(|| shared.clocks_stepped()) {
-                // From now on they look for themselves: the first time now.
-                shared.clock_timers.watch.end(why);
-                shared.clocks_stepped();
-            }
-        };
-        let thread = Worker::spawn(self.thread_name("tickless-c", None), watch);
-        let thread = thread.map_err(|error| {
-            RefusedCall::with_code("clone", error.raw_os_error().unwrap_or_default())
-        })?;
-        self.clock_timers.watched_by(watcher);
-        self.add_driver(thread);
-        Ok(Notice::Kernel)
     }
 }
 

@@ -1,0 +1,49 @@
+//! Why timers could not be started.
+
+use std::fmt;
+use tickless_core::time::CpuId;
+use tickless_platform::device::fallback::RefusedCall;
+
+/// Why timers could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartTimersError {
+    /// The system refused a driver thread; fewer bases may do.
+    Thread {
+        /// The base it was for.
+        base: CpuId,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The system refused the descriptor for a loop to poll;
+    /// [`start_in_loop_with`](crate::Builder::start_in_loop_with) does without.
+    Descriptor(RefusedCall),
+}
+
+impl fmt::Display for StartTimersError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartTimersError::Thread { base, error } => write!(
+                f,
+                "the driver thread of base {} could not be started ({error}); \
+                 raise the limit on threads or ask for fewer bases",
+                base.0
+            ),
+            StartTimersError::Descriptor(RefusedCall { call, errno, .. }) => write!(
+                f,
+                "no descriptor for the event loop: {call} was refused ({}); use \
+                 start_in_loop_with, or allow the call",
+                std::io::Error::from_raw_os_error(*errno)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StartTimersError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StartTimersError::Thread { error, .. } => Some(error),
+            StartTimersError::Descriptor(_) => None,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Who tells the timers of a set that a clock was set.
+
+use crate::timer::shared::Handle;
+#[cfg(linux_platform)]
+use std::sync::Arc;
+use tickless_platform::device::fallback::RefusedCall;
+use tickless_platform::watch::Notice;
+#[cfg(linux_platform)]
+use tickless_platform::watcher::Watcher;
+#[cfg(linux_platform)]
+use tickless_platform::worker::Worker;
+
+impl Handle {
+    /// Sees to it that somebody tells of steps, or that timers look for themselves.
+    pub(super) fn watch_clocks(&self) {
+        self.clock_timers.watch.notice(|| {
+            if self.is_virtual() {
+                return Ok(Notice::Hand);
+            }
+            match self.has_drivers() {
+                true => self.start_watching(),
+                false => Ok(Notice::Nobody),
+            }
+        });
+    }
+
+    /// No system but Linux tells.
+    #[cfg(not(linux_platform))]
+    fn start_watching(&self) -> Result<Notice, RefusedCall> {
+        Ok(Notice::Nobody)
+    }
+
+    /// Starts a thread that waits for steps.
+    #[cfg(linux_platform)]
+    fn start_watching(&self) -> Result<Notice, RefusedCall> {
+        let watcher = Arc::new(Watcher::new()?);
+        let (shared, watched) = (self.for_driver(), Arc::clone(&watcher));
+        let watch = move || {
+            if let Err(why) = watched.watch(|| shared.clocks_stepped()) {
+                // From now on they look for themselves: the first time now.
+                shared.clock_timers.watch.end(why);
+                shared.clocks_stepped();
+            }
+        };
+        let thread = Worker::spawn(self.thread_name("tickless-c", None), watch);
+        let thread = thread.map_err(|error| {
+            RefusedCall::with_code("clone", error.raw_os_error().unwrap_or_default())
+        })?;
+        self.clock_timers.watched_by(watcher);
+        self.add_driver(thread);
+        Ok(Notice::Kernel)
+    }
+}
