@@ -156,6 +156,8 @@ fn begun(record: &Record, armed: Armed, now: Ns, interrupt: Ns) -> Sleep {
             (at, on_trace(soft), on_trace(hard), false)
         }
     };
+    // Nothing is late before it was asked for: programs arm timers for times that have passed.
+    let (due, hard) = (due.max(at), hard.max(at));
     Sleep {
         pid: 0,
         cpu: record.cpu,

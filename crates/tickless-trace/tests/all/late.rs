@@ -236,6 +236,18 @@ fn what_cannot_be_told_is_said() {
     assert!(late.missing[0].starts_with("no sched_switch: "), "{:?}", late.missing);
 }
 
+/// Goal: a timer that is armed for a time long past is late from its arming on.
+#[test]
+fn nothing_is_late_before_it_was_armed() {
+    let mut planted = Plant::new(7);
+    let armed = planted.at;
+    planted.sleep(1_000, 0, "<idle>-0");
+    planted.fire(armed + 300, "<idle>-0");
+    planted.runs(armed + 310, "<idle>-0");
+    let late = planted.explained();
+    assert_eq!((late.late, late.worst[0].late_ns), (1, 310_000));
+}
+
 /// Goal: one wakeup is explained from its deadline to the moment at which its thread looked at the
 /// clock, by its last sleep: also where the thread was up in time and lost its CPU while it spun.
 #[test]
