@@ -113,16 +113,19 @@ impl QueueRef {
     ///   dropped may only be freed.
     /// - All access is serialised by the owner of `&mut` to the queue: no two threads use
     ///   references to the nodes of one queue at once, not even to read.
+    #[inline]
     pub unsafe fn new(ptr: NonNull<QueueLink>) -> QueueRef {
         QueueRef(ptr)
     }
 
     /// The address that was handed to [`QueueRef::new`], with its provenance.
+    #[inline]
     pub fn as_ptr(self) -> NonNull<QueueLink> {
         self.0
     }
 
     /// The window this node is queued for, or was when it last was.
+    #[inline]
     pub fn window(self) -> Window {
         let fields = self.fields();
         // SAFETY: the promises of `new`: the node is valid and nobody writes it now.
@@ -130,28 +133,34 @@ impl QueueRef {
     }
 
     /// Whether the node is in a queue.
+    #[inline]
     pub fn is_linked(self) -> bool {
         self.up().addr() & LINKED != 0
     }
 
+    #[inline]
     pub(crate) fn hard(self) -> Ns {
         // SAFETY: as in `window`.
         unsafe { (*self.fields()).hard }
     }
 
+    #[inline]
     pub(crate) fn child(self, side: Side) -> Option<QueueRef> {
         // SAFETY: as in `window`.
         unsafe { (*self.fields()).child[side as usize] }
     }
 
+    #[inline]
     pub(crate) fn parent(self) -> Option<QueueRef> {
         NonNull::new(self.up().map_addr(|up| up & !TAGS)).map(QueueRef)
     }
 
+    #[inline]
     pub(crate) fn colour(self) -> Colour {
         if self.up().addr() & RED != 0 { Colour::Red } else { Colour::Black }
     }
 
+    #[inline]
     pub(crate) fn set_window(self, window: Window) {
         let fields = self.fields();
         // SAFETY: the promises of `new`: the node is valid and nobody else touches it now.
@@ -161,26 +170,42 @@ impl QueueRef {
         }
     }
 
+    #[inline]
     pub(crate) fn set_child(self, side: Side, child: Option<QueueRef>) {
         // SAFETY: as in `set_window`.
         unsafe { (*self.fields()).child[side as usize] = child }
     }
 
+    #[inline]
     pub(crate) fn set_parent(self, parent: Option<QueueRef>) {
         let tags = self.up().addr() & TAGS;
         self.set_up(address(parent).map_addr(|up| up | tags));
     }
 
+    #[inline]
     pub(crate) fn set_colour(self, colour: Colour) {
         let red = if colour == Colour::Red { RED } else { 0 };
         self.set_up(self.up().map_addr(|up| up & !RED | red));
     }
 
     /// Enters a queue as a red leaf below `parent`.
-    pub(crate) fn enter(self, parent: Option<QueueRef>) {
+    #[inline]
+    pub(crate) fn enter(self, parent: QueueRef) {
+        self.have_no_children();
+        self.set_up(parent.0.as_ptr().map_addr(|up| up | RED | LINKED));
+    }
+
+    /// Enters an empty queue, as its root, which is black.
+    #[inline]
+    pub(crate) fn enter_as_root(self) {
+        self.have_no_children();
+        self.set_up(null_mut::<QueueLink>().map_addr(|up| up | LINKED));
+    }
+
+    #[inline]
+    fn have_no_children(self) {
         self.set_child(Side::Earlier, None);
         self.set_child(Side::Later, None);
-        self.set_up(address(parent).map_addr(|up| up | RED | LINKED));
     }
 
     /// Takes over parent and colour of `other`.
@@ -189,21 +214,25 @@ impl QueueRef {
     }
 
     /// Leaves its queue.
+    #[inline]
     pub(crate) fn leave(self) {
         self.set_up(null_mut());
     }
 
+    #[inline]
     fn up(self) -> *mut QueueLink {
         // SAFETY: as in `window`.
         unsafe { (*self.fields()).up }
     }
 
+    #[inline]
     fn set_up(self, up: *mut QueueLink) {
         // SAFETY: as in `set_window`.
         unsafe { (*self.fields()).up = up }
     }
 
     /// The node's content: the cell is the link's first field, and transparent.
+    #[inline]
     fn fields(self) -> *mut Fields {
         self.0.as_ptr().cast()
     }

@@ -138,33 +138,58 @@ impl Queue {
     /// already in this queue is moved, or stays where it is if that is between its neighbours.
     /// O(log n) worst case; O(1) amortised where it stays, and where it expires before or after all
     /// others, which is where restarted timers mostly land.
+    #[inline]
     pub fn insert(&mut self, node: QueueRef, window: Window) -> bool {
         let window = Window::new(window.soft, window.hard);
-        let hard = window.hard;
         if node.is_linked() {
-            if self.stays(node, hard) {
-                node.set_window(window);
-                return self.first == Some(node);
-            }
-            self.remove(node);
+            return self.move_to(node, window);
         }
         node.set_window(window);
-        let is_first = self.first.is_none_or(|first| hard < first.hard());
-        let is_last = self.last.is_none_or(|last| hard >= last.hard());
-        let place = match (self.first, self.last) {
-            (Some(first), _) if is_first => Some((first, Side::Earlier)),
-            (_, Some(last)) if is_last => Some((last, Side::Later)),
-            _ => self.search(hard),
-        };
-        if is_first {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => self.insert_among(node, first, last),
+            _ => {
+                self.insert_only(node);
+                true
+            }
+        }
+    }
+
+    /// Puts the only node in.
+    #[inline]
+    fn insert_only(&mut self, node: QueueRef) {
+        self.tree.root = Some(node);
+        (self.first, self.last) = (Some(node), Some(node));
+        self.len = 1;
+        node.enter_as_root();
+    }
+
+    /// Puts a node in that has its window already.
+    #[inline(never)]
+    fn insert_among(&mut self, node: QueueRef, first: QueueRef, last: QueueRef) -> bool {
+        let hard = node.hard();
+        let is_first = hard < first.hard();
+        let (parent, side) = if is_first {
             self.first = Some(node);
-        }
-        if is_last {
+            (first, Side::Earlier)
+        } else if hard >= last.hard() {
             self.last = Some(node);
-        }
-        self.tree.attach(node, place);
+            (last, Side::Later)
+        } else {
+            self.search(hard, last)
+        };
+        self.tree.attach(node, parent, side);
         self.len += 1;
         is_first
+    }
+
+    #[inline(never)]
+    fn move_to(&mut self, node: QueueRef, window: Window) -> bool {
+        if self.stays(node, window.hard) {
+            node.set_window(window);
+            return self.first == Some(node);
+        }
+        self.remove(node);
+        self.insert(node, window)
     }
 
     /// Would a queued node go to the place where it is: behind what expires as late as it does, and
@@ -185,10 +210,20 @@ impl Queue {
     /// Takes `node` out. Returns whether it was the first; false if it was not queued.
     ///
     /// O(log n) worst case, O(1) amortised for the first and the last.
+    #[inline]
     pub fn remove(&mut self, node: QueueRef) -> bool {
         if !node.is_linked() {
             return false;
         }
+        if self.len == 1 {
+            self.remove_only(node);
+            return true;
+        }
+        self.remove_among(node)
+    }
+
+    #[inline(never)]
+    fn remove_among(&mut self, node: QueueRef) -> bool {
         let was_first = self.first == Some(node);
         if was_first {
             self.first = balance::neighbour(node, Side::Later);
@@ -202,6 +237,15 @@ impl Queue {
         self.tree.detach(node);
         self.len -= 1;
         was_first
+    }
+
+    /// Takes out the only node, as a timeout around some work is while there are no others.
+    #[inline]
+    fn remove_only(&mut self, node: QueueRef) {
+        self.tree.root = None;
+        (self.first, self.last, self.cursor) = (None, None, None);
+        self.len = 0;
+        node.leave();
     }
 
     /// The window of the timer that the device is armed for: the smallest hard expiry, and
@@ -260,13 +304,14 @@ impl Queue {
         Walked::All
     }
 
-    /// The empty place for this hard expiry: behind its equals. Descends from the root.
-    fn search(&self, hard: Ns) -> Option<(QueueRef, Side)> {
-        let mut place = None;
+    /// The empty place for this hard expiry, in a queue that has a last node: behind its equals.
+    /// Descends from the root.
+    fn search(&self, hard: Ns, last: QueueRef) -> (QueueRef, Side) {
+        let mut place = (last, Side::Later);
         let mut below = self.tree.root;
         while let Some(node) = below {
             let side = if hard < node.hard() { Side::Earlier } else { Side::Later };
-            place = Some((node, side));
+            place = (node, side);
             below = node.child(side);
         }
         place

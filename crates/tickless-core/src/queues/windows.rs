@@ -45,6 +45,7 @@ impl PreciseQueue {
     }
 
     /// Puts a timer in that is on no lane. O(log n).
+    #[inline]
     pub(crate) fn insert(&mut self, node: QueueRef, window: Window) -> Lane {
         let lane = self.lane_for(window);
         self.lane(lane).insert(node, window);
@@ -63,10 +64,12 @@ impl PreciseQueue {
     }
 
     /// Takes a timer off its lane. O(log n).
+    #[inline]
     pub(crate) fn remove(&mut self, node: QueueRef, lane: Lane) {
         self.lane(lane).remove(node);
     }
 
+    #[inline]
     fn lane_for(&self, window: Window) -> Lane {
         match self.pass {
             Some(now) if window.soft <= now => Lane::Late,
@@ -74,6 +77,7 @@ impl PreciseQueue {
         }
     }
 
+    #[inline]
     fn lane(&mut self, lane: Lane) -> &mut Queue {
         match lane {
             Lane::Queued => &mut self.queue,

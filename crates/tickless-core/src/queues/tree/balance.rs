@@ -20,11 +20,14 @@ pub(super) struct Tree {
 type Place = Option<(QueueRef, Side)>;
 
 impl Tree {
-    /// Hangs `node` into an empty place. O(log n), amortised O(1).
-    pub(super) fn attach(&mut self, node: QueueRef, place: Place) {
-        node.enter(place.map(|(parent, _)| parent));
-        self.put(place, Some(node));
-        self.settle_red(node);
+    /// Hangs `node` into an empty place below `parent`. O(log n), amortised O(1).
+    #[inline]
+    pub(super) fn attach(&mut self, node: QueueRef, parent: QueueRef, side: Side) {
+        node.enter(parent);
+        parent.set_child(side, Some(node));
+        if parent.colour() == Colour::Red {
+            self.settle_red(node);
+        }
     }
 
     /// Takes `node` out. O(log n), amortised O(1) once its successor is found.
@@ -178,6 +181,7 @@ impl Tree {
 }
 
 /// Where `node` hangs.
+#[inline]
 fn place_of(node: QueueRef) -> Place {
     let parent = node.parent()?;
     let is_later = parent.child(Side::Later) == Some(node);
