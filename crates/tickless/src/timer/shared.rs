@@ -9,6 +9,7 @@ use super::notes::Notes;
 use super::orphans::{Keeper, Orphans};
 use std::any::Any;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -78,8 +79,14 @@ pub(crate) struct Setup {
 pub(crate) type PanicReporter = dyn Fn(&(dyn Any + Send)) + Send + Sync;
 
 /// Keeps the drivers running; the last one to go stops them. Drivers themselves have none.
+///
+/// All handles together own one count of the `Arc`, which the last one gives back: a handle that
+/// comes and goes changes one number, not two.
 #[derive(Debug)]
-pub(crate) struct Handle(Arc<Shared>);
+pub(crate) struct Handle(ManuallyDrop<Arc<Shared>>);
+
+/// More handles than this are a program that leaks them without end, as for an `Arc`.
+const HANDLES_MAX: usize = isize::MAX as usize;
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -202,7 +209,7 @@ impl Handle {
     /// without.
     pub(crate) fn new(host: Host, setup: Setup, process: Option<Process>) -> Handle {
         let count = host.cpus.bases();
-        Handle(Arc::new(Shared {
+        Handle(ManuallyDrop::new(Arc::new(Shared {
             bases: Bases::new(host, count, setup.core),
             panics: AtomicU64::new(0),
             counters: Counters::new(count, setup.times_callbacks, setup.slow_after),
@@ -222,7 +229,7 @@ impl Handle {
             is_virtual: process.is_none(),
             set: setup.set,
             on_panic: setup.on_panic,
-        }))
+        })))
     }
 
     /// For a driver, which must not keep itself running.
@@ -245,19 +252,35 @@ impl Deref for Handle {
 }
 
 impl Clone for Handle {
+    #[inline]
     fn clone(&self) -> Handle {
         // Relaxed: who clones a handle has one, so the count does not come from zero.
-        self.handles.fetch_add(1, Ordering::Relaxed);
-        Handle(Arc::clone(&self.0))
+        if self.handles.fetch_add(1, Ordering::Relaxed) > HANDLES_MAX {
+            std::process::abort();
+        }
+        // SAFETY: one more owner of the count that all handles own together, which the last of them
+        // gives back: this one is counted.
+        Handle(unsafe { core::ptr::read(&self.0) })
     }
 }
 
 impl Drop for Handle {
+    #[inline]
     fn drop(&mut self) {
         // AcqRel: the last one sees what was done with the others.
         if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.end_drivers();
+            self.end();
         }
+    }
+}
+
+impl Handle {
+    /// This was the last one.
+    #[cold]
+    fn end(&mut self) {
+        self.end_drivers();
+        // SAFETY: no other handle is left, and this one is being dropped.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
     }
 }
 
