@@ -134,10 +134,10 @@ mod tests {
     use crate::bases::cancel::Cancel;
     use crate::bases::expiry::CallbackResult;
     use crate::bases::{Bases, Options, Settings};
-    use crate::link::{Link, QueueLink, WheelLink};
+    use crate::link::{Link, NewTimer, QueueLink, WheelLink};
     use crate::platform::Lock;
     use crate::rearm::Rearm;
-    use crate::time::{CpuId, Ns, Window};
+    use crate::time::{CpuId, Instant, Ns, Window};
     use alloc::boxed::Box;
     use core::sync::atomic::AtomicU64;
     use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -199,6 +199,38 @@ mod tests {
         // SAFETY: the tests below keep a timer in its place until it has been shut down or its
         // callback has started and it is not pending, and have one set of bases each.
         unsafe { TimerRef::new(place) }
+    }
+
+    /// Goal: a timer's first arming by whoever made it ends where any other would: on the caller's
+    /// base, or on the next one if that is offline (D8); and it can be armed and cancelled after it.
+    fn starts_new<L: crate::bases::Family<Still>>() {
+        for offline in [false, true] {
+            let bases = Bases::new(Still, 2, Settings::default());
+            if offline {
+                assert_eq!(bases.offline(CpuId(0)), Ok(0));
+            }
+            let place = NonNull::from(Box::leak(Box::new(Timer::<Still, L>::new(()))));
+            let window = Window::new(NOW.after(Ns::from_secs(1)), NOW.after(Ns::from_secs(2)));
+            // SAFETY: `place` was leaked just now, and is freed below when it has been cancelled.
+            bases.start_new(unsafe { NewTimer::new(place) }, window, NOW);
+            let [there, elsewhere] = [offline, !offline].map(|second| {
+                let view = bases.view(CpuId(u16::from(second))).unwrap();
+                (view.coarse + view.precise, view.earliest != Instant::NEVER)
+            });
+            assert_eq!((there, elsewhere), ((1, true), (0, false)));
+            assert_eq!([0, 1].map(|cpu| bases.check(CpuId(cpu))), [Ok(()); 2]);
+            let again = bases.start(timer_at(place), window, NOW, Options::default());
+            assert_eq!(again, Ok(Started::Pending));
+            assert_eq!(bases.cancel(timer_at(place)), Cancel::Pending);
+            // SAFETY: leaked above, and idle.
+            drop(unsafe { Box::from_raw(place.as_ptr()) });
+        }
+    }
+
+    #[test]
+    fn a_new_timer_starts_like_any_other() {
+        starts_new::<WheelLink<AtomicU64>>();
+        starts_new::<QueueLink>();
     }
 
     fn frees_itself<L: crate::bases::Family<Still>>() {

@@ -130,6 +130,7 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
 }
 
 impl<P: Platform> Family<P> for QueueLink {
+    #[inline]
     fn enqueue(queues: &mut Queues, node: QueueRef, life: Life, arming: Arming) -> (Ns, Life) {
         let (from, to) = (life.fires_in(), arming.fires_in);
         if life.is_pending() && from != to {
@@ -144,6 +145,7 @@ impl<P: Platform> Family<P> for QueueLink {
         (node.window().hard, life.armed().on(lane).fired_in(arming.fires_in))
     }
 
+    #[inline]
     fn dequeue(queues: &mut Queues, node: QueueRef, life: Life) -> Ns {
         queues.precise(life.fires_in()).remove(node, life.lane());
         node.window().hard
@@ -169,6 +171,7 @@ pub(crate) fn least_distances(tick: Tick) -> [Ns; 16] {
 }
 
 impl Queues {
+    #[inline]
     pub(super) fn precise(&mut self, fires_in: FiresIn) -> &mut PreciseQueue {
         match fires_in {
             FiresIn::Handler => &mut self.precise,

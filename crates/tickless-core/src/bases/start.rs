@@ -15,7 +15,7 @@
 
 use super::base::{BaseState, Bases, Locked};
 use super::family::{Arming, Family, PuttingOff};
-use crate::link::{Link, Timer, TimerRef};
+use crate::link::{Link, NewTimer, TimerRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queues::wheel::Wakes;
 use crate::rearm::{Locality, Policy, Rearm};
@@ -87,14 +87,6 @@ impl core::fmt::Display for StartError {
 impl core::error::Error for StartError {}
 
 impl<P: Platform> Bases<P> {
-    /// Gives a timer that was never armed to the base of the caller's CPU. Arming it there then
-    /// costs what arming it again does: nobody has to be kept from arming it first. Not needed,
-    /// and no use for a timer that was armed before.
-    #[inline]
-    pub fn adopt<L: Link>(&self, timer: &mut Timer<P, L>) {
-        timer.adopt(self.here());
-    }
-
     /// Arms a timer, or arms it anew, to fire within `window`. Coarse timers use the window's
     /// soft end as their deadline.
     ///
@@ -115,14 +107,66 @@ impl<P: Platform> Bases<P> {
         now: Ns,
         options: Options,
     ) -> Result<Started, StartError> {
-        if L::COARSE && self.puts_off && options.pending == IfPending::Rearm {
-            let Options { wakes, pinned, .. } = options;
-            let (deadline, least) = (window.soft, &self.least);
-            if L::put_off(timer, PuttingOff { deadline, now, wakes, pinned, least }) {
-                return Ok(Started::Pending);
-            }
+        if self.put_off(timer, window, now, options) {
+            return Ok(Started::Pending);
         }
         self.start_locked(timer, window, now, options)
+    }
+
+    /// The part of [`start`](Bases::start) that takes no lock: makes a pending coarse timer later.
+    /// `false` if nothing has changed, because that takes the lock.
+    #[inline]
+    pub fn put_off<L: Family<P>>(
+        &self,
+        timer: TimerRef<P, L>,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> bool {
+        let Options { wakes, pinned, pending, .. } = options;
+        let (deadline, least) = (window.soft, &self.least);
+        L::COARSE
+            && self.puts_off
+            && pending == IfPending::Rearm
+            && L::put_off(timer, PuttingOff { deadline, now, wakes, pinned, least })
+    }
+
+    /// Arms a timer for the first time, on the base of the caller's CPU and with the default
+    /// [`Options`]. Does what [`start`](Bases::start) does, and costs less: nobody else can arm it
+    /// or cancel it meanwhile.
+    #[inline]
+    pub fn start_new<L: Family<P>>(&self, timer: NewTimer<P, L>, window: Window, now: Ns) {
+        let here = self.here();
+        let (timer, life) = timer.on(here);
+        let mut state = self.base(here).state.lock();
+        if !state.is_online {
+            drop(state);
+            self.start_new_elsewhere(timer, life, window, now);
+            return;
+        }
+        state.counts.armed += 1;
+        let (window, now) = (L::window(window), self.believe::<L>(&state, now));
+        let Options { wakes, fires_in, .. } = Options::default();
+        let arming = Arming { window, now, wakes, fires_in };
+        if let Some(left) = self.put_on(here, &mut state, timer, life, arming) {
+            drop(state);
+            self.finish(left);
+        }
+    }
+
+    /// The same if that CPU is offline.
+    #[cold]
+    fn start_new_elsewhere<L: Family<P>>(
+        &self,
+        timer: TimerRef<P, L>,
+        life: Life,
+        window: Window,
+        now: Ns,
+    ) {
+        // Relaxed: as in `NewTimer::on`.
+        timer.word().store(life.word(), Ordering::Relaxed);
+        // A timer that was not shut down is refused by nobody.
+        let _ = self.start_elsewhere(timer, window, now, Options::default());
     }
 
     /// The same under the lock of the timer's base. The usual case by itself: a timer that is on
@@ -171,17 +215,32 @@ impl<P: Platform> Bases<P> {
         let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
         let now = self.believe::<L>(&state, now);
         let arming = Arming { window, now, wakes: options.wakes, fires_in };
+        if let Some(left) = self.put_on(target, &mut state, timer, life, arming) {
+            drop(state);
+            self.finish(left);
+        }
+        Ok(started)
+    }
+
+    /// Puts a timer onto the lists of its base, and tells the event device if that is not to come
+    /// too late: then something may be left to be done without the lock.
+    #[inline(always)]
+    fn put_on<L: Family<P>>(
+        &self,
+        cpu: CpuId,
+        state: &mut BaseState,
+        timer: TimerRef<P, L>,
+        life: Life,
+        arming: Arming,
+    ) -> Option<Rearm> {
+        let Arming { window, now, .. } = arming;
         let (_, armed) = L::enqueue(&mut state.queues, timer.node(), life, arming);
         publish(timer, armed, window);
         // It is due no earlier than that, so mostly there is no need to know when.
         let armed_for = state.device.armed();
         let is_earlier = || L::expiry(&state.queues, timer.node()) < armed_for;
-        if !state.deferred.plain || (L::least_due(window) < armed_for && is_earlier()) {
-            let left = self.tell_of(target, &mut state, timer, armed, now);
-            drop(state);
-            self.finish(left);
-        }
-        Ok(started)
+        let is_told = !state.deferred.plain || (L::least_due(window) < armed_for && is_earlier());
+        is_told.then(|| self.tell_of(cpu, state, timer, armed, now))
     }
 
     /// Tells the event device of a timer that has been armed, under a policy that has nothing to

@@ -15,7 +15,7 @@ pub use node::Link;
 pub(crate) use prefetch::prefetch;
 pub use push_out::{CoarseRef, WheelLink};
 pub(crate) use slab::{Slab, SlotKey};
-pub use timer::{Timer, TimerRef};
+pub use timer::{NewTimer, Timer, TimerRef};
 pub(crate) use tree::{Colour, Side};
 pub use tree::{QueueLink, QueueRef};
 pub(crate) use values::Values;

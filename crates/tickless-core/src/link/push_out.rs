@@ -132,8 +132,9 @@ impl<W: Word> CoarseRef<W> {
     /// After a `true` the caller does not touch the timer again: it may have fired, and be gone.
     #[inline]
     pub fn put_off(self, from: Ns, to: Ns) -> bool {
-        // A closed one is not before anything that is open.
-        from <= to && to.0 != CLOSED && {
+        // A closed one is not before anything that is open, and nothing comes before the end of the
+        // range, one beyond `CLOSED`: no later than `to`, and that not closed.
+        from.0 < to.0.wrapping_add(1) && {
             // Release: pairs with the Acquire in `close_by`; the callback sees what was done before
             // its timer was armed, and who frees the timer comes after this.
             let (success, failure) = (Ordering::Release, Ordering::Relaxed);
@@ -201,5 +202,26 @@ impl<W: Word> Link for WheelLink<W> {
 
     fn address(node: CoarseRef<W>) -> NonNull<Self> {
         node.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicU64;
+
+    /// Goal: a closed deadline stays closed, and an open one is never made earlier or closed.
+    #[test]
+    fn only_an_open_deadline_is_put_off() {
+        let link = WheelLink::<AtomicU64>::new();
+        // SAFETY: the link stays until the test is over, and is on no list.
+        let node = unsafe { CoarseRef::new(NonNull::from(&link)) };
+        let times = [Ns::ZERO, Ns(1), Ns(2), Ns(u64::MAX - 1), Ns::NEVER];
+        for (from, to) in times.into_iter().flat_map(|from| times.map(|to| (from, to))) {
+            node.open(from);
+            let is_later = from <= to && to != Ns::NEVER;
+            assert_eq!(node.put_off(from, to), is_later, "{from:?} to {to:?}");
+            assert_eq!(node.deadline(), if is_later { to } else { from });
+        }
     }
 }

@@ -51,18 +51,6 @@ impl<P: Platform, L: Link> Timer<P, L> {
         Timer { link: L::unlinked(), word: P::Word::new(Life::FRESH.word()), task }
     }
 
-    /// Makes this its base, if it was never armed or shut down; otherwise changes nothing. See
-    /// [`Bases::adopt`](crate::bases::Bases::adopt).
-    #[inline]
-    pub(crate) fn adopt(&mut self, base: CpuId) {
-        // Relaxed: its owner has it for itself, and hands it over by what comes after this.
-        let life = Life::from_word(self.word.load(Ordering::Relaxed));
-        if life == life.never_armed() {
-            let adopted = life.migrating_to(base).idle();
-            self.word.store(adopted.word(), Ordering::Relaxed);
-        }
-    }
-
     /// What it hands back when it fires. Never changes.
     pub fn task(&self) -> P::Task {
         self.task
@@ -138,6 +126,36 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
     pub(crate) fn around(node: L::Ref) -> Self {
         // The link is the timer's first field, and `repr(C)` keeps it there.
         TimerRef(L::address(node).cast())
+    }
+}
+
+/// A timer that was never armed and that nobody but the caller knows: see
+/// [`start_new`](crate::bases::Bases::start_new).
+pub struct NewTimer<P: Platform, L>(TimerRef<P, L>);
+
+impl<P: Platform, L> fmt::Debug for NewTimer<P, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NewTimer({:p})", self.0.0)
+    }
+}
+
+impl<P: Platform, L: Link> NewTimer<P, L> {
+    /// Hands a timer to the bases for the first time.
+    ///
+    /// # Safety
+    /// As for [`TimerRef::new`]. The timer was neither armed nor shut down before, and until it has
+    /// been started by this nobody uses another reference to it.
+    #[inline]
+    pub unsafe fn new(timer: NonNull<Timer<P, L>>) -> Self {
+        NewTimer(TimerRef(timer))
+    }
+
+    /// The timer, and its life: idle, and this base's. Nobody else can have changed that.
+    #[inline]
+    pub(crate) fn on(self, base: CpuId) -> (TimerRef<P, L>, Life) {
+        // Relaxed: its maker has it, and hands it over by what comes after this.
+        let life = Life::from_word(self.0.word().load(Ordering::Relaxed)).never_armed();
+        (self.0, life.migrating_to(base).idle())
     }
 }
 

@@ -24,6 +24,7 @@ models! {
     dropping_in_the_own_callback,
     polling_against_fire,
     dropping_an_entry_against_fire,
+    arming_an_entry_against_fire,
     resetting_an_entry_against_fire,
 }
 
@@ -220,6 +221,23 @@ fn dropping_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     assert_eq!(waiting.turns.has_fired(), fired);
 }
 
+/// Goal: an entry's first arming is seen whole by a driver that is at work meanwhile, and its drop
+/// waits for that driver.
+fn arming_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
+    let (stage, waiting) = (Stage::<C, L>::new(1), Waiting::<C>::new(0));
+    let handler = handler(&stage, &waiting);
+    waiting.touch(TASK, || waiting.waker.store(1, RELAXED));
+    stage.arm_new(0, NOW);
+    ends::disarm(&stage.bases, stage.places[0].timer(), || false);
+    waiting.touch(TASK, || ());
+    let woken = waiting.woken.load(RELAXED);
+    free(&stage);
+    C::join(handler);
+    let fired = stage.fired() == 1;
+    assert_eq!(woken, u64::from(fired), "the callback is over, and what it did is seen");
+    assert_eq!(waiting.turns.has_fired(), fired);
+}
+
 /// Goal: a deadline that is set anew while a driver takes the waker fires once, for the new one,
 /// and wakes the waker that was left for it.
 fn resetting_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
@@ -228,7 +246,9 @@ fn resetting_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() 
     let handler = handler(&stage, &waiting);
     let mut waker = 1;
     // As `Entry::reset` and the poll after it.
-    if waiting.turns.has_fired() || stage.put_off(0, LATER) != Started::Pending {
+    if !stage.put_off_in_place(0, LATER)
+        && (waiting.turns.has_fired() || stage.put_off(0, LATER) != Started::Pending)
+    {
         ends::withdraw(&stage.bases, stage.places[0].timer(), || false);
         waiting.turns.reset();
         waker = 2;

@@ -5,7 +5,7 @@ use super::world::World;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use tickless_core::bases::Family;
-use tickless_core::link::{Timer, TimerRef};
+use tickless_core::link::{NewTimer, Timer, TimerRef};
 
 /// A place for a timer; one that was freed leaves it to a new one at the same address.
 pub struct Place<C: Checker, L>(Box<UnsafeCell<Timer<World<C>, L>>>);
@@ -28,6 +28,12 @@ impl<C: Checker, L: Family<World<C>>> Place<C, L> {
         // down, or frees them as it claims to be legal, which is what the checker then judges:
         // it sees every use of a timer's word that does not happen before the next timer.
         unsafe { TimerRef::new(NonNull::new_unchecked(self.0.get())) }
+    }
+
+    /// The same before its first arming, for whoever is the only one to know it.
+    pub fn new_timer(&self) -> NewTimer<World<C>, L> {
+        // SAFETY: as in `timer`.
+        unsafe { NewTimer::new(NonNull::new_unchecked(self.0.get())) }
     }
 
     /// Frees the timer and makes another one at its address. For whoever may free it.

@@ -112,6 +112,17 @@ impl<C: Checker, L: Family<World<C>> + 'static> Stage<C, L> {
         self.start(timer, at).expect("nobody shuts it down")
     }
 
+    /// Arms a timer for the first time, which nobody else knows.
+    pub fn arm_new(&self, timer: usize, at: Ns) {
+        self.bases.start_new(self.places[timer].new_timer(), Window::new(at, at), NOW);
+    }
+
+    /// Puts a timer off without a lock, if that can be done.
+    pub fn put_off_in_place(&self, timer: usize, at: Ns) -> bool {
+        let timer = self.places[timer].timer();
+        self.bases.put_off(timer, Window::new(at, at), NOW, Options::default())
+    }
+
     pub fn cancel(&self, timer: usize) -> Cancel {
         self.bases.cancel(self.places[timer].timer())
     }

@@ -64,6 +64,7 @@ macro_rules! sleep {
             }
 
             /// The time on the clock that its deadline is on.
+            #[inline]
             pub fn now(&self) -> Instant {
                 self.entry.shared().map_or_else(super::now, |shared| shared.now().into())
             }

@@ -41,11 +41,22 @@ pub(crate) struct Entry<L: Family<Host>> {
     slack: Cell<u32>,
     /// Who may touch the waker.
     turns: Turns<AtomicU8>,
-    /// Has it been armed since the last time it was idle for certain?
-    armed: Cell<bool>,
+    /// Whether it has been armed.
+    stage: Cell<Stage>,
     /// Does it keep the timers running? Those of the process run for ever.
     keeps: bool,
     pinned: PhantomPinned,
+}
+
+/// What has been done with an entry's timer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Nothing yet.
+    New,
+    /// It was armed once, and is idle for certain.
+    Idle,
+    /// It has been armed since it was idle for certain.
+    Armed,
 }
 
 // SAFETY: the task may move between threads, its entry with it as long as it is not pinned;
@@ -73,7 +84,7 @@ impl<L: Family<Host>> Entry<L> {
             deadline: Cell::new(deadline),
             slack: Cell::new(slack_units(slack)),
             turns: Turns::new(),
-            armed: Cell::new(false),
+            stage: Cell::new(Stage::New),
             keeps,
             pinned: PhantomPinned,
         }
@@ -101,17 +112,26 @@ impl<L: Family<Host>> Entry<L> {
 
     /// Ready once the deadline has passed; arms the timer the first time.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.armed.get() {
-            self.as_mut().adopt();
-        }
+    #[inline]
+    pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.stage.get() == Stage::Armed { self.look(cx) } else { self.arm(cx) }
+    }
+
+    /// Has the one that is armed fired?
+    #[inline(never)]
+    fn look(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let entry = self.into_ref();
+        let waits = !entry.has_fired() && entry.register(cx.waker());
+        if waits { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    #[inline(never)]
+    fn arm(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let entry = self.into_ref();
         let Some(timer) = entry.timer() else { return entry.poll_by_clock(cx) };
         if entry.has_fired() {
             return Poll::Ready(());
-        }
-        if entry.armed.get() {
-            return if entry.register(cx.waker()) { Poll::Pending } else { Poll::Ready(()) };
         }
         let now = timer.shared().now();
         if entry.deadline() <= now {
@@ -120,9 +140,13 @@ impl<L: Family<Host>> Entry<L> {
         }
         // SAFETY: the timer is not armed, so no driver looks at the waker.
         unsafe { *entry.waker.get() = Some(cx.waker().clone()) };
-        entry.armed.set(true);
         // In a forked child it is refused, and nothing wakes the task.
-        let _ = timer.start(entry.window(), now, Options::default());
+        if entry.stage.replace(Stage::Armed) == Stage::New {
+            // SAFETY: it has done nothing yet, and its task alone does anything with it.
+            unsafe { timer.start_new(entry.window(), now) };
+        } else {
+            let _ = timer.start(entry.window(), now, Options::default());
+        }
         timer.label_as_polled();
         Poll::Pending
     }
@@ -130,39 +154,47 @@ impl<L: Family<Host>> Entry<L> {
     /// Sets another deadline, whether it has fired or not. If it is armed it stays so; to make a
     /// coarse one later then takes a compare-and-swap.
     #[cfg_attr(debug_assertions, track_caller)]
-    #[inline]
+    #[inline(always)]
     pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns, now: Ns) {
         let entry = self.into_ref();
         entry.deadline.set(deadline);
         if let Some(timer) = entry.timer()
-            && entry.armed.get()
+            && entry.stage.get() == Stage::Armed
+            // One that has fired is not pending.
+            && timer.put_off(entry.window(), now)
         {
-            if !entry.has_fired()
-                && timer.start(entry.window(), now, Options::default()) == Ok(Started::Pending)
+            timer.label_as_polled();
+            return;
+        }
+        entry.reset_anew(now);
+    }
+
+    /// The same for one that cannot be put off where it is.
+    #[cfg_attr(debug_assertions, track_caller)]
+    #[inline(never)]
+    fn reset_anew(self: Pin<&Self>, now: Ns) {
+        if let Some(timer) = self.timer()
+            && self.stage.get() == Stage::Armed
+        {
+            if !self.has_fired()
+                && timer.start(self.window(), now, Options::default()) == Ok(Started::Pending)
             {
                 timer.label_as_polled();
                 return;
             }
             // It has fired or is about to: a driver may be in its callback just now.
             timer.withdraw();
+            self.stage.set(Stage::Idle);
         }
-        entry.turns.reset();
-        entry.armed.set(false);
-    }
-
-    /// Makes arming it for the first time as cheap as arming it again.
-    #[inline]
-    fn adopt(self: Pin<&mut Self>) {
-        // SAFETY: nothing is moved. The timer is not armed, so no driver knows it.
-        let entry = unsafe { self.get_unchecked_mut() };
-        if let Some(shared) = entry.shared.as_deref() {
-            shared.bases.adopt(&mut entry.timer);
-        }
+        self.turns.reset();
     }
 
     fn window(&self) -> Window {
-        let (deadline, slack) = (self.deadline(), Ns(u64::from(self.slack.get()) << 10));
-        Window::new(deadline, deadline.after(slack))
+        let deadline = self.deadline();
+        if L::COARSE {
+            return Window::new(deadline, deadline);
+        }
+        Window::new(deadline, deadline.after(Ns(u64::from(self.slack.get()) << 10)))
     }
 
     /// Leaves the waker to be woken. False if the timer has fired by now.
@@ -230,7 +262,7 @@ impl<L: Family<Host>> Drop for Entry<L> {
         // SAFETY: an entry that was armed was pinned, and what is pinned is dropped in place.
         let entry = unsafe { Pin::new_unchecked(&*self) };
         if let Some(timer) = entry.timer()
-            && entry.armed.get()
+            && entry.stage.get() == Stage::Armed
         {
             timer.disarm();
         }

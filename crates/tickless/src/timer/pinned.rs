@@ -29,7 +29,7 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied, Wait};
 use tickless_core::bases::{Family, Options, StartError, Started};
-use tickless_core::link::{Timer, TimerRef};
+use tickless_core::link::{NewTimer, Timer, TimerRef};
 use tickless_core::time::{Ns, Window};
 
 /// A timer in its place, and its set, by whatever keeps that.
@@ -142,6 +142,44 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             events::armed(label, window);
         }
         started
+    }
+
+    /// Arms the timer for the first time; in a forked child it does nothing.
+    ///
+    /// # Safety
+    /// This is the first that is done with the timer, apart from labelling it, and nobody else does
+    /// anything with it meanwhile.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) unsafe fn start_new(&self, window: Window, now: Ns) {
+        if self.set.is_forked_child() {
+            return;
+        }
+        #[cfg(debug_assertions)]
+        self.set.notes.armed(self.address(), core::panic::Location::caller());
+        // SAFETY: `new` was promised what is to hold from here on, and the caller promises that the
+        // timer is new.
+        let timer = unsafe { NewTimer::new(self.timer) };
+        let label = events::are_traced().then(|| self.label());
+        self.set.bases.start_new(timer, window, now);
+        if let Some(label) = label {
+            events::armed(label, window);
+        }
+    }
+
+    /// Makes a pending coarse timer later, if that takes no lock. In a forked child it may do so
+    /// too: nothing fires there.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) fn put_off(&self, window: Window, now: Ns) -> bool {
+        // Who is told of armings is told by `start`.
+        let is_done = !events::are_traced()
+            && self.set.bases.put_off(self.timer(), window, now, Options::default());
+        #[cfg(debug_assertions)]
+        if is_done && !self.set.is_forked_child() {
+            self.set.notes.armed(self.address(), core::panic::Location::caller());
+        }
+        is_done
     }
 
     /// Cancels the timer, unless its callback runs.
