@@ -218,7 +218,7 @@ impl Wheel {
     /// `now` may be older than what the wheel has seen; it is only used to keep far timers
     /// from being rounded as if they had been armed in the past. A deadline that has passed
     /// comes due with the next [`advance`](Wheel::advance).
-    #[inline]
+    #[inline(always)]
     pub fn arm(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
         if self.is_news(now) || node.is_linked() {
             return self.arm_anew(node, deadline, now, wakes);
@@ -451,7 +451,7 @@ impl Wheel {
     }
 
     /// Puts a timer onto the list where it belongs.
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, node: WheelRef, place: WheelPlace, list: usize) {
         node.set_place(place.0);
         self.lists.push_back(list, node);
@@ -459,14 +459,16 @@ impl Wheel {
             self.due_live += usize::from(!place.is_deferrable());
             return;
         }
-        let (number, wakes) = (list / LANES, !place.is_deferrable());
-        let bucket = self.bucket(number);
-        bucket.lanes |= (1 | 1 << LANES) << (list % LANES);
-        bucket.count += u32::from(wakes);
-        let level = self.level(number / SLOTS);
-        level.occupied |= 1 << (number % SLOTS);
-        level.live |= u64::from(wakes) << (number % SLOTS);
-        self.next_mark = self.next_mark.min(place.expiry());
+        let (number, bit) = (list / LANES, 1 << (list / LANES % SLOTS));
+        self.bucket(number).lanes |= (1 | 1 << LANES) << (list % LANES);
+        self.level(number / SLOTS).occupied |= bit;
+        if !place.is_deferrable() {
+            self.bucket(number).count += 1;
+            self.level(number / SLOTS).live |= bit;
+        }
+        if place.expiry() < self.next_mark {
+            self.next_mark = place.expiry();
+        }
     }
 
     #[inline]

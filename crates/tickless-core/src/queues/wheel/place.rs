@@ -62,7 +62,7 @@ impl WheelPlace {
 
 impl Wheel {
     /// Where a timer with this deadline belongs, seen from the present, and on which list.
-    #[inline]
+    #[inline(always)]
     pub(super) fn placement(&self, deadline: Ns, notes: u64) -> (WheelPlace, usize) {
         let tick = self.tick.ceil(deadline);
         if tick <= self.clk {
