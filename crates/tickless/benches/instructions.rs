@@ -64,13 +64,13 @@ const SHOULD_TAKE: &[(&str, f64)] = &[
     ("local_expiry_keys", 29.0),
     ("limiter_take", 47.0),
     ("limiter_refuse", 44.0),
-    ("timeout_pair", 354.0),
-    ("timeout_push_out", 56.0),
-    // Half of it is reading the clock; the sleep's own part is 57.
-    ("coarse_sleep_reset", 112.0),
+    ("timeout_pair", 339.0),
+    ("timeout_push_out", 54.0),
+    // Reading the clock is 31 of it.
+    ("coarse_sleep_reset", 84.0),
     ("timeout_expiry", 230.0),
-    ("sleep_once", 671.0),
-    ("coarse_sleep_once", 586.0),
+    ("sleep_once", 386.0),
+    ("coarse_sleep_once", 450.0),
 ];
 
 fn main() -> ExitCode {
