@@ -202,7 +202,7 @@ mod tests {
     }
 
     /// Goal: a timer's first arming by whoever made it ends where any other would: on the caller's
-    /// base, or on the next one if that is offline (D8); and it can be armed and cancelled after it.
+    /// base, or on the next one if that is offline (D8). It can be armed and cancelled after that.
     fn starts_new<L: crate::bases::Family<Still>>() {
         for offline in [false, true] {
             let bases = Bases::new(Still, 2, Settings::default());
