@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Endurance: an hour of random operations from many threads and from callbacks, in one process;
 # threads that end with timers in thread-locals, children that are forked amid it. Fails if an
-# arming has no
-# end or two, or if memory grows. Not part of the gate, whose tests do two seconds of it.
+# arming has no end or two, or if memory grows. Not part of the gate, whose tests do two seconds
+# of it.
 # Usage: ci/soak.sh [SECONDS]    TICKLESS_SEED=N repeats a run's choices.
 . "$(dirname "$0")/lib.sh"
 
