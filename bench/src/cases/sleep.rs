@@ -33,7 +33,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         "W7",
         "the same over tokio's",
         "Each sample over tokio's of the \
-                                 same turn. Half of it was to be reached.",
+                                 same turn. The target is half of it.",
     );
     for threads in 1..=affinity::remember().min(2) {
         let title = format!("{threads} threads");
