@@ -233,14 +233,14 @@ impl<P: Platform> Bases<P> {
         life: Life,
         arming: Arming,
     ) -> Option<Rearm> {
-        let Arming { window, now, .. } = arming;
+        let window = arming.window;
         let (_, armed) = L::enqueue(&mut state.queues, timer.node(), life, arming);
         publish(timer, armed, window);
         // It is due no earlier than that, so mostly there is no need to know when.
         let armed_for = state.device.armed();
         let is_earlier = || L::expiry(&state.queues, timer.node()) < armed_for;
         let is_told = !state.deferred.plain || (L::least_due(window) < armed_for && is_earlier());
-        is_told.then(|| self.tell_of(cpu, state, timer, armed, now))
+        is_told.then(|| self.tell_of(cpu, state, timer, armed))
     }
 
     /// Tells the event device of a timer that has been armed, under a policy that has nothing to
@@ -252,11 +252,10 @@ impl<P: Platform> Bases<P> {
         state: &mut BaseState,
         timer: TimerRef<P, L>,
         armed: Life,
-        now: Ns,
     ) -> Rearm {
         let due = L::expiry(&state.queues, timer.node());
         let new = self.expect::<L>(cpu, state, armed, due);
-        let rearm = state.device.started(new, || self.not_ahead(now));
+        let rearm = state.device.started(new, || self.present());
         self.carry_out(cpu, &mut state.device, rearm)
     }
 
@@ -269,7 +268,15 @@ impl<P: Platform> Bases<P> {
 
     #[cold]
     fn not_ahead(&self, now: Ns) -> Ns {
-        now.min(self.platform().now())
+        now.min(self.present())
+    }
+
+    /// The present for an event device, read under the base's lock. A caller's is older by as long
+    /// as it has waited for the lock: several that arm what has passed would write the device one
+    /// after the other, each for a little earlier (R8).
+    #[cold]
+    fn present(&self) -> Ns {
+        self.platform().now()
     }
 
     /// Starts a timer that is not on the base where it is to be, or was not just now, or which
@@ -364,15 +371,15 @@ impl<P: Platform> Bases<P> {
     ) -> Rearm {
         state.counts.armed += u64::from(started == Started::Idle);
         state.counts.rearmed += u64::from(started == Started::Pending);
-        let (node, now) = (timer.node(), arming.now);
+        let node = timer.node();
         // Each arm of this says by itself what comes of it: a value that is joined from several
         // would go through memory (see `start`).
         if life.is_pending() && state.device.policy() == Policy::Eager {
-            let left = self.take_out_eagerly::<L>(cpu, state, node, life, now, place);
+            let left = self.take_out_eagerly::<L>(cpu, state, node, life, place);
             let (due, life) = L::enqueue(&mut state.queues, node, life.idle(), arming);
             publish(timer, life, arming.window);
             let new = self.expect::<L>(cpu, state, life, due);
-            return match state.device.started(new, || self.not_ahead(now)) {
+            return match state.device.started(new, || self.present()) {
                 Rearm::Keep => left,
                 rearm => self.carry_out(cpu, &mut state.device, rearm),
             };
@@ -383,7 +390,7 @@ impl<P: Platform> Bases<P> {
         publish(timer, armed, arming.window);
         let new = self.expect::<L>(cpu, state, armed, due);
         let BaseState { queues, device, deferred, .. } = state;
-        let now = || self.not_ahead(now);
+        let now = || self.present();
         let rearm = if life.is_pending() {
             let earliest = || deferred.earliest(queues);
             device.restarted_as(life.urgency(), old, new, place, earliest, now)
@@ -456,14 +463,12 @@ impl<P: Platform> Bases<P> {
         state: &mut BaseState,
         node: L::Ref,
         life: Life,
-        now: Ns,
         place: Locality,
     ) -> Rearm {
         let old = L::dequeue(&mut state.queues, node, life);
         let old = state.for_device::<L>(life, old);
         let BaseState { queues, device, deferred, .. } = state;
-        let rearm =
-            device.removed(old, place, || deferred.earliest(queues), || self.not_ahead(now));
+        let rearm = device.removed(old, place, || deferred.earliest(queues), || self.present());
         self.carry_out(cpu, device, rearm)
     }
 }

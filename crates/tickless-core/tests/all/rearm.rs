@@ -186,6 +186,26 @@ fn a_panic_in_a_callback_leaves_the_device_armed() {
     assert_eq!(scene.armed(HERE), Some(ms(20)));
 }
 
+/// Goal: callers with an old present, who have waited for the lock, arm what has passed with one
+/// write, and R1 holds. Method: each caller's present is older than the one's before.
+#[test]
+fn an_old_present_does_not_move_an_event_that_is_forced() {
+    for (policy, family) in cross(Policy::ALL, Family::BOTH) {
+        let limits = Limits { min_delta: ms(2), ..Limits::NONE };
+        let scene = Scene::new(Settings { policy, limits, ..Settings::default() }, 1);
+        let timers = [1, 2, 3].map(|task| scene.timer(family, task));
+        scene.go(ms(100));
+        let writes = scene.writes(HERE, || {
+            for (timer, waited) in timers.iter().zip([10, 20, 30]) {
+                let old = scene.world().time().since(ms(waited));
+                let arm = || timer.start(exactly(ms(900)), old, Options::default());
+                on(HERE, arm).expect("it is not shut down");
+            }
+        });
+        assert_eq!((writes, scene.armed(HERE)), (1, Some(ms(102))), "{policy:?} {family:?}");
+    }
+}
+
 /// Goal: coarse timers leave the device to precise ones where somebody else ticks.
 #[test]
 fn a_wheel_that_is_ticked_does_not_arm_the_device() {

@@ -2,8 +2,8 @@
 //! that go offline.
 
 use crate::support::{Log, Rng, seed, wait_until};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tickless::Timers;
 use tickless::callback::Cancel;
@@ -219,18 +219,20 @@ fn a_timer_that_is_always_due_holds_up_no_thread() {
     let (begun, seen) = (Instant::now(), Arc::new(AtomicBool::new(false)));
     let has_seen = Arc::clone(&seen);
     let coarse = timers.timeout(move |_| has_seen.store(true, Ordering::SeqCst));
-    let (has_seen, is_over) = (Arc::clone(&seen), Arc::new(AtomicBool::new(false)));
-    let ends = Arc::clone(&is_over);
+    // Whether it had fired is asked when the other one ends: right afterwards it does in any case.
+    let ended = Arc::new(OnceLock::new());
+    let ends = Arc::clone(&ended);
     let always = timers.hrtimer(move |fired| {
-        let goes_on = !has_seen.load(Ordering::SeqCst) && begun.elapsed() < Duration::from_secs(20);
-        if goes_on {
+        let has_fired = seen.load(Ordering::SeqCst);
+        if has_fired || begun.elapsed() >= Duration::from_secs(10) {
+            ends.set(has_fired).unwrap();
+        } else {
             fired.restart(Duration::ZERO);
         }
-        ends.store(!goes_on, Ordering::SeqCst);
     });
     always.start(Duration::ZERO).unwrap();
     coarse.start(20 * MS).unwrap();
-    wait_until("it goes on no more", || is_over.load(Ordering::SeqCst));
-    assert!(seen.load(Ordering::SeqCst), "the timeout fired only when the other one had ended");
+    wait_until("it goes on no more", || ended.get().is_some());
+    assert!(ended.get() == Some(&true), "the timeout fired only when the other one had ended");
     assert!(timers.stats().bases[0].device.hangs == 0, "that is no hang");
 }

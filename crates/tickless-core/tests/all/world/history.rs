@@ -214,7 +214,8 @@ impl History {
                 Ok(Started::Pending) if self.locks.get() == locks => PutOff::Yes,
                 _ => PutOff::No { interrupted: self.interrupted.get() != interrupted },
             };
-            let now = (hint, if hint == now { now } else { self.now().min(hint) });
+            let present = self.now();
+            let now = (hint, if hint == now { now } else { present.min(hint) }, present);
             let expected = self.twin.borrow_mut().start(id, window, now, here, options, put_off);
             self.tell(|| format!("{here:?} starts {id}: {window:?} {options:?} -> {found:?}"));
             assert_eq!(found, expected, "starting timer {id} for {window:?} with {options:?}");

@@ -68,7 +68,7 @@ pub enum PutOff {
 pub struct Pending {
     pub window: Window,
     pub wakes: Wakes,
-    /// When it was armed.
+    /// When it was armed, as the clock says while the base's lock is held.
     pub at: Ns,
     sequence: u64,
     place: Place,
@@ -141,7 +141,7 @@ impl Twin {
         &mut self,
         id: usize,
         window: Window,
-        (now, believed): (Ns, Ns),
+        (now, believed, present): (Ns, Ns, Ns),
         here: CpuId,
         options: Options,
         put_off: PutOff,
@@ -183,6 +183,7 @@ impl Twin {
         let base = stays.unwrap_or(options.pinned.unwrap_or(here));
         let was_pending = timer.pending.is_some();
         self.place(id, base, window, now, options.wakes);
+        self.timers[id].pending.as_mut().expect("it was placed").at = present;
         self.counts.armed += u64::from(!was_pending);
         self.counts.rearmed += u64::from(was_pending);
         Ok(if was_pending { Started::Pending } else { Started::Idle })
