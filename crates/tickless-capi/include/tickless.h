@@ -1369,7 +1369,8 @@ enum tickless_status_t tickless_limiter_create(const struct tickless_timers_t *t
  Takes permits if they are there. Never waits; while they last, no lock and no system call.
 
  Errors: `TICKLESS_EMPTY` if there are too few now, or others wait for them;
- `TICKLESS_OUT_OF_RANGE` if there are never so many; `TICKLESS_SHUT` in the child of a fork;
+ `TICKLESS_OUT_OF_RANGE` if there are never so many; `TICKLESS_SHUT` once it is closed, and in
+ the child of a fork;
  `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 
  The caller sees to this:
@@ -1390,6 +1391,17 @@ enum tickless_status_t tickless_limiter_try_acquire(const struct tickless_limite
 enum tickless_status_t tickless_limiter_acquire(const struct tickless_limiter_t *from,
                                                 uint64_t permits,
                                                 int64_t timeout_ns);
+
+/*
+ Closes a limiter, for a shutdown: from now on every call fails with `TICKLESS_SHUT`, and so do
+ those that wait, at once. A second call does nothing.
+
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+
+ The caller sees to this:
+ `from` came from `tickless_limiter_create` and nobody destroys it meanwhile.
+ */
+enum tickless_status_t tickless_limiter_close(const struct tickless_limiter_t *from);
 
 /*
  How many permits are there now, and what has happened. Either pointer may be null.

@@ -534,6 +534,8 @@ class limiter {
   bool acquire_for(nanoseconds timeout, std::uint64_t permits = 1) {
     return got(tickless_limiter_acquire(raw_, permits, timeout.count()));
   }
+  /* For a shutdown: those that wait, and every later call, throw TICKLESS_SHUT. */
+  void close() noexcept { (void)tickless_limiter_close(raw_); }
 
  private:
   static bool got(tickless_status_t status) {

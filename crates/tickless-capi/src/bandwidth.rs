@@ -261,7 +261,8 @@ unsafe fn given(quota: *const Quota) -> Outcome<Quota> {
 /// Takes permits if they are there. Never waits; while they last, no lock and no system call.
 ///
 /// Errors: `TICKLESS_EMPTY` if there are too few now, or others wait for them;
-/// `TICKLESS_OUT_OF_RANGE` if there are never so many; `TICKLESS_SHUT` in the child of a fork;
+/// `TICKLESS_OUT_OF_RANGE` if there are never so many; `TICKLESS_SHUT` once it is closed, and in
+/// the child of a fork;
 /// `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
@@ -297,6 +298,22 @@ pub unsafe extern "C" fn tickless_limiter_acquire(
             i64::MAX => limiter.blocking_acquire(permits),
             timeout => limiter.blocking_acquire_timeout(permits, duration(timeout)?),
         })
+    })
+}
+
+/// Closes a limiter, for a shutdown: from now on every call fails with `TICKLESS_SHUT`, and so do
+/// those that wait, at once. A second call does nothing.
+///
+/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+///
+/// # Safety
+/// `from` came from `tickless_limiter_create` and nobody destroys it meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tickless_limiter_close(from: *const LimiterHandle) -> Status {
+    entry(|| {
+        // SAFETY: as promised.
+        unsafe { limiter(from) }?.close();
+        Ok(())
     })
 }
 

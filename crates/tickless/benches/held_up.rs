@@ -1,5 +1,7 @@
 //! How long `start` takes from another thread while very many pushed-out timers come due on the
-//! same base, beside the same with a quiet base, in turn.
+//! same base, beside the same with a quiet base, in turn. And beside a base that one more thread
+//! arms timers on, where nothing comes due: what the lock and the lines of a base cost when they go
+//! from one CPU to another, which no bound on a holding can take away.
 //!
 //! `cargo bench -p tickless --bench held_up [-- ROUNDS]`, on a machine with nothing else to do: on
 //! a busy one both tails are the scheduler's. Without `--bench` it runs tiny, so that it cannot
@@ -10,6 +12,7 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tickless::time::Instant;
 use tickless::{Timeout, Timers};
@@ -24,22 +27,52 @@ fn main() {
     let rounds = std::env::args().rev().find_map(|arg| arg.parse().ok()).unwrap_or(3);
     let (count, rounds) = if is_bench { (1_000_000, rounds) } else { (5_000, 1) };
     println!(
-        "`start` from another thread, ns       p50      p99    p99.9   p99.99      max  starts"
+        "`start` from another thread, ns        p50      p99    p99.9   p99.99      max  starts"
     );
     for _ in 0..rounds {
-        let quiet = round(0);
+        let quiet = round(Beside::Nothing);
         show("quiet", &quiet);
-        let busy = round(count);
+        let shared = round(Beside::Thread);
+        show("another thread arms and cancels", &shared);
+        let busy = round(Beside::Due(count));
         show(&format!("{count} timers come due"), &busy);
-        let ratio = at(&busy, 9_999) as f64 / at(&quiet, 9_999) as f64;
-        println!("p99.99 busy / quiet: {ratio:.1}");
+        let times = |beside| at(&busy, 9_999) as f64 / at(beside, 9_999) as f64;
+        println!("p99.99: {:.1} of quiet, {:.1} of shared", times(&quiet), times(&shared));
     }
 }
 
-/// How long each `start` took, in order of length, from shortly before `count` pushed-out timers
-/// come due until all have been moved.
-fn round(count: u64) -> Vec<u64> {
+/// What goes on beside the thread whose `start` is measured.
+#[derive(Clone, Copy, PartialEq)]
+enum Beside {
+    Nothing,
+    /// A thread arms and cancels a timer of its own.
+    Thread,
+    /// So many timers that have been pushed out come due.
+    Due(u64),
+}
+
+/// How long each `start` took, in order of length; if timers come due, from shortly before until
+/// all have been moved.
+fn round(beside: Beside) -> Vec<u64> {
     let timers = Timers::builder().bases(1).start().expect("a driver can be started");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        if beside == Beside::Thread {
+            scope.spawn(|| {
+                let timeout = timers.timeout(|_| ());
+                while !is_over.load(Ordering::Relaxed) {
+                    timeout.start(FIRST).expect("not shut down");
+                    timeout.cancel();
+                }
+            });
+        }
+        let took = measured(&timers, if let Beside::Due(count) = beside { count } else { 0 });
+        is_over.store(true, Ordering::Relaxed);
+        took
+    })
+}
+
+fn measured(timers: &Timers, count: u64) -> Vec<u64> {
     let begun = timers.now();
     let timeouts: Vec<Timeout> = (0..count).map(|_| timers.timeout(|_| ())).collect();
     for timeout in &timeouts {
@@ -63,7 +96,7 @@ fn round(count: u64) -> Vec<u64> {
             took.push(before.elapsed().as_nanos() as u64);
             spare.cancel();
         }
-        if now >= end || is_through(&timers, count, took.len(), now, from) {
+        if now >= end || is_through(timers, count, took.len(), now, from) {
             break;
         }
     }
@@ -90,7 +123,7 @@ fn at(took: &[u64], per_10_000: usize) -> u64 {
 }
 
 fn show(name: &str, took: &[u64]) {
-    print!("{name:30}");
+    print!("{name:31}");
     for part in [5_000, 9_900, 9_990, 9_999, 10_000] {
         print!(" {:8}", at(took, part));
     }

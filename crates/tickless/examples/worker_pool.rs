@@ -79,6 +79,8 @@ impl Pool {
             std::mem::take(&mut state.jobs)
         };
         self.shared.changed.notify_all();
+        // Those that wait for a permit wait no longer.
+        self.shared.limiter.close();
         for worker in self.workers {
             worker.join().expect("no job panics");
         }

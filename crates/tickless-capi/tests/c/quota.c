@@ -25,6 +25,11 @@ static void permits_come_back(void) {
   OK(tickless_timers_stop(timers));
 }
 
+static void *waits_until_closed(void *limiter) {
+  IS(TICKLESS_SHUT, tickless_limiter_acquire(limiter, 1, INT64_MAX));
+  return NULL;
+}
+
 /* A thread of its own: the standard library keeps 48 bytes for a thread that has waited, until that
  * ends, and the first thread's are what valgrind takes for lost. */
 static void *threads_wait_for_them(void *unused) {
@@ -44,6 +49,13 @@ static void *threads_wait_for_them(void *unused) {
   OK(tickless_limiter_acquire(limiter, 2, SECOND));
   IS(TICKLESS_TIMED_OUT, tickless_limiter_acquire(limiter, 1, 10 * MS));
   IS(TICKLESS_OUT_OF_RANGE, tickless_limiter_acquire(limiter, 1, -1));
+  pthread_t waiter;
+  IS(0, pthread_create(&waiter, NULL, waits_until_closed, limiter));
+  tickless_quota_counts_t counts = {.size = sizeof counts};
+  do OK(tickless_limiter_look(limiter, NULL, &counts)); while (counts.waiting == 0);
+  OK(tickless_limiter_close(limiter));
+  IS(0, pthread_join(waiter, NULL));
+  IS(TICKLESS_SHUT, tickless_limiter_try_acquire(limiter, 1));
   OK(tickless_limiter_destroy(limiter));
   OK(tickless_timers_stop(timers));
   return unused;
@@ -130,6 +142,7 @@ static void misuse(void) {
   IS(TICKLESS_NULL_POINTER, tickless_limiter_create(timers, &quota, NULL));
   IS(TICKLESS_NULL_POINTER, tickless_limiter_try_acquire(NULL, 1));
   IS(TICKLESS_NULL_POINTER, tickless_limiter_acquire(NULL, 1, 0));
+  IS(TICKLESS_NULL_POINTER, tickless_limiter_close(NULL));
   IS(TICKLESS_NULL_POINTER, tickless_limiter_look(NULL, NULL, NULL));
   IS(TICKLESS_NULL_POINTER, tickless_keyed_count(NULL, false, &keys));
   IS(TICKLESS_NULL_POINTER, tickless_throttle_join(NULL, &worker));

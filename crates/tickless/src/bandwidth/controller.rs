@@ -68,6 +68,8 @@ pub(super) struct State {
     pub(super) waiting: HashMap<MemberId, Wake>,
     /// Does the refill timer run?
     is_active: bool,
+    /// Nothing is to be had any more: [`Controller::close`].
+    pub(super) is_closed: bool,
 }
 
 /// How somebody is told to go on.
@@ -136,7 +138,12 @@ impl Controller {
                 }),
                 most: plan.settings.most(),
                 permits: OwnLine(Permits::closed()),
-                state: Mutex::new(State { group, waiting: HashMap::new(), is_active: false }),
+                state: Mutex::new(State {
+                    group,
+                    waiting: HashMap::new(),
+                    is_active: false,
+                    is_closed: false,
+                }),
             }
         }))
     }
@@ -183,9 +190,7 @@ impl Controller {
             // Refused only in a child that a fork left behind, where the next call says so.
             state.is_active = self.refill.start_range(next.into(), period, self.slack()).is_ok();
         }
-        if state.is_active {
-            state.group.open(&self.permits.0);
-        }
+        self.open(&mut state);
         drop(state);
         self.carry_out(left);
     }
@@ -195,9 +200,7 @@ impl Controller {
         (!self.is_forked_child()).then(|| {
             let mut state = self.lock();
             let looked = look(&state.group);
-            if state.is_active {
-                state.group.open(&self.permits.0);
-            }
+            self.open(&mut state);
             looked
         })
     }
@@ -221,6 +224,24 @@ impl Controller {
     pub(super) fn poke(&self) {
         if let Ok((state, now)) = self.enter() {
             self.finish(state, now);
+        }
+    }
+
+    /// From now on nothing is to be had, and those in line are woken to see it. Nothing happens in
+    /// a child that a fork left behind.
+    pub(super) fn close(&self) {
+        let Ok((mut state, now)) = self.enter() else { return };
+        state.is_closed = true;
+        // They stay in line until they look, with a waker that does nothing: no waker is cloned
+        // under the lock.
+        let spent = |wake: &mut Wake| match wake {
+            Wake::Task(waker, _) => Some(std::mem::replace(waker, Waker::noop().clone())),
+            Wake::Thread(_) => None,
+        };
+        let woken: Vec<Waker> = state.waiting.values_mut().filter_map(spent).collect();
+        self.finish(state, now);
+        for waker in woken {
+            self.wake(|| waker.wake());
         }
     }
 
@@ -256,11 +277,18 @@ impl Controller {
         &self.timers
     }
 
-    /// Permits and next refill, if nobody waits: all that there is to a group of which no counts
-    /// are wanted.
+    /// Permits and next refill, if nobody waits and it is not closed: all that there is to a group
+    /// of which no counts are wanted.
     pub(super) fn remains(&self) -> Option<(u64, Ns)> {
-        let remains = |group: &Group| (group.pool().max(0) as u64, group.next_refill());
-        self.look(|group| (group.waiting() == 0).then(|| remains(group)))?
+        if self.is_forked_child() {
+            return None;
+        }
+        let mut state = self.lock();
+        let group = &state.group;
+        let remains = (group.waiting() == 0 && !state.is_closed)
+            .then(|| (group.pool().max(0) as u64, group.next_refill()));
+        self.open(&mut state);
+        remains
     }
 
     /// How late a refill may be.
@@ -275,16 +303,27 @@ impl Controller {
 
     fn carry_out(&self, left: Left) {
         for wake in left.woken {
-            // A waker is the runtime's code. One that panics must not keep the others waiting,
-            // nor end the refills.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| wake.wake())) {
-                self.timers.shared.callback_panicked(panic);
-            }
+            self.wake(|| wake.wake());
         }
         if let Some(at) = left.release_at {
             // Refused only after a shut-down, which ends everything by another way; an earlier
             // arming that this overwrites was for the same batch.
             let _ = self.release.start_at(at.into());
+        }
+    }
+
+    /// A waker is the runtime's code. One that panics must not keep the others waiting, nor end the
+    /// refills.
+    fn wake(&self, wake: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(wake)) {
+            self.timers.shared.callback_panicked(panic);
+        }
+    }
+
+    /// Permits can be had without the lock again, if the timer runs.
+    fn open(&self, state: &mut State) {
+        if state.is_active && !state.is_closed {
+            state.group.open(&self.permits.0);
         }
     }
 

@@ -69,6 +69,8 @@ pub enum AcquireError {
     NoTimers,
     /// The permits did not come within the caller's timeout. Nothing was taken.
     TimedOut,
+    /// The limiter has been [closed](Limiter::close). Nothing was taken.
+    Closed,
 }
 
 impl fmt::Display for AcquireError {
@@ -84,6 +86,7 @@ impl fmt::Display for AcquireError {
             AcquireError::TimedOut => {
                 f.write_str("the permits did not come in time; wait longer, or do without")
             }
+            AcquireError::Closed => f.write_str("the limiter is closed; stop asking, or make anew"),
         }
     }
 }
@@ -156,6 +159,7 @@ impl Limiter {
     ///
     /// [`Empty`](AcquireError::Empty) if there are too few, or others wait for them;
     /// [`NeverEnough`](AcquireError::NeverEnough) if the limiter never has that many at once;
+    /// [`Closed`](AcquireError::Closed) once it is closed;
     /// [`NoTimers`](AcquireError::NoTimers) in a forked child.
     #[inline]
     pub fn try_acquire(&self, permits: u64) -> Result<(), AcquireError> {
@@ -175,7 +179,10 @@ impl Limiter {
             Take::AskGroup => {}
         }
         let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
-        let took = state.group.try_take(permits);
+        let took = match state.is_closed {
+            false => state.group.try_take(permits).map_err(AcquireError::from),
+            true => Err(AcquireError::Closed),
+        };
         self.controller.finish(state, now);
         if took? { Ok(()) } else { Err(AcquireError::Empty) }
     }
@@ -192,7 +199,7 @@ impl Limiter {
     /// # Errors
     ///
     /// [`NeverEnough`](AcquireError::NeverEnough) and [`NoTimers`](AcquireError::NoTimers), both
-    /// without waiting.
+    /// without waiting; [`Closed`](AcquireError::Closed) as soon as it is closed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -254,15 +261,42 @@ impl Limiter {
     }
 
     /// Takes permits as soon as they are there. Does nothing until it is polled; needs no
-    /// particular runtime.
+    /// particular runtime. Its errors are those of [`blocking_acquire`](Limiter::blocking_acquire).
     pub fn acquire(&self, permits: u64) -> Acquire {
         Acquire { controller: Arc::clone(&self.controller), permits, state: QueueState::Idle }
     }
 
-    /// How many permits can be taken now.
+    /// Closes the limiter, for a shutdown: every later call fails with
+    /// [`Closed`](AcquireError::Closed), and so do the tasks and threads that wait, at once.
+    /// Permits that were granted before stay granted. A closed limiter stays closed; a second call
+    /// does nothing.
+    ///
+    /// Takes the lock, and wakes those that wait without it. Does not wait for them.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tickless::bandwidth::AcquireError;
+    ///
+    /// let timers = tickless::Timers::start()?;
+    /// let limiter = timers.limiter(1, Duration::from_secs(3600)).start()?;
+    /// limiter.blocking_acquire(1)?;
+    /// std::thread::scope(|scope| {
+    ///     // Would wait for an hour.
+    ///     let worker = scope.spawn(|| limiter.blocking_acquire(1));
+    ///     limiter.close();
+    ///     assert_eq!(worker.join().unwrap(), Err(AcquireError::Closed));
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn close(&self) {
+        self.controller.close();
+    }
+
+    /// How many permits can be taken now; 0 once it is closed.
     pub fn available(&self) -> u64 {
         let Ok((state, now)) = self.controller.enter() else { return 0 };
-        let available = u64::try_from(state.group.pool()).unwrap_or(0);
+        let pool = if state.is_closed { 0 } else { state.group.pool() };
+        let available = u64::try_from(pool).unwrap_or(0);
         self.controller.finish(state, now);
         available
     }
@@ -316,6 +350,10 @@ enum QueueState {
 impl Acquire {
     fn ask(&mut self, waker: Wake) -> Poll<Result<(), AcquireError>> {
         let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
+        if state.is_closed {
+            self.controller.finish(state, now);
+            return Poll::Ready(Err(AcquireError::Closed));
+        }
         let took = state.group.try_take(self.permits);
         if took == Ok(false) {
             // Not there, or not its turn: a member of its own stands in line for it.
@@ -345,6 +383,15 @@ impl Acquire {
     /// In line: is it its turn?
     fn look(&mut self, id: MemberId, waker: Wake) -> Poll<Result<(), AcquireError>> {
         let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
+        if state.is_closed
+            && let Some(gone) = state.waiting.remove(&id)
+        {
+            self.state = QueueState::Idle;
+            state.group.leave(id);
+            self.controller.finish(state, now);
+            drop(gone);
+            return Poll::Ready(Err(AcquireError::Closed));
+        }
         if let Some(old) = state.waiting.get_mut(&id) {
             let old = std::mem::replace(old, waker);
             self.controller.finish(state, now);

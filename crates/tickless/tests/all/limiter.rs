@@ -157,6 +157,58 @@ fn threads_block_in_line() {
     assert_eq!(limiter.counts().used, 4 + 3 + 2);
 }
 
+/// Goal: whoever waits hears at once that a limiter was closed, has taken nothing and is no longer
+/// in line; whoever was let go before keeps what it has; nobody gets anything afterwards.
+#[test]
+fn a_closed_limiter_lets_nobody_wait() {
+    struct Count(AtomicU64);
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let time = VirtualTime::new();
+    let limiter = time.timers().limiter(2, MS * 100).slack(Duration::ZERO);
+    let limiter = limiter.phase(Phase::Aligned).start().unwrap();
+    limiter.try_acquire(1).unwrap();
+    let count = Arc::new(Count(AtomicU64::new(0)));
+    let waker = Waker::from(Arc::clone(&count));
+    let mut context = Context::from_waker(&waker);
+    let (mut first, mut second) = (pin!(limiter.acquire(2)), pin!(limiter.acquire(2)));
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    time.advance(MS * 100);
+    assert_eq!(count.0.load(Ordering::SeqCst), 1, "the first was let go");
+    let closed = Err(AcquireError::Closed);
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| limiter.blocking_acquire(1));
+        wait_until("it stands in line", || limiter.waiting() == 2);
+        limiter.clone().close();
+        assert_eq!(thread.join().unwrap(), closed);
+    });
+    assert_eq!(count.0.load(Ordering::SeqCst), 2, "the second was woken, the first not again");
+    assert_eq!(first.as_mut().poll(&mut context), Poll::Ready(Ok(())));
+    assert_eq!(second.as_mut().poll(&mut context), Poll::Ready(closed));
+    time.advance(MS * 1000);
+    assert_eq!((limiter.try_acquire(1), limiter.blocking_acquire(1)), (closed, closed));
+    assert_eq!(pin!(limiter.acquire(1)).poll(&mut context), Poll::Ready(closed));
+    assert_eq!((limiter.available(), limiter.waiting(), limiter.counts().used), (0, 0, 3));
+    limiter.close();
+}
+
+/// Goal: a key's limiter that was closed is not forgotten, which would open it again.
+#[test]
+fn a_closed_key_stays_closed() {
+    let time = VirtualTime::new();
+    let keys = time.timers().limiter(1, MS * 100).keyed::<u64>().unwrap();
+    keys.limiter(&1).unwrap().close();
+    time.advance(MS * 1000);
+    for key in 2..10_000 {
+        keys.try_acquire(&key, 1).unwrap();
+    }
+    assert_eq!(keys.try_acquire(&1, 1), Err(AcquireError::Closed));
+}
+
 /// Goal: a thread that blocks looks after the permits itself if no driver does.
 #[test]
 fn a_blocked_thread_needs_no_driver() {
