@@ -194,6 +194,11 @@ fn a_closed_limiter_lets_nobody_wait() {
     assert_eq!(pin!(limiter.acquire(1)).poll(&mut context), Poll::Ready(closed));
     assert_eq!((limiter.available(), limiter.waiting(), limiter.counts().used), (0, 0, 3));
     limiter.close();
+    // One whose permits are had without the lock.
+    let limiter = time.timers().limiter(2, MS * 100).start().unwrap();
+    limiter.try_acquire(1).unwrap();
+    limiter.close();
+    assert_eq!(limiter.try_acquire(1), closed);
 }
 
 /// Goal: a key's limiter that was closed is not forgotten, which would open it again.
