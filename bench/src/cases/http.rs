@@ -73,7 +73,7 @@ pub fn in_turn(
 
 fn absolute(outcomes: &[Outcomes]) -> Table {
     let about = "HTTP/1.1 with keep-alive on tokio's multi-thread runtime, 64 connections, each \
-                 with a request on its way all the time. Every request has a deadline, and every \
+                 always with a request in flight. Every request has a deadline, and every \
                  connection an idle timeout that each request pushes out. CPU time is that of \
                  the server: workers, our drivers, and the kernel's work for both. Wake calls: \
                  writes into tokio's eventfd, calls that wake our drivers, and their sleeps.";
@@ -89,7 +89,7 @@ fn absolute(outcomes: &[Outcomes]) -> Table {
 }
 
 fn ratios(outcomes: &[Outcomes]) -> Table {
-    let about = "Each run over the other's of the same turn.";
+    let about = "Each run divided by the other's of the same turn.";
     let mut table = Table::new("W9", "the same as ratios", about);
     // Of the last column there is next to nothing, and so no ratio that says anything.
     for &(column, _, part) in &COLUMNS[..COLUMNS.len() - 1] {

@@ -48,11 +48,11 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         "{timeouts} idle timeouts, {connections} of real connections, one pushed out by each \
          request"
     );
-    let about = "The server of W9 without deadlines of requests, 64 of which are on their way, on \
-                 connections by chance. Push-outs are timed where they happen, on the workers, \
-                 with the cache misses that they have there; what the clock's reads take is \
-                 taken off. A share is of the server's CPU time: by difference to the run \
-                 without timeouts in the same turn, and by what the push-outs took.";
+    let about = "The server of W9 without request deadlines; 64 requests are in flight, on random \
+                 connections. Push-outs are timed on the workers where they happen, with their \
+                 cache misses there, less the cost of reading the clock. A share is of the \
+                 server's CPU time: by difference from the run without timeouts in the same \
+                 turn, and by the time that the push-outs took.";
     let mut table = Table::new("W10", &title, about);
     let without = outcomes.iter().find(|(name, _)| *name == WITHOUT);
     for &(column, unit, part) in COLUMNS {

@@ -30,9 +30,9 @@ type Check<'a> = Box<dyn Fn(u64) -> bool + Sync + 'a>;
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "By key: one of 1,000, in turn. One thread: its CPU time. Two threads: wall time \
-                 over all operations of both. Refused: none is left.";
+                 over all operations of both. Refused: no permit is left.";
     let mut table = Table::new("W11", "a permit of a rate limiter", about);
-    let about = "Each sample over governor's of the same turn. The target is 1.2.";
+    let about = "Each sample divided by governor's of the same turn. The target is 1.2.";
     let mut ratios = Table::new("W11", "the same over governor's", about);
     let timers = tickless::Timers::builder().start().expect("timers start");
     let mut kinds = vec![("taken", 1, true), ("refused", 1, false)];

@@ -12,8 +12,8 @@ use crate::sample::Figure;
 const SAME: [&str; 2] = ["reads the clock", "in batches"];
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
-    let about = "On the heap: what the program holds more with the timers than without, a vector \
-                 of handles taken off. Handle: what the user keeps of each timer.";
+    let about = "Heap: how much more the program allocates with the timers than without, less a \
+                 vector of handles. Handle: what the user keeps for each timer.";
     let title = format!("bytes per pending timer, of {}", short(effort.bulk));
     let mut table = Table::new("W6", &title, about);
     let (heap, handle) = (table.column("heap"), table.column("handle"));

@@ -52,8 +52,8 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         ),
     ];
     sleepers.retain(|(name, _)| choice.wants(name));
-    let about = "One after the other, each made when the one before it is over. What wakes late \
-                 here is the machine's idle state as well; it is the same for all.";
+    let about = "One after another, each made when the one before it is over. Lateness includes \
+                 leaving the CPU's idle state, which is the same for all.";
     let mut table = Table::new("W8", "lateness of a sleep of 1 ms, nothing set", about);
     let mut outcomes: Vec<Vec<Latencies>> = sleepers.iter().map(|_| Vec::new()).collect();
     affinity::unpin();

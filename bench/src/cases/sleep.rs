@@ -32,8 +32,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let mut ratios = Table::new(
         "W7",
         "the same over tokio's",
-        "Each sample over tokio's of the \
-                                 same turn. The target is half of it.",
+        "Each sample divided by tokio's of the same turn. The target is 0.5.",
     );
     for threads in 1..=affinity::remember().min(2) {
         let title = format!("{threads} threads");

@@ -10,8 +10,8 @@ use crate::sample::Figure;
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     const NAME: &str = "**Timeout**";
-    let about = "Calls that woke a driver, by `Timers::stats`, over armings; the first arming of \
-                 all, which has to wake one, left out.";
+    let about = "Calls that woke a driver, by `Timers::stats`, over armings; without the very \
+                 first arming, which has to wake one.";
     let mut table = Table::new("syscalls", "system calls per arming, steady state", about);
     let column = table.column("calls per arming");
     if !choice.wants(NAME) {
