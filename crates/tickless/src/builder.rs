@@ -17,7 +17,7 @@ use tickless_core::time::{Ns, Tick};
 use tickless_platform::device::fallback::Device;
 use tickless_platform::wakeup::Wakeup;
 
-/// Sets timers up; from [`Timers::builder`].
+/// Settings of a set of timers; from [`Timers::builder`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,7 +38,8 @@ pub struct Builder {
     bases: Option<u16>,
     clock: Clock,
     device: Device,
-    /// How often a handler that cannot catch up tries again; `None`: as suits who drives it.
+    /// How often a handler that cannot catch up tries again; `None`: the default of its kind of
+    /// driver.
     passes: Option<u32>,
     pinning: Pinning,
     /// Do coarse timers on virtual time fire with their buckets?
@@ -75,14 +76,14 @@ impl Default for Builder {
 }
 
 impl Timers {
-    /// To start timers in another way: with other settings, or a set of one's own.
+    /// Creates a builder, to start a separate set of timers, with its own settings.
     pub fn builder() -> Builder {
         Builder::new()
     }
 }
 
 impl Builder {
-    /// A base per CPU, a tick of 1 ms, the best clock, lazy rearming, lazy push-out.
+    /// The defaults: a base per CPU, a tick of 1 ms, the best clock, lazy rearming, lazy push-out.
     pub fn new() -> Builder {
         let limits = Limits { tolerance: Ns::from_ms(1), ..Limits::NONE };
         let core = Settings { limits, patience: Ns::from_ms(100), ..Settings::default() };
@@ -108,37 +109,39 @@ impl Builder {
         }
     }
 
-    /// How many bases, each with its driver thread; at least one. More than CPUs is pointless.
+    /// Sets how many bases there are, each with its driver thread; at least one. More bases than
+    /// CPUs are pointless.
     pub fn bases(mut self, count: u16) -> Builder {
         self.bases = Some(count);
         self
     }
 
-    /// The tick of coarse timers, 1 µs to 1 s. Shorter: timeouts are less late, and wake more.
+    /// Sets the tick of coarse timers, 1 µs to 1 s. With a shorter tick timeouts are less late, and
+    /// wake drivers more often.
     pub fn tick(mut self, tick: Tick) -> Builder {
         self.setup.core.tick = tick;
         self
     }
 
-    /// What drivers wait in: [`Device::Futex`] unless told otherwise. If the system refuses
-    /// another one, it is a futex all the same, and
-    /// [`Timers::device_fallback`](crate::Timers::device_fallback) says why.
+    /// Sets what drivers wait on; the default is [`Device::Futex`]. If the system refuses another
+    /// device, drivers use a futex, and [`Timers::device_fallback`](crate::Timers::device_fallback)
+    /// says why.
     pub fn device(mut self, device: Device) -> Builder {
         self.device = device;
         self
     }
 
-    /// How drivers get up for a deadline: [`Wakeup::Sleep`] unless told otherwise, and timers are
-    /// late by what waking a thread takes. The others trade CPU time for that: a driver gets up
-    /// before the deadline and spins until then. No timer is early with any of them.
+    /// Sets how drivers wake for a deadline. With [`Wakeup::Sleep`], the default, timers are late
+    /// by the time it takes to wake a thread. The others spend CPU time to avoid that: a driver
+    /// wakes before the deadline and spins until then. No timer is early with any of them.
     ///
-    /// It goes for every wakeup of a driver thread, whatever [`device`](Builder::device) it waits
-    /// in, so for coarse timeouts and the ends of windows too: timers that may be late should have
-    /// slack, or a set of their own. Ticks and [`recheck`](Builder::recheck) are not spun for. A
-    /// timer that is armed meanwhile for an earlier time ends the spinning. In an event loop of
-    /// the program's, and in virtual time, it means nothing.
+    /// This applies to every wakeup of a driver thread, whatever [`device`](Builder::device) it
+    /// waits on, and so to coarse timeouts and the ends of windows, too: timers that may be late
+    /// should have slack, or a set of their own. Drivers do not spin for ticks and
+    /// [`recheck`](Builder::recheck). Arming a timer for an earlier time ends the spinning. A
+    /// program's event loop and virtual time ignore this setting.
     ///
-    /// [`BaseStats::spun`](crate::stats::BaseStats::spun) says what it has cost.
+    /// [`BaseStats::spun`](crate::stats::BaseStats::spun) counts what it costs.
     ///
     /// ```
     /// # #[cfg(miri)] fn main() {}
@@ -156,47 +159,47 @@ impl Builder {
         self
     }
 
-    /// A driver is not woken sooner than this after a timer was armed, or after it was woken
-    /// last: a timer that is due earlier is late by as much at most (R8, R11). 0 unless told
-    /// otherwise. It bounds how often a driver wakes, to once in such a time.
+    /// Sets how soon a driver may be woken after a timer was armed, or after its last wakeup: a
+    /// timer that is due earlier is late by at most this. The default is 0. This bounds how often a
+    /// driver wakes.
     pub fn min_delta(mut self, delta: Duration) -> Builder {
         self.setup.core.limits.min_delta = Ns::from_duration(delta);
         self
     }
 
-    /// A driver sleeps no longer than this while anything is pending (R11), a microsecond at
-    /// least; as long as it likes unless told otherwise.
+    /// Sets how long a driver may sleep while any timer is pending, at least a microsecond. By
+    /// default there is no limit.
     pub fn max_delta(mut self, delta: Duration) -> Builder {
         self.setup.core.limits.max_delta = Ns::from_duration(delta).max(Ns::from_us(1));
         self
     }
 
-    /// A driver that finds timers due again and again, for so many passes in a row, leaves them
-    /// for as long as those took, `longest` at most, and counts that
-    /// ([`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs)) (R7).
+    /// Makes a driver that finds timers due in this many passes in a row back off for as long as
+    /// those took, at most `longest`. [`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs)
+    /// counts that.
     ///
-    /// Unless told otherwise, a driver thread never does: it is a thread among others, and the
-    /// system sees to it that it does not starve the rest. In an event loop it is 3 passes and
-    /// 100 ms, as in the kernel, and the loop has its turn meanwhile. At least one pass is made. If
-    /// `longest` is zero the handler comes back without a pause, and no hang is counted.
+    /// By default a driver thread never backs off, since the system's scheduler keeps it from
+    /// starving other threads. In an event loop the default is 3 passes and 100 ms, as in the
+    /// kernel, and the loop has its turn meanwhile. At least one pass is made. If `longest` is zero
+    /// the handler returns without a pause, and no hang is counted.
     pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
         self.passes = Some(passes.max(1));
         self.setup.core.limits.backoff_max = Ns::from_duration(longest);
         self
     }
 
-    /// A driver thread looks at its base at least this often, whatever its device says, idle or
-    /// not: what an event that gets lost costs at most (R13). The kernel loses none, so it does
-    /// not unless told so; it is for systems that one does not trust, and costs a wakeup each
-    /// time. Not more often than every millisecond, and in whole ones with a timerfd. A loop of
-    /// the program's rechecks by waiting no longer than it likes.
+    /// Makes a driver thread check its base at least this often, whatever its device reports, idle
+    /// or not, which bounds the cost of a lost event. The kernel loses none, so this is off by
+    /// default; it is for unreliable devices, and costs a wakeup each time. At most every
+    /// millisecond, and in whole milliseconds with a timerfd. An event loop rechecks by limiting
+    /// how long it waits.
     pub fn recheck(mut self, every: Duration) -> Builder {
         self.setup.recheck = Ns::from_duration(every).max(Ns::from_ms(1));
         self
     }
 
-    /// An event that comes later than this after its time is counted as late, in
-    /// [`DeviceCounts::late`](crate::stats::DeviceCounts::late); 1 ms unless told otherwise. It
+    /// Sets by how much an event may be late before
+    /// [`DeviceCounts::late`](crate::stats::DeviceCounts::late) counts it; 1 ms by default. This
     /// changes nothing else.
     pub fn late_after(mut self, tolerance: Duration) -> Builder {
         self.setup.core.limits.tolerance = Ns::from_duration(tolerance);
@@ -204,17 +207,16 @@ impl Builder {
     }
 
     /// Runs the callbacks of timeouts, and of precise timers that are
-    /// [`deferred`](crate::HrTimer::deferred), in an expiry thread of their base, so that a
-    /// callback that takes long does not hold up timers that fire in the driver. That costs a
-    /// wakeup of that thread for every batch that expires. Unless this is called they run in the
-    /// driver.
+    /// [`deferred`](crate::HrTimer::deferred), in an expiry thread of their base, so that a slow
+    /// callback does not delay timers that fire in the driver. That costs a wakeup of that thread
+    /// for every batch that expires. By default they run in the driver.
     pub fn expiry_threads(mut self) -> Builder {
         self.setup.core.deferral = Deferral::OnExpiry;
         self
     }
 
     /// How long an expiry thread may be stuck in a callback before another thread fires its other
-    /// timers (D9); 100 ms unless told otherwise. One thread stands in for all bases.
+    /// timers; 100 ms by default. One thread stands in for all bases.
     pub fn patience(mut self, patience: Duration) -> Builder {
         self.setup.core.patience = Ns::from_duration(patience);
         self
@@ -226,18 +228,18 @@ impl Builder {
         self
     }
 
-    /// Linux only. Keeps each driver thread on its base's CPU. Better caches; worse latency where
-    /// other threads hog that CPU.
+    /// Linux only. Keeps each driver thread on its base's CPU. This uses caches better, but latency
+    /// is worse where other threads hog that CPU.
     #[cfg(linux_platform)]
     pub fn pin_drivers(mut self) -> Builder {
         self.pinning = Pinning::OnItsCpu;
         self
     }
 
-    /// Is called, on the driver thread, with what a callback panicked with. The panic itself
-    /// has been printed by the program's panic hook already. The reporter may drop the timer
-    /// that panicked; if it panics itself, that is ignored. A program that is built with
-    /// `panic = "abort"` ends instead, and nothing is called.
+    /// Sets a function that is called, on the driver thread, with the payload of a callback's
+    /// panic. The program's panic hook has already printed the panic. The reporter may drop the
+    /// timer that panicked; a panic of its own is ignored. A program built with `panic = "abort"`
+    /// ends instead, without calling it.
     pub fn on_panic(
         mut self,
         reporter: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static,
@@ -254,25 +256,25 @@ impl Builder {
         self
     }
 
-    /// From when on a timed callback counts as slow, and an expiry as overdue, of whose base that
-    /// says that it was held up: by a callback, or for want of a CPU. 100 ms unless told
-    /// otherwise. With the feature `tracing` both are warned of.
+    /// Sets how long a timed callback may take before it counts as slow, and how late an expiry may
+    /// be before it counts as overdue, because its base was held up by a callback or lacked a CPU.
+    /// 100 ms by default. With the feature `tracing` both emit warnings.
     pub fn slow_after(mut self, limit: Duration) -> Builder {
         self.setup.slow_after = Ns::from_duration(limit);
         self
     }
 
-    /// In programs that are built for debugging: notes where each timer was last armed, for
-    /// [`Timers::leaks`] and [`Timers::timer_list`]. Takes a lock for each arming, all timers'
-    /// one; programs that are built with optimisations alone note nothing.
+    /// In builds with debug assertions, records where each timer was last armed, for
+    /// [`Timers::leaks`] and [`Timers::timer_list`]. Each arming then takes a lock that all timers
+    /// share. Other builds record nothing.
     pub fn note_armings(mut self) -> Builder {
         self.setup.notes_armings = true;
         self
     }
 
     /// For [`VirtualTime`](crate::VirtualTime), where coarse timers fire exactly at their deadlines
-    /// unless this is asked for: has them fire with the wheel's buckets, as late as on a real
-    /// clock. Real timers ignore it.
+    /// by default: makes them fire with the wheel's buckets, as late as on a real clock. Real
+    /// timers ignore it.
     ///
     /// ```
     /// use std::time::Duration;

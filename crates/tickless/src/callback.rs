@@ -1,9 +1,9 @@
-//! What callbacks are told, what they share with the rest of a program, and what arming and
-//! cancelling say about them.
+//! What callbacks receive, what they share with the rest of a program, and what arming and
+//! cancelling return.
 //!
-//! A callback gets a [`Fired`], by which it can have its timer armed again. What it shares with
-//! other threads may stand in a [`CallbackLock`]: a mutex that cancels know of, so that waiting for
-//! a callback which waits for a lock of one's own is an error and no deadlock.
+//! A callback gets a [`Fired`], with which it can rearm its timer. Data that it shares with other
+//! threads can be in a [`CallbackLock`]: a mutex that cancels know about, so that waiting for a
+//! callback that waits for the caller's lock is an error instead of a deadlock.
 //!
 //! ```
 //! use std::time::Duration;

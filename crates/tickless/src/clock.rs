@@ -1,13 +1,13 @@
-//! Clocks beside the one that timers run on: counters of this machine, slow counters read once
-//! for everybody, and a time of one's own over whatever counters there are.
+//! Clocks other than the one that timers run on: counters of this machine, slow counters that one
+//! thread reads for all, and a clock over the best of several counters.
 //!
-//! - [`Combined`]: many threads read a slow shared counter, one device read serves them all.
+//! - [`Combined`]: many threads read a slow shared counter, and one device read serves them all.
 //!   For PTP hardware clocks, device counters behind a bus, and any `clock_gettime` that is a
 //!   system call. Not for a counter that costs less than a few cache misses.
 //! - [`Clock`]: monotonic, boottime and realtime over the best of several counters, with a
 //!   watchdog that falls back to the next one.
 //! - Counters: [`Tsc`], [`SystemClock`], [`PtpClock`], or anything that implements [`Counter`]; one
-//!   that may go back belongs behind a [`Ratchet`].
+//!   that may go back needs a [`Ratchet`].
 //!
 //! ```
 //! use tickless::clock::{ClockId, Combined, SystemClock};
@@ -51,12 +51,11 @@ pub use tickless_platform::time_base::TimeBase;
 use tickless_core::time::{Instant, Ns};
 
 /// A counter that never goes back, over one that may: one that can be set, or that differs between
-/// CPUs. Costs a word that its readers share.
+/// CPUs. Costs one word that all readers share.
 pub type Ratchet<C> = tickless_clock::ratchet::Ratchet<core::sync::atomic::AtomicU64, C>;
 
-/// A point in time of the standard library's, as [`ClockTimer`] wants it on
-/// [`TimeBase::Realtime`]: nanoseconds since 1970, which is also what
-/// comes of anything before.
+/// Converts a [`SystemTime`](std::time::SystemTime) to an instant on [`TimeBase::Realtime`], for a
+/// [`ClockTimer`]: nanoseconds since 1970, and 0 for anything before.
 pub fn realtime(time: std::time::SystemTime) -> Instant {
     let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Ns::from_duration(since).into()

@@ -1,9 +1,9 @@
 //! Timers on clocks that are set or go on over a suspend: realtime and boottime (H5).
 //!
-//! The core keeps one clock. A deadline on another one is put where it belongs on ours by what
-//! both show at the moment; whoever fires looks at the deadline's own clock, so it is not early
-//! whatever happened to that meanwhile. When the clock was set, or the system was suspended,
-//! every deadline is put anew ([`watch`](tickless_platform::watch) says who tells), so it is not
+//! The core keeps one clock. A deadline on another clock is converted by what both show at the
+//! moment. Firing checks the deadline's own clock, so the timer is not early whatever happened to
+//! that clock meanwhile. When the clock was set, or the system was suspended, every deadline is
+//! converted again ([`watch`](tickless_platform::watch) says how that is noticed), so it is not
 //! late either.
 //!
 //! # Locks
@@ -33,20 +33,19 @@ use tickless_platform::clock::HostClock;
 use tickless_platform::device::fallback::RefusedCall;
 use tickless_platform::time_base::TimeBase;
 
-/// A timer whose deadlines are on a clock of the program's choice; from
-/// [`Timers::clock_timer`].
+/// A timer with its deadlines on a clock of your choice; from [`Timers::clock_timer`].
 ///
-/// Never early on its own clock. When the time of day is set:
-/// - absolute deadlines on [`TimeBase::Realtime`] stay what they are on that clock: they fire at
-///   once if they have passed, and are put off if it went back;
-/// - relative ones are left alone, as POSIX has it: ten seconds are ten seconds.
+/// It never fires early on its own clock. When the time of day is set:
+/// - absolute deadlines on [`TimeBase::Realtime`] stay the same on that clock: they fire at once if
+///   they have passed, and later if the clock went back;
+/// - relative ones do not change, as in POSIX: ten seconds are ten seconds.
 ///
-/// On [`TimeBase::Boottime`] both kinds count the time of a suspend; relative ones on realtime do
-/// not.
+/// On [`TimeBase::Boottime`] both kinds count suspended time; relative ones on realtime do not.
 ///
-/// Arming costs what it does for an [`HrTimer`](crate::HrTimer), a lock of its own and two clock
-/// readings; firing costs one more reading. Whenever a clock is set, all of them are armed anew.
-/// The first one of a set starts a thread that waits for that, unless an event loop drives the set.
+/// Arming costs as much as for an [`HrTimer`](crate::HrTimer), plus a lock of its own and two clock
+/// readings; firing costs one more reading. Whenever a clock is set, all clock timers are rearmed.
+/// The first one of a set of timers starts a thread that waits for clocks to be set, unless an
+/// event loop drives the set.
 ///
 /// ```
 /// use std::time::Duration;
@@ -82,7 +81,7 @@ impl fmt::Debug for ClockTimer {
 }
 
 impl Timers {
-    /// A timer whose deadlines are on this clock, not armed. Allocates about four times.
+    /// Creates a timer with its deadlines on this clock, not armed. Allocates about four times.
     ///
     /// The callback runs on a driver thread.
     pub fn clock_timer<F>(&self, base: TimeBase, callback: F) -> ClockTimer
@@ -92,20 +91,20 @@ impl Timers {
         ClockTimer::new(&self.shared, base, callback)
     }
 
-    /// The time on a clock; realtime counts from 1970.
+    /// The current time on a clock; realtime counts from 1970.
     pub fn now_on(&self, base: TimeBase) -> Instant {
         self.shared.now_on(base).into()
     }
 
     /// How often these timers noticed that a clock was set or that the system was suspended. They
-    /// do not look before the first [`clock_timer`](Timers::clock_timer) is made.
+    /// do not check before the first [`clock_timer`](Timers::clock_timer) is made.
     pub fn clock_steps(&self) -> u64 {
         self.shared.clock_timers.watch.steps()
     }
 
-    /// Which refused system call keeps the kernel from telling these timers when a clock is set.
-    /// They then look once a second, and are late by at most that when it was set. Timers in an
-    /// event loop always look once a second, and have `None` here.
+    /// The refused system call that keeps the kernel from reporting to these timers when a clock is
+    /// set. They then check once a second, and after a clock is set are late by at most that.
+    /// Timers in an event loop always check once a second, and return `None` here.
     pub fn clock_watch_fallback(&self) -> Option<RefusedCall> {
         self.shared.clock_timers.watch.refused()
     }
@@ -131,8 +130,9 @@ impl ClockTimer {
         ClockTimer { id: shared.clock_timers.add(listed), inner }
     }
 
-    /// Arms it, or arms it anew, for a point in time on its clock. One that has passed fires at
-    /// once. For realtime from the standard library's see [`realtime`](crate::clock::realtime).
+    /// Arms or rearms the timer for a point in time on its clock; if that has passed, it fires at
+    /// once. [`realtime`](crate::clock::realtime) converts from the standard library's
+    /// `SystemTime`.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl ClockTimer {
         self.start_range(deadline, deadline)
     }
 
-    /// Arms it, or arms it anew, to fire anywhere in a window of its clock: see
+    /// Arms or rearms the timer to fire anywhere in a window of its clock: see
     /// [`HrTimer::start_range`](crate::HrTimer::start_range).
     ///
     /// # Errors
@@ -151,8 +151,8 @@ impl ClockTimer {
         self.start_armed(|_| Armed::Own(Window::new(soft.into(), hard.into())))
     }
 
-    /// Arms it, or arms it anew, to fire `after` the present: on realtime and monotonic time
-    /// without the time of suspends, on boottime with it.
+    /// Arms or rearms the timer to fire when `after` has passed: suspended time counts on boottime,
+    /// but not on realtime and monotonic time.
     ///
     /// # Errors
     ///
@@ -161,13 +161,13 @@ impl ClockTimer {
         self.start_armed(|clock| Armed::relative(clock, self.inner.state.base, after))
     }
 
-    /// Cancels it without waiting for its callback: see
+    /// Cancels the timer without waiting for its callback: see
     /// [`HrTimer::cancel`](crate::HrTimer::cancel).
     pub fn cancel(&self) -> Cancel {
         self.disarm(|| self.inner.timer.cancel())
     }
 
-    /// Cancels it and waits until its callback runs nowhere: see
+    /// Cancels the timer and waits until its callback is not running: see
     /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
     ///
     /// # Errors
@@ -178,7 +178,8 @@ impl ClockTimer {
         self.disarm(|| self.inner.timer.cancel_sync())
     }
 
-    /// The same for good: every later arming is [`StartError::Shut`].
+    /// Cancels the timer for good and waits like [`cancel_sync`](Self::cancel_sync): every later
+    /// arming fails with [`StartError::Shut`].
     ///
     /// # Errors
     ///
@@ -188,7 +189,7 @@ impl ClockTimer {
         self.disarm(|| self.inner.timer.shutdown_sync())
     }
 
-    /// Is it armed? May be out of date as soon as it is known.
+    /// Returns `true` if the timer is armed. The answer may be out of date at once.
     pub fn is_pending(&self) -> bool {
         let is_forked_child = self.inner.timer.shared().is_forked_child();
         !is_forked_child
@@ -196,7 +197,7 @@ impl ClockTimer {
             && self.inner.timer.is_pending()
     }
 
-    /// What it is armed for on its own clock, if for a point of that.
+    /// The deadline that the timer is armed for, if it is one on its own clock.
     pub fn deadline(&self) -> Option<Instant> {
         if self.inner.timer.shared().is_forked_child() {
             return None;
@@ -288,8 +289,8 @@ mod tests {
         }
     }
 
-    /// Goal: H5 with drivers: a step that somebody tells of fires what has come due at once, and
-    /// what the clock went back for waits; where nobody tells, the timer finds out by itself.
+    /// Goal: H5 with drivers: a step that is reported fires at once what has come due, and what the
+    /// clock went back for waits; where no step is reported, the timer finds out by itself.
     #[test]
     #[cfg_attr(miri, ignore = "there is no timerfd under Miri")]
     fn steps_are_heard_of_or_found_out() {

@@ -1,9 +1,9 @@
-//! What wakes timers and runs their callbacks: driver threads, or an event loop of the program's.
+//! What wakes timers and runs their callbacks: driver threads, or the program's event loop.
 //!
-//! Unless told otherwise a set of timers has a base and a driver thread for each CPU. A driver
-//! sleeps in a [`Device`] until its first timer is due. A program with an event loop can do without
-//! threads: [`Builder::start_in_loop`](crate::Builder::start_in_loop) hands it an
-//! [`EventLoopDriver`] to poll and run.
+//! By default, a set of timers has a base and a driver thread for each CPU. A driver sleeps in a
+//! [`Device`] until its first timer is due. A program with an event loop can do without threads:
+//! [`Builder::start_in_loop`](crate::Builder::start_in_loop) returns an [`EventLoopDriver`] to poll
+//! and run.
 //!
 //! Bases are numbered from zero, as [`CpuId`]s; [`Timers::offline`](crate::Timers::offline) takes
 //! one out of use.

@@ -1,9 +1,9 @@
 //! Timers inside a program's own structs: pinned, and without an allocation.
 //!
-//! A [`PinnedTimeout`] is a [`Timeout`] whose memory is a field of whatever it belongs to: a
-//! connection's timeout lies beside the connection's other fields, so pushing it out touches memory
-//! that is in the cache already. [`PinnedHrTimer`] is the precise one. They are armed, cancelled
-//! and asked through the ordinary types, which [`timer`](PinnedTimeout::timer) lends.
+//! A [`PinnedTimeout`] is a [`Timeout`] whose memory is a field of the struct that it belongs to: a
+//! connection's timeout is next to the connection's other fields, so pushing it out touches memory
+//! that is already in the cache. [`PinnedHrTimer`] is its precise counterpart. Both are armed,
+//! cancelled and queried through the ordinary types, which [`timer`](PinnedTimeout::timer) lends.
 //!
 //! ```
 //! use pin_project_lite::pin_project;
@@ -57,8 +57,8 @@
 //! Dropping one cancels it and waits until its callback is over. Inside its own callback it does
 //! not wait: the callback outlives its timer until it returns, so it may drop the last reference to
 //! the struct that it belongs to. Inside another callback it does wait, unlike other timers, whose
-//! memory can be left to somebody else; if that would never end, because each of two callbacks
-//! drops the other's timer or because its callback waits for a
+//! memory can be freed later by another thread; if the wait would never end, because each of two
+//! callbacks drops the other's timer or because its callback waits for a
 //! [`CallbackLock`](crate::callback::CallbackLock) that the caller holds, the process is aborted
 //! with a message.
 
@@ -77,7 +77,7 @@ use tickless_platform::host::WheelLink;
 
 pub use crate::timer::inline::OnFire;
 
-/// The ordinary type of a timer inside a struct, for as long as that is borrowed.
+/// The ordinary type of a timer inside a struct, borrowed from it.
 #[derive(Debug)]
 pub struct Lent<'a, T> {
     timer: ManuallyDrop<T>,
@@ -105,12 +105,12 @@ macro_rules! pinned {
         }
 
         impl<F: OnFire> $name<F> {
-            /// A timer that is not armed. Allocates nothing.
+            /// Creates a timer that is not armed. Allocates nothing.
             pub fn new(timers: &Timers, callback: F) -> $name<F> {
                 $name { inner: Inline::new(timers.shared.clone(), callback) }
             }
 
-            /// The timer, to arm, cancel and ask. Costs nothing.
+            /// Borrows the timer, to arm, cancel and query it. Costs nothing.
             #[inline]
             pub fn timer(self: Pin<&Self>) -> Lent<'_, $timer> {
                 let timer = $timer::lent(self.project_ref().inner.owner());
@@ -127,11 +127,11 @@ macro_rules! pinned {
 }
 
 pinned! {
-    /// A coarse timer inside a struct: see [`Timeout`]. 56 bytes and the callback.
+    /// A coarse timer inside a struct: see [`Timeout`]. 56 bytes plus the callback.
     PinnedTimeout, Timeout, WheelLink
 }
 
 pinned! {
-    /// A precise timer inside a struct: see [`HrTimer`]. 64 bytes and the callback.
+    /// A precise timer inside a struct: see [`HrTimer`]. 64 bytes plus the callback.
     PinnedHrTimer, HrTimer, QueueLink
 }

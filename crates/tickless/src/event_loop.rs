@@ -1,4 +1,4 @@
-//! Timers that are driven by an event loop of the program's, without any thread of ours.
+//! Timers that the program's event loop drives, without any thread of this library.
 //!
 //! [`LocalTimers`](crate::LocalTimers) belong to one thread; these can be armed and cancelled
 //! from any thread, and fire in the loop. It either polls a descriptor beside its others
@@ -20,12 +20,12 @@ use tickless_platform::device::own_loop::{LoopDevice, OnRearm};
 #[cfg(linux_platform)]
 use tickless_platform::device::timerfd::Timerfd;
 
-/// Linux only. What an [`EventLoopDriver`] wakes its loop with: a descriptor to be polled.
+/// Linux only. How an [`EventLoopDriver`] wakes its loop: a descriptor to poll.
 #[cfg(linux_platform)]
 #[derive(Debug)]
 pub struct Descriptor(Arc<Timerfd>);
 
-/// What an [`EventLoopDriver`] wakes its loop with: a callback.
+/// How an [`EventLoopDriver`] wakes its loop: a callback.
 #[derive(Debug)]
 pub struct Callback(());
 
@@ -34,7 +34,7 @@ type Usual = Descriptor;
 #[cfg(not(linux_platform))]
 type Usual = Callback;
 
-/// One base's driver, in the program's hands: whoever has it runs the base's timers.
+/// The driver of one base, for the program's event loop, which runs the base's timers with it.
 ///
 /// ```
 /// use rustix::event::{PollFd, PollFlags, poll};
@@ -54,13 +54,13 @@ type Usual = Callback;
 /// # Rules
 ///
 /// - The loop calls [`run`](Self::run) when the descriptor is readable, or when the
-///   [`timeout`](EventLoopDriver::timeout) is over; more often does no harm and costs no system
-///   call while nothing is due.
-/// - Callbacks run inside `run`, on its thread, one at a time. What was said about waiting
-///   holds here: a synchronous cancel, or dropping a timer, waits for a callback that runs at
-///   that moment in another thread's `run`, returns an error inside the callback itself, and
-///   waits for nobody on the loop's own thread outside of it.
-/// - While nobody runs the driver nothing fires. Once it has been dropped nothing ever will;
+///   [`timeout`](EventLoopDriver::timeout) is over; calling it more often is harmless and costs no
+///   system call while nothing is due.
+/// - Callbacks run inside `run`, on its thread, one at a time. A synchronous cancel, or dropping a
+///   timer, waits for a callback that is running in another thread's `run`. Inside the callback
+///   itself a synchronous cancel returns an error; elsewhere on the loop's own thread neither
+///   waits.
+/// - While the driver is not run, nothing fires. After it has been dropped nothing ever fires;
 ///   timers can still be armed, cancelled and dropped.
 /// - In the child of a fork it finds nothing to do. The descriptor is the parent's; close it by
 ///   dropping the driver.
@@ -87,17 +87,17 @@ impl<W> EventLoopDriver<W> {
         EventLoopDriver { shared, base, wakers: Wakers::default(), wakes_by }
     }
 
-    /// The base that it drives. [`HrTimer::pinned`](crate::HrTimer::pinned) to it is how a
-    /// program with a loop for each base keeps a timer in one of them.
+    /// The base that it drives. A program with a loop for each base keeps a timer in one loop by
+    /// [pinning](crate::HrTimer::pinned) it to that base.
     pub fn base(&self) -> CpuId {
         self.base
     }
 
-    /// Runs what is due. Returns how many timers fired.
+    /// Runs the timers that are due. Returns how many fired.
     ///
-    /// Costs a clock reading if nothing is due; otherwise whatever the callbacks take, and with a
-    /// descriptor two system calls. A callback that keeps arming its timer for at once does not
-    /// keep the loop here for ever: see [`Builder::back_off`](crate::Builder::back_off).
+    /// Costs a clock reading if nothing is due; otherwise the callbacks and, with a descriptor, two
+    /// system calls. A callback that keeps rearming its timer for the current time does not hold up
+    /// the loop forever: see [`Builder::back_off`](crate::Builder::back_off).
     pub fn run(&mut self) -> u64 {
         if self.shared.is_forked_child() {
             return 0;
@@ -106,11 +106,11 @@ impl<W> EventLoopDriver<W> {
         if is_due { self.shared.run_loop(self.base, &mut self.wakers) } else { 0 }
     }
 
-    /// When there is something to do next; `None`: not before somebody arms a timer. Costs no
+    /// When to call [`run`](Self::run) next; `None` means not before a timer is armed. Costs no
     /// system call.
     ///
-    /// From now on [`on_rearm`](crate::Builder::start_in_loop_with) is called for whatever is
-    /// earlier.
+    /// From now on [`on_rearm`](crate::Builder::start_in_loop_with) is called for any earlier
+    /// deadline.
     pub fn next_event(&mut self) -> Option<Instant> {
         if self.shared.is_forked_child() {
             return None;
@@ -119,15 +119,15 @@ impl<W> EventLoopDriver<W> {
         (next != Ns::NEVER).then_some(next.into())
     }
 
-    /// How long the loop may wait, from now; `None`: until somebody arms a timer. Zero if
-    /// something is due. Round it up: a loop that comes early finds nothing to do.
+    /// How long the loop may wait from now; `None` means until a timer is armed. Zero if a timer is
+    /// due. Round it up: a loop that wakes early finds nothing to do.
     pub fn timeout(&mut self) -> Option<Duration> {
         let next = self.next_event()?;
         Some(next - Instant::from(self.shared.now()))
     }
 
-    /// Are all [`Timers`](crate::Timers) and timers gone, so that nothing will ever be due?
-    /// When that comes about the loop is woken one last time.
+    /// Returns `true` if all [`Timers`](crate::Timers) and timers are gone, so that nothing will
+    /// ever be due. The loop is woken one last time when that happens.
     pub fn is_over(&self) -> bool {
         self.shared.is_stopped()
     }
@@ -139,9 +139,9 @@ impl<W> EventLoopDriver<W> {
 
 #[cfg(linux_platform)]
 impl AsFd for EventLoopDriver<Descriptor> {
-    /// Readable when there is something to do, and not otherwise. For poll, select, epoll in
-    /// either way of triggering, and what stands on them. Not to be read or set: it is a timerfd
-    /// and belongs to the driver.
+    /// Readable when there is something to do, and not otherwise. For poll, select, epoll (level-
+    /// or edge-triggered) and anything built on them. Do not read or set it: it is a timerfd and
+    /// belongs to the driver.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wakes_by.0.as_fd()
     }

@@ -7,17 +7,18 @@
 //! | `INFO` | a base went offline or online |
 //! | `TRACE` | armed, cancelled, fired |
 //!
-//! All have the target `tickless`. A subscriber is somebody else's code and may do anything, use
-//! timers included: so events are told outside of every lock. What a driver tells it tells
-//! within the callback's frame, where nothing waits for callbacks, and a panic of the subscriber is
-//! counted like a callback's.
+//! All have the target `tickless`. A subscriber is foreign code and may do anything, including use
+//! timers, so events are emitted outside of every lock. A driver emits them within the callback's
+//! frame, where nothing waits for callbacks, and a panic of the subscriber is counted like a
+//! callback's.
 
 use std::time::Duration;
 use tickless_core::bases::expiry::Firing;
 use tickless_core::platform::Platform;
 use tickless_core::time::{CpuId, Window};
 
-/// An event, if the feature is there and somebody listens: only then are the values asked for.
+/// An event, if the feature is enabled and a subscriber listens: only then are the values
+/// evaluated.
 macro_rules! event {
     ($level:ident, $message:literal $(, $field:ident = $value:expr)*) => {{
         #[cfg(feature = "tracing")]
@@ -32,7 +33,7 @@ macro_rules! event {
     }};
 }
 
-/// Does anybody listen to what happens to single timers?
+/// Does a subscriber listen to events of single timers?
 #[inline]
 pub(crate) fn are_traced() -> bool {
     #[cfg(feature = "tracing")]
@@ -58,7 +59,7 @@ pub(crate) fn fired<P: Platform>(label: impl Fn() -> &'static str, firing: &Firi
     event!(TRACE, "fired", timer = label(), base = firing.cpu.0, late_ns = late.0);
 }
 
-/// An expiry that its base was to see long ago.
+/// An expiry that its base should have seen long ago.
 pub(crate) fn overdue<P: Platform>(label: impl Fn() -> &'static str, firing: &Firing<P>) {
     let by = firing.now.since(firing.due);
     event!(WARN, "overdue", timer = label(), base = firing.cpu.0, by_ns = by.0);

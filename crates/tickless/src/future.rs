@@ -33,8 +33,8 @@
 //!
 //! No future is early. [`Sleep`] and [`Interval`] are late by two thread wakeups, the driver's and
 //! the task's, and by their slack: the time by which they may be late to share a wakeup. Unless
-//! set, it is a thousandth of the time to sleep, and at most 50 ms: 1 ms for a second, nothing that
-//! counts for 1 ms. [`CoarseTimeout`] and [`CoarseSleep`] are on the timer wheel: they cost one
+//! set, it is a thousandth of the time to sleep, and at most 50 ms: 1 ms for a second, and
+//! negligible for 1 ms. [`CoarseTimeout`] and [`CoarseSleep`] are on the timer wheel: they cost one
 //! compare-and-swap to push out, and are late by up to 13 % of their distance.
 //!
 //! # Corner cases
@@ -99,7 +99,7 @@ pub fn coarse_sleep(after: Duration) -> CoarseSleep {
     CoarseSleep::new(From::Process(process::handle()), now() + after)
 }
 
-/// Ticks every `period`, first one period from now. A period of zero counts as a nanosecond.
+/// Ticks every `period`, starting one period from now. A period of zero counts as a nanosecond.
 pub fn interval(period: Duration) -> Interval {
     let first = now() + period;
     Interval::new(From::Process(process::handle()), first, period, default_slack(period))
@@ -121,9 +121,9 @@ pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
     Timeout::new(sleep(after), future)
 }
 
-/// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed. May
-/// notice that up to 13 % of `after` late. For timeouts that seldom fire: cheaper than [`timeout`],
-/// above all to push out.
+/// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed. It
+/// may notice that up to 13 % of `after` late. For timeouts that seldom fire: cheaper than
+/// [`timeout`], above all to push out.
 ///
 /// An idle timeout is one of these around each read. To push out one that is pending, pin it and
 /// call [`reset`](CoarseTimeout::reset):
@@ -170,7 +170,7 @@ pub fn now() -> Instant {
 }
 
 /// The timers that the functions of this module use, for [statistics](Timers::stats) and the like.
-/// Starts them if they do not run yet; `None` if the system refuses their threads.
+/// Starts them if they are not running yet; `None` if the system refuses their threads.
 pub fn timers() -> Option<&'static Timers> {
     process::timers()
 }
@@ -202,7 +202,7 @@ impl Timers {
         CoarseSleep::new(From::Timers(&self.shared), self.now() + after)
     }
 
-    /// Ticks every `period`, first a period from now. A period of zero counts as a nanosecond.
+    /// Ticks every `period`, starting one period from now. A period of zero counts as a nanosecond.
     pub fn interval(&self, period: Duration) -> Interval {
         let slack = self.default_slack(period);
         Interval::new(From::Timers(&self.shared), self.now() + period, period, slack)
@@ -214,8 +214,8 @@ impl Timers {
         Timeout::new(self.sleep(after), future)
     }
 
-    /// The same, on the timer wheel: cheap to push out, and up to 13 % late; see
-    /// [`future::coarse_timeout`](crate::future::coarse_timeout).
+    /// Like [`timeout_after`](Timers::timeout_after), but on the timer wheel: cheap to push out,
+    /// and up to 13 % late; see [`future::coarse_timeout`](crate::future::coarse_timeout).
     pub fn coarse_timeout_after<F: Future>(&self, after: Duration, future: F) -> CoarseTimeout<F> {
         CoarseTimeout::new(self.coarse_sleep(after), future)
     }

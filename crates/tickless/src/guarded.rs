@@ -6,9 +6,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// A mutex for what callbacks share with the rest of a program. Waiting for a callback while
-/// holding a lock that it wants is the classic deadlock of synchronous cancels: with this lock
-/// it is an error, [`CancelError::Lock`](crate::CancelError::Lock).
+/// A mutex for data that callbacks share with the rest of a program. Waiting for a callback while
+/// holding a lock that it needs is the classic deadlock of synchronous cancels. With this lock it
+/// is an error, [`CancelError::Lock`](crate::CancelError::Lock).
 ///
 /// ```
 /// # use std::{sync::Arc, time::Duration};
@@ -30,36 +30,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Uncontended it costs what a `std::sync::Mutex` does and two plain stores. It is not poisoned
-/// by a panic: a callback's panic is caught and reported, and what the lock guards is handed to
-/// the next one as it is.
+/// Uncontended, it costs as much as a `std::sync::Mutex` plus two plain stores. A panic does not
+/// poison it: a callback's panic is caught and reported, and the next holder gets the data as it
+/// is.
 pub struct CallbackLock<T: ?Sized> {
     /// The thread that has the lock, or 0.
     holder: AtomicU64,
     mutex: Mutex<T>,
 }
 
-/// The right to use what a [`CallbackLock`] holds; gives it back when dropped.
+/// Access to the data of a [`CallbackLock`]; unlocks it when dropped.
 pub struct CallbackLockGuard<'a, T: ?Sized> {
     holder: &'a AtomicU64,
     guard: MutexGuard<'a, T>,
 }
 
 impl<T> CallbackLock<T> {
-    /// An unlocked lock.
+    /// Creates an unlocked lock.
     pub const fn new(value: T) -> CallbackLock<T> {
         CallbackLock { holder: AtomicU64::new(0), mutex: Mutex::new(value) }
     }
 
-    /// The value, which nobody else can reach any more.
+    /// Consumes the lock and returns its value.
     pub fn into_inner(self) -> T {
         self.mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: ?Sized> CallbackLock<T> {
-    /// Waits until the lock is free and takes it. Not recursive: a thread that has it waits for
-    /// ever.
+    /// Waits until the lock is free and takes it. Not recursive: a thread that holds it waits
+    /// forever.
     pub fn lock(&self) -> CallbackLockGuard<'_, T> {
         let guard = match self.mutex.try_lock() {
             Ok(guard) => guard,

@@ -49,8 +49,8 @@ pub struct HrTimer {
 }
 
 impl Timers {
-    /// A precise timer, not armed. Allocates once: 64 bytes if the closure captures up
-    /// to 8.
+    /// Creates a precise timer, not armed. Allocates once: 64 bytes if the closure captures up to
+    /// 8.
     ///
     /// The callback runs on a driver thread.
     pub fn hrtimer<F>(&self, callback: F) -> HrTimer
@@ -79,28 +79,28 @@ impl HrTimer {
         HrTimer { timer, pinned: None, fires_in: FiresIn::Handler }
     }
 
-    /// Pins it to one base, whichever CPU arms it. Arming fails if there is no such base.
+    /// Pins the timer to one base, whichever CPU arms it. Arming fails if there is no such base.
     pub fn pinned(mut self, base: CpuId) -> HrTimer {
         self.pinned = Some(base);
         self
     }
 
-    /// Runs its callback in the expiry thread of its base, if the base has one (the feature
-    /// `policy` adds `Builder::deferral`, which starts it); otherwise in the driver.
+    /// Runs its callback in the expiry thread of its base, if the base has one (see
+    /// [`Builder::expiry_threads`](crate::Builder::expiry_threads)); otherwise in the driver.
     pub fn deferred(mut self) -> HrTimer {
         self.fires_in = FiresIn::Thread;
         self
     }
 
-    /// Names its owner, for [`Timers::timer_list`](crate::Timers::timer_list) and
-    /// [`leaks`](crate::Timers::leaks). Without a label, the callback's type is the name. Takes a
-    /// lock and may allocate, once.
+    /// Labels the timer with its owner, for [`Timers::timer_list`](crate::Timers::timer_list) and
+    /// [`leaks`](crate::Timers::leaks). Without a label, the callback's type names it. Takes a lock
+    /// and may allocate, once.
     pub fn labelled(self, label: &'static str) -> HrTimer {
         self.set_label(label);
         self
     }
 
-    /// Arms it, or arms it anew, to fire when `after` has passed. Reads the clock.
+    /// Arms or rearms the timer to fire when `after` has passed. Reads the clock.
     ///
     /// # Errors
     ///
@@ -111,7 +111,8 @@ impl HrTimer {
         self.start_with_slack(after, Duration::ZERO)
     }
 
-    /// The same, but it may be late by `slack` to share a wakeup with other timers.
+    /// Like [`start`](Self::start), but the timer may be late by up to `slack`, to share a wakeup
+    /// with other timers.
     ///
     /// # Errors
     ///
@@ -127,7 +128,7 @@ impl HrTimer {
         self.arm(Window::new(now + after, now + after + slack), now)
     }
 
-    /// Arms it, or arms it anew, to fire at `deadline`; at once if that has passed.
+    /// Arms or rearms the timer to fire at `deadline`; at once if that has passed.
     ///
     /// # Errors
     ///
@@ -138,7 +139,7 @@ impl HrTimer {
         self.start_range(deadline, deadline)
     }
 
-    /// Arms it, or arms it anew, to fire within a window: not before `soft`, from then on with any
+    /// Arms or rearms the timer to fire within a window: not before `soft`, from then on with any
     /// event of its base, and at `hard` with an event of its own.
     ///
     /// # Errors
@@ -150,32 +151,32 @@ impl HrTimer {
         self.start_window(Window::new(soft.into(), hard.into()))
     }
 
-    /// Cancels it without waiting for its callback. No lock if it is idle.
+    /// Cancels the timer without waiting for its callback. Takes no lock if the timer is idle.
     ///
-    /// [`Cancel::Running`] says that the callback may still be at work. It may even arm the timer
-    /// again, by [`Fired::restart`] or [`forward`](Fired::forward): use
-    /// [`cancel_sync`](Self::cancel_sync) where that matters, or tell the callback. (A
-    /// [`Periodic`](crate::Periodic) does not start again after a cancel.)
+    /// [`Cancel::Running`] means that the callback may still be running. It may even rearm the
+    /// timer, by [`Fired::restart`] or [`forward`](Fired::forward): where that matters, use
+    /// [`cancel_sync`](Self::cancel_sync), or tell the callback. (A [`Periodic`](crate::Periodic)
+    /// does not start again after a cancel.)
     pub fn cancel(&self) -> Cancel {
         self.timer.cancel()
     }
 
-    /// Cancels it, unless its callback is running: then this changes nothing and returns
-    /// [`Cancel::Running`]. No lock if it is idle.
+    /// Cancels the timer, unless its callback is running: then this changes nothing and returns
+    /// [`Cancel::Running`]. Takes no lock if the timer is idle.
     pub fn try_cancel(&self) -> Cancel {
         self.timer.try_cancel()
     }
 
-    /// Cancels it and waits until its callback runs nowhere. Afterwards the caller sees what the
-    /// callback wrote, and may free what it uses. Returns what it found at the call: the timer
+    /// Cancels the timer and waits until its callback is not running. Afterwards the caller sees
+    /// what the callback wrote, and may free what it uses. Returns what the call found: the timer
     /// pending, idle, or its callback running.
     ///
-    /// If the callback is not running, this costs what [`cancel`](Self::cancel) does. Otherwise it
-    /// spins for a few microseconds and then sleeps. Armings that come meanwhile, the callback's
-    /// own included, are cancelled too. The callback does not inherit the caller's priority. A
+    /// If the callback is not running, this costs as much as [`cancel`](Self::cancel). Otherwise it
+    /// spins for a few microseconds and then sleeps. Armings made meanwhile, including the
+    /// callback's own, are cancelled, too. The callback does not inherit the caller's priority. A
     /// thread that is cancelled while it waits leaves nothing behind.
     ///
-    /// A wait that would never end is an error; [`CancelError`] says which of them are noticed.
+    /// A wait that would never end is an error; [`CancelError`] says which ones are detected.
     ///
     /// # Errors
     ///
@@ -186,9 +187,10 @@ impl HrTimer {
         self.timer.cancel_sync()
     }
 
-    /// The same, a little cheaper, for a timer that is never armed while its callback runs, by the
-    /// callback or by others: if it is pending, the callback is not looked for. If it was armed
-    /// after all, this returns [`CancelError::NotSingleShot`].
+    /// Like [`cancel_sync`](Self::cancel_sync) but a little cheaper, for a timer that is never
+    /// armed while its callback runs, by the callback or by others: if the timer is pending, this
+    /// does not check whether its callback is running. If it was armed after all, this returns
+    /// [`CancelError::NotSingleShot`].
     ///
     /// # Errors
     ///
@@ -200,8 +202,8 @@ impl HrTimer {
         self.timer.cancel_single_shot()
     }
 
-    /// Cancels it for good and waits like [`cancel_sync`](Self::cancel_sync): every later arming
-    /// is [`StartError::Shut`], whoever tries.
+    /// Cancels the timer for good and waits like [`cancel_sync`](Self::cancel_sync): every later
+    /// arming fails with [`StartError::Shut`].
     ///
     /// # Errors
     ///
@@ -211,12 +213,12 @@ impl HrTimer {
         self.timer.shutdown_sync()
     }
 
-    /// Is it armed? May be out of date as soon as it is known.
+    /// Returns `true` if the timer is armed. The answer may be out of date at once.
     pub fn is_pending(&self) -> bool {
         self.timer.is_pending()
     }
 
-    /// Is it armed, or its callback running?
+    /// Returns `true` if the timer is armed or its callback is running.
     pub fn is_active(&self) -> bool {
         self.timer.is_active()
     }

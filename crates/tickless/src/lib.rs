@@ -5,8 +5,8 @@
 //!   of nanoseconds, however many are pending. It never fires early, and is late by at most 13 % of
 //!   its distance plus a tick. It is made for timeouts, which are pushed out all the time and
 //!   seldom fire.
-//! - [`HrTimer`] is *precise*, in a sorted queue. It takes a window instead of a point in time, if
-//!   you like, so that expiries share wakeups. [`Periodic`] is a precise timer with a period.
+//! - [`HrTimer`] is *precise*, in a sorted queue. It can take a window instead of a point in time,
+//!   so that expiries share wakeups. [`Periodic`] is a precise timer with a period.
 //!
 //! ```
 //! use std::time::Duration;
@@ -31,11 +31,11 @@
 //! | timers of all threads, in an event loop | [`driver`] |
 //! | periods, and phases that spread them | [`periodic`] |
 //! | rate limits, and quotas of CPU time | [`bandwidth`] |
-//! | deadlines on the time of day, or that count a suspend | [`clock::ClockTimer`] |
-//! | points in time, and how to convert them to those of `std` | [`time`] |
+//! | deadlines on the time of day, or that count suspended time | [`clock::ClockTimer`] |
+//! | points in time, and conversions to those of `std` | [`time`] |
 //! | what arming and cancelling return, and what a callback gets | [`callback`] |
 //! | counters, lists of what is pending, leaks | [`stats`] |
-//! | clocks beside the timers' own | [`clock`] |
+//! | clocks other than the timers' own | [`clock`] |
 //!
 //! # Callbacks
 //!
@@ -58,7 +58,7 @@
 //! | `metrics` | `Timers::publish_metrics`: the statistics for the `metrics` facade |
 //! | `stream` | `Stream` for [`future::Interval`] |
 //! | `tokio-time` | `tokio_time`: the names of `tokio::time` |
-//! | `policy` | `policy`: the mechanisms of this library beside what they replaced, for studies |
+//! | `policy` | `policy`: switches from mechanisms to what they replaced, for studies |
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 

@@ -1,8 +1,8 @@
 //! Timers of one thread, without locks, threads or callbacks: to embed in an event loop.
 //!
-//! [`LocalTimers`] are coarse, with a deadline each; [`FixedTimeouts`] have one duration for all,
-//! or one for each [`Class`], and cost less still. A program asks when the next one is due, waits
-//! for that as it waits for everything else, and hands in the present when it has woken.
+//! [`LocalTimers`] are coarse, each with a deadline of its own; [`FixedTimeouts`] have one duration
+//! for all, or one for each [`Class`], and cost even less. A program asks when the next one is due,
+//! waits until then as it waits for everything else, and passes in the current time when it wakes.
 //!
 //! ```
 //! use std::time::Duration;
@@ -24,7 +24,7 @@
 //! # Ok::<(), tickless::local::LocalError>(())
 //! ```
 //!
-//! For timers that other threads arm, or that have callbacks, and fire in a loop all the same, see
+//! For timers that fire in a loop, but have callbacks or are armed by other threads, see
 //! [`driver`](crate::driver).
 
 pub use tickless_core::local::{Class, FixedError, FixedTimeouts, Key, LocalError, LocalTimers};

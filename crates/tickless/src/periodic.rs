@@ -1,9 +1,9 @@
 //! Periodic timers, and where in its period each of them fires.
 //!
 //! A [`Periodic`] expires at its first deadline plus whole periods, for as long as it runs: it does
-//! not drift, however late its callback runs. [`Missed`] says what becomes of periods that were
-//! missed. A [`Phase`] says where in its period a timer fires: all at multiples of the period, each
-//! at its own place, or spread evenly, so that they do not all fire at one moment.
+//! not drift, however late its callback runs. [`Missed`] says what happens to missed periods. A
+//! [`Phase`] says where in its period a timer fires: all at multiples of the period, each at its
+//! own place, or spread evenly, so that they do not all fire at once.
 //!
 //! ```
 //! use std::time::Duration;
@@ -80,8 +80,8 @@ pub enum Missed {
 ///
 /// # Phases
 ///
-/// Without a phase it begins a period from when it is started. With one, its expiries are at
-/// fixed places of its period: see [`Phase`], and `docs/book/src/phases.md` for what each costs.
+/// Without a phase it first expires one period after it is started. With one, its expiries are at a
+/// fixed place in the period: see [`Phase`], and `docs/book/src/phases.md` for what each costs.
 ///
 /// ```
 /// use std::time::Duration;
@@ -107,7 +107,7 @@ pub struct Periodic {
 }
 
 impl Timers {
-    /// A periodic precise timer, not started. Allocates once or twice.
+    /// Creates a periodic precise timer, not started. Allocates once or twice.
     pub fn periodic<F>(&self, mut callback: F) -> Periodic
     where
         F: FnMut(&mut PeriodFired<'_, '_>) + Send + 'static,
@@ -131,8 +131,7 @@ impl Periodic {
         Periodic { timer, phase: None, slack: Ns::ZERO, run }
     }
 
-    /// What becomes of periods that are missed; [`Missed::Skip`] unless this is called. Takes a
-    /// lock.
+    /// Sets what happens to missed periods; the default is [`Missed::Skip`]. Takes a lock.
     pub fn missed(self, missed: Missed) -> Periodic {
         // In a child that a fork left behind its lock may never be given back.
         if !self.timer.shared().is_forked_child() {
@@ -141,18 +140,18 @@ impl Periodic {
         self
     }
 
-    /// Gives it a phase, which [`start`](Periodic::start) then chooses, among all timers of the
-    /// same period that have one, on whichever base. It stays until the timer is cancelled,
-    /// dropped, or started with another period; a timer that stops by itself keeps it. With
+    /// Gives the timer a phase, which [`start`](Periodic::start) then chooses among all timers with
+    /// the same period and a phase, on any base. The timer keeps it until it is cancelled, dropped,
+    /// or started with another period; a timer that stops by itself keeps it. With
     /// [`Missed::Delay`] it holds until the first expiry is missed.
     pub fn phase(mut self, phase: Phase) -> Periodic {
         self.phase = Some(phase);
         self
     }
 
-    /// Names its owner, for [`Timers::timer_list`](crate::Timers::timer_list) and
-    /// [`leaks`](crate::Timers::leaks). Without a label, the callback's type is the name. Takes a
-    /// lock and may allocate, once.
+    /// Labels the timer with its owner, for [`Timers::timer_list`](crate::Timers::timer_list) and
+    /// [`leaks`](crate::Timers::leaks). Without a label, the callback's type names it. Takes a lock
+    /// and may allocate, once.
     pub fn labelled(self, label: &'static str) -> Periodic {
         self.timer.set_label(label);
         self
@@ -164,13 +163,13 @@ impl Periodic {
         self
     }
 
-    /// Starts it, or starts it anew: first a period from now, then every period. If it has a
-    /// phase it starts there, at most a period from now; choosing one takes O(log n) among the n
-    /// timers of this period and may allocate.
+    /// Starts or restarts the timer: it expires one period from now, then every period. With a
+    /// phase it first expires there, at most a period from now; choosing one takes O(log n) among
+    /// the n timers of this period and may allocate.
     ///
     /// # Errors
     ///
-    /// [`PeriodError`] if the period is zero, the phase cannot be had with it, or the timer was
+    /// [`PeriodError`] if the period is zero, the phase is not available with it, or the timer was
     /// shut down.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start(&self, period: Duration) -> Result<(), PeriodError> {
@@ -207,7 +206,7 @@ impl Periodic {
         self.begin(&mut run, first, period, self.slack)
     }
 
-    /// Starts it at a point in time; `first` fixes the phase, whatever the policy.
+    /// Starts the timer at a point in time; `first` fixes the phase, whatever the policy.
     ///
     /// # Errors
     ///
@@ -217,7 +216,8 @@ impl Periodic {
         self.start_range(first, period, self.slack.to_duration())
     }
 
-    /// Starts it at a point in time, each expiry late by up to `slack` to share wakeups.
+    /// Starts the timer at a point in time, with each expiry late by up to `slack` to share
+    /// wakeups.
     ///
     /// # Errors
     ///
@@ -258,8 +258,8 @@ impl Periodic {
         Ok(())
     }
 
-    /// How far behind the multiples of its period it expires; `None` unless it was started with
-    /// a phase.
+    /// How long after each multiple of its period the timer expires; `None` unless it was started
+    /// with a phase.
     pub fn phase_offset(&self) -> Option<Duration> {
         let is_forked_child = self.timer.shared().is_forked_child();
         if is_forked_child {
@@ -277,7 +277,7 @@ impl Periodic {
         }
     }
 
-    /// Stops it without waiting for its callback: one that is running now is the last.
+    /// Stops the timer without waiting for its callback: one that is running now is the last.
     pub fn cancel(&self) -> Cancel {
         if self.timer.shared().is_forked_child() {
             return Cancel::Idle;
@@ -289,7 +289,7 @@ impl Periodic {
         Self::found(found, was_stopped)
     }
 
-    /// Stops it and waits until its callback runs nowhere; see
+    /// Stops the timer and waits until its callback is not running; see
     /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
     ///
     /// # Errors
@@ -324,7 +324,7 @@ impl Periodic {
         }
     }
 
-    /// Is it running its periods?
+    /// Returns `true` if the timer is running its periods.
     pub fn is_active(&self) -> bool {
         !self.timer.shared().is_forked_child()
             && lock(&self.run).expected.is_some()

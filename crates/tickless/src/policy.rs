@@ -1,7 +1,8 @@
-//! Mechanisms beside what they replaced, for studies, benches and tests. With the feature `policy`.
+//! Switches from mechanisms to what they replaced, for studies, benches and tests. Requires the
+//! feature `policy`.
 //!
-//! Each of these switches turns a mechanism of this library back into what a kernel did before it
-//! had that: programs that only want timers leave them alone.
+//! Each switch turns a mechanism of this library back into what a kernel did before it had that.
+//! Programs that only want timers leave them alone.
 //!
 //! ```
 //! use tickless::Timers;
@@ -20,7 +21,7 @@ pub use tickless_core::queues::wheel::PushOut;
 pub use tickless_core::rearm::Policy;
 
 impl Builder {
-    /// When taking off the first timer programs the event device.
+    /// When removing the first timer programs the event device.
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.setup.core.policy = policy;
         self
@@ -32,22 +33,22 @@ impl Builder {
         self
     }
 
-    /// Where the callbacks of timeouts run, and of precise timers that are
-    /// [`deferred`](crate::HrTimer::deferred). Unless told otherwise: in the driver.
+    /// Where the callbacks of timeouts, and of precise timers that are
+    /// [`deferred`](crate::HrTimer::deferred), run; by default in the driver.
     ///
-    /// With [`Deferral::OnExpiry`] they run in an expiry thread of their base, so that a callback
-    /// that takes long does not hold up timers that fire in the driver. That costs a wakeup of
-    /// that thread for every batch that expires. [`Deferral::EveryTick`] wakes it for every tick
-    /// of the driver, as the real-time kernel once did; it is there to be
-    /// compared with, and implies [`ticking`](Builder::ticking).
+    /// With [`Deferral::OnExpiry`] they run in an expiry thread of their base, so that a slow
+    /// callback does not delay timers that fire in the driver. That costs a wakeup of that thread
+    /// for every batch that expires. [`Deferral::EveryTick`] wakes it for every tick of the driver,
+    /// as the real-time kernel once did; it exists for comparison, and implies
+    /// [`ticking`](Builder::ticking).
     pub fn deferral(mut self, deferral: Deferral) -> Builder {
         self.setup.core.deferral = deferral;
         if deferral == Deferral::EveryTick { self.ticking() } else { self }
     }
 
-    /// Drivers wake on every tick, like a kernel with a periodic tick, and look whether
-    /// timeouts have expired; precise timers still have wakeups of their own. It is there
-    /// to be compared with: a thousand wakeups a second with a tick of 1 ms.
+    /// Drivers wake on every tick, like a kernel with a periodic tick, and check whether timeouts
+    /// have expired; precise timers still have wakeups of their own. This exists for comparison: it
+    /// costs a thousand wakeups a second with a tick of 1 ms.
     pub fn ticking(mut self) -> Builder {
         self.setup.core.wheel = WheelEvents::Tick;
         self.setup.ticks = true;

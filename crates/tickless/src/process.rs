@@ -7,10 +7,10 @@ use tickless_platform::per_process::PerProcess;
 
 impl Timers {
     /// The timers of this process, which [`future`](crate::future) uses too: a base and a driver
-    /// thread for each CPU that the process may use. Whoever asks first starts them, which blocks
-    /// for about a millisecond to calibrate the clock; they run until the process ends.
+    /// thread for each CPU that the process may use. The first call starts them, which blocks for
+    /// about a millisecond to calibrate the clock; they run until the process ends.
     ///
-    /// For a set of one's own, with other settings or with drivers that end, see
+    /// For a separate set, with other settings or with drivers that end, see
     /// [`builder`](Timers::builder).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Timers in memory that somebody else owns: what the C interface stands on.
+//! Timers in memory that the caller owns: the base of the C interface.
 //!
 //! This is no public interface: it may change with every version.
 

@@ -1,22 +1,22 @@
-//! Points in time, ticks, and how instants become the standard library's.
+//! Points in time, ticks, and conversions to the standard library's instants.
 //!
 //! An [`Instant`] is a point on the timers' clock: [`Timers::now`](crate::Timers::now) reads it,
 //! and deadlines are given on it. That clock counts nanoseconds from the system's start, and is
-//! never set. A distance is a [`Duration`](std::time::Duration).
+//! never set. The time between two instants is a [`Duration`](std::time::Duration).
 //!
 //! # The standard library's instants
 //!
 //! For frameworks whose interfaces take a [`std::time::Instant`] there are [`to_std`] and
-//! [`from_std`]. They convert by one pair of readings, which the process takes once: of the
-//! standard library's clock first, of the system's right after it. The error is the time between
-//! those two, two readings of a clock unless the thread lost its CPU in between; it is the same for
-//! every conversion, so distances are exact, and a deadline that [`from_std`] converts is late by
-//! it, never early.
+//! [`from_std`]. They convert by one pair of readings, taken once per process: first of the
+//! standard library's clock, then of the system's. The error is the time between the two: two
+//! readings of a clock, unless the thread lost its CPU in between. It is the same for every
+//! conversion, so durations are exact, and a deadline that [`from_std`] converts is late by it,
+//! never early.
 //!
-//! Two clocks may also part. Where timers run on the CPU's counter the two stay within a few parts
-//! in a million of each other until the system is suspended; after that they differ by what the
-//! counter counted meanwhile. So a program that compares instants takes all of them from one clock:
-//! `to_std(timers.now())`.
+//! The two clocks may also drift apart. Where timers run on the CPU's counter, they stay within a
+//! few parts per million of each other until the system is suspended; after that they differ by
+//! what the counter counted meanwhile. So a program that compares instants should take all of them
+//! from one clock: `to_std(timers.now())`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -70,9 +70,9 @@ pub fn to_std(at: Instant) -> time::Instant {
     }
 }
 
-/// The point in time for an instant of the standard library; its error is in the
-/// [module's documentation](self). Saturates at [`Instant::ZERO`] for what came before the
-/// system's start, and at [`Instant::NEVER`].
+/// The point in time for an instant of the standard library; its error is in the [module's
+/// documentation](self). Saturates at [`Instant::ZERO`] for instants before the system's start, and
+/// at [`Instant::NEVER`].
 ///
 /// Costs an addition; the first call of a process reads two clocks.
 pub fn from_std(at: time::Instant) -> Instant {

@@ -20,7 +20,7 @@ use tickless_platform::host::WheelLink;
 /// that the base's sleeping driver waits for.
 ///
 /// A pending timeout that is pushed out stays on its base, whichever CPU does it, until it fires or
-/// is armed for an earlier time. The driver may wake once at the old deadline, for nothing.
+/// is armed for an earlier time. The driver may wake once at the old deadline with nothing to do.
 ///
 /// Dropping a timer cancels it and waits for its running callback to end. A drop inside a callback,
 /// of its own timer or another, does not wait: a callback that is running goes on to its end, and
@@ -47,7 +47,8 @@ pub struct Timeout {
 }
 
 impl Timers {
-    /// A coarse timer, not armed. Allocates once: 64 bytes if the closure captures up to 16.
+    /// Creates a coarse timer, not armed. Allocates once: 64 bytes if the closure captures up to
+    /// 16.
     ///
     /// The callback runs on a driver thread.
     pub fn timeout<F>(&self, callback: F) -> Timeout
@@ -76,28 +77,28 @@ impl Timeout {
         Timeout { timer, wakes: Wakes::Yes, pinned: None }
     }
 
-    /// Makes it deferrable: it fires with the first event of its base after its deadline, and
-    /// never causes one. For work that can wait until the driver is awake anyway.
+    /// Makes the timer deferrable: it fires with the first event of its base after its deadline,
+    /// and never causes one. For work that can wait until the driver is awake anyway.
     pub fn deferrable(mut self) -> Timeout {
         self.wakes = Wakes::No;
         self
     }
 
-    /// Pins it to one base, whichever CPU arms it. Arming fails if there is no such base.
+    /// Pins the timer to one base, whichever CPU arms it. Arming fails if there is no such base.
     pub fn pinned(mut self, base: CpuId) -> Timeout {
         self.pinned = Some(base);
         self
     }
 
-    /// Names its owner, for [`Timers::timer_list`](crate::Timers::timer_list) and
-    /// [`leaks`](crate::Timers::leaks). Without a label, the callback's type is the name. Takes a
-    /// lock and may allocate, once.
+    /// Labels the timer with its owner, for [`Timers::timer_list`](crate::Timers::timer_list) and
+    /// [`leaks`](crate::Timers::leaks). Without a label, the callback's type names it. Takes a lock
+    /// and may allocate, once.
     pub fn labelled(self, label: &'static str) -> Timeout {
         self.timer.set_label(label);
         self
     }
 
-    /// Arms it, or arms it anew, to fire when `after` has passed. Reads the clock.
+    /// Arms or rearms the timer to fire when `after` has passed. Reads the clock.
     ///
     /// # Errors
     ///
@@ -110,9 +111,9 @@ impl Timeout {
         self.arm(now + after, now, IfPending::Rearm)
     }
 
-    /// The same, counted from `now`, which the caller has just read with [`Timers::now`]: saves a
-    /// reading of the clock. A `now` of the past makes the timer fire that much earlier, one of the
-    /// future that much later; other timers are unaffected.
+    /// Like [`start`](Self::start), but counted from `now`, which the caller has just read with
+    /// [`Timers::now`]: saves a reading of the clock. A `now` in the past makes the timer fire that
+    /// much earlier, one in the future that much later; other timers are unaffected.
     ///
     /// # Errors
     ///
@@ -125,7 +126,7 @@ impl Timeout {
         self.arm(now + after, now, IfPending::Rearm)
     }
 
-    /// Arms it, or arms it anew, to fire at `deadline`; at once if that has passed.
+    /// Arms or rearms the timer to fire at `deadline`; at once if that has passed.
     ///
     /// # Errors
     ///
@@ -137,7 +138,7 @@ impl Timeout {
         self.arm(deadline.into(), self.timer.shared().now(), IfPending::Rearm)
     }
 
-    /// Arms it if it is idle. If it is pending, makes it earlier if that is earlier, never later.
+    /// Arms the timer if it is idle. If it is pending, its deadline may move earlier, never later.
     ///
     /// # Errors
     ///
@@ -150,33 +151,33 @@ impl Timeout {
         self.arm(now + after, now, IfPending::Reduce)
     }
 
-    /// Cancels it without waiting for its callback. No lock if it is idle.
+    /// Cancels the timer without waiting for its callback. Takes no lock if the timer is idle.
     ///
-    /// [`Cancel::Running`] says that the callback may still be at work. It may even arm the timer
-    /// again, by [`Fired::restart`] or [`forward`](Fired::forward): use
-    /// [`cancel_sync`](Self::cancel_sync) where that matters, or tell the callback. (A
-    /// [`Periodic`](crate::Periodic) does not start again after a cancel.)
+    /// [`Cancel::Running`] means that the callback may still be running. It may even rearm the
+    /// timer, by [`Fired::restart`] or [`forward`](Fired::forward): where that matters, use
+    /// [`cancel_sync`](Self::cancel_sync), or tell the callback. (A [`Periodic`](crate::Periodic)
+    /// does not start again after a cancel.)
     #[inline]
     pub fn cancel(&self) -> Cancel {
         self.timer.cancel()
     }
 
-    /// Cancels it, unless its callback is running: then this changes nothing and returns
-    /// [`Cancel::Running`]. No lock if it is idle.
+    /// Cancels the timer, unless its callback is running: then this changes nothing and returns
+    /// [`Cancel::Running`]. Takes no lock if the timer is idle.
     pub fn try_cancel(&self) -> Cancel {
         self.timer.try_cancel()
     }
 
-    /// Cancels it and waits until its callback runs nowhere. Afterwards the caller sees what the
-    /// callback wrote, and may free what it uses. Returns what it found at the call: the timer
+    /// Cancels the timer and waits until its callback is not running. Afterwards the caller sees
+    /// what the callback wrote, and may free what it uses. Returns what the call found: the timer
     /// pending, idle, or its callback running.
     ///
-    /// If the callback is not running, this costs what [`cancel`](Self::cancel) does. Otherwise it
-    /// spins for a few microseconds and then sleeps. Armings that come meanwhile, the callback's
-    /// own included, are cancelled too. The callback does not inherit the caller's priority. A
+    /// If the callback is not running, this costs as much as [`cancel`](Self::cancel). Otherwise it
+    /// spins for a few microseconds and then sleeps. Armings made meanwhile, including the
+    /// callback's own, are cancelled, too. The callback does not inherit the caller's priority. A
     /// thread that is cancelled while it waits leaves nothing behind.
     ///
-    /// A wait that would never end is an error; [`CancelError`] says which of them are noticed.
+    /// A wait that would never end is an error; [`CancelError`] says which ones are detected.
     ///
     /// # Errors
     ///
@@ -187,9 +188,10 @@ impl Timeout {
         self.timer.cancel_sync()
     }
 
-    /// The same, a little cheaper, for a timer that is never armed while its callback runs, by the
-    /// callback or by others: if it is pending, the callback is not looked for. If it was armed
-    /// after all, this returns [`CancelError::NotSingleShot`].
+    /// Like [`cancel_sync`](Self::cancel_sync) but a little cheaper, for a timer that is never
+    /// armed while its callback runs, by the callback or by others: if the timer is pending, this
+    /// does not check whether its callback is running. If it was armed after all, this returns
+    /// [`CancelError::NotSingleShot`].
     ///
     /// # Errors
     ///
@@ -201,8 +203,8 @@ impl Timeout {
         self.timer.cancel_single_shot()
     }
 
-    /// Cancels it for good and waits like [`cancel_sync`](Self::cancel_sync): every later arming
-    /// is [`StartError::Shut`], whoever tries.
+    /// Cancels the timer for good and waits like [`cancel_sync`](Self::cancel_sync): every later
+    /// arming fails with [`StartError::Shut`].
     ///
     /// # Errors
     ///
@@ -212,12 +214,12 @@ impl Timeout {
         self.timer.shutdown_sync()
     }
 
-    /// Is it armed? May be out of date as soon as it is known.
+    /// Returns `true` if the timer is armed. The answer may be out of date at once.
     pub fn is_pending(&self) -> bool {
         self.timer.is_pending()
     }
 
-    /// Is it armed, or its callback running?
+    /// Returns `true` if the timer is armed or its callback is running.
     pub fn is_active(&self) -> bool {
         self.timer.is_active()
     }

@@ -1,4 +1,4 @@
-//! All timers of a program: one base per CPU, and who drives them.
+//! All timers of a program: one base per CPU, and their drivers.
 
 use crate::events;
 use crate::timer::shared::Handle;
@@ -11,22 +11,22 @@ use tickless_platform::clock_error::Fallback;
 use tickless_platform::device::base::BaseDevice;
 use tickless_platform::device::fallback::{Device, RefusedCall};
 
-/// All timers of a program, or as many separate sets as it likes. Cheap to clone.
+/// All timers of a program, or one of several separate sets. Cheap to clone.
 ///
 /// The drivers stop when the last clone and the last timer are dropped. That drop waits until the
-/// drivers have ended, and with them a callback that still runs. It does not wait for wakers: a
-/// driver that is waking tasks ends afterwards. A drop inside a callback or a waker does not wait;
-/// the drivers then end by themselves.
+/// drivers have ended, and with them any callback that is still running. It does not wait for
+/// wakers: a driver that is waking tasks ends afterwards. A drop inside a callback or a waker does
+/// not wait; the drivers then end by themselves.
 ///
 /// # Fork
 ///
 /// Drivers stay with the process that started them. In a forked child the parent's timers are shut
 /// down: nothing fires, arming is an error, a cancel finds nothing, and a drop neither waits nor
 /// frees: the memory, and what the callback owns, stay until the process ends. The parent's timers
-/// go on undisturbed. A child may start timers of its own, as far as it may start threads: `std`
-/// holds a lock while a thread begins or ends (as of Rust 1.95), and a child that was forked at
-/// that moment waits for it when it starts a thread. So fork while no other thread starts threads.
-/// A callback that forks must not return in the child: call `exec` or `exit`.
+/// go on undisturbed. A child can start timers of its own if it can start threads: `std` holds a
+/// lock while a thread begins or ends (as of Rust 1.95), and a child that was forked at that moment
+/// waits for it when it starts a thread. So fork only while no other thread starts threads. A
+/// callback that forks must not return in the child: call `exec` or `exit`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,7 +44,7 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// The time on the clock that deadlines are on. About 11 ns with a trusted TSC.
+    /// The current time on the clock that deadlines are on. About 11 ns with a trusted TSC.
     #[inline]
     pub fn now(&self) -> Instant {
         self.shared.now().into()
@@ -57,12 +57,12 @@ impl Timers {
 
     /// Why the timers do not run on the CPU's counter, if the program did not ask for another
     /// clock: there is none, the kernel does not trust it, or it became unsteady while timers ran
-    /// on it. The timers go on, on the system's clock.
+    /// on it. The timers use the system's clock instead.
     pub fn clock_fallback(&self) -> Option<Fallback> {
         self.shared.bases.platform().clock.fallback()
     }
 
-    /// What the drivers wait in; `None` if there are no drivers, because the program's own loop or
+    /// What the drivers wait on; `None` if there are no drivers, because the program's own loop or
     /// a virtual clock does their work.
     pub fn device(&self) -> Option<Device> {
         let host = self.shared.bases.platform();
@@ -72,13 +72,13 @@ impl Timers {
         host.devices.iter().filter_map(BaseDevice::name).min_by_key(|&device| device as u8)
     }
 
-    /// Which refused system call keeps the drivers from the device that the program asked for, from
-    /// the beginning or since some later moment. The timers go on, and wait on a futex.
+    /// The refused system call that keeps the drivers from using the device that the program asked
+    /// for, from the start or since later. The timers keep working, on a futex.
     pub fn device_fallback(&self) -> Option<RefusedCall> {
         self.shared.bases.platform().device_fallback()
     }
 
-    /// How the running timers of `period` that have a [`Phase`](crate::periodic::Phase) are spread
+    /// How the running timers with this `period` and a [`Phase`](crate::periodic::Phase) are spread
     /// over it; `None` if there are none. Takes a lock, O(log n).
     pub fn phases_of(&self, period: Duration) -> Option<CircleView> {
         let is_forked_child = self.shared.is_forked_child();
@@ -104,7 +104,7 @@ impl Timers {
         Ok(moved)
     }
 
-    /// Takes a base into use again. It gets timers as they are armed.
+    /// Puts a base into use again. It gets timers as they are armed.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Timers with the names and the semantics of `tokio::time`: a crate moves by changing an import.
+//! Timers with the names and the semantics of `tokio::time`: to switch, change an import.
 //!
 //! ```
 //! use tickless::tokio_time::{self as time, Duration, Instant};
@@ -13,7 +13,7 @@
 //! });
 //! ```
 //!
-//! With the feature `tokio-time`. Nothing of tokio is needed: the timers are those of the process
+//! Requires the feature `tokio-time`, but not tokio: the timers are those of the process
 //! ([`tickless::future`](crate::future)) and work in any runtime, or in none.
 //!
 //! # What differs
@@ -37,9 +37,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The clock does not know of I/O: it moves on although a socket has something to read. A test with
-//! sockets keeps it with [`VirtualTime::outside`](crate::VirtualTime::outside), or uses a pipe in
-//! memory (`tokio::io::duplex`) instead of them.
+//! The clock does not know about I/O: it moves on even if a socket has something to read. A test
+//! with sockets stops it with [`VirtualTime::outside`](crate::VirtualTime::outside), or uses a pipe
+//! in memory (`tokio::io::duplex`) instead.
 
 mod clock;
 pub mod error;

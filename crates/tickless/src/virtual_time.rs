@@ -48,21 +48,21 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 /// order of expiry, each at exactly its timer's deadline. Cheap to clone.
 ///
 /// The core and its bases are those of real timers. Coarse timers, which fire up to 13 % late on a
-/// real clock, are exact here, unless the builder says
+/// real clock, are exact here, unless the builder sets
 /// [`coarse_like_real`](crate::Builder::coarse_like_real). The clock stops one nanosecond before
 /// [`Instant::NEVER`], so a timer that is armed for `NEVER` does not fire.
 ///
 /// # Order
 ///
-/// Timers fire by their time of expiry, on all bases together. Timers that expire at one instant
-/// fire base by base, precise timers before timeouts, and within each kind in the order in which
-/// they were armed. A timer that a callback arms for the current instant fires at that instant. (A
-/// callback that does so every time keeps the clock from moving for ever.)
+/// Timers fire by their time of expiry, on all bases together. Timers that expire at the same
+/// instant fire base by base, precise timers before timeouts, and within each kind in the order in
+/// which they were armed. A timer that a callback arms for the current instant fires at that
+/// instant. (A callback that does so every time keeps the clock from moving forever.)
 ///
 /// # Callbacks that take time
 ///
 /// While a callback runs, the clock stands still, however long the callback really takes, and
-/// nothing else fires. A callback that is to take virtual time moves the clock itself: within a
+/// nothing else fires. A callback that should take virtual time moves the clock itself: within a
 /// callback of these timers, `advance` and the like only move the clock. Timers that came due
 /// meanwhile fire, late, when the callback has returned.
 ///
@@ -82,9 +82,9 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 ///
 /// # Panics
 ///
-/// A callback that panics is caught and counted, as by real timers: a failed assertion in a
-/// callback fails no test by itself. Look at [`Stats::panics`](crate::stats::Stats::panics) at the
-/// end, or hand results out of the callback.
+/// A callback that panics is caught and counted, as with real timers: a failed assertion in a
+/// callback does not fail a test by itself. Check [`Stats::panics`](crate::stats::Stats::panics) at
+/// the end, or pass results out of the callback.
 #[derive(Clone, Debug)]
 pub struct VirtualTime {
     world: Arc<World>,
@@ -97,7 +97,8 @@ struct World {
     first: Timers,
     /// All timers on this clock, the first included.
     all: Mutex<Arc<[Timers]>>,
-    /// Held by whoever moves the clock and runs callbacks: a base has one handler at a time.
+    /// Held by the thread that moves the clock and runs callbacks: a base has one handler at a
+    /// time.
     moving: Mutex<Wakers>,
     /// The thread that holds it, or 0.
     holder: AtomicU64,
@@ -119,13 +120,13 @@ impl Drop for Moving<'_> {
 }
 
 impl VirtualTime {
-    /// Timers with one base, on a clock that stands at one second. (At zero, arithmetic that goes
-    /// below zero would stay unnoticed.)
+    /// Creates timers with one base, on a clock that stands at one second. (At zero, arithmetic
+    /// that goes below zero would go unnoticed.)
     pub fn new() -> VirtualTime {
         VirtualTime::with_builder(Timers::builder().bases(1), Instant::from_secs(1))
     }
 
-    /// Timers with other settings, on a clock that stands at `now`.
+    /// Creates timers with other settings, on a clock that stands at `now`.
     pub fn with_builder(builder: Builder, now: Instant) -> VirtualTime {
         VirtualTime::start(builder, now, None)
     }
@@ -146,7 +147,7 @@ impl VirtualTime {
         VirtualTime { world: Arc::new(world) }
     }
 
-    /// Adds a set of timers on the same clock. All sets fire in one order, by expiry; at one
+    /// Adds a set of timers on the same clock. All sets fire in one order, by expiry; at the same
     /// instant the set that was added earlier goes first.
     pub fn add_timers(&self, builder: Builder) -> Timers {
         let timers = timers_on(&self.world.clock, builder, self.world.shuffle.as_ref());
@@ -166,7 +167,7 @@ impl VirtualTime {
         Arc::ptr_eq(&self.world, &other.world)
     }
 
-    /// The time on this clock.
+    /// The current time on this clock.
     pub fn now(&self) -> Instant {
         self.world.clock.now().into()
     }
@@ -185,8 +186,8 @@ impl VirtualTime {
     ///
     /// # Panics
     ///
-    /// If a timer is pending; the message says whose, how many and, in debug builds, where they
-    /// were armed.
+    /// If a timer is pending; the message says which owners, how many and, in debug builds, where
+    /// they were armed.
     pub fn assert_idle(&self) {
         for timers in &*self.all() {
             let leaks = timers.leaks();
@@ -225,21 +226,21 @@ impl VirtualTime {
         has_fired
     }
 
-    /// The time on one of its clocks. At first, boottime equals [`now`](Self::now), and the time of
-    /// day is that much after 2000-01-01.
+    /// The current time on one of its clocks. At first, boottime equals [`now`](Self::now), and the
+    /// time of day is that much after 2000-01-01.
     pub fn now_on(&self, base: TimeBase) -> Instant {
         self.timers().now_on(base)
     }
 
-    /// Sets the time of day, forwards or backwards, and fires what comes due by that. No other
-    /// clock moves.
+    /// Sets the time of day, forwards or backwards, and fires what becomes due. No other clock
+    /// moves.
     pub fn set_realtime(&self, to: Instant) {
         let by = i128::from(to.as_nanos()) - i128::from(self.now_on(TimeBase::Realtime).as_nanos());
         self.step_clocks(&[TimeBase::Realtime], by.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
     }
 
-    /// Suspends the system for `duration`: boottime and the time of day go on, the clock of the
-    /// timers does not. Fires what has come due meanwhile.
+    /// Simulates that the system was suspended for `duration`: boottime and the time of day go on,
+    /// the clock of the timers does not. Fires what has come due meanwhile.
     pub fn suspend(&self, duration: Duration) {
         let by = Ns::from_duration(duration).0.min(i64::MAX as u64) as i64;
         let clocks = [

@@ -1,20 +1,20 @@
-//! A core group with its refill timer, and whom it wakes.
+//! A core group with its refill timer, and the waiters that it wakes.
 //!
 //! # Ground rules
 //!
 //! - Lock order: a group's state, then what its timer locks, or the phases in use. Timers'
-//!   callbacks run without any lock, so a refill takes the state's lock like everybody else.
-//! - Beside the state stands a word with the permits that can be had without the lock. The lock's
+//!   callbacks run without any lock, so a refill takes the state's lock like any caller.
+//! - Beside the state is a word with the permits that can be taken without the lock. The lock's
 //!   holder closes it before it looks at the group, and opens it again while the timer runs; at
-//!   rest it stays closed, so that the first to take something starts the timer.
-//! - Nobody is woken and no waker is cloned or dropped under the state's lock.
-//! - The timer runs only while a refill would change something. Whoever takes from a group that
-//!   has rested brings it up to date by arithmetic, and starts the timer again where its
-//!   deadlines would have been: the phase is chosen once, when the group is made (P2).
-//! - Whoever holds the state refills what is due, so a driver that is held up by somebody's long
-//!   callback does not hold the group up.
-//! - The timers know the group only by a weak reference. The last of its users takes it down,
-//!   waiting for a refill that is under way; within callbacks nothing waits.
+//!   rest it stays closed, so that the first caller that takes permits starts the timer.
+//! - No waiter is woken and no waker is cloned or dropped under the state's lock.
+//! - The timer runs only while a refill would change something. A caller that takes from a group at
+//!   rest brings it up to date by arithmetic, and starts the timer again where its deadlines would
+//!   have been: the phase is chosen once, when the group is made (P2).
+//! - Any holder of the state's lock refills what is due, so a driver that is delayed by a long
+//!   callback does not delay the group.
+//! - The timers know the group only by a weak reference. Its last user takes it down, and waits for
+//!   a refill that is under way, except inside a callback.
 
 use super::plan::{BandwidthError, Plan, crowd_slack};
 use crate::hrtimer::HrTimer;
@@ -37,10 +37,11 @@ use tickless_core::time::{Ns, Window};
 pub(super) struct Controller {
     timers: Timers,
     slot: Option<PhaseSlot>,
-    /// `None`: by how many share the period.
+    /// `None`: depends on how many groups share the period.
     slack: Option<Duration>,
     refill: Periodic,
-    /// For those that a refill has quota for and that are let go later, not to be a herd.
+    /// For members that a refill has quota for and that are released later, to avoid a thundering
+    /// herd.
     release: HrTimer,
     /// The most that can be asked for at once.
     most: u64,
@@ -57,27 +58,27 @@ struct OwnLine<T>(T);
 pub(super) enum Begin {
     /// With the quota of one period.
     Anew,
-    /// With so many permits, and its next refill then.
+    /// With this many permits, and its next refill at this time.
     With(u64, Ns),
 }
 
 /// What a group's lock guards.
 pub(super) struct State {
     pub(super) group: Group,
-    /// Those in line. Who is not here any more has been let go.
+    /// The queue. A member that is not in it any more has been released.
     pub(super) waiting: HashMap<MemberId, Wake>,
     /// Does the refill timer run?
     is_active: bool,
-    /// Nothing is to be had any more: [`Controller::close`].
+    /// No permits are given out any more: [`Controller::close`].
     pub(super) is_closed: bool,
 }
 
-/// How somebody is told to go on.
+/// How a waiter is woken.
 pub(super) enum Wake {
     #[cfg_attr(not(linux_platform), expect(dead_code, reason = "throttles wait so, on Linux"))]
     Thread(Thread),
-    /// A task that is to have so many permits. They count as used when it is let go, so that
-    /// one which is slow to run keeps nobody else from theirs.
+    /// A task that gets this many permits. They count as used when it is released, so that a task
+    /// that is slow to run does not keep others from theirs.
     Task(Waker, u64),
 }
 
@@ -148,8 +149,7 @@ impl Controller {
         }))
     }
 
-    /// Takes permits without the lock, if they are there. [`Take::AskGroup`] in a child that a
-    /// fork left behind.
+    /// Takes permits without the lock, if they are there. [`Take::AskGroup`] in a forked child.
     pub(super) fn take(&self, permits: u64) -> Take {
         match self.is_forked_child() {
             false => self.permits.0.take(permits, self.timers.shared.now()),
@@ -168,8 +168,7 @@ impl Controller {
         Take::AskGroup
     }
 
-    /// The state, up to date; an error in a child that a fork left behind. Ends in
-    /// [`finish`](Controller::finish).
+    /// The state, up to date; an error in a forked child. Ends in [`finish`](Controller::finish).
     pub(super) fn enter(&self) -> Result<(MutexGuard<'_, State>, Ns), StartError> {
         if self.is_forked_child() {
             return Err(StartError::Shut);
@@ -180,8 +179,8 @@ impl Controller {
         Ok((state, now))
     }
 
-    /// Lets go who may go, sees to it that the next refill comes, gives the lock back, and wakes
-    /// who was let go.
+    /// Releases the members that may go on, makes sure that the next refill comes, gives the lock
+    /// back, and wakes those released.
     pub(super) fn finish(&self, mut state: MutexGuard<'_, State>, now: Ns) {
         let left = state.let_go(now);
         if !state.is_active && !state.group.is_idle() {
@@ -195,7 +194,7 @@ impl Controller {
         self.carry_out(left);
     }
 
-    /// A look at the group; `None` in a child that a fork left behind.
+    /// A look at the group; `None` in a forked child.
     pub(super) fn look<R>(&self, look: impl FnOnce(&Group) -> R) -> Option<R> {
         (!self.is_forked_child()).then(|| {
             let mut state = self.lock();
@@ -227,8 +226,8 @@ impl Controller {
         }
     }
 
-    /// From now on nothing is to be had, and those in line are woken to see it. Nothing happens in
-    /// a child that a fork left behind.
+    /// Gives out no more permits, and wakes those in line to see it. Does nothing in a forked
+    /// child.
     pub(super) fn close(&self) {
         let Ok((mut state, now)) = self.enter() else { return };
         state.is_closed = true;
@@ -260,8 +259,8 @@ impl Controller {
         self.finish(state, now);
     }
 
-    /// How long somebody waits for a refill's wakeup before it looks after the group itself:
-    /// drivers may be held up by somebody's callback.
+    /// How long a member waits for a refill's wakeup before it looks after the group itself: a
+    /// callback may delay the drivers.
     pub(super) fn patience(&self) -> Duration {
         let now = self.timers.shared.now();
         let patience = |group: &Group| group.next_refill().since(now).after(group.period());
@@ -277,8 +276,8 @@ impl Controller {
         &self.timers
     }
 
-    /// Permits and next refill, if nobody waits and it is not closed: all that there is to a group
-    /// of which no counts are wanted.
+    /// Permits and next refill, if nothing waits and the group is not closed: its whole state, but
+    /// for the counts.
     pub(super) fn remains(&self) -> Option<(u64, Ns)> {
         if self.is_forked_child() {
             return None;
@@ -320,7 +319,7 @@ impl Controller {
         }
     }
 
-    /// Permits can be had without the lock again, if the timer runs.
+    /// Lets permits be taken without the lock again, if the timer runs.
     fn open(&self, state: &mut State) {
         if state.is_active && !state.is_closed {
             state.group.open(&self.permits.0);

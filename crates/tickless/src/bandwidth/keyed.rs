@@ -2,13 +2,14 @@
 //!
 //! # Ground rules
 //!
-//! - A key is two words of permits in a table, without a lock, timer or group of its own, until
-//!   somebody wants to wait for it. Then it becomes a [`Limiter`], and two words again when nobody
-//!   has that any more.
+//! - A key is two words of permits in a table, without a lock, timer or group of its own, until a
+//!   caller wants to wait for it. Then it becomes a [`Limiter`], and two words again once that is
+//!   no longer in use.
 //! - Shards are locked for reading to take permits. They are locked for writing to add a key, to
 //!   refill one once a period, and to remove those that are at rest.
-//! - A key whose permits are all there is as good as one that was never seen, so it may go. That
-//!   is looked for whenever a shard has doubled: constant time for each key that is added.
+//! - A key that has all its permits is as good as one that was never seen, so it may be removed.
+//!   Each shard is searched for such keys whenever it has doubled: constant time for each key that
+//!   is added.
 //! - Nothing is cloned or dropped under a shard's lock, and no limiter asked: keys and wakers are
 //!   the user's code, and the drop of a limiter may wait for a refill.
 
@@ -29,12 +30,13 @@ use tickless_core::bases::StartError;
 use tickless_core::phase::Phase;
 use tickless_core::time::Ns;
 
-/// Permits for each key, so many in every period; from [`LimiterBuilder::keyed`]. Cheap to clone.
+/// A rate limit for each key: a number of permits per period; from [`LimiterBuilder::keyed`]. Cheap
+/// to clone.
 ///
-/// Every key begins with all that it may hold, a period's permits and
-/// [`extra`](LimiterBuilder::extra), and its first period begins when it is first used. A key
-/// takes about 40 bytes beside itself. Keys that have all their permits again are forgotten, so
-/// there are about as many as have been used within a few periods.
+/// Every key starts with all that it may hold, a period's permits plus
+/// [`extra`](LimiterBuilder::extra), and its first period starts when it is first used. Besides the
+/// key itself, an entry takes about 40 bytes. Keys that have all their permits again are forgotten,
+/// so the table has about as many as were used within a few periods.
 ///
 /// ```
 /// use std::net::IpAddr;
@@ -96,7 +98,7 @@ impl<K, S> fmt::Debug for KeyedLimiter<K, S> {
 }
 
 impl LimiterBuilder {
-    /// A limiter for each key, with `HashMap`'s usual hasher.
+    /// Starts a limiter for each key, with `HashMap`'s default hasher.
     ///
     /// # Errors
     ///
@@ -105,7 +107,7 @@ impl LimiterBuilder {
         self.keyed_with_hasher(RandomState::new())
     }
 
-    /// A limiter for each key, with a hasher of the program's choice.
+    /// Starts a limiter for each key, with the given hasher.
     ///
     /// # Errors
     ///
@@ -126,8 +128,8 @@ impl LimiterBuilder {
 }
 
 impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
-    /// Takes a key's permits if they are there. Hashes the key once and locks a part of the table
-    /// for reading; for writing on the first call of a period. Allocates for a new key.
+    /// Takes a key's permits if they are available. Hashes the key once and locks a part of the
+    /// table for reading; for writing on the first call of a period. Allocates for a new key.
     ///
     /// # Errors
     ///
@@ -160,10 +162,10 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         }
     }
 
-    /// The limiter of one key, to wait for its permits, alone or in line. It goes on from what the
-    /// key has. While it is there, it and what is taken by key are the same permits.
+    /// Returns the limiter of one key, to wait for its permits. It starts with the permits that the
+    /// key has left. While it exists, permits taken from it and by key are the same permits.
     ///
-    /// Costs some hundred bytes and a timer, as any [`Limiter`] does, until it is dropped.
+    /// Like any [`Limiter`], it costs a few hundred bytes and a timer until it is dropped.
     ///
     /// # Errors
     ///
@@ -188,7 +190,7 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         inner.with_key(hash, key, now, |state| inner.whole(state, now))
     }
 
-    /// How many permits a key has now. O(1); a key that is not known has all of them.
+    /// How many permits a key has now. O(1); an unknown key has all of them.
     pub fn available<Q>(&self, key: &Q) -> u64
     where
         K: Borrow<Q>,
@@ -211,14 +213,14 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         shards.map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner).keys.len()).sum()
     }
 
-    /// Is no key in the table?
+    /// Returns `true` if the table has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Removes the keys that have all their permits, and the limiters of keys that nobody has any
-    /// more. That also happens by itself as keys are added; this is to give memory back. O(keys),
-    /// one shard of 64 locked at a time. Returns how many keys it removed.
+    /// Removes keys that have all their permits, and limiters of keys that are no longer in use.
+    /// This also happens by itself as keys are added; call it to free memory. O(keys), one shard of
+    /// 64 locked at a time. Returns how many keys it removed.
     pub fn remove_idle(&self) -> usize {
         if self.inner.timers.shared.is_forked_child() {
             return 0;
@@ -237,8 +239,8 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
 }
 
 impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
-    /// A key's hash, and the present. An error in a child that a fork left behind, where a lock
-    /// may be held for ever.
+    /// A key's hash, and the current time. An error in a forked child, where a lock may be held
+    /// forever.
     fn enter<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(u64, Ns), AcquireError> {
         if self.timers.shared.is_forked_child() {
             return Err(AcquireError::NoTimers);
@@ -319,7 +321,7 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
 /// What came of taking permits of a key.
 struct Looked {
     take: Take,
-    /// The key's own, to be asked instead once the lock is free: it may wake somebody.
+    /// The key's own limiter, to be asked instead once the lock is free: it may wake a waiter.
     limiter: Option<Limiter>,
 }
 

@@ -1,4 +1,4 @@
-//! Permits, so many in every period: taken at once, or awaited on any runtime.
+//! A number of permits per period, taken at once or awaited on any runtime.
 
 use super::controller::{Begin, Controller, Wake};
 use super::plan::{BandwidthError, Plan};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tickless_core::bandwidth::{AskError, Counts, Grant, Group, MemberId, Release, Take};
 use tickless_core::phase::Phase;
 
-/// A rate limit: so many permits in every period; from [`Timers::limiter`]. Cheap to clone.
+/// A rate limit: a number of permits per period; from [`Timers::limiter`]. Cheap to clone.
 ///
 /// First come, first served: a small request does not overtake a large one that waits. A waiting
 /// task costs nothing until it is woken; a future that is dropped gives its permits back.
@@ -21,8 +21,8 @@ use tickless_core::phase::Phase;
 /// While permits last, a call reads the clock and makes one compare-and-swap, and so does a call
 /// that is refused. The refill takes a lock once a period, and so do callers that wait.
 ///
-/// All permits of a period come at once. Limiters of one period are refilled at different moments
-/// of it (see [`phase`](LimiterBuilder::phase)), so the first refill may come sooner than one
+/// All permits of a period come at once. Limiters with the same period are refilled at different
+/// moments of it (see [`phase`](LimiterBuilder::phase)), so the first refill may come less than one
 /// period after the start.
 ///
 /// For a limit of each user or address, see [`KeyedLimiter`](crate::bandwidth::KeyedLimiter).
@@ -53,19 +53,20 @@ pub struct LimiterBuilder {
     pub(super) plan: Plan,
 }
 
-/// Why there is no permit.
+/// Why permits could not be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// Too few are left, or others wait for them. Await them, or try again in a later period.
+    /// Too few permits are left, or others wait for them. Await them, or try again in a later
+    /// period.
     Empty,
-    /// The limiter never has that many at once. Ask for less at a time.
+    /// The limiter never has that many permits at once. Ask for fewer at a time.
     NeverEnough {
-        /// The most that can be asked for.
+        /// The most permits that can be taken at once.
         most: u64,
     },
-    /// The timers have ended, or stayed with the process that forked: nothing refills the
-    /// permits any more. Start timers anew.
+    /// The timers have ended, or belong to the parent of a fork: nothing refills the permits any
+    /// more. Start new timers.
     NoTimers,
     /// The permits did not come within the caller's timeout. Nothing was taken.
     TimedOut,
@@ -106,41 +107,41 @@ impl From<AskError> for AcquireError {
 const BATCH: u32 = 32;
 
 impl Timers {
-    /// A rate limit of `permits` in every `period`: a builder, to be started.
+    /// Creates a builder for a rate limit of `permits` per `period`.
     pub fn limiter(&self, permits: u64, period: Duration) -> LimiterBuilder {
         LimiterBuilder { timers: self.clone(), plan: Plan::new(permits, period, 1, BATCH) }
     }
 }
 
 impl LimiterBuilder {
-    /// How many unused permits carry over to later periods, on top of a period's own; 0 unless set.
+    /// How many unused permits carry over to later periods, on top of a period's own; 0 by default.
     pub fn extra(mut self, extra: u64) -> LimiterBuilder {
         self.plan.settings.extra = extra;
         self
     }
 
-    /// At which moment of the period it is refilled; [`Phase::Spread`] unless set, which is apart
-    /// from other limiters of the same period. With [`Phase::Aligned`] all are refilled together.
+    /// When in its period the limiter is refilled. The default is [`Phase::Spread`], apart from
+    /// other limiters with the same period. With [`Phase::Aligned`] all are refilled together.
     pub fn phase(mut self, phase: Phase) -> LimiterBuilder {
         self.plan.phase = phase;
         self
     }
 
-    /// How late a refill may be, to share a wakeup. Unless set, a thousandth of the period, and up
-    /// to a tenth if there are hundreds of limiters and throttles of the same period.
+    /// How late a refill may be, to share a wakeup. The default is a thousandth of the period, and
+    /// up to a tenth if there are hundreds of limiters and throttles with the same period.
     pub fn slack(mut self, slack: Duration) -> LimiterBuilder {
         self.plan.slack = Some(slack);
         self
     }
 
-    /// How fast waiting tasks are woken after a refill. Unless set, 32 in every millisecond, or in
-    /// every 64th of the period if that is shorter.
+    /// How fast waiting tasks are woken after a refill. The default is 32 in every millisecond, or
+    /// in every 64th of the period if that is shorter.
     pub fn release(mut self, release: Release) -> LimiterBuilder {
         self.plan.settings.release = release;
         self
     }
 
-    /// Starts it, with one period's permits to begin with. Allocates.
+    /// Starts the limiter, with one period's permits. Allocates.
     ///
     /// # Errors
     ///
@@ -152,8 +153,9 @@ impl LimiterBuilder {
 }
 
 impl Limiter {
-    /// Takes permits if they are there. Never waits. Takes an uncontended lock in the first call of
-    /// a period, which refills, and while others wait; otherwise no lock. Makes no system call.
+    /// Takes permits if they are available. Never waits. Takes an uncontended lock on the first
+    /// call of a period, which refills, and while others wait; otherwise no lock. Makes no system
+    /// call.
     ///
     /// # Errors
     ///
@@ -187,8 +189,8 @@ impl Limiter {
         if took? { Ok(()) } else { Err(AcquireError::Empty) }
     }
 
-    /// Takes permits as soon as they are there, and blocks the thread until then: [`acquire`] for
-    /// threads, in one line with the tasks that wait. Allocates if it has to wait.
+    /// Takes permits as soon as they are available, and blocks the thread until then: [`acquire`]
+    /// for threads. Threads and tasks wait in one queue. Allocates if it has to wait.
     ///
     /// Do not call it in an async task: it blocks the executor's thread. On a virtual clock that
     /// moves by itself, use `time.block_on` with [`acquire`], which keeps the clock exact; see
@@ -215,7 +217,8 @@ impl Limiter {
         self.block(permits, None)
     }
 
-    /// The same, but waits for at most `timeout` on the timers' clock.
+    /// Like [`blocking_acquire`](Limiter::blocking_acquire), but waits for at most `timeout` on the
+    /// timers' clock.
     ///
     /// # Errors
     ///
@@ -260,8 +263,9 @@ impl Limiter {
         }
     }
 
-    /// Takes permits as soon as they are there. Does nothing until it is polled; needs no
-    /// particular runtime. Its errors are those of [`blocking_acquire`](Limiter::blocking_acquire).
+    /// Takes permits as soon as they are available. The future does nothing until it is polled, and
+    /// needs no particular runtime. Its errors are those of
+    /// [`blocking_acquire`](Limiter::blocking_acquire).
     pub fn acquire(&self, permits: u64) -> Acquire {
         Acquire { controller: Arc::clone(&self.controller), permits, state: QueueState::Idle }
     }
@@ -271,7 +275,8 @@ impl Limiter {
     /// Permits that were granted before stay granted. A closed limiter stays closed; a second call
     /// does nothing.
     ///
-    /// Takes the lock, and wakes those that wait without it. Does not wait for them.
+    /// Takes the lock, and wakes waiting tasks and threads after releasing it. Does not wait for
+    /// them.
     ///
     /// ```
     /// use std::time::Duration;
@@ -301,7 +306,7 @@ impl Limiter {
         available
     }
 
-    /// What has happened so far.
+    /// What the limiter has counted so far.
     pub fn counts(&self) -> Counts {
         self.controller.counts()
     }
@@ -311,7 +316,7 @@ impl Limiter {
         self.controller.look(Group::waiting).unwrap_or(0)
     }
 
-    /// How long after each multiple of its period it is refilled.
+    /// How long after each multiple of its period the limiter is refilled.
     pub fn phase_offset(&self) -> Option<Duration> {
         self.controller.phase_offset()
     }
@@ -331,7 +336,7 @@ impl std::task::Wake for Unpark {
     }
 }
 
-/// Permits to come; from [`Limiter::acquire`].
+/// A future that takes permits; from [`Limiter::acquire`].
 #[derive(Debug)]
 #[must_use = "a future does nothing until it is polled"]
 pub struct Acquire {

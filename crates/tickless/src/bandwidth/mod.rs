@@ -1,8 +1,8 @@
 //! Rate limits, and quotas of CPU time.
 //!
-//! - [`Limiter`]: so many permits in every period, taken at once or awaited; [`KeyedLimiter`] has a
+//! - [`Limiter`]: a number of permits per period, taken at once or awaited; [`KeyedLimiter`] has a
 //!   limit for each key.
-//! - [`Throttle`]: threads that share so much CPU time in every period, and park when it is spent.
+//! - [`Throttle`]: threads that share a quota of CPU time per period, and park when it is used up.
 //!
 //! ```
 //! use std::time::Duration;

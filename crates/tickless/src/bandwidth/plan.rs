@@ -11,11 +11,12 @@ use tickless_core::time::Ns;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BandwidthError {
-    /// No group can be like this.
+    /// The settings are out of range or contradict each other.
     Settings(SettingsError),
-    /// Its refills cannot have this phase.
+    /// The refills cannot have this phase.
     Phase(PhaseError),
-    /// Its timer cannot be armed: these timers have been shut down, or left behind by a fork.
+    /// The refill timer cannot be armed: the timers were shut down, or belong to the parent of a
+    /// fork.
     Start(StartError),
 }
 

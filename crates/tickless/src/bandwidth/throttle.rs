@@ -1,4 +1,4 @@
-//! Threads that share so much CPU time in every period.
+//! Threads that share a quota of CPU time per period.
 //!
 //! A thread cannot be stopped from outside without a kernel. So a worker asks, in a loop, whether
 //! it may go on, and parks when the group has used up its quota. What it used is read from
@@ -37,7 +37,7 @@ pub struct Throttle {
     controller: Arc<Controller>,
 }
 
-/// Sets a [`Throttle`] up; from [`Timers::throttle`].
+/// Settings of a [`Throttle`]; from [`Timers::throttle`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `start` is called"]
 pub struct ThrottleBuilder {
@@ -45,7 +45,7 @@ pub struct ThrottleBuilder {
     plan: Plan,
 }
 
-/// One thread's part in a [`Throttle`]. Dropping it gives back what it has not used.
+/// One thread of a [`Throttle`]. Dropping it gives back the quota that it has not used.
 #[derive(Debug)]
 pub struct Worker {
     controller: Arc<Controller>,
@@ -58,12 +58,12 @@ pub struct Worker {
     of_one_thread: PhantomData<*const ()>,
 }
 
-/// Why a worker is not throttled.
+/// Why a worker cannot be throttled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ThrottleError {
-    /// The timers have ended, or stayed with the process that forked: nothing refills the quota
-    /// any more. Start timers anew, or go on unthrottled.
+    /// The timers have ended, or belong to the parent of a fork: nothing refills the quota any
+    /// more. Start new timers, or continue unthrottled.
     NoTimers,
 }
 
@@ -83,8 +83,8 @@ impl std::error::Error for ThrottleError {}
 const SLICE: Duration = Duration::from_millis(5);
 
 impl Timers {
-    /// A group of threads that may use `quota` of CPU time in every `period`, all together. Up to
-    /// as many periods as there are CPUs.
+    /// Creates a builder for a group of threads that together may use `quota` of CPU time per
+    /// `period`. The quota may be as many periods as there are CPUs.
     pub fn throttle(&self, quota: Duration, period: Duration) -> ThrottleBuilder {
         let quota = Ns::from_duration(quota).0;
         let slice = quota.min(SLICE.as_nanos() as u64).max(1);
@@ -95,34 +95,34 @@ impl Timers {
 }
 
 impl ThrottleBuilder {
-    /// How much of what a period leaves over may be used later; 0 unless set.
+    /// How much of a period's unused quota may be used later; 0 by default.
     pub fn extra(mut self, extra: Duration) -> ThrottleBuilder {
         self.plan.settings.extra = Ns::from_duration(extra).0;
         self
     }
 
-    /// How much a worker takes at a time; 5 ms, or the quota if that is less. Smaller: fairer
-    /// between the group's threads, and more often a lock.
+    /// How much quota a worker takes at a time; by default 5 ms, or the quota if that is less. Less
+    /// is fairer between the group's threads, but takes a lock more often.
     pub fn slice(mut self, slice: Duration) -> ThrottleBuilder {
         self.plan.settings.slice = Ns::from_duration(slice).0;
         self
     }
 
-    /// Where in its period it is refilled; [`Phase::Spread`] unless set.
+    /// When in its period the group is refilled; [`Phase::Spread`] by default.
     pub fn phase(mut self, phase: Phase) -> ThrottleBuilder {
         self.plan.phase = phase;
         self
     }
 
-    /// How late a refill may be, to share a wakeup. Unless set, a thousandth of the period, and up
-    /// to a tenth if there are hundreds of groups of the same period.
+    /// How late a refill may be, to share a wakeup. The default is a thousandth of the period, and
+    /// up to a tenth if there are hundreds of groups with the same period.
     pub fn slack(mut self, slack: Duration) -> ThrottleBuilder {
         self.plan.slack = Some(slack);
         self
     }
 
-    /// How fast waiting workers are let go; as many as there are bases every millisecond, or
-    /// every 64th of the period if that is shorter, unless set.
+    /// How fast waiting workers are released. The default is one per base in every millisecond, or
+    /// in every 64th of the period if that is shorter.
     pub fn release(mut self, release: Release) -> ThrottleBuilder {
         self.plan.settings.release = release;
         self
@@ -132,7 +132,7 @@ impl ThrottleBuilder {
     ///
     /// # Errors
     ///
-    /// [`BandwidthError`] if quota or period are out of range, the phase cannot be had, or the
+    /// [`BandwidthError`] if quota or period are out of range, the phase is not available, or the
     /// timers have ended.
     pub fn start(self) -> Result<Throttle, BandwidthError> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
@@ -160,8 +160,8 @@ impl Throttle {
         })
     }
 
-    /// What has happened. Workers report what they use when their slice is used up, so up to a
-    /// slice each counts as held that has been used by now.
+    /// What the group has counted so far. Workers report their use when their slice is used up, so
+    /// up to one slice per worker counts as held although it has been used.
     pub fn counts(&self) -> Counts {
         self.controller.counts()
     }
@@ -171,18 +171,18 @@ impl Throttle {
         self.controller.look(Group::waiting).unwrap_or(0)
     }
 
-    /// How far behind the multiples of its period it is refilled.
+    /// How long after each multiple of its period the group is refilled.
     pub fn phase_offset(&self) -> Option<Duration> {
         self.controller.phase_offset()
     }
 }
 
 impl Worker {
-    /// May this thread go on? If the group's quota is used up, parks until it may.
+    /// Checks whether this thread may go on. If the group's quota is used up, parks until it may.
     ///
-    /// Reads the thread's CPU time, a system call of some 100 ns. Only when a slice is used up it
-    /// takes the group's lock. The thread uses more than the quota by what it does between two
-    /// calls at most, and pays that back out of the next period. Returns whether it had to wait.
+    /// Reads the thread's CPU time, a system call of some 100 ns, and takes the group's lock only
+    /// when a slice is used up. The thread exceeds the quota by at most what it uses between two
+    /// calls, and pays that back out of the next period. Returns whether it had to wait.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ impl Worker {
         }
     }
 
-    /// Gives back what the thread has not used of its slice: for one that is about to rest for
+    /// Gives back what the thread has not used of its slice: for a thread that is about to rest for
     /// long while others of its group work.
     ///
     /// # Errors
@@ -229,8 +229,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Parks until it is let go. Looks after the group itself if no timer has by the time that
-    /// one should: drivers may be held up by somebody's callback.
+    /// Parks until it is released. Looks after the group itself if no timer has by the time that
+    /// one should: a callback may delay the drivers.
     fn wait(&mut self) -> Result<(), ThrottleError> {
         loop {
             let (mut state, now) = self.controller.enter().map_err(no_timers)?;
@@ -249,13 +249,13 @@ impl Worker {
     }
 }
 
-/// What came of [`Worker::check`].
+/// The result of [`Worker::check`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Checked {
-    /// It may go on at once.
+    /// The thread may go on at once.
     AtOnce,
-    /// It had to wait for a refill.
+    /// The thread had to wait for a refill.
     Waited,
 }
 

@@ -10,13 +10,13 @@ use tickless_platform::device::fallback::RefusedCall;
 pub enum StartTimersError {
     /// The system refused a driver thread; fewer bases may do.
     Thread {
-        /// The base it was for.
+        /// The base that the thread was for.
         base: CpuId,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The system refused the descriptor for a loop to poll;
-    /// [`start_in_loop_with`](crate::Builder::start_in_loop_with) does without.
+    /// [`start_in_loop_with`](crate::Builder::start_in_loop_with) needs none.
     Descriptor(RefusedCall),
 }
 

@@ -22,11 +22,11 @@ use tickless_platform::fork::Process;
 use tickless_platform::manual_clock::ManualClock;
 use tickless_platform::worker::Worker;
 
-/// So many passes in a row a driver makes before it looks whether an expiry thread is to be woken,
-/// or all is over. For that it goes round by way of its event device: a system call.
+/// How many passes in a row a driver makes before it checks whether to wake an expiry thread, or to
+/// end. For that it goes through its event device: a system call.
 const DRIVER_PASSES: u32 = 16;
 
-/// What a thread of ours is for.
+/// What a thread of the library is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Job {
     Driver,
@@ -35,8 +35,8 @@ enum Job {
 }
 
 impl Builder {
-    /// Starts a set of timers and its driver threads. Their names have the set's number, which
-    /// counts up from 1, and the base's: `tickless/1.0`.
+    /// Starts a set of timers and its driver threads. The threads are named after the number of the
+    /// set, counted from 1, and of the base: `tickless/1.0`.
     ///
     /// Blocks for about a millisecond, to calibrate the clock.
     ///
@@ -75,11 +75,12 @@ impl Builder {
         Ok(timers)
     }
 
-    /// Linux only. Starts timers on one base that an event loop of the program's drives: no thread
-    /// of ours. The loop polls the driver, which is a file descriptor; see [`EventLoopDriver`].
+    /// Linux only. Starts timers on one base that the program's event loop drives, without any
+    /// thread of this library. The loop polls the driver, which is a file descriptor; see
+    /// [`EventLoopDriver`].
     ///
-    /// Arming a timer that is due before all others is one system call; nothing else is one.
-    /// What concerns drivers' threads (pinning them, deferring expiry, ticking) is ignored.
+    /// Arming a timer that is due before all others makes one system call; nothing else does.
+    /// Settings of driver threads (pinning them, deferring expiry, ticking) are ignored.
     ///
     /// # Errors
     ///
@@ -92,8 +93,9 @@ impl Builder {
         Ok((timers, driver))
     }
 
-    /// The same with as many bases as [`bases`](Builder::bases) said, or one a CPU, and a driver
-    /// for each: for programs with a loop on each CPU.
+    /// Like [`start_in_loop`](Builder::start_in_loop), but with as many bases as
+    /// [`bases`](Builder::bases) sets, or one per CPU, and a driver for each: for programs with a
+    /// loop on each CPU.
     ///
     /// # Errors
     ///
@@ -114,17 +116,16 @@ impl Builder {
         Ok((timers, drivers))
     }
 
-    /// The same as [`start_in_loop`](Builder::start_in_loop) for a loop that waits by a timeout,
-    /// the driver's [`timeout`](EventLoopDriver::timeout), and not for a descriptor.
+    /// Like [`start_in_loop`](Builder::start_in_loop), but for a loop that waits with a timeout,
+    /// the driver's [`timeout`](EventLoopDriver::timeout), instead of for a descriptor.
     ///
     /// `on_rearm` is called with the new deadline when a timer is armed that is due before what
-    /// the loop was last told by [`next_event`](EventLoopDriver::next_event) or `timeout`, by the
-    /// thread that arms it, which may be the loop's own, and without any lock. It must see to it
-    /// that a loop which is about to wait, or waits, asks again: write to an eventfd, or use the
-    /// loop's waker. It may be called more often than needed, by several threads at once, and
-    /// it must not panic. It is not called from where the loop starts to
-    /// [`run`](EventLoopDriver::run) until it asks for the next event. Arming is no system call
-    /// by itself.
+    /// [`next_event`](EventLoopDriver::next_event) or `timeout` last returned. The thread that arms
+    /// the timer calls it, which may be the loop's own, without holding any lock. It must make a
+    /// loop that waits, or is about to, ask again: write to an eventfd, or use the loop's waker. It
+    /// may be called more often than needed, by several threads at once, and must not panic. It is
+    /// not called from the moment the loop starts to [`run`](EventLoopDriver::run) until it asks
+    /// for the next event. Arming makes no system call by itself.
     pub fn start_in_loop_with(
         self,
         on_rearm: impl Fn(Instant) + Send + Sync + 'static,
@@ -135,7 +136,7 @@ impl Builder {
         (timers, driver)
     }
 
-    /// Timers with these devices, one a base, and nobody who drives them yet.
+    /// Timers with these devices, one per base, not driven yet.
     fn without_threads(mut self, devices: Vec<BaseDevice>) -> Timers {
         self.setup.core.deferral = Deferral::None;
         self.setup.core.wheel = WheelEvents::Device;
@@ -188,7 +189,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Timers that nobody drives, on this clock; on bases by chance if told so.
+    /// Timers without drivers, on this clock; on random bases if asked for.
     pub(crate) fn start_virtual(
         mut self,
         clock: Arc<ManualClock>,

@@ -9,7 +9,7 @@ use tickless_platform::clock::HostClock;
 use tickless_platform::time_base::TimeBase;
 use tickless_platform::watch::{ClockWatch, LOOK};
 
-/// A [`ClockTimer`](super::ClockTimer) that fires, as its callback sees it.
+/// One expiry of a [`ClockTimer`](super::ClockTimer), as its callback sees it.
 #[derive(Debug)]
 pub struct ClockFired<'a> {
     clock: &'a HostClock,
@@ -32,7 +32,7 @@ pub(super) struct State {
 /// What a timer is armed for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Armed {
-    /// Nothing: if the core thinks otherwise, that was cancelled.
+    /// Nothing: if the core has it armed, that was cancelled.
     Idle,
     /// A window on its own clock.
     Own(Window),
@@ -116,41 +116,42 @@ impl State {
 }
 
 impl ClockFired<'_> {
-    /// The deadline it was armed with: on its own clock, but on the timers' clock if it was armed
-    /// by [`start`](super::ClockTimer::start) on realtime.
+    /// The deadline that the timer was armed with: on its own clock, but on the timers' clock if it
+    /// was armed by [`start`](super::ClockTimer::start) on realtime.
     pub fn deadline(&self) -> Instant {
         self.window.soft.into()
     }
 
-    /// The end of the window it was armed with, on the same clock as [`deadline`](Self::deadline).
+    /// The end of the window that the timer was armed with, on the same clock as
+    /// [`deadline`](Self::deadline).
     pub fn hard_deadline(&self) -> Instant {
         self.window.hard.into()
     }
 
-    /// What its own clock shows. Reads it.
+    /// The current time on the timer's own clock. Reads the clock.
     pub fn now(&self) -> Instant {
         self.clock.now_on(self.base).into()
     }
 
-    /// Has it armed again for a point in time on its own clock.
+    /// Rearms the timer for a point in time on its own clock.
     pub fn restart_at(&mut self, deadline: Instant) {
         let deadline = Ns::from(deadline);
         self.restart = Some(Armed::Own(Window::new(deadline, deadline)));
     }
 
-    /// Has it armed again, to fire `after` the present, as [`start`](super::ClockTimer::start)
+    /// Rearms the timer to fire when `after` has passed, as [`start`](super::ClockTimer::start)
     /// does.
     pub fn restart(&mut self, after: Duration) {
         self.restart = Some(Armed::relative(self.clock, self.base, after));
     }
 
-    /// Has it armed again whole periods of its own clock after its own deadline: the first such
-    /// moment that has not passed. Returns by how many periods that is: 1 if the callback kept up
-    /// and nobody set the clock. A period of zero counts as a nanosecond.
+    /// Rearms the timer whole periods of its own clock after its deadline, for the first such
+    /// moment that has not passed. Returns how many periods that is: 1 if the callback kept up and
+    /// the clock was not set. A period of zero counts as a nanosecond.
     ///
-    /// When the clock goes back nothing fires until it has come up to the next moment. One on
-    /// realtime that was armed by [`start`](super::ClockTimer::start) goes on like that: whatever
-    /// the time of day is set to, the period is what it is.
+    /// If the clock goes back, the timer does not fire until the clock reaches that moment. A timer
+    /// on realtime that was armed by [`start`](super::ClockTimer::start) stays relative: setting
+    /// the time of day does not change its period.
     pub fn forward(&mut self, period: Duration) -> u64 {
         let period = Ns::from_duration(period);
         let (now, armed): (Ns, fn(Window) -> Armed) = match self.is_relative {
@@ -162,7 +163,7 @@ impl ClockFired<'_> {
         periods
     }
 
-    /// Takes back what was asked for: the timer stays idle.
+    /// Takes back an earlier request to rearm: the timer stays idle.
     pub fn stop(&mut self) {
         self.restart = None;
     }

@@ -1,4 +1,4 @@
-//! Who tells the timers of a set that a clock was set.
+//! How the timers of a set learn that a clock was set.
 
 use crate::timer::shared::Handle;
 #[cfg(linux_platform)]
@@ -11,7 +11,7 @@ use tickless_platform::watcher::Watcher;
 use tickless_platform::worker::Worker;
 
 impl Handle {
-    /// Sees to it that somebody tells of steps, or that timers look for themselves.
+    /// Makes sure that steps are reported, or that timers check for themselves.
     pub(super) fn watch_clocks(&self) {
         self.clock_timers.watch.notice(|| {
             if self.is_virtual() {
@@ -24,7 +24,7 @@ impl Handle {
         });
     }
 
-    /// No system but Linux tells.
+    /// No system but Linux reports steps.
     #[cfg(not(linux_platform))]
     fn start_watching(&self) -> Result<Notice, RefusedCall> {
         Ok(Notice::Nobody)

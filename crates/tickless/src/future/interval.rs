@@ -11,7 +11,7 @@ use tickless_core::time::{Instant, Ns};
 
 /// Ticks every period, without drift; from [`interval`](super::interval). Allocates once.
 ///
-/// The n-th tick is due n periods after the first, exactly, however late each of them is heard.
+/// The n-th tick is due exactly n periods after the first, however late each of them is taken.
 pub struct Interval {
     sleep: Pin<Box<Sleep>>,
     period: Ns,
@@ -22,7 +22,7 @@ pub struct Interval {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Tick {
-    /// When it was due.
+    /// When the tick was due.
     pub due: Instant,
     /// How many ticks were missed since the last one; with [`Missed::Burst`], how many are still
     /// to be made up for.
@@ -36,15 +36,15 @@ impl Interval {
         Interval { sleep: Box::pin(sleep), period, missed: Missed::Skip }
     }
 
-    /// What becomes of ticks that nobody heard in time. [`Missed::Skip`] unless set: they are
-    /// counted and left out, and the next tick is due where it would have been anyway.
+    /// Sets what happens to ticks that were not taken in time. The default is [`Missed::Skip`]:
+    /// they are counted and skipped, and the next tick is due when it would have been anyway.
     #[must_use]
     pub fn missed(mut self, missed: Missed) -> Interval {
         self.missed = missed;
         self
     }
 
-    /// Lets each tick be late by this much to share a wakeup with others.
+    /// Lets each tick be late by up to `slack`, to share a wakeup with other timers.
     #[must_use]
     pub fn slack(self, slack: Duration) -> Interval {
         self.sleep.set_slack(slack);
@@ -61,13 +61,13 @@ impl Interval {
         self.period.to_duration()
     }
 
-    /// The next tick. Dropping what this returns loses nothing: the tick comes with the next
+    /// Waits for the next tick. Dropping the future loses nothing: the tick comes with the next
     /// call.
     pub fn tick(&mut self) -> impl Future<Output = Tick> {
         NextTick(self)
     }
 
-    /// The next tick, for who polls by hand.
+    /// Polls for the next tick.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Tick> {
         ready!(self.sleep.as_mut().poll(cx));

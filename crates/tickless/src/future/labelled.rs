@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 pin_project! {
-    /// A future that says whose its timers are; from [`labelled`](super::labelled).
+    /// A future whose timers have a label; from [`labelled`](super::labelled).
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Labelled<F> {
         label: &'static str,

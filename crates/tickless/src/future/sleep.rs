@@ -38,12 +38,12 @@ pin_project! {
 macro_rules! sleep {
     ($type:ident) => {
         impl $type {
-            /// When it completes, at the earliest.
+            /// The earliest moment at which it completes.
             pub fn deadline(&self) -> Instant {
                 self.entry.deadline().into()
             }
 
-            /// Has its timer fired? The task may not have been woken yet.
+            /// Returns `true` if its timer has fired. The task may not have been woken yet.
             pub fn is_elapsed(&self) -> bool {
                 self.entry.has_fired()
             }
@@ -63,7 +63,7 @@ macro_rules! sleep {
                 self.project().entry.reset((now + after).into(), now.into());
             }
 
-            /// The time on the clock that its deadline is on.
+            /// The current time on the clock that its deadline is on.
             #[inline]
             pub fn now(&self) -> Instant {
                 self.entry.shared().map_or_else(super::now, |shared| shared.now().into())
@@ -98,8 +98,8 @@ impl Sleep {
         Sleep { entry: Entry::new(timers, deadline.into(), slack) }
     }
 
-    /// Allows it to be late by `slack`, to share a wakeup with others. Rounded down to 1.024 µs; at
-    /// most 73 minutes. Holds for every later deadline too.
+    /// Lets it be late by up to `slack`, to share a wakeup with other timers. Rounded down to a
+    /// multiple of 1.024 µs; at most 73 minutes. Applies to later deadlines, too.
     pub fn with_slack(self, slack: Duration) -> Sleep {
         self.set_slack(slack);
         self

@@ -34,7 +34,7 @@ pub struct TimerSource {
 }
 
 impl TimerSource {
-    /// The timers of the process. Starts them if they do not run yet.
+    /// The timers of the process. Starts them if they are not running yet.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl TimerSource {
         self.own.as_ref().map_or_else(super::now, Timers::now)
     }
 
-    /// The time as [`std::time::Instant`]. Under virtual time it is as virtual as
+    /// The time as [`std::time::Instant`]. Under virtual time it is virtual, like
     /// [`now`](TimerSource::now).
     pub fn std_now(&self) -> std::time::Instant {
         time::to_std(self.now())
@@ -83,7 +83,7 @@ impl TimerSource {
         }
     }
 
-    /// Ticks every `period`, first one period from now.
+    /// Ticks every `period`, starting one period from now.
     pub fn interval(&self, period: Duration) -> Interval {
         match &self.own {
             Some(timers) => timers.interval(period),
@@ -97,14 +97,14 @@ impl TimerSource {
         Timeout::new(self.sleep(after), future)
     }
 
-    /// The same, on the timer wheel: cheap to push out, and up to 13 % late; see
-    /// [`coarse_timeout`](super::coarse_timeout).
+    /// Like [`timeout_after`](TimerSource::timeout_after), but on the timer wheel: cheap to push
+    /// out, and up to 13 % late; see [`coarse_timeout`](super::coarse_timeout).
     pub fn coarse_timeout_after<F: Future>(&self, after: Duration, future: F) -> CoarseTimeout<F> {
         CoarseTimeout::new(self.coarse_sleep(after), future)
     }
 
     /// The timers themselves, for their statistics and for callbacks. `None` if the system refuses
-    /// the threads of the process's timers, which a child of a fork may find out late.
+    /// the threads of the process's timers, which a forked child may only find out later.
     pub fn timers(&self) -> Option<&Timers> {
         self.own.as_ref().or_else(|| super::timers())
     }

@@ -5,7 +5,7 @@ use futures_core::Stream;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Ticks without end: the same as [`Interval::tick`].
+/// An endless stream of ticks, the same as those of [`Interval::tick`].
 impl Stream for Interval {
     type Item = Tick;
 

@@ -12,7 +12,7 @@ pin_project! {
     /// Yields a future's output, or [`Elapsed`]; from [`timeout`](super::timeout). 96 bytes more
     /// than the future.
     ///
-    /// The future is polled before the clock is looked at: a future that is ready never elapses.
+    /// The future is polled before the clock is read, so a future that is ready never elapses.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Timeout<F> {
         #[pin]
@@ -26,7 +26,7 @@ pin_project! {
     /// Yields a future's output, or [`Elapsed`] up to 13 % late; from
     /// [`coarse_timeout`](super::coarse_timeout). 88 bytes more than the future.
     ///
-    /// The future is polled before the clock is looked at: a future that is ready never elapses.
+    /// The future is polled before the clock is read, so a future that is ready never elapses.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct CoarseTimeout<F> {
         #[pin]
@@ -65,7 +65,7 @@ macro_rules! timeout {
                 $type { sleep, future }
             }
 
-            /// Sets the deadline to `after` from now: later, or earlier.
+            /// Sets the deadline to `after` from now, later or earlier than before.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 self.project().sleep.reset(after);

@@ -8,9 +8,9 @@ use tickless_core::phase::PhaseError;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PeriodError {
-    /// A period of zero.
+    /// The period is zero.
     Zero,
-    /// The phase cannot be had with this period.
+    /// The phase is not available with this period.
     Phase(PhaseError),
     /// The timer could not be armed.
     Start(StartError),

@@ -28,8 +28,7 @@ impl Run {
     }
 }
 
-/// One expiry of a periodic timer, as its callback sees it. Everything that a [`Fired`] tells
-/// is told here too.
+/// One expiry of a periodic timer, as its callback sees it. It has everything that a [`Fired`] has.
 #[derive(Debug)]
 pub struct PeriodFired<'a, 'b> {
     fired: &'a mut Fired<'b>,
@@ -98,8 +97,8 @@ pub(crate) fn lock(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
 }
 
 impl PeriodFired<'_, '_> {
-    /// Expiries that have been missed by now: 0 if all is well. With [`Missed::Burst`] those
-    /// that are still to be made up for.
+    /// How many expiries have been missed by now; 0 if the timer keeps up. With [`Missed::Burst`],
+    /// those that are still to be made up for.
     pub fn overruns(&self) -> u64 {
         self.overruns
     }

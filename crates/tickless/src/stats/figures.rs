@@ -28,16 +28,16 @@ pub struct Stats {
 pub struct BaseStats {
     /// Coarse timers pending.
     pub coarse: usize,
-    /// On which levels of the wheel those are.
+    /// The levels of the wheel that they are on.
     pub levels: Levels,
     /// Precise timers pending.
     pub precise: usize,
     /// When the next one is due.
     pub earliest: Instant,
-    /// What the event device is armed for; [`Instant::NEVER`] if for nothing, or while the driver
-    /// is at work.
+    /// What the event device is armed for; [`Instant::NEVER`] if it is not armed, or while the
+    /// driver is at work.
     pub armed_for: Instant,
-    /// Is it in use? See [`Timers::offline`](crate::Timers::offline).
+    /// Whether the base is in use; see [`Timers::offline`](crate::Timers::offline).
     pub is_online: bool,
     /// Armings, cancels, expiries, migrations.
     pub counts: BaseCounts,
@@ -45,30 +45,30 @@ pub struct BaseStats {
     pub cancels: CancelCounts,
     /// How long after their deadlines timers were found to be due.
     pub late: Late,
-    /// Expiries that the base was later for than [`Builder::slow_after`]: later than the end of
-    /// the window, or than the deadline as the wheel has rounded it.
+    /// Expiries that were late by more than [`Builder::slow_after`], counted from the end of the
+    /// window, or from the deadline as the wheel rounded it.
     ///
     /// [`Builder::slow_after`]: crate::Builder::slow_after
     pub overdue: u64,
     /// How long callbacks took, if the timers were started with
     /// [`Builder::time_callbacks`](crate::Builder::time_callbacks).
     pub callbacks: Option<CallbackTimes>,
-    /// What the event device was told and what it delivered.
+    /// What the event device was programmed for, and what it delivered.
     pub device: DeviceCounts,
-    /// What its expiry thread was put through, if it has one.
+    /// Counters of its expiry thread, if it has one.
     pub deferred: DeferredCounts,
     /// Pushed-out timeouts that were moved when their old bucket came due.
     pub relocated: u64,
-    /// The most timers that were moved or looked at while nobody else could start or cancel one: at
-    /// most 64.
+    /// The most timers that were moved or looked at while no other thread could start or cancel
+    /// one: at most 64.
     pub longest_holding: usize,
     /// System calls that woke the driver for an earlier deadline; calls of
-    /// [`on_rearm`](crate::Builder::start_in_loop_with), if it drives an event loop.
+    /// [`on_rearm`](crate::Builder::start_in_loop_with), if an event loop drives the base.
     pub wake_calls: u64,
-    /// Times the driver went to sleep: its own system calls. An event loop's are not known.
+    /// How often the driver went to sleep, a system call each time. Not known for an event loop.
     pub sleeps: u64,
-    /// For how long the driver spun before deadlines: what [`Builder::wakeup`] has cost. Wall time
-    /// until the deadline; its CPU time was no more than that.
+    /// How long the driver spun before deadlines: the cost of [`Builder::wakeup`]. This is wall
+    /// time; its CPU time was at most that.
     ///
     /// [`Builder::wakeup`]: crate::Builder::wakeup
     pub spun: Duration,
@@ -82,7 +82,7 @@ pub struct BaseStats {
 }
 
 impl Timers {
-    /// What has happened so far. Takes each base's lock once. No bases in a child.
+    /// Returns the counters. Takes each base's lock once. In a forked child there are no bases.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }

@@ -1,4 +1,4 @@
-//! What is still pending though it should not be, and who armed it.
+//! What is still pending although it should not be, and its owners.
 
 use super::timer_list::{ListedTimer, TimerList, relative};
 use crate::timer::shared::Shared;
@@ -7,7 +7,7 @@ use std::fmt;
 use std::panic::Location;
 use tickless_core::time::Instant;
 
-/// What is pending, gathered by who armed it; from [`Timers::leaks`](crate::Timers::leaks).
+/// Pending timers, grouped by owner; from [`Timers::leaks`](crate::Timers::leaks).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Leaks {
@@ -20,11 +20,11 @@ pub struct Leaks {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Leak {
-    /// Whose they are; see [`ListedTimer::label`].
+    /// Their owner; see [`ListedTimer::label`].
     pub label: &'static str,
-    /// Where they were armed, if that is noted.
+    /// Where they were armed, if that was recorded.
     pub armed_at: Option<&'static Location<'static>>,
-    /// How many.
+    /// How many there are.
     pub count: usize,
     /// When the first of them is due.
     pub due: Instant,
@@ -34,8 +34,8 @@ impl Timers {
     /// All pending timers, grouped by owner: for tests that check that nothing is left pending, and
     /// for programs whose [`Stats::pending`](crate::stats::Stats::pending) grows. Debug builds with
     /// [`Builder::note_armings`](crate::Builder::note_armings) also say where each was armed;
-    /// [`VirtualTime`] notes that by itself. O(pending); holds up each base for at most 64 timers
-    /// at a time.
+    /// [`VirtualTime`] records that by itself. O(pending); locks each base for at most 64 timers at
+    /// a time.
     ///
     /// [`VirtualTime`]: crate::VirtualTime
     pub fn leaks(&self) -> Leaks {
@@ -61,7 +61,7 @@ impl Leaks {
         Leaks { leaks, now: list.now }
     }
 
-    /// Is nothing pending?
+    /// Returns `true` if nothing is pending.
     pub fn is_empty(&self) -> bool {
         self.leaks.is_empty()
     }

@@ -1,8 +1,8 @@
-//! What has happened so far, and what is pending.
+//! Counters of what has happened so far, and lists of what is pending.
 //!
 //! [`Timers::stats`](crate::Timers::stats) counts what happens,
 //! [`Timers::timer_list`](crate::Timers::timer_list) shows every pending timer, and
-//! [`Timers::leaks`](crate::Timers::leaks) gathers them by who armed them.
+//! [`Timers::leaks`](crate::Timers::leaks) groups them by owner.
 //!
 //! ```
 //! use std::time::Duration;

@@ -12,8 +12,8 @@ use tickless_core::histogram::Histogram;
 const BUCKETS: [usize; 9] = [10, 13, 16, 19, 22, 25, 28, 31, 34];
 
 impl Timers {
-    /// Hands what [`stats`](Timers::stats) says to the recorder of the `metrics` facade. To be
-    /// called before that is read, or every few seconds.
+    /// Publishes [`stats`](Timers::stats) to the recorder of the `metrics` facade. Call it before
+    /// the recorder is read, or every few seconds.
     ///
     /// Gauges and counters, all with the label `base`; `docs/book/src/statistics.md` has their
     /// names. Takes each base's lock once, and allocates.

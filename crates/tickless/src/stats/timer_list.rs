@@ -14,19 +14,19 @@ use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Instant};
 use tickless_platform::clock::ClockSource;
 
-/// How often a base is listed from the beginning that somebody else lists at the same time.
+/// How often listing a base starts again because another thread lists it at the same time.
 const TRIES: u32 = 4;
 
-/// What is pending; from [`Timers::timer_list`](crate::Timers::timer_list). Displays as a text
-/// with a line for each timer.
+/// What is pending; from [`Timers::timer_list`](crate::Timers::timer_list). Displays with a line
+/// for each timer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TimerList {
     /// Where the time comes from.
     pub clock: ClockSource,
-    /// When the list was begun.
+    /// When listing began.
     pub now: Instant,
-    /// When the bases' event devices are armed anew.
+    /// When the bases' event devices are rearmed.
     pub policy: Policy,
     /// One for each base.
     pub bases: Vec<ListedBase>,
@@ -36,13 +36,14 @@ pub struct TimerList {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ListedBase {
-    /// Which one.
+    /// Which base it is.
     pub base: CpuId,
-    /// Its state when it was come to.
+    /// Its state when it was listed.
     pub view: BaseView,
     /// Its pending timers, the next one first.
     pub timers: Vec<ListedTimer>,
-    /// Were all of them listed? Some may be left out while another thread lists the same base.
+    /// Whether all of them were listed. Some may be left out while another thread lists the same
+    /// base.
     pub is_whole: bool,
 }
 
@@ -50,7 +51,7 @@ pub struct ListedBase {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ListedTimer {
-    /// Whose it is: what [`labelled`](crate::Timeout::labelled) said, else the type of its
+    /// Its owner: the label set with [`labelled`](crate::Timeout::labelled), else the type of its
     /// callback, else the future.
     pub label: &'static str,
     /// The deadline it was armed with: it does not fire earlier.
@@ -59,22 +60,22 @@ pub struct ListedTimer {
     pub hard: Instant,
     /// When its base fires it.
     pub due: Instant,
-    /// Where on its base it is, which also tells its family.
+    /// Where on its base it is; this also says whether it is coarse or precise.
     pub place: PendingIn,
-    /// Is it deferrable?
+    /// Whether it is deferrable.
     pub wakes: Wakes,
-    /// Where it was armed, if that is noted; see [`Builder::note_armings`].
+    /// Where it was armed, if that was recorded; see [`Builder::note_armings`].
     ///
     /// [`Builder::note_armings`]: crate::Builder::note_armings
     pub armed_at: Option<&'static Location<'static>>,
 }
 
 impl Timers {
-    /// Every pending timer, base by base, with whose it is and when it is due; displays as a
-    /// text. For people: O(pending) in time and memory.
+    /// Lists every pending timer, base by base, with its owner and when it is due. Meant for people
+    /// to read: O(pending) in time and memory.
     ///
-    /// Holds up a base for at most 64 timers at a time and lets it go in between, so the list is of
-    /// no single moment. No bases in a child.
+    /// Locks a base for at most 64 timers at a time, so the list is not of a single moment. In a
+    /// forked child there are no bases.
     pub fn timer_list(&self) -> TimerList {
         TimerList::of(&self.shared)
     }
@@ -115,7 +116,7 @@ impl ListedBase {
 }
 
 impl ListedTimer {
-    /// What is pending on a base, and whether that is all: nobody else may list it meanwhile.
+    /// What is pending on a base, and whether that is all: no other thread may list it meanwhile.
     fn all_on(shared: &Shared, base: CpuId) -> (Vec<ListedTimer>, bool) {
         let (mut walk, mut slice) = (Walk::begin(), Vec::with_capacity(HOLDING));
         let (mut timers, mut is_whole) = (Vec::new(), true);

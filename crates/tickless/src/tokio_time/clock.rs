@@ -21,17 +21,18 @@ pub struct Entered {
     on_thread: PhantomData<*const ()>,
 }
 
-/// A virtual clock that stands at the present: the counterpart of tokio's `start_paused`. For
-/// [`enter`].
+/// Creates a virtual clock that stands at the current time, for [`enter`]: the counterpart of
+/// tokio's `start_paused`.
 pub fn start_paused() -> VirtualTime {
     VirtualTime::with_builder(crate::builder::Builder::new().bases(1), crate::future::now())
 }
 
-/// From now on, until what this returns is dropped, what this thread makes from this module is on a
-/// virtual clock: [`Instant::now`](super::Instant::now), sleeps, intervals and timeouts. What was
-/// made before stays on its own clock. The innermost of several counts.
+/// Puts this thread on a virtual clock until the returned guard is dropped:
+/// [`Instant::now`](super::Instant::now), and the sleeps, intervals and timeouts that it makes from
+/// this module. Those made before stay on their own clocks. If a thread has entered several clocks,
+/// the innermost counts.
 ///
-/// A runtime of several threads enters it on each: in `on_thread_start`, with
+/// A runtime of several threads has to enter it on each: in `on_thread_start`, with
 /// `std::mem::forget(tokio_time::enter(&time))`.
 pub fn enter(time: &VirtualTime) -> Entered {
     ENTERED.with_borrow_mut(|entered| entered.push(time.clone()));
@@ -39,7 +40,7 @@ pub fn enter(time: &VirtualTime) -> Entered {
 }
 
 /// Runs a future on this thread and on a virtual clock, which moves to the next expiry whenever the
-/// future waits: hours take no time. Futures of I/O need a runtime around this, or
+/// future waits: hours take no time. I/O futures need a runtime around this, or
 /// [`outside`](VirtualTime::outside).
 pub fn run_paused<F: Future>(future: F) -> F::Output {
     let time = start_paused();
@@ -51,7 +52,7 @@ pub fn run_paused<F: Future>(future: F) -> F::Output {
 ///
 /// # Panics
 ///
-/// If the thread is on no virtual clock, or it stands already; the same with tokio.
+/// If the thread is not on a virtual clock, or the clock is already stopped, as in tokio.
 #[track_caller]
 pub fn pause() {
     let time = entered_or_panic();
@@ -63,7 +64,7 @@ pub fn pause() {
 ///
 /// # Panics
 ///
-/// If the thread is on no virtual clock, or it runs already; the same with tokio.
+/// If the thread is not on a virtual clock, or the clock is already running, as in tokio.
 #[track_caller]
 pub fn resume() {
     let time = entered_or_panic();
@@ -71,12 +72,12 @@ pub fn resume() {
     time.resume();
 }
 
-/// Moves the virtual clock that this thread has entered, and lets other tasks run before it goes
-/// on.
+/// Moves the virtual clock that this thread has entered, and lets other tasks run before it
+/// returns.
 ///
 /// # Panics
 ///
-/// If the thread is on no virtual clock, or it runs with real time; the same with tokio.
+/// If the thread is not on a virtual clock, or the clock runs with real time, as in tokio.
 pub async fn advance(duration: Duration) {
     let time = entered_or_panic();
     assert!(time.is_paused(), "time is not frozen");

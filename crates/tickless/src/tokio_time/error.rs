@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A timeout's time has passed.
+/// The deadline of a timeout has passed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Elapsed(pub(super) ());
 

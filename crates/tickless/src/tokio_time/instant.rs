@@ -12,17 +12,17 @@ use std::time::Duration;
 pub struct Instant(pub(super) time::Instant);
 
 impl Instant {
-    /// The present; under virtual time, what its clock shows.
+    /// The current time; under virtual time, that of the virtual clock.
     pub fn now() -> Instant {
         Instant(clock::current().now())
     }
 
-    /// From an instant of the standard library's.
+    /// Converts from the standard library's `Instant`.
     pub fn from_std(std: std::time::Instant) -> Instant {
         Instant(time::from_std(std))
     }
 
-    /// As an instant of the standard library's.
+    /// Converts to the standard library's `Instant`.
     pub fn into_std(self) -> std::time::Instant {
         time::to_std(self.0)
     }
@@ -42,7 +42,7 @@ impl Instant {
         self.duration_since(earlier)
     }
 
-    /// The time from this one to the present; zero if this is to come.
+    /// The time from this one to now; zero if this is in the future.
     pub fn elapsed(&self) -> Duration {
         Instant::now().duration_since(*self)
     }

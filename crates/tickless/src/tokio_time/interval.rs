@@ -9,15 +9,15 @@ use tickless_core::time::Ns;
 /// A tick that is late by more than this, or by a period if that is shorter, counts as missed.
 const TOLERATED: Duration = Duration::from_millis(5);
 
-/// What becomes of the ticks after one that was missed.
+/// What happens to the ticks after one that was missed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MissedTickBehavior {
-    /// They come at once, one after the other, until all have been made up for.
+    /// They come at once, one after another, until all have been made up for.
     #[default]
     Burst,
     /// The next comes a period after the missed one was taken, and so on: the phase moves.
     Delay,
-    /// The missed ones are left out, and the next comes when it would have come anyway.
+    /// The missed ones are skipped, and the next comes when it would have come anyway.
     Skip,
 }
 
@@ -29,21 +29,21 @@ pub struct Interval {
     missed: MissedTickBehavior,
 }
 
-/// Ticks every `period`, first at once.
+/// Ticks every `period`, starting at once.
 ///
 /// # Panics
 ///
-/// If the period is zero; the same with tokio.
+/// If the period is zero, as in tokio.
 #[track_caller]
 pub fn interval(period: Duration) -> Interval {
     interval_at(Instant(clock::current().now()), period)
 }
 
-/// Ticks every `period`, first at `start`.
+/// Ticks every `period`, starting at `start`.
 ///
 /// # Panics
 ///
-/// If the period is zero; the same with tokio.
+/// If the period is zero, as in tokio.
 #[track_caller]
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     assert!(!period.is_zero(), "`period` must be non-zero.");
@@ -51,12 +51,12 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
 }
 
 impl Interval {
-    /// Waits for the next tick; yields when it was due. Dropping what this returns loses nothing.
+    /// Waits for the next tick; yields when it was due. Dropping the future loses nothing.
     pub async fn tick(&mut self) -> Instant {
         std::future::poll_fn(|cx| self.poll_tick(cx)).await
     }
 
-    /// The same, for who polls by hand.
+    /// Polls for the next tick.
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         ready!(self.sleep.as_mut().poll(cx));
         let due = self.sleep.deadline();
@@ -81,32 +81,32 @@ impl Interval {
         }
     }
 
-    /// The next tick comes a period from now.
+    /// Makes the next tick come a period from now.
     pub fn reset(&mut self) {
         self.reset_after(self.period);
     }
 
-    /// The next tick comes at once.
+    /// Makes the next tick come at once.
     pub fn reset_immediately(&mut self) {
         self.reset_after(Duration::ZERO);
     }
 
-    /// The next tick comes `after` the present.
+    /// Makes the next tick come when `after` has passed.
     pub fn reset_after(&mut self, after: Duration) {
         self.reset_at(self.sleep.now() + after);
     }
 
-    /// The next tick comes at a point in time.
+    /// Makes the next tick come at a point in time.
     pub fn reset_at(&mut self, deadline: Instant) {
         self.sleep.as_mut().reset(deadline);
     }
 
-    /// What becomes of ticks that are missed.
+    /// What happens to missed ticks.
     pub fn missed_tick_behavior(&self) -> MissedTickBehavior {
         self.missed
     }
 
-    /// Sets what becomes of ticks that are missed: [`MissedTickBehavior::Burst`] unless set.
+    /// Sets what happens to missed ticks; the default is [`MissedTickBehavior::Burst`].
     pub fn set_missed_tick_behavior(&mut self, behavior: MissedTickBehavior) {
         self.missed = behavior;
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pin_project! {
     /// Completes when its deadline has passed; from [`sleep`] and [`sleep_until`]. Never early, and
-    /// late by what waking a thread takes and a thousandth of its distance, at most 50 ms.
+    /// late by the time it takes to wake a thread plus a thousandth of its duration, at most 50 ms.
     #[must_use = "futures do nothing unless they are awaited"]
     #[derive(Debug)]
     pub struct Sleep {
@@ -29,18 +29,18 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 }
 
 impl Sleep {
-    /// When it completes, at the earliest.
+    /// The earliest moment at which it completes.
     pub fn deadline(&self) -> Instant {
         Instant(self.inner.deadline())
     }
 
-    /// Has its deadline passed?
+    /// Returns `true` if its deadline has passed.
     pub fn is_elapsed(&self) -> bool {
         self.inner.is_elapsed()
     }
 
-    /// Gives it another deadline, whether it has completed or not, on the clock that it was made
-    /// on. The task that polled it last is woken for the new one.
+    /// Sets another deadline, whether it has completed or not, on the clock that it was made on.
+    /// The task that polled it last is woken for the new one.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         self.project().inner.reset_at(deadline.0);
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 pin_project! {
-    /// A future's output, or [`Elapsed`]; from [`timeout`] and [`timeout_at`].
+    /// Yields a future's output, or [`Elapsed`]; from [`timeout`] and [`timeout_at`].
     #[must_use = "futures do nothing unless they are awaited"]
     #[derive(Debug)]
     pub struct Timeout<T> {
@@ -19,31 +19,31 @@ pin_project! {
     }
 }
 
-/// What `future` yields, or [`Elapsed`] if that takes longer than `duration`. The future is polled
-/// first: if it is ready, it has not elapsed.
+/// Yields the output of `future`, or [`Elapsed`] if that takes longer than `duration`. The future
+/// is polled first: if it is ready, it has not elapsed.
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     timeout_at(Instant(clock::current().now() + duration), future)
 }
 
-/// The same with a point in time.
+/// Like [`timeout`], with a point in time.
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     Timeout { value: future.into_future(), sleep: sleep_until(deadline) }
 }
 
 impl<T> Timeout<T> {
-    /// The future within.
+    /// The inner future.
     // tidy: allow(get-name): tokio's name
     pub fn get_ref(&self) -> &T {
         &self.value
     }
 
-    /// The future within.
+    /// The inner future.
     // tidy: allow(get-name): tokio's name
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.value
     }
 
-    /// The future without its deadline.
+    /// Returns the inner future.
     pub fn into_inner(self) -> T {
         self.value
     }

@@ -1,10 +1,10 @@
-//! Time that moves on by itself when everybody waits for it.
+//! Time that moves on by itself when everything waits for it.
 //!
-//! Whoever is at work has a [`Busy`] guard, or is polled by [`VirtualTime::block_on`], which is
-//! the same. While anybody has one the clock stands. When nobody has, it moves to the next
-//! expiry, and what fires there makes somebody busy again: a thread in [`Busy::sleep`] and a task
-//! of `block_on` count as busy from the moment at which their timer fires, not from when their
-//! thread gets its CPU. So the clock never moves on behind somebody's back.
+//! A thread at work has a [`Busy`] guard, or polls a future in [`VirtualTime::block_on`], which is
+//! the same. While any guard exists the clock stands. When none does, it moves to the next expiry,
+//! and what fires there makes a thread busy again: a thread in [`Busy::sleep`] and a task of
+//! `block_on` count as busy from the moment at which their timer fires, not from when their thread
+//! gets its CPU. So the clock never moves on before a woken thread has run.
 
 use super::VirtualTime;
 use crate::timer::{frame, waits};
@@ -16,21 +16,21 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tickless_platform::worker::Worker;
 
-/// How often it is looked, in real time, whether somebody who is not busy has armed something.
+/// How often, in real time, the clock checks whether a thread that is not busy has armed a timer.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Who is at work.
+/// Which threads are at work.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     state: Mutex<State>,
-    /// Somebody is through, or has been woken.
+    /// A thread has finished, or has been woken.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     busy: usize,
-    /// The thread that moves the clock to the next expiry because nobody is at work.
+    /// The thread that moves the clock to the next expiry because no thread is at work.
     stepping: Option<u64>,
 }
 
@@ -54,9 +54,9 @@ pub struct AutoAdvance {
 }
 
 impl VirtualTime {
-    /// Says that the caller is at work, or waits for something that is not time: I/O, another
-    /// program. The clock does not move by itself while such a guard exists; it may be moved by
-    /// hand.
+    /// Marks the caller as busy: it is at work, or waits for something other than time, such as I/O
+    /// or another program. The clock does not move by itself while such a guard exists; it may be
+    /// moved by hand.
     ///
     /// Waits while the clock is moving by itself: when this returns, the clock stands.
     ///
@@ -108,7 +108,7 @@ impl VirtualTime {
     /// Runs a future on this thread. Whenever it waits and nothing is busy, the clock moves to the
     /// next expiry: hours of sleeps take no time at all.
     ///
-    /// A future that waits for something else than time does not stop the clock, and its deadlines
+    /// A future that waits for something other than time does not stop the clock, and its deadlines
     /// pass: wrap it in [`outside`](VirtualTime::outside). If nothing is pending, this waits until
     /// the future is woken. Several threads may do this at once: the clock moves when all of them
     /// wait. Do not call it in a callback, where the clock does not move by itself.
@@ -129,7 +129,7 @@ impl VirtualTime {
         }
     }
 
-    /// Starts a thread that moves the clock whenever nothing is busy: for programs of threads that
+    /// Starts a thread that moves the clock whenever nothing is busy: for programs whose threads
     /// sleep with [`Busy::sleep`]. Be [`busy`](VirtualTime::busy) while you set things up. Two of
     /// these take turns.
     ///
@@ -152,7 +152,7 @@ impl VirtualTime {
         AutoAdvance { time: self.clone(), stop, thread: Some(thread) }
     }
 
-    /// One step, if nobody is busy. Takes and returns the lock, which callbacks run without.
+    /// One step, if nothing is busy. Takes and returns the lock, which callbacks run without.
     fn move_if_idle<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -207,8 +207,8 @@ impl Work {
 }
 
 impl Busy {
-    /// Sleeps until so much virtual time has passed. The thread is not busy meanwhile, and is busy
-    /// again from the moment at which the time is over.
+    /// Sleeps until `after` has passed in virtual time. The thread is not busy meanwhile, and is
+    /// busy again from the moment at which the time is over.
     ///
     /// The clock has to move: by [`auto_advance`](VirtualTime::auto_advance), a
     /// [`block_on`](VirtualTime::block_on) elsewhere, or by hand. In a callback this moves the
@@ -295,18 +295,18 @@ impl Drop for AutoAdvance {
     }
 }
 
-/// Does somebody who waits move the clock, if that is what everybody waits for?
+/// Does a waiting thread move the clock, if everything waits for that?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Moves {
     Yes,
     No,
 }
 
-/// Somebody who waits to be woken. Both marks are used under the lock of the work.
+/// A thread that waits to be woken. Both marks are used under the lock of the work.
 struct Task {
     time: VirtualTime,
     woken: AtomicBool,
-    /// Is it not counted as busy, so that who wakes it has to count it?
+    /// Is it not counted as busy, so that its waker has to count it?
     waits: AtomicBool,
 }
 

@@ -5,21 +5,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The longest that the thread sleeps which drives a running clock: it is not told of what is
-/// armed meanwhile.
+/// The longest sleep of the thread that drives a running clock: it does not learn of timers that
+/// are armed meanwhile.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Who drives a clock that runs.
+/// The thread that drives a running clock.
 #[derive(Debug, Default)]
 pub(super) struct Runner(Mutex<Option<JoinHandle<()>>>);
 
 impl VirtualTime {
-    /// From now on the clock runs with real time, and what comes due fires, up to a millisecond
-    /// late, on a thread that this starts. It may be moved by hand all the same; it does not
-    /// move by itself because everybody waits.
+    /// Lets the clock run with real time. Timers fire up to a millisecond late, on a thread that
+    /// this starts. The clock may still be moved by hand; it does not move by itself when
+    /// everything waits.
     ///
-    /// Does nothing if the clock runs already. Should the system refuse the thread, the clock
-    /// runs, and what comes due fires when it is next moved.
+    /// Does nothing if the clock is already running. If the system refuses the thread, the clock
+    /// runs, but timers fire only when it is next moved.
     pub fn resume(&self) {
         let _moving = self.begin_moving();
         if self.world.clock.runs() {
@@ -31,8 +31,7 @@ impl VirtualTime {
         *self.world.runner.thread() = thread.spawn(|| run(world)).ok();
     }
 
-    /// From now on the clock stands still. Waits until a callback that is running is over;
-    /// inside a callback nothing waits.
+    /// Stops the clock. Waits until a running callback is over; inside a callback it does not wait.
     pub fn pause(&self) {
         self.world.clock.stop();
         let thread = self.world.runner.thread().take();
@@ -44,7 +43,7 @@ impl VirtualTime {
         }
     }
 
-    /// Does the clock stand still, as it does in the beginning?
+    /// Returns `true` if the clock stands still, as it does at first.
     pub fn is_paused(&self) -> bool {
         !self.world.clock.runs()
     }
@@ -56,7 +55,7 @@ impl Runner {
     }
 }
 
-/// Drives a clock until it is paused, or nobody has it any more.
+/// Drives a clock until it is paused, or has no handles any more.
 fn run(world: Weak<World>) {
     loop {
         let Some(world) = world.upgrade() else { return };

@@ -1,9 +1,9 @@
-//! Ties in an order by chance.
+//! Ties in a random order.
 //!
 //! Timers of one base and one deadline fire as they were armed, which programs may rely on. What
 //! they may not rely on is that all timers are on one base: so under a shuffled time there are
-//! several, each arming goes to one of them by chance, as if it came from another CPU, and at
-//! each instant the bases have their turns in another order.
+//! several, each arming goes to a random one, as if it came from another CPU, and at each instant
+//! the bases have their turns in another order.
 
 use super::VirtualTime;
 use crate::timers::Timers;
@@ -21,17 +21,17 @@ const BASES: u16 = 16;
 pub(super) struct Shuffle {
     seed: u64,
     chance: Arc<Chance>,
-    /// Has it been said how to repeat this?
+    /// Has it been printed how to repeat this?
     is_told: AtomicBool,
 }
 
 impl VirtualTime {
-    /// Virtual time with ties in an order by chance: timers of equal expiry, however they were
-    /// armed, fire in one order with one seed and in another with another. Timers that are
-    /// pinned to one base keep their order among each other.
+    /// Creates a virtual time that breaks ties at random: the order in which timers of equal expiry
+    /// fire depends on the seed. Timers that are pinned to one base keep their order among each
+    /// other.
     ///
-    /// If a test panics while it has this, how to repeat it is printed to the standard error. A
-    /// seed repeats a run whose threads come in the same order, that is, one of one thread.
+    /// If a test panics while it holds this, a message on standard error says how to repeat it. A
+    /// seed repeats a run only if its threads run in the same order, that is, with one thread.
     ///
     /// ```
     /// # use std::{sync::{Arc, Mutex}, time::Duration};
@@ -56,7 +56,8 @@ impl VirtualTime {
         VirtualTime::start(builder, Instant::from_secs(1), Some(Shuffle::new(seed)))
     }
 
-    /// The same by another seed each time, or by the one in the environment as `TICKLESS_SEED`.
+    /// Like [`shuffled`](VirtualTime::shuffled), with another seed each time, or with that of the
+    /// environment variable `TICKLESS_SEED`.
     pub fn shuffled_anew() -> VirtualTime {
         let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
         let by_time = || {
@@ -67,7 +68,7 @@ impl VirtualTime {
         VirtualTime::shuffled(given.unwrap_or_else(by_time))
     }
 
-    /// The seed by which ties are shuffled, if they are.
+    /// The seed that shuffles ties, if they are shuffled.
     pub fn seed(&self) -> Option<u64> {
         self.world.shuffle.as_ref().map(|shuffle| shuffle.seed)
     }
@@ -82,7 +83,7 @@ impl Shuffle {
         Arc::clone(&self.chance)
     }
 
-    /// In an order by chance.
+    /// In a random order.
     pub(super) fn order<T>(&self, all: impl Iterator<Item = T>) -> Vec<T> {
         let mut all: Vec<T> = all.collect();
         self.chance.shuffle(&mut all);
@@ -90,7 +91,7 @@ impl Shuffle {
     }
 }
 
-/// Whoever loses the time in a panic is told how to repeat that.
+/// A test that drops the time in a panic prints how to repeat it.
 impl Drop for VirtualTime {
     #[expect(clippy::print_stderr, reason = "a test that fails must say how to repeat it")]
     fn drop(&mut self) {
