@@ -28,13 +28,14 @@ if [ $# -gt 0 ]; then
 fi
 status=0
 # The core's tests judge the clock too.
-mutants --test-package tickless-core --test-package tickless-clock --output target/mutants -- \
+mutants --test-package tickless-core --test-package tickless-clock \
+  --test-package tickless-bandwidth --output target/mutants -- \
+  'crates/tickless-bandwidth/src/**/*.rs' \
   'crates/tickless-clock/src/*.rs' \
   'crates/tickless-core/src/queues/**/*.rs' \
   'crates/tickless-core/src/local/*.rs' \
   'crates/tickless-core/src/time/*.rs' \
-  'crates/tickless-core/src/bandwidth/*.rs' \
-  crates/tickless-core/src/{bandwidth,histogram,local,periodic,phase,rearm,state}.rs || status=$?
+  crates/tickless-core/src/{histogram,local,periodic,phase,rearm,state}.rs || status=$?
 # The others are judged by the tests of their own crates.
 mutants --output target/mutants-tool -- \
   crates/tickless-platform/src/wakeup.rs \

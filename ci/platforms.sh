@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Checks the core and the clocks where there is no operating system, and the library where it is not
-# Linux; runs timers in WebAssembly, the portable platform's tests, and those of core, clocks and
-# library on aarch64 under qemu. What cannot be had on this machine is skipped, and said.
+# Checks the `no_std` crates where there is no operating system, and the library where it is not
+# Linux; runs timers in WebAssembly, the portable platform's tests, and those of the `no_std` crates
+# and the library on aarch64 under qemu. What cannot be had on this machine is skipped, and said.
 . "$(dirname "$0")/lib.sh"
 
 has_target() {
   rustup target list --installed | grep -qx "$1" || timeout 600 rustup target add "$1"
 }
+
+no_std=(-p tickless-core -p tickless-clock -p tickless-bandwidth)
 
 # check TARGET ARGUMENTS...
 check() {
@@ -16,7 +18,7 @@ check() {
     skip platforms "the standard library for $target cannot be had"
     return 0
   fi
-  cargo check --locked --target "$target" -p tickless-core -p tickless-clock "$@"
+  cargo check --locked --target "$target" "${no_std[@]}" "$@"
   echo "$target: ok"
 }
 
@@ -81,7 +83,7 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$runner
 # to orderings, words and arithmetic, which the rest is about. Nor the one that asks how often
 # threads met, which they seldom do there.
 PROPTEST_CASES=16 timeout 900 cargo test --locked -q --target "$target" \
-  -p tickless-core -p tickless-clock --lib --tests -- \
+  "${no_std[@]}" --lib --tests -- \
   --skip histories --skip policies_trade --skip every_arming_ends_once
 # The library, with its futures and its face like tokio's. Not the five that start this very
 # program again, as a child: the emulator's name is not handed on to it. Nor two whose sleeps are

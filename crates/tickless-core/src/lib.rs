@@ -14,8 +14,7 @@
 //! | [`bases`] | many bases, one a CPU |
 //! | [`owned`] | a timer that owns its memory; unsafe code |
 //!
-//! Beside them, on `time` alone: [`bandwidth`], [`phase`], [`periodic`] and
-//! [`histogram`].
+//! Beside them, on `time` alone: [`phase`], [`periodic`] and [`histogram`].
 #![no_std]
 
 extern crate alloc;
@@ -25,8 +24,6 @@ extern crate std;
 pub mod link;
 pub mod owned;
 
-#[forbid(unsafe_code)]
-pub mod bandwidth;
 #[forbid(unsafe_code)]
 pub mod bases;
 #[forbid(unsafe_code)]

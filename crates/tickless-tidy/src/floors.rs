@@ -33,12 +33,13 @@ pub const CRATES: &[Floors] = &[
             &["timekeeper"],
         ],
     ),
+    ("tickless-bandwidth", &[&["counts", "period"], &["settings"], &["permits"], &["group"]]),
     (
         "tickless-core",
         &[
             &["time"],
             &["rearm", "periodic", "phase", "histogram"],
-            &["platform", "bandwidth"],
+            &["platform"],
             &["state"],
             &["link"],
             &["queues"],

@@ -43,9 +43,12 @@ pub const UNSAFE_ADDRESSES: &[Address] = &[
     ("bench/src/cases/clocks.rs", "the counter instruction by itself"),
 ];
 
-/// The only places in the sources of the core and the clocks that may name an atomic type.
+/// The only places in the sources of the `no_std` crates that may name an atomic type.
 pub const ATOMIC_ADDRESSES: &[Address] =
     &[("crates/tickless-clock/src/word.rs", "the seam defines what a Word is")];
+
+/// The crates that know no operating system.
+const NO_STD: &[&str] = &["tickless-bandwidth", "tickless-clock", "tickless-core"];
 
 const ATOMICS: &[&str] =
     &["sync::atomic", "atomic::", "AtomicU", "AtomicI", "AtomicBool", "AtomicPtr"];
@@ -80,11 +83,10 @@ pub fn stale_addresses(files: &[SourceFile]) -> Vec<Finding> {
     stale.map(finding).collect()
 }
 
-/// Atomics stand only at [`ATOMIC_ADDRESSES`] of the core and the clocks; other crates are free.
+/// Atomics stand only at [`ATOMIC_ADDRESSES`] of the `no_std` crates; other crates are free.
 pub fn atomics(file: &SourceFile) -> Vec<Finding> {
-    if !matches!(file.library(), Some(("tickless-core" | "tickless-clock", _)))
-        || is_at(&file.path, ATOMIC_ADDRESSES)
-    {
+    let is_watched = file.library().is_some_and(|(name, _)| NO_STD.contains(&name));
+    if !is_watched || is_at(&file.path, ATOMIC_ADDRESSES) {
         return Vec::new();
     }
     let lines = (1..).zip(file.code_without_tests().lines());
@@ -148,7 +150,11 @@ mod tests {
     fn atomics_outside_the_seam_are_found() {
         let text = "use core::sync::atomic::Ordering;\nlet a: AtomicU64;\nlet non_atomic::b;\n\
                     #[cfg(test)]\nmod tests { use core::sync::atomic::AtomicBool; }";
-        assert_eq!(lines(atomics, "crates/tickless-core/src/state.rs", text), [1, 2]);
+        for path in
+            ["crates/tickless-core/src/state.rs", "crates/tickless-bandwidth/src/permits.rs"]
+        {
+            assert_eq!(lines(atomics, path, text), [1, 2]);
+        }
         for path in ["crates/tickless-clock/src/word.rs", "crates/tickless/src/timers.rs"] {
             assert_eq!(lines(atomics, path, text), NONE);
         }

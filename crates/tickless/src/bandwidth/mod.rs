@@ -17,7 +17,7 @@
 
 // | file | what |
 // |---|---|
-// | `controller` | a core group with its refill timer, and whom it wakes |
+// | `controller` | a group with its refill timer, and whom it wakes |
 // | `throttle` | threads that spend CPU time, and park when there is none left |
 // | `limiter` | permits, taken at once or awaited |
 // | `keyed` | a limit for each key |
@@ -35,4 +35,4 @@ pub use limiter::{Acquire, AcquireError, Limiter, LimiterBuilder};
 pub use plan::BandwidthError;
 #[cfg(linux_platform)]
 pub use throttle::{Checked, Throttle, ThrottleBuilder, ThrottleError, Worker};
-pub use tickless_core::bandwidth::{Counts, Release, SettingsError};
+pub use tickless_bandwidth::{Counts, Release, SettingsError};

@@ -69,9 +69,9 @@ impl Drop for Replay {
     fn drop(&mut self) {
         let (binary, test) = self.test.split_once("::").unwrap_or_default();
         let test = test.trim_end_matches("::{{closure}}");
-        let seed = self.seed;
+        let (seed, package) = (self.seed, env!("CARGO_PKG_NAME"));
         eprintln!(
-            "again: TICKLESS_SEED={seed:#x} cargo test -p tickless-core --test {binary} -- \
+            "again: TICKLESS_SEED={seed:#x} cargo test -p {package} --test {binary} -- \
              --exact {test}"
         );
     }

@@ -1,14 +1,22 @@
 //! Bandwidth groups: every unit is accounted for, and nobody waits for ever (P6).
 
-use crate::world::random::{Random, with_seeds};
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
+#[allow(dead_code, reason = "these tests need a part of it")]
+#[path = "../../tickless-core/tests/all/world/random.rs"]
+mod random;
+
+use random::{Random, with_seeds};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-use tickless_core::bandwidth::{
+use tickless_bandwidth::{
     AMOUNT_MAX, AskError, Grant, Group, MemberId, PERIOD_LIMIT, PERIOD_MIN, Permits, Release,
     Settings, SettingsError, Take,
 };
-use tickless_core::time::Ns;
+use tickless_clock::Ns;
 
 const MS: u64 = 1_000_000;
 

@@ -1,6 +1,6 @@
 //! Permits that are taken without a lock while they last.
 //!
-//! A [`Group`](super::Group) is guarded by a lock. What its pool holds stands in one word beside
+//! A [`Group`](crate::Group) is guarded by a lock. What its pool holds stands in one word beside
 //! that lock, and whoever wants permits takes them out of the word with one compare-and-swap. The
 //! group is only asked when its state has to change: a refill is due, somebody has to wait, or the
 //! refill timer has to be started.
@@ -36,8 +36,9 @@
 //! word is what the pool holds at that moment. A clock that was read before a refill and permits
 //! that are taken after it are in order as well; the taking counts for the later period.
 
-use super::{Settings, pass_refills};
-use crate::time::Ns;
+use crate::period::pass_refills;
+use crate::settings::Settings;
+use tickless_clock::Ns;
 use tickless_clock::word::{Ordering, Word};
 
 /// How many permits can be had without a lock, and until when.
@@ -124,7 +125,7 @@ impl<W: Word> Permits<W> {
 
     /// Lets so many be taken on clocks that show less than `until`. For the holder of the group's
     /// lock, while closed.
-    pub(super) fn open(&self, left: u64, until: Ns) {
+    pub(crate) fn open(&self, left: u64, until: Ns) {
         // Release: pairs with the Acquire in `take`, for the word's having been closed.
         self.until.store(until.0, Ordering::Release);
         self.word.store(left << 1 | OPEN, RELAXED);
@@ -132,7 +133,7 @@ impl<W: Word> Permits<W> {
 
     /// Lets nobody take any more. Returns how many are left; `None` if it was closed. For the
     /// holder of the group's lock.
-    pub(super) fn close(&self) -> Option<u64> {
+    pub(crate) fn close(&self) -> Option<u64> {
         let mut word = self.word.load(RELAXED);
         while word != CLOSED {
             match self.word.compare_exchange(word, CLOSED, RELAXED, RELAXED) {

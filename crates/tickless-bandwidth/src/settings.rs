@@ -1,9 +1,9 @@
 //! What a bandwidth group is given, and what it cannot be given.
 
-use crate::phase::PERIOD_MAX;
-use crate::time::Ns;
+use crate::period::{PERIOD_LIMIT, PERIOD_MIN};
 use core::fmt;
 use core::time::Duration;
+use tickless_clock::Ns;
 
 /// How much a group may use, and how it is handed out.
 ///
@@ -36,15 +36,6 @@ impl Release {
     /// All that there is quota for, at once: the herd.
     pub const TOGETHER: Release = Release { batch: u32::MAX, gap: Duration::ZERO };
 }
-
-/// The shortest period: 100 us. Below, refilling costs more than it is worth.
-pub const PERIOD_MIN: Ns = Ns::from_us(100);
-
-/// The longest period: 18 years. One that is stretched as far as can be still fits the clock.
-pub const PERIOD_LIMIT: Ns = Ns(PERIOD_MAX.0 >> STRETCH_MAX);
-
-/// How often a period may be doubled.
-pub(super) const STRETCH_MAX: u32 = 4;
 
 /// The most that quota and extra may add up to.
 pub const AMOUNT_MAX: u64 = 1 << 58;
