@@ -33,7 +33,8 @@ mutants --test-package tickless-core --test-package tickless-clock \
   'crates/tickless-bandwidth/src/**/*.rs' \
   'crates/tickless-clock/src/*.rs' \
   'crates/tickless-core/src/queues/**/*.rs' \
-  'crates/tickless-core/src/local/*.rs' \
+  'crates/tickless-core/src/local/**/*.rs' \
+  'crates/tickless-core/src/rearm/*.rs' \
   'crates/tickless-core/src/time/*.rs' \
   crates/tickless-core/src/{histogram,local,periodic,phase,rearm,state}.rs || status=$?
 # The others are judged by the tests of their own crates.

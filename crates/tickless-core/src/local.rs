@@ -105,106 +105,27 @@
 //!   expiry by chunks (87 -> 60, keys only 39 -> 29). What expiry waits for is memory all the same:
 //!   one line of records for each timer, in the order of deadlines.
 
-mod batch;
+mod advance;
 mod chains;
-mod compact;
 mod fixed;
+mod key;
+mod many;
 mod table;
+mod wheel;
 
 pub use fixed::{Class, FixedError, FixedTimeouts};
+pub use key::Key;
 
-use crate::link::{QueueLink, Slab, SlotKey};
+use crate::link::{QueueLink, Slab};
 use crate::queues::wheel::PushOut;
 use crate::queues::windows::PreciseQueue;
 use crate::state::Lane;
 use crate::time::{Instant, Ns, Tick, Window};
-use alloc::vec::Vec;
-use compact::Compact;
 use core::fmt;
 use core::time::Duration;
-use table::{STATE_BITS, Table};
-
-/// Names a timer of one [`LocalTimers`]. Once the timer has been removed the key finds nothing.
-/// One word.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key(
-    /// The slot's generation, as its table has it, and in the low half its number and, for a
-    /// precise timer, [`PRECISE`]. One number, so that a result with a key in it is returned in
-    /// registers.
-    u64,
-);
-
-/// Slots have numbers below this: with it, a number is no coarse timer's.
-const PRECISE: u32 = Slab::<QueueLink, ()>::SLOTS_MAX;
-/// Where a key has the generation.
-const GENERATIONS: u64 = !(u32::MAX as u64);
-/// How many timers ahead a batch asks for records.
-const FETCHED_AHEAD: usize = 12;
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Family {
-    Coarse,
-    Precise,
-}
-
-impl Key {
-    /// No slot has generation 0.
-    const NOBODY: Key = Key(0);
-
-    #[inline]
-    fn new(slot: SlotKey, family: Family) -> Key {
-        let family = match family {
-            Family::Coarse => 0,
-            Family::Precise => PRECISE,
-        };
-        Key(u64::from(slot.generation) << 32 | u64::from(slot.index | family))
-    }
-
-    /// The key as one number, for callers that can store nothing else. Never 0.
-    #[inline]
-    pub fn to_bits(self) -> u64 {
-        match self.family() {
-            Family::Coarse => self.0 >> STATE_BITS & GENERATIONS | u64::from(self.0 as u32),
-            Family::Precise => self.0,
-        }
-    }
-
-    /// The key that this number came from. Any other number names nothing, or another timer.
-    #[inline]
-    pub fn from_bits(bits: u64) -> Key {
-        match Key(bits).family() {
-            Family::Coarse if bits >> (64 - STATE_BITS) == 0 => {
-                Key((bits & GENERATIONS) << STATE_BITS | u64::from(bits as u32))
-            }
-            Family::Coarse => Key::NOBODY,
-            Family::Precise => Key(bits),
-        }
-    }
-
-    #[inline]
-    fn family(self) -> Family {
-        if self.0 as u32 & PRECISE == 0 { Family::Coarse } else { Family::Precise }
-    }
-
-    /// The slot that it names among the precise timers.
-    #[inline]
-    fn precise(self) -> SlotKey {
-        SlotKey { index: self.0 as u32 & !PRECISE, generation: (self.0 >> 32) as u32 }
-    }
-
-    /// The slot that it names among the coarse timers: none, if it is a precise one's.
-    #[inline]
-    fn coarse(self) -> SlotKey {
-        SlotKey { index: self.0 as u32, generation: (self.0 >> 32) as u32 }
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SlotKey { index, generation } = self.precise();
-        write!(f, "{:?}#{index}.{generation}", self.family())
-    }
-}
+use key::Family;
+use table::Table;
+use wheel::Wheel;
 
 /// What can go wrong with local timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -233,7 +154,7 @@ impl core::error::Error for LocalError {}
 pub struct LocalTimers<T> {
     now: Ns,
     coarse: Table<T>,
-    wheel: Compact,
+    wheel: Wheel,
     queue: PreciseQueue,
     precise: Slab<QueueLink, Precise<T>>,
     idle_wakeups: u64,
@@ -266,7 +187,7 @@ impl<T> LocalTimers<T> {
         LocalTimers {
             now: now.into(),
             coarse: Table::new(),
-            wheel: Compact::new(tick, push_out, now.into()),
+            wheel: Wheel::new(tick, push_out, now.into()),
             queue: PreciseQueue::new(),
             precise: Slab::new(),
             idle_wakeups: 0,
@@ -410,20 +331,6 @@ impl<T> LocalTimers<T> {
         }
     }
 
-    /// Arms many timers, or arms them anew, each for its deadline: as many times
-    /// [`start_at`](Self::start_at), but the misses of one overlap with the work on those before
-    /// it. Returns how many there were: keys of timers that have been removed are passed over.
-    pub fn start_many(&mut self, armings: &[(Key, Instant)]) -> usize {
-        let mut armed = 0;
-        for (at, &(key, deadline)) in armings.iter().enumerate() {
-            if let Some((ahead, _)) = armings.get(at + FETCHED_AHEAD) {
-                self.coarse.records.prefetch(ahead.coarse().index);
-            }
-            armed += usize::from(self.start_at(key, deadline).is_ok());
-        }
-        armed
-    }
-
     #[cold]
     #[inline(never)]
     fn start_anew(&mut self, key: Key, window: Window) -> Result<(), LocalError> {
@@ -464,19 +371,6 @@ impl<T> LocalTimers<T> {
         Ok(pending)
     }
 
-    /// Cancels many timers: as many times [`cancel`](Self::cancel), but the misses of one overlap
-    /// with the work on those before it. Returns how many were pending.
-    pub fn cancel_many(&mut self, keys: &[Key]) -> usize {
-        let mut pending = 0;
-        for (at, &key) in keys.iter().enumerate() {
-            if let Some(ahead) = keys.get(at + FETCHED_AHEAD) {
-                self.coarse.records.prefetch(ahead.coarse().index);
-            }
-            pending += usize::from(self.cancel(key) == Ok(true));
-        }
-        pending
-    }
-
     #[inline(never)]
     fn cancel_precise(&mut self, key: Key) -> Result<bool, LocalError> {
         let both = match key.family() {
@@ -501,130 +395,5 @@ impl<T> LocalTimers<T> {
                 self.precise.node(key.precise()).is_some_and(|node| node.is_linked())
             }
         }
-    }
-
-    /// When to advance next; [`Instant::NEVER`] if nothing is pending. May have passed. Never
-    /// after the next timer comes due; before it if all timers of a bucket have been pushed
-    /// out, or if it is beyond the last level of the wheel, which reaches 12 days with
-    /// a tick of 1 ms.
-    pub fn next_event(&self) -> Instant {
-        self.wheel.next_event().min(self.next_precise()).into()
-    }
-
-    /// The same, to the tick: coarse timers that have been pushed out go where they belong first,
-    /// until one is found that is due in its bucket. O(1) for each that moves; a timer moves at
-    /// most once for each time that it was pushed out.
-    ///
-    /// Worth it where a wakeup costs more than that: a program that may sleep for long.
-    pub fn settled_next_event(&mut self) -> Instant {
-        self.wheel.settle(&mut self.coarse.records).min(self.next_precise()).into()
-    }
-
-    #[inline]
-    fn next_precise(&self) -> Ns {
-        self.queue.first().map_or(Ns::NEVER, |window| window.hard)
-    }
-
-    /// How many advances found nothing but coarse timers that had been pushed out: wakeups for
-    /// nothing, if [`next_event`](Self::next_event) asked for them.
-    pub fn idle_wakeups(&self) -> u64 {
-        self.idle_wakeups
-    }
-
-    /// Tells the timers the time and calls `fire` for each one that is due. Returns how many
-    /// fired. The callback may do anything with the timers: arm, cancel, insert, remove.
-    ///
-    /// What it arms for the past fires with the next advance, so this ends.
-    #[inline]
-    pub fn advance(&mut self, now: Instant, fire: impl FnMut(&mut Self, Key)) -> usize {
-        self.advance_at_most(now, usize::MAX, fire)
-    }
-
-    /// The same, but looks at no more than `budget` timers. What is left is first in line next
-    /// time, and can still be cancelled; [`next_event`](Self::next_event) has passed then.
-    #[inline]
-    pub fn advance_at_most(
-        &mut self,
-        now: Instant,
-        budget: usize,
-        mut fire: impl FnMut(&mut Self, Key),
-    ) -> usize {
-        let (mut left, mut fired) = (budget, 0);
-        if !self.begin_advance(now.into()) {
-            return 0;
-        }
-        while let Some(key) = self.pop_precise(&mut left) {
-            fired += 1;
-            fire(self, key);
-        }
-        while let Some(slot) = self.wheel.pop(&mut self.coarse, &mut left) {
-            fired += 1;
-            fire(self, Key::new(slot, Family::Coarse));
-        }
-        self.idle_wakeups += u64::from(fired == 0 && left < budget);
-        fired
-    }
-
-    /// Tells the timers the time and adds the keys of those that are due to `fired`, in the order
-    /// in which they would fire; they are not pending any more. Returns how many.
-    ///
-    /// The fastest way to take many: they are not looked at one by one.
-    pub fn advance_into(&mut self, now: Instant, fired: &mut Vec<Key>) -> usize {
-        self.advance_into_at_most(now, usize::MAX, fired)
-    }
-
-    /// The same, but looks at no more than `budget` timers, as
-    /// [`advance_at_most`](Self::advance_at_most).
-    pub fn advance_into_at_most(
-        &mut self,
-        now: Instant,
-        budget: usize,
-        fired: &mut Vec<Key>,
-    ) -> usize {
-        let (mut left, before) = (budget, fired.len());
-        if !self.begin_advance(now.into()) {
-            return 0;
-        }
-        while let Some(key) = self.pop_precise(&mut left) {
-            fired.push(key);
-        }
-        self.wheel.pop_all(&mut self.coarse, &mut left, |due| fired.extend_from_slice(due));
-        let count = fired.len() - before;
-        self.idle_wakeups += u64::from(count == 0 && left < budget);
-        count
-    }
-
-    /// A pass over what is due by `now` begins: what callbacks arm from here on for the past is
-    /// the next one's, whichever family it is of. Returns whether anything may be due.
-    #[inline]
-    fn begin_advance(&mut self, now: Ns) -> bool {
-        self.now = self.now.max(now);
-        let coarse = self.wheel.advance(self.now);
-        if self.precise.len() > 0 {
-            self.begin_precise();
-            return true;
-        }
-        coarse
-    }
-
-    #[inline(never)]
-    fn begin_precise(&mut self) {
-        let slots = &mut self.precise;
-        self.queue.begin_pass(self.now, |node| {
-            let slot = slots.key_of(node);
-            if let Some(precise) = slots.value(slot) {
-                precise.lane = Lane::Queued;
-            }
-        });
-    }
-
-    #[inline]
-    fn pop_precise(&mut self, budget: &mut usize) -> Option<Key> {
-        if *budget == 0 || self.precise.len() == 0 {
-            return None;
-        }
-        let node = self.queue.pop()?;
-        *budget -= 1;
-        Some(Key::new(self.precise.key_of(node), Family::Precise))
     }
 }

@@ -23,7 +23,15 @@
 //! Who looks at `armed`: whoever holds the base's lock. It is kept apart from the queue's
 //! minimum on purpose; early is free, late is a bug.
 
+mod counts;
+mod limits;
+mod policy;
+
 use crate::time::{CpuId, Ns};
+
+pub use counts::DeviceCounts;
+pub use limits::Limits;
+pub use policy::{HandlerEnd, LazyTimers, Policy, Urgency};
 
 /// What is to be done about an event device. Dropping it loses a wakeup.
 #[must_use = "an event device that is not told loses a wakeup"]
@@ -37,94 +45,13 @@ pub enum Rearm {
     Kick(CpuId),
 }
 
-/// When a removal programs the device (R12).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
-pub enum Policy {
-    /// Every removal of the first timer programs it, a restart as well: the kernel from
-    /// commit 968320b (2010) on, as the report measured it that proposed lazy rearming.
-    Eager,
-    /// No removal programs it (lazy rearming). An event may come early, for nothing.
-    #[default]
-    Lazy,
-    /// A cancel of the first timer programs, a restart is judged once, as a whole: what the
-    /// kernel does today.
-    RestartAware,
-}
-
-impl Policy {
-    /// All of them, in the order in which tables show them.
-    pub const ALL: [Policy; 3] = [Policy::Eager, Policy::Lazy, Policy::RestartAware];
-}
-
-/// What a timer wants of the event device, for as long as it lives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Urgency {
-    /// The device follows it, as the policy says.
-    #[default]
-    Prompt,
-    /// It is armed anew all the time and nearly always moves later, such as a scheduler's slice:
-    /// the device need not follow. An event may come early, for nothing.
-    Lazy,
-}
-
-/// Does the device treat lazy timers as such? Together with [`Policy::RestartAware`], as Linux 7.1
-/// does for the timer of the scheduler's slice.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
-pub enum LazyTimers {
-    /// All timers are alike.
-    #[default]
-    Ignored,
-    /// Removing a lazy timer programs nothing, and neither does pushing it out.
-    Honoured,
-}
-
-/// When a handler's end programs the device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
-pub enum HandlerEnd {
-    /// At once.
-    #[default]
-    Programs,
-    /// Not at all: whoever runs the handler does so later, once, with [`Device::settle`], when the
-    /// next task has been chosen and its timers are armed. Until then nothing programs it. Linux
-    /// 7.1 does so where the architecture has a place for it.
-    PutsOff,
-}
-
-/// What a device can and cannot do (R7, R8, R11).
+/// Whose device it is, seen from the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// A deadline nearer than this is programmed this far ahead.
-    pub min_delta: Ns,
-    /// A deadline farther than this is programmed this far ahead; the event comes early.
-    pub max_delta: Ns,
-    /// After how many passes a handler that cannot catch up backs off.
-    pub passes: u32,
-    /// The longest back-off. Without one, such a handler ends and is to come back at once, so
-    /// that its caller has a turn in between; that is no hang.
-    pub backoff_max: Ns,
-    /// An event that comes later than this after its time is counted as late (R13).
-    pub tolerance: Ns,
-}
-
-impl Limits {
-    /// No limit but the kernel's own 3 passes and 100 ms.
-    pub const NONE: Limits = Limits {
-        min_delta: Ns::ZERO,
-        max_delta: Ns::NEVER,
-        passes: 3,
-        backoff_max: Ns::from_ms(100),
-        tolerance: Ns::ZERO,
-    };
-
-    /// What a device is programmed for when it is to come at `expiry` (R11). Stopping it is
-    /// always possible.
-    fn reach(&self, expiry: Ns, now: Ns) -> Ns {
-        if expiry == Ns::NEVER {
-            return Ns::NEVER;
-        }
-        let farthest = now.after(self.max_delta);
-        expiry.clamp(now.after(self.min_delta).min(farthest), farthest)
-    }
+pub enum Locality {
+    /// That of the CPU the caller runs on.
+    Local,
+    /// Another CPU's.
+    Remote,
 }
 
 /// Where the handler stands.
@@ -153,71 +80,6 @@ pub struct Device {
     phase: Phase,
     entered: Ns,
     counts: DeviceCounts,
-}
-
-/// What a device was put through.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct DeviceCounts {
-    /// Times it was programmed.
-    pub writes: u64,
-    /// Events it delivered.
-    pub events: u64,
-    /// Events that found nothing to do.
-    pub spurious: u64,
-    /// Deadlines that were too near or had passed, and were programmed a minimum delta ahead.
-    pub forced: u64,
-    /// Handlers that could not catch up.
-    pub hangs: u64,
-    /// Events that came later than is tolerated, or not at all, so that somebody else looked.
-    pub late: u64,
-    /// Times that somebody who looks after the base found an event long overdue.
-    pub lost: u64,
-    /// Writes that the device refused.
-    pub refused: u64,
-}
-
-impl DeviceCounts {
-    const ZERO: DeviceCounts = DeviceCounts {
-        writes: 0,
-        events: 0,
-        spurious: 0,
-        forced: 0,
-        hangs: 0,
-        late: 0,
-        lost: 0,
-        refused: 0,
-    };
-
-    /// The sum over two devices.
-    #[must_use]
-    pub fn plus(self, other: DeviceCounts) -> DeviceCounts {
-        DeviceCounts {
-            writes: self.writes + other.writes,
-            events: self.events + other.events,
-            spurious: self.spurious + other.spurious,
-            forced: self.forced + other.forced,
-            hangs: self.hangs + other.hangs,
-            lost: self.lost + other.lost,
-            late: self.late + other.late,
-            refused: self.refused + other.refused,
-        }
-    }
-
-    /// What has come since an earlier look at the same device.
-    #[must_use]
-    pub fn since(self, earlier: DeviceCounts) -> DeviceCounts {
-        DeviceCounts {
-            writes: self.writes - earlier.writes,
-            events: self.events - earlier.events,
-            spurious: self.spurious - earlier.spurious,
-            forced: self.forced - earlier.forced,
-            hangs: self.hangs - earlier.hangs,
-            lost: self.lost - earlier.lost,
-            late: self.late - earlier.late,
-            refused: self.refused - earlier.refused,
-        }
-    }
 }
 
 impl Device {
@@ -471,12 +333,3 @@ impl Device {
 const TRIES: u32 = 20;
 /// How far ahead it is told at first, if it has no minimum.
 const FIRST_TRY: Ns = Ns::from_us(1);
-
-/// Whose device it is, seen from the caller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Locality {
-    /// That of the CPU the caller runs on.
-    Local,
-    /// Another CPU's.
-    Remote,
-}

@@ -4,78 +4,26 @@
 //! Whoever walks a chain knows fourteen numbers at once, and those after them a line or two on, so
 //! that what they name can be fetched while the first is dealt with. A number's *place* is its
 //! chunk's number and where it lies in there; its record knows it, so that taking it out is one
-//! store.
-//!
-//! # Bounded garbage
-//!
-//! Taking a number out leaves a hole, so that nothing else moves. A chunk of holes goes at once. Of
-//! the others, each new chunk pays for looking at [`SWEPT`] in the order of memory: one that would
-//! fit into a neighbour with room to spare is merged with it, which moves up to [`MERGED_MAX`]
-//! numbers. Were there no free chunk left in the room that was made for so many timers, all are
-//! looked at; after that, two neighbours hold at least `MERGED_MAX` numbers together, so that
-//! there is one: putting a number into a chain never allocates.
+//! store, and leaves a hole. `sweep.rs` keeps holes few.
 
-use super::batch::Batch;
+mod batch;
+mod chunk;
+mod read;
+mod sweep;
+
 use super::table::{NO_SLOT, Records};
 use alloc::vec::Vec;
+use batch::Batch;
+use chunk::{COUNT_MASK, Chunk, NEXT, PREV};
 
-/// Slot numbers a chunk.
-pub(super) const PER_CHUNK: u32 = 14;
+pub(super) use chunk::PER_CHUNK;
+
 /// Two neighbours with no more numbers than that are merged.
 const MERGED_MAX: u32 = PER_CHUNK;
-/// A chunk with more numbers is not merged with any other.
-const SPARSE_MAX: u32 = PER_CHUNK - 1;
-/// Chunks with so many numbers on average are not worth a sweep.
-const DENSE: usize = 9;
-/// Chunks that are looked at for each that is taken.
-const SWEPT: usize = 4;
-/// Words of a chunk behind the numbers: the link to its neighbour, and below it a count.
-const NEXT: usize = PER_CHUNK as usize;
-const PREV: usize = NEXT + 1;
-/// Below the links: how many places of the chunk have been used, by [`NEXT`], and how many hold a
-/// number, by [`PREV`].
-const COUNT_MASK: u32 = 15;
 /// A link is a chunk's number, or this and the number of the chain that ends here.
 const END: u32 = 1 << 27;
 /// No chunk.
 const NO_CHUNK: u32 = u32::MAX;
-
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Chunk([u32; 16]);
-
-const _: () = assert!(size_of::<Chunk>() == 64);
-
-impl Chunk {
-    #[inline]
-    fn used(&self) -> u32 {
-        self.0[NEXT] & COUNT_MASK
-    }
-
-    #[inline]
-    fn held(&self) -> u32 {
-        self.0[PREV] & COUNT_MASK
-    }
-
-    #[inline]
-    fn link(&self, word: usize) -> u32 {
-        self.0[word] >> 4
-    }
-
-    fn set_link(&mut self, word: usize, link: u32) {
-        self.0[word] = link << 4 | self.0[word] & COUNT_MASK;
-    }
-
-    /// Adds a number behind the others; there is room. Returns where.
-    #[inline]
-    fn add(&mut self, slot: u32) -> u32 {
-        let used = self.used();
-        self.0[(used & COUNT_MASK) as usize] = slot;
-        self.0[NEXT] += 1;
-        self.0[PREV] += 1;
-        used
-    }
-}
 
 /// The first chunk of a chain, and the last.
 #[derive(Clone, Copy)]
@@ -202,14 +150,6 @@ impl Chains {
         }
     }
 
-    #[cold]
-    fn remove_from_batch(&mut self, slot: u32) {
-        self.batch.remove(slot);
-        if self.batch.is_empty() {
-            self.end_batch();
-        }
-    }
-
     /// Puts all numbers of one chain behind those of another. O(1).
     pub(super) fn splice(&mut self, from: usize, onto: usize) {
         let Ends { head, tail } = core::mem::replace(&mut self.ends[from], Ends::EMPTY);
@@ -225,66 +165,6 @@ impl Chains {
         self.join(tail, END | onto as u32);
     }
 
-    /// Takes the first number off the chain that is read. When that gets to another chunk,
-    /// `fetch` is told of numbers behind that chunk, which will be wanted soon.
-    #[inline(always)]
-    pub(super) fn pop(&mut self, fetch: impl Fn(u32)) -> Option<u32> {
-        if self.batch.is_empty() && !self.begin_batch(fetch) {
-            return None;
-        }
-        let slot = self.batch.next();
-        if self.batch.is_empty() {
-            self.end_batch();
-        }
-        Some(slot)
-    }
-
-    /// Has some of the first chunk of the chain that is read been popped?
-    #[inline]
-    pub(super) fn is_amid_chunk(&self) -> bool {
-        !self.batch.is_empty()
-    }
-
-    #[inline(never)]
-    fn begin_batch(&mut self, fetch: impl Fn(u32)) -> bool {
-        let head = self.ends[self.reading].head;
-        let Some(chunk) = self.chunks.get_mut(head as usize) else { return false };
-        let (used, held) = (chunk.used() as usize, chunk.held() as usize);
-        self.batch.fill(&chunk.0, used, held);
-        self.batch_of = head;
-        self.len -= held;
-        chunk.0[PREV] &= !COUNT_MASK;
-        self.fetch_ahead(head, fetch);
-        true
-    }
-
-    #[inline(never)]
-    fn end_batch(&mut self) {
-        self.release(self.batch_of);
-        self.batch_of = NO_CHUNK;
-    }
-
-    /// The first chunk of the chain that is read, of which nothing has been popped: its numbers
-    /// and holes between them, and how many numbers. They stay there.
-    #[inline]
-    pub(super) fn first_chunk(&self, fetch: impl Fn(u32)) -> Option<(&[u32; NEXT], usize)> {
-        let head = self.ends[self.reading].head;
-        let chunk = self.chunks.get(head as usize)?;
-        self.fetch_ahead(head, fetch);
-        Some((chunk.0.first_chunk()?, chunk.held() as usize))
-    }
-
-    /// Throws the first chunk of the chain that is read away, with all that is in it.
-    #[inline]
-    pub(super) fn drop_first_chunk(&mut self) {
-        let head = self.ends[self.reading].head;
-        if let Some(chunk) = self.chunks.get_mut(head as usize) {
-            self.len -= chunk.held() as usize;
-            chunk.0[PREV] &= !COUNT_MASK;
-            self.release(head);
-        }
-    }
-
     /// The first number of a chain.
     pub(super) fn first(&self, chain: usize) -> Option<u32> {
         let head = self.ends[chain].head;
@@ -293,27 +173,6 @@ impl Chains {
         }
         let chunk = self.chunks.get(head as usize)?;
         chunk.0[..NEXT].iter().copied().find(|&slot| slot != NO_SLOT)
-    }
-
-    /// Tells `fetch` what the second chunk after this one holds, and asks for the fourth, of which
-    /// the link is known. One chunk ahead is too late: the records of a large table take longer to
-    /// arrive than those of one chunk to be dealt with.
-    #[inline(never)]
-    fn fetch_ahead(&self, number: u32, fetch: impl Fn(u32)) {
-        let Some(second) = self.next(number).and_then(|next| self.next(next)) else { return };
-        let Some(chunk) = self.chunks.get(second as usize) else { return };
-        for &slot in &chunk.0[..NEXT] {
-            fetch(slot);
-        }
-        if let Some(fourth) = self.next(chunk.link(NEXT)) {
-            crate::link::prefetch(&self.chunks, fourth as usize);
-        }
-    }
-
-    /// The link after a chunk.
-    #[inline]
-    fn next(&self, number: u32) -> Option<u32> {
-        self.chunks.get(number as usize).map(|chunk| chunk.link(NEXT))
     }
 
     #[inline(never)]
@@ -366,70 +225,6 @@ impl Chains {
         if before & after & END != 0 {
             let chain = (before & !END) as usize;
             self.occupied[chain / 64] &= !(1 << (chain % 64));
-        }
-    }
-
-    /// A chunk that nobody uses.
-    fn take_chunk(&mut self, records: &mut Records) -> u32 {
-        // Not worth it while there are about as few as there can be.
-        if self.in_use > self.len / DENSE + self.ends.len() / 4 {
-            for _ in 0..SWEPT {
-                self.sweep_one(records);
-            }
-        }
-        if self.free == NO_CHUNK && self.chunks.len() == self.chunks.capacity() {
-            self.sweep = 0;
-            for _ in 0..self.chunks.len() {
-                self.sweep_one(records);
-            }
-        }
-        match self.chunks.get(self.free as usize) {
-            Some(chunk) => core::mem::replace(&mut self.free, chunk.0[0]),
-            None => {
-                self.chunks.push(Chunk([0; 16]));
-                self.taken_for.push(0);
-                self.chunks.len() as u32 - 1
-            }
-        }
-    }
-
-    fn sweep_one(&mut self, records: &mut Records) {
-        let number = self.sweep;
-        self.sweep = (number + 1) % self.chunks.len() as u32;
-        while self.merge(number, records) {}
-    }
-
-    /// Merges a chunk with the one after it, if both have little.
-    fn merge(&mut self, number: u32, records: &mut Records) -> bool {
-        let chunk = self.chunks[number as usize];
-        // A chunk that is free holds nothing; what is being read stays where it is.
-        if !(1..=SPARSE_MAX).contains(&chunk.held()) || self.ends[self.reading].head == number {
-            return false;
-        }
-        let next = chunk.link(NEXT);
-        let Some(&after) = self.chunks.get(next as usize) else { return false };
-        if chunk.held() + after.held() > MERGED_MAX {
-            return false;
-        }
-        self.squeeze(number, records);
-        for &slot in after.0[..NEXT].iter().filter(|&&slot| slot != NO_SLOT) {
-            let place = number << 4 | self.chunks[number as usize].add(slot);
-            records.put(slot, place);
-        }
-        self.chunks[next as usize].0[PREV] &= !COUNT_MASK;
-        self.release(next);
-        true
-    }
-
-    /// Moves the numbers of a chunk to its front.
-    fn squeeze(&mut self, number: u32, records: &mut Records) {
-        let chunk = &mut self.chunks[number as usize];
-        let old = chunk.0;
-        chunk.0[..NEXT].fill(NO_SLOT);
-        chunk.0[NEXT] &= !COUNT_MASK;
-        chunk.0[PREV] &= !COUNT_MASK;
-        for &slot in old[..NEXT].iter().filter(|&&slot| slot != NO_SLOT) {
-            records.put(slot, number << 4 | chunk.add(slot));
         }
     }
 }

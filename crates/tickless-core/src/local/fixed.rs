@@ -6,8 +6,7 @@
 //! call, and the longest idle connections fire with the next advance.
 //!
 //! ```
-//! use core::time::Duration;
-//! use tickless_core::{local::FixedTimeouts, time::Instant};
+//! //! use tickless_core::{local::FixedTimeouts, time::Instant};
 //!
 //! let mut timeouts = FixedTimeouts::new(Instant::ZERO);
 //! let http = timeouts.add_class(Duration::from_secs(60))?;
@@ -39,25 +38,22 @@
 //! is, with a new stamp. When a span's timers are due, those with a newer stamp go to their own
 //! span, and the others fire. Only the moment at which a span is looked at depends on the duration.
 
+mod class;
+
 use super::chains::Chains;
+use super::key::{Family, Key};
 use super::table::Table;
-use super::{Family, Key};
 use crate::time::{Instant, Ns};
 use alloc::vec::Vec;
+use class::ClassState;
 use core::fmt;
-use core::time::Duration;
+
+pub use class::Class;
 
 /// What is being fired.
 const DUE: usize = 0;
 /// Spans that a class keeps apart. Timers of a later one are looked at early, which costs a look.
 const SPANS: usize = 128;
-/// Spans in the duration that a class was made with.
-const SPANS_OF_DURATION: u64 = 32;
-const CLASSES_MAX: usize = 1 << 16;
-
-/// Names a class of one [`FixedTimeouts`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Class(u32);
 
 /// What can go wrong with fixed timeouts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -90,31 +86,6 @@ impl fmt::Display for FixedError {
 
 impl core::error::Error for FixedError {}
 
-struct ClassState {
-    /// The duration without the factor.
-    after: Ns,
-    factor: f64,
-    /// The duration with it.
-    scaled: Ns,
-    span: u64,
-    /// The chains of all spans before this one are empty.
-    first: u64,
-    /// The earliest stamp among timers that are in the oldest chain but older than its span: they
-    /// were in line to fire when the class was stretched. [`Ns::NEVER`] if there are none.
-    oldest_misplaced: Ns,
-}
-
-impl ClassState {
-    fn rescale(&mut self) {
-        self.scaled = Ns((self.after.0 as f64 * self.factor) as u64);
-    }
-
-    /// When the timers of a span are looked at: all those that were not started again are due.
-    fn due_at(&self, span: u64) -> Ns {
-        Ns((span + 1).saturating_mul(self.span)).after(self.scaled)
-    }
-}
-
 /// Timeouts for one thread, by class, each with a value of type `T`.
 pub struct FixedTimeouts<T> {
     now: Ns,
@@ -142,70 +113,6 @@ impl<T> FixedTimeouts<T> {
         let chains = Chains::new(SPANS, DUE);
         let (table, classes) = (Table::new(), Vec::new());
         FixedTimeouts { now: now.into(), table, chains, classes, due: 0, pending: 0 }
-    }
-
-    /// Adds a class of timers that fire so long `after` they are started. A class takes 1 KiB.
-    ///
-    /// # Errors
-    ///
-    /// [`FixedError::Full`] if there are 2^16 classes.
-    pub fn add_class(&mut self, after: Duration) -> Result<Class, FixedError> {
-        if self.classes.len() >= CLASSES_MAX {
-            return Err(FixedError::Full);
-        }
-        let after = Ns::from_duration(after);
-        // A microsecond at least: nobody advances as often as that.
-        let span = (after.0 / SPANS_OF_DURATION).max(1_000);
-        self.classes.push(ClassState {
-            after,
-            factor: 1.0,
-            scaled: after,
-            span,
-            first: 0,
-            oldest_misplaced: Ns::NEVER,
-        });
-        self.chains.add_chains(SPANS);
-        self.chains.reserve(self.table.capacity());
-        Ok(Class(self.classes.len() as u32 - 1))
-    }
-
-    /// Gives a class another duration, for timers that are pending too. It keeps its factor and
-    /// the granularity that it was made with.
-    ///
-    /// # Errors
-    ///
-    /// [`FixedError::NoSuchClass`] if the class is another table's.
-    pub fn set_after(&mut self, class: Class, after: Duration) -> Result<(), FixedError> {
-        let state = self.class(class)?;
-        state.after = Ns::from_duration(after);
-        state.rescale();
-        Ok(())
-    }
-
-    /// Scales the duration of a class by a factor, for timers that are pending too: under 1
-    /// shortens it, 1 is as it was given. What is overdue by that fires with the next advance.
-    ///
-    /// # Errors
-    ///
-    /// [`FixedError::NoSuchClass`] if the class is another table's, [`FixedError::NoFactor`] if the
-    /// factor is negative or no number.
-    pub fn scale(&mut self, class: Class, factor: f64) -> Result<(), FixedError> {
-        if !(factor >= 0.0 && factor.is_finite()) {
-            return Err(FixedError::NoFactor(factor));
-        }
-        let state = self.class(class)?;
-        state.factor = factor;
-        state.rescale();
-        Ok(())
-    }
-
-    /// All classes, in the order in which they were added.
-    pub fn classes(&self) -> impl ExactSizeIterator<Item = Class> + use<T> {
-        (0..self.classes.len() as u32).map(Class)
-    }
-
-    fn class(&mut self, class: Class) -> Result<&mut ClassState, FixedError> {
-        self.classes.get_mut(class.0 as usize).ok_or(FixedError::NoSuchClass(class))
     }
 
     /// Makes room for a timer of a class, not started. O(1); allocates now and then.

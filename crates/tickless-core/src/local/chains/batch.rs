@@ -3,7 +3,7 @@
 //! A chunk is counted and unlinked once, not once for each number that is taken off it. It stays
 //! where it is until all have been taken, so that the places that records know lead here.
 
-use super::table::NO_SLOT;
+use crate::local::table::NO_SLOT;
 
 /// Room for the numbers of a chunk: a power of two, so that no index is outside.
 const ROOM: usize = 16;

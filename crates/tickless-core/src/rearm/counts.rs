@@ -1,0 +1,66 @@
+//! What a device was put through, as numbers.
+
+/// What a device was put through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct DeviceCounts {
+    /// Times it was programmed.
+    pub writes: u64,
+    /// Events it delivered.
+    pub events: u64,
+    /// Events that found nothing to do.
+    pub spurious: u64,
+    /// Deadlines that were too near or had passed, and were programmed a minimum delta ahead.
+    pub forced: u64,
+    /// Handlers that could not catch up.
+    pub hangs: u64,
+    /// Events that came later than is tolerated, or not at all, so that somebody else looked.
+    pub late: u64,
+    /// Times that somebody who looks after the base found an event long overdue.
+    pub lost: u64,
+    /// Writes that the device refused.
+    pub refused: u64,
+}
+
+impl DeviceCounts {
+    pub(super) const ZERO: DeviceCounts = DeviceCounts {
+        writes: 0,
+        events: 0,
+        spurious: 0,
+        forced: 0,
+        hangs: 0,
+        late: 0,
+        lost: 0,
+        refused: 0,
+    };
+
+    /// The sum over two devices.
+    #[must_use]
+    pub fn plus(self, other: DeviceCounts) -> DeviceCounts {
+        DeviceCounts {
+            writes: self.writes + other.writes,
+            events: self.events + other.events,
+            spurious: self.spurious + other.spurious,
+            forced: self.forced + other.forced,
+            hangs: self.hangs + other.hangs,
+            lost: self.lost + other.lost,
+            late: self.late + other.late,
+            refused: self.refused + other.refused,
+        }
+    }
+
+    /// What has come since an earlier look at the same device.
+    #[must_use]
+    pub fn since(self, earlier: DeviceCounts) -> DeviceCounts {
+        DeviceCounts {
+            writes: self.writes - earlier.writes,
+            events: self.events - earlier.events,
+            spurious: self.spurious - earlier.spurious,
+            forced: self.forced - earlier.forced,
+            hangs: self.hangs - earlier.hangs,
+            lost: self.lost - earlier.lost,
+            late: self.late - earlier.late,
+            refused: self.refused - earlier.refused,
+        }
+    }
+}
