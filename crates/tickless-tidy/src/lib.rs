@@ -11,6 +11,7 @@
 //! - exceptions stand in a const beside the rule, with their reasons.
 #![forbid(unsafe_code)]
 
+pub mod doctests;
 pub mod floors;
 pub mod mask;
 pub mod orphans;
@@ -61,6 +62,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     findings.extend(orphans::uncalled_scripts(files));
     findings.extend(unsafety::stale_addresses(files));
     findings.extend(floors::arrows(files, floors::CRATES));
+    findings.extend(doctests::unrun_examples(files));
     findings.sort();
     findings
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
+use crate::study::quick;
 use crate::support::sample_path;
 use serde_json::Value;
 
@@ -119,12 +120,14 @@ fn replay_prints_what_is_documented() {
 
 #[test]
 fn studies_print_what_is_documented() {
-    let live = json(&["study", "rearm", "--live", "--quick"]);
-    let sim = json(&["study", "phase", "--sim", "--quick"]);
-    let cancel = json(&["study", "cancel", "--sim", "--quick"]);
+    let study =
+        |name, world| -> Value { serde_json::from_str(&quick(name, world, "json")).unwrap() };
+    let live = study("rearm", "--live");
+    let sim = study("phase", "--sim");
+    let cancel = study("cancel", "--sim");
     // For the other forms of plots.
-    let deferred = json(&["study", "deferred", "--live", "--quick"]);
-    let phase = json(&["study", "phase", "--live", "--quick"]);
+    let deferred = study("deferred", "--live");
+    let phase = study("phase", "--live");
     compare("study", &[live, sim, cancel, deferred, phase]);
 }
 

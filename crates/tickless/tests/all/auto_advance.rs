@@ -12,6 +12,7 @@ use std::time::Duration;
 use tickless::driver::CpuId;
 use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
+use tokio::sync::oneshot;
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -47,7 +48,7 @@ fn hours_of_sleep_take_no_time() {
 fn the_clock_stands_while_work_is_under_way() {
     let time = VirtualTime::new();
     let start = time.now();
-    let (tx, rx) = smol::channel::bounded(1);
+    let (tx, rx) = oneshot::channel();
     let guard = time.busy();
     let clock = time.clone();
     let worker = std::thread::spawn(move || {
@@ -57,19 +58,19 @@ fn the_clock_stands_while_work_is_under_way() {
             assert_eq!(clock.now(), start, "it moved");
             std::thread::yield_now();
         }
-        tx.send_blocking("done").unwrap();
+        tx.send("done").unwrap();
     });
-    let heard = time.block_on(time.timers().timeout_after(SECOND, rx.recv()));
+    let heard = time.block_on(time.timers().timeout_after(SECOND, rx));
     assert_eq!((heard, time.now()), (Ok(Ok("done")), start));
     worker.join().unwrap();
 
     // The same for a future that is waited for.
-    let (tx, rx) = smol::channel::bounded(1);
+    let (tx, rx) = oneshot::channel();
     let io = std::thread::spawn(move || {
         std::thread::sleep(20 * MS);
-        tx.send_blocking("read").unwrap();
+        tx.send("read").unwrap();
     });
-    let read = time.block_on(time.timers().timeout_after(SECOND, time.outside(rx.recv())));
+    let read = time.block_on(time.timers().timeout_after(SECOND, time.outside(rx)));
     assert_eq!((read, time.now()), (Ok(Ok("read")), start));
     io.join().unwrap();
 

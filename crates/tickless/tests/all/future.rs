@@ -2,6 +2,7 @@
 
 use crate::support::woken::{poll, woken};
 use crate::support::{Rng, rounds, seed, wait_until};
+use async_executor::Executor;
 use std::future::{pending, poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -32,16 +33,17 @@ async fn work() {
     assert_eq!(timeout(HOUR, sleep(MS)).await, Ok(()));
 }
 
-/// Goal: they work unchanged without any runtime, on both of tokio's, and on smol.
+/// Goal: they work unchanged without any runtime, on both of tokio's, and on smol's executor.
 #[test]
 fn they_run_anywhere() {
     pollster::block_on(work());
-    smol::block_on(async {
-        let tasks: Vec<_> = (0..50).map(|_| smol::spawn(work())).collect();
+    let executor = Executor::new();
+    pollster::block_on(executor.run(async {
+        let tasks: Vec<_> = (0..50).map(|_| executor.spawn(work())).collect();
         for task in tasks {
             task.await;
         }
-    });
+    }));
     let current = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let many = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     for runtime in [&current, &many] {
@@ -65,7 +67,7 @@ fn they_may_move_between_runtimes() {
         Poll::Ready(())
     }));
     drop(tokio);
-    smol::block_on(moved.as_mut());
+    pollster::block_on(moved.as_mut());
     assert!(begun.elapsed() >= 20 * MS);
 }
 
@@ -269,9 +271,9 @@ fn a_runtime_may_end_with_sleeps_in_it() {
         drop(runtime);
         assert_eq!(timers.stats().pending(), 0, "round {round}");
     }
-    let executor = smol::Executor::new();
+    let executor = Executor::new();
     let task = executor.spawn(timers.sleep(HOUR));
-    smol::block_on(executor.tick());
+    pollster::block_on(executor.tick());
     assert_eq!(timers.stats().pending(), 1);
     drop((task, executor));
     assert_eq!(timers.stats().pending(), 0);
@@ -292,7 +294,7 @@ fn a_runtime_may_stop_polling() {
         }
     });
     wait_until("all have fired unheard", || timers.stats().total().fired == 100);
-    smol::block_on(timers.sleep(MS));
+    pollster::block_on(timers.sleep(MS));
     assert!(tasks.iter().all(|task| !task.is_finished()), "nobody polls them");
     let armed = timers.stats().total().armed;
     runtime.block_on(async {
