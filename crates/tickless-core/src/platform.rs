@@ -79,6 +79,14 @@ pub trait Lock<T>: Send + Sync {
     /// Waits until the lock is free and takes it.
     fn lock(&self) -> Self::Guard<'_>;
 
+    /// Takes the lock in the usual way, or not at all: after a `None` the caller takes it by
+    /// [`lock`](Lock::lock). One that does so in a function of its own keeps what it has in
+    /// registers on the usual way.
+    #[inline(always)]
+    fn lock_usually(&self) -> Option<Self::Guard<'_>> {
+        Some(self.lock())
+    }
+
     /// Does another thread wait for this lock, which the caller has? A hint: a caller in the middle
     /// of a long job then gives the lock back early. Costs one load.
     fn is_wanted(&self) -> bool {

@@ -58,7 +58,12 @@ pub struct ThreadSlot<W: World> {
 impl<W: World> ThreadSlot<W> {
     /// Of a thread that is inside of none.
     pub fn new() -> ThreadSlot<W> {
-        ThreadSlot { inside: W::Word::new(0) }
+        ThreadSlot::inside_of(W::Word::new(0))
+    }
+
+    /// Of a thread that is inside of the lock which this word names.
+    pub const fn inside_of(inside: W::Word) -> ThreadSlot<W> {
+        ThreadSlot { inside }
     }
 
     /// The slot's thread leaves the lock that it is in by its bias.
@@ -80,8 +85,7 @@ impl<W: World> Bias<W> {
     /// that slot's name, and `lock` this lock's.
     #[inline]
     pub fn enter(&self, lock: u64, thread: u64, slot: &ThreadSlot<W>) -> bool {
-        if self.owner.load(Ordering::Relaxed) != thread || slot.inside.load(Ordering::Relaxed) != 0
-        {
+        if slot.inside.load(Ordering::Relaxed) != 0 {
             return false;
         }
         // Release: a thread that takes the bias of another lock away from this one, and reads the

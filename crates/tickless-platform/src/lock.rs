@@ -73,8 +73,12 @@ struct Slot(ThreadSlot<Threads>);
 
 static FREE_SLOTS: ProcessLock<Vec<&'static Slot>> = ProcessLock::new(Vec::new());
 
+/// What a thread has that has no slot of its own: it is inside of a lock that does not exist, and
+/// so gets into no other one by its bias.
+static NO_SLOT: Slot = Slot(ThreadSlot::inside_of(AtomicU64::new(1)));
+
 thread_local! {
-    static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    static SLOT: Cell<&'static Slot> = const { Cell::new(&NO_SLOT) };
     /// Gives the slot back when the thread ends.
     static GIVE_BACK: GiveBack = const { GiveBack };
 }
@@ -104,13 +108,15 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
 
     #[inline]
     fn lock(&self) -> Guard<'_, T> {
-        if let Some(slot) = SLOT.get()
-            && self.bias.enter(self.name(), slot.name(), &slot.0)
-        {
-            return Guard { lock: self, slot: Some(slot), here: PhantomData };
-        }
-        self.take_mutex();
-        Guard { lock: self, slot: None, here: PhantomData }
+        self.lock_usually().unwrap_or_else(|| self.take_mutex())
+    }
+
+    /// By the bias, if this thread has it.
+    #[inline(always)]
+    fn lock_usually(&self) -> Option<Guard<'_, T>> {
+        let slot = SLOT.get();
+        let has_entered = self.bias.enter(self.name(), slot.name(), &slot.0);
+        has_entered.then(|| Guard { lock: self, slot: Some(slot), here: PhantomData })
     }
 
     #[inline]
@@ -129,14 +135,16 @@ impl<T> BiasedLock<T> {
         core::ptr::from_ref(self).addr() as u64
     }
 
+    #[cold]
     #[inline(never)]
-    fn take_mutex(&self) {
+    fn take_mutex(&self) -> Guard<'_, T> {
         let me = SLOT.with(|slot| core::ptr::from_ref(slot).addr()) as u64;
         let settle = || {
             let slot = membarrier::is_available().then(take_slot).flatten();
             slot.map(Slot::name)
         };
         self.bias.take_mutex(self.name(), me, Slot::by_name, settle);
+        Guard { lock: self, slot: None, here: PhantomData }
     }
 }
 
@@ -145,6 +153,10 @@ impl Slot {
     #[inline]
     fn name(&'static self) -> u64 {
         core::ptr::from_ref(self).addr() as u64
+    }
+
+    fn is_nobodys(&'static self) -> bool {
+        core::ptr::eq(self, &NO_SLOT)
     }
 
     /// The slot that a lock has noted as its owner's.
@@ -156,7 +168,7 @@ impl Slot {
 
 /// This thread's slot; `None` while the thread is ending.
 fn take_slot() -> Option<&'static Slot> {
-    if SLOT.get().is_none() && GIVE_BACK.try_with(|_| ()).is_ok() {
+    if SLOT.get().is_nobodys() && GIVE_BACK.try_with(|_| ()).is_ok() {
         let free = FREE_SLOTS.lock().pop();
         let slot = free.unwrap_or_else(|| {
             let slot = Box::leak(Box::new(Slot(ThreadSlot::new())));
@@ -164,16 +176,17 @@ fn take_slot() -> Option<&'static Slot> {
             let _ = core::ptr::from_ref(slot).expose_provenance();
             slot
         });
-        SLOT.set(Some(slot));
+        SLOT.set(slot);
     }
-    SLOT.get()
+    Some(SLOT.get()).filter(|slot| !slot.is_nobodys())
 }
 
 impl Drop for GiveBack {
     fn drop(&mut self) {
         // The slot may still be named as an owner's: whoever gets it is that owner then, as good as
         // this thread was.
-        if let Some(slot) = SLOT.take() {
+        let slot = SLOT.replace(&NO_SLOT);
+        if !slot.is_nobodys() {
             FREE_SLOTS.lock().push(slot);
         }
     }

@@ -62,15 +62,15 @@ const SHOULD_TAKE: &[(&str, f64)] = &[
     ("local_empty_advance", 30.0),
     ("local_expiry", 60.0),
     ("local_expiry_keys", 29.0),
-    ("limiter_take", 47.0),
-    ("limiter_refuse", 44.0),
-    ("timeout_pair", 339.0),
-    ("timeout_push_out", 54.0),
+    ("limiter_take", 45.0),
+    ("limiter_refuse", 42.0),
+    ("timeout_pair", 278.0),
+    ("timeout_push_out", 52.0),
     // Reading the clock is 31 of it.
     ("coarse_sleep_reset", 84.0),
-    ("timeout_expiry", 230.0),
-    ("sleep_once", 386.0),
-    ("coarse_sleep_once", 450.0),
+    ("timeout_expiry", 215.0),
+    ("sleep_once", 359.0),
+    ("coarse_sleep_once", 412.0),
 ];
 
 fn main() -> ExitCode {

@@ -361,9 +361,11 @@ impl BaseState {
 /// A timer was taken to another base, or armed anew, while its lock was being taken.
 struct Moved;
 
+/// A base's state, as long as its lock is held.
+pub(crate) type Guard<'a, P> = <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>;
+
 /// A timer's base, its state under the lock, and what the timer's word says.
-pub(crate) type Locked<'a, P> =
-    (CpuId, <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>, Life);
+pub(crate) type Locked<'a, P> = (CpuId, Guard<'a, P>, Life);
 
 /// A coarse timer: 13 % late at most, cheap to arm, cancel and push out.
 pub type CoarseTimer<P> = Timer<P, WheelLink<<P as Platform>::Word>>;

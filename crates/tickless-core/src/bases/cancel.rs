@@ -34,7 +34,7 @@
 //!
 //! A canceller's priority is not handed on to the callback that it waits for.
 
-use super::base::Bases;
+use super::base::{Base, Bases, Guard};
 use super::family::Family;
 use super::running::Runner;
 use super::settings::Scan;
@@ -394,7 +394,35 @@ impl<P: Platform> Bases<P> {
         let Some(base) = life.pending_at().and_then(|cpu| self.bases().get(cpu.index())) else {
             return false;
         };
-        let mut state = base.state.lock();
+        match base.state.lock_usually() {
+            Some(state) => self.take_back_under(base, state, timer, life, becomes),
+            None => self.take_back_after_waiting(base, timer, life, becomes),
+        }
+    }
+
+    /// The same if the base's lock is not had in the usual way.
+    #[cold]
+    #[inline(never)]
+    fn take_back_after_waiting<L: Family<P>>(
+        &self,
+        base: &Base<P>,
+        timer: TimerRef<P, L>,
+        life: Life,
+        becomes: impl FnOnce(Life) -> Life,
+    ) -> bool {
+        self.take_back_under(base, base.state.lock(), timer, life, becomes)
+    }
+
+    /// The same under the lock of the base that the timer was on.
+    #[inline(always)]
+    fn take_back_under<L: Family<P>>(
+        &self,
+        base: &Base<P>,
+        mut state: Guard<'_, P>,
+        timer: TimerRef<P, L>,
+        life: Life,
+        becomes: impl FnOnce(Life) -> Life,
+    ) -> bool {
         // Under the lock that the word names, the word does not change any more.
         if timer.word().load(Ordering::Relaxed) != life.word()
             || base.running.has(timer.address(), Ordering::Relaxed)

@@ -10,7 +10,7 @@
 //! - After a callback has started, the core touches no field of its timer, unless the callback
 //!   itself asks for a restart and thereby says that the timer is still there (X4).
 
-use super::base::{Base, BaseState, Bases};
+use super::base::{Base, BaseState, Bases, Guard};
 use super::by_deadline::gather_by_deadline;
 use super::expiry_thread::{Call, bit};
 use super::family::{Arming, Family};
@@ -98,8 +98,6 @@ impl<P: Platform, F: FnMut(&Firing<P>) -> CallbackResult> Batch<P> for Unpaused<
 
     fn pause(&mut self) {}
 }
-
-type Guard<'a, P> = <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>;
 
 /// A pass over a base, as long as it lasts.
 struct Pass<'a, P: Platform> {

@@ -45,6 +45,11 @@ pub trait Family<P: Platform>: Link {
     /// Puts a node in, or moves it if `life` says that it is pending. Returns when it will be
     /// due, and its life from now on; once that has been stored, it is to be [opened](Self::open).
     fn enqueue(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> (Ns, Life);
+    /// Puts the node of an idle timer in, at a present that is [no news](Wheel::is_news) to the
+    /// wheel. Returns its life, as [`enqueue`](Self::enqueue) does.
+    fn insert(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> Life {
+        Self::enqueue(queues, node, life, arming).1
+    }
     /// Lets a node whose life says that it is pending be put off without the lock.
     fn open(_: Self::Ref, _: Window) {}
     /// Makes a pending node's deadline later without the lock. `false` if that takes the lock.
@@ -90,6 +95,12 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
         let (node, Arming { window, now, wakes, .. }) = (node.node(), arming);
         let due = queues.wheel.arm(node, window.soft, now, wakes);
         (due, life.armed().held(Wheel::held(node)))
+    }
+
+    #[inline(always)]
+    fn insert(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> Life {
+        let (_, held) = queues.wheel.put_in(node.node(), arming.window.soft, arming.wakes);
+        life.armed().held(held)
     }
 
     #[inline]

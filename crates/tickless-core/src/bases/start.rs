@@ -13,7 +13,7 @@
 //! - W1 What a caller takes for the present is a hint: it never moves a base's time beyond the
 //!   platform's clock, so that a wrong one spoils no other timer.
 
-use super::base::{BaseState, Bases, Locked};
+use super::base::{Base, BaseState, Bases, Guard, Locked};
 use super::family::{Arming, Family, PuttingOff};
 use crate::link::{Link, NewTimer, TimerRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
@@ -148,7 +148,8 @@ impl<P: Platform> Bases<P> {
         let (window, now) = (L::window(window), self.believe::<L>(&state, now));
         let Options { wakes, fires_in, .. } = Options::default();
         let arming = Arming { window, now, wakes, fires_in };
-        if let Some(left) = self.put_on(here, &mut state, timer, life, arming) {
+        let (_, armed) = L::enqueue(&mut state.queues, timer.node(), life, arming);
+        if let Some(left) = self.announce(&mut state, timer, armed, window) {
             drop(state);
             self.finish(left);
         }
@@ -189,7 +190,38 @@ impl<P: Platform> Bases<P> {
         else {
             return self.start_elsewhere(timer, window, now, options);
         };
-        let mut state = base.state.lock();
+        match base.state.lock_usually() {
+            Some(state) => self.start_under(state, timer, life, window, now, options),
+            None => self.start_after_waiting(base, timer, life, window, now, options),
+        }
+    }
+
+    /// The same if the base's lock is not had in the usual way.
+    #[cold]
+    #[inline(never)]
+    fn start_after_waiting<L: Family<P>>(
+        &self,
+        base: &Base<P>,
+        timer: TimerRef<P, L>,
+        life: Life,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
+        self.start_under(base.state.lock(), timer, life, window, now, options)
+    }
+
+    /// The same under the lock of the base that the timer is on, or belongs to.
+    #[inline(always)]
+    fn start_under<L: Family<P>>(
+        &self,
+        mut state: Guard<'_, P>,
+        timer: TimerRef<P, L>,
+        life: Life,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
         let is_usual = || {
             // Under the lock that the word names, the word does not change any more.
             timer.word().load(Ordering::Relaxed) == life.word()
@@ -201,9 +233,34 @@ impl<P: Platform> Bases<P> {
             drop(state);
             return self.start_elsewhere(timer, window, now, options);
         }
-        let window = L::window(window);
+        if life.is_pending() || L::COARSE && state.queues.wheel.is_news(now) {
+            return self.start_anew(state, timer, life, window, now, options);
+        }
+        let arming = self.arming::<L>(window, now, options);
+        state.counts.armed += 1;
+        let armed = L::insert(&mut state.queues, timer.node(), life, arming);
+        if let Some(left) = self.announce(&mut state, timer, armed, arming.window) {
+            drop(state);
+            self.finish(left);
+        }
+        Ok(Started::Idle)
+    }
+
+    /// The same for a timer that is pending, or at a present that moves the base's clock on: apart,
+    /// so that the usual start makes no room for it.
+    #[inline(never)]
+    fn start_anew<L: Family<P>>(
+        &self,
+        mut state: Guard<'_, P>,
+        timer: TimerRef<P, L>,
+        life: Life,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
+        let mut arming = self.arming::<L>(window, now, options);
         let started = if life.is_pending() {
-            if Self::keeps(timer, window, options.pending) {
+            if Self::keeps(timer, arming.window, options.pending) {
                 return Ok(Started::Kept);
             }
             state.counts.rearmed += 1;
@@ -212,35 +269,39 @@ impl<P: Platform> Bases<P> {
             state.counts.armed += 1;
             Started::Idle
         };
-        let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
-        let now = self.believe::<L>(&state, now);
-        let arming = Arming { window, now, wakes: options.wakes, fires_in };
-        if let Some(left) = self.put_on(target, &mut state, timer, life, arming) {
+        arming.now = self.believe::<L>(&state, now);
+        let (_, armed) = L::enqueue(&mut state.queues, timer.node(), life, arming);
+        if let Some(left) = self.announce(&mut state, timer, armed, arming.window) {
             drop(state);
             self.finish(left);
         }
         Ok(started)
     }
 
-    /// Puts a timer onto the lists of its base, and tells the event device if that is not to come
-    /// too late: then something may be left to be done without the lock.
+    /// What a timer's family has to know of these.
     #[inline(always)]
-    fn put_on<L: Family<P>>(
+    fn arming<L: Family<P>>(&self, window: Window, now: Ns, options: Options) -> Arming {
+        let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
+        Arming { window: L::window(window), now, wakes: options.wakes, fires_in }
+    }
+
+    /// Says to all others that a timer is on a list of the base whose lock is held, and tells the
+    /// event device if that is not to come too late: then something may be left to be done without
+    /// the lock.
+    #[inline(always)]
+    fn announce<L: Family<P>>(
         &self,
-        cpu: CpuId,
         state: &mut BaseState,
         timer: TimerRef<P, L>,
-        life: Life,
-        arming: Arming,
+        armed: Life,
+        window: Window,
     ) -> Option<Rearm> {
-        let window = arming.window;
-        let (_, armed) = L::enqueue(&mut state.queues, timer.node(), life, arming);
         publish(timer, armed, window);
         // It is due no earlier than that, so mostly there is no need to know when.
         let armed_for = state.device.armed();
         let is_earlier = || L::expiry(&state.queues, timer.node()) < armed_for;
         let is_told = !state.deferred.plain || (L::least_due(window) < armed_for && is_earlier());
-        is_told.then(|| self.tell_of(cpu, state, timer, armed))
+        is_told.then(|| self.tell_of(state, timer, armed))
     }
 
     /// Tells the event device of a timer that has been armed, under a policy that has nothing to
@@ -248,11 +309,12 @@ impl<P: Platform> Bases<P> {
     #[inline(never)]
     fn tell_of<L: Family<P>>(
         &self,
-        cpu: CpuId,
         state: &mut BaseState,
         timer: TimerRef<P, L>,
         armed: Life,
     ) -> Rearm {
+        // That of the word, as that of any timer which is on a list.
+        let Some(cpu) = armed.pending_at() else { return Rearm::Keep };
         let due = L::expiry(&state.queues, timer.node());
         let new = self.expect::<L>(cpu, state, armed, due);
         let rearm = state.device.started(new, || self.present());
@@ -296,9 +358,8 @@ impl<P: Platform> Bases<P> {
         }
         let here = self.here();
         let target = options.pinned.unwrap_or(here);
-        let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
-        let window = L::window(window);
-        let mut arming = Arming { window, now, wakes: options.wakes, fires_in };
+        let mut arming = self.arming::<L>(window, now, options);
+        let window = arming.window;
         let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target)?;
         if life.is_shut() {
             return Err(StartError::Shut);
@@ -335,7 +396,7 @@ impl<P: Platform> Bases<P> {
         &'a self,
         timer: TimerRef<P, L>,
         life: Life,
-        mut state: <P::Lock<BaseState> as Lock<BaseState>>::Guard<'a>,
+        mut state: Guard<'a, P>,
         mut left: Rearm,
         mut target: CpuId,
     ) -> Locked<'a, P> {

@@ -111,30 +111,29 @@ impl WheelRef {
 /// A fixed number of lists. What is asked of its callers in words, that a node is on no list or on
 /// one of these, is for the wheel to keep: nobody else has lists.
 #[derive(Debug)]
-pub(crate) struct Lists {
+pub(crate) struct Lists<const COUNT: usize> {
     heads: NonNull<Ends>,
-    count: usize,
 }
 
 // SAFETY: the heads belong to this value alone, and `WheelRef::new` made every caller promise
 // that the nodes on the lists are used by whoever holds the lists, and by nobody else.
-unsafe impl Send for Lists {}
+unsafe impl<const COUNT: usize> Send for Lists<COUNT> {}
 
-impl Lists {
-    /// `count` empty lists. The only allocation of the wheel's whole life.
-    pub(crate) fn new(count: usize) -> Lists {
-        let heads: Box<[Ends]> = (0..count).map(|_| Ends::unlinked()).collect();
+impl<const COUNT: usize> Lists<COUNT> {
+    /// Empty lists. The only allocation of the wheel's whole life.
+    pub(crate) fn new() -> Self {
+        let heads: Box<[Ends]> = (0..COUNT).map(|_| Ends::unlinked()).collect();
         let heads = NonNull::from(Box::leak(heads)).cast::<Ends>();
-        let lists = Lists { heads, count };
-        for list in 0..count {
+        let lists = Lists { heads };
+        for list in 0..COUNT {
             lists.make_empty(lists.head(list));
         }
         lists
     }
 
-    /// Puts an unlinked node at the end of a list. O(1).
+    /// Puts an unlinked node at the end of a list. O(1). Returns whether the list was empty.
     #[inline]
-    pub(crate) fn push_back(&mut self, list: usize, node: WheelRef) {
+    pub(crate) fn push_back(&mut self, list: usize, node: WheelRef) -> bool {
         debug_assert!(!node.is_linked());
         let head = self.head(list);
         let last = at(head).prev.get();
@@ -142,6 +141,7 @@ impl Lists {
         at(node.ends()).prev.set(last);
         at(last).next.set(node.ends());
         at(head).prev.set(node.ends());
+        last == head
     }
 
     /// Takes a node off whatever list of these it is on. O(1). Returns that list's number if
@@ -205,19 +205,19 @@ impl Lists {
 
     #[inline]
     fn head(&self, list: usize) -> *const Ends {
-        if list >= self.count {
+        if list >= COUNT {
             no_such_list(list);
         }
-        // SAFETY: `list` is within the allocation of `count` heads.
+        // SAFETY: `list` is within the allocation of `COUNT` heads.
         unsafe { self.heads.as_ptr().cast_const().add(list) }
     }
 
     #[inline]
     fn is_head(&self, ends: *const Ends) -> bool {
-        self.offset_of(ends) < self.count * size_of::<Ends>()
+        self.offset_of(ends) < COUNT * size_of::<Ends>()
     }
 
-    /// A head's number; at least `count` for what is no head.
+    /// A head's number; at least `COUNT` for what is no head.
     #[inline]
     fn number_of(&self, ends: *const Ends) -> usize {
         self.offset_of(ends) / size_of::<Ends>()
@@ -230,9 +230,9 @@ impl Lists {
     }
 }
 
-impl Drop for Lists {
+impl<const COUNT: usize> Drop for Lists<COUNT> {
     fn drop(&mut self) {
-        let heads = core::ptr::slice_from_raw_parts_mut(self.heads.as_ptr(), self.count);
+        let heads = core::ptr::slice_from_raw_parts_mut(self.heads.as_ptr(), COUNT);
         // SAFETY: `new` leaked exactly this slice, and nothing else frees it.
         drop(unsafe { Box::from_raw(heads) });
     }

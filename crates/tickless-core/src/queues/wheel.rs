@@ -80,6 +80,8 @@ const DUE: usize = BUCKETS * LANES;
 /// What has come due since the last advance, or was armed for the past: popped from the next
 /// advance on, so that a callback which re-arms itself for the past cannot hold one up forever.
 const OVERDUE: usize = DUE + 1;
+/// One for each of these.
+type WheelLists = Lists<{ OVERDUE + 1 }>;
 /// The farthest distance in ticks that the top level can hold at any alignment.
 pub const REACH: u64 = 62 << (3 * (LEVELS - 1));
 
@@ -131,7 +133,7 @@ pub struct Wheel {
     is_exact: bool,
     /// At or before the earliest bucket that is occupied or live.
     next_mark: u64,
-    lists: Lists,
+    lists: WheelLists,
     /// By level. A power of two of them, so that a masked index needs no check; likewise below.
     levels: [Level; LEVELS.next_power_of_two()],
     buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
@@ -180,7 +182,7 @@ impl Wheel {
             pop_by: tick.start(clk),
             is_exact: false,
             next_mark: u64::MAX,
-            lists: Lists::new(OVERDUE + 1),
+            lists: Lists::new(),
             levels: Default::default(),
             buckets: Box::new([Bucket::default(); BUCKETS.next_power_of_two()]),
             due_live: 0,
@@ -223,7 +225,7 @@ impl Wheel {
         if self.is_news(now) || node.is_linked() {
             return self.arm_anew(node, deadline, now, wakes);
         }
-        self.put_in(node, deadline, wakes)
+        self.put_in(node, deadline, wakes).0
     }
 
     /// The same for a timer that is pending, or a present that moves the clock.
@@ -235,16 +237,17 @@ impl Wheel {
         if node.is_linked() {
             self.unlink(node);
         }
-        self.put_in(node, deadline, wakes)
+        self.put_in(node, deadline, wakes).0
     }
 
-    /// Puts a timer that is on no list where it belongs. Returns when it will be looked at.
+    /// Puts a timer that is on no list where it belongs, seen from the present that the wheel has
+    /// been told. Returns when it will be looked at, and how it is held, for its word.
     #[inline(always)]
-    fn put_in(&mut self, node: WheelRef, deadline: Ns, wakes: Wakes) -> Ns {
+    pub(crate) fn put_in(&mut self, node: WheelRef, deadline: Ns, wakes: Wakes) -> (Ns, Held) {
         let (place, list) = self.placement(deadline, wakes as u64 * DEFERRABLE);
         self.enqueue(node, place, list);
         self.len += 1;
-        self.wakes_at(place)
+        (self.wakes_at(place), place.held())
     }
 
     /// How a pending timer is held, for its word.
@@ -454,21 +457,34 @@ impl Wheel {
     #[inline(always)]
     fn enqueue(&mut self, node: WheelRef, place: WheelPlace, list: usize) {
         node.set_place(place.0);
-        self.lists.push_back(list, node);
+        let was_empty = self.lists.push_back(list, node);
         if list >= DUE {
             self.due_live += usize::from(!place.is_deferrable());
             return;
         }
-        let (number, bit) = (list / LANES, 1 << (list / LANES % SLOTS));
-        self.bucket(number).lanes |= (1 | 1 << LANES) << (list % LANES);
-        self.level(number / SLOTS).occupied |= bit;
+        // What a timer that is on the list has marked need not be marked again.
+        if was_empty || self.is_exact {
+            self.mark_occupied(place, list);
+        }
         if !place.is_deferrable() {
-            self.bucket(number).count += 1;
-            self.level(number / SLOTS).live |= bit;
+            let bucket = self.bucket(list / LANES);
+            bucket.count += 1;
+            if bucket.count == 1 {
+                self.mark_live(place);
+            }
         }
-        if place.expiry() < self.next_mark {
-            self.next_mark = place.expiry();
-        }
+    }
+
+    /// Something has been put onto this list.
+    fn mark_occupied(&mut self, place: WheelPlace, list: usize) {
+        self.bucket(list / LANES).lanes |= (1 | 1 << LANES) << (list % LANES);
+        self.level(place.level()).occupied |= 1 << place.slot();
+        self.next_mark = self.next_mark.min(place.expiry());
+    }
+
+    /// The first timer that is not deferrable has come into this bucket.
+    fn mark_live(&mut self, place: WheelPlace) {
+        self.level(place.level()).live |= 1 << place.slot();
     }
 
     #[inline]

@@ -118,7 +118,7 @@ mod tests {
         for node in nodes {
             wheel.arm(node, Ns::from_ms(10), Ns::ZERO, Wakes::Yes);
         }
-        let mut others = Lists::new(1);
+        let mut others = Lists::<1>::new();
         others.unlink(nodes[0]);
         let fault = wheel.check();
         assert_eq!(fault, Err(WheelFault::Count { bucket: 10, counted: 2, found: 1 }));

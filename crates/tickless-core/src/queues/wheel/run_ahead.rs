@@ -1,7 +1,7 @@
 //! Walking what is soon to be popped, so that it is in the cache by then.
 
-use super::LANES;
-use crate::link::{Lists, WheelRef};
+use super::{LANES, WheelLists};
+use crate::link::WheelRef;
 
 /// Looks at timers that are soon to be popped, in several places of the due list at once.
 ///
@@ -48,7 +48,7 @@ impl RunAhead {
 
     /// One timer is about to be popped.
     #[inline]
-    pub(super) fn step(&mut self, lists: &Lists) {
+    pub(super) fn step(&mut self, lists: &WheelLists) {
         let mut nth = 0;
         while nth < self.count {
             if let Some(Some(walker)) = self.walkers.get_mut(nth)

@@ -1,8 +1,8 @@
 //! How many timers are on each level, and walking over them a slice at a time.
 
 use super::place::WheelPlace;
-use super::{DUE, LANES, LEVELS, OVERDUE, SLOTS, Wakes, Wheel};
-use crate::link::{Lists, WheelRef};
+use super::{DUE, LANES, LEVELS, OVERDUE, SLOTS, Wakes, Wheel, WheelLists};
+use crate::link::WheelRef;
 use crate::state::PendingIn;
 use crate::time::Ns;
 use crate::time::Tick;
@@ -59,7 +59,7 @@ impl Cursor {
     }
 
     #[cold]
-    pub(super) fn go_on(&mut self, lists: &Lists) {
+    pub(super) fn go_on(&mut self, lists: &WheelLists) {
         self.before = self.before.and_then(|node| lists.after(node));
     }
 
