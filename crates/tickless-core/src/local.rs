@@ -105,11 +105,9 @@
 //!   expiry by chunks (87 -> 60, keys only 39 -> 29). What expiry waits for is memory all the same:
 //!   one line of records for each timer, in the order of deadlines.
 
-mod advance;
 mod chains;
 mod fixed;
 mod key;
-mod many;
 mod table;
 mod wheel;
 
@@ -397,3 +395,7 @@ impl<T> LocalTimers<T> {
         }
     }
 }
+
+// Down here, so that the documentation lists their methods after those above.
+mod advance;
+mod many;

@@ -38,8 +38,6 @@
 //! is, with a new stamp. When a span's timers are due, those with a newer stamp go to their own
 //! span, and the others fire. Only the moment at which a span is looked at depends on the duration.
 
-mod class;
-
 use super::chains::Chains;
 use super::key::{Family, Key};
 use super::table::Table;
@@ -347,3 +345,6 @@ impl<T> FixedTimeouts<T> {
 fn chain_of(class: usize, span: u64) -> usize {
     (class + 1) * SPANS + span as usize % SPANS
 }
+
+// Down here, so that the documentation lists its methods after those above.
+mod class;
