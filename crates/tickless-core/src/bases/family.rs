@@ -45,7 +45,7 @@ pub trait Family<P: Platform>: Link {
     /// Puts a node in, or moves it if `life` says that it is pending. Returns when it will be
     /// due, and its life from now on; once that has been stored, it is to be [opened](Self::open).
     fn enqueue(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> (Ns, Life);
-    /// Puts the node of an idle timer in, at a present that is [no news](Wheel::is_news) to the
+    /// Puts the node of an idle timer in, at a present that is no news to the
     /// wheel. Returns its life, as [`enqueue`](Self::enqueue) does.
     fn insert(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> Life {
         Self::enqueue(queues, node, life, arming).1
