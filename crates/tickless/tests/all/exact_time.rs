@@ -40,6 +40,7 @@ fn histories_fire_at_their_deadlines() {
             })
             .collect();
         let mut pending = Vec::<(Instant, u64, usize)>::new();
+        let mut armed_at = [START; 60];
         let mut expected = Vec::new();
         let mut common = START;
         for step in 0..4_000u64 {
@@ -62,13 +63,20 @@ fn histories_fire_at_their_deadlines() {
                         common = time.now() + Duration::from_nanos(1 + rng.of_any_size(42));
                     }
                     timers[number].start_at(common).expect("nobody stopped it");
+                    armed_at[number] = time.now();
                     pending.retain(|of| of.2 != number);
                     pending.push((common, step, number));
                 }
             }
         }
         let next = pending.iter().map(|of| of.0).min();
-        assert_eq!(time.next_event().filter(|_| next < Some(START + 86_400 * SECOND)), next);
+        // What was armed beyond the wheel's last level, 17 minutes with the shortest tick, is looked
+        // at before it is due (W3).
+        let look = |of: &(Instant, u64, usize)| armed_at[of.2] + 900 * SECOND;
+        let looked_at = pending.iter().filter(|of| of.0 >= look(of)).map(look).min();
+        let told = time.next_event();
+        let is_look = told < next && looked_at.is_some_and(|at| Some(at) <= told);
+        assert!(told == next || is_look, "{told:?} {next:?} {looked_at:?}");
         time.advance(Duration::MAX);
         pending.sort();
         expected.extend(pending.iter().map(|&(at, _, number)| (number, at)));
