@@ -6,5 +6,5 @@
 # Usage: ci/soak.sh [SECONDS]    TICKLESS_SEED=N repeats a run's choices.
 . "$(dirname "$0")/lib.sh"
 
-TICKLESS_SOAK_SECONDS=${1:-3600} \
+TICKLESS_RUN=${TICKLESS_RUN:-$(date +%s)} TICKLESS_SOAK_SECONDS=${1:-3600} \
   cargo test --locked --release -p tickless --test stress -- --exact soak::for_long --nocapture

@@ -53,21 +53,19 @@ impl Rng {
     }
 }
 
-/// The seed of a randomised test: `TICKLESS_SEED`, else another one each time. Prints the one
-/// command that runs the test again with it.
+/// The number from which a test draws, and how to draw the same again: always the same, so that one
+/// change and not the hour decides whether tests pass. `TICKLESS_RUN` with any text in it chooses
+/// another for every test, `TICKLESS_SEED` this very one.
 pub fn seed(file: &str, test: &str) -> u64 {
-    let by_time = || Instant::now().elapsed().as_nanos() as u64 ^ clock_bits();
+    let run = std::env::var("TICKLESS_RUN").unwrap_or_default();
+    let of_run = [file, test, &run].concat();
+    let of_run = of_run.bytes().fold(0, |seed, byte| Rng::new(seed ^ u64::from(byte)).next());
     let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(by_time);
+    let seed = given.unwrap_or(of_run);
     let test =
         if file == "stress" { format!("stress {test}") } else { format!("all {file}::{test}") };
     println!("replay: TICKLESS_SEED={seed} cargo test -p tickless --test {test}");
     seed
-}
-
-fn clock_bits() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(1, |since| since.as_nanos() as u64)
 }
 
 /// A shared place for a value that comes later, or goes: mostly a timer that its own callback
