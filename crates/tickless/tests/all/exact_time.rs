@@ -70,8 +70,8 @@ fn histories_fire_at_their_deadlines() {
             }
         }
         let next = pending.iter().map(|of| of.0).min();
-        // What was armed beyond the wheel's last level, 17 minutes with the shortest tick, is looked
-        // at before it is due (W3).
+        // What was armed beyond the wheel's last level, 17 minutes with the shortest tick, is
+        // looked at before it is due (W3).
         let look = |of: &(Instant, u64, usize)| armed_at[of.2] + 900 * SECOND;
         let looked_at = pending.iter().filter(|of| of.0 >= look(of)).map(look).min();
         let told = time.next_event();
