@@ -6,7 +6,8 @@
 //! call, and the longest idle connections fire with the next advance.
 //!
 //! ```
-//! //! use tickless_core::{local::FixedTimeouts, time::Instant};
+//! use core::time::Duration;
+//! use tickless_core::{local::FixedTimeouts, time::Instant};
 //!
 //! let mut timeouts = FixedTimeouts::new(Instant::ZERO);
 //! let http = timeouts.add_class(Duration::from_secs(60))?;
