@@ -78,7 +78,8 @@ static FREE_SLOTS: ProcessLock<Vec<&'static Slot>> = ProcessLock::new(Vec::new()
 static NO_SLOT: Slot = Slot(ThreadSlot::inside_of(AtomicU64::new(1)));
 
 thread_local! {
-    static SLOT: Cell<&'static Slot> = const { Cell::new(&NO_SLOT) };
+    // A pointer: in Rust 1.88 a constant cannot be a reference to what changes.
+    static SLOT: Cell<*const Slot> = const { Cell::new(&raw const NO_SLOT) };
     /// Gives the slot back when the thread ends.
     static GIVE_BACK: GiveBack = const { GiveBack };
 }
@@ -114,7 +115,7 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
     /// By the bias, if this thread has it.
     #[inline(always)]
     fn lock_usually(&self) -> Option<Guard<'_, T>> {
-        let slot = SLOT.get();
+        let slot = slot();
         let has_entered = self.bias.enter(self.name(), slot.name(), &slot.0);
         has_entered.then(|| Guard { lock: self, slot: Some(slot), here: PhantomData })
     }
@@ -166,9 +167,16 @@ impl Slot {
     }
 }
 
+/// The slot of this thread, or nobody's.
+#[inline(always)]
+fn slot() -> &'static Slot {
+    // SAFETY: slots live for ever, and nothing else is put there.
+    unsafe { &*SLOT.get() }
+}
+
 /// This thread's slot; `None` while the thread is ending.
 fn take_slot() -> Option<&'static Slot> {
-    if SLOT.get().is_nobodys() && GIVE_BACK.try_with(|_| ()).is_ok() {
+    if slot().is_nobodys() && GIVE_BACK.try_with(|_| ()).is_ok() {
         let free = FREE_SLOTS.lock().pop();
         let slot = free.unwrap_or_else(|| {
             let slot = Box::leak(Box::new(Slot(ThreadSlot::new())));
@@ -178,14 +186,15 @@ fn take_slot() -> Option<&'static Slot> {
         });
         SLOT.set(slot);
     }
-    Some(SLOT.get()).filter(|slot| !slot.is_nobodys())
+    Some(slot()).filter(|slot| !slot.is_nobodys())
 }
 
 impl Drop for GiveBack {
     fn drop(&mut self) {
         // The slot may still be named as an owner's: whoever gets it is that owner then, as good as
         // this thread was.
-        let slot = SLOT.replace(&NO_SLOT);
+        let slot = slot();
+        SLOT.set(&raw const NO_SLOT);
         if !slot.is_nobodys() {
             FREE_SLOTS.lock().push(slot);
         }
