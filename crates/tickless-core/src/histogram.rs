@@ -30,8 +30,10 @@ impl Histogram {
 
     #[inline]
     pub(crate) fn count_ns(&mut self, took: Ns) {
-        let bucket = (u64::BITS - took.0.leading_zeros()) as usize;
-        self.counts[bucket.min(BUCKETS - 1)] += 1;
+        // What the last bucket has from on, and so as few bits as a shift to the left leaves.
+        let capped = took.0.min(1 << (BUCKETS - 2));
+        let bucket = (capped << 1 | 1).ilog2() as usize;
+        self.counts[bucket] += 1;
     }
 
     /// How many are in each bucket.

@@ -39,7 +39,8 @@ use crate::time::CpuId;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Life(u64);
 
-const STATE: u64 = 0b11;
+/// At most one of the state's bits is set.
+const STATE: u64 = PENDING | MIGRATING;
 const IDLE: u64 = 0;
 const PENDING: u64 = 1;
 const MIGRATING: u64 = 2;
@@ -87,7 +88,7 @@ impl Life {
 
     /// Is it armed?
     pub fn is_pending(self) -> bool {
-        self.0 & STATE == PENDING
+        self.0 & PENDING != 0
     }
 
     /// On which base is it pending? That of no CPU if it is not.
@@ -98,7 +99,7 @@ impl Life {
 
     /// Is it between two bases?
     pub fn is_migrating(self) -> bool {
-        self.0 & STATE == MIGRATING
+        self.0 & MIGRATING != 0
     }
 
     /// Has it been shut down?

@@ -15,7 +15,7 @@
 use std::time::Duration;
 use tickless_core::bases::expiry::Firing;
 use tickless_core::platform::Platform;
-use tickless_core::time::{CpuId, Window};
+use tickless_core::time::{CpuId, Ns, Window};
 
 /// An event, if the feature is enabled and a subscriber listens: only then are the values
 /// evaluated.
@@ -55,13 +55,11 @@ pub(crate) fn cancelled(label: impl Fn() -> &'static str) {
 #[cfg(feature = "tracing")]
 #[inline]
 pub(crate) fn fired<P: Platform>(label: impl Fn() -> &'static str, firing: &Firing<P>) {
-    let late = firing.now.since(firing.window.soft);
-    event!(TRACE, "fired", timer = label(), base = firing.cpu.0, late_ns = late.0);
+    event!(TRACE, "fired", timer = label(), base = firing.cpu.0, late_ns = firing.late.0);
 }
 
 /// An expiry that its base should have seen long ago.
-pub(crate) fn overdue<P: Platform>(label: impl Fn() -> &'static str, firing: &Firing<P>) {
-    let by = firing.now.since(firing.due);
+pub(crate) fn overdue<P: Platform>(label: impl Fn() -> &'static str, firing: &Firing<P>, by: Ns) {
     event!(WARN, "overdue", timer = label(), base = firing.cpu.0, by_ns = by.0);
 }
 

@@ -72,6 +72,9 @@ pub(crate) struct BaseState {
     pub(crate) pauses: u8,
     /// May timers be armed here? Only those whose callback runs here, if not (X2).
     pub(crate) is_online: bool,
+    /// Is it online, does the handler fire everything, and is the device told of everything? One
+    /// question instead of two for every start.
+    pub(crate) is_usual: bool,
 }
 
 /// What happened on a base.
@@ -175,6 +178,7 @@ impl<P: Platform> Bases<P> {
             }
             wheel
         };
+        let is_plain = Deferred::new(&settings).is_plain();
         let base = || Base {
             state: P::Lock::new(BaseState {
                 queues: Queues {
@@ -191,6 +195,7 @@ impl<P: Platform> Bases<P> {
                 has_waiters: false,
                 pauses: 0,
                 is_online: true,
+                is_usual: is_plain,
             }),
             running: Running::new(),
             thread_next: P::Word::new(Ns::NEVER.0),
@@ -226,9 +231,10 @@ impl<P: Platform> Bases<P> {
     /// A look at one base.
     pub fn view(&self, cpu: CpuId) -> Option<BaseView> {
         let state = self.bases.get(cpu.index())?.state.lock();
+        let levels = state.queues.wheel.by_level();
         Some(BaseView {
-            coarse: state.queues.wheel.len(),
-            levels: state.queues.wheel.by_level(),
+            coarse: levels.total(),
+            levels,
             precise: state.queues.precise.len() + state.queues.deferred.len(),
             earliest: state.earliest().into(),
             armed: state.device.armed().into(),
@@ -337,6 +343,16 @@ impl<P: Platform> Bases<P> {
 }
 
 impl BaseState {
+    pub(crate) fn come_online(&mut self) {
+        self.is_online = true;
+        self.is_usual = self.deferred.is_plain();
+    }
+
+    pub(crate) fn go_offline(&mut self) {
+        self.is_online = false;
+        self.is_usual = false;
+    }
+
     /// When the event device must come, for whatever reason.
     #[inline]
     pub(crate) fn earliest(&self) -> Ns {

@@ -20,31 +20,46 @@ use super::start::publish;
 use crate::link::WheelRef;
 use crate::link::{Link, QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::queues::wheel::{Deadlines, LANES, Wakes, due_and_wakes};
+use crate::queues::wheel::{Deadlines, Popped, Wakes, Wheel, WheelPlace};
 use crate::state::{FiresIn, Held, Lane, Life};
-use crate::time::{CpuId, Ns, Window};
-use core::ops::ControlFlow;
+use crate::time::{CpuId, Ns, Tick, Window};
+use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// A timer that fires: everything its callback may know.
+/// A timer that fires: what to run, and the expiry that it is run for.
 #[derive(Debug)]
 pub struct Firing<P: Platform> {
     /// The timer's address. Only its owner may know whether it can be followed.
     pub timer: NonNull<()>,
     /// What to run.
     pub task: P::Task,
+    expiry: Expiry,
+}
+
+/// One expiry of a timer: everything its callback may know.
+#[derive(Debug)]
+pub struct Expiry {
     /// The window it was armed with; coarse timers have only a deadline, which is both ends.
     pub window: Window,
-    /// When its base was to fire it: the hard end, or the deadline as the wheel has rounded it.
-    pub due: Ns,
-    /// Whether it would have woken a CPU. A restart keeps that.
-    pub wakes: Wakes,
+    /// Where it was in the wheel, if it is coarse.
+    place: WheelPlace,
     /// Where it fires, if expiry is deferred. A restart keeps that.
     pub fires_in: FiresIn,
     /// The time at which it was found to be due.
     pub now: Ns,
+    /// How long after the soft end of its window that is.
+    pub late: Ns,
     /// On which base.
     pub cpu: CpuId,
+}
+
+impl<P: Platform> Deref for Firing<P> {
+    type Target = Expiry;
+
+    #[inline]
+    fn deref(&self) -> &Expiry {
+        &self.expiry
+    }
 }
 
 /// What a callback wants to happen to its timer.
@@ -231,13 +246,13 @@ impl<P: Platform> Bases<P> {
     ) -> (Guard<'a, P>, u64) {
         let base = self.base(cpu);
         let mut pass = Pass { bases: self, base, cpu, runner, share, fired: 0 };
-        let mut room = HOLDING;
-        state = self.begin_pass(base, state, share, now, &mut room);
+        let mut looks = 0;
+        state = self.begin_pass(base, state, share, now, &mut looks);
         loop {
-            let due = match Self::take_due(base, &mut state, share, &mut room) {
+            let due = match Self::take_due(base, &mut state, share, &mut looks) {
                 Taken::Due(due) => due,
                 Taken::Enough => {
-                    state = self.let_others_in(base, state, &mut room);
+                    state = self.let_others_in(base, state, &mut looks);
                     continue;
                 }
                 Taken::Nothing => break,
@@ -245,22 +260,19 @@ impl<P: Platform> Bases<P> {
             // Each family by itself: nothing is asked twice of which it is.
             state = match due {
                 Due::Coarse(timer, deadline) => {
-                    let (due, wakes) =
-                        due_and_wakes(state.queues.wheel.tick(), timer.node().node());
-                    let window = Window::new(deadline, deadline);
-                    let firing = Firing::of(timer, window, wakes, FiresIn::Thread, now, cpu);
-                    // One that was gathered by its deadline is not due with its bucket.
-                    let firing = Firing { due: due.max(deadline), ..firing };
-                    self.fire_one(&mut pass, state, timer, firing, &mut room, batch)
+                    let window = Window { soft: deadline, hard: deadline };
+                    let place = WheelPlace::of(timer.node().node());
+                    let firing = Firing::of(timer, window, place, FiresIn::Thread, now, cpu);
+                    self.fire_one(&mut pass, state, timer, firing, &mut looks, batch)
                 }
                 Due::Precise(timer, fires_in) => {
                     let window = timer.node().window();
-                    let firing = Firing::of(timer, window, Wakes::Yes, fires_in, now, cpu);
-                    self.fire_one(&mut pass, state, timer, firing, &mut room, batch)
+                    let firing = Firing::of(timer, window, WheelPlace::NOWHERE, fires_in, now, cpu);
+                    self.fire_one(&mut pass, state, timer, firing, &mut looks, batch)
                 }
             };
         }
-        state.looked_at(HOLDING - room);
+        state.looked_at(looks);
         (state, pass.fired)
     }
 
@@ -272,7 +284,7 @@ impl<P: Platform> Bases<P> {
         mut state: Guard<'a, P>,
         timer: TimerRef<P, L>,
         firing: Firing<P>,
-        room: &mut usize,
+        looks: &mut usize,
         batch: &mut impl Batch<P>,
     ) -> Guard<'a, P> {
         let &mut Pass { runner, share, base, .. } = pass;
@@ -284,8 +296,8 @@ impl<P: Platform> Bases<P> {
         pass.fired += 1;
         state.counts.fired += 1;
         let late = if L::COARSE { &mut state.late.coarse } else { &mut state.late.precise };
-        late.count_ns(firing.now.since(firing.window.soft));
-        state.looked_at(HOLDING - *room);
+        late.count_ns(firing.late);
+        state.looked_at(*looks);
         begin(timer, base, runner);
         drop(state);
         let unwinding = Unwinding(pass);
@@ -296,10 +308,10 @@ impl<P: Platform> Bases<P> {
             base.state.let_in();
         }
         state = base.state.lock();
-        *room = HOLDING;
+        *looks = 0;
         if let CallbackResult::Restart(window) = result {
             restart(timer, &mut state, window, &firing);
-            *room -= 1;
+            *looks += 1;
         }
         self.end_callback(base, runner, share, state, || batch.pause())
     }
@@ -310,13 +322,13 @@ impl<P: Platform> Bases<P> {
         &'a self,
         base: &'a Base<P>,
         mut state: Guard<'a, P>,
-        room: &mut usize,
+        looks: &mut usize,
     ) -> Guard<'a, P> {
-        state.looked_at(HOLDING - *room);
+        state.looked_at(*looks);
         drop(state);
         self.platform().relax(0);
         base.state.let_in();
-        *room = HOLDING;
+        *looks = 0;
         base.state.lock()
     }
 
@@ -368,13 +380,13 @@ impl<P: Platform> Bases<P> {
         mut state: Guard<'a, P>,
         share: Share,
         now: Ns,
-        room: &mut usize,
+        looks: &mut usize,
     ) -> Guard<'a, P> {
         if share != Share::Thread {
-            state = self.queue_late(base, state, FiresIn::Handler, now, room);
+            state = self.queue_late(base, state, FiresIn::Handler, now, looks);
         }
         if share != Share::Handler {
-            state = self.queue_late(base, state, FiresIn::Thread, now, room);
+            state = self.queue_late(base, state, FiresIn::Thread, now, looks);
             state.queues.wheel.advance(now);
         }
         if self.settings().coarse == CoarseExpiry::AtDeadline {
@@ -390,7 +402,7 @@ impl<P: Platform> Bases<P> {
         mut state: Guard<'a, P>,
         fires_in: FiresIn,
         now: Ns,
-        room: &mut usize,
+        looks: &mut usize,
     ) -> Guard<'a, P> {
         let queued = |node| {
             let timer = TimerRef::<P, QueueLink>::around(node);
@@ -400,12 +412,12 @@ impl<P: Platform> Bases<P> {
         };
         let mut late = state.queues.precise(fires_in).announce_pass(now);
         while late.count > 0 {
-            if *room == 0 {
-                state = self.let_others_in(base, state, room);
+            if *looks == HOLDING {
+                state = self.let_others_in(base, state, looks);
             }
-            let before = late.count;
-            state.queues.precise(fires_in).queue_late(&mut late, *room, queued);
-            *room -= (before - late.count).min(*room);
+            let (before, room) = (late.count, HOLDING - *looks);
+            state.queues.precise(fires_in).queue_late(&mut late, room, queued);
+            *looks += (before - late.count).min(room);
         }
         state.queues.precise(fires_in).start_pass();
         state
@@ -413,33 +425,39 @@ impl<P: Platform> Bases<P> {
 
     /// The next timer that is due: first the precise ones, whose users asked for precision.
     #[inline(always)]
-    fn take_due(base: &Base<P>, state: &mut BaseState, share: Share, room: &mut usize) -> Taken<P> {
-        // Walkers may look at a timer of each list while one is popped.
-        if *room < MOVES * (1 + LANES) {
+    fn take_due(
+        base: &Base<P>,
+        state: &mut BaseState,
+        share: Share,
+        looks: &mut usize,
+    ) -> Taken<P> {
+        if *looks > HOLDING - MOVES * Wheel::LOOKS_MAX {
             return Taken::Enough;
         }
         let queues = &mut state.queues;
         if share != Share::Thread
             && let Some(node) = queues.precise.pop()
         {
-            *room -= 1;
+            *looks += 1;
             return Taken::Due(Due::Precise(TimerRef::around(node), FiresIn::Handler));
         }
         if share == Share::Handler {
             return Taken::Nothing;
         }
         if let Some(node) = queues.deferred.pop() {
-            *room -= 1;
+            *looks += 1;
             return Taken::Due(Due::Precise(TimerRef::around(node), FiresIn::Thread));
         }
-        let (mut pops, before) = (MOVES, queues.wheel.looks_at_once());
-        let mut deadlines = OfBase { base, is_wanted: false };
-        let popped = queues.wheel.pop(&mut pops, &mut deadlines);
-        *room -= (MOVES - pops) * before.max(queues.wheel.looks_at_once());
-        match popped {
-            Some((node, deadline)) => Taken::Due(Due::Coarse(TimerRef::of_wheel(node), deadline)),
-            None if pops == 0 || deadlines.is_wanted => Taken::Enough,
-            None => Taken::Nothing,
+        let mut deadlines = OfBase { base, moves: MOVES };
+        loop {
+            match queues.wheel.pop(looks, &mut deadlines) {
+                Popped::Due(node, deadline) => {
+                    return Taken::Due(Due::Coarse(TimerRef::of_wheel(node), deadline));
+                }
+                Popped::PutOff if deadlines.moves == 0 => return Taken::Enough,
+                Popped::PutOff => {}
+                Popped::Nothing => return Taken::Nothing,
+            }
         }
     }
 }
@@ -447,8 +465,8 @@ impl<P: Platform> Bases<P> {
 /// The deadlines of a base's coarse timers.
 struct OfBase<'a, P: Platform> {
     base: &'a Base<P>,
-    /// Does somebody else want the base's lock?
-    is_wanted: bool,
+    /// How many more may be moved in this holding of the lock.
+    moves: usize,
 }
 
 impl<P: Platform> Deadlines for OfBase<'_, P> {
@@ -457,13 +475,12 @@ impl<P: Platform> Deadlines for OfBase<'_, P> {
         TimerRef::<P, WheelLink<P::Word>>::of_wheel(node).node().close_by(by)
     }
 
-    fn moved(&mut self, node: WheelRef, held: Held) -> ControlFlow<()> {
+    fn moved(&mut self, node: WheelRef, held: Held) {
         let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
         let life = Life::from_word(timer.word().load(Ordering::Relaxed));
         // Release: as wherever a timer's word is written.
         timer.word().store(life.held(held).word(), Ordering::Release);
-        self.is_wanted = self.base.state.is_wanted();
-        if self.is_wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        self.moves = if self.base.state.is_wanted() { 0 } else { self.moves - 1 };
     }
 }
 
@@ -496,13 +513,43 @@ impl<P: Platform> Firing<P> {
     fn of<L: Link>(
         timer: TimerRef<P, L>,
         window: Window,
-        wakes: Wakes,
+        place: WheelPlace,
         fires_in: FiresIn,
         now: Ns,
         cpu: CpuId,
     ) -> Firing<P> {
-        let (timer, task, due) = (timer.pointer(), timer.task(), window.hard);
-        Firing { timer, task, window, due, wakes, fires_in, now, cpu }
+        let (timer, task) = (timer.pointer(), timer.task());
+        let late = now.since(window.soft);
+        Firing { timer, task, expiry: Expiry { window, place, fires_in, now, late, cpu } }
+    }
+
+    /// Without what is to be run.
+    #[inline]
+    pub fn expiry(&self) -> &Expiry {
+        &self.expiry
+    }
+}
+
+impl Expiry {
+    /// Whether it would have woken a CPU. A restart keeps that.
+    #[inline]
+    pub fn wakes(&self) -> Wakes {
+        self.place.wakes()
+    }
+
+    /// When bases with this tick were to fire it: at the hard end, or at the deadline as the wheel
+    /// has rounded it.
+    #[inline]
+    pub fn due(&self, tick: Tick) -> Ns {
+        // One that was gathered by its deadline is not due with its bucket.
+        self.place.due(tick).max(self.window.hard)
+    }
+
+    /// Was it due longer than this before it was found to be?
+    #[inline]
+    pub fn is_overdue(&self, by: Ns, tick: Tick) -> bool {
+        // Mostly the first answer is enough.
+        self.late > by && self.now.since(self.due(tick)) > by
     }
 }
 
@@ -544,9 +591,9 @@ fn enqueue<P: Platform, L: Family<P>>(
     window: Window,
     firing: &Firing<P>,
 ) {
-    let Firing { now, wakes, fires_in, .. } = *firing;
+    let Expiry { now, fires_in, .. } = *firing.expiry();
     let life = Life::from_word(timer.word().load(Ordering::Relaxed)).idle();
-    let arming = Arming { window, now, wakes, fires_in };
+    let arming = Arming { window, now, wakes: firing.wakes(), fires_in };
     let (_, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
     publish(timer, life, window);
 }

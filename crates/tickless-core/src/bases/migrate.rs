@@ -79,7 +79,7 @@ impl<P: Platform> Bases<P> {
                 break;
             }
         }
-        state.is_online = false;
+        state.go_offline();
         drop(state);
         Ok(self.evacuate(cpu))
     }
@@ -104,7 +104,7 @@ impl<P: Platform> Bases<P> {
                 break;
             }
         }
-        state.is_online = true;
+        state.come_online();
         state.device.forget();
         let (earliest, now) = (state.earliest(), self.platform().now());
         let rearm = state.device.started(earliest, || now);

@@ -15,7 +15,7 @@ use super::settings::HOLDING;
 use crate::link::{Link, QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Platform};
 use crate::queues::tree::Walked;
-use crate::queues::wheel::{At, Wakes, due_and_wakes};
+use crate::queues::wheel::{At, Wakes, WheelPlace};
 use crate::state::FiresIn;
 use crate::time::{CpuId, Ns, Window};
 use alloc::vec::Vec;
@@ -91,9 +91,9 @@ impl<P: Platform> Bases<P> {
                     let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
                     let deadline = timer.node().deadline();
                     let window = Window::new(deadline, deadline);
-                    let (due, wakes) = due_and_wakes(tick, node);
+                    let at = WheelPlace::of(node);
                     // It may have been put off.
-                    let due = due.max(deadline);
+                    let (due, wakes) = (at.due(tick).max(deadline), at.wakes());
                     slice.push(Pending { place, due, wakes, ..of(timer, window) });
                 });
                 if at.is_over() {

@@ -222,32 +222,25 @@ impl<P: Platform> Bases<P> {
         now: Ns,
         options: Options,
     ) -> Result<Started, StartError> {
-        let is_usual = || {
-            // Under the lock that the word names, the word does not change any more.
-            timer.word().load(Ordering::Relaxed) == life.word()
-                && state.is_online
-                && (!life.is_pending() || state.device.policy() == Policy::Lazy)
-                && !self.changes_runner::<L>(life, options.fires_in)
-        };
-        if !is_usual() {
-            drop(state);
-            return self.start_elsewhere(timer, window, now, options);
-        }
-        if life.is_pending() || L::COARSE && state.queues.wheel.is_news(now) {
+        let is_usual = timer.word().load(Ordering::Relaxed) == life.word()
+            && state.is_usual
+            && !life.is_pending()
+            && !(L::COARSE && state.queues.wheel.is_news(now));
+        if !is_usual {
             return self.start_anew(state, timer, life, window, now, options);
         }
         let arming = self.arming::<L>(window, now, options);
         state.counts.armed += 1;
         let armed = L::insert(&mut state.queues, timer.node(), life, arming);
-        if let Some(left) = self.announce(&mut state, timer, armed, arming.window) {
+        if let Some(left) = self.announce_usually(&mut state, timer, armed, arming.window) {
             drop(state);
             self.finish(left);
         }
         Ok(Started::Idle)
     }
 
-    /// The same for a timer that is pending, or at a present that moves the base's clock on: apart,
-    /// so that the usual start makes no room for it.
+    /// The same for a timer that is pending, at a present that moves the base's clock on, or on a
+    /// base that is not as usual: apart, so that the usual start makes no room for it.
     #[inline(never)]
     fn start_anew<L: Family<P>>(
         &self,
@@ -258,6 +251,15 @@ impl<P: Platform> Bases<P> {
         now: Ns,
         options: Options,
     ) -> Result<Started, StartError> {
+        // Under the lock that the word names, the word does not change any more.
+        let is_here = timer.word().load(Ordering::Relaxed) == life.word()
+            && state.is_online
+            && (!life.is_pending() || state.device.policy() == Policy::Lazy)
+            && !self.changes_runner::<L>(life, options.fires_in);
+        if !is_here {
+            drop(state);
+            return self.start_elsewhere(timer, window, now, options);
+        }
         let mut arming = self.arming::<L>(window, now, options);
         let started = if life.is_pending() {
             if Self::keeps(timer, arming.window, options.pending) {
@@ -296,11 +298,27 @@ impl<P: Platform> Bases<P> {
         armed: Life,
         window: Window,
     ) -> Option<Rearm> {
+        if state.deferred.plain {
+            return self.announce_usually(state, timer, armed, window);
+        }
+        publish(timer, armed, window);
+        Some(self.tell_of(state, timer, armed))
+    }
+
+    /// The same if the device is told of every timer, and of nothing else.
+    #[inline(always)]
+    fn announce_usually<L: Family<P>>(
+        &self,
+        state: &mut BaseState,
+        timer: TimerRef<P, L>,
+        armed: Life,
+        window: Window,
+    ) -> Option<Rearm> {
         publish(timer, armed, window);
         // It is due no earlier than that, so mostly there is no need to know when.
         let armed_for = state.device.armed();
         let is_earlier = || L::expiry(&state.queues, timer.node()) < armed_for;
-        let is_told = !state.deferred.plain || (L::least_due(window) < armed_for && is_earlier());
+        let is_told = L::least_due(window) < armed_for && is_earlier();
         is_told.then(|| self.tell_of(state, timer, armed))
     }
 

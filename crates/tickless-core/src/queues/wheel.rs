@@ -54,17 +54,16 @@ mod run_ahead;
 mod walk;
 
 pub use check::WheelFault;
+pub(crate) use walk::At;
 use walk::Cursor;
 pub use walk::Levels;
-pub(crate) use walk::{At, due_and_wakes};
 
 use crate::link::{Lists, WheelRef};
 use crate::state::Held;
 use crate::time::{Ns, Tick};
 use alloc::boxed::Box;
-use core::ops::ControlFlow;
-pub(crate) use place::level_of;
-use place::{DEFERRABLE, WheelPlace};
+use place::DEFERRABLE;
+pub(crate) use place::{WheelPlace, level_of};
 use run_ahead::RunAhead;
 
 /// Number of levels.
@@ -74,7 +73,7 @@ pub const SLOTS: usize = 64;
 const BUCKETS: usize = LEVELS * SLOTS;
 /// Lists a bucket: one for each eighth of its granule. They are fired in order, so that a
 /// bucket comes nearly sorted, and they can be walked side by side (see [`RunAhead`]).
-pub(crate) const LANES: usize = 8;
+const LANES: usize = 8;
 /// What has come due and waits to be popped.
 const DUE: usize = BUCKETS * LANES;
 /// What has come due since the last advance, or was armed for the past: popped from the next
@@ -102,9 +101,19 @@ pub trait Deadlines {
     /// Returns the deadline either way.
     fn close_by(&mut self, node: WheelRef, by: Ns) -> Result<Ns, Ns>;
 
-    /// Says that a timer with a later deadline was moved to where it belongs. Returns whether to
-    /// look at further ones.
-    fn moved(&mut self, node: WheelRef, held: Held) -> ControlFlow<()>;
+    /// Says that a timer with a later deadline was moved to where it belongs.
+    fn moved(&mut self, node: WheelRef, held: Held);
+}
+
+/// What a wheel found first in line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Popped {
+    /// A timer that is due, and its deadline.
+    Due(WheelRef, Ns),
+    /// A timer that had been put off. There may be more in line.
+    PutOff,
+    /// None.
+    Nothing,
 }
 
 /// Does a pending timer keep a CPU awake?
@@ -139,10 +148,13 @@ pub struct Wheel {
     buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
     /// How many non-deferrable timers have come due.
     due_live: usize,
-    len: usize,
+    /// How many deferrable timers are pending.
+    deferrable: usize,
     relocated: u64,
     run_ahead: RunAhead,
     cursor: Cursor,
+    /// Unless this is set, neither of these two stands on any timer.
+    is_walked: bool,
 }
 
 /// What is known of a level: a bit for each bucket.
@@ -171,6 +183,9 @@ impl Bucket {
 }
 
 impl Wheel {
+    /// How many timers one [`pop`](Wheel::pop) looks at, at most.
+    pub const LOOKS_MAX: usize = 1 + LANES;
+
     /// An empty wheel whose clock stands at `now`. Allocates its buckets, 75 KiB, once.
     pub fn new(tick: Tick, now: Ns) -> Wheel {
         let clk = tick.floor(now);
@@ -186,21 +201,23 @@ impl Wheel {
             levels: Default::default(),
             buckets: Box::new([Bucket::default(); BUCKETS.next_power_of_two()]),
             due_live: 0,
-            len: 0,
+            deferrable: 0,
             relocated: 0,
             run_ahead: RunAhead::default(),
             cursor: Cursor::default(),
+            is_walked: false,
         }
     }
 
     /// Number of pending timers, deferrable ones and those that wait to be popped included.
+    /// O(occupied buckets), at most 576.
     pub fn len(&self) -> usize {
-        self.len
+        self.by_level().total()
     }
 
     /// Is no timer pending?
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// The tick it counts in.
@@ -244,9 +261,7 @@ impl Wheel {
     /// been told. Returns when it will be looked at, and how it is held, for its word.
     #[inline(always)]
     pub(crate) fn put_in(&mut self, node: WheelRef, deadline: Ns, wakes: Wakes) -> (Ns, Held) {
-        let (place, list) = self.placement(deadline, wakes as u64 * DEFERRABLE);
-        self.enqueue(node, place, list);
-        self.len += 1;
+        let place = self.put(node, deadline, wakes as u64 * DEFERRABLE);
         (self.wakes_at(place), place.held())
     }
 
@@ -276,43 +291,32 @@ impl Wheel {
         self.splice(OVERDUE, DUE);
     }
 
-    /// The next timer that is due by the time of the last [`advance`](Wheel::advance), in order
-    /// of expiry, taken off the wheel. Each call costs O(1) amortised; `budget` is lowered by
-    /// one for every timer looked at, and at zero, or when `deadlines` breaks off, nothing more is
-    /// popped (W2): what is left stays first in line and can still be cancelled.
-    ///
-    /// A timer that comes out has been [closed](Deadlines::close_by); its deadline comes with it.
+    /// Looks for the next timer that is due by the time of the last [`advance`](Wheel::advance), in
+    /// order of expiry, and takes it off the wheel: after this it has been
+    /// [closed](Deadlines::close_by). One that was put off goes to where it belongs instead. O(1)
+    /// amortised. `looks` is raised by one for every timer looked at, by at most
+    /// [`LOOKS_MAX`](Wheel::LOOKS_MAX) (W2). What is left stays first in line and can still be
+    /// cancelled.
     #[inline(always)]
-    pub fn pop(
-        &mut self,
-        budget: &mut usize,
-        deadlines: &mut impl Deadlines,
-    ) -> Option<(WheelRef, Ns)> {
-        loop {
-            let Some(node) = self.lists.front(DUE) else {
-                if self.step() {
-                    continue;
-                }
-                return None;
-            };
-            if *budget == 0 {
-                return None;
+    pub fn pop(&mut self, looks: &mut usize, deadlines: &mut impl Deadlines) -> Popped {
+        let node = loop {
+            match self.lists.front(DUE) {
+                Some(node) => break node,
+                None if self.step() => {}
+                None => return Popped::Nothing,
             }
-            *budget -= 1;
-            self.run_ahead.step(&self.lists);
-            match deadlines.close_by(node, self.pop_by) {
-                Ok(deadline) => {
-                    self.uncount(WheelPlace::of(node));
-                    self.take_off_list(node);
-                    self.len -= 1;
-                    return Some((node, deadline));
-                }
-                Err(deadline) => {
-                    self.relocate(node, deadline);
-                    if deadlines.moved(node, Wheel::held(node)).is_break() {
-                        return None;
-                    }
-                }
+        };
+        *looks += 1 + self.run_ahead.step(&self.lists);
+        match deadlines.close_by(node, self.pop_by) {
+            Ok(deadline) => {
+                self.uncount_due(WheelPlace::of(node));
+                self.take_first(node);
+                Popped::Due(node, deadline)
+            }
+            Err(deadline) => {
+                self.relocate(node, deadline);
+                deadlines.moved(node, Wheel::held(node));
+                Popped::PutOff
             }
         }
     }
@@ -354,12 +358,6 @@ impl Wheel {
         })
     }
 
-    /// How many timers the next [`pop`](Wheel::pop) looks at for each that it is to look at.
-    #[inline]
-    pub(crate) fn looks_at_once(&self) -> usize {
-        1 + self.run_ahead.count()
-    }
-
     /// Visits every pending timer, in no particular order.
     pub fn for_each(&self, mut visit: impl FnMut(WheelRef)) {
         for list in 0..=OVERDUE {
@@ -379,7 +377,7 @@ impl Wheel {
 
     #[inline]
     fn wakes_at(&self, place: WheelPlace) -> Ns {
-        if place.is_deferrable() { Ns::NEVER } else { self.tick.start(place.expiry()) }
+        if place.is_deferrable() { Ns::NEVER } else { place.due(self.tick) }
     }
 
     /// Brings the clock to the present without looking at any timer.
@@ -442,6 +440,7 @@ impl Wheel {
                     if onto == DUE && self.buckets[bucket].count >= RunAhead::WORTHWHILE {
                         let is_behind = !self.lists.is_empty(DUE);
                         self.run_ahead.add(self.lists.both_ends(list), is_behind);
+                        self.is_walked = true;
                     }
                     self.splice(list, onto);
                 }
@@ -455,24 +454,36 @@ impl Wheel {
 
     /// Puts a timer onto the list where it belongs.
     #[inline(always)]
-    fn enqueue(&mut self, node: WheelRef, place: WheelPlace, list: usize) {
+    fn put(&mut self, node: WheelRef, deadline: Ns, notes: u64) -> WheelPlace {
+        let Some((place, list)) = self.placement(deadline, notes) else {
+            return self.put_due(node, WheelPlace::new(self.clk, 0, notes), OVERDUE);
+        };
         node.set_place(place.0);
         let was_empty = self.lists.push_back(list, node);
-        if list >= DUE {
-            self.due_live += usize::from(!place.is_deferrable());
-            return;
-        }
         // What a timer that is on the list has marked need not be marked again.
         if was_empty || self.is_exact {
             self.mark_occupied(place, list);
         }
-        if !place.is_deferrable() {
-            let bucket = self.bucket(list / LANES);
-            bucket.count += 1;
-            if bucket.count == 1 {
-                self.mark_live(place);
-            }
+        if place.is_deferrable() {
+            self.deferrable += 1;
+            return place;
         }
+        let bucket = self.bucket(list / LANES);
+        bucket.count += 1;
+        if bucket.count == 1 {
+            self.mark_live(place);
+        }
+        place
+    }
+
+    /// Puts a timer in line that is due, or was armed for the past.
+    #[inline(never)]
+    fn put_due(&mut self, node: WheelRef, place: WheelPlace, list: usize) -> WheelPlace {
+        node.set_place(place.0);
+        self.lists.push_back(list, node);
+        let waiting = if place.is_deferrable() { &mut self.deferrable } else { &mut self.due_live };
+        *waiting += 1;
+        place
     }
 
     /// Something has been put onto this list.
@@ -498,12 +509,23 @@ impl Wheel {
     }
 
     /// Takes a pending timer off.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn unlink(&mut self, node: WheelRef) {
-        self.run_ahead.stop();
+        if self.is_walked {
+            self.step_aside(node);
+        }
         self.uncount(WheelPlace::of(node));
         self.take_off_list(node);
-        self.len -= 1;
+    }
+
+    /// Nobody who walks over timers is to stand on this one, which is about to go.
+    #[inline]
+    fn step_aside(&mut self, node: WheelRef) {
+        self.run_ahead.stop();
+        if self.cursor.is_before(node) {
+            self.cursor.go_on(&self.lists);
+        }
+        self.is_walked = self.cursor.is_inside();
     }
 
     /// Moves everything on a list behind everything on another.
@@ -515,9 +537,6 @@ impl Wheel {
 
     #[inline]
     fn take_off_list(&mut self, node: WheelRef) {
-        if self.cursor.is_before(node) {
-            self.cursor.go_on(&self.lists);
-        }
         if let Some(list) = self.lists.unlink(node)
             && list < DUE
         {
@@ -530,9 +549,30 @@ impl Wheel {
         }
     }
 
+    /// Takes the timer that is first in line out of it.
+    #[inline]
+    fn take_first(&mut self, node: WheelRef) {
+        if self.cursor.is_before(node) {
+            self.cursor.go_on(&self.lists);
+        }
+        self.lists.unlink(node);
+    }
+
+    /// A timer that has come due is no longer in line.
+    #[inline]
+    fn uncount_due(&mut self, place: WheelPlace) {
+        debug_assert!(place.expiry() <= self.clk, "it is in line before it is due");
+        if place.is_deferrable() {
+            self.deferrable -= 1;
+        } else {
+            self.due_live -= 1;
+        }
+    }
+
     #[inline]
     fn uncount(&mut self, place: WheelPlace) {
         if place.is_deferrable() {
+            self.deferrable -= 1;
             return;
         }
         if place.expiry() <= self.clk {
@@ -551,10 +591,9 @@ impl Wheel {
     #[inline(never)]
     fn relocate(&mut self, node: WheelRef, deadline: Ns) {
         let place = WheelPlace::of(node);
-        let (belongs, list) = self.placement(deadline, place.0 & DEFERRABLE);
-        self.uncount(place);
-        self.take_off_list(node);
-        self.enqueue(node, belongs, list);
+        self.uncount_due(place);
+        self.take_first(node);
+        self.put(node, deadline, place.0 & DEFERRABLE);
         self.relocated += 1;
     }
 

@@ -4,8 +4,8 @@
 //! the present is rounded *down*, so a timer is never early (W1).
 //!
 //! Source of the division by multiplication: Granlund and Montgomery, "Division by Invariant
-//! Integers using Multiplication" (1994); here with a truncated reciprocal and one correction,
-//! which is exact for every 64-bit dividend and cheaper than a 64-bit `div` on most CPUs.
+//! Integers using Multiplication" (1994), theorem 4.2 for dividends of 63 bits, which 292 years of
+//! nanoseconds fit: a multiplier of 64 bits is exact for all of them. Later times are divided.
 
 use super::Ns;
 use core::fmt;
@@ -14,9 +14,11 @@ use core::time::Duration;
 /// The length of a tick, from 1 µs to 1 s.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tick {
-    ns: u64,
-    /// floor((2^64 - 1) / ns): at most one too small a quotient comes out of it.
-    reciprocal: u64,
+    ns: u32,
+    /// 2^(64 + shift) / ns, rounded up.
+    multiplier: u64,
+    /// One less than the bits that the length needs.
+    shift: u32,
 }
 
 /// A tick that cannot be used.
@@ -65,39 +67,59 @@ impl Tick {
     }
 
     const fn unchecked(ns: u64) -> Tick {
-        Tick { ns, reciprocal: u64::MAX / ns }
+        // The least power of two that is no less than the length, halved.
+        let shift = (ns - 1).ilog2();
+        let multiplier = ((1 << (64 + shift)) / ns as u128) as u64 + 1;
+        Tick { ns: ns as u32, multiplier, shift }
     }
 
     /// The tick's length.
     pub const fn length(self) -> Duration {
-        Duration::from_nanos(self.ns)
+        Duration::from_nanos(self.nanos())
     }
 
     /// The tick's length in nanoseconds.
     pub(crate) const fn nanos(self) -> u64 {
-        self.ns
+        self.ns as u64
     }
 
     /// The last tick that has begun at `time`: for the present.
     // Hidden, like the two below: for the queues and for those who check them.
     #[doc(hidden)]
+    #[inline]
     pub const fn floor(self, time: Ns) -> u64 {
-        let guess = ((time.0 as u128 * self.reciprocal as u128) >> 64) as u64;
-        // The reciprocal is short by less than one part in 2^64 / ns, so the guess is the
-        // quotient or one less.
-        if time.0 - guess * self.ns >= self.ns { guess + 1 } else { guess }
+        if time.0 > i64::MAX as u64 {
+            return self.floor_of_late(time);
+        }
+        ((time.0 as u128 * self.multiplier as u128) >> 64) as u64 >> self.shift
+    }
+
+    #[cold]
+    const fn floor_of_late(self, time: Ns) -> u64 {
+        time.0 / self.nanos()
     }
 
     /// The first tick that begins at or after `time`: for deadlines.
     #[doc(hidden)]
+    #[inline]
     pub const fn ceil(self, time: Ns) -> u64 {
-        if time.0 == 0 { 0 } else { self.floor(Ns(time.0 - 1)) + 1 }
+        // One comparison for both: what is 0 becomes the latest of all.
+        let before = time.0.wrapping_sub(1);
+        if before > i64::MAX as u64 {
+            return self.ceil_of_late(time);
+        }
+        self.floor(Ns(before)) + 1
+    }
+
+    #[cold]
+    const fn ceil_of_late(self, time: Ns) -> u64 {
+        time.0.div_ceil(self.nanos())
     }
 
     /// When a tick begins, saturating.
     #[doc(hidden)]
     pub const fn start(self, tick: u64) -> Ns {
-        Ns(tick.saturating_mul(self.ns))
+        Ns(tick.saturating_mul(self.nanos()))
     }
 }
 

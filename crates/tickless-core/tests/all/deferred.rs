@@ -74,6 +74,32 @@ fn three(scene: &Scene) -> [AnyTimer; 3] {
     })
 }
 
+/// Goal: D4 on a base that was offline for a while: what is armed on it then is known to ticks,
+/// also what comes before something else that was armed at the same moment, but not so early that
+/// the device were told.
+#[test]
+fn a_base_that_came_back_knows_its_next_expiry() {
+    for wheel in [WheelEvents::Device, WheelEvents::Tick] {
+        let scene = scene(Deferral::OnExpiry, wheel);
+        let timers = [scene.timer(Family::Coarse, 0), scene.timer(Family::Coarse, 1)];
+        for timer in &timers {
+            scene.start(timer, HERE, ms(10));
+            timer.cancel();
+        }
+        scene.bases.offline(HERE).expect("there is another");
+        scene.bases.online(HERE).expect("there is such a base");
+        scene.go(ms(12));
+        assert_eq!(scene.bases.tick(HERE), Call::Nobody);
+        let precise = scene.timer(Family::Precise, 2);
+        scene.start(&precise, HERE, ms(15));
+        scene.start(&timers[0], HERE, ms(40));
+        scene.start(&timers[1], HERE, ms(20));
+        scene.bases.check(HERE).expect("a sound base");
+        scene.go(ms(35));
+        assert_eq!(scene.bases.tick(HERE), Call::Thread);
+    }
+}
+
 /// Goal: the handler fires what is its own and calls the thread for the rest, once, and only if
 /// something has expired (D3).
 #[test]

@@ -128,7 +128,7 @@ fn deferrable_timers_stay_deferrable() {
     let mut fired = Vec::new();
     let again = exactly(START.after(ms(40)));
     scene.handle(HERE, |firing| {
-        fired.push((firing.task, firing.wakes));
+        fired.push((firing.task, firing.wakes()));
         CallbackResult::Restart(again)
     });
     assert_eq!(fired, [(0, Wakes::No), (1, Wakes::Yes)]);

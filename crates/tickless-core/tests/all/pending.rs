@@ -8,7 +8,7 @@ use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::pending::{Pending, PendingIn, Walk};
 use tickless_core::bases::{Deferral, FiresIn, HOLDING, Options, Settings};
 use tickless_core::queues::wheel::Wakes;
-use tickless_core::time::{CpuId, Ns, Window};
+use tickless_core::time::{CpuId, Ns, Tick, Window};
 
 const HERE: CpuId = CpuId(0);
 
@@ -113,6 +113,27 @@ fn what_is_too_long_is_seen_in_parts() {
     }
 }
 
+/// Goal: a walk that stands in the line of what is due goes on behind what has fired meanwhile.
+/// Method: each fourth callback walks on by three timers, and those are fired before the next does.
+#[test]
+fn a_walk_over_what_is_due_goes_on_behind_what_has_fired() {
+    let scene = Scene::new(settings(), 1);
+    let timers: Vec<_> = (0..20).map(|task| scene.timer(Family::Coarse, task)).collect();
+    timers.iter().for_each(|timer| _ = scene.start(timer, HERE, Ns::from_ms(20)));
+    scene.go(Ns::from_ms(30));
+    let (mut at, mut slice, mut seen) = (Walk::begin(), Vec::with_capacity(3), Vec::new());
+    scene.handle(HERE, |firing| {
+        if firing.task % 4 == 0 {
+            slice.clear();
+            assert!(scene.bases.walk(HERE, &mut at, &mut slice));
+            seen.extend(slice.iter().map(|one| (firing.task, one.task)));
+        }
+        CallbackResult::Done
+    });
+    let expected = [0, 4, 8, 12, 16].into_iter().flat_map(|at| (1..=3).map(move |n| (at, at + n)));
+    assert_eq!(seen, expected.collect::<Vec<_>>());
+}
+
 /// Goal: of two walks that stop in one list the first is cut, and told; what is collected
 /// meanwhile is walked no further.
 #[test]
@@ -162,7 +183,7 @@ fn lateness_is_counted_by_family() {
     scene.go(Ns::from_ms(12));
     let mut due = Vec::new();
     scene.handle(HERE, |firing| {
-        due.push((firing.task, firing.due.since(START)));
+        due.push((firing.task, firing.due(Tick::MILLISECOND).since(START)));
         CallbackResult::Done
     });
     assert_eq!(due, [(1, Ns::from_ms(15)), (0, Ns::from_ms(10))]);

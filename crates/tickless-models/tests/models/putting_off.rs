@@ -113,8 +113,8 @@ fn putting_off_against_becoming_deferrable<C: Checker, L: Family<World<C>> + 'st
     // What fires is what came last.
     stage.bases.platform().set_time(LATEST.after(Ns::from_ms(400)));
     let expired = stage.expire_with(CPU0, |firing| {
-        let is_mixed = L::COARSE && (firing.window.soft == LATER) != (firing.wakes == Wakes::No);
-        assert!(!is_mixed, "{:?}", (firing.window, firing.wakes));
+        let is_mixed = L::COARSE && (firing.window.soft == LATER) != (firing.wakes() == Wakes::No);
+        assert!(!is_mixed, "{:?}", (firing.window, firing.wakes()));
         CallbackResult::Done
     });
     assert_eq!(expired.fired, 1);

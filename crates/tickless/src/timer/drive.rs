@@ -1,6 +1,6 @@
 //! What driver threads, expiry threads and event loops do with a set of timers.
 
-use super::frame::{self, CallbackId};
+use super::frame::{self, Runs};
 use super::run::{Batch, tell};
 use super::shared::Shared;
 use super::wakers::Wakers;
@@ -15,7 +15,7 @@ use tickless_platform::wakeup::Waking;
 impl Shared {
     /// Runs everything that is due on one base.
     pub(crate) fn expire(&self, base: CpuId, wakers: &mut Wakers) -> Expired {
-        let mut batch = Batch { shared: self, runner: Runner::Handler, wakers };
+        let mut batch = Batch::new(self, base, Runner::Handler, wakers);
         let expired = self.bases.expire_batch(base, &mut batch);
         self.end_batch(wakers);
         expired
@@ -60,8 +60,8 @@ impl Shared {
     /// the lock of a base.
     fn tell_of_clock(&self) {
         if let Some(why) = self.bases.platform().clock.take_new_fallback() {
-            let callback = CallbackId::on(self, CpuId(u16::MAX), Runner::Handler);
-            frame::within(self, callback, || tell(self, || events::clock_fell_back(why)));
+            let told = || tell(self, || events::clock_fell_back(why));
+            frame::within(&Runs::nowhere(self), 0, told);
         }
     }
 
@@ -71,7 +71,7 @@ impl Shared {
             self.expire(base, wakers);
             return;
         }
-        let mut batch = Batch { shared: self, runner: Runner::Handler, wakers };
+        let mut batch = Batch::new(self, base, Runner::Handler, wakers);
         let call = self.bases.collect_batch(base, &mut batch).call;
         self.expirers.call(base, call);
         self.end_batch(wakers);
@@ -90,7 +90,7 @@ impl Shared {
     }
 
     fn fire(&self, base: CpuId, runner: Runner, wakers: &mut Wakers) {
-        self.bases.fire_batch(base, runner, &mut Batch { shared: self, runner, wakers });
+        self.bases.fire_batch(base, runner, &mut Batch::new(self, base, runner, wakers));
         self.end_batch(wakers);
     }
 
@@ -107,8 +107,7 @@ impl Shared {
     pub(super) fn wake(&self, wakers: &mut Wakers) {
         // Counts as a callback: what a waker drops, be it the last handle, must not wait for the
         // driver that wakes it.
-        let callback = CallbackId::on(self, CpuId(u16::MAX), Runner::Handler);
-        let panicked = frame::within(self, callback, || wakers.wake());
+        let panicked = frame::within(&Runs::nowhere(self), 0, || wakers.wake());
         self.panics.fetch_add(panicked, Ordering::Relaxed);
     }
 

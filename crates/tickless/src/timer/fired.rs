@@ -3,9 +3,8 @@
 use super::wakers::{Pause, Wakers};
 use std::task::Waker;
 use std::time::Duration;
-use tickless_core::bases::expiry::{CallbackResult, Firing};
+use tickless_core::bases::expiry::{CallbackResult, Expiry};
 use tickless_core::periodic;
-use tickless_core::platform::Platform;
 use tickless_core::time::{CpuId, Instant, Ns, Window};
 use tickless_platform::clock::HostClock;
 
@@ -16,49 +15,46 @@ use tickless_platform::clock::HostClock;
 /// stands.
 #[derive(Debug)]
 pub struct Fired<'a> {
+    expiry: &'a Expiry,
     clock: &'a HostClock,
-    window: Window,
-    found: Ns,
-    cpu: CpuId,
     wakers: &'a mut Wakers,
     result: CallbackResult,
 }
 
 impl<'a> Fired<'a> {
     #[inline]
-    pub(super) fn new<P: Platform>(
+    pub(super) fn new(
+        expiry: &'a Expiry,
         clock: &'a HostClock,
-        firing: &Firing<P>,
         wakers: &'a mut Wakers,
     ) -> Fired<'a> {
-        let Firing { window, now: found, cpu, .. } = *firing;
-        Fired { clock, window, found, cpu, wakers, result: CallbackResult::Done }
+        Fired { expiry, clock, wakers, result: CallbackResult::Done }
     }
 
     /// The deadline it was armed with: the earliest moment at which it might fire.
     pub fn deadline(&self) -> Instant {
-        self.window.soft.into()
+        self.expiry.window.soft.into()
     }
 
     /// The end of the window it was armed with: the moment at which it was to fire at the latest.
     /// For a timer without slack this is the deadline.
     pub fn hard_deadline(&self) -> Instant {
-        self.window.hard.into()
+        self.expiry.window.hard.into()
     }
 
     /// The window it was armed with.
     pub(crate) fn window(&self) -> Window {
-        self.window
+        self.expiry.window
     }
 
     /// How long after its deadline it was found to be due. Never negative: no timer is early.
     pub fn late_by(&self) -> Duration {
-        self.found - self.window.soft
+        self.expiry.late.to_duration()
     }
 
     /// When it was found to be due. Shared by all timers of one batch; costs nothing.
     pub fn found_at(&self) -> Instant {
-        self.found.into()
+        self.expiry.now.into()
     }
 
     /// The present. Reads the clock.
@@ -68,7 +64,7 @@ impl<'a> Fired<'a> {
 
     /// The base that it fired on.
     pub fn base(&self) -> CpuId {
-        self.cpu
+        self.expiry.cpu
     }
 
     /// Has it armed again, to fire `after` the present. Reads the clock.
@@ -87,7 +83,7 @@ impl<'a> Fired<'a> {
     /// callback kept up, each more is an expiry that was missed. A period of zero counts as a
     /// nanosecond. Reads the clock.
     pub fn forward(&mut self, period: Duration) -> u64 {
-        let from = self.asked().unwrap_or(self.window);
+        let from = self.asked().unwrap_or(self.expiry.window);
         let (window, periods) =
             periodic::forward(from, self.clock.now(), Ns::from_duration(period));
         self.result = CallbackResult::Restart(window);
@@ -114,10 +110,6 @@ impl<'a> Fired<'a> {
             CallbackResult::Restart(window) => Some(window),
             CallbackResult::Done => None,
         }
-    }
-
-    pub(crate) fn result(&self) -> CallbackResult {
-        self.result
     }
 
     /// Has this woken when the batch pauses. Returns whether it is to do so.

@@ -10,9 +10,7 @@
 //! whether that is so, since the timer itself is gone then.
 
 use core::cell::Cell;
-use tickless_core::bases::expiry::Firing;
 use tickless_core::bases::running::Runner;
-use tickless_core::platform::Platform;
 use tickless_core::time::CpuId;
 
 /// Which callback a runner of a base is in.
@@ -29,13 +27,9 @@ pub struct CallbackId {
 }
 
 impl CallbackId {
-    pub(super) fn of<S, P: Platform>(set: &S, firing: &Firing<P>, runner: Runner) -> CallbackId {
-        CallbackId { timer: firing.timer.addr().get(), ..CallbackId::on(set, firing.cpu, runner) }
-    }
-
-    /// Whatever callback a runner is in.
-    pub(crate) fn on<S>(set: &S, cpu: CpuId, runner: Runner) -> CallbackId {
-        CallbackId { set: core::ptr::from_ref(set).addr(), cpu, runner, timer: 0 }
+    /// That of a timer.
+    pub(crate) fn of<S>(timer: usize, set: &S, cpu: CpuId, runner: Runner) -> CallbackId {
+        CallbackId { set: core::ptr::from_ref(set).addr(), cpu, runner, timer }
     }
 }
 
@@ -47,10 +41,40 @@ pub(crate) trait Nudge {
 
 /// One callback on this thread's stack.
 struct Frame {
-    callback: CallbackId,
-    set: *const dyn Nudge,
+    runs: *const Runs,
+    timer: usize,
     outer: *const Frame,
     slot: Cell<SlotState>,
+}
+
+/// Who runs callbacks: a runner of a base of a set of timers.
+pub(crate) struct Runs {
+    set: *const dyn Nudge,
+    cpu: CpuId,
+    runner: Runner,
+}
+
+impl Runs {
+    pub(crate) fn on<S: Nudge + 'static>(set: &S, cpu: CpuId, runner: Runner) -> Runs {
+        Runs { set: core::ptr::from_ref(set), cpu, runner }
+    }
+
+    /// Something of this set that counts as a callback, on no base.
+    pub(crate) fn nowhere<S: Nudge + 'static>(set: &S) -> Runs {
+        Runs::on(set, CpuId(u16::MAX), Runner::Handler)
+    }
+}
+
+impl Frame {
+    fn runs(&self) -> &Runs {
+        // SAFETY: `within` has a reference to it for as long as this frame is on the chain.
+        unsafe { &*self.runs }
+    }
+
+    fn callback(&self) -> CallbackId {
+        let Runs { set, cpu, runner } = *self.runs();
+        CallbackId { set: set.cast::<()>().addr(), cpu, runner, timer: self.timer }
+    }
 }
 
 /// What becomes of the slot of the timer whose callback a frame is.
@@ -69,15 +93,11 @@ thread_local! {
     static INNERMOST: Cell<*const Frame> = const { Cell::new(core::ptr::null()) };
 }
 
-/// Calls `body` as a callback, or as something that counts as one.
+/// Calls `body` as the callback of a timer, or, with 0, as something that counts as one.
 #[inline(always)]
-pub(crate) fn within<S: Nudge + 'static, R>(
-    set: &S,
-    callback: CallbackId,
-    body: impl FnOnce() -> R,
-) -> R {
-    let (set, outer) = (core::ptr::from_ref(set), INNERMOST.get());
-    let frame = Frame { callback, set, outer, slot: Cell::new(SlotState::Kept) };
+pub(crate) fn within<R>(runs: &Runs, timer: usize, body: impl FnOnce() -> R) -> R {
+    let outer = INNERMOST.get();
+    let frame = Frame { runs, timer, outer, slot: Cell::new(SlotState::Kept) };
     let _leave = Leave(frame.outer);
     INNERMOST.set(&raw const frame);
     body()
@@ -122,7 +142,7 @@ pub(crate) fn slot_is_gone() -> bool {
 pub(super) fn give_back_slot(timer: usize) -> bool {
     let mut was_given_back = false;
     any(|frame| {
-        let is_its = frame.callback.timer == timer && frame.slot.get() != SlotState::Kept;
+        let is_its = frame.timer == timer && frame.slot.get() != SlotState::Kept;
         if is_its {
             // One that is gone already was another timer's, which lived at the same address.
             was_given_back = frame.slot.replace(SlotState::Gone) == SlotState::MayGo;
@@ -140,25 +160,25 @@ pub(crate) fn is_in_callback() -> bool {
 /// Is this thread in a callback of this set of timers?
 pub(crate) fn is_in_callback_of<S>(set: &S) -> bool {
     let set = core::ptr::from_ref(set).addr();
-    any(|frame| frame.callback.set == set)
+    any(|frame| frame.runs().set.cast::<()>().addr() == set)
 }
 
 /// Is this thread in this timer's own callback?
 pub(crate) fn is_in_callback_of_timer(timer: usize) -> bool {
-    any(|frame| frame.callback.timer == timer)
+    any(|frame| frame.timer == timer)
 }
 
 /// The callback that this thread is in, the innermost one if there are several.
 pub(super) fn innermost() -> Option<CallbackId> {
     // SAFETY: as in `any`.
-    unsafe { INNERMOST.get().as_ref() }.map(|frame| frame.callback)
+    unsafe { INNERMOST.get().as_ref() }.map(Frame::callback)
 }
 
 /// The callbacks that this thread is in, innermost first, whichever timers they are of.
 pub(super) fn callbacks() -> Vec<CallbackId> {
     let mut callbacks = Vec::new();
     any(|frame| {
-        callbacks.push(frame.callback);
+        callbacks.push(frame.callback());
         false
     });
     callbacks
@@ -167,9 +187,9 @@ pub(super) fn callbacks() -> Vec<CallbackId> {
 /// Has those who wait for the callbacks that this thread is in think again, if any do.
 pub(super) fn nudge_waiters(is_waited_for: impl Fn(CallbackId) -> bool) {
     any(|frame| {
-        if is_waited_for(frame.callback) {
+        if is_waited_for(frame.callback()) {
             // SAFETY: the set outlives its callback, whose frame this is.
-            unsafe { &*frame.set }.nudge(frame.callback.cpu);
+            unsafe { &*frame.runs().set }.nudge(frame.runs().cpu);
         }
         false
     });
@@ -201,13 +221,13 @@ mod tests {
     #[test]
     fn frames_nest_and_end() {
         let sets = [1u8, 2];
-        let callback = |set| CallbackId::on(set, CpuId(0), Runner::Handler);
+        let runs = |set| Runs::on(set, CpuId(0), Runner::Handler);
         let are_in = || [is_in_callback_of(&sets[0]), is_in_callback_of(&sets[1])];
         assert!(!is_in_callback());
-        within(&sets[0], callback(&sets[0]), || {
+        within(&runs(&sets[0]), 0, || {
             assert_eq!((is_in_callback(), are_in()), (true, [true, false]));
             let panicked = catch_unwind(|| {
-                within(&sets[1], callback(&sets[1]), || {
+                within(&runs(&sets[1]), 0, || {
                     assert_eq!(are_in(), [true, true]);
                     std::panic::panic_any(5u8);
                 })

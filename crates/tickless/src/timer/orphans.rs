@@ -12,15 +12,13 @@
 //! runs it when it has dealt with its batch, or by whoever comes here before.
 
 use super::arena::Arena;
-use super::frame::{self, CallbackId, Nudge};
+use super::frame::{self, Nudge, Runs};
 use super::glue::{Bases, Task};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering, fence};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
-use tickless_core::bases::running::Runner;
-use tickless_core::time::CpuId;
 
 /// The set of timers whose orphans these are.
 pub(super) trait Keeper: Nudge + 'static {
@@ -85,8 +83,8 @@ impl Orphans {
         self.any.store(!nodes.is_empty(), Ordering::Relaxed);
         drop(nodes);
         // Counts as a callback: what is dropped here must not wait either.
-        let callback = CallbackId::on(set, CpuId(u16::MAX), Runner::Handler);
-        frame::within(set, callback, || ended.into_iter().for_each(|orphan| orphan.free(set)));
+        let free = || ended.into_iter().for_each(|orphan| orphan.free(set));
+        frame::within(&Runs::nowhere(set), 0, free);
     }
 }
 

@@ -248,7 +248,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         if wait == Wait::Spinning {
             return Ok(());
         }
-        let callback = CallbackId { timer, ..CallbackId::on(&*self.set, cpu, runner) };
+        let callback = CallbackId::of(timer, &*self.set, cpu, runner);
         // The last entry goes before the next one comes: they are of one thread.
         drop(waiting.take());
         let (entered, circle) = waits::enter(Goal::Callback(callback));

@@ -482,6 +482,36 @@ fn putting_off_leaves_the_base_alone() {
     assert!(timers.stats().bases[0].relocated > 0, "it was moved where it belonged");
 }
 
+/// Goal: a sleep that is counted from a present which was read before completes that much after
+/// it, and one that is wrong harms nobody else.
+#[test]
+fn counted_from_a_present_that_was_read_before() {
+    let time = VirtualTime::new();
+    let begun = time.now();
+    let (count, waker) = woken();
+    let mut coarse = pin!(time.timers().coarse_sleep(HOUR));
+    let mut precise = pin!(time.timers().sleep(HOUR));
+    let mut other = pin!(time.timers().coarse_sleep(HOUR));
+    assert!(poll(coarse.as_mut(), &waker).is_pending());
+    assert!(poll(precise.as_mut(), &waker).is_pending());
+    assert!(poll(other.as_mut(), &waker).is_pending());
+    time.advance(30 * MS);
+    for now in [begun, begun + 2 * HOUR, begun + 20 * MS] {
+        coarse.as_mut().reset_from(now, 3 * HOUR);
+        precise.as_mut().reset_from(now, 3 * HOUR);
+        assert_eq!((coarse.deadline(), precise.deadline()), (now + 3 * HOUR, now + 3 * HOUR));
+    }
+    time.advance(HOUR - 30 * MS);
+    assert!(poll(other.as_mut(), &waker).is_ready());
+    time.advance(2 * HOUR + 20 * MS - Duration::from_nanos(1));
+    assert!(poll(coarse.as_mut(), &waker).is_pending());
+    assert!(poll(precise.as_mut(), &waker).is_pending());
+    time.advance(Duration::from_nanos(1));
+    assert!(poll(coarse.as_mut(), &waker).is_ready());
+    assert!(poll(precise.as_mut(), &waker).is_ready());
+    assert_eq!(count.count(), 3);
+}
+
 /// Goal: a sleep that is brought nearer just when its timer is being put off wakes its task.
 /// Method: a loop that never waits, so that timers fire within some hundred nanoseconds of their
 /// deadline, which is when the task asks for an earlier one.

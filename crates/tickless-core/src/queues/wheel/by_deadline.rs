@@ -66,8 +66,7 @@ impl Wheel {
                 while let Some(node) = self.lists.front(list).filter(|&node| deadline(node) <= by) {
                     let place = WheelPlace::of(node);
                     self.unlink(node);
-                    self.enqueue(node, place.due_at(self.clk), DUE);
-                    self.len += 1;
+                    self.put_due(node, place.due_at(self.clk), DUE);
                     has_gathered = true;
                 }
             }

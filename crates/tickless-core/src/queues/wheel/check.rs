@@ -92,8 +92,8 @@ impl Wheel {
                 });
             }
         }
-        if len != self.len || due_live != self.due_live {
-            return Err(WheelFault::Length { believed: self.len, found: len });
+        if len != self.len() || due_live != self.due_live {
+            return Err(WheelFault::Length { believed: self.len(), found: len });
         }
         let marked = self.earliest(|level| level.occupied).min(self.earliest(|level| level.live));
         if self.next_mark > marked {

@@ -1,18 +1,21 @@
 //! Where a timer goes in the wheel: the level by its distance, the bucket by its deadline, and the
 //! list within the bucket. All three are packed into the one word that its node has for them.
 
-use super::{LANES, LEVELS, OVERDUE, REACH, SLOTS, Wheel};
+use super::{LANES, LEVELS, REACH, SLOTS, Wakes, Wheel};
 use crate::link::WheelRef;
 use crate::state::Held;
-use crate::time::Ns;
+use crate::time::{Ns, Tick};
 
 /// Where a timer is: when its bucket comes due, in ticks, its level, and whether it is deferrable.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct WheelPlace(pub(super) u64);
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WheelPlace(pub(super) u64);
 
 pub(super) const DEFERRABLE: u64 = 1;
 
 impl WheelPlace {
+    /// Of a timer that is on no wheel: it wakes somebody, and no bucket delays it.
+    pub(crate) const NOWHERE: WheelPlace = WheelPlace(0);
+
     #[inline]
     pub(super) fn new(expiry: u64, level: usize, notes: u64) -> WheelPlace {
         WheelPlace(expiry << 5 | (level as u64) << 1 | notes)
@@ -24,7 +27,7 @@ impl WheelPlace {
     }
 
     #[inline]
-    pub(super) fn of(node: WheelRef) -> WheelPlace {
+    pub(crate) fn of(node: WheelRef) -> WheelPlace {
         WheelPlace(node.place())
     }
 
@@ -53,6 +56,17 @@ impl WheelPlace {
         self.level() * SLOTS + self.slot() as usize
     }
 
+    /// When its bucket comes due.
+    #[inline]
+    pub(crate) fn due(self, tick: Tick) -> Ns {
+        tick.start(self.expiry())
+    }
+
+    #[inline]
+    pub(crate) fn wakes(self) -> Wakes {
+        if self.is_deferrable() { Wakes::No } else { Wakes::Yes }
+    }
+
     /// For the timer's word.
     #[inline]
     pub(super) fn held(self) -> Held {
@@ -61,20 +75,21 @@ impl WheelPlace {
 }
 
 impl Wheel {
-    /// Where a timer with this deadline belongs, seen from the present, and on which list.
+    /// Where a timer with this deadline belongs, seen from the present, and on which list of a
+    /// bucket; `None` if it has passed.
     #[inline(always)]
-    pub(super) fn placement(&self, deadline: Ns, notes: u64) -> (WheelPlace, usize) {
+    pub(super) fn placement(&self, deadline: Ns, notes: u64) -> Option<(WheelPlace, usize)> {
         let tick = self.tick.ceil(deadline);
         if tick <= self.clk {
-            return (WheelPlace::new(self.clk, 0, notes), OVERDUE);
+            return None;
         }
         // Counted from the tick before it: a granule ends with the expiry of its bucket.
         let (last, distance) = (tick - 1, tick - 1 - self.clk);
         if distance < REACH {
-            return on_level(last, level_of(distance), last, notes);
+            return Some(on_level(last, level_of(distance), last, notes));
         }
         // To be moved on when that has passed: D7.
-        on_level(self.clk + REACH - 1, LEVELS - 1, last, notes)
+        Some(on_level(self.clk + REACH - 1, LEVELS - 1, last, notes))
     }
 }
 

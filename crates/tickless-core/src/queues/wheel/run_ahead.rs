@@ -40,34 +40,29 @@ impl RunAhead {
         }
     }
 
-    /// How many timers are looked at for each that is popped.
+    /// One timer is about to be popped. Returns how many others were looked at, at most [`LANES`].
     #[inline]
-    pub(super) fn count(&self) -> usize {
-        self.count
+    pub(super) fn step(&mut self, lists: &WheelLists) -> usize {
+        if self.count == 0 { 0 } else { self.walk(lists) }
     }
 
-    /// One timer is about to be popped.
-    #[inline]
-    pub(super) fn step(&mut self, lists: &WheelLists) {
-        let mut nth = 0;
-        while nth < self.count {
-            if let Some(Some(walker)) = self.walkers.get_mut(nth)
-                && walker.at != walker.last
+    /// Apart: few buckets are worth walking.
+    #[inline(never)]
+    fn walk(&mut self, lists: &WheelLists) -> usize {
+        let mut looks = 0;
+        for walker in self.walkers.iter_mut().take(self.count).flatten() {
+            if walker.at != walker.last
                 && let Some(next) = lists.after(walker.at)
             {
                 walker.at = next;
-                nth += 1;
-            } else {
-                self.leave_out(nth);
+                looks += 1;
             }
         }
-    }
-
-    /// A walker has come to the end of its list.
-    #[cold]
-    fn leave_out(&mut self, nth: usize) {
-        self.count -= 1;
-        self.walkers.swap(nth, self.count);
+        if looks == 0 {
+            // All are at the ends of their lists.
+            self.stop();
+        }
+        looks
     }
 
     #[inline]

@@ -1,11 +1,9 @@
 //! How many timers are on each level, and walking over them a slice at a time.
 
 use super::place::WheelPlace;
-use super::{DUE, LANES, LEVELS, OVERDUE, SLOTS, Wakes, Wheel, WheelLists};
+use super::{DUE, LANES, LEVELS, OVERDUE, SLOTS, Wheel, WheelLists};
 use crate::link::WheelRef;
 use crate::state::PendingIn;
-use crate::time::Ns;
-use crate::time::Tick;
 
 /// The number of a wheel's lists.
 const LISTS: usize = OVERDUE + 1;
@@ -19,6 +17,13 @@ pub struct Levels {
     pub due: usize,
     /// Deferrable, on whatever level.
     pub deferrable: usize,
+}
+
+impl Levels {
+    /// All of them.
+    pub fn total(&self) -> usize {
+        self.levels.iter().sum::<usize>() + self.due + self.deferrable
+    }
 }
 
 /// Where a walk stands: before this list, or inside of it, if it has a ticket.
@@ -53,6 +58,10 @@ impl Cursor {
         self.ticket
     }
 
+    pub(super) fn is_inside(&self) -> bool {
+        self.before.is_some()
+    }
+
     #[inline]
     pub(super) fn is_before(&self, node: WheelRef) -> bool {
         self.before == Some(node)
@@ -74,7 +83,8 @@ impl Cursor {
 impl Wheel {
     /// How many timers are on which level. O(occupied buckets), at most 576.
     pub fn by_level(&self) -> Levels {
-        let mut found = Levels { due: self.due_live, ..Levels::default() };
+        let (due, deferrable) = (self.due_live, self.deferrable);
+        let mut found = Levels { due, deferrable, ..Levels::default() };
         for (level, count) in found.levels.iter_mut().enumerate() {
             let mut live = self.levels[level].live;
             while live != 0 {
@@ -83,8 +93,6 @@ impl Wheel {
                 live &= live - 1;
             }
         }
-        let counted = found.levels.iter().sum::<usize>() + found.due;
-        found.deferrable = self.len - counted;
         found
     }
 
@@ -109,6 +117,7 @@ impl Wheel {
             while let Some(node) = next {
                 if room == 0 {
                     at.ticket = self.cursor.stop(at.list, node);
+                    self.is_walked = true;
                     return is_whole;
                 }
                 room -= 1;
@@ -128,12 +137,4 @@ impl Wheel {
         let is_empty = list < DUE && self.buckets[list / LANES].lanes >> (list % LANES) & 1 == 0;
         if is_empty { None } else { self.lists.front(list) }
     }
-}
-
-/// When a pending timer is looked at, and whether that wakes anybody.
-#[inline]
-pub(crate) fn due_and_wakes(tick: Tick, node: WheelRef) -> (Ns, Wakes) {
-    let place = WheelPlace::of(node);
-    let wakes = if place.is_deferrable() { Wakes::No } else { Wakes::Yes };
-    (tick.start(place.expiry()), wakes)
 }

@@ -1,10 +1,9 @@
 //! Bare timers for the tests: a node each and nothing around it.
 
-use std::ops::ControlFlow;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use tickless_core::link::{CoarseRef, WheelLink, WheelRef};
-use tickless_core::queues::wheel::{Deadlines, Wakes, Wheel};
+use tickless_core::queues::wheel::{Deadlines, Popped, Wakes, Wheel};
 use tickless_core::state::Held;
 use tickless_core::time::Ns;
 
@@ -44,7 +43,18 @@ impl Nodes {
 
     /// The next timer that has come due, and its deadline.
     pub(crate) fn pop(&self, wheel: &mut Wheel, budget: &mut usize) -> Option<(usize, Ns)> {
-        wheel.pop(budget, &mut OfNodes).map(|(node, deadline)| (self.index(node), deadline))
+        while *budget > 0 {
+            let mut looks = 0;
+            let popped = wheel.pop(&mut looks, &mut OfNodes);
+            assert!(looks <= Wheel::LOOKS_MAX);
+            *budget -= usize::from(popped != Popped::Nothing);
+            match popped {
+                Popped::Due(node, deadline) => return Some((self.index(node), deadline)),
+                Popped::PutOff => {}
+                Popped::Nothing => return None,
+            }
+        }
+        None
     }
 }
 
@@ -57,7 +67,5 @@ impl Deadlines for OfNodes {
         unsafe { CoarseRef::<AtomicU64>::around(node) }.close_by(by)
     }
 
-    fn moved(&mut self, _: WheelRef, _: Held) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
+    fn moved(&mut self, _: WheelRef, _: Held) {}
 }

@@ -269,6 +269,37 @@ fn a_coarse_bucket_fires_by_eighths() {
     }
 }
 
+/// Goal: a timer that is cancelled while its bucket fires is gone, also where the wheel walks ahead
+/// of what it pops. Method: a bucket of more timers than are worth walking; after each of some pops
+/// the timers go on which walkers stand, one in each eighth.
+#[test]
+fn walkers_step_aside_for_what_is_cancelled() {
+    const TIMERS: usize = 640;
+    let mut bed = Bed::in_ms(TIMERS, PushOut::Eager);
+    // One bucket of half a second; the n-th of an eighth has the number 8 n + the eighth.
+    let eighth = |timer: usize| (timer % 8) as u64;
+    for timer in 0..TIMERS {
+        bed.arm(timer, ms(10_240 + 64 * eighth(timer) + 1), ms(0));
+    }
+    bed.wheel.advance(ms(10_752));
+    let (mut popped, mut cancelled) = (Vec::new(), Vec::new());
+    for nth in 0..TIMERS / 8 {
+        popped.extend(bed.pop());
+        for ahead in 1..8 {
+            if nth % 3 == 2 && nth + 1 < TIMERS / 8 {
+                let timer = 8 * (nth + 1) + ahead;
+                bed.cancel(timer);
+                cancelled.push(timer);
+            }
+        }
+    }
+    popped.extend(bed.pop_all());
+    let mut expected: Vec<_> = (0..TIMERS).filter(|timer| !cancelled.contains(timer)).collect();
+    expected.sort_by_key(|&timer| eighth(timer));
+    assert_eq!(popped, expected);
+    assert!(bed.wheel.is_empty());
+}
+
 /// Goal: jumps over empty time cost nothing and leave nothing out. Method: one round over a
 /// year with a few timers in it, in order.
 #[test]

@@ -118,15 +118,12 @@ impl Twin {
 
     /// The whole of a pop where the order is exact.
     pub(crate) fn pop(&mut self, budget: &mut usize) -> Option<Entry> {
-        loop {
+        while *budget > 0 {
             if self.due.is_empty() && !self.step() {
                 return None;
             }
             if self.due.is_empty() {
                 continue;
-            }
-            if *budget == 0 {
-                return None;
             }
             *budget -= 1;
             let entry = self.due.remove(0);
@@ -136,6 +133,7 @@ impl Twin {
                 return Some(entry);
             }
         }
+        None
     }
 
     /// Follows a wheel that has popped `id`, or says what is wrong with that.

@@ -372,7 +372,7 @@ impl History {
         let twin = self.twin.borrow();
         let handler = twin.bases[firing.cpu.index()].handler.as_ref().expect("a handler runs");
         let (id, pending) = handler.running.expect("a callback runs");
-        assert_eq!((id, pending.wakes), (firing.task, firing.wakes));
+        assert_eq!((id, pending.wakes), (firing.task, firing.wakes()));
         assert_eq!((pending.window, handler.now), (firing.window, firing.now));
     }
 
