@@ -1,4 +1,4 @@
-//! The allocator, with a count of the bytes that are in use.
+//! The allocator, with a count of the bytes that are in use; and what of them is in memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -18,6 +18,27 @@ thread_local! {
 pub fn bytes_in_use() -> f64 {
     BYTES.get() as f64
 }
+
+/// Bytes of this process that are in memory, once the allocator has given back what it holds for
+/// later. `None` where nobody says.
+pub fn bytes_resident() -> Option<f64> {
+    give_back();
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: f64 = statm.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as f64)
+}
+
+#[cfg(target_env = "gnu")]
+fn give_back() {
+    unsafe extern "C" {
+        fn malloc_trim(keep: usize) -> std::ffi::c_int;
+    }
+    // SAFETY: it may be called at any time.
+    unsafe { malloc_trim(0) };
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn give_back() {}
 
 fn note(bytes: isize) {
     // A thread that is ending frees what it can no longer count.

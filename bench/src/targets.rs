@@ -57,6 +57,7 @@ const TARGETS: &[Target] = &[
     target("CPU with slack", "W5", SLACK, "CPU", 5.0),
     target("memory", "W6", LOCAL, "heap", 64.0),
     target("memory", "W6", SHARED, "heap", 64.0),
+    target("memory, and the value", "W6", LOCAL, "resident", 32.0),
     target("made, polled, dropped", "W7", SLEEP, "1 threads / tokio", 0.5),
     target("the same, 2 threads", "W7", SLEEP, "2 threads / tokio", 0.5),
     target("1 ms, p50", "W8", "**Sleep** on tokio, 2 workers", "p50", 30.0),
