@@ -178,7 +178,7 @@ impl<P: Platform> Bases<P> {
             }
             wheel
         };
-        let is_plain = Deferred::new(&settings).is_plain();
+        let is_plain = Deferred::new(&settings).plain;
         let base = || Base {
             state: P::Lock::new(BaseState {
                 queues: Queues {
@@ -345,7 +345,7 @@ impl<P: Platform> Bases<P> {
 impl BaseState {
     pub(crate) fn come_online(&mut self) {
         self.is_online = true;
-        self.is_usual = self.deferred.is_plain();
+        self.is_usual = self.deferred.plain;
     }
 
     pub(crate) fn go_offline(&mut self) {

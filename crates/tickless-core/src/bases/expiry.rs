@@ -522,12 +522,6 @@ impl<P: Platform> Firing<P> {
         let late = now.since(window.soft);
         Firing { timer, task, expiry: Expiry { window, place, fires_in, now, late, cpu } }
     }
-
-    /// Without what is to be run.
-    #[inline]
-    pub fn expiry(&self) -> &Expiry {
-        &self.expiry
-    }
 }
 
 impl Expiry {
@@ -591,7 +585,7 @@ fn enqueue<P: Platform, L: Family<P>>(
     window: Window,
     firing: &Firing<P>,
 ) {
-    let Expiry { now, fires_in, .. } = *firing.expiry();
+    let Expiry { now, fires_in, .. } = **firing;
     let life = Life::from_word(timer.word().load(Ordering::Relaxed)).idle();
     let arming = Arming { window, now, wakes: firing.wakes(), fires_in };
     let (_, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);

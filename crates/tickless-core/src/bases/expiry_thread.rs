@@ -102,10 +102,6 @@ impl Deferred {
         }
     }
 
-    pub(crate) fn is_plain(&self) -> bool {
-        self.plain
-    }
-
     pub(crate) fn counts(&self) -> DeferredCounts {
         self.counts
     }

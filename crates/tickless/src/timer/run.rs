@@ -64,7 +64,7 @@ impl Batch<'_> {
     #[inline(always)]
     fn call(&mut self, firing: &Firing<Host>) -> CallbackResult {
         let shared = self.shared;
-        let mut fired = Fired::new(firing.expiry(), &shared.bases.platform().clock, self.wakers);
+        let mut fired = Fired::new(firing, &shared.bases.platform().clock, self.wakers);
         frame::within(&self.runs, firing.timer.addr().get(), || {
             if firing.is_overdue(shared.counters.slow_after, shared.bases.settings().tick) {
                 overdue(shared, firing);
