@@ -66,7 +66,7 @@ enum Phase {
     /// The handler runs; `armed` counts as never (R5).
     Handling,
     /// It has ended and left the device to [`Device::settle`]; `armed` counts as never.
-    PutOff,
+    Deferred,
 }
 
 /// What a base knows of its event device. Used under the base's lock.
@@ -203,7 +203,7 @@ impl Device {
     ///
     /// Every way from a handler back to a program must come through here, if handlers put off.
     pub fn settle(&mut self, earliest: Ns, now: Ns) -> Rearm {
-        if self.phase != Phase::PutOff {
+        if self.phase != Phase::Deferred {
             return Rearm::Keep;
         }
         self.phase = Phase::Waiting;
@@ -226,8 +226,8 @@ impl Device {
         if expired == 0 {
             self.counts.spurious += 1;
         }
-        if self.handler_end == HandlerEnd::PutsOff {
-            self.phase = Phase::PutOff;
+        if self.handler_end == HandlerEnd::Defers {
+            self.phase = Phase::Deferred;
             return Rearm::Keep;
         }
         self.phase = Phase::Waiting;
@@ -291,7 +291,7 @@ impl Device {
     /// Must the device be left alone, whatever is asked?
     #[inline]
     fn is_settled(&self) -> bool {
-        matches!(self.phase, Phase::Handling | Phase::BackingOff | Phase::PutOff)
+        matches!(self.phase, Phase::Handling | Phase::BackingOff | Phase::Deferred)
     }
 
     /// Is the device armed for this expiry, and ours to program? One that is to come as soon as

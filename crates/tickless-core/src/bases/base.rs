@@ -39,7 +39,7 @@ pub struct Bases<P: Platform> {
     pub(crate) defers: bool,
     /// May pending coarse timers be put off without a lock? The order in which they were armed, and
     /// a device that follows each of them, take the lock.
-    pub(crate) puts_off: bool,
+    pub(crate) may_push_out: bool,
     /// How far ahead a deadline must lie for each level of the wheel to be fine enough.
     pub(crate) least: [Ns; 16],
     /// How many bases are online.
@@ -205,7 +205,7 @@ impl<P: Platform> Bases<P> {
         let defers = settings.deferral != Deferral::None;
         let lazy = (settings.push_out, settings.policy) == (PushOut::Lazy, Policy::Lazy);
         let least = least_distances(settings.tick);
-        Bases { platform, bases, settings, defers, puts_off: lazy, least, online }
+        Bases { platform, bases, settings, defers, may_push_out: lazy, least, online }
     }
 
     /// The world they live in.

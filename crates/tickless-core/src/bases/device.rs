@@ -29,7 +29,7 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Programs a base's event device once, after a handler that put it off
-    /// ([`HandlerEnd::PutsOff`](crate::rearm::HandlerEnd)); nothing otherwise. For the base's own
+    /// ([`HandlerEnd::Defers`](crate::rearm::HandlerEnd)); nothing otherwise. For the base's own
     /// CPU, once it knows what it does next and before it does it.
     pub fn settle_device(&self, cpu: CpuId) {
         if cpu.index() >= self.count() {

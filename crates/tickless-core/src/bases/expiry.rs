@@ -454,8 +454,8 @@ impl<P: Platform> Bases<P> {
                 Popped::Due(node, deadline) => {
                     return Taken::Due(Due::Coarse(TimerRef::of_wheel(node), deadline));
                 }
-                Popped::PutOff if deadlines.moves == 0 => return Taken::Enough,
-                Popped::PutOff => {}
+                Popped::PushedOut if deadlines.moves == 0 => return Taken::Enough,
+                Popped::PushedOut => {}
                 Popped::Nothing => return Taken::Nothing,
             }
         }

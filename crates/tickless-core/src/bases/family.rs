@@ -53,7 +53,7 @@ pub trait Family<P: Platform>: Link {
     /// Lets a node whose life says that it is pending be put off without the lock.
     fn open(_: Self::Ref, _: Window) {}
     /// Makes a pending node's deadline later without the lock. `false` if that takes the lock.
-    fn put_off(_: TimerRef<P, Self>, _: PuttingOff<'_>) -> bool {
+    fn push_out(_: TimerRef<P, Self>, _: PushingOut<'_>) -> bool {
         false
     }
     /// Takes a pending node out. Returns when it would have been due.
@@ -66,7 +66,7 @@ pub trait Family<P: Platform>: Link {
 
 /// How a pending coarse timer is to be put off.
 #[derive(Clone, Copy, Debug)]
-pub struct PuttingOff<'a> {
+pub struct PushingOut<'a> {
     /// To when.
     pub deadline: Ns,
     /// The present, or about that.
@@ -109,7 +109,7 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
     }
 
     #[inline(always)]
-    fn put_off(timer: TimerRef<P, Self>, off: PuttingOff<'_>) -> bool {
+    fn push_out(timer: TimerRef<P, Self>, off: PushingOut<'_>) -> bool {
         // The deadline first: the life that is read after it is that of its arming, or a later one.
         let (node, from) = (timer.node(), timer.node().read());
         let life = Life::from_word(timer.word().load(Ordering::Relaxed));
@@ -120,7 +120,7 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
             // the distance shorter.
             && off.deadline.since(off.now) >= off.least[held.level()]
             && (off.pinned.is_none() || off.pinned == life.base());
-        may && node.put_off(from, off.deadline)
+        may && node.push_out(from, off.deadline)
     }
 
     #[inline(always)]

@@ -14,7 +14,7 @@
 //!   platform's clock, so that a wrong one spoils no other timer.
 
 use super::base::{Base, BaseState, Bases, Guard, Locked};
-use super::family::{Arming, Family, PuttingOff};
+use super::family::{Arming, Family, PushingOut};
 use crate::link::{Link, NewTimer, TimerRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queues::wheel::Wakes;
@@ -107,7 +107,7 @@ impl<P: Platform> Bases<P> {
         now: Ns,
         options: Options,
     ) -> Result<Started, StartError> {
-        if self.put_off(timer, window, now, options) {
+        if self.push_out(timer, window, now, options) {
             return Ok(Started::Pending);
         }
         self.start_locked(timer, window, now, options)
@@ -116,7 +116,7 @@ impl<P: Platform> Bases<P> {
     /// The part of [`start`](Bases::start) that takes no lock: makes a pending coarse timer later.
     /// `false` if nothing has changed, because that takes the lock.
     #[inline]
-    pub fn put_off<L: Family<P>>(
+    pub fn push_out<L: Family<P>>(
         &self,
         timer: TimerRef<P, L>,
         window: Window,
@@ -126,9 +126,9 @@ impl<P: Platform> Bases<P> {
         let Options { wakes, pinned, pending, .. } = options;
         let (deadline, least) = (window.soft, &self.least);
         L::COARSE
-            && self.puts_off
+            && self.may_push_out
             && pending == IfPending::Rearm
-            && L::put_off(timer, PuttingOff { deadline, now, wakes, pinned, least })
+            && L::push_out(timer, PushingOut { deadline, now, wakes, pinned, least })
     }
 
     /// Arms a timer for the first time, on the base of the caller's CPU and with the default

@@ -118,7 +118,7 @@ impl<W: Word> CoarseRef<W> {
         Ns(self.word().load(Ordering::Relaxed))
     }
 
-    /// Reads the deadline in order to [put it off](Self::put_off), before anything that is to be
+    /// Reads the deadline in order to [put it off](Self::push_out), before anything that is to be
     /// known of the timer.
     #[inline]
     pub fn read(self) -> Ns {
@@ -131,7 +131,7 @@ impl<W: Word> CoarseRef<W> {
     ///
     /// After a `true` the caller does not touch the timer again: it may have fired, and be gone.
     #[inline]
-    pub fn put_off(self, from: Ns, to: Ns) -> bool {
+    pub fn push_out(self, from: Ns, to: Ns) -> bool {
         // A closed one is not before anything that is open, and nothing comes before the end of the
         // range, one beyond `CLOSED`: no later than `to`, and that not closed.
         from.0 < to.0.wrapping_add(1) && {
@@ -157,7 +157,7 @@ impl<W: Word> CoarseRef<W> {
             if deadline > by.0 {
                 return Err(Ns(deadline));
             }
-            // Acquire: pairs with the Release in `put_off`.
+            // Acquire: pairs with the Release in `push_out`.
             let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
             match self.word().compare_exchange(deadline, CLOSED, success, failure) {
                 Ok(_) => return Ok(Ns(deadline)),
@@ -212,7 +212,7 @@ mod tests {
 
     /// Goal: a closed deadline stays closed, and an open one is never made earlier or closed.
     #[test]
-    fn only_an_open_deadline_is_put_off() {
+    fn only_an_open_deadline_is_pushed_out() {
         let link = WheelLink::<AtomicU64>::new();
         // SAFETY: the link stays until the test is over, and is on no list.
         let node = unsafe { CoarseRef::new(NonNull::from(&link)) };
@@ -220,7 +220,7 @@ mod tests {
         for (from, to) in times.into_iter().flat_map(|from| times.map(|to| (from, to))) {
             node.open(from);
             let is_later = from <= to && to != Ns::NEVER;
-            assert_eq!(node.put_off(from, to), is_later, "{from:?} to {to:?}");
+            assert_eq!(node.push_out(from, to), is_later, "{from:?} to {to:?}");
             assert_eq!(node.deadline(), if is_later { to } else { from });
         }
     }

@@ -111,7 +111,7 @@ pub enum Popped {
     /// A timer that is due, and its deadline.
     Due(WheelRef, Ns),
     /// A timer that had been put off. There may be more in line.
-    PutOff,
+    PushedOut,
     /// None.
     Nothing,
 }
@@ -316,7 +316,7 @@ impl Wheel {
             Err(deadline) => {
                 self.relocate(node, deadline);
                 deadlines.moved(node, Wheel::held(node));
-                Popped::PutOff
+                Popped::PushedOut
             }
         }
     }

@@ -51,5 +51,5 @@ pub enum HandlerEnd {
     /// [`Device::settle`](super::Device::settle), when the next task has been chosen and its timers
     /// are armed. Until then nothing programs it. Linux 7.1 does so where the architecture has a
     /// place for it.
-    PutsOff,
+    Defers,
 }

@@ -103,10 +103,10 @@ fn lazy_timers_move_the_device_only_ahead() {
 /// Goal: a handler that puts off leaves the device alone until it is settled, whatever is started
 /// and removed meanwhile, and then one write arms it for the earliest (R14).
 #[test]
-fn a_put_off_rearm_is_one_write() {
+fn a_deferred_rearm_is_one_write() {
     let us = Ns::from_us;
     let device = Device::new(Policy::RestartAware, Limits::NONE);
-    let mut device = device.with(LazyTimers::Ignored, HandlerEnd::PutsOff);
+    let mut device = device.with(LazyTimers::Ignored, HandlerEnd::Defers);
     let _ = device.started(us(500), || Ns::ZERO);
     assert_eq!(device.settle(us(500), us(1)), Rearm::Keep, "nothing was put off");
     device.enter(us(500));

@@ -297,8 +297,8 @@ impl Kernel {
             Vector::Stop => self.switch_off(cpu),
             Vector::Timer | Vector::Look => {
                 let run = |firing: &Firing<Sim>| self.run_callback(firing);
-                let puts_off = self.config.timers.handler_end == HandlerEnd::PutsOff;
-                self.cpus[cpu.index()].must_settle.set(puts_off);
+                let defers = self.config.timers.handler_end == HandlerEnd::Defers;
+                self.cpus[cpu.index()].must_settle.set(defers);
                 if self.config.timers.deferral == Deferral::None {
                     self.bases.expire(cpu, run);
                 } else {

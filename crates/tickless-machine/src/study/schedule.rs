@@ -53,8 +53,8 @@ pub const WAYS: [Way; 5] = [
     way("lazy", Policy::Lazy, LazyTimers::Ignored, HandlerEnd::Programs),
     way("restart_aware", Policy::RestartAware, LazyTimers::Ignored, HandlerEnd::Programs),
     way("lazy_timers", Policy::RestartAware, LazyTimers::Honoured, HandlerEnd::Programs),
-    way("put_off", Policy::RestartAware, LazyTimers::Ignored, HandlerEnd::PutsOff),
-    way("both", Policy::RestartAware, LazyTimers::Honoured, HandlerEnd::PutsOff),
+    way("put_off", Policy::RestartAware, LazyTimers::Ignored, HandlerEnd::Defers),
+    way("both", Policy::RestartAware, LazyTimers::Honoured, HandlerEnd::Defers),
 ];
 
 /// What a run came to.

@@ -246,8 +246,8 @@ fn resetting_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() 
     let handler = handler(&stage, &waiting);
     let mut waker = 1;
     // As `Entry::reset` and the poll after it.
-    if !stage.put_off_in_place(0, LATER)
-        && (waiting.turns.has_fired() || stage.put_off(0, LATER) != Started::Pending)
+    if !stage.push_out_in_place(0, LATER)
+        && (waiting.turns.has_fired() || stage.push_out(0, LATER) != Started::Pending)
     {
         ends::withdraw(&stage.bases, stage.places[0].timer(), || false);
         waiting.turns.reset();

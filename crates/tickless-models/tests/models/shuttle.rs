@@ -19,7 +19,7 @@ mod offline;
 mod owner;
 mod permits;
 mod place;
-mod putting_off;
+mod pushing_out;
 mod stage;
 mod temporary_heads;
 mod under_shuttle;

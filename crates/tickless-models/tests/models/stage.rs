@@ -87,7 +87,7 @@ impl<C: Checker, L: Family<World<C>> + 'static> Stage<C, L> {
 
     /// Arms a timer wherever it is; a coarse one that is pending takes no lock then. Nobody shuts
     /// it down.
-    pub fn put_off(&self, timer: usize, at: Ns) -> Started {
+    pub fn push_out(&self, timer: usize, at: Ns) -> Started {
         self.start_with(timer, at, None, Wakes::Yes).expect("nobody shuts it down")
     }
 
@@ -117,10 +117,10 @@ impl<C: Checker, L: Family<World<C>> + 'static> Stage<C, L> {
         self.bases.start_new(self.places[timer].new_timer(), Window::new(at, at), NOW);
     }
 
-    /// Puts a timer off without a lock, if that can be done.
-    pub fn put_off_in_place(&self, timer: usize, at: Ns) -> bool {
+    /// Pushes a timer out without a lock, if possible.
+    pub fn push_out_in_place(&self, timer: usize, at: Ns) -> bool {
         let timer = self.places[timer].timer();
-        self.bases.put_off(timer, Window::new(at, at), NOW, Options::default())
+        self.bases.push_out(timer, Window::new(at, at), NOW, Options::default())
     }
 
     pub fn cancel(&self, timer: usize) -> Cancel {

@@ -84,7 +84,7 @@ fn performed(
     let world = World::new(cpus, script.begins);
     let bases = Arc::new(Bases::new(world, cpus, settings));
     let mut engine = Engine::new(script, bases, cpus);
-    engine.puts_off = policy.puts_off();
+    engine.defers = policy.defers();
     for start in &script.pending_at_start {
         engine.start(start, start.base);
         engine.seen.borrow_mut().guessed[start.timer as usize] = true;
@@ -108,7 +108,7 @@ struct Engine<'s> {
     seen: RefCell<Seen>,
     cpus: u16,
     /// Does the end of an interrupt leave the device alone?
-    puts_off: bool,
+    defers: bool,
     /// By CPU, when a device is to be programmed at the latest that was put off.
     settles: RefCell<Vec<Ns>>,
 }
@@ -150,7 +150,7 @@ impl<'s> Engine<'s> {
         let unseen = vec![DeviceCounts::default(); usize::from(cpus)];
         let seen = RefCell::new(Seen { early: 0, late: Lateness::new(), guessed, unseen });
         let settles = RefCell::new(vec![Ns::NEVER; usize::from(cpus)]);
-        Engine { script, bases, timers, interrupts, seen, cpus, puts_off: false, settles }
+        Engine { script, bases, timers, interrupts, seen, cpus, defers: false, settles }
     }
 
     fn perform(&mut self, item: Item) {
@@ -168,7 +168,7 @@ impl<'s> Engine<'s> {
 
     /// Programs the devices that were put off and are to be programmed by `until`.
     fn settle(&self, until: Ns) {
-        if !self.puts_off {
+        if !self.defers {
             return;
         }
         for (cpu, settles) in (0..).map(CpuId).zip(self.settles.borrow_mut().iter_mut()) {
@@ -181,8 +181,8 @@ impl<'s> Engine<'s> {
     }
 
     /// Notes that an interrupt ends now which leaves its device to be programmed later.
-    fn put_off(&self, cpu: CpuId) {
-        if self.puts_off {
+    fn defer(&self, cpu: CpuId) {
+        if self.defers {
             let now = tickless_core::platform::Platform::now(self.bases.platform());
             self.settles.borrow_mut()[cpu.index()] = now.after(SETTLES_AFTER);
         }
@@ -202,7 +202,7 @@ impl<'s> Engine<'s> {
                 self.note(firing);
                 CallbackResult::Done
             });
-            self.put_off(cpu);
+            self.defer(cpu);
             self.settle(until);
         }
     }
@@ -245,7 +245,7 @@ impl<'s> Engine<'s> {
             }
             result
         });
-        self.put_off(item.cpu);
+        self.defer(item.cpu);
         for op in ops.into_iter().flatten() {
             self.op(op, item.cpu);
         }

@@ -73,14 +73,14 @@ impl ReplayPolicy {
             _ => LazyTimers::Ignored,
         };
         let handler_end = match self {
-            ReplayPolicy::RearmPutOff | ReplayPolicy::Linux71 => HandlerEnd::PutsOff,
+            ReplayPolicy::RearmPutOff | ReplayPolicy::Linux71 => HandlerEnd::Defers,
             _ => HandlerEnd::Programs,
         };
         Settings { policy, lazy_timers, handler_end, ..settings }
     }
 
     /// Does the end of an interrupt leave the device to be programmed later?
-    pub(super) const fn puts_off(self) -> bool {
+    pub(super) const fn defers(self) -> bool {
         matches!(self, ReplayPolicy::RearmPutOff | ReplayPolicy::Linux71)
     }
 }

@@ -428,7 +428,7 @@ fn a_lazy_slice_timer_leaves_the_device_alone() {
 /// at 400 by whoever runs next w(400). Put off, there is one write for both. A start that comes
 /// long after the interrupt is a write of its own: w(900), w(400).
 #[test]
-fn a_rearm_that_is_put_off_is_one_write() {
+fn a_deferred_rearm_is_one_write() {
     let interrupt = || {
         (Text::new().start(10, 0, A, 100).start(15, 0, B, 900).enter(101, 0).expire(102, 0, A))
             .returned(103, 0, A)
@@ -444,7 +444,7 @@ fn a_rearm_that_is_put_off_is_one_write() {
 
 /// A device that was put off is programmed before what it is to be programmed for is due.
 #[test]
-fn a_device_that_was_put_off_is_not_late() {
+fn a_deferred_device_is_not_late() {
     let text = (Text::new().start(10, 0, A, 100).start(15, 0, B, 130).enter(101, 0))
         .expire(102, 0, A)
         .returned(103, 0, A)

@@ -161,7 +161,7 @@ impl<L: Family<Host>> Entry<L> {
         if let Some(timer) = entry.timer()
             && entry.stage.get() == Stage::Armed
             // One that has fired is not pending.
-            && timer.put_off(entry.window(), now)
+            && timer.push_out(entry.window(), now)
         {
             timer.label_as_polled();
             return;

@@ -171,10 +171,10 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     /// too: nothing fires there.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(super) fn put_off(&self, window: Window, now: Ns) -> bool {
+    pub(super) fn push_out(&self, window: Window, now: Ns) -> bool {
         // Who is told of armings is told by `start`.
         let is_done = !events::are_traced()
-            && self.set.bases.put_off(self.timer(), window, now, Options::default());
+            && self.set.bases.push_out(self.timer(), window, now, Options::default());
         #[cfg(debug_assertions)]
         if is_done && !self.set.is_forked_child() {
             self.set.notes.armed(self.address(), core::panic::Location::caller());

@@ -416,8 +416,8 @@ fn many_tasks_at_once() {
 /// Method: many resets, to earlier and to later, around the moment at which the timer fires; then
 /// the task polls only when it was woken.
 #[test]
-fn coarse_sleeps_are_put_off_while_they_fire() {
-    let seed = seed("future", "coarse_sleeps_are_put_off_while_they_fire");
+fn coarse_sleeps_are_pushed_out_while_they_fire() {
+    let seed = seed("future", "coarse_sleeps_are_pushed_out_while_they_fire");
     let tick = Tick::new(Duration::from_micros(20)).unwrap();
     let timers = Timers::builder().bases(2).tick(tick).start().unwrap();
     std::thread::scope(|s| {
@@ -462,7 +462,7 @@ fn coarse_sleeps_are_put_off_while_they_fire() {
 /// Goal: a coarse sleep that is put off again and again costs its base nothing, and fires when it
 /// should.
 #[test]
-fn putting_off_leaves_the_base_alone() {
+fn pushing_out_leaves_the_base_alone() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let mut sleep = pin!(timers.coarse_sleep(HOUR));
     let (count, waker) = woken();
@@ -516,8 +516,8 @@ fn counted_from_a_present_that_was_read_before() {
 /// Method: a loop that never waits, so that timers fire within some hundred nanoseconds of their
 /// deadline, which is when the task asks for an earlier one.
 #[test]
-fn brought_nearer_while_it_is_put_off() {
-    let mut rng = Rng::new(seed("future", "brought_nearer_while_it_is_put_off"));
+fn brought_nearer_while_it_is_pushed_out() {
+    let mut rng = Rng::new(seed("future", "brought_nearer_while_it_is_pushed_out"));
     let tick = Tick::new(Duration::from_micros(1)).unwrap();
     let (timers, mut driver) = Timers::builder().tick(tick).start_in_loop_with(|_| ());
     let is_over = Arc::new(AtomicBool::new(false));

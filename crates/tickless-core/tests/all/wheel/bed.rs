@@ -36,7 +36,7 @@ impl Bed {
         if self.push_out == PushOut::Lazy
             && at.node().is_linked()
             && is_deferrable() == (wakes == Wakes::No)
-            && at.put_off(at.read(), deadline)
+            && at.push_out(at.read(), deadline)
         {
             return self.wheel.due_at(at.node()).max(deadline);
         }

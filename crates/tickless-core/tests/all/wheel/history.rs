@@ -18,7 +18,7 @@ enum Kind {
     Told,
     /// Pending timers that move later are put off beside the wheel. Deadlines within the wheel's
     /// reach; every arm is told the present.
-    PutOff,
+    PushOut,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +165,7 @@ impl Pair {
         match op {
             Op::Arm(Arming { timer, when, seen, wakes }) => {
                 let (deadline, seen) = (self.deadline(timer, when), self.seen(seen));
-                if self.put_off(timer, deadline, wakes)? {
+                if self.push_out(timer, deadline, wakes)? {
                     return self.compare();
                 }
                 let said = self.nodes.arm(&mut self.wheel, timer, Ns(deadline), Ns(seen), wakes);
@@ -198,7 +198,7 @@ impl Pair {
     }
 
     /// Puts a pending timer off beside the wheel, if that is what this history does.
-    fn put_off(
+    fn push_out(
         &mut self,
         timer: usize,
         deadline: u64,
@@ -207,13 +207,13 @@ impl Pair {
         let (at, own) = (self.nodes.at(timer), std::mem::replace(&mut self.own[timer], deadline));
         let pending = self.twin.pending().find(|entry| entry.id == timer);
         let same_kind = pending.is_some_and(|entry| entry.deferrable == (wakes == Wakes::No));
-        if self.kind != Kind::PutOff || !same_kind || deadline < own || own == u64::MAX {
+        if self.kind != Kind::PushOut || !same_kind || deadline < own || own == u64::MAX {
             return Ok(false);
         }
         let is_never = deadline == u64::MAX;
-        prop_assert_eq!(at.put_off(at.read(), Ns(deadline)), !is_never);
+        prop_assert_eq!(at.push_out(at.read(), Ns(deadline)), !is_never);
         if !is_never {
-            self.twin.put_off(timer, deadline);
+            self.twin.push_out(timer, deadline);
         }
         Ok(!is_never)
     }
@@ -262,7 +262,7 @@ impl Pair {
         prop_assert!(entry.deadline <= self.now, "early: {entry:?} at {}", self.now);
         let node = self.nodes.at(entry.id);
         prop_assert!(!node.node().is_linked());
-        prop_assert!(!node.put_off(node.read(), Ns(entry.deadline)), "it is open");
+        prop_assert!(!node.push_out(node.read(), Ns(entry.deadline)), "it is open");
         Ok(())
     }
 
@@ -301,7 +301,7 @@ impl Pair {
             When::Sooner(span) => own.saturating_sub(self.ns(span)),
             When::BeforeNever(ns) => u64::MAX - ns,
         };
-        if self.kind == Kind::PutOff {
+        if self.kind == Kind::PushOut {
             let near = self.now.saturating_add(REACH / 2 * self.tick.0);
             return deadline.min(near);
         }
@@ -310,7 +310,7 @@ impl Pair {
 
     fn seen(&self, seen: Seen) -> u64 {
         match (self.kind, seen) {
-            (Kind::PutOff, _) => self.now,
+            (Kind::PushOut, _) => self.now,
             (_, Seen::Now) => self.now,
             (_, Seen::Older(span)) => self.now.saturating_sub(self.ns(span)),
         }
@@ -359,7 +359,7 @@ proptest! {
     /// Goal: putting off beside the wheel changes nothing but the order of what was put off, and
     /// how late that may be. Method: the same rounds as the twin's; the rest in exact order.
     #[test]
-    fn a_wheel_beside_which_timers_are_put_off_is_a_sorted_list(history in history()) {
-        run(Kind::PutOff, &history)?;
+    fn a_wheel_beside_which_timers_are_pushed_out_is_a_sorted_list(history in history()) {
+        run(Kind::PushOut, &history)?;
     }
 }

@@ -50,7 +50,7 @@ impl Nodes {
             *budget -= usize::from(popped != Popped::Nothing);
             match popped {
                 Popped::Due(node, deadline) => return Some((self.index(node), deadline)),
-                Popped::PutOff => {}
+                Popped::PushedOut => {}
                 Popped::Nothing => return None,
             }
         }

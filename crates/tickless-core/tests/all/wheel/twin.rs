@@ -89,7 +89,7 @@ impl Twin {
     }
 
     /// A pending timer is put off beside the wheel.
-    pub(crate) fn put_off(&mut self, id: usize, deadline: u64) {
+    pub(crate) fn push_out(&mut self, id: usize, deadline: u64) {
         let waits = self.overdue.iter().any(|entry| entry.id == id);
         let waits = waits || self.loose.iter().any(|loose| loose.entry.id == id && loose.waits);
         let mut entry = self.remove(id).expect("it is pending");

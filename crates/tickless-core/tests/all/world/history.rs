@@ -8,7 +8,7 @@
 use super::random::{Random, is_replay};
 use super::rules::{Operation, Snapshot, check_operation, check_standing};
 use super::timers::{AnyTimer, Family};
-use super::twin::{PutOff, Twin};
+use super::twin::{PushedOut, Twin};
 use super::{Moment, Watch, World, assert_unlocked, on};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -210,13 +210,13 @@ impl History {
         self.operation(What::Start(id), id, here, || {
             let (locks, interrupted) = (self.locks.get(), self.interrupted.get());
             let found = on(here, || self.timer(id).start(window, hint, options));
-            let put_off = match found {
-                Ok(Started::Pending) if self.locks.get() == locks => PutOff::Yes,
-                _ => PutOff::No { interrupted: self.interrupted.get() != interrupted },
+            let push_out = match found {
+                Ok(Started::Pending) if self.locks.get() == locks => PushedOut::Yes,
+                _ => PushedOut::No { interrupted: self.interrupted.get() != interrupted },
             };
             let present = self.now();
             let now = (hint, if hint == now { now } else { present.min(hint) }, present);
-            let expected = self.twin.borrow_mut().start(id, window, now, here, options, put_off);
+            let expected = self.twin.borrow_mut().start(id, window, now, here, options, push_out);
             self.tell(|| format!("{here:?} starts {id}: {window:?} {options:?} -> {found:?}"));
             assert_eq!(found, expected, "starting timer {id} for {window:?} with {options:?}");
         });

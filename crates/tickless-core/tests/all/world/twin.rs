@@ -55,7 +55,7 @@ impl TwinTimer {
 
 /// Did a start take no lock?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PutOff {
+pub enum PushedOut {
     Yes,
     /// It did, and other operations may have come in before.
     No {
@@ -144,7 +144,7 @@ impl Twin {
         (now, believed, present): (Ns, Ns, Ns),
         here: CpuId,
         options: Options,
-        put_off: PutOff,
+        push_out: PushedOut,
     ) -> Result<Started, StartError> {
         if let Some(cpu) = options.pinned
             && cpu.index() >= self.bases.len()
@@ -167,14 +167,14 @@ impl Twin {
                 return Ok(Started::Kept);
             }
         }
-        if let Some(may) = self.may_put_off(id, window.soft, now, options) {
-            let is_as_it_was = put_off != PutOff::No { interrupted: true };
-            let is_put_off = put_off == PutOff::Yes;
-            assert!(!is_as_it_was || is_put_off == may, "is timer {id} put off? {put_off:?}");
+        if let Some(may) = self.may_push_out(id, window.soft, now, options) {
+            let is_as_it_was = push_out != PushedOut::No { interrupted: true };
+            let is_pushed_out = push_out == PushedOut::Yes;
+            assert!(!is_as_it_was || is_pushed_out == may, "is timer {id} put off? {push_out:?}");
         }
         // Nothing else may come in between without a lock.
-        if put_off == PutOff::Yes {
-            self.put_off(id, window.soft);
+        if push_out == PushedOut::Yes {
+            self.push_out(id, window.soft);
             return Ok(Started::Pending);
         }
         let now = now.min(believed);
@@ -190,7 +190,7 @@ impl Twin {
     }
 
     /// May this start take no lock? `None` if only the wheel knows how fine the timer's bucket is.
-    fn may_put_off(&self, id: usize, deadline: Ns, now: Ns, options: Options) -> Option<bool> {
+    fn may_push_out(&self, id: usize, deadline: Ns, now: Ns, options: Options) -> Option<bool> {
         let (timer, Settings { push_out, policy, tick, .. }) = (&self.timers[id], self.settings);
         let pending = timer.pending.filter(|pending| {
             timer.family == Family::Coarse
@@ -212,7 +212,7 @@ impl Twin {
     }
 
     /// A pending timer is put off where it is.
-    fn put_off(&mut self, id: usize, deadline: Ns) {
+    fn push_out(&mut self, id: usize, deadline: Ns) {
         let tick = deadline.0.div_ceil(self.settings.tick.length().as_nanos() as u64);
         let Some(pending) = &mut self.timers[id].pending else { panic!("timer {id} is idle") };
         let (due, pass, moved) = match pending.place {
