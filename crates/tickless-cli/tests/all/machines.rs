@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tickless_lab::measure;
 use tickless_machine::machines::FILES;
 use tickless_machine::spec::Spec;
-use tickless_machine::validate::Part;
+use tickless_machine::validate::Scene;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
@@ -226,7 +226,7 @@ fn this_host_is_predicted() {
     }
     let study = json(&["machines", "--validate", "--quick"]);
     let cells = study["cells"].as_array().unwrap();
-    for part in Part::PREDICTED {
+    for part in Scene::PREDICTED {
         let cell = |what: &str| {
             let id = format!("{}.{what}", part.name());
             cells.iter().find(|cell| cell["id"] == *id).unwrap_or_else(|| panic!("no {id}"))

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 use tickless_machine::spec::{Origin, Parameter, Spec};
-use tickless_machine::validate::Part;
-use tickless_machine::validate::fit::{Seen, fit};
+use tickless_machine::validate::Scene;
+use tickless_machine::validate::fit::{Measured, fit};
 
 /// Whose assumptions stand in for what cannot be measured from inside a program.
 const TEMPLATE: &str = "host";
@@ -95,18 +95,18 @@ fn parameter(value: Spread, how: &str) -> Parameter {
 }
 
 /// What the fit may see, and nothing else.
-fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Seen, MeasureError> {
+fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Measured, MeasureError> {
     let turns = effort.pick(5, 101, 101);
-    progress.begin("ping-pong", turns * Part::FITTED.len());
-    let taken = real::play(&Part::FITTED, cpus, turns, progress)?;
-    let of = |part: Part| {
-        let at = Part::FITTED.iter().position(|&fitted| fitted == part);
+    progress.begin("ping-pong", turns * Scene::FITTED.len());
+    let taken = real::play(&Scene::FITTED, cpus, turns, progress)?;
+    let of = |part: Scene| {
+        let at = Scene::FITTED.iter().position(|&fitted| fitted == part);
         Spread::of(at.map_or(&[][..], |at| &taken[at]).iter().copied()).median
     };
-    Ok(Seen {
-        transfer: of(Part::Transfer),
-        round_trip: of(Part::PingPong),
-        own_timer: of(Part::OwnTimer),
+    Ok(Measured {
+        transfer: of(Scene::Transfer),
+        round_trip: of(Scene::PingPong),
+        own_timer: of(Scene::OwnTimer),
     })
 }
 

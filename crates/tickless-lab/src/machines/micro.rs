@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tickless::clock::{Counter, SystemClock};
-use tickless_machine::validate::World;
+use tickless_machine::validate::Backend;
 
 /// A price: its key in a machine's file, what was measured, and how.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ const RAW: [(&str, Raw); 11] = [
     ("store", |_| store()),
     ("atomic", |_| atomic()),
     ("pause", |_| each(20_000, spin_loop)),
-    ("clock", |_| each(20_000, || _ = black_box(super::real::Real.now()))),
+    ("clock", |_| each(20_000, || _ = black_box(super::real::Real::now()))),
     ("chain", |_| chain()),
     ("syscall", |_| each(5_000, || _ = black_box(nix::unistd::getppid()))),
     ("counter", |tools| each(5_000, || _ = black_box(tools.counter.read()))),

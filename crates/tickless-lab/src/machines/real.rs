@@ -11,46 +11,46 @@ use std::thread;
 use std::time::Instant;
 use tickless_core::time::Ns;
 use tickless_machine::validate::simulate::ROUNDS;
-use tickless_machine::validate::{Part, Played, World, per_operation};
+use tickless_machine::validate::{Backend, Scene, SideResult, per_operation};
 
 thread_local! {
     static SIDE: Cell<usize> = const { Cell::new(0) };
 }
 
 /// CPUs of the machine at hand. Each side is a thread that stays on one of them.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Debug)]
 pub struct Real;
 
-impl World for Real {
+impl Backend for Real {
     type Word = AtomicU64;
 
-    fn side(&self) -> usize {
+    fn side() -> usize {
         SIDE.get()
     }
 
-    fn now(&self) -> Ns {
+    fn now() -> Ns {
         static ORIGIN: OnceLock<Instant> = OnceLock::new();
         Ns(ORIGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64)
     }
 
-    fn relax(&self, _: u32) {
+    fn relax(_: u32) {
         spin_loop();
     }
 
-    fn work(&self, for_ns: Ns) {
-        let until = self.now().after(for_ns);
-        while self.now() < until {}
+    fn work(duration: Ns) {
+        let until = Self::now().after(duration);
+        while Self::now() < until {}
     }
 
-    /// It is done as it stands.
-    fn section(&self) {}
+    /// Nothing: the section takes its time by itself.
+    fn section() {}
 }
 
 /// Plays each of these so many times, in turn. Nanoseconds for each operation, one figure for each
 /// play. Scenes of two sides are played on the first and the last of these CPUs. A play in which a
 /// side lost its CPU is played again, a few times at most.
 pub fn play(
-    parts: &[Part],
+    parts: &[Scene],
     cpus: &[usize],
     turns: usize,
     progress: &dyn Progress,
@@ -77,30 +77,30 @@ fn times_lost() -> i64 {
 }
 
 /// One play: nanoseconds for an operation, and how often a side lost its CPU.
-fn once(part: Part, cpus: &[usize]) -> Result<(f64, i64), MeasureError> {
+fn once(scene: Scene, cpus: &[usize]) -> Result<(f64, i64), MeasureError> {
     let all = cpus.len();
-    let cpus = match part.sides(all) {
+    let cpus = match scene.sides(all) {
         2 => vec![cpus[0], cpus[all - 1]],
         _ => cpus.to_vec(),
     };
-    let scene = part.scene(&Real, cpus.len(), ROUNDS);
+    let play = scene.play::<Real>(cpus.len(), ROUNDS);
     let sides = thread::scope(|scope| {
         let begin = |(side, &cpu): (usize, &usize)| {
-            let scene = &scene;
+            let play = &play;
             scope.spawn(move || {
                 let placed = stay_on(cpu);
                 SIDE.set(side);
-                // Played even where it could not be placed: the other side waits for it.
+                // SideResult even where it could not be placed: the other side waits for it.
                 let before = times_lost();
-                let played = scene.play(&Real);
-                placed.map(|()| (played, times_lost() - before))
+                let result = play();
+                placed.map(|()| (result, times_lost() - before))
             })
         };
         let threads: Vec<_> = cpus.iter().enumerate().map(begin).collect();
         let played = threads.into_iter().map(|thread| joined(thread, "that plays a scene"));
         played.collect::<Result<Vec<_>, MeasureError>>()
     })?;
-    let (sides, lost): (Vec<Played>, Vec<i64>) = sides.into_iter().unzip();
+    let (sides, lost): (Vec<SideResult>, Vec<i64>) = sides.into_iter().unzip();
     Ok((per_operation(&sides), lost.into_iter().sum()))
 }
 
@@ -118,7 +118,7 @@ mod tests {
         if cpus.len() == 1 {
             return;
         }
-        let parts: Vec<Part> = [&Part::FITTED[..], &Part::PREDICTED, &Part::CONTENDED]
+        let parts: Vec<Scene> = [&Scene::FITTED[..], &Scene::PREDICTED, &Scene::CONTENDED]
             .into_iter()
             .flatten()
             .copied()

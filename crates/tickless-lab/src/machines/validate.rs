@@ -13,7 +13,7 @@ use crate::text::figure;
 use std::io;
 use tickless_machine::spec::Spec;
 use tickless_machine::study::Figure;
-use tickless_machine::validate::{Part, simulate};
+use tickless_machine::validate::{Scene, simulate};
 
 /// How far a prediction may be off: by this share of what is measured.
 const BAND_PERCENT: f64 = 30.0;
@@ -33,9 +33,9 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<Study, StudyError>
     study.notes.extend(measure::disturbance());
     let spec = measured::host(effort, progress)?;
     study.exhibits.push(prices(&spec));
-    let mut parts = Part::PREDICTED.to_vec();
+    let mut parts = Scene::PREDICTED.to_vec();
     if cpus.len() > 2 {
-        parts.extend(Part::CONTENDED);
+        parts.extend(Scene::CONTENDED);
     }
     let predicted: Vec<_> = parts.iter().map(|&part| simulate::figure(&spec, part)).collect();
     let turns = effort.pick(3, 101, 101);
@@ -94,7 +94,7 @@ fn how(turns: usize, cpus: &[usize]) -> String {
 
 fn row(
     study: &mut Study,
-    part: Part,
+    part: Scene,
     predicted: Figure,
     taken: &[f64],
     live: Spread,
@@ -114,7 +114,7 @@ fn row(
     row_of(part, [figure(value), figure(ratio.median), verdict.to_string()], live)
 }
 
-fn row_of(part: Part, [predicted, ratio, verdict]: [String; 3], live: Spread) -> Vec<String> {
+fn row_of(part: Scene, [predicted, ratio, verdict]: [String; 3], live: Spread) -> Vec<String> {
     let range = format!("{} - {}", figure(live.low), figure(live.high));
     vec![part.name().to_string(), predicted, figure(live.median), range, ratio, verdict]
 }

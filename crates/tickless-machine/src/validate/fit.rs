@@ -1,79 +1,81 @@
-//! Prices of a real machine's file, from what was measured on it.
+//! Sets the prices in a real machine's file from what was measured on it.
 //!
-//! Prices that can be measured by themselves are taken as they are. The others are set one after
-//! the other, each so that one scene takes as long on the simulated machine as it did for real: a
-//! transfer from lines that another CPU has written, how long a core keeps a line from the
-//! ping-pong of one word, the private work of a critical section from arming and cancelling one's
-//! own timer. Nothing else is looked at.
+//! Prices that can be measured by themselves are taken as they are. The other three are set one
+//! after the other, each so that one scene takes as long on the simulated machine as on the real
+//! one: a transfer from reading lines that another CPU has written, the time for which a core keeps
+//! a line from the ping-pong, the private work of a critical section from arming and cancelling a
+//! CPU's own timer. The fit uses no other measurement.
 
-use super::{Part, simulate};
+use super::{Scene, simulate};
 use crate::spec::{Origin, Parameter, Spec};
 use std::io;
 
-/// What the fit may see, in nanoseconds.
+/// The measurements that the fit uses, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Seen {
-    /// A line of [`Part::Transfer`].
+pub struct Measured {
+    /// A line of [`Scene::Transfer`].
     pub transfer: f64,
-    /// A round trip of [`Part::PingPong`].
+    /// A round trip of [`Scene::PingPong`].
     pub round_trip: f64,
-    /// One [`Part::OwnTimer`].
+    /// One [`Scene::OwnTimer`].
     pub own_timer: f64,
 }
 
-/// Rounds of a play that is only there for the fit.
+/// Rounds of a play for the fit.
 const ROUNDS: u64 = 200;
-/// No transfer takes longer, and no core is believed to keep a line for longer.
+/// The highest price that is tried.
 const NS_MAX: f64 = 1_000.0;
-/// Halvings that find a price: to a thousandth of a nanosecond.
+/// Halvings that find a price to a thousandth of a nanosecond.
 const HALVINGS: u32 = 20;
 
-/// The machine with a transfer, a hold time and a section that fit what was seen.
-pub fn fit(spec: &Spec, seen: Seen) -> io::Result<Spec> {
-    let kept = fitted(spec, "line.hold_ns", 0.0);
-    let spec = solve(|ns| transferring(&kept, ns), Part::Transfer, seen.transfer)?;
-    let spec = solve(|ns| fitted(&spec, "line.hold_ns", ns), Part::PingPong, seen.round_trip)?;
-    with_section(&spec, seen.own_timer)
+/// Returns the machine with a transfer, a hold time and a section that fit the measurements.
+pub fn fit(spec: &Spec, measured: Measured) -> io::Result<Spec> {
+    let without_hold = fitted(spec, "line.hold_ns", 0.0);
+    let spec = solve(|ns| with_transfer(&without_hold, ns), Scene::Transfer, measured.transfer)?;
+    let with_hold = |ns| fitted(&spec, "line.hold_ns", ns);
+    let spec = solve(with_hold, Scene::PingPong, measured.round_trip)?;
+    with_section(&spec, measured.own_timer)
 }
 
-/// The machine whose price makes a scene take that long. It grows with the price, so halving
-/// finds it; nothing or the most, if it is beyond them.
-fn solve(priced: impl Fn(f64) -> Spec, part: Part, wanted: f64) -> io::Result<Spec> {
+/// Returns the machine with the price at which a scene takes as long as it should. The time grows
+/// with the price, so bisection finds it, or else the lowest or the highest price.
+fn solve(priced: impl Fn(f64) -> Spec, scene: Scene, should_ns: f64) -> io::Result<Spec> {
     let (mut low, mut high) = (0.0, NS_MAX);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
-        if simulate::play(&priced(middle), part, ROUNDS, 1)? < wanted {
+        if simulate::play(&priced(middle), scene, ROUNDS, 1)? < should_ns {
             low = middle;
         } else {
             high = middle;
         }
     }
-    // A price that is not needed at all is none.
     Ok(priced(if high < 0.01 { 0.0 } else { high }))
 }
 
-/// All distances alike: two CPUs show one. A transfer always takes something.
-fn transferring(spec: &Spec, ns: f64) -> Spec {
+/// Sets all three distances, because two CPUs show only one. A transfer is never free.
+fn with_transfer(spec: &Spec, ns: f64) -> Spec {
     let ns = ns.max(0.01);
     ["line.node_ns", "line.near_ns", "line.far_ns"]
         .into_iter()
         .fold(spec.clone(), |spec, key| fitted(&spec, key, ns))
 }
 
-/// Two sections, that of the arming and that of the cancel, take what is missing without them.
+/// Sets the section's price to half of what is missing without it: an arming and a cancel have one
+/// section each.
 fn with_section(spec: &Spec, own_timer: f64) -> io::Result<Spec> {
     let without = fitted(spec, "cpu.section_ns", 0.0);
-    let bare = simulate::play(&without, Part::OwnTimer, ROUNDS, 1)?;
+    let bare = simulate::play(&without, Scene::OwnTimer, ROUNDS, 1)?;
     Ok(fitted(spec, "cpu.section_ns", ((own_timer - bare) / 2.0).max(0.0)))
 }
 
+/// Sets a price, rounded to picoseconds, and names the scene that it was fitted to.
 fn fitted(spec: &Spec, key: &str, value: f64) -> Spec {
-    let cell = match key {
-        "cpu.section_ns" => Part::OwnTimer.name(),
-        "line.hold_ns" => Part::PingPong.name(),
-        _ => Part::Transfer.name(),
+    let scene = match key {
+        "cpu.section_ns" => Scene::OwnTimer,
+        "line.hold_ns" => Scene::PingPong,
+        _ => Scene::Transfer,
     };
-    // Three digits behind the point are more than anybody measures.
     let value = (value * 1e3).round() / 1e3;
-    spec.with_parameter(key, Parameter { value, origin: Origin::Fitted(cell.to_string()) })
+    let origin = Origin::Fitted(scene.name().to_string());
+    spec.with_parameter(key, Parameter { value, origin })
 }

@@ -1,14 +1,14 @@
-//! Holding the model against a real machine: code that is written once and runs on both.
+//! Scenes: concurrent code that is written once and runs on simulated and on real CPUs, to compare
+//! the model with a real machine.
 //!
-//! A [`Scene`] is something that two CPUs do with shared words, or all of them. It is generic over
-//! its [`World`]: the simulated machine, or two threads that stay on two real CPUs, with real
-//! atomics. A few scenes set the prices of a real machine's file ([`fit`]); what the others take is
-//! then predicted by simulation ([`simulate`]) and compared with what it takes for real. The fit
-//! never sees the latter.
+//! In a [`Scene`] two CPUs, or all of them, work on shared words. Its code is generic over a
+//! [`Backend`]: the simulated machine, or threads pinned to real CPUs, with real atomics. Three
+//! scenes set the prices in a real machine's file ([`fit`]). The times of the others are predicted
+//! by simulation ([`simulate`]) and compared with measured times, which the fit does not use.
 //!
 //! | file | holds |
 //! |---|---|
-//! | here | worlds, scenes, and which there are |
+//! | here | the backend and the list of scenes |
 //! | `primitives` | ping-pong, counter, ticket lock, seqlock, queue |
 //! | `library` | the timer core's own code: a cancel, a combined clock |
 //! | `simulate` | scenes on a simulated machine |
@@ -20,29 +20,32 @@ mod primitives;
 pub mod simulate;
 
 use std::fmt::Debug;
+use std::ops::Deref;
 use std::sync::Arc;
+use tickless_clock::combined::ReadPolicy;
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
 
-/// A machine that scenes are played on.
-pub trait World: Clone + Default + Send + Sync + Debug + 'static {
-    /// Its words.
+/// The CPUs that scenes run on. Each function acts for the CPU that calls it.
+pub trait Backend: Send + Sync + Debug + 'static {
+    /// A shared word.
     type Word: Shared;
-    /// Which side of the scene the caller plays.
-    fn side(&self) -> usize;
-    /// The present, from a counter of the CPU's own.
-    fn now(&self) -> Ns;
-    /// A turn of a waiting loop.
-    fn relax(&self, round: u32);
-    /// Private work of about this long.
-    fn work(&self, for_ns: Ns);
-    /// Private work of one critical section of the timer core, where that is not simply done.
-    fn section(&self);
+    /// Returns which side of the scene the calling CPU plays, from 0.
+    fn side() -> usize;
+    /// Returns the current time, from a counter of the CPU's own.
+    fn now() -> Ns;
+    /// Performs one round of a waiting loop.
+    fn relax(round: u32);
+    /// Computes for about this long.
+    fn work(duration: Ns);
+    /// Charges the private work of one critical section of the timer core, where it does not
+    /// take its time by itself.
+    fn section();
 }
 
-/// A word that can be added to in one step.
+/// A word with an atomic addition.
 pub trait Shared: Word + Debug + 'static {
-    /// Adds to it. Returns what it held.
+    /// Adds to the word. Returns the previous value.
     fn add(&self, value: u64) -> u64;
 }
 
@@ -58,192 +61,225 @@ impl Shared for crate::platform::SimWord {
     }
 }
 
-/// What has a cache line of its own, or a pair of them where those come in pairs.
+/// A value on a cache line of its own. 128 bytes, because some CPUs fetch lines in pairs.
 #[repr(align(128))]
 #[derive(Debug)]
-pub(crate) struct Line<T>(pub(crate) T);
+struct Line<T>(T);
 
-/// What one side did.
+impl<T> Deref for Line<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// A new word on a line of its own.
+fn word<W: Backend>() -> Line<W::Word> {
+    Line(W::Word::new(0))
+}
+
+/// What one side of a scene has done.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Played {
-    /// Operations; none if this side only lets the other one do them.
+pub struct SideResult {
+    /// The number of operations; zero for a side that only assists the other.
     pub ops: u64,
-    /// How long they took.
+    /// The time that they took.
     pub ns: f64,
 }
 
-/// Something that several sides do together.
-pub trait Scene<W: World>: Send + Sync {
-    /// Plays one side, the world's own, from when all are there.
-    fn play(&self, world: &W) -> Played;
-}
+/// One play of a scene: each side calls it once, and it returns when that side has finished.
+pub type Play = Arc<dyn Fn() -> SideResult + Send + Sync>;
 
-/// Nanoseconds for each operation, from what the sides did: the time that passed for those who
-/// did some, on average, over the operations of all.
-pub fn per_operation(sides: &[Played]) -> f64 {
+/// Returns the nanoseconds for each operation: the average time of the sides that did operations,
+/// divided by the operations of all sides.
+pub fn per_operation(sides: &[SideResult]) -> f64 {
     let counted = sides.iter().filter(|side| side.ops > 0);
     let ns: f64 = counted.clone().map(|side| side.ns).sum();
     let ops: u64 = counted.clone().map(|side| side.ops).sum();
     ns / counted.count().max(1) as f64 / ops.max(1) as f64
 }
 
-/// The scenes there are.
+/// A scene.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub enum Part {
-    /// 64 lines go to and fro: one side writes them all, the other walks through them, each read
-    /// waiting for the last. Nanoseconds for a line.
+pub enum Scene {
+    /// One side writes 64 lines, the other follows them, each load depending on the last.
+    /// Nanoseconds for a line.
     Transfer,
-    /// A word goes to and fro; each side waits by reading. Nanoseconds for a round trip.
+    /// The sides pass a word back and forth, and wait by loading it. Nanoseconds for a round trip.
     PingPong,
-    /// The same, but each side waits by trying to exchange, so that the line never rests.
+    /// As [`PingPong`](Scene::PingPong), but each side waits with a compare-exchange loop.
     PingPongByExchange,
     /// One side alone arms and cancels a timer of the core. Nanoseconds for both.
     OwnTimer,
-    /// Both add to one word. Nanoseconds for an addition, by whichever side.
+    /// Both sides add to one word. Nanoseconds for an addition, by either side.
     Counter,
-    /// All CPUs do so.
+    /// All CPUs add to one word.
     CounterByAll,
-    /// Both take a ticket lock and add to what it guards. Nanoseconds for a holding.
+    /// Both sides take a ticket lock and add to the guarded word. Nanoseconds for a holding.
     TicketLock,
-    /// All CPUs do so.
+    /// All CPUs take the ticket lock.
     TicketLockByAll,
-    /// One writes four words about every microsecond, the other reads them. Nanoseconds for a
-    /// read.
+    /// One side writes four words about every microsecond, the other reads them. Nanoseconds for
+    /// a read.
     SeqLock,
-    /// One puts numbers into a ring of 64, the other takes them out. Nanoseconds for a number.
+    /// One side puts numbers into a ring of 64, the other takes them out. Nanoseconds for a
+    /// number.
     Queue,
-    /// One arms a timer of the core on its base, the other cancels it. Nanoseconds for a cancel
-    /// that waits, with one reading of the clock.
+    /// One side arms a timer of the core on its base, the other cancels it. Nanoseconds for a
+    /// cancel that waits, with one reading of the clock.
     Cancel,
-    /// Both read a device that takes a microsecond for each. Nanoseconds for a value.
+    /// Both sides read a device that takes a microsecond a read. Nanoseconds for a value.
     ClockDirect,
-    /// Both read it through the combined counter. Nanoseconds for a value.
+    /// Both sides read the device through the combined counter. Nanoseconds for a value.
     ClockCombined,
 }
 
-impl Part {
-    /// Those that prices are set from.
-    pub const FITTED: [Part; 3] = [Part::Transfer, Part::PingPong, Part::OwnTimer];
+impl Scene {
+    /// The scenes that set prices.
+    pub const FITTED: [Scene; 3] = [Scene::Transfer, Scene::PingPong, Scene::OwnTimer];
 
-    /// Those that are predicted.
-    pub const PREDICTED: [Part; 8] = [
-        Part::PingPongByExchange,
-        Part::Counter,
-        Part::TicketLock,
-        Part::SeqLock,
-        Part::Queue,
-        Part::Cancel,
-        Part::ClockDirect,
-        Part::ClockCombined,
+    /// The scenes of two CPUs that are predicted.
+    pub const PREDICTED: [Scene; 8] = [
+        Scene::PingPongByExchange,
+        Scene::Counter,
+        Scene::TicketLock,
+        Scene::SeqLock,
+        Scene::Queue,
+        Scene::Cancel,
+        Scene::ClockDirect,
+        Scene::ClockCombined,
     ];
 
-    /// Those that are predicted beside them on more than two CPUs.
-    pub const CONTENDED: [Part; 2] = [Part::CounterByAll, Part::TicketLockByAll];
+    /// The scenes of all CPUs, which are predicted on machines with more than two.
+    pub const CONTENDED: [Scene; 2] = [Scene::CounterByAll, Scene::TicketLockByAll];
 
-    /// How many CPUs play it on a machine that has so many.
+    /// Returns the number of CPUs that take part, on a machine of `cpus`.
     pub const fn sides(self, cpus: usize) -> usize {
         match self {
-            Part::CounterByAll | Part::TicketLockByAll => cpus,
+            Scene::CounterByAll | Scene::TicketLockByAll => cpus,
             _ => 2,
         }
     }
 
-    /// As cells are named.
+    /// The name of the scene's cell.
     pub const fn name(self) -> &'static str {
         match self {
-            Part::Transfer => "ping_pong.line",
-            Part::PingPong => "ping_pong.round_trip",
-            Part::PingPongByExchange => "ping_pong.by_exchange",
-            Part::OwnTimer => "own_timer.arm_and_cancel",
-            Part::Counter => "counter.addition",
-            Part::TicketLock => "ticket_lock.holding",
-            Part::CounterByAll => "counter.addition_by_all",
-            Part::TicketLockByAll => "ticket_lock.holding_by_all",
-            Part::SeqLock => "seqlock.read",
-            Part::Queue => "queue.item",
-            Part::Cancel => "cancel.another_cpus_timer",
-            Part::ClockDirect => "clock.direct.value",
-            Part::ClockCombined => "clock.combined.value",
+            Scene::Transfer => "ping_pong.line",
+            Scene::PingPong => "ping_pong.round_trip",
+            Scene::PingPongByExchange => "ping_pong.by_exchange",
+            Scene::OwnTimer => "own_timer.arm_and_cancel",
+            Scene::Counter => "counter.addition",
+            Scene::TicketLock => "ticket_lock.holding",
+            Scene::CounterByAll => "counter.addition_by_all",
+            Scene::TicketLockByAll => "ticket_lock.holding_by_all",
+            Scene::SeqLock => "seqlock.read",
+            Scene::Queue => "queue.item",
+            Scene::Cancel => "cancel.another_cpus_timer",
+            Scene::ClockDirect => "clock.direct.value",
+            Scene::ClockCombined => "clock.combined.value",
         }
     }
 
-    /// The scene, for one play of so many sides and rounds.
-    pub fn scene<W: World>(self, world: &W, sides: usize, rounds: u64) -> Arc<dyn Scene<W>> {
-        use tickless_clock::combined::ReadPolicy;
+    /// Prepares one play with this number of sides and rounds.
+    pub fn play<W: Backend>(self, sides: usize, rounds: u64) -> Play {
         match self {
-            Part::Transfer => Arc::new(primitives::Transfer::new(rounds / 16)),
-            Part::PingPong => Arc::new(primitives::PingPong::by_reading(rounds)),
-            Part::PingPongByExchange => Arc::new(primitives::PingPong::by_exchange(rounds)),
-            Part::OwnTimer => Arc::new(library::OwnTimer::new(world, rounds)),
-            Part::Counter | Part::CounterByAll => Arc::new(primitives::Counter::new(sides, rounds)),
-            Part::TicketLock | Part::TicketLockByAll => {
-                Arc::new(primitives::Tickets::new(sides, rounds))
+            Scene::Transfer => primitives::transfer::<W>(rounds / 16),
+            Scene::PingPong => primitives::ping_pong::<W>(rounds),
+            Scene::PingPongByExchange => primitives::ping_pong_by_exchange::<W>(rounds),
+            Scene::OwnTimer => library::own_timer::<W>(rounds),
+            Scene::Counter | Scene::CounterByAll => primitives::counter::<W>(sides, rounds),
+            Scene::TicketLock | Scene::TicketLockByAll => {
+                primitives::ticket_lock::<W>(sides, rounds)
             }
-            Part::SeqLock => Arc::new(primitives::SeqLock::new(rounds)),
-            Part::Queue => Arc::new(primitives::Queue::new(rounds)),
-            Part::Cancel => Arc::new(library::CancelAcross::new(world, rounds)),
-            Part::ClockDirect => {
-                Arc::new(library::Clock::new(world, ReadPolicy::Direct, rounds / 4))
-            }
-            Part::ClockCombined => {
-                Arc::new(library::Clock::new(world, ReadPolicy::Combined, rounds / 4))
-            }
+            Scene::SeqLock => primitives::seq_lock::<W>(rounds),
+            Scene::Queue => primitives::queue::<W>(rounds),
+            Scene::Cancel => library::cancel_across::<W>(rounds),
+            Scene::ClockDirect => library::clock::<W>(ReadPolicy::Direct, rounds / 4),
+            Scene::ClockCombined => library::clock::<W>(ReadPolicy::Combined, rounds / 4),
         }
     }
 }
 
-/// Where all sides begin, and where the first to be through ends it for all.
-#[derive(Debug)]
-pub(crate) struct Gate<W: World> {
+/// Starts all sides of a play together, and ends [`repeat`](Gate::repeat) on all of them when the
+/// first has finished.
+struct Gate<W: Backend> {
     ready: Line<W::Word>,
-    over: Line<W::Word>,
+    ended: Line<W::Word>,
     sides: u64,
 }
 
-impl<W: World> Gate<W> {
-    /// For two sides.
-    pub(crate) fn new() -> Gate<W> {
-        Gate::of(2)
+impl<W: Backend> Gate<W> {
+    fn new(sides: usize) -> Gate<W> {
+        Gate { ready: word::<W>(), ended: word::<W>(), sides: sides as u64 }
     }
 
-    pub(crate) fn of(sides: usize) -> Gate<W> {
-        let word = || Line(W::Word::new(0));
-        Gate { ready: word(), over: word(), sides: sides as u64 }
+    /// Waits until all sides have arrived. Returns the time.
+    fn enter(&self) -> Ns {
+        self.ready.add(1);
+        wait_for::<W, _>(|| (self.ready.load(Ordering::Acquire) >= self.sides).then_some(()));
+        W::now()
     }
 
-    /// Waits until all sides are here. Returns when that was.
-    pub(crate) fn enter(&self, world: &W) -> Ns {
-        self.ready.0.add(1);
-        let mut round = 0;
-        while self.ready.0.load(Ordering::Acquire) < self.sides {
-            world.relax(round);
-            round = round.saturating_add(1);
-        }
-        world.now()
-    }
-
-    /// Does `one` so often, or until another side is through; that is looked at now and then.
-    pub(crate) fn repeat(&self, world: &W, rounds: u64, mut one: impl FnMut()) -> Played {
-        const ASK_EVERY: u64 = 16;
-        let begun = self.enter(world);
+    /// Repeats `operation`, at most `rounds` times, until another side has finished. Checks for
+    /// that after every 16 operations.
+    fn repeat(&self, rounds: u64, mut operation: impl FnMut()) -> SideResult {
+        const CHECK_EVERY: u64 = 16;
+        let begun = self.enter();
         let mut ops = 0;
         while ops < rounds {
-            one();
+            operation();
             ops += 1;
-            if ops % ASK_EVERY == 0 && self.is_over() {
+            if ops % CHECK_EVERY == 0 && self.has_ended() {
                 break;
             }
         }
-        let ended = world.now();
-        self.end();
-        Played { ops, ns: ended.since(begun).0 as f64 }
+        let ns = W::now().since(begun).0 as f64;
+        self.ended.store(1, Ordering::Release);
+        SideResult { ops, ns }
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.0.load(Ordering::Acquire) != 0
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire) != 0
     }
 
-    pub(crate) fn end(&self) {
-        self.over.0.store(1, Ordering::Release);
+    /// Runs `first` on side 0 and `second` on side 1 by turns. `first` gets the time of the
+    /// start. Only `second` is measured, as `ops` operations.
+    fn take_turns(
+        &self,
+        turn: &W::Word,
+        rounds: u64,
+        ops: u64,
+        first: impl Fn(Ns),
+        second: impl Fn(),
+    ) -> SideResult {
+        let start = self.enter();
+        let side = W::side() as u64;
+        let mut ns = 0;
+        for round in 0..rounds {
+            let mine = 2 * round + side;
+            wait_for::<W, _>(|| (turn.load(Ordering::Acquire) == mine).then_some(()));
+            if side == 0 {
+                first(start);
+            } else {
+                let begun = W::now();
+                second();
+                ns += W::now().since(begun).0;
+            }
+            turn.store(mine + 1, Ordering::Release);
+        }
+        SideResult { ops: ops * rounds * side, ns: ns as f64 }
+    }
+}
+
+/// Waits until `ready` returns a value.
+fn wait_for<W: Backend, T>(mut ready: impl FnMut() -> Option<T>) -> T {
+    let mut round = 0;
+    loop {
+        if let Some(value) = ready() {
+            return value;
+        }
+        W::relax(round);
+        round = round.saturating_add(1);
     }
 }

@@ -1,336 +1,197 @@
-//! What concurrent programs are made of, written once for every world.
+//! Scenes of the primitives that concurrent programs are built from.
 
-use super::{Gate, Line, Played, Scene, Shared, World};
+use super::{Backend, Gate, Line, Play, Shared, SideResult, wait_for, word};
 use crate::random::Random;
+use std::array;
+use std::hint::black_box;
+use std::sync::Arc;
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
 
-/// Waits until `ready` hands something back.
-pub(super) fn wait_for<W: World, T>(world: &W, mut ready: impl FnMut() -> Option<T>) -> T {
-    let mut round = 0;
-    loop {
-        if let Some(value) = ready() {
-            return value;
-        }
-        world.relax(round);
-        round = round.saturating_add(1);
-    }
-}
-
-/// Lines that go to and fro, so far apart and in such an order that no prefetcher guesses the next:
-/// neighbouring lines in ascending order come in half the time.
-pub(super) struct Transfer<W: World> {
-    gate: Gate<W>,
-    turn: Line<W::Word>,
-    lines: Vec<Apart<W::Word>>,
-    /// Behind each line the next: one circle through all of them.
-    next: Vec<u64>,
-    rounds: u64,
-}
-
-/// Neither a prefetched pair of lines nor the one after it reaches the next.
+/// A word so far from the next that no prefetcher fetches both: neither as a pair of lines nor as
+/// the line that follows.
 #[repr(align(256))]
-#[derive(Debug)]
 struct Apart<T>(T);
 
-/// How many lines.
+/// The number of lines that are transferred.
 const LINES: u64 = 64;
 
-/// A circle through so many places, drawn (Sattolo's algorithm): the same one each time, so that
-/// plays can be compared.
-fn circle(places: u64) -> Vec<u64> {
-    let mut random = Random::new(places);
-    let mut next: Vec<u64> = (0..places).collect();
-    for last in (1..places).rev() {
+/// Returns for each line the one that follows it. They form one random cycle (Sattolo's
+/// algorithm), which is the same in every play: a prefetcher that guesses the next line would
+/// halve the time.
+fn cycle(lines: u64) -> Vec<u64> {
+    let mut random = Random::new(lines);
+    let mut next: Vec<u64> = (0..lines).collect();
+    for last in (1..lines).rev() {
         next.swap(last as usize, random.below(last) as usize);
     }
     next
 }
 
-impl<W: World> Transfer<W> {
-    pub(super) fn new(rounds: u64) -> Transfer<W> {
-        let lines = (0..LINES).map(|_| Apart(W::Word::new(0))).collect();
-        let next = circle(LINES);
-        Transfer { gate: Gate::new(), turn: Line(W::Word::new(0)), lines, next, rounds }
-    }
-
-    /// Each line says which one is next.
-    fn write(&self) {
-        for (next, line) in self.next.iter().zip(&self.lines) {
-            line.0.store(*next, Ordering::Relaxed);
-        }
-    }
-
-    fn walk(&self) -> u64 {
-        (0..LINES).fold(0, |at, _| self.lines[at as usize].0.load(Ordering::Relaxed))
-    }
-}
-
-impl<W: World> Scene<W> for Transfer<W> {
-    fn play(&self, world: &W) -> Played {
-        self.gate.enter(world);
-        let mut ns = 0;
-        for round in 0..self.rounds {
-            let turn = 2 * round + world.side() as u64;
-            wait_for(world, || (self.turn.0.load(Ordering::Acquire) == turn).then_some(()));
-            if world.side() == 0 {
-                self.write();
-            } else {
-                let begun = world.now();
-                std::hint::black_box(self.walk());
-                ns += world.now().since(begun).0;
+pub(super) fn transfer<W: Backend>(rounds: u64) -> Play {
+    let (gate, turn) = (Gate::<W>::new(2), word::<W>());
+    let lines: Vec<_> = (0..LINES).map(|_| Apart(W::Word::new(0))).collect();
+    let next = cycle(LINES);
+    Arc::new(move || {
+        let write = |_| {
+            for (next, line) in next.iter().zip(&lines) {
+                line.0.store(*next, Ordering::Relaxed);
             }
-            self.turn.0.store(turn + 1, Ordering::Release);
-        }
-        Played { ops: LINES * self.rounds * world.side() as u64, ns: ns as f64 }
-    }
+        };
+        let follow = || (0..LINES).fold(0, |at, _| lines[at as usize].0.load(Ordering::Relaxed));
+        gate.take_turns(&turn, rounds, LINES, write, || _ = black_box(follow()))
+    })
 }
 
-/// One word that goes to and fro.
-pub(super) struct PingPong<W: World> {
-    gate: Gate<W>,
-    ball: Line<W::Word>,
+pub(super) fn ping_pong<W: Backend>(rounds: u64) -> Play {
+    ping_pong_with::<W>(rounds, |ball, turn| {
+        wait_for::<W, _>(|| (ball.load(Ordering::Acquire) == turn).then_some(()));
+        ball.store(turn + 1, Ordering::Release);
+    })
+}
+
+pub(super) fn ping_pong_by_exchange<W: Backend>(rounds: u64) -> Play {
+    let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+    ping_pong_with::<W>(rounds, move |ball, turn| {
+        while ball.compare_exchange(turn, turn + 1, success, failure).is_err() {}
+    })
+}
+
+/// Each side in turn waits for a number in the word and replaces it by the next one.
+fn ping_pong_with<W: Backend>(
     rounds: u64,
-    by: Waiting,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Waiting {
-    Reading,
-    Exchanging,
-}
-
-impl<W: World> PingPong<W> {
-    pub(super) fn by_reading(rounds: u64) -> PingPong<W> {
-        PingPong::new(rounds, Waiting::Reading)
-    }
-
-    pub(super) fn by_exchange(rounds: u64) -> PingPong<W> {
-        PingPong::new(rounds, Waiting::Exchanging)
-    }
-
-    fn new(rounds: u64, by: Waiting) -> PingPong<W> {
-        PingPong { gate: Gate::new(), ball: Line(W::Word::new(0)), rounds, by }
-    }
-
-    fn take_turn(&self, world: &W, turn: u64) {
-        let ball = &self.ball.0;
-        match self.by {
-            Waiting::Reading => {
-                wait_for(world, || (ball.load(Ordering::Acquire) == turn).then_some(()));
-                ball.store(turn + 1, Ordering::Release);
-            }
-            Waiting::Exchanging => {
-                let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-                while ball.compare_exchange(turn, turn + 1, success, failure).is_err() {}
-            }
+    pass: impl Fn(&W::Word, u64) + Send + Sync + 'static,
+) -> Play {
+    let (gate, ball) = (Gate::<W>::new(2), word::<W>());
+    Arc::new(move || {
+        let begun = gate.enter();
+        let side = W::side() as u64;
+        for round in 0..rounds {
+            pass(&ball, 2 * round + side);
         }
-    }
+        let ns = W::now().since(begun).0 as f64;
+        // Both sides have seen the same round trips: count them once.
+        SideResult { ops: if side == 0 { rounds } else { 0 }, ns }
+    })
 }
 
-impl<W: World> Scene<W> for PingPong<W> {
-    fn play(&self, world: &W) -> Played {
-        let begun = self.gate.enter(world);
-        let side = world.side() as u64;
-        for round in 0..self.rounds {
-            self.take_turn(world, 2 * round + side);
-        }
-        let ns = world.now().since(begun).0 as f64;
-        // Both sides saw the same round trips.
-        Played { ops: if side == 0 { self.rounds } else { 0 }, ns }
-    }
+pub(super) fn counter<W: Backend>(sides: usize, rounds: u64) -> Play {
+    let (gate, word) = (Gate::<W>::new(sides), word::<W>());
+    Arc::new(move || gate.repeat(rounds, || _ = word.add(1)))
 }
 
-/// One word that both add to.
-pub(super) struct Counter<W: World> {
-    gate: Gate<W>,
-    word: Line<W::Word>,
-    rounds: u64,
-}
-
-impl<W: World> Counter<W> {
-    pub(super) fn new(sides: usize, rounds: u64) -> Counter<W> {
-        Counter { gate: Gate::of(sides), word: Line(W::Word::new(0)), rounds }
-    }
-}
-
-impl<W: World> Scene<W> for Counter<W> {
-    fn play(&self, world: &W) -> Played {
-        self.gate.repeat(world, self.rounds, || _ = self.word.0.add(1))
-    }
-}
-
-/// A lock that is taken in the order in which it was asked for.
+/// A lock that serves its waiters in order of arrival.
 #[derive(Debug)]
-pub(super) struct TicketLock<W: World> {
+pub(super) struct TicketLock<W: Backend> {
     next: W::Word,
     serving: W::Word,
 }
 
-impl<W: World> TicketLock<W> {
+/// A holding of a [`TicketLock`], which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Ticket<'a, W: Backend> {
+    lock: &'a TicketLock<W>,
+    number: u64,
+}
+
+impl<W: Backend> TicketLock<W> {
     pub(super) fn new() -> TicketLock<W> {
         TicketLock { next: W::Word::new(0), serving: W::Word::new(0) }
     }
 
-    /// Returns the ticket, for [`unlock`](Self::unlock).
-    pub(super) fn lock(&self, world: &W) -> u64 {
-        let ticket = self.next.add(1);
-        wait_for(world, || (self.serving.load(Ordering::Acquire) == ticket).then_some(()));
-        ticket
-    }
-
-    pub(super) fn unlock(&self, ticket: u64) {
-        self.serving.store(ticket + 1, Ordering::Release);
+    pub(super) fn lock(&self) -> Ticket<'_, W> {
+        let number = self.next.add(1);
+        wait_for::<W, _>(|| (self.serving.load(Ordering::Acquire) == number).then_some(()));
+        Ticket { lock: self, number }
     }
 }
 
-/// A ticket lock, and what it guards on a line of its own.
-pub(super) struct Tickets<W: World> {
-    gate: Gate<W>,
-    lock: Line<TicketLock<W>>,
-    guarded: Line<W::Word>,
-    rounds: u64,
-}
-
-impl<W: World> Tickets<W> {
-    pub(super) fn new(sides: usize, rounds: u64) -> Tickets<W> {
-        let (lock, guarded) = (Line(TicketLock::new()), Line(W::Word::new(0)));
-        Tickets { gate: Gate::of(sides), lock, guarded, rounds }
+impl<W: Backend> Drop for Ticket<'_, W> {
+    fn drop(&mut self) {
+        self.lock.serving.store(self.number + 1, Ordering::Release);
     }
 }
 
-impl<W: World> Scene<W> for Tickets<W> {
-    fn play(&self, world: &W) -> Played {
-        self.gate.repeat(world, self.rounds, || {
-            let ticket = self.lock.0.lock(world);
-            let value = self.guarded.0.load(Ordering::Relaxed);
-            self.guarded.0.store(value + 1, Ordering::Relaxed);
-            self.lock.0.unlock(ticket);
+pub(super) fn ticket_lock<W: Backend>(sides: usize, rounds: u64) -> Play {
+    let (gate, guarded) = (Gate::<W>::new(sides), word::<W>());
+    let lock = Line(TicketLock::<W>::new());
+    Arc::new(move || {
+        gate.repeat(rounds, || {
+            let _held = lock.lock();
+            let value = guarded.load(Ordering::Relaxed);
+            guarded.store(value + 1, Ordering::Relaxed);
         })
-    }
+    })
 }
 
-/// Words that are read without a lock and written by one side: a sequence says whether what was
-/// read belongs together.
-pub(super) struct SeqLock<W: World> {
-    gate: Gate<W>,
-    words: Line<[W::Word; 5]>,
-    rounds: u64,
-}
-
-/// From write to write.
-const REST: Ns = Ns(1_000);
-
-impl<W: World> SeqLock<W> {
-    pub(super) fn new(rounds: u64) -> SeqLock<W> {
-        let words = Line(std::array::from_fn(|_| W::Word::new(0)));
-        SeqLock { gate: Gate::new(), words, rounds }
-    }
-
-    fn write(&self, number: u64) {
-        let [sequence, values @ ..] = &self.words.0;
-        sequence.store(2 * number + 1, Ordering::Release);
-        for value in values {
-            value.store(number, Ordering::Release);
-        }
-        sequence.store(2 * number + 2, Ordering::Release);
-    }
-
-    fn read(&self, world: &W) -> u64 {
-        let [sequence, values @ ..] = &self.words.0;
-        wait_for(world, || {
-            let before = sequence.load(Ordering::Acquire);
-            let sum = values.iter().map(|value| value.load(Ordering::Acquire)).sum();
-            let is_whole = before % 2 == 0 && sequence.load(Ordering::Acquire) == before;
-            is_whole.then_some(sum)
-        })
-    }
-}
-
-impl<W: World> Scene<W> for SeqLock<W> {
-    fn play(&self, world: &W) -> Played {
-        if world.side() == 1 {
-            let mut sum = 0_u64;
-            let played = self.gate.repeat(world, 8 * self.rounds, || {
-                sum = sum.wrapping_add(self.read(world));
+/// Words that one side writes and the other reads without a lock: the first is a sequence number,
+/// odd during a write, by which a reader detects that it must read again.
+pub(super) fn seq_lock<W: Backend>(rounds: u64) -> Play {
+    const WRITE_EVERY: Ns = Ns(1_000);
+    let gate = Gate::<W>::new(2);
+    let words: Line<[W::Word; 5]> = Line(array::from_fn(|_| W::Word::new(0)));
+    Arc::new(move || {
+        let [sequence, values @ ..] = &*words;
+        if W::side() == 1 {
+            return gate.repeat(8 * rounds, || {
+                let sum: u64 = wait_for::<W, _>(|| {
+                    let before = sequence.load(Ordering::Acquire);
+                    let sum = values.iter().map(|value| value.load(Ordering::Acquire)).sum();
+                    let is_whole = before % 2 == 0 && sequence.load(Ordering::Acquire) == before;
+                    is_whole.then_some(sum)
+                });
+                black_box(sum);
             });
-            std::hint::black_box(sum);
-            return played;
         }
-        self.gate.enter(world);
+        gate.enter();
         let mut number = 0;
-        while !self.gate.is_over() {
-            self.write(number);
+        while !gate.has_ended() {
+            sequence.store(2 * number + 1, Ordering::Release);
+            values.iter().for_each(|value| value.store(number, Ordering::Release));
+            sequence.store(2 * number + 2, Ordering::Release);
             number += 1;
-            world.work(REST);
+            W::work(WRITE_EVERY);
         }
-        Played::default()
-    }
+        SideResult::default()
+    })
 }
 
 /// A ring that one side fills and the other empties.
-pub(super) struct Queue<W: World> {
-    gate: Gate<W>,
-    head: Line<W::Word>,
-    tail: Line<W::Word>,
-    slots: Vec<Line<[W::Word; SLOTS_A_LINE]>>,
-    rounds: u64,
-}
-
-const SLOTS_A_LINE: usize = 8;
-const SLOTS: u64 = 64;
-
-impl<W: World> Queue<W> {
-    pub(super) fn new(rounds: u64) -> Queue<W> {
-        let line = |_| Line(std::array::from_fn(|_| W::Word::new(0)));
-        let slots = (0..SLOTS as usize / SLOTS_A_LINE).map(line).collect();
-        let word = || Line(W::Word::new(0));
-        Queue { gate: Gate::new(), head: word(), tail: word(), slots, rounds }
-    }
-
-    fn slot(&self, number: u64) -> &W::Word {
-        let at = (number % SLOTS) as usize;
-        &self.slots[at / SLOTS_A_LINE].0[at % SLOTS_A_LINE]
-    }
-
-    fn put(&self, world: &W, number: u64) {
-        wait_for(world, || (number - self.tail.0.load(Ordering::Acquire) < SLOTS).then_some(()));
-        self.slot(number).store(number, Ordering::Relaxed);
-        self.head.0.store(number + 1, Ordering::Release);
-    }
-
-    fn take(&self, world: &W, number: u64) -> u64 {
-        wait_for(world, || (self.head.0.load(Ordering::Acquire) > number).then_some(()));
-        let value = self.slot(number).load(Ordering::Relaxed);
-        self.tail.0.store(number + 1, Ordering::Release);
-        value
-    }
-}
-
-impl<W: World> Scene<W> for Queue<W> {
-    fn play(&self, world: &W) -> Played {
-        let begun = self.gate.enter(world);
-        let mut sum = 0_u64;
-        for number in 0..self.rounds {
-            match world.side() {
-                0 => self.put(world, number),
-                _ => sum = sum.wrapping_add(self.take(world, number)),
+pub(super) fn queue<W: Backend>(rounds: u64) -> Play {
+    const SLOTS: u64 = 64;
+    const SLOTS_A_LINE: u64 = 8;
+    let (gate, head, tail) = (Gate::<W>::new(2), word::<W>(), word::<W>());
+    let line =
+        |_| Line(array::from_fn::<W::Word, { SLOTS_A_LINE as usize }, _>(|_| W::Word::new(0)));
+    let lines: Vec<_> = (0..SLOTS / SLOTS_A_LINE).map(line).collect();
+    Arc::new(move || {
+        let begun = gate.enter();
+        for number in 0..rounds {
+            let at = number % SLOTS;
+            let slot = &lines[(at / SLOTS_A_LINE) as usize][(at % SLOTS_A_LINE) as usize];
+            if W::side() == 0 {
+                wait_for::<W, _>(|| (number - tail.load(Ordering::Acquire) < SLOTS).then_some(()));
+                slot.store(number, Ordering::Relaxed);
+                head.store(number + 1, Ordering::Release);
+            } else {
+                wait_for::<W, _>(|| (head.load(Ordering::Acquire) > number).then_some(()));
+                black_box(slot.load(Ordering::Relaxed));
+                tail.store(number + 1, Ordering::Release);
             }
         }
-        std::hint::black_box(sum);
-        let ns = world.now().since(begun).0 as f64;
-        Played { ops: self.rounds * world.side() as u64, ns }
-    }
+        let ns = W::now().since(begun).0 as f64;
+        SideResult { ops: rounds * W::side() as u64, ns }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Goal: the walk comes to every line once, and hardly ever to the next one in memory.
+    /// Goal: the cycle visits every line once, and rarely the next one in memory.
     #[test]
-    fn the_circle_goes_through_all_places() {
-        let next = circle(LINES);
+    fn cycle_visits_every_line_once() {
+        let next = cycle(LINES);
         let (mut at, mut seen, mut neighbours) = (0, vec![false; LINES as usize], 0);
         for _ in 0..LINES {
             assert!(!std::mem::replace(&mut seen[at as usize], true), "{at} twice");

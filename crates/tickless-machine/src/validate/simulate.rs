@@ -1,6 +1,6 @@
 //! Scenes on a simulated machine.
 
-use super::{Part, Played, World, per_operation};
+use super::{Backend, Scene, SideResult, per_operation};
 use crate::cpu;
 use crate::engine::{self, Machine};
 use crate::platform::{self, Sim, SimWord};
@@ -11,80 +11,83 @@ use crate::study::Figure;
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use tickless_core::platform::Platform;
 use tickless_core::time::{CpuId, Ns};
 
-/// Rounds of one play, here and for real.
+/// Rounds of one play, simulated or real.
 pub const ROUNDS: u64 = 1_000;
 
-/// How many plays a prediction takes; they begin a little apart.
+/// Plays for a prediction. They differ in how much later one side starts than the other.
 const PLAYS: u64 = 5;
 
-/// The simulated machine as a world: its CPU 0 and the last one, or all.
-#[derive(Clone, Copy, Default, Debug)]
+/// The simulated machine: its CPU 0 and the last one, or all.
+#[derive(Debug)]
 pub struct Simulated;
 
-impl World for Simulated {
+impl Backend for Simulated {
     type Word = SimWord;
 
-    fn side(&self) -> usize {
+    fn side() -> usize {
         usize::from(engine::here() != CpuId(0))
     }
 
-    fn now(&self) -> Ns {
+    fn now() -> Ns {
         platform::now()
     }
 
-    fn relax(&self, round: u32) {
+    fn relax(round: u32) {
         Sim.relax(round);
     }
 
-    fn work(&self, for_ns: Ns) {
-        cpu::work(Ps::from_ns(for_ns));
+    fn work(duration: Ns) {
+        cpu::work(Ps::from_ns(duration));
     }
 
-    fn section(&self) {
+    fn section() {
         engine::charge(engine::section());
     }
 }
 
-/// What a scene takes on a machine: nanoseconds for each operation, over a few plays. Fails as
-/// [`play`] does.
-pub fn figure(spec: &Spec, part: Part) -> io::Result<Figure> {
-    let plays = (1..=PLAYS).map(|seed| play(spec, part, ROUNDS, seed));
+/// Returns the nanoseconds that an operation of a scene takes on a machine, over a few plays. Fails
+/// as [`play`] does.
+pub fn figure(spec: &Spec, scene: Scene) -> io::Result<Figure> {
+    let plays = (1..=PLAYS).map(|seed| play(spec, scene, ROUNDS, seed));
     Ok(Figure::of(plays.collect::<io::Result<_>>()?))
 }
 
-/// How many seconds of simulated time a play may take: thousands of times what any part needs.
+/// The longest play in seconds of simulated time: thousands of times what a scene needs.
 const LONGEST_S: u64 = 10;
 
-/// One play of a scene; the seed says by how much one side comes later than the other. Fails when
-/// there is no memory for stacks. Prices can be such that a scene never ends, as when a line takes
-/// longer to a reader than its writer rests: that is an error of the kind `TimedOut`.
-pub fn play(spec: &Spec, part: Part, rounds: u64, seed: u64) -> io::Result<f64> {
+/// Simulates one play of a scene. The seed decides how much later one side starts than the other.
+///
+/// Fails when there is no memory for stacks, and with [`io::ErrorKind::TimedOut`] when the scene
+/// does not end at the machine's prices, as when a line takes longer to reach its reader than the
+/// writer pauses.
+pub fn play(spec: &Spec, scene: Scene, rounds: u64, seed: u64) -> io::Result<f64> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
-    let cpus: Vec<u16> = match part.sides(usize::from(cpus)) {
+    let cpus: Vec<u16> = match scene.sides(usize::from(cpus)) {
         2 => vec![0, cpus - 1],
         _ => (0..cpus).collect(),
     };
-    let scene = part.scene(&Simulated, cpus.len(), rounds);
-    let sides: Rc<[Cell<Option<Played>>]> = cpus.iter().map(|_| Cell::default()).collect();
+    let play = scene.play::<Simulated>(cpus.len(), rounds);
+    let sides: Rc<[Cell<Option<SideResult>>]> = cpus.iter().map(|_| Cell::default()).collect();
     let mut random = Random::new(seed);
     for (side, &cpu) in cpus.iter().enumerate() {
-        let (scene, sides) = (std::sync::Arc::clone(&scene), Rc::clone(&sides));
+        let (play, sides) = (Arc::clone(&play), Rc::clone(&sides));
         let late = Ps(random.below(1_000_000));
         machine.start(CpuId(cpu), move || {
             cpu::work(late);
-            sides[side].set(Some(scene.play(&Simulated)));
+            sides[side].set(Some(play()));
         })?;
     }
     machine.run(Ns::from_secs(LONGEST_S));
-    // Before what is left is unwound, which may let a side come to its end.
-    let sides: Option<Vec<Played>> = sides.iter().map(Cell::get).collect();
+    // Collect the results before `finish`, under which an unfinished side may still end.
+    let sides: Option<Vec<SideResult>> = sides.iter().map(Cell::get).collect();
     machine.finish();
     let sides = sides.ok_or_else(|| {
-        let name = part.name();
+        let name = scene.name();
         let message = format!("{name} does not end within {LONGEST_S} s of simulated time");
         io::Error::new(io::ErrorKind::TimedOut, message)
     })?;

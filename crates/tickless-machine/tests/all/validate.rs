@@ -2,8 +2,8 @@
 
 use tickless_machine::machines::{self, FILES};
 use tickless_machine::spec::{Origin, Spec};
-use tickless_machine::validate::fit::{Seen, fit};
-use tickless_machine::validate::{Part, Played, per_operation, simulate};
+use tickless_machine::validate::fit::{Measured, fit};
+use tickless_machine::validate::{Scene, SideResult, per_operation, simulate};
 
 fn host() -> Spec {
     machines::named("host").unwrap().unwrap()
@@ -18,17 +18,17 @@ fn prices_are_found_again() {
         let real = keys.iter().fold(host(), |spec, key| spec.with(key, transfer));
         let real = real.with("line.hold_ns", hold).with("cpu.section_ns", section);
         let takes = |part| simulate::play(&real, part, 200, 1).unwrap();
-        let seen = Seen {
-            transfer: takes(Part::Transfer),
-            round_trip: takes(Part::PingPong),
-            own_timer: takes(Part::OwnTimer),
+        let seen = Measured {
+            transfer: takes(Scene::Transfer),
+            round_trip: takes(Scene::PingPong),
+            own_timer: takes(Scene::OwnTimer),
         };
         let fitted = fit(&host(), seen).unwrap();
         let found = |key: &str| fitted.value(key);
         assert!((found("line.node_ns") / transfer - 1.0).abs() < 0.05, "{}", found("line.node_ns"));
         assert!((found("line.hold_ns") - hold).abs() < 5.0, "{}", found("line.hold_ns"));
         assert!((found("cpu.section_ns") - section).abs() < 1.0, "{}", found("cpu.section_ns"));
-        for part in Part::PREDICTED {
+        for part in Scene::PREDICTED {
             let [theirs, ours] =
                 [&real, &fitted].map(|spec| simulate::figure(spec, part).unwrap().value);
             assert!((ours / theirs - 1.0).abs() < 0.1, "{part:?}: {ours} for {theirs}");
@@ -41,7 +41,7 @@ fn prices_are_found_again() {
 /// Goal: a play is a function of its seed, and every scene comes to an end.
 #[test]
 fn plays_repeat() {
-    for part in [&Part::FITTED[..], &Part::PREDICTED, &Part::CONTENDED].into_iter().flatten() {
+    for part in [&Scene::FITTED[..], &Scene::PREDICTED, &Scene::CONTENDED].into_iter().flatten() {
         let play = |seed| simulate::play(&host(), *part, 100, seed).unwrap();
         assert!(play(3) > 0.0, "{part:?}");
         assert_eq!(play(3).to_bits(), play(3).to_bits(), "{part:?}");
@@ -54,7 +54,7 @@ fn a_play_without_an_end_is_an_error() {
     // A thousand rounds of at least 20 ms.
     let keys = ["line.node_ns", "line.near_ns", "line.far_ns"];
     let slow = keys.iter().fold(host(), |spec, key| spec.with(key, 20e6));
-    let error = simulate::play(&slow, Part::PingPong, 1_000, 1).unwrap_err();
+    let error = simulate::play(&slow, Scene::PingPong, 1_000, 1).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
     let said = "ping_pong.round_trip does not end within 10 s of simulated time";
     assert_eq!(error.to_string(), said);
@@ -72,23 +72,23 @@ fn all_cpus_contend() {
         assert_eq!(part_sides(part, spec.costs().topology.cpus()), cores as usize);
         simulate::play(&spec, part, 200, 1).unwrap()
     };
-    let lock = [2.0, 4.0, 8.0].map(|cores| takes(cores, Part::TicketLockByAll));
+    let lock = [2.0, 4.0, 8.0].map(|cores| takes(cores, Scene::TicketLockByAll));
     assert!(lock[0] < lock[1] && lock[1] < lock[2], "{lock:?}");
-    let add = [2.0, 8.0].map(|cores| takes(cores, Part::CounterByAll));
+    let add = [2.0, 8.0].map(|cores| takes(cores, Scene::CounterByAll));
     assert!(add[1] >= 0.9 * add[0], "{add:?}");
 }
 
-fn part_sides(part: Part, cpus: u16) -> usize {
+fn part_sides(part: Scene, cpus: u16) -> usize {
     part.sides(usize::from(cpus))
 }
 
 /// Goal: what a scene took is averaged over the sides that did something.
 #[test]
 fn sides_are_averaged() {
-    let both = [Played { ops: 10, ns: 300.0 }, Played { ops: 20, ns: 300.0 }];
+    let both = [SideResult { ops: 10, ns: 300.0 }, SideResult { ops: 20, ns: 300.0 }];
     assert_eq!(per_operation(&both), 10.0);
-    assert_eq!(per_operation(&[Played::default(), Played { ops: 20, ns: 300.0 }]), 15.0);
-    assert_eq!(per_operation(&[Played::default(); 2]), 0.0);
+    assert_eq!(per_operation(&[SideResult::default(), SideResult { ops: 20, ns: 300.0 }]), 15.0);
+    assert_eq!(per_operation(&[SideResult::default(); 2]), 0.0);
 }
 
 /// Goal: a machine that is written is the same machine when it is read.
