@@ -27,11 +27,9 @@ if [ $# -gt 0 ]; then
   exit
 fi
 status=0
-# The core's tests judge the clock too.
-mutants --test-package tickless-core --test-package tickless-clock \
-  --test-package tickless-bandwidth --output target/mutants -- \
-  'crates/tickless-bandwidth/src/**/*.rs' \
-  'crates/tickless-clock/src/*.rs' \
+mutants --test-package tickless-core --output target/mutants -- \
+  'crates/tickless-core/src/bandwidth/**/*.rs' \
+  'crates/tickless-core/src/clock/*.rs' \
   'crates/tickless-core/src/queues/**/*.rs' \
   'crates/tickless-core/src/local/**/*.rs' \
   'crates/tickless-core/src/rearm/*.rs' \
@@ -39,7 +37,7 @@ mutants --test-package tickless-core --test-package tickless-clock \
   crates/tickless-core/src/{histogram,local,periodic,phase,rearm,state}.rs || status=$?
 # The others are judged by the tests of their own crates.
 mutants --output target/mutants-tool -- \
-  crates/tickless-platform/src/wakeup.rs \
+  crates/tickless/src/platform/wakeup.rs \
   'crates/tickless-trace/src/**/*.rs' \
   'crates/tickless-lab/src/doctor/**/*.rs' \
   crates/tickless-lab/src/latency/{bins,plan,row,tally}.rs || status=$?

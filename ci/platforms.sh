@@ -8,7 +8,7 @@ has_target() {
   rustup target list --installed | grep -qx "$1" || timeout 600 rustup target add "$1"
 }
 
-no_std=(-p tickless-core -p tickless-clock -p tickless-bandwidth)
+no_std=(-p tickless-core)
 
 # check TARGET ARGUMENTS...
 check() {
@@ -42,7 +42,7 @@ fi
 # The portable platform of the library, for systems other than Linux: its tests run here, and for
 # those systems it is checked, with the futures and the examples.
 export RUSTFLAGS="--cfg tickless_portable ${RUSTFLAGS:-}"
-library=(-p tickless -p tickless-platform --lib)
+library=(-p tickless --lib)
 cargo test --locked -q "${library[@]}" --test all --target-dir target/portable
 cargo clippy --locked -q "${library[@]}" --examples --features stream,tokio-time \
   --target-dir target/portable -- -D warnings

@@ -1,10 +1,13 @@
-//! Linux's timer algorithms for programs: no operating system, no allocation to arm.
+//! Linux's timer algorithms for programs: no operating system, no allocation to arm a timer.
 //!
 //! From the bottom up; a module uses those above it in this table alone.
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`word`] | an atomic word, which each platform provides |
 //! | [`time`] | nanoseconds, windows, ticks, CPU numbers |
+//! | [`clock`] | clocks from counters, the combined reader, the watchdog |
+//! | [`bandwidth`] | groups with a quota in every period |
 //! | [`rearm`] | what the event device must be told, as a value |
 //! | [`platform`] | the seam: what a world must provide |
 //! | [`state`] | a timer's life in one word |
@@ -25,7 +28,11 @@ pub mod link;
 pub mod owned;
 
 #[forbid(unsafe_code)]
+pub mod bandwidth;
+#[forbid(unsafe_code)]
 pub mod bases;
+#[forbid(unsafe_code)]
+pub mod clock;
 #[forbid(unsafe_code)]
 pub mod histogram;
 #[forbid(unsafe_code)]
@@ -44,6 +51,8 @@ pub mod rearm;
 pub mod state;
 #[forbid(unsafe_code)]
 pub mod time;
+#[forbid(unsafe_code)]
+pub mod word;
 
 /// The code of the README is compiled.
 #[cfg(doctest)]

@@ -6,8 +6,8 @@
 
 use crate::rearm::Rearm;
 use crate::time::{CpuId, Ns};
+pub use crate::word::{Ordering, Word};
 use core::ops::DerefMut;
-pub use tickless_clock::word::{Ordering, Word};
 
 /// The world that bases live in.
 ///

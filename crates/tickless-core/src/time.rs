@@ -4,12 +4,13 @@
 //! way there (W5).
 
 mod instant;
+mod ns;
 mod tick;
 mod window;
 
 pub use instant::Instant;
+pub use ns::Ns;
 pub use tick::{Tick, TickError};
-pub use tickless_clock::Ns;
 pub use window::Window;
 
 /// A CPU's number, and with it the number of its base. Dense, from zero.

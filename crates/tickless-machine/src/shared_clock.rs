@@ -3,8 +3,8 @@
 use crate::device::{self, CounterId};
 use crate::platform::{Sim, SimWord};
 use std::fmt;
-use tickless_clock::combined::{Combined, ReadPolicy};
-use tickless_clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_core::clock::combined::{Combined, ReadPolicy};
+use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
 use tickless_core::platform::Platform;
 
 /// A clock that all CPUs share.

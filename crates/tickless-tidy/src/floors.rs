@@ -15,30 +15,17 @@ use crate::mask::{find_words, is_word};
 use crate::source::SourceFile;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A crate and its top-level modules from the bottom up; those of one entry are on one floor, and
-/// use none of each other.
+/// A crate, or a folder of one (`crate::folder`), and its modules from the bottom up. The modules
+/// of one floor do not use each other.
 pub type Floors = (&'static str, &'static [&'static [&'static str]]);
 
 /// The crates that are held to their floors.
 pub const CRATES: &[Floors] = &[
     (
-        "tickless-clock",
-        &[
-            &["ns", "word"],
-            &["counter"],
-            &["slope"],
-            &["segment"],
-            &["sources", "discipline", "line", "ratchet", "skew", "combined"],
-            &["watchdog"],
-            &["timekeeper"],
-        ],
-    ),
-    ("tickless-bandwidth", &[&["counts", "period"], &["settings"], &["permits"], &["group"]]),
-    (
         "tickless-core",
         &[
-            &["time"],
-            &["rearm", "periodic", "phase", "histogram"],
+            &["word", "time"],
+            &["clock", "bandwidth", "rearm", "periodic", "phase", "histogram"],
             &["platform"],
             &["state"],
             &["link"],
@@ -48,7 +35,19 @@ pub const CRATES: &[Floors] = &[
         ],
     ),
     (
-        "tickless-platform",
+        "tickless-core::clock",
+        &[
+            &["counter"],
+            &["slope"],
+            &["segment"],
+            &["sources", "discipline", "line", "ratchet", "skew", "combined"],
+            &["watchdog"],
+            &["timekeeper"],
+        ],
+    ),
+    ("tickless-core::bandwidth", &[&["counts", "period"], &["settings"], &["permits"], &["group"]]),
+    (
+        "tickless::platform",
         &[
             &["bias", "chance", "clock_error", "driver", "relax", "time_base", "wait", "wakeup"],
             &["cpu", "fork", "system_clock", "membarrier", "trusted"],
@@ -62,7 +61,7 @@ pub const CRATES: &[Floors] = &[
     (
         "tickless",
         &[
-            &["events"],
+            &["events", "platform"],
             &["timer"],
             &["timers"],
             &["stats", "guarded", "time", "timeout", "hrtimer", "event_loop"],
@@ -106,7 +105,7 @@ impl<'a> House<'a> {
     fn new(files: &'a [SourceFile], floors: Floors) -> House<'a> {
         let mut house = House { floors, units: BTreeMap::new(), files: Vec::new() };
         let sources = files.iter().filter_map(|file| match file.library() {
-            Some((name, inside)) if name == floors.0 => Some((file, inside)),
+            Some((name, inside)) if name == house.name() => Some((file, inside)),
             _ => None,
         });
         let sources: Vec<_> = sources.collect();
@@ -136,8 +135,8 @@ impl<'a> House<'a> {
             if self.units.get(unit).is_none_or(|unit| unit.is_front) {
                 continue;
             }
-            if self.floor(unit).is_none() {
-                let what = format!("`{}` is on no floor", unit[0]);
+            if self.is_inside(unit) && self.floor(unit).is_none() {
+                let what = format!("`{}` is on no floor", unit.join("::"));
                 findings.push(file.finding(1, RULE, what, "give it one in floors.rs"));
             }
             for named in self.named(file) {
@@ -157,21 +156,45 @@ impl<'a> House<'a> {
         findings
     }
 
-    /// The number of a unit's floor.
-    fn floor(&self, unit: &[&str]) -> Option<usize> {
-        let top = unit.first()?;
-        self.floors.1.iter().position(|floor| floor.contains(top))
+    /// The crate's name.
+    fn name(&self) -> &'static str {
+        self.floors.0.split_once("::").map_or(self.floors.0, |(name, _)| name)
     }
 
-    /// Does this arrow lead up, or to another module of the same floor?
+    /// The folder of the crate whose modules have floors; `None` if they are those of its root.
+    fn folder(&self) -> Option<&'static str> {
+        self.floors.0.split_once("::").map(|(_, folder)| folder)
+    }
+
+    /// Returns whether a unit is one of those that have floors, or inside one.
+    fn is_inside(&self, unit: &[&str]) -> bool {
+        self.folder().is_none_or(|folder| unit.len() > 1 && unit[0] == folder)
+    }
+
+    /// The module of a unit that has a floor.
+    fn module<'u>(&self, unit: &[&'u str]) -> Option<&'u str> {
+        let depth = usize::from(self.folder().is_some());
+        unit.get(depth).copied().filter(|_| self.is_inside(unit))
+    }
+
+    /// The number of a unit's floor.
+    fn floor(&self, unit: &[&str]) -> Option<usize> {
+        let top = self.module(unit)?;
+        self.floors.1.iter().position(|floor| floor.contains(&top))
+    }
+
+    /// Returns whether this arrow leads up, or to another module of the same floor. Arrows that
+    /// leave the folder are judged by the floors of the crate's root.
     fn looks_up(&self, from: &[&str], to: &[&str]) -> bool {
-        if from.first() == to.first() {
+        let leaves = self.folder().is_some() && to.first() != from.first();
+        if !self.is_inside(from) || leaves || self.module(from) == self.module(to) {
             return false;
         }
         match (self.floor(from), self.floor(to)) {
             (Some(from), Some(to)) => to >= from,
-            // To the crate's root, which is above all; without a floor there is a finding already.
-            _ => to.is_empty(),
+            // The front of the folder or the crate is above all its modules. A module without a
+            // floor has a finding already.
+            _ => to.len() == usize::from(self.folder().is_some()),
         }
     }
 
@@ -312,6 +335,33 @@ mod tests {
         let beside = found(&[("low.rs", ""), ("mid.rs", "use crate::beside;"), ("beside.rs", "")]);
         assert_eq!(beside, ["1: `mid` uses `crate::beside`"]);
         assert_eq!(found(&[("new.rs", "")]), ["1: `new` is on no floor"]);
+    }
+
+    #[test]
+    fn floors_inside_a_folder_are_checked() {
+        let inside: &[Floors] = &[("a::room", &[&["one"], &["two"]])];
+        let found = |one: &str, two: &str| {
+            let files = [
+                ("lib.rs", "mod low; mod room;"),
+                ("low.rs", ""),
+                ("room/mod.rs", "mod one; mod two;"),
+                ("room/one.rs", one),
+                ("room/two.rs", two),
+            ];
+            let files =
+                files.map(|(path, text)| SourceFile::new(&format!("crates/a/src/{path}"), text));
+            arrows(&files, inside).into_iter().map(|f| format!("{}: {}", f.line, f.what)).collect()
+        };
+        let none: Vec<String> = found("use crate::low::A;", "use super::one::B;");
+        assert_eq!(
+            none,
+            [] as [String; 0],
+            "what leaves the folder is judged by its crate's floors"
+        );
+        let up: Vec<String> = found("\nuse crate::room::two::A;", "");
+        assert_eq!(up, ["2: `room::one` uses `crate::room::two::A`"]);
+        let front: Vec<String> = found("use super::A;", "");
+        assert_eq!(front[0], "1: `room::one` uses `crate::room::A`");
     }
 
     #[test]

@@ -5,6 +5,8 @@ mod starting;
 
 pub use start_error::StartTimersError;
 
+use crate::platform::device::fallback::Device;
+use crate::platform::wakeup::Wakeup;
 use crate::timer::shared::Setup;
 use crate::timers::Timers;
 use std::any::Any;
@@ -14,8 +16,6 @@ use std::time::Duration;
 use tickless_core::bases::{Deferral, Settings};
 use tickless_core::rearm::Limits;
 use tickless_core::time::{Ns, Tick};
-use tickless_platform::device::fallback::Device;
-use tickless_platform::wakeup::Wakeup;
 
 /// Settings of a set of timers; from [`Timers::builder`].
 ///

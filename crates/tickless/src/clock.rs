@@ -24,35 +24,35 @@
 //! ```
 
 pub use crate::clock_timer::{ClockFired, ClockTimer};
-pub use tickless_clock::combined::{Patience, ReadPolicy};
-pub use tickless_clock::counter::{Counter, Hertz, Rating, Width};
-pub use tickless_clock::segment::SourceId;
-pub use tickless_clock::skew::Skew;
-pub use tickless_clock::sources::Fault;
-pub use tickless_clock::timekeeper::{Change, NoCounter, Report, WatchCounts};
-pub use tickless_clock::watchdog::Tolerance;
 #[doc(inline)]
-pub use tickless_platform::clock::ClockSource;
+pub use crate::platform::clock::ClockSource;
 #[doc(inline)]
-pub use tickless_platform::clock_error::{Fallback, OpenClockError};
+pub use crate::platform::clock_error::{Fallback, OpenClockError};
 #[doc(inline)]
-pub use tickless_platform::program_clocks::combined::Combined;
+pub use crate::platform::program_clocks::combined::Combined;
 #[cfg(linux_platform)]
 #[doc(inline)]
-pub use tickless_platform::program_clocks::hardware::{ClockId, PtpClock, SystemClock};
+pub use crate::platform::program_clocks::hardware::{ClockId, PtpClock, SystemClock};
 #[cfg(linux_platform)]
 #[doc(inline)]
-pub use tickless_platform::program_clocks::hardware::{Tsc, TscOrder};
+pub use crate::platform::program_clocks::hardware::{Tsc, TscOrder};
 #[doc(inline)]
-pub use tickless_platform::program_clocks::kept::Clock;
+pub use crate::platform::program_clocks::kept::Clock;
 #[doc(inline)]
-pub use tickless_platform::time_base::TimeBase;
+pub use crate::platform::time_base::TimeBase;
+pub use tickless_core::clock::combined::{Patience, ReadPolicy};
+pub use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+pub use tickless_core::clock::segment::SourceId;
+pub use tickless_core::clock::skew::Skew;
+pub use tickless_core::clock::sources::Fault;
+pub use tickless_core::clock::timekeeper::{Change, NoCounter, Report, WatchCounts};
+pub use tickless_core::clock::watchdog::Tolerance;
 
 use tickless_core::time::{Instant, Ns};
 
 /// A counter that never goes back, over one that may: one that can be set, or that differs between
 /// CPUs. Costs one word that all readers share.
-pub type Ratchet<C> = tickless_clock::ratchet::Ratchet<core::sync::atomic::AtomicU64, C>;
+pub type Ratchet<C> = tickless_core::clock::ratchet::Ratchet<core::sync::atomic::AtomicU64, C>;
 
 /// Converts a [`SystemTime`](std::time::SystemTime) to an instant on [`TimeBase::Realtime`], for a
 /// [`ClockTimer`]: nanoseconds since 1970, and 0 for anything before.

@@ -3,7 +3,7 @@
 //! The core keeps one clock. A deadline on another clock is converted by what both show at the
 //! moment. Firing checks the deadline's own clock, so the timer is not early whatever happened to
 //! that clock meanwhile. When the clock was set, or the system was suspended, every deadline is
-//! converted again ([`watch`](tickless_platform::watch) says how that is noticed), so it is not
+//! converted again ([`watch`](crate::platform::watch) says how that is noticed), so it is not
 //! late either.
 //!
 //! # Locks
@@ -16,6 +16,9 @@ mod watching;
 
 pub use firing::ClockFired;
 
+use crate::platform::clock::HostClock;
+use crate::platform::device::fallback::RefusedCall;
+use crate::platform::time_base::TimeBase;
 use crate::timer::cancel_error::CancelError;
 use crate::timer::clock_timers::OnStep;
 use crate::timer::owned::Owned;
@@ -29,9 +32,6 @@ use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Options, StartError, Started};
 use tickless_core::link::QueueLink;
 use tickless_core::time::{Instant, Window};
-use tickless_platform::clock::HostClock;
-use tickless_platform::device::fallback::RefusedCall;
-use tickless_platform::time_base::TimeBase;
 
 /// A timer with its deadlines on a clock of your choice; from [`Timers::clock_timer`].
 ///

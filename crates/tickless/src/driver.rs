@@ -12,9 +12,9 @@ pub use crate::builder::StartTimersError;
 #[cfg(linux_platform)]
 pub use crate::event_loop::Descriptor;
 pub use crate::event_loop::{Callback, EventLoopDriver};
+#[doc(inline)]
+pub use crate::platform::device::fallback::{Device, RefusedCall};
+#[doc(inline)]
+pub use crate::platform::wakeup::Wakeup;
 pub use tickless_core::bases::migrate::OnlineError;
 pub use tickless_core::time::CpuId;
-#[doc(inline)]
-pub use tickless_platform::device::fallback::{Device, RefusedCall};
-#[doc(inline)]
-pub use tickless_platform::wakeup::Wakeup;

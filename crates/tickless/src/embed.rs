@@ -63,6 +63,7 @@
 //! with a message.
 
 use crate::hrtimer::HrTimer;
+use crate::platform::host::WheelLink;
 use crate::timeout::Timeout;
 use crate::timer::inline::Inline;
 use crate::timers::Timers;
@@ -73,7 +74,6 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::pin::Pin;
 use tickless_core::link::QueueLink;
-use tickless_platform::host::WheelLink;
 
 pub use crate::timer::inline::OnFire;
 

@@ -5,6 +5,12 @@
 //! ([`start_in_loop`](crate::Builder::start_in_loop)) or computes a timeout and is told when that
 //! has become too long ([`start_in_loop_with`](crate::Builder::start_in_loop_with)).
 
+use crate::platform::device::base::BaseDevice;
+#[cfg(linux_platform)]
+use crate::platform::device::fallback::RefusedCall;
+use crate::platform::device::own_loop::{LoopDevice, OnRearm};
+#[cfg(linux_platform)]
+use crate::platform::device::timerfd::Timerfd;
 use crate::timer::shared::Shared;
 use crate::timer::wakers::Wakers;
 use std::fmt;
@@ -13,12 +19,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::time::{CpuId, Instant, Ns};
-use tickless_platform::device::base::BaseDevice;
-#[cfg(linux_platform)]
-use tickless_platform::device::fallback::RefusedCall;
-use tickless_platform::device::own_loop::{LoopDevice, OnRearm};
-#[cfg(linux_platform)]
-use tickless_platform::device::timerfd::Timerfd;
 
 /// Linux only. How an [`EventLoopDriver`] wakes its loop: a descriptor to poll.
 #[cfg(linux_platform)]

@@ -66,12 +66,12 @@ pub use sleep::{CoarseSleep, Sleep};
 pub use source::TimerSource;
 pub use timeout::{CoarseTimeout, Elapsed, Timeout};
 
+use crate::platform::system_clock::system_now;
 use crate::process;
 use crate::timer::entry::From;
 use crate::timers::Timers;
 use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
-use tickless_platform::system_clock::system_now;
 
 /// Completes when `after` has passed.
 ///

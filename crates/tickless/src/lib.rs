@@ -78,6 +78,7 @@ mod guarded;
 mod hrtimer;
 pub mod local;
 pub mod periodic;
+mod platform;
 #[cfg(feature = "policy")]
 pub mod policy;
 mod process;

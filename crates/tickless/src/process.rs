@@ -1,9 +1,9 @@
 //! The timers of the process: started when first used, and never stopped.
 
 use crate::builder::{Builder, StartTimersError};
+use crate::platform::per_process::PerProcess;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
-use tickless_platform::per_process::PerProcess;
 
 impl Timers {
     /// The timers of this process, which [`future`](crate::future) uses too: a base and a driver

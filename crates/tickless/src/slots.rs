@@ -4,6 +4,7 @@
 
 use crate::hrtimer::HrTimer;
 use crate::periodic::{self, Missed, PeriodFired, Periodic, Run, Then};
+use crate::platform::host::WheelLink;
 use crate::timeout::Timeout;
 use crate::timer::cancel_error::CancelError;
 use crate::timer::fired::Fired;
@@ -15,7 +16,6 @@ use core::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use tickless_core::link::QueueLink;
-use tickless_platform::host::WheelLink;
 
 pub use crate::timer::slot::Slot;
 

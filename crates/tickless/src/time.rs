@@ -32,9 +32,9 @@
 
 pub use tickless_core::time::{Instant, Tick, TickError};
 
+use crate::platform::system_clock::system_now;
 use std::sync::OnceLock;
 use std::time;
-use tickless_platform::system_clock::system_now;
 
 /// One moment on both clocks.
 #[derive(Clone, Copy, Debug)]

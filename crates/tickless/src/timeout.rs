@@ -1,5 +1,6 @@
 //! Coarse timers: timeouts, which are armed by the million and seldom fire.
 
+use crate::platform::host::WheelLink;
 use crate::timer::cancel_error::CancelError;
 use crate::timer::fired::Fired;
 use crate::timer::owned::Owned;
@@ -10,7 +11,6 @@ use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{IfPending, Options, StartError, Started};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Instant, Ns, Window};
-use tickless_platform::host::WheelLink;
 
 /// A coarse timer with its callback; from [`Timers::timeout`].
 ///

@@ -1,15 +1,15 @@
 //! All timers of a program: one base per CPU, and their drivers.
 
 use crate::events;
+use crate::platform::clock::ClockSource;
+use crate::platform::clock_error::Fallback;
+use crate::platform::device::base::BaseDevice;
+use crate::platform::device::fallback::{Device, RefusedCall};
 use crate::timer::shared::Handle;
 use std::time::Duration;
 use tickless_core::bases::migrate::OnlineError;
 use tickless_core::phase::CircleView;
 use tickless_core::time::{CpuId, Instant, Ns};
-use tickless_platform::clock::ClockSource;
-use tickless_platform::clock_error::Fallback;
-use tickless_platform::device::base::BaseDevice;
-use tickless_platform::device::fallback::{Device, RefusedCall};
 
 /// All timers of a program, or one of several separate sets. Cheap to clone.
 ///

@@ -28,6 +28,8 @@ mod shuffle;
 pub use auto::{AutoAdvance, Busy};
 
 use crate::builder::Builder;
+use crate::platform::manual_clock::ManualClock;
+use crate::platform::time_base::TimeBase;
 use crate::timer::waits;
 use crate::timer::wakers::Wakers;
 use crate::timers::Timers;
@@ -38,8 +40,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless_core::time::{CpuId, Instant, Ns};
-use tickless_platform::manual_clock::ManualClock;
-use tickless_platform::time_base::TimeBase;
 
 /// Where the clock stops: [`Instant::NEVER`] does not come.
 const END: Ns = Ns(Ns::NEVER.0 - 1);

@@ -4,8 +4,10 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+mod bandwidth;
 mod cancel;
 mod cancel_sync;
+mod clock_faults;
 mod deferred;
 mod device;
 mod device_faults;

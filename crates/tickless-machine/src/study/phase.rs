@@ -30,7 +30,7 @@ use std::cell::{Cell as Shared, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
-use tickless_bandwidth::{Grant, Group, MemberId, Release, Settings as Bandwidth};
+use tickless_core::bandwidth::{Grant, Group, MemberId, Release, Settings as Bandwidth};
 use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{Options, Settings};
 use tickless_core::periodic;

@@ -22,7 +22,7 @@ pub mod simulate;
 use std::fmt::Debug;
 use std::ops::Deref;
 use std::sync::Arc;
-use tickless_clock::combined::ReadPolicy;
+use tickless_core::clock::combined::ReadPolicy;
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
 

@@ -6,9 +6,9 @@ use crate::world::{
 };
 use loom::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
-use tickless_clock::combined::{Combined, Patience};
-use tickless_clock::counter::{Counter, Hertz, Rating, Width};
-use tickless_clock::word::Ordering;
+use tickless_core::clock::combined::{Combined, Patience};
+use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_core::word::Ordering;
 
 const NARROW: Width = Width::bits(32);
 

@@ -3,11 +3,11 @@
 use crate::world::{Sometimes, Watched, explore, run_all};
 use loom::thread;
 use std::sync::Arc;
-use tickless_clock::Ns;
-use tickless_clock::counter::Width;
-use tickless_clock::line::Line;
-use tickless_clock::segment::{Segment, SourceId};
-use tickless_clock::slope::{Point, Slope};
+use tickless_core::clock::counter::Width;
+use tickless_core::clock::line::Line;
+use tickless_core::clock::segment::{Segment, SourceId};
+use tickless_core::clock::slope::{Point, Slope};
+use tickless_core::time::Ns;
 
 /// A segment whose parts all tell which one it is.
 fn segment(n: u64) -> Segment {

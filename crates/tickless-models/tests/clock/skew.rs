@@ -4,9 +4,9 @@ use crate::world::{Watched, explore};
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use std::sync::Arc;
-use tickless_clock::counter::Width;
-use tickless_clock::skew::{Handover, Skew};
-use tickless_clock::word::Ordering;
+use tickless_core::clock::counter::Width;
+use tickless_core::clock::skew::{Handover, Skew};
+use tickless_core::word::Ordering;
 
 /// Goal: C8: CPUs that read one counter find no warp, in whatever order they take turns: each
 /// reads after the one whose reading it finds.

@@ -2,8 +2,8 @@
 
 use crate::world::{Device, Shared, explore, reader, relax, run_all, shared};
 use std::sync::Arc;
-use tickless_clock::combined::Patience;
-use tickless_clock::counter::{Counter, Width};
+use tickless_core::clock::combined::Patience;
+use tickless_core::clock::counter::{Counter, Width};
 
 const IMPATIENT: Patience = Patience(0);
 

@@ -2,12 +2,12 @@
 
 use crate::world::{Device, Sometimes, Watched, Yield, explore, relax, run_all};
 use std::sync::Arc;
-use tickless_clock::Ns;
-use tickless_clock::counter::Width;
-use tickless_clock::segment::SourceId;
-use tickless_clock::slope::Slope;
-use tickless_clock::sources::Fault;
-use tickless_clock::timekeeper::Timekeeper;
+use tickless_core::clock::counter::Width;
+use tickless_core::clock::segment::SourceId;
+use tickless_core::clock::slope::Slope;
+use tickless_core::clock::sources::Fault;
+use tickless_core::clock::timekeeper::Timekeeper;
+use tickless_core::time::Ns;
 
 type Keeper = Timekeeper<Watched, Device, Yield>;
 

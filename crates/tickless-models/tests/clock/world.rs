@@ -5,9 +5,9 @@ use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use tickless_clock::combined::{Combined, Patience};
-use tickless_clock::counter::{Counter, Hertz, Rating, Width};
-use tickless_clock::word::{Ordering, Word};
+use tickless_core::clock::combined::{Combined, Patience};
+use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_core::word::{Ordering, Word};
 
 /// An atomic word that loom watches.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //!
 //! To see each part fail, a world may weaken it: its words, or one of its barriers.
 
-#[path = "../../../tickless-platform/src/bias.rs"]
+#[path = "../../../tickless/src/platform/bias.rs"]
 mod bias;
 
 use super::Checked;

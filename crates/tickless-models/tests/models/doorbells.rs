@@ -13,7 +13,7 @@
 //! which C++ and Rust forbid. With plain stores loom therefore finds a lost wakeup where none is; a
 //! swap comes after the write that it reads.
 
-#[path = "../../../tickless-platform/src/device/bell.rs"]
+#[path = "../../../tickless/src/platform/device/bell.rs"]
 mod bell;
 
 use super::Checked;

@@ -9,7 +9,7 @@ use super::Checked;
 use super::checker::{Checker, Depth, explore};
 use super::stage::CPU1;
 use std::sync::Arc;
-use tickless_bandwidth::{Grant, Group, Permits, Release, Settings, Take};
+use tickless_core::bandwidth::{Grant, Group, Permits, Release, Settings, Take};
 use tickless_core::platform::Lock;
 use tickless_core::time::Ns;
 

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
-use tickless_bandwidth::{Counts, Group, MemberId, Permits, Take};
+use tickless_core::bandwidth::{Counts, Group, MemberId, Permits, Take};
 use tickless_core::bases::StartError;
 use tickless_core::phase::PhaseSlot;
 use tickless_core::time::{Ns, Window};

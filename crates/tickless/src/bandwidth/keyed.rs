@@ -25,7 +25,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
-use tickless_bandwidth::{Permits, Take};
+use tickless_core::bandwidth::{Permits, Take};
 use tickless_core::bases::StartError;
 use tickless_core::phase::Phase;
 use tickless_core::time::Ns;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread::Thread;
 use std::time::Duration;
-use tickless_bandwidth::{AskError, Counts, Grant, Group, MemberId, Release, Take};
+use tickless_core::bandwidth::{AskError, Counts, Grant, Group, MemberId, Release, Take};
 use tickless_core::phase::Phase;
 
 /// A rate limit: a number of permits per period; from [`Timers::limiter`]. Cheap to clone.

@@ -35,4 +35,4 @@ pub use limiter::{Acquire, AcquireError, Limiter, LimiterBuilder};
 pub use plan::BandwidthError;
 #[cfg(linux_platform)]
 pub use throttle::{Checked, Throttle, ThrottleBuilder, ThrottleError, Worker};
-pub use tickless_bandwidth::{Counts, Release, SettingsError};
+pub use tickless_core::bandwidth::{Counts, Release, SettingsError};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::time::Duration;
-use tickless_bandwidth::{Release, Settings, SettingsError};
+use tickless_core::bandwidth::{Release, Settings, SettingsError};
 use tickless_core::bases::StartError;
 use tickless_core::phase::{Phase, PhaseError};
 use tickless_core::time::Ns;

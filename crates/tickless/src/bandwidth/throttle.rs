@@ -12,7 +12,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
-use tickless_bandwidth::{Counts, Grant, Group, MemberId, Release};
+use tickless_core::bandwidth::{Counts, Grant, Group, MemberId, Release};
 use tickless_core::bases::StartError;
 use tickless_core::phase::Phase;
 use tickless_core::time::Ns;

@@ -1,8 +1,8 @@
 //! Why timers could not be started.
 
+use crate::platform::device::fallback::RefusedCall;
 use std::fmt;
 use tickless_core::time::CpuId;
-use tickless_platform::device::fallback::RefusedCall;
 
 /// Why timers could not be started.
 #[derive(Debug)]

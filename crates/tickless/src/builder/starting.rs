@@ -5,6 +5,14 @@ use super::{Builder, Clock, Pinning, StartTimersError};
 use crate::event_loop::Descriptor;
 use crate::event_loop::{Callback, EventLoopDriver};
 use crate::events;
+use crate::platform::chance::Chance;
+use crate::platform::clock::HostClock;
+use crate::platform::cpu::CpuMap;
+use crate::platform::device::base::BaseDevice;
+use crate::platform::driver;
+use crate::platform::fork::Process;
+use crate::platform::manual_clock::ManualClock;
+use crate::platform::worker::Worker;
 use crate::timer::glue::Host;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
@@ -13,14 +21,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tickless_core::bases::{CoarseExpiry, Deferral, WheelEvents};
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{CpuId, Instant, Ns};
-use tickless_platform::chance::Chance;
-use tickless_platform::clock::HostClock;
-use tickless_platform::cpu::CpuMap;
-use tickless_platform::device::base::BaseDevice;
-use tickless_platform::driver;
-use tickless_platform::fork::Process;
-use tickless_platform::manual_clock::ManualClock;
-use tickless_platform::worker::Worker;
 
 /// How many passes in a row a driver makes before it checks whether to wake an expiry thread, or to
 /// end. For that it goes through its event device: a system call.

@@ -1,13 +1,13 @@
 //! What a timer is armed for, where on the timers' clock that is, and what happens when it fires.
 
+use crate::platform::clock::HostClock;
+use crate::platform::time_base::TimeBase;
+use crate::platform::watch::{ClockWatch, LOOK};
 use crate::timer::fired::Fired;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless_core::periodic;
 use tickless_core::time::{Instant, Ns, Window};
-use tickless_platform::clock::HostClock;
-use tickless_platform::time_base::TimeBase;
-use tickless_platform::watch::{ClockWatch, LOOK};
 
 /// One expiry of a [`ClockTimer`](super::ClockTimer), as its callback sees it.
 #[derive(Debug)]

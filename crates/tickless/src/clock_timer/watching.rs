@@ -1,14 +1,14 @@
 //! How the timers of a set learn that a clock was set.
 
+use crate::platform::device::fallback::RefusedCall;
+use crate::platform::watch::Notice;
+#[cfg(linux_platform)]
+use crate::platform::watcher::Watcher;
+#[cfg(linux_platform)]
+use crate::platform::worker::Worker;
 use crate::timer::shared::Handle;
 #[cfg(linux_platform)]
 use std::sync::Arc;
-use tickless_platform::device::fallback::RefusedCall;
-use tickless_platform::watch::Notice;
-#[cfg(linux_platform)]
-use tickless_platform::watcher::Watcher;
-#[cfg(linux_platform)]
-use tickless_platform::worker::Worker;
 
 impl Handle {
     /// Makes sure that steps are reported, or that timers check for themselves.

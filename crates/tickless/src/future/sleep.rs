@@ -1,5 +1,6 @@
 //! Futures that complete at a point in time.
 
+use crate::platform::host::WheelLink;
 use crate::timer::entry::{Entry, From};
 use pin_project_lite::pin_project;
 use std::fmt;
@@ -8,7 +9,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tickless_core::link::QueueLink;
 use tickless_core::time::{Instant, Ns};
-use tickless_platform::host::WheelLink;
 
 pin_project! {
     /// Completes when its deadline has passed; from [`sleep`](super::sleep) and the like. 96 bytes.

@@ -1,5 +1,6 @@
 //! The counters of a set of timers, and of each of its bases.
 
+use crate::platform::device::base::BaseDevice;
 use crate::timer::counters::{CallbackTimes, CancelCounts};
 use crate::timer::shared::Shared;
 use crate::timers::Timers;
@@ -10,7 +11,6 @@ use tickless_core::bases::{BaseCounts, BaseView, DeferredCounts, Late};
 use tickless_core::queues::wheel::Levels;
 use tickless_core::rearm::DeviceCounts;
 use tickless_core::time::{CpuId, Instant};
-use tickless_platform::device::base::BaseDevice;
 
 /// Counters of a set of timers; from [`Timers::stats`](crate::Timers::stats).
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! Every pending timer in a list for people, as a kernel gives it in `/proc/timer_list`.
 
+use crate::platform::clock::ClockSource;
 use crate::timer::glue::Task;
 use crate::timer::notes::Note;
 use crate::timer::shared::Shared;
@@ -12,7 +13,6 @@ use tickless_core::bases::{BaseView, FiresIn, HOLDING};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Instant};
-use tickless_platform::clock::ClockSource;
 
 /// How often listing a base starts again because another thread lists it at the same time.
 const TRIES: u32 = 4;

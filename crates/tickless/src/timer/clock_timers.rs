@@ -1,10 +1,10 @@
 //! The timers of a set that are on clocks of their own, and who tells of steps.
 
+use crate::platform::watch::ClockWatch;
+#[cfg(linux_platform)]
+use crate::platform::watcher::Watcher;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tickless_platform::watch::ClockWatch;
-#[cfg(linux_platform)]
-use tickless_platform::watcher::Watcher;
 
 /// A timer that wants to know of steps.
 pub(crate) trait OnStep: Send + Sync {

@@ -5,12 +5,12 @@ use super::run::{Batch, tell};
 use super::shared::Shared;
 use super::wakers::Wakers;
 use crate::events;
+use crate::platform::wakeup::Waking;
 use std::sync::atomic::Ordering;
 use tickless_core::bases::Deferral;
 use tickless_core::bases::expiry::Expired;
 use tickless_core::bases::running::Runner;
 use tickless_core::time::{CpuId, Ns};
-use tickless_platform::wakeup::Waking;
 
 impl Shared {
     /// Runs everything that is due on one base.

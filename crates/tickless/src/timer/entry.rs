@@ -16,6 +16,7 @@ use super::pinned::Pinned;
 use super::shared::{Handle, Shared};
 use super::turns::{Byte, Turns};
 use super::wakers::Pause;
+use crate::platform::system_clock::system_now;
 use core::cell::{Cell, UnsafeCell};
 use core::marker::PhantomPinned;
 use core::mem::ManuallyDrop;
@@ -26,7 +27,6 @@ use core::task::{Context, Poll, Waker};
 use tickless_core::bases::{Family, Options, Started};
 use tickless_core::link::Timer;
 use tickless_core::time::{Ns, Window};
-use tickless_platform::system_clock::system_now;
 
 /// A timer that wakes the task that polls it. 96 bytes for the precise family.
 #[repr(C)]

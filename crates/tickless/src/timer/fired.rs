@@ -1,12 +1,12 @@
 //! What a callback is told, and what it may ask for.
 
 use super::wakers::{Pause, Wakers};
+use crate::platform::clock::HostClock;
 use std::task::Waker;
 use std::time::Duration;
 use tickless_core::bases::expiry::{CallbackResult, Expiry};
 use tickless_core::periodic;
 use tickless_core::time::{CpuId, Instant, Ns, Window};
-use tickless_platform::clock::HostClock;
 
 /// A timer that fires, as its callback sees it.
 ///

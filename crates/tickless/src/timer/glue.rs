@@ -2,9 +2,9 @@
 
 use super::arena::Arena;
 use super::fired::Fired;
+use crate::platform::host;
 use core::alloc::Layout;
 use core::ptr::NonNull;
-use tickless_platform::host;
 
 /// The core's platform, for timers that carry their glue.
 pub(crate) type Host = host::Host<Task>;

@@ -167,8 +167,8 @@ impl<L: Family<Host>, F: FnMut(&mut Fired<'_>)> Node<L, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::host::WheelLink;
     use tickless_core::link::QueueLink;
-    use tickless_platform::host::WheelLink;
 
     /// Goal: the memory per timer that the documentation promises.
     #[test]

@@ -7,6 +7,11 @@ use super::frame::{self, Nudge};
 use super::glue::{Bases, Host, Task};
 use super::notes::Notes;
 use super::orphans::{Keeper, Orphans};
+use crate::platform::expirer::Expirers;
+use crate::platform::fork::Process;
+use crate::platform::time_base::TimeBase;
+use crate::platform::wakeup::Wakeup;
+use crate::platform::worker::Worker;
 use std::any::Any;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -17,11 +22,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tickless_core::bases::{self, cancel::Cancel};
 use tickless_core::phase::Phases;
 use tickless_core::time::{CpuId, Ns, Tick};
-use tickless_platform::expirer::Expirers;
-use tickless_platform::fork::Process;
-use tickless_platform::time_base::TimeBase;
-use tickless_platform::wakeup::Wakeup;
-use tickless_platform::worker::Worker;
 
 /// What drivers and timers have in common.
 pub(crate) struct Shared {

@@ -10,10 +10,10 @@
 //! waits for a lock, which cannot be refused, it has the cancellers in the circle look again.
 
 use super::frame::{self, CallbackId};
+use crate::platform::fork::ProcessLock;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tickless_platform::fork::ProcessLock;
 
 /// A number for each thread that has asked for one; never 0.
 pub fn this_thread() -> u64 {

@@ -7,9 +7,9 @@
 //! list, on its runner's stack: a callback that moves the clock of other timers wakes theirs, and
 //! nobody of its own batch. Nothing here is a thread-local, so it works while a thread ends.
 
+use crate::platform::worker;
 use core::task::Waker;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tickless_platform::worker;
 
 /// A batch pauses to wake so many: the first does not wait for all the others, and the memory is
 /// bounded.

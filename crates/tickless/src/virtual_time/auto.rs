@@ -7,6 +7,7 @@
 //! gets its CPU. So the clock never moves on before a woken thread has run.
 
 use super::VirtualTime;
+use crate::platform::worker::Worker;
 use crate::timer::{frame, waits};
 use std::fmt;
 use std::pin::pin;
@@ -14,7 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use tickless_platform::worker::Worker;
 
 /// How often, in real time, the clock checks whether a thread that is not busy has armed a timer.
 const LOOK: Duration = Duration::from_millis(1);

@@ -6,12 +6,12 @@
 //! the bases have their turns in another order.
 
 use super::VirtualTime;
+use crate::platform::chance::Chance;
 use crate::timers::Timers;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use tickless_core::time::Instant;
-use tickless_platform::chance::Chance;
 
 /// The bases of a shuffled time: of two timers that tie, one in so many pairs stays as armed.
 const BASES: u16 = 16;

@@ -1,0 +1,63 @@
+//! The line of those that wait, and how they are let go.
+
+use super::{Group, MemberId, Slot, State};
+use crate::time::Ns;
+
+impl Group {
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len() - self.stale
+    }
+
+    /// The next member that may go, having got what it asked for. Call it until `None`, then
+    /// again at [`Group::next_release`].
+    pub fn pop_released(&mut self, now: Ns) -> Option<MemberId> {
+        if self.batch_left == 0 {
+            if now < self.batch_at {
+                return None;
+            }
+            self.batch_left = self.settings.release.batch;
+        }
+        let (id, want, since) = self.first_waiting()?;
+        self.lend(id, want)?;
+        self.waiting.pop_front();
+        self.sweep();
+        if let Some(slot) = self.slot(id) {
+            slot.state = State::Running;
+        }
+        self.counts.released += 1;
+        self.counts.waited += now - since;
+        self.batch_left -= 1;
+        if self.batch_left == 0 {
+            self.batch_at = now + self.settings.release.gap;
+        }
+        Some(id)
+    }
+
+    /// When the next batch may go; `None` if nobody waits or there is nothing until the refill.
+    pub fn next_release(&self) -> Option<Ns> {
+        let has_more = self.waiting() > 0 && self.pool > 0;
+        has_more.then_some(if self.batch_left == 0 { self.batch_at } else { Ns::ZERO })
+    }
+
+    fn first_waiting(&mut self) -> Option<(MemberId, u64, Ns)> {
+        loop {
+            let id = *self.waiting.front()?;
+            if let Some(&mut Slot { state: State::Waiting { want, since }, .. }) = self.slot(id) {
+                return Some((id, want, since));
+            }
+            self.waiting.pop_front();
+            self.stale -= 1;
+        }
+    }
+
+    /// Sweeps those that have left out of the line when they are the most of it: each of them
+    /// pays for itself and one other.
+    pub(super) fn sweep(&mut self) {
+        if self.stale > self.waiting() {
+            let members = &self.members;
+            self.waiting.retain(|id| members[id.place as usize].generation == id.generation);
+            self.stale = 0;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The counters that a machine has, what is held against each, and which one is the best.
+//!
+//! Pure: it knows their ratings, not the counters. A counter that was found to be bad stays
+//! bad: what stood still once may stand still again, and going back to it would be a change of
+//! source for nothing.
+
+use crate::clock::counter::{Counter, Rating};
+use crate::clock::segment::SourceId;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+/// Why a counter is not to be used any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// It stood still while others went on.
+    Frozen,
+    /// It went back.
+    Backwards,
+    /// It ran too fast or jumped ahead: by so much more than the reference.
+    Fast(Duration),
+    /// It ran too slowly: by so much less than the reference.
+    Slow(Duration),
+    /// CPUs do not read it alike: by so many counts.
+    Skewed(u64),
+    /// Whoever provides it says so: its device went away, or the system has given it up.
+    Withdrawn,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Frozen => write!(f, "stood still while others went on"),
+            Fault::Backwards => write!(f, "went back"),
+            Fault::Fast(by) => write!(f, "ran {by:?} ahead between two looks"),
+            Fault::Slow(by) => write!(f, "fell {by:?} behind between two looks"),
+            Fault::Skewed(by) => write!(f, "differs by {by} counts between CPUs"),
+            Fault::Withdrawn => write!(f, "was withdrawn by its provider"),
+        }
+    }
+}
+
+/// What is known of one counter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Standing {
+    rating: Rating,
+    fault: Option<Fault>,
+}
+
+/// All counters of a machine, at most 256.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    standings: Vec<Standing>,
+}
+
+impl Sources {
+    /// These counters, in this order; a 257th and later ones are ignored.
+    pub fn new<C: Counter>(counters: &[C]) -> Sources {
+        let standing = |counter: &C| Standing { rating: counter.rating(), fault: None };
+        Sources { standings: counters.iter().take(256).map(standing).collect() }
+    }
+
+    /// The best-rated one that nothing is held against; of equals, the first.
+    pub fn best(&self) -> Option<SourceId> {
+        self.ids()
+            .filter(|id| self.fault(*id).is_none())
+            .reduce(|best, id| if self.rating(id) > self.rating(best) { id } else { best })
+    }
+
+    /// The best one besides `other`.
+    pub fn best_besides(&self, other: SourceId) -> Option<SourceId> {
+        let mut rest = self.clone();
+        rest.blame(other, Fault::Withdrawn);
+        rest.best()
+    }
+
+    /// What is held against a counter. A counter that does not exist was withdrawn.
+    pub fn fault(&self, id: SourceId) -> Option<Fault> {
+        self.standings.get(id.index()).map_or(Some(Fault::Withdrawn), |standing| standing.fault)
+    }
+
+    /// Holds something against a counter; the first fault stays.
+    pub fn blame(&mut self, id: SourceId, fault: Fault) {
+        if let Some(standing) = self.standings.get_mut(id.index()) {
+            standing.fault.get_or_insert(fault);
+        }
+    }
+
+    /// All of them, good and bad.
+    pub fn ids(&self) -> impl Iterator<Item = SourceId> + use<> {
+        (0..self.standings.len()).map(|index| SourceId(index as u8))
+    }
+
+    fn rating(&self, id: SourceId) -> Rating {
+        self.standings.get(id.index()).map_or(Rating(0), |standing| standing.rating)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rated(ratings: &[u16]) -> Sources {
+        let standing = |rating: &u16| Standing { rating: Rating(*rating), fault: None };
+        Sources { standings: ratings.iter().map(standing).collect() }
+    }
+
+    /// Goal: C9: the best is taken, then the best of what remains, then none.
+    #[test]
+    fn the_best_of_what_remains() {
+        let mut sources = rated(&[250, 300, 110, 300]);
+        let mut order = Vec::new();
+        while let Some(best) = sources.best() {
+            assert_eq!(sources.best_besides(best), {
+                let mut rest = sources.clone();
+                rest.blame(best, Fault::Frozen);
+                rest.best()
+            });
+            order.push(best.0);
+            sources.blame(best, Fault::Slow(Duration::from_nanos(u64::from(best.0))));
+            sources.blame(best, Fault::Frozen);
+            assert_eq!(
+                sources.fault(best),
+                Some(Fault::Slow(Duration::from_nanos(u64::from(best.0))))
+            );
+        }
+        assert_eq!(order, [1, 3, 0, 2]);
+        assert_eq!(sources.fault(SourceId(9)), Some(Fault::Withdrawn));
+        assert_eq!(rated(&[]).best(), None);
+    }
+}

@@ -1,0 +1,612 @@
+//! Bandwidth groups: every unit is accounted for, and nobody waits for ever (P6).
+
+use crate::world::random::{Random, with_seeds};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+use tickless_core::bandwidth::{
+    AMOUNT_MAX, AskError, Grant, Group, MemberId, PERIOD_LIMIT, PERIOD_MIN, Permits, Release,
+    Settings, SettingsError, Take,
+};
+use tickless_core::time::Ns;
+
+const MS: u64 = 1_000_000;
+
+fn settings(quota: u64, slice: u64) -> Settings {
+    Settings { quota, period: Ns::from_ms(100), extra: 0, slice, release: Release::TOGETHER }
+}
+
+fn group(settings: Settings) -> Group {
+    Group::new(settings, Ns::from_ms(100)).unwrap()
+}
+
+/// The same rules, one period and one member at a time, with nothing summed up in advance.
+struct Twin {
+    settings: Settings,
+    pool: i128,
+    /// Balances, in the order of joining.
+    members: BTreeMap<usize, i128>,
+    /// Who waits for what.
+    line: Vec<(usize, u64)>,
+    next: u64,
+    doubled: u32,
+    late: u32,
+    kept: u32,
+    batch: u32,
+    batch_at: u64,
+    expired: i128,
+}
+
+impl Twin {
+    fn new(settings: Settings, first: u64) -> Twin {
+        Twin {
+            settings,
+            pool: i128::from(settings.quota),
+            members: BTreeMap::new(),
+            line: Vec::new(),
+            next: first,
+            doubled: 0,
+            late: 0,
+            kept: 0,
+            batch: settings.release.batch,
+            batch_at: 0,
+            expired: 0,
+        }
+    }
+
+    fn held(&self) -> i128 {
+        self.pool + self.members.values().sum::<i128>()
+    }
+
+    fn ask(&mut self, who: usize, want: u64) -> bool {
+        if self.line.iter().any(|waits| waits.0 == who) {
+            return false;
+        }
+        if self.members[&who] >= i128::from(want) {
+            return true;
+        }
+        if !self.line.is_empty() || !self.lend(who, want) {
+            self.line.push((who, want));
+            return false;
+        }
+        true
+    }
+
+    fn expire_excess(&mut self) {
+        let capacity =
+            (i128::from(self.settings.quota) << self.doubled) + i128::from(self.settings.extra);
+        while self.held() > capacity && self.pool > 0 {
+            self.pool -= 1;
+            self.expired += 1;
+        }
+    }
+
+    /// One unit after the other.
+    fn lend(&mut self, who: usize, want: u64) -> bool {
+        let fill = i128::from(want.max(self.settings.slice));
+        let balance = self.members.get_mut(&who).unwrap();
+        while *balance < fill && self.pool > 0 {
+            *balance += 1;
+            self.pool -= 1;
+        }
+        *balance >= i128::from(want)
+    }
+
+    fn refill(&mut self, now: u64) {
+        if now < self.next {
+            return;
+        }
+        let doubled = self.doubled;
+        let mut periods = 0;
+        let capacity =
+            (i128::from(self.settings.quota) << doubled) + i128::from(self.settings.extra);
+        let rests = self.held() >= capacity && self.line.is_empty();
+        while self.next <= now {
+            self.next += self.settings.period.0 << doubled;
+            let quota = i128::from(self.settings.quota) << doubled;
+            let room = (quota + i128::from(self.settings.extra) - self.held()).max(0);
+            self.pool += room.min(quota);
+            self.expired += quota - room.min(quota);
+            periods += 1;
+        }
+        self.batch = self.settings.release.batch;
+        if rests {
+            return;
+        }
+        (self.late, self.kept) = if periods > 1 { (self.late + 1, 0) } else { (0, self.kept + 1) };
+        if self.late == 3 && doubled < 4 {
+            self.doubled += 1;
+            self.next += self.settings.period.0 << doubled;
+            self.late = 0;
+        } else if self.kept >= 64 && doubled > 0 {
+            self.doubled -= 1;
+            self.next -= self.settings.period.0 << self.doubled;
+            self.kept = 0;
+            let capacity =
+                (i128::from(self.settings.quota) << self.doubled) + i128::from(self.settings.extra);
+            while self.held() > capacity && self.pool > 0 {
+                self.pool -= 1;
+                self.expired += 1;
+            }
+        }
+    }
+
+    fn release(&mut self, now: u64) -> Option<usize> {
+        if self.batch == 0 && now >= self.batch_at {
+            self.batch = self.settings.release.batch;
+        }
+        let &(who, want) = self.line.first()?;
+        if self.batch == 0 || !self.lend(who, want) {
+            return None;
+        }
+        self.line.remove(0);
+        self.batch -= 1;
+        if self.batch == 0 {
+            self.batch_at = now + self.settings.release.gap.as_nanos() as u64;
+        }
+        Some(who)
+    }
+}
+
+/// A group and its twin, and what both are put through.
+struct Pair {
+    random: Random,
+    group: Group,
+    permits: Permits<AtomicU64>,
+    twin: Twin,
+    members: Vec<(MemberId, usize)>,
+    joined: usize,
+    now: u64,
+    /// How far the clock goes at a time: a machine that is mostly in time, or mostly late. Only
+    /// then periods are stretched.
+    pace: u64,
+}
+
+impl Pair {
+    fn new(seed: u64) -> Pair {
+        let mut random = Random::new(seed);
+        let quota = 1 + random.below(300);
+        let batch = 1 + random.below(4) as u32;
+        let settings = Settings {
+            quota,
+            period: Ns::from_us(100 + random.below(900)),
+            extra: random.pick(&[0, 0, 1, 200]),
+            slice: 1 + random.below(quota),
+            release: Release { batch, gap: Duration::from_micros(random.below(300)) },
+        };
+        let now = random.below(1 << 40);
+        let first = now + random.below(settings.period.0);
+        let group = Group::new(settings, Ns(first)).unwrap();
+        let twin = Twin::new(settings, first);
+        let pace = settings.period.0 * random.pick(&[1, 1, 9]);
+        Pair {
+            random,
+            group,
+            permits: Permits::closed(),
+            twin,
+            members: Vec::new(),
+            joined: 0,
+            now,
+            pace,
+        }
+    }
+
+    fn balance(&mut self, who: usize) -> &mut i128 {
+        self.twin.members.get_mut(&who).unwrap()
+    }
+
+    /// Something that a member does, if there is one.
+    fn member_step(&mut self) {
+        if self.members.is_empty() {
+            return;
+        }
+        let place = self.random.below(self.members.len() as u64) as usize;
+        let (id, who) = self.members[place];
+        let Settings { quota, extra, .. } = *self.group.settings();
+        match self.random.below(9) {
+            0 => {
+                self.members.swap_remove(place);
+                self.group.leave(id);
+                assert_eq!(self.group.ask(id, 1, Ns(self.now)), Err(AskError::Left));
+                self.twin.pool += self.twin.members.remove(&who).unwrap();
+                self.twin.expire_excess();
+                self.twin.line.retain(|waits| waits.0 != who);
+            }
+            1 => {
+                let keep = self.random.below(5);
+                self.group.rest(id, keep);
+                let back = (*self.balance(who) - i128::from(keep)).max(0);
+                *self.balance(who) -= back;
+                self.twin.pool += back;
+                self.twin.expire_excess();
+            }
+            2..5 => {
+                let most = self.random.pick(&[2, 20, 2 * quota]);
+                let used = self.random.below(most);
+                self.group.charge(id, used);
+                *self.balance(who) -= i128::from(used);
+            }
+            5 => {
+                let unused = self.random.below(quota).min(self.group.counts().used as u64);
+                // Who waits has used all that it charged.
+                if !self.twin.line.iter().any(|waits| waits.0 == who) {
+                    self.group.refund(id, unused);
+                    *self.balance(who) += i128::from(unused);
+                    self.twin.expire_excess();
+                }
+            }
+            _ => {
+                let most = self.random.pick(&[1, 1, quota + extra]);
+                let want = 1 + self.random.below(most);
+                let runs = matches!(self.group.ask(id, want, Ns(self.now)), Ok(Grant::Run(_)));
+                assert_eq!(runs, self.twin.ask(who, want));
+            }
+        }
+    }
+
+    /// Some permits are taken past the group, on clocks that may show the next period already.
+    fn open_step(&mut self) {
+        let Settings { quota, period, .. } = *self.group.settings();
+        self.group.open(&self.permits);
+        for _ in 0..self.random.below(6) {
+            let amount = self.random.below(quota + 2);
+            let now = self.now + self.random.pick(&[0, 0, 0, period.0]);
+            let is_there = self.twin.line.is_empty() && self.twin.pool >= i128::from(amount);
+            let expected = match is_there {
+                _ if now >= self.twin.next || amount == 0 => Take::AskGroup,
+                true => Take::Taken,
+                false => Take::Refused,
+            };
+            assert_eq!(self.permits.take(amount, Ns(now)), expected);
+            self.twin.pool -= if expected == Take::Taken { i128::from(amount) } else { 0 };
+        }
+        assert!(self.group.close(&self.permits));
+        assert_eq!(self.permits.take(1, Ns(self.now)), Take::AskGroup);
+    }
+
+    fn step(&mut self) {
+        let Settings { quota, period, .. } = *self.group.settings();
+        match self.random.below(15) {
+            0 if self.members.len() < 12 => {
+                self.members.push((self.group.join(), self.joined));
+                self.twin.members.insert(self.joined, 0);
+                self.joined += 1;
+            }
+            1 => {
+                let amount = self.random.below(quota + 1);
+                let takes = self.twin.line.is_empty() && self.twin.pool >= i128::from(amount);
+                assert_eq!(self.group.try_take(amount), Ok(takes));
+                self.twin.pool -= if takes { i128::from(amount) } else { 0 };
+            }
+            2 | 3 => {
+                // Now and then the clock steps back, or far ahead.
+                match self.random.below(40) {
+                    0 => self.now -= self.random.below(self.now.min(1 << 30)),
+                    1 => self.now += self.random.below(100 * period.0),
+                    _ => self.now += self.random.below(self.pace),
+                }
+                self.group.refill(Ns(self.now));
+                self.twin.refill(self.now);
+            }
+            4 | 5 => self.open_step(),
+            _ => self.member_step(),
+        }
+    }
+
+    /// Lets go who may go, and compares.
+    fn settle(&mut self) {
+        let (group, twin, now) = (&mut self.group, &mut self.twin, self.now);
+        while let Some(id) = group.pop_released(Ns(now)) {
+            let who = self.members.iter().find(|member| member.0 == id).unwrap().1;
+            assert_eq!(twin.release(now), Some(who));
+        }
+        assert_eq!(twin.release(now), None);
+        group.check().unwrap();
+        assert_eq!((group.pool(), group.held()), (twin.pool, twin.held()));
+        assert_eq!(group.waiting(), twin.line.len());
+        assert_eq!(group.next_refill(), Ns(twin.next));
+        let counts = group.counts();
+        assert_eq!(counts.expired as i128, twin.expired);
+        assert!(counts.throttled - counts.released >= group.waiting() as u64);
+        if let Some(at) = group.next_release() {
+            assert!(at > Ns(now), "those that may go have been let go");
+        }
+    }
+}
+
+/// Goal: whatever members do, with whatever clock: refilled = used + expired + held after every
+/// step, the twin agrees about every balance, and who is let go is who waited longest (P6).
+#[test]
+fn histories_account_for_every_unit() {
+    with_seeds(if cfg!(miri) { 4 } else { 400 }, |seed| {
+        let mut pair = Pair::new(seed);
+        for _ in 0..if cfg!(miri) { 60 } else { 600 } {
+            pair.step();
+            pair.settle();
+        }
+    });
+}
+
+/// Goal: permits without a group, refilled by arithmetic whenever somebody asks, are what one
+/// period after the other brings; no period has more than all that can be held.
+#[test]
+fn a_key_needs_no_group() {
+    with_seeds(if cfg!(miri) { 4 } else { 200 }, |seed| {
+        let mut random = Random::new(seed);
+        let extra = random.pick(&[0, 0, 1, 30]);
+        let settings = Settings { extra, ..settings(1 + random.below(20), 1) };
+        let (period, most) = (settings.period.0, settings.most());
+        let mut now = random.below(1 << 40);
+        let key = Permits::<AtomicU64>::full(&settings, Ns(now));
+        let (mut left, mut next, mut taken) = (most, now + period, 0);
+        for _ in 0..300 {
+            now += match random.below(20) {
+                0 => random.below(50 * period),
+                _ => random.below(period / 2),
+            };
+            let is_due = next <= now;
+            while next <= now {
+                left = (left + settings.quota).min(most);
+                next += period;
+            }
+            // All are there: its period begins with its use.
+            next = if is_due && left == most { now + period } else { next };
+            taken = if is_due { 0 } else { taken };
+            assert_eq!(key.available(&settings, Ns(now)), left);
+            let amount = 1 + random.below(most);
+            if is_due {
+                assert_eq!(key.take(amount, Ns(now)), Take::AskGroup);
+                assert_eq!(key.refill(&settings, Ns(now)), (left, Ns(next)));
+            }
+            let took = key.take(amount, Ns(now));
+            assert_eq!(took, if amount <= left { Take::Taken } else { Take::Refused });
+            let amount = if took == Take::Taken { amount } else { 0 };
+            (left, taken) = (left - amount, taken + amount);
+            assert!(taken <= most);
+        }
+    });
+}
+
+/// A machine with some CPUs, in steps of time: runnable workers of all groups share the CPUs in
+/// turn, charge what they used with every step, and ask when they are out of it.
+struct Machine {
+    groups: Vec<Group>,
+    workers: Vec<(usize, MemberId)>,
+    runnable: Vec<bool>,
+    used: Vec<u64>,
+    turn: usize,
+}
+
+impl Machine {
+    fn run(&mut self, cpus: usize, step: u64, from: u64, until: u64) {
+        let mut now = from;
+        while now < until {
+            for (g, group) in self.groups.iter_mut().enumerate() {
+                group.refill(Ns(now));
+                while let Some(id) = group.pop_released(Ns(now)) {
+                    let place = self.workers.iter().position(|worker| *worker == (g, id)).unwrap();
+                    self.runnable[place] = true;
+                }
+            }
+            let mut busy = 0;
+            for _ in 0..self.workers.len() {
+                self.turn = (self.turn + 1) % self.workers.len();
+                let (g, id) = self.workers[self.turn];
+                if busy == cpus || !self.runnable[self.turn] {
+                    continue;
+                }
+                if self.groups[g].ask(id, 1, Ns(now)) == Ok(Grant::Wait) {
+                    self.runnable[self.turn] = false;
+                    continue;
+                }
+                busy += 1;
+                self.groups[g].charge(id, step);
+                self.used[g] += step;
+            }
+            now += step;
+        }
+    }
+}
+
+/// Goal: the throttling error over 100 periods is at most 1 % of the quota: 2 groups on 2 CPUs,
+/// each a quarter of the machine, with workers that charge late (steps of up to 4 ms of a slice
+/// of 5 ms) and without.
+#[test]
+fn the_quota_is_kept_within_one_percent() {
+    let steps: &[u64] = if cfg!(miri) { &[4 * MS] } else { &[MS / 10, MS, 3 * MS, 4 * MS] };
+    for &step in steps {
+        for slice in [MS, 5 * MS] {
+            let release = Release { batch: 2, gap: Duration::from_millis(1) };
+            let mut machine = Machine {
+                groups: (0..2)
+                    .map(|g| {
+                        let settings = Settings { release, ..settings(50 * MS, slice) };
+                        Group::new(settings, Ns(100 * MS + g * 50 * MS)).unwrap()
+                    })
+                    .collect(),
+                workers: Vec::new(),
+                runnable: vec![true; 8],
+                used: vec![0; 2],
+                turn: 0,
+            };
+            for worker in 0..8 {
+                let g = worker % 2;
+                machine.workers.push((g, machine.groups[g].join()));
+            }
+            // The first period is not yet steady: the pool begins full.
+            machine.run(2, step, 0, 1_000 * MS);
+            let before = machine.used.clone();
+            machine.run(2, step, 1_000 * MS, 11_000 * MS);
+            for (g, group) in machine.groups.iter().enumerate() {
+                let used = (machine.used[g] - before[g]) as f64;
+                let error = (used / (100 * 50 * MS) as f64 - 1.0).abs();
+                println!("step {step} ns, slice {slice}: error {:.3} %", error * 100.0);
+                assert!(error <= 0.01, "step {step}, slice {slice}: {used}");
+                group.check().unwrap();
+                assert!(group.counts().throttled > 100);
+            }
+        }
+    }
+}
+
+/// Goal: nobody is let go in a herd: at most a batch at a time, the next one a gap later, the
+/// longest waiting first, and nobody is forgotten.
+#[test]
+fn releases_are_bounded() {
+    let release = Release { batch: 3, gap: Duration::from_millis(2) };
+    let mut group = group(Settings { release, ..settings(100, 1) });
+    let members: Vec<MemberId> = (0..10).map(|_| group.join()).collect();
+    assert_eq!(group.try_take(100), Ok(true));
+    for &member in &members {
+        assert_eq!(group.ask(member, 1, Ns::ZERO), Ok(Grant::Wait));
+        assert_eq!(group.ask(member, 1, Ns::ZERO), Ok(Grant::Wait), "once in line");
+    }
+    assert_eq!((group.counts().throttled, group.next_release()), (10, None));
+    group.refill(group.next_refill()).unwrap();
+    let mut now = Ns::from_ms(100);
+    let mut batches = Vec::new();
+    while let Some(at) = group.next_release() {
+        now = now.max(at);
+        assert_eq!(group.next_release().map(|at| at.max(now)), Some(now));
+        batches.push(std::iter::from_fn(|| group.pop_released(now)).collect::<Vec<_>>());
+        assert_eq!(group.pop_released(Ns(now.0 + 1_999_999)), None);
+    }
+    assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 3, 1]);
+    assert_eq!(batches.concat(), members);
+    assert_eq!(now, Ns::from_ms(106));
+    // 3 waited for 100 ms, 3 for 102, 3 for 104 and one for 106.
+    assert_eq!(group.counts().waited, Duration::from_millis(300 + 306 + 312 + 106));
+}
+
+/// Goal: a period that cannot be kept is doubled, so that the rate stays and less is to be done;
+/// a machine that recovers gets its period back. One long sleep is not a sign of either.
+#[test]
+fn a_period_that_cannot_be_kept_is_stretched() {
+    let period = 100 * MS;
+    let mut group = group(settings(50, 1));
+    // At rest nobody misses anything, however often somebody looks.
+    for now in [200, 400, 600] {
+        group.refill(Ns(now * period)).unwrap();
+    }
+    assert_eq!((group.counts().missed, group.counts().stretched), (0, 0));
+    group.try_take(1).unwrap();
+    group.refill(Ns(1_000 * period)).unwrap();
+    assert_eq!((group.counts().missed, group.counts().stretched), (399, 0));
+    let mut now = 1_001 * period;
+    group.try_take(1).unwrap();
+    assert_eq!(group.refill(Ns(now)).unwrap().periods, 1, "in time: it counts from anew");
+    for doubled in 1..=5u32 {
+        let one = group.period().0;
+        for _ in 0..3 {
+            now += 2 * one;
+            group.try_take(1).unwrap();
+            assert_eq!(group.refill(Ns(now)).unwrap().periods, 2);
+        }
+        let doubled = doubled.min(4);
+        assert_eq!(group.period(), Ns(period << doubled), "at most 16 times");
+        assert_eq!(group.counts().stretched, u64::from(doubled));
+        assert!(group.next_refill() > Ns(now));
+        now = group.next_refill().0 - group.period().0;
+    }
+    // The rate is that of before: each refill brings what its periods are worth.
+    let before = group.counts().refilled;
+    group.refill(group.next_refill()).unwrap();
+    assert_eq!(group.counts().refilled - before, 50 << 4);
+    for _ in 0..4 * 64 {
+        group.try_take(1).unwrap();
+        group.refill(group.next_refill()).unwrap();
+        group.check().unwrap();
+    }
+    assert_eq!((group.period(), group.counts().relaxed), (Ns(period), 4));
+    assert_eq!(group.held(), 50, "what a longer period had room for has expired");
+    assert_eq!((group.next_refill().0 - 100 * MS) % period, 0, "it is on its phase again");
+}
+
+/// Goal: who leaves while it waits takes nothing along, holds nobody up, and leaves its debt.
+#[test]
+fn who_vanishes_leaves_nothing_behind() {
+    let mut group = group(settings(100, 10));
+    let [spender, waiter, next] = [(); 3].map(|()| group.join());
+    assert_eq!(group.ask(spender, 1, Ns::ZERO), Ok(Grant::Run(10)));
+    group.charge(spender, 130);
+    assert_eq!(group.ask(waiter, 95, Ns::ZERO), Ok(Grant::Wait), "90 are left");
+    assert_eq!(group.ask(next, 1, Ns::ZERO), Ok(Grant::Wait), "behind the first");
+    group.leave(spender);
+    assert_eq!((group.pool(), group.held()), (-120, -30));
+    group.leave(waiter);
+    assert_eq!((group.pool(), group.held()), (-30, -30));
+    assert_eq!(group.pop_released(Ns::ZERO), None);
+    group.refill(Ns::from_ms(100)).unwrap();
+    assert_eq!(group.held(), 70, "the debt is paid first");
+    assert_eq!(group.pop_released(Ns::from_ms(100)), Some(next));
+    group.check().unwrap();
+    // Those who come and go in line do not pile up in it.
+    group.try_take(60).unwrap();
+    for _ in 0..10_000 {
+        let member = group.join();
+        assert_eq!(group.ask(member, 50, Ns::from_ms(101)), Ok(Grant::Wait));
+        group.leave(member);
+    }
+    assert_eq!(group.waiting(), 0);
+    group.check().unwrap();
+}
+
+/// Goal: a clock that steps back or far ahead neither brings too much nor stops the group.
+#[test]
+fn clocks_that_step() {
+    let mut group = group(Settings { extra: 30, ..settings(100, 10) });
+    assert_eq!(group.refill(Ns::from_ms(99)), None);
+    assert_eq!(group.refill(Ns::from_ms(50)), None);
+    group.try_take(100).unwrap();
+    let ahead = group.refill(Ns::from_secs(1_000_000)).unwrap();
+    assert_eq!((ahead.periods, group.held()), (10_000_000, 130));
+    assert!(ahead.next > Ns::from_secs(1_000_000));
+    group.try_take(130).unwrap();
+    assert_eq!(group.refill(Ns::from_secs(1)), None);
+    group.refill(Ns::NEVER).unwrap();
+    assert_eq!((group.held(), group.next_refill()), (130, Ns::NEVER));
+    group.check().unwrap();
+    assert!(group.is_idle());
+}
+
+/// Goal: groups that cannot work are refused, each with its reason; what can never be had too.
+#[test]
+fn absurd_groups_are_refused() {
+    let good = settings(50 * MS, 5 * MS);
+    let with = |change: fn(&mut Settings)| {
+        let mut settings = good;
+        change(&mut settings);
+        Group::new(settings, Ns::ZERO).err()
+    };
+    assert_eq!(with(|_| ()), None);
+    assert_eq!(with(|s| s.quota = 0), Some(SettingsError::QuotaZero));
+    assert_eq!(with(|s| s.slice = 0), Some(SettingsError::SliceZero));
+    assert_eq!(with(|s| s.release.batch = 0), Some(SettingsError::BatchZero));
+    let short = Ns(PERIOD_MIN.0 - 1);
+    assert_eq!(with(|s| s.period = Ns::ZERO), Some(SettingsError::PeriodTooShort(Duration::ZERO)));
+    assert_eq!(
+        with(|s| s.period.0 = PERIOD_MIN.0 - 1),
+        Some(SettingsError::PeriodTooShort(short.to_duration()))
+    );
+    let long = PERIOD_LIMIT.after(Ns(1));
+    assert_eq!(
+        with(|s| s.period.0 = PERIOD_LIMIT.0 + 1),
+        Some(SettingsError::PeriodTooLong(long.to_duration()))
+    );
+    let below = SettingsError::QuotaBelowSlice { quota: 4 * MS, slice: 5 * MS };
+    assert_eq!(with(|s| s.quota = 4_000_000), Some(below));
+    assert_eq!(with(|s| s.extra = AMOUNT_MAX), Some(SettingsError::TooMuch));
+    assert_eq!(with(|s| s.extra = u64::MAX), Some(SettingsError::TooMuch));
+    let above = SettingsError::QuotaAboveMachine { quota: 201 * MS, capacity: 200 * MS };
+    assert_eq!(settings(200 * MS, 1).check_cpu_time(2), Ok(()));
+    assert_eq!(settings(201 * MS, 1).check_cpu_time(2), Err(above));
+    assert!(above.to_string().contains("never throttles"));
+    let mut group = group(Settings { extra: 7, ..settings(100, 10) });
+    let member = group.join();
+    let never = Err(AskError::NeverEnough { most: 107 });
+    assert_eq!(group.ask(member, 108, Ns::ZERO), never);
+    assert_eq!(group.try_take(108), Err(AskError::NeverEnough { most: 107 }));
+    assert_eq!(group.ask(member, 107, Ns::ZERO), Ok(Grant::Wait), "after a refill");
+    group.refill(Ns::from_ms(100)).unwrap();
+    assert_eq!(group.pop_released(Ns::from_ms(100)), Some(member));
+}

@@ -1,0 +1,195 @@
+//! Which CPU the caller runs on, and which base that is.
+//!
+//! The kernel writes the number of the CPU into each thread's restartable-sequence area
+//! (rseq, Linux 4.18; registered by glibc since 2.35), where it is one load away. Without it,
+//! `getcpu` through the vDSO answers, which costs about ten times as much.
+
+use crate::platform::chance::Chance;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::sync::Arc;
+use tickless_core::time::CpuId;
+
+/// The CPUs that the process may run on, and their bases: dense, in order of CPU number.
+#[derive(Debug, Clone)]
+pub struct CpuMap {
+    /// Where each thread finds its CPU's number, seen from the thread pointer; 0 if nowhere.
+    rseq_offset: isize,
+    base_of: Box<[u16]>,
+    cpus: Vec<u32>,
+    bases: u16,
+    /// Says which base, if that is not to depend on the CPU.
+    chance: Option<Arc<Chance>>,
+}
+
+impl CpuMap {
+    /// A base for each CPU that some thread of the process may run on: the calling one may be
+    /// pinned, and timers that it happens to start are for the others as well.
+    pub fn of_this_process() -> CpuMap {
+        let sets: Vec<CpuSet> =
+            threads().chain([None]).filter_map(|id| sched_getaffinity(id).ok()).collect();
+        let allowed = |cpu: &usize| sets.iter().any(|set| set.is_set(*cpu));
+        let mut cpus: Vec<u32> =
+            (0..CpuSet::MAX_CPU).filter(allowed).map(|cpu| cpu as u32).collect();
+        if cpus.is_empty() {
+            let count = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+            cpus = (0..count).collect();
+        }
+        CpuMap::new(cpus, None)
+    }
+
+    /// Lets the calling thread run on every CPU that has a base. Threads inherit the CPUs of the
+    /// one that starts them.
+    pub fn roam(&self) {
+        let mut set = CpuSet::new();
+        self.cpus.iter().for_each(|cpu| set.set(*cpu as usize));
+        // A refusal costs speed only.
+        let _ = sched_setaffinity(None, &set);
+    }
+
+    /// The same CPUs on another number of bases, at least one.
+    pub fn with_bases(self, bases: u16) -> CpuMap {
+        CpuMap::new(self.cpus, Some(bases.max(1)))
+    }
+
+    fn new(cpus: Vec<u32>, bases: Option<u16>) -> CpuMap {
+        let bases = bases.unwrap_or(u16::try_from(cpus.len()).unwrap_or(u16::MAX - 1));
+        let highest = cpus.iter().copied().max().unwrap_or(0) as usize;
+        let mut base_of: Box<[u16]> =
+            (0..=highest).map(|cpu| (cpu % usize::from(bases)) as u16).collect();
+        for (place, &cpu) in cpus.iter().enumerate() {
+            base_of[cpu as usize] = (place % usize::from(bases)) as u16;
+        }
+        CpuMap { rseq_offset: rseq_offset().unwrap_or(0), base_of, cpus, bases, chance: None }
+    }
+
+    /// The same bases; which one a caller is on is left to chance.
+    pub fn shuffled(self, chance: Arc<Chance>) -> CpuMap {
+        // No CPU has a base of its own, so every question ends up in `without_own`.
+        CpuMap { base_of: Box::default(), chance: Some(chance), ..self }
+    }
+
+    /// How many bases there are.
+    pub fn bases(&self) -> u16 {
+        self.bases
+    }
+
+    /// The CPU that a base belongs to; the first of several.
+    pub fn cpu_of(&self, base: CpuId) -> Option<u32> {
+        self.cpus.get(base.index()).copied()
+    }
+
+    /// The base of the CPU that the caller runs on. A CPU that the process was not allowed to
+    /// use when the map was made shares another's base.
+    #[inline]
+    pub fn here(&self) -> CpuId {
+        let cpu = current(self.rseq_offset);
+        match self.base_of.get(cpu) {
+            Some(&base) => CpuId(base),
+            None => self.without_own(cpu),
+        }
+    }
+
+    #[cold]
+    fn without_own(&self, cpu: usize) -> CpuId {
+        let place = self.chance.as_ref().map_or(cpu, |chance| chance.draw() as usize);
+        CpuId((place % usize::from(self.bases)) as u16)
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+fn current(rseq_offset: isize) -> usize {
+    match rseq_offset {
+        0 => ask(),
+        offset => {
+            let cpu: u32;
+            // SAFETY: glibc says that this thread's rseq area lies at this offset from the
+            // thread pointer; its `cpu_id` field is the second 32-bit word.
+            unsafe {
+                core::arch::asm!(
+                    "mov {cpu:e}, dword ptr fs:[{offset} + 4]",
+                    cpu = out(reg) cpu,
+                    offset = in(reg) offset,
+                    options(nostack, readonly, preserves_flags),
+                );
+            }
+            // A thread for which registration failed reads a negative number.
+            if cpu < 1 << 30 { cpu as usize } else { ask() }
+        }
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn current(_: isize) -> usize {
+    ask()
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn rseq_offset() -> Option<isize> {
+    None
+}
+
+fn ask() -> usize {
+    if cfg!(miri) { 0 } else { rustix::thread::sched_getcpu() }
+}
+
+/// Where glibc has put the rseq area, if it has.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+fn rseq_offset() -> Option<isize> {
+    // SAFETY: `dlsym` looks a name up; the two symbols are constants of these types wherever they
+    // exist, and stay for the life of the process.
+    unsafe {
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr());
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr());
+        if size.is_null() || offset.is_null() || *size.cast::<u32>() == 0 {
+            return None;
+        }
+        Some(*offset.cast::<isize>())
+    }
+}
+
+/// The threads of this process, as far as the system tells.
+fn threads() -> impl Iterator<Item = Option<Pid>> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let id = |task: std::fs::DirEntry| task.file_name().to_str()?.parse().ok();
+    tasks.filter_map(id).map(Pid::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_agree() {
+        // The thread may move between the two questions, but not every time.
+        assert!((0..100).any(|_| current(rseq_offset().unwrap_or(0)) == ask()));
+    }
+
+    #[test]
+    fn every_cpu_has_a_base() {
+        let map = CpuMap::new(vec![4, 5, 9], None);
+        assert_eq!((map.bases(), map.cpu_of(CpuId(2))), (3, Some(9)));
+        assert_eq!(map.base_of[9], 2);
+        assert!(map.base_of.iter().all(|&base| base < 3));
+        assert_eq!(CpuMap::of_this_process().with_bases(1).here(), CpuId(0));
+    }
+
+    /// Goal: timers that a pinned thread starts are for all CPUs.
+    #[test]
+    fn a_pinned_thread_sees_all_cpus() {
+        let all = CpuMap::of_this_process();
+        std::thread::scope(|s| {
+            let pinned = s.spawn(|| {
+                let mut one = CpuSet::new();
+                one.set(all.cpus[0] as usize);
+                sched_setaffinity(None, &one).unwrap();
+                let map = CpuMap::of_this_process();
+                map.roam();
+                (map.bases(), sched_getaffinity(None).unwrap().count() as usize)
+            });
+            assert_eq!(pinned.join().unwrap(), (all.bases(), all.cpus.len()));
+        });
+    }
+}
