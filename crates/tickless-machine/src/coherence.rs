@@ -1,26 +1,26 @@
-//! Cache lines: who has them, and how long it takes to get one.
+//! Cache lines: which cores have copies, and how long it takes to get one.
 //!
-//! Two levels. Inside a socket readers queue at the socket's own cache, a few nanoseconds each;
-//! between sockets requests queue at the line's directory, and a fill that is under way to a
-//! socket serves everybody there who asks meanwhile. One flat queue would be 10 to 30 times
-//! wrong for 480 readers of one line: it forgets that 30 of them share a fill.
+//! The model has two levels. Within a socket, readers queue at the socket's own cache, for a few
+//! nanoseconds each. Between sockets, requests queue at the line's directory; a fill in flight to a
+//! socket serves every core there that requests the line before it arrives. A single queue would be
+//! wrong by 10 to 30 times for 480 readers of one line, because 30 of them share a fill.
 //!
 //! | access | starts | takes |
 //! |---|---|---|
-//! | the core has it | at once | a hit |
-//! | read, own socket has it or gets it | the socket's cache is free, filled | a transfer there |
-//! | read, from elsewhere | directory free, owner lets go | a hop |
-//! | store or atomic | as above | the farthest copy's hop; others wait until it is over |
+//! | the core has a copy | at once | a hit |
+//! | read, the own socket has a copy or waits for one | the socket's cache is free and filled | a transfer within the socket |
+//! | read, other sockets have copies | the directory is free, the owner's hold has ended | a hop |
+//! | store or atomic | as above | the hop from the farthest copy; later requests wait for its end |
 //!
-//! A hop is that of an atomic operation on a line that another core has written; what loads and
-//! stores take, of written and of clean lines, are shares of it. Written lines are taken from their
-//! owner one request at a time, so more than two that want one stand in line at its home. (David,
-//! Guerraoui, Trigonakis, "Everything you always wanted to know about synchronization", SOSP 2013.)
+//! A hop is the time of an atomic operation on a line that another core has written. Loads and
+//! stores, of written and of clean lines, take shares of it. Written lines leave their owner one
+//! request at a time, so three or more requests queue at the line's home. (David, Guerraoui,
+//! Trigonakis, "Everything you always wanted to know about synchronization", SOSP 2013.)
 //!
-//! What was granted to a core stays with it until the next request in line has reached it, half
-//! a transfer after that was served, however early it was entered here: the core's *lease*.
-//! Without it two threads that add to one counter come out ten times too slow. Machines may keep
-//! a line longer than that (`hold`), and an atomic operation keeps it locked until it is over.
+//! A core keeps a line that it was granted until the next request has reached it, half a transfer
+//! after that request was served: the core's *lease*. Without leases, two threads that add to one
+//! counter would come out ten times too slow. A machine may keep lines longer than that (`hold`),
+//! and an atomic operation keeps its line locked until it ends.
 
 use crate::cost::LineCosts;
 use crate::ps::Ps;
@@ -30,25 +30,26 @@ use tickless_core::time::CpuId;
 /// A line's number.
 pub(crate) type LineId = u32;
 
-const NOBODY: u16 = u16::MAX;
+/// Stands for a core or a socket where there is none.
+const NONE: u16 = u16::MAX;
 
-/// What is done to a line.
+/// A kind of access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
     /// A load.
     Read,
-    /// A plain store: it retires into the store buffer and is visible later.
+    /// A plain store. It retires into the store buffer and is visible later.
     Store,
-    /// An atomic read-modify-write; one that fails pays too.
+    /// An atomic read-modify-write. A failed one takes as long.
     Atomic,
 }
 
-/// What an access comes to.
+/// The times of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Served {
-    /// When the CPU goes on.
+    /// When the CPU continues.
     pub resume: Ps,
-    /// When everybody sees it.
+    /// When all CPUs see it.
     pub visible: Ps,
 }
 
@@ -56,54 +57,53 @@ pub(crate) struct Served {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watcher {
     pub cpu: u16,
-    /// Which of its waits this is; it may have ended otherwise.
+    /// The number of the wait, by which a wait that has already ended is recognised.
     pub wait: u32,
 }
 
 /// Where a core finds a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
-    /// In its own cache: no other core's access can come between.
+    /// In its own cache, so that no other core's access can come first.
     Here,
     /// Elsewhere.
     Away,
 }
 
-/// What a socket with a copy of a line knows of it.
+/// The copies of a line in one socket.
 #[derive(Clone, Copy, Debug)]
 struct Port {
     socket: u16,
-    /// Which of the socket's cores have a copy.
+    /// The socket's cores that have a copy, a bit each.
     cores: u64,
-    /// Until when the socket's cache is busy with it.
+    /// When the socket's cache is free for the next reader.
     busy: Ps,
-    /// When the fill comes that is under way, or came.
+    /// When the latest fill arrives or has arrived.
     filled: Ps,
 }
 
 #[derive(Debug)]
 struct Line {
-    /// The core that may write it.
+    /// The core that may write the line.
     owner: u16,
-    /// The socket whose memory it is in: that of the core that touched it first.
+    /// The socket whose memory holds the line: that of the core that accessed it first.
     home: u16,
-    /// How many words are on it.
+    /// The number of words on the line.
     words: u32,
-    /// Goes up with each write.
+    /// Incremented by each write.
     version: u32,
-    /// The directory is busy until then.
+    /// When the directory is free.
     directory: Ps,
-    /// Nobody gets a copy before then.
+    /// When the latest write ends. No other core gets a copy before.
     written: Ps,
-    /// The owner keeps it until then.
+    /// When the owner's hold ends.
     hold: Ps,
-    /// Sockets with a valid copy. Beside the line itself: a machine has many more sockets than a
-    /// line has copies, and most lines are one core's own.
+    /// The sockets that have copies. A list, because most lines have copies in one socket.
     ports: Vec<Port>,
     watchers: Vec<Watcher>,
 }
 
-/// Where a CPU is. Worked out once: divisions take longer than the rest of a hit.
+/// The place of a CPU. Computed once, because divisions take longer than the rest of a hit.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     core: u16,
@@ -112,7 +112,7 @@ struct Place {
     bit: u64,
 }
 
-/// What a core may still use although somebody else was granted it later.
+/// A line that a core may still use although it was granted to another core later.
 #[derive(Clone, Copy, Debug)]
 struct Lease {
     line: LineId,
@@ -143,14 +143,14 @@ impl Lines {
         }
     }
 
-    /// A line that nobody has touched: it is in memory.
+    /// Returns a line that only memory holds.
     pub(crate) fn allocate(&mut self) -> LineId {
         if let Some(line) = self.free.pop() {
             return line;
         }
         self.lines.push(Line {
-            owner: NOBODY,
-            home: NOBODY,
+            owner: NONE,
+            home: NONE,
             words: 0,
             version: 0,
             directory: Ps::ZERO,
@@ -162,26 +162,25 @@ impl Lines {
         (self.lines.len() - 1) as LineId
     }
 
-    /// One more word is on this line.
+    /// Adds a word to a line.
     pub(crate) fn join(&mut self, line: LineId) {
         self.lines[line as usize].words += 1;
     }
 
-    /// One word less. A line without any is given back; the next one that is allocated starts
-    /// in memory like this one.
+    /// Removes a word from a line. A line without words is freed.
     pub(crate) fn leave(&mut self, line: LineId) {
         self.lines[line as usize].words -= 1;
         if self.lines[line as usize].words == 0 {
             self.flush(line);
-            self.lines[line as usize].home = NOBODY;
+            self.lines[line as usize].home = NONE;
             self.free.push(line);
         }
     }
 
-    /// Drops every copy: the line is in memory.
+    /// Drops every copy of a line.
     pub(crate) fn flush(&mut self, id: LineId) {
         if let Some(line) = self.lines.get_mut(id as usize) {
-            line.owner = NOBODY;
+            line.owner = NONE;
             line.ports.clear();
         }
     }
@@ -193,24 +192,24 @@ impl Lines {
         }
     }
 
-    /// How often a line was written.
+    /// The number of writes to a line.
     #[inline]
     pub(crate) fn version(&self, line: LineId) -> u32 {
         self.lines[line as usize].version
     }
 
-    /// Puts a CPU on the list of those to be woken when a line is written.
+    /// Registers a CPU that the next write to a line wakes.
     pub(crate) fn watch(&mut self, line: LineId, watcher: Watcher) {
         self.lines[line as usize].watchers.push(watcher);
     }
 
-    /// Takes all of them off.
+    /// Removes all of a line's watchers.
     #[inline]
     pub(crate) fn take_watchers(&mut self, line: LineId, into: &mut Vec<Watcher>) {
         into.append(&mut self.lines[line as usize].watchers);
     }
 
-    /// Where a CPU finds a line that it accesses at `now`.
+    /// Returns where a CPU finds a line that it accesses at `now`.
     #[inline]
     pub(crate) fn find(&self, id: LineId, cpu: CpuId, access: Access, now: Ps) -> Found {
         let place = self.places[cpu.index()];
@@ -229,7 +228,7 @@ impl Lines {
         }
     }
 
-    /// Serves an access by `cpu` at `now`, which [`find`](Self::find)s the line there.
+    /// Serves an access at `now`. `found` is what [`find`](Self::find) has returned for it.
     #[inline]
     pub(crate) fn serve(
         &mut self,
@@ -258,7 +257,7 @@ impl Lines {
             }
             Access::Atomic => {
                 let done = self.own(id, place, now, 1.0) + self.costs.atomic;
-                // It is locked until the operation is over, whoever asks for it.
+                // The line stays locked until the operation ends.
                 self.lines[id as usize].hold = done + self.costs.hold;
                 Served { resume: done, visible: done }
             }
@@ -281,25 +280,25 @@ impl Lines {
         lease.line == id && now < lease.until
     }
 
-    /// A read that the core's cache cannot serve. Returns when the data is there.
+    /// Serves a read that misses the core's cache. Returns when the data arrives.
     fn fetch(&mut self, id: LineId, Place { socket, bit, .. }: Place, now: Ps) -> Ps {
         let costs = &self.costs;
         let line = &mut self.lines[id as usize];
         let owner = line.owner;
         let mut start = now;
-        if owner != NOBODY {
+        if owner != NONE {
             start = start.max(line.hold);
         }
         let done = if let Some(port) = line.ports.iter_mut().find(|port| port.socket == socket) {
             let start = start.max(port.busy).max(port.filled);
-            let is_clean = owner == NOBODY;
+            let is_clean = owner == NONE;
             let share = if is_clean { costs.shares.clean_node } else { costs.shares.load };
-            let way = costs.node.scaled(share);
-            // Whoever asks while it is being taken from its owner waits for that.
-            port.busy = start + if is_clean { costs.port } else { way };
+            let transfer = costs.node.scaled(share);
+            // Readers that come while the line is taken from its owner wait for that.
+            port.busy = start + if is_clean { costs.port } else { transfer };
             port.cores |= bit;
-            lease(&mut self.leases, owner, id, start, way);
-            start + way
+            lease(&mut self.leases, owner, id, start, transfer);
+            start + transfer
         } else {
             start = start.max(line.directory);
             let from = line.ports.iter().map(|other| {
@@ -308,22 +307,22 @@ impl Lines {
             });
             let hop = match (from.min(), owner) {
                 (None, _) => from_memory(costs, &self.topology, line, socket),
-                (Some(hop), NOBODY) => hop.scaled(costs.shares.clean_far),
+                (Some(hop), NONE) => hop.scaled(costs.shares.clean_far),
                 (Some(hop), _) => hop.scaled(costs.shares.load),
             };
             let done = start + hop;
-            // A line is taken from its owner for one at a time.
-            line.directory = if owner == NOBODY { start + costs.directory } else { done };
+            // A line is taken from its owner by one request at a time.
+            line.directory = if owner == NONE { start + costs.directory } else { done };
             line.ports.push(Port { socket, cores: bit, busy: done, filled: done });
             lease(&mut self.leases, owner, id, start, hop);
             done
         };
-        line.owner = NOBODY;
+        line.owner = NONE;
         done
     }
 
-    /// Makes a core the only one with a copy, for this share of what an atomic operation takes.
-    /// Returns when it is.
+    /// Makes a core the line's owner and only holder, in this share of the time that an atomic
+    /// operation takes. Returns when it is.
     fn own(&mut self, id: LineId, place: Place, now: Ps, share: f64) -> Ps {
         let Place { core, socket, bit } = place;
         let costs = &self.costs;
@@ -332,7 +331,7 @@ impl Lines {
         if let Some(port) = line.ports.iter().find(|port| port.socket == socket) {
             start = start.max(port.busy);
         }
-        if line.owner != NOBODY {
+        if line.owner != NONE {
             start = start.max(line.hold);
         }
         let hops = line.ports.iter().map(|other| {
@@ -361,19 +360,19 @@ fn place(topology: Topology, cpu: CpuId) -> Place {
     Place { core, socket: topology.socket_of_core(core), bit }
 }
 
-/// From the home's memory: on top of a transfer within the home's socket, the way there.
+/// The time of a fetch from the home's memory, plus the hop to the home's socket.
 fn from_memory(costs: &LineCosts, topology: &Topology, line: &mut Line, socket: u16) -> Ps {
-    if line.home == NOBODY {
+    if line.home == NONE {
         line.home = socket;
     }
-    let way = costs.hop(topology.between_sockets(socket, line.home));
-    costs.memory + way.since(costs.node)
+    let hop = costs.hop(topology.between_sockets(socket, line.home));
+    costs.memory + hop.since(costs.node)
 }
 
-/// The old owner keeps a line until the request that was served at `start` has reached it.
+/// Lets the old owner use a line until the request that was served at `start` has reached it.
 #[inline]
 fn lease(leases: &mut [Lease], owner: u16, line: LineId, start: Ps, hop: Ps) {
-    if owner != NOBODY {
+    if owner != NONE {
         leases[owner as usize] = Lease { line, until: start + Ps(hop.0 / 2) };
     }
 }

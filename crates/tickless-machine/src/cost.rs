@@ -1,7 +1,6 @@
-//! What things cost on a machine: the numbers of its file, ready for use.
+//! The prices of a machine: the numbers in its file, in the simulation's units.
 //!
-//! Nothing here is a default: a machine's file names every one of them, with its source
-//! ([`spec`](crate::spec)).
+//! None has a default: a machine's file has each of them with its source ([`spec`](crate::spec)).
 
 use crate::ps::Ps;
 use crate::topology::{Distance, Topology};
@@ -9,90 +8,90 @@ use crate::topology::{Distance, Topology};
 /// The prices of one machine.
 #[derive(Clone, Debug)]
 pub struct Costs {
-    /// What it consists of.
+    /// The machine's parts.
     pub topology: Topology,
     /// Cycles per nanosecond.
     pub ghz: f64,
     /// Cache lines.
     pub line: LineCosts,
-    /// One turn of a waiting loop.
+    /// One round of a waiting loop.
     pub pause: Ps,
     /// Reading the CPU's own cycle counter.
     pub tsc: Ps,
     /// The shared counter that is read over MMIO.
     pub counter: CounterCosts,
-    /// Private work in a critical section: what a base's lists and trees cost in themselves.
+    /// Private work in a critical section: the time that a base's lists and trees take.
     pub section: Ps,
-    /// Lines of what a lock guards that a critical section goes through one after the other: the
-    /// queue's root, the device's state, the timer's neighbours.
+    /// Lines of the guarded data that a critical section accesses one after the other: the queue's
+    /// root, the device's state, the timer's neighbours.
     pub section_lines: u16,
     /// Programming a CPU's own event device.
     pub program: Ps,
     /// Interrupts.
     pub irq: IrqCosts,
-    /// How fast a core with so many busy threads is, in units of one thread that runs alone;
-    /// `rates[0]` is for one busy thread.
+    /// The speed of a core by the number of its busy threads, from one, relative to one thread
+    /// that runs alone.
     pub smt_rates: Vec<f64>,
-    /// What an idle CPU can do, shallow to deep. May be empty: then it polls.
+    /// The idle states from shallow to deep. Without any, idle CPUs poll.
     pub idle_states: Vec<IdleState>,
-    /// What a core draws.
+    /// The power of a core.
     pub power: PowerCosts,
-    /// What the little kernel's own steps cost.
+    /// The steps of the little kernel.
     pub os: OsCosts,
 }
 
 /// Accesses to cache lines.
 #[derive(Clone, Copy, Debug)]
 pub struct LineCosts {
-    /// A line that the core has.
+    /// An access to a line that the core has.
     pub hit: Ps,
-    /// A store, until the next instruction.
+    /// A store, as far as it delays the next instruction.
     pub store: Ps,
-    /// What an atomic operation costs on top.
+    /// What an atomic operation takes in addition.
     pub atomic: Ps,
-    /// From a core of the same socket that has written it, by an atomic operation.
+    /// An atomic operation on a line that a core of the same socket has written.
     pub node: Ps,
-    /// From a socket one hop away.
+    /// Such an operation from a socket one hop away.
     pub near: Ps,
-    /// From a socket behind a node controller.
+    /// Such an operation from a socket behind a node controller.
     pub far: Ps,
-    /// What other operations take, as shares of that.
+    /// What other operations take, as shares of these.
     pub shares: Shares,
-    /// From memory.
+    /// A fetch from memory.
     pub memory: Ps,
-    /// How long a socket's cache is busy with one reader.
+    /// The time for which one reader occupies a socket's cache.
     pub port: Ps,
-    /// How long a line's directory is busy with one reader.
+    /// The time for which one reader occupies a line's directory.
     pub directory: Ps,
-    /// How long a core keeps a line that it has just got.
+    /// The time for which a core keeps a line that it has received.
     pub hold: Ps,
 }
 
-/// What operations on lines of other cores take, as shares of an atomic operation on a line that
-/// another core has written. One that fails takes as much as one that succeeds.
+/// The times of operations on lines of other cores, as shares of an atomic operation on a line that
+/// another core has written. A failed operation takes as long as a successful one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shares {
     /// A load of a line that another core has written.
     pub load: f64,
-    /// A load of a line that nobody has written since it was last shared, in the own socket.
+    /// A load of a line that no core has written since it was last shared, within the socket.
     pub clean_node: f64,
-    /// The same from another socket.
+    /// A load of such a line from another socket.
     pub clean_far: f64,
     /// A store, whether the line is shared or written.
     pub store: f64,
 }
 
-/// What a core draws, in watts.
+/// The power of a core, in watts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PowerCosts {
-    /// Whatever it does.
+    /// Independent of its load.
     pub fixed: f64,
-    /// On top with all its threads busy; with fewer, in proportion to what they get done.
+    /// In addition, with all its threads busy; with fewer, in proportion to their combined speed.
     pub busy: f64,
 }
 
 impl LineCosts {
-    /// One transfer over this distance.
+    /// The time of a transfer over this distance.
     #[inline]
     pub fn hop(&self, distance: Distance) -> Ps {
         match distance {
@@ -103,7 +102,7 @@ impl LineCosts {
         }
     }
 
-    /// No access by another core has an effect sooner than this.
+    /// The least time after which an access by another core can have an effect.
     pub fn nearest(&self) -> Ps {
         let Shares { load, clean_node, clean_far, store } = self.shares;
         let least = load.min(clean_node).min(clean_far).min(store).min(1.0);
@@ -116,7 +115,7 @@ impl LineCosts {
 pub struct CounterCosts {
     /// From the CPU to the device and back.
     pub latency: Ps,
-    /// How long the device is busy with one read.
+    /// The time for which one read occupies the device.
     pub service: Ps,
 }
 
@@ -127,40 +126,40 @@ pub struct IrqCosts {
     pub entry: Ps,
     /// From the handler's last line back to the program.
     pub exit: Ps,
-    /// What sending one costs the sender.
+    /// The sender's cost.
     pub send: Ps,
-    /// How long one is under way in a socket.
+    /// From CPU to CPU within a socket.
     pub near: Ps,
-    /// And between sockets.
+    /// From socket to socket.
     pub far: Ps,
 }
 
-/// Something an idle CPU can do.
+/// An idle state.
 #[derive(Clone, PartialEq, Debug)]
 pub struct IdleState {
-    /// Its name.
+    /// The state's name.
     pub name: String,
-    /// How long it takes to come back.
+    /// The exit latency.
     pub exit: Ps,
-    /// It pays from this length of sleep on.
+    /// The shortest sleep for which the state pays.
     pub residency: Ps,
-    /// Watts of the CPU while in it.
+    /// The CPU's power in this state.
     pub watts: f64,
 }
 
-/// What the little kernel's steps cost, beside what its accesses cost.
+/// The steps of the little kernel, without the accesses in them.
 #[derive(Clone, Copy, Debug)]
 pub struct OsCosts {
-    /// Into the kernel and back.
+    /// Entering and leaving the kernel.
     pub syscall: Ps,
-    /// From one task to another.
+    /// Switching tasks.
     pub switch: Ps,
-    /// To make a task runnable.
+    /// Making a task runnable.
     pub wake: Ps,
-    /// Going idle, and coming back, without what the tick costs.
+    /// Entering idle, and leaving it, without the tick.
     pub idle: Ps,
-    /// What a tick does beside timers.
+    /// A tick, without timers.
     pub tick: Ps,
-    /// What the tick of the CPU that keeps the time does on top.
+    /// What the tick of the timekeeping CPU takes in addition.
     pub timekeeping: Ps,
 }

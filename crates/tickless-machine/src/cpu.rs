@@ -1,17 +1,19 @@
-//! What a program does with the CPU that it runs on: computing, waiting, halting, switching it off.
+//! What a program can do with its CPU: compute, wait, halt, switch it off.
 
-use crate::act::act;
+use crate::act::{self, act};
 use crate::engine::clock;
 use crate::fiber;
+use crate::machine_state::{MachineState, with_running};
 use crate::ps::Ps;
 use crate::state::cpu::{Mode, Segment};
-use crate::world::{World, with};
+use crate::state::timeline::Event;
 use tickless_core::time::CpuId;
 
 pub use crate::state::cpu::{Usage, Waited};
 
-impl World {
-    /// Begins to compute. True: it is over already, nobody else came first.
+impl MachineState {
+    /// Begins to compute. Returns true if the computation has already ended, because nothing else
+    /// comes first.
     fn begin_work(&mut self, cpu: usize, work: Ps, limit: Ps) -> bool {
         self.count(cpu);
         if let Some(faults) = &mut self.faults {
@@ -30,7 +32,7 @@ impl World {
         false
     }
 
-    /// Returns what is left to compute.
+    /// Returns the work that is left.
     fn end_work(&mut self, cpu: usize) -> Ps {
         let state = &mut self.cpus[cpu];
         let Mode::Working(segment) = state.mode else { return Ps::ZERO };
@@ -39,103 +41,74 @@ impl World {
     }
 }
 
-/// Computes for as long as `amount` takes a thread that is alone on its core. Interrupts are
-/// handled meanwhile, and siblings slow it down. Nothing outside of a simulated CPU.
+/// Computes for as long as `amount` takes a thread that is alone on its core. Interrupts are handled
+/// during that time, and busy siblings slow the thread down. Does nothing outside a simulated CPU.
 pub fn work(amount: Ps) {
     work_until(amount, Ps::NEVER);
 }
 
-/// The same, but only until a time. Returns what is left to be done.
+/// Computes as [`work`] does, but no longer than until `limit`. Returns the work that is left.
 pub fn work_until(amount: Ps, limit: Ps) -> Ps {
     let mut left = amount;
     while left > Ps::ZERO && clock() < limit {
-        match act(|_, _| Ps::NEVER, |world, cpu| world.begin_work(cpu, left, limit)) {
+        match act(Ps::NEVER, |machine, cpu| machine.begin_work(cpu, left, limit)) {
             None | Some(true) => return Ps::ZERO,
             Some(false) => {}
         }
         fiber::suspend();
-        left = with(|world| world.running.map(|cpu| world.end_work(cpu)))
-            .flatten()
-            .unwrap_or(Ps::ZERO);
+        left = with_running(MachineState::end_work).unwrap_or(Ps::ZERO);
     }
     left
 }
 
-/// Waits for an interrupt, in the deepest idle state that pays until the event device comes.
+/// Waits for an interrupt, in the deepest idle state that pays until the event device fires.
 ///
-/// Call it with interrupts disabled, after the last look at whether there is work: what comes
-/// in between ends it at once. It is delivered when they are enabled again.
+/// Call it with interrupts disabled, after the last check for work: an interrupt that arrives in
+/// between ends the wait at once. It is delivered when interrupts are enabled again.
 pub fn halt() {
-    if act(|_, _| Ps::ZERO, |world, cpu| world.begin_halt(cpu)).is_none() {
-        return;
+    if act(Ps::ZERO, MachineState::begin_halt).is_some() {
+        fiber::suspend();
+        with_running(MachineState::end_halt);
     }
-    fiber::suspend();
-    with(|world| {
-        if let Some(cpu) = world.running {
-            world.end_halt(cpu);
-        }
-    });
 }
 
-/// Switches the CPU that runs off until a time: its event device forgets what it was told, and
-/// interrupts that reach it meanwhile are lost. Its program stands still. Call it with interrupts
-/// disabled.
+/// Switches the running CPU off until a time. Its event device loses its setting, interrupts that
+/// arrive until then are lost, and its program is suspended. Call it with interrupts disabled.
 pub fn power_off(until: Ps) {
-    let went = act(
-        |_, _| Ps::ZERO,
-        |world, cpu| {
-            world.count(cpu);
-            let state = &mut world.cpus[cpu];
-            state.masked += 1;
-            state.mode = Mode::Waiting(until);
-            if let Some(trace) = &mut world.trace {
-                trace.begin(state.clock, cpu, "off");
-            }
-            world.leave_core(cpu);
-        },
-    );
-    if went.is_none() {
+    let is_off = act(Ps::ZERO, |machine, cpu| {
+        machine.count(cpu);
+        let state = &mut machine.cpus[cpu];
+        state.masked += 1;
+        state.mode = Mode::Waiting(until);
+        machine.record(cpu, Event::Begin("off"));
+        machine.leave_core(cpu);
+    });
+    if is_off.is_none() {
         return;
     }
-    fiber::suspend();
-    with(|world| {
-        let Some(cpu) = world.running else { return };
-        let state = &mut world.cpus[cpu];
-        // Of what was to come before and came meanwhile it knows nothing.
+    act::suspend();
+    with_running(|machine, cpu| {
+        let state = &mut machine.cpus[cpu];
         state.inbox.clear();
         state.masked = state.masked.saturating_sub(1);
-        state.mode = Mode::Running;
-        if let Some(trace) = &mut world.trace {
-            trace.end(state.clock, cpu);
-        }
-        world.join_core(cpu);
+        machine.record(cpu, Event::End);
+        machine.join_core(cpu);
     });
 }
 
-/// Waits for a time, busy as far as its siblings can tell. Interrupts are handled meanwhile.
-/// Nothing outside of a simulated CPU.
+/// Waits for a time, busily as its siblings see it. Interrupts are handled until then. Does nothing
+/// outside a simulated CPU.
 pub fn wait_until(at: Ps) {
-    loop {
-        let waits = act(
-            |_, _| Ps::NEVER,
-            |world, cpu| {
-                world.count(cpu);
-                let state = &mut world.cpus[cpu];
-                if state.clock >= at {
-                    return false;
-                }
-                state.mode = Mode::Waiting(at);
-                true
-            },
-        );
-        if waits != Some(true) {
-            return;
+    let begin_wait = |machine: &mut MachineState, cpu: usize| {
+        machine.count(cpu);
+        let state = &mut machine.cpus[cpu];
+        let waits = state.clock < at;
+        if waits {
+            state.mode = Mode::Waiting(at);
         }
-        fiber::suspend();
-        with(|world| {
-            if let Some(cpu) = world.cpu() {
-                cpu.mode = Mode::Running;
-            }
-        });
+        waits
+    };
+    while act(Ps::NEVER, begin_wait) == Some(true) {
+        act::suspend();
     }
 }

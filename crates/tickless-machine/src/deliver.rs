@@ -1,63 +1,48 @@
-//! Delivering interrupts: the handler runs on the stack of what it interrupts.
+//! Delivers interrupts: a handler runs on the stack of the program that it interrupts.
 
+use crate::machine_state::{Handler, MachineState, with, with_running};
 use crate::state::inbox::Vector;
-use crate::world::{Handler, World, with};
+use crate::state::timeline::Event;
 
-impl World {
-    fn begin_interrupt(&mut self) -> Option<(Vector, Handler)> {
-        let cpu = self.running?;
-        let handler = self.handler.clone();
+impl MachineState {
+    fn begin_interrupt(&mut self, cpu: usize) -> Option<(Vector, Option<Handler>)> {
         let state = &mut self.cpus[cpu];
+        if !state.is_interrupted() {
+            return None;
+        }
         let (at, vector) = state.inbox.take()?;
         state.clock = state.clock.max(at) + self.costs.irq.entry;
         state.masked += 1;
         state.handlers += 1;
+        state.interrupts += 1;
         self.inside += 1;
-        state.count_interrupt();
-        let now = state.clock;
         self.count(cpu);
-        if let Some(trace) = &mut self.trace {
-            trace.begin(now, cpu, vector.name());
-        }
-        // A machine without a handler loses them.
-        match handler {
-            Some(handler) => Some((vector, handler)),
-            None => {
-                self.end_interrupt();
-                None
-            }
-        }
+        self.record(cpu, Event::Begin(vector.name()));
+        Some((vector, self.handler.clone()))
     }
 
-    fn end_interrupt(&mut self) {
-        let Some(cpu) = self.running else { return };
-        let exit = self.costs.irq.exit;
+    fn end_interrupt(&mut self, cpu: usize) {
         self.inside = self.inside.saturating_sub(1);
         let state = &mut self.cpus[cpu];
-        state.clock += exit;
+        state.clock += self.costs.irq.exit;
         state.handlers = state.handlers.saturating_sub(1);
         state.masked = state.masked.saturating_sub(1);
-        let now = state.clock;
-        if let Some(trace) = &mut self.trace {
-            trace.end(now, cpu);
-        }
+        self.record(cpu, Event::End);
     }
 }
 
-/// Delivers every interrupt that is due on the CPU that runs, and goes back to its program.
+/// Delivers every interrupt that is due on the running CPU, and returns to its program. A machine
+/// without a handler discards them.
 pub(crate) fn deliver() {
-    let mut delivered = false;
-    loop {
-        let due = with(|world| {
-            let cpu = world.running?;
-            if world.cpus[cpu].is_interrupted() { world.begin_interrupt() } else { None }
-        });
-        let Some((vector, handler)) = due.flatten() else { break };
-        handler(vector);
-        with(World::end_interrupt);
-        delivered = true;
+    let mut handled = false;
+    while let Some((vector, handler)) = with_running(MachineState::begin_interrupt).flatten() {
+        if let Some(handler) = handler {
+            handler(vector);
+            handled = true;
+        }
+        with_running(MachineState::end_interrupt);
     }
-    if delivered && let Some(hook) = with(|world| world.on_return.clone()).flatten() {
+    if handled && let Some(hook) = with(|machine| machine.on_return.clone()).flatten() {
         hook();
     }
 }

@@ -1,81 +1,77 @@
 //! Devices: counters that are read over MMIO one at a time, and each CPU's event device.
 
 use crate::act::act;
+use crate::machine_state::{Counter, MachineState, with};
 use crate::ps::Ps;
-use crate::state::counter::Counter;
-use crate::world::{World, with};
-use tickless_core::time::Ns;
+use crate::state::timeline::Event;
+use tickless_core::time::{CpuId, Ns};
 
-pub use crate::state::counter::CounterId;
+/// The number of a counter in its machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CounterId(usize);
 
-impl World {
+impl MachineState {
     fn read(&mut self, cpu: usize, counter: CounterId) -> Ns {
         self.count(cpu);
-        let costs = self.costs.counter;
-        let Some(device) = self.counters.get_mut(counter.0) else { return Ns::ZERO };
-        let state = &mut self.cpus[cpu];
-        if let Some(trace) = &mut self.trace {
-            trace.begin(state.clock, cpu, "counter read");
+        if counter.0 >= self.counters.len() {
+            return Ns::ZERO;
         }
-        let start = state.clock.max(device.free);
-        device.free = start + costs.service;
+        self.record(cpu, Event::Begin("counter read"));
+        let (costs, device) = (self.costs.counter, &mut self.counters[counter.0]);
+        let clock = &mut self.cpus[cpu].clock;
+        device.free = device.free.max(*clock) + costs.service;
         device.reads += 1;
-        state.clock = device.free.max(state.clock + costs.latency);
-        if let Some(trace) = &mut self.trace {
-            trace.end(state.clock, cpu);
-        }
-        // The device says what it is when it is served.
-        device.free.min(device.frozen).to_ns()
+        *clock = device.free.max(*clock + costs.latency);
+        // The value is that of the moment at which the device has served the read.
+        let value = device.free.min(device.frozen).to_ns();
+        self.record(cpu, Event::End);
+        value
+    }
+
+    fn program(&mut self, cpu: usize, at: Ns) {
+        self.count(cpu);
+        self.record(cpu, Event::Instant("device write"));
+        let delay = match &mut self.faults {
+            Some(faults) => faults.device(CpuId(cpu as u16), at),
+            None => Some(Ns::ZERO),
+        };
+        let state = &mut self.cpus[cpu];
+        state.clock += self.costs.program;
+        // An event that a fault drops is an event that was never programmed.
+        state.inbox.program(delay.map_or(Ps::NEVER, |delay| Ps::from_ns(at.after(delay))));
     }
 }
 
-/// A new counter of the machine that runs on this thread, or `None` without one.
+/// Adds a counter to the machine that runs on this thread. `None` without a machine.
 pub fn new_counter() -> Option<CounterId> {
-    with(|world| {
-        world.counters.push(Counter { free: Ps::ZERO, reads: 0, frozen: Ps::NEVER });
-        CounterId(world.counters.len() - 1)
+    with(|machine| {
+        machine.counters.push(Counter { free: Ps::ZERO, reads: 0, frozen: Ps::NEVER });
+        CounterId(machine.counters.len() - 1)
     })
 }
 
-/// Reads a counter, in nanoseconds: waits for its turn, then for the answer. The CPU can do
-/// nothing else meanwhile, not even take an interrupt.
+/// Reads a counter, in nanoseconds: waits for its turn, then for the answer. Until then the CPU does
+/// nothing else and takes no interrupt.
 pub fn read_counter(counter: CounterId) -> Ns {
-    act(|_, _| Ps::ZERO, |world, cpu| world.read(cpu, counter)).unwrap_or(Ns::ZERO)
+    act(Ps::ZERO, |machine, cpu| machine.read(cpu, counter)).unwrap_or(Ns::ZERO)
 }
 
-/// How often a counter was read.
+/// Returns how often a counter was read.
 pub fn counter_reads(counter: CounterId) -> u64 {
-    with(|world| world.counters.get(counter.0).map_or(0, |device| device.reads)).unwrap_or(0)
+    with(|machine| machine.counters.get(counter.0).map_or(0, |device| device.reads)).unwrap_or(0)
 }
 
-/// Makes a counter stand still from now on: a fault.
+/// Freezes a counter at the current time: a fault.
 pub fn freeze_counter(counter: CounterId) {
-    with(|world| {
-        let now = world.cpu().map_or(Ps::ZERO, |cpu| cpu.clock);
-        if let Some(device) = world.counters.get_mut(counter.0) {
+    with(|machine| {
+        let now = machine.cpu().map_or(Ps::ZERO, |cpu| cpu.clock);
+        if let Some(device) = machine.counters.get_mut(counter.0) {
             device.frozen = now;
         }
     });
 }
 
-/// Programs the event device of the CPU that runs; [`Ns::NEVER`] stops it.
+/// Programs the running CPU's event device; [`Ns::NEVER`] stops it.
 pub fn program(at: Ns) {
-    act(
-        |_, _| Ps::NEVER,
-        |world, cpu| {
-            world.count(cpu);
-            let cost = world.costs.program;
-            let late = match &mut world.faults {
-                Some(faults) => faults.device(tickless_core::time::CpuId(cpu as u16), at),
-                None => Some(Ns::ZERO),
-            };
-            let state = &mut world.cpus[cpu];
-            if let Some(trace) = &mut world.trace {
-                trace.instant(state.clock, cpu, "device write");
-            }
-            state.clock += cost;
-            // One that never comes is one that was never programmed.
-            state.inbox.program(late.map_or(Ps::NEVER, |late| Ps::from_ns(at.after(late))));
-        },
-    );
+    act(Ps::NEVER, |machine, cpu| machine.program(cpu, at));
 }

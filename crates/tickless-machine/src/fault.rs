@@ -1,31 +1,30 @@
-//! Faults: what a machine may do wrong, decided by a plan.
+//! Faults: the interface to a plan of what goes wrong on a machine.
 
 use crate::state::inbox::Vector;
 use tickless_core::time::{CpuId, Ns};
 
-/// A plan of what goes wrong. The defaults are a machine without faults.
+/// A plan of faults. The default methods inject none.
 ///
-/// It is asked in the order of simulated events, so a plan that only uses its own state and
-/// seed is as deterministic as the machine.
+/// The machine calls it in the order of simulated events, so a plan that uses only its own state
+/// and seed is as deterministic as the machine.
 pub trait Faults {
-    /// How much later an interrupt that a CPU sends at `now` arrives; `None`: never.
+    /// Returns the delay of an interrupt that a CPU sends at `now`; `None` loses it.
     fn interrupt(&mut self, _to: CpuId, _vector: Vector, _now: Ns) -> Option<Ns> {
         Some(Ns::ZERO)
     }
 
-    /// How much later than programmed a CPU's event device comes; `None`: never, until it is
-    /// programmed again.
+    /// Returns the delay of an event that a CPU programs; `None` loses it.
     fn device(&mut self, _cpu: CpuId, _at: Ns) -> Option<Ns> {
         Some(Ns::ZERO)
     }
 
-    /// How long a CPU is taken away from what begins to compute on it, as a hypervisor does it:
-    /// it does nothing meanwhile, and takes no interrupt.
+    /// Returns for how long a CPU is stopped that begins to compute, as a hypervisor does: until
+    /// then it does nothing and takes no interrupt.
     fn steal(&mut self, _cpu: CpuId, _now: Ns) -> Ns {
         Ns::ZERO
     }
 
-    /// What the CPUs' cycle counters show at a time: the same on all, and never going back.
+    /// Returns the value of all CPUs' cycle counters at a time. It must not decrease.
     fn clock(&mut self, at: Ns) -> Ns {
         at
     }

@@ -1,9 +1,9 @@
-//! Fibers: stacks of their own, on one thread, that hand over only when they say so.
+//! Fibers: several stacks on one thread, each of which runs until it suspends itself.
 //!
-//! The library's code is called from a fiber and calls back into the machine through words and
-//! locks; the machine suspends the whole stack there. All unsafe code of the crate is here: a
-//! fiber has to find its own way out from far below its first function, and only a pointer that
-//! the fiber leaves in a thread-local when it is entered can show it.
+//! A fiber calls the library's code, which calls back into the machine through words and locks;
+//! the machine suspends the whole stack there. All unsafe code of the crate is here: a fiber
+//! suspends itself far below its first function, so the only access to its yielder is a pointer in
+//! a thread-local.
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -11,24 +11,24 @@ use std::cell::Cell;
 use std::io;
 use std::ptr;
 
-/// Enough for an interrupt handler on top of a callback on top of an interrupted program.
+/// Enough for an interrupted program, a callback and an interrupt handler on one stack.
 const STACK_BYTES: usize = 128 * 1024;
 
 thread_local! {
-    /// The way out of the fiber that runs on this thread; null outside of any.
-    static WAY_OUT: Cell<*const Yielder<(), ()>> = const { Cell::new(ptr::null()) };
+    /// The yielder of the fiber that runs on this thread; null outside any fiber.
+    static YIELDER: Cell<*const Yielder<(), ()>> = const { Cell::new(ptr::null()) };
 }
 
-/// How many different places in a page stacks begin at. Stacks are whole pages; if all of them
-/// began at the same place, the few lines that each one uses would fall into the same few sets of
-/// the real cache, and 480 fibers would evict each other at every switch.
+/// The number of different offsets at which stacks begin. Stacks are whole pages: if all began at
+/// the same offset, the few lines that each uses would share a few sets of the real cache, and 480
+/// fibers would evict each other at every switch.
 const COLOURS: u32 = 16;
 
 thread_local! {
     static COLOUR: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Calls `body` that many steps further down the stack.
+/// Calls `body` this many steps further down the stack.
 #[inline(never)]
 fn coloured(steps: u32, body: impl FnOnce()) {
     if steps == 0 {
@@ -39,10 +39,10 @@ fn coloured(steps: u32, body: impl FnOnce()) {
     std::hint::black_box(&padding);
 }
 
-/// A stack, and a function that has come some way on it.
+/// A stack, and a suspended function on it.
 pub(crate) struct Fiber(Coroutine<(), (), ()>);
 
-/// What came of resuming a fiber.
+/// Why a fiber has returned control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Resumed {
     /// It suspended itself.
@@ -52,18 +52,18 @@ pub(crate) enum Resumed {
 }
 
 impl Fiber {
-    /// A fiber that will run `body`. Fails when there is no memory for its stack.
+    /// A fiber that runs `body`. Fails when there is no memory for its stack.
     pub(crate) fn new(body: impl FnOnce() + 'static) -> io::Result<Fiber> {
         let stack = DefaultStack::new(STACK_BYTES)?;
         let colour = COLOUR.get();
         COLOUR.set((colour + 1) % COLOURS);
-        Ok(Fiber(Coroutine::with_stack(stack, move |way_out: &Yielder<(), ()>, ()| {
-            WAY_OUT.set(way_out);
+        Ok(Fiber(Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
+            YIELDER.set(yielder);
             coloured(colour, body);
         })))
     }
 
-    /// Runs it until it suspends itself or ends. A panic in it comes out here.
+    /// Runs the fiber until it suspends itself or ends. Propagates its panics.
     pub(crate) fn resume(&mut self) -> Resumed {
         match self.0.resume(()) {
             CoroutineResult::Yield(()) => Resumed::Suspended,
@@ -72,28 +72,26 @@ impl Fiber {
     }
 }
 
-/// Suspends the fiber that calls it; comes back when it is resumed. A fiber that is dropped
-/// instead unwinds from here. Outside of any fiber, and while one is dropped, nothing happens.
+/// Suspends the calling fiber until it is resumed. A suspended fiber that is dropped unwinds from
+/// here. Does nothing outside any fiber, and while one is dropped.
 pub(crate) fn suspend() {
-    let way_out = WAY_OUT.replace(ptr::null());
-    if way_out.is_null() {
+    let yielder = YIELDER.replace(ptr::null());
+    if yielder.is_null() {
         return;
     }
-    // SAFETY: a fiber stores its yielder when it is entered for the first time and below each
-    // time it is resumed, and takes it away above before it is left, so what was found there
-    // belongs to the fiber that runs now; the yielder lives at that stack's bottom as long as
-    // the stack is in use. A fiber that ended or panicked leaves its pointer behind, but then
-    // `forget_way_out` runs before anything else does.
-    unsafe { (*way_out).suspend(()) };
-    WAY_OUT.set(way_out);
+    // SAFETY: a fiber stores its yielder when it is first entered, and below each time it is
+    // resumed, and removes it above before it is left, so the pointer belongs to the fiber that
+    // runs now. The yielder is at the bottom of that stack, which is in use. A fiber that ended or
+    // panicked leaves its pointer, but then `clear_yielder` runs before anything else.
+    unsafe { (*yielder).suspend(()) };
+    YIELDER.set(yielder);
 }
 
-/// Forgets the way out of a fiber that has ended or panicked. Called each time a resumption has
-/// come back.
-pub(crate) fn forget_way_out() {
-    WAY_OUT.set(ptr::null());
+/// Removes the yielder of a fiber that has ended or panicked. Called after each resumption.
+pub(crate) fn clear_yielder() {
+    YIELDER.set(ptr::null());
 }
 
-/// A fiber's number in its machine.
+/// The number of a fiber in its machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct FiberId(pub(crate) u32);

@@ -3,17 +3,17 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `engine`, `fiber`, `order` | fibers in virtual time; who runs next |
+//! | `engine`, `fiber`, `order` | fibers in virtual time; which CPU acts next |
 //! | `coherence` | cache lines |
-//! | `topology`, `cost`, `fault` | what a machine is made of, what it takes, what it may do wrong |
-//! | `state`, `world` | its CPUs, counters and interrupts at a moment |
-//! | `act`, `deliver`, `speed` | acting on it in turn; interrupts; threads that share a core |
-//! | `power` | idle states, and what CPUs and cores draw |
+//! | `topology`, `cost`, `fault` | a machine's parts, its prices, its faults |
+//! | `machine_state`, `state` | the state of its CPUs, counters and interrupts |
+//! | `act`, `deliver`, `speed` | actions in turn; interrupts; threads that share a core |
+//! | `power` | idle states, and the power of CPUs and cores |
 //! | `cpu`, `device`, `irq`, `trace` | what programs on it can do |
-//! | `shared_clock` | a clock that all CPUs share, read by everybody or by one for all |
-//! | `platform` | the seam to the timer core |
-//! | `spec` | machines as files, every number with its source |
-//! | `validate` | scenes that run on real CPUs as well, to hold the model against |
+//! | `shared_clock` | a clock that all CPUs share |
+//! | `platform` | the timer core's platform |
+//! | `spec`, `prices` | machines as files, every number with its source |
+//! | `validate` | scenes that also run on real CPUs, to compare the model with |
 
 mod act;
 mod coherence;
@@ -26,7 +26,7 @@ pub mod fault;
 mod fiber;
 pub mod fuzz;
 pub mod irq;
-mod keys;
+mod machine_state;
 pub mod machines;
 mod order;
 pub mod os;
@@ -43,4 +43,3 @@ pub mod study;
 pub mod topology;
 pub mod trace;
 pub mod validate;
-mod world;

@@ -1,8 +1,8 @@
-//! The machines that come with the program.
+//! The machines that are part of the program.
 
 use crate::spec::{Spec, SpecError};
 
-/// The files, each with its name. They are part of the program: a study needs no installation.
+/// The machines' files, each with its name, compiled in so that a study needs no installation.
 pub const FILES: &[(&str, &str)] = &[
     ("x5675-2s", include_str!("../machines/x5675-2s.toml")),
     ("haswell-ex-4s", include_str!("../machines/haswell-ex-4s.toml")),
@@ -18,7 +18,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("host", include_str!("../machines/host.toml")),
 ];
 
-/// One of them by name; `None` if there is no such machine.
+/// Parses a machine's file by its name. Returns `None` if there is no such machine.
 pub fn named(name: &str) -> Option<Result<Spec, SpecError>> {
     let (name, text) = FILES.iter().find(|(known, _)| *known == name)?;
     Some(Spec::parse(&format!("machines/{name}.toml"), text))

@@ -1,24 +1,24 @@
-//! Who runs next: the CPU with the smallest clock, ties by number.
+//! The order in which CPUs act: the smallest clock first, ties by number.
 //!
-//! A tournament over all CPUs. Changing one key replays one path, 9 matches for 512 CPUs, all
-//! of them in a few cache lines; a heap that is indexed by CPU costs about twice that.
+//! A tournament over all CPUs. A changed key replays one path, 9 matches for 512 CPUs, in a few
+//! cache lines. A heap with an index by CPU costs about twice that.
 
 use crate::ps::Ps;
 
-/// The best of every match. A key and its CPU's number are one integer, so that a match is one
-/// comparison and ties fall as they should; that leaves hours of simulated time ([`Order::range`]).
+/// The winner of every match. A key and its CPU's number are one integer, so that one comparison
+/// decides a match and its ties. That leaves hours of simulated time ([`Order::range`]).
 #[derive(Debug)]
 pub(crate) struct Order {
-    /// `matches[1]` is the final; the two matches before match `n` are `2n` and `2n + 1`; from
-    /// `leaves` on stand the CPUs themselves.
+    /// `matches[1]` is the final; the matches before match `n` are `2n` and `2n + 1`; the CPUs
+    /// themselves start at `leaves`.
     matches: Vec<u64>,
     leaves: usize,
-    /// Bits of a CPU's number.
+    /// The bits of a CPU's number.
     bits: u32,
 }
 
 impl Order {
-    /// `cpus` CPUs that never run.
+    /// An order of `cpus` CPUs that never act.
     pub(crate) fn new(cpus: usize) -> Order {
         let leaves = cpus.next_power_of_two().max(2);
         let bits = leaves.trailing_zeros();
@@ -43,8 +43,8 @@ impl Order {
         }
     }
 
-    /// The time from which on keys are not told apart: ten hours with 512 CPUs, twice that with
-    /// half as many.
+    /// The time from which on keys are equal: ten hours with 512 CPUs, twice that with half as
+    /// many.
     #[inline]
     pub(crate) fn range(&self) -> Ps {
         Ps((u64::MAX >> self.bits) - 1)
@@ -57,7 +57,7 @@ impl Order {
         (cpu, key)
     }
 
-    /// Up to when, exclusively, a CPU comes before all others.
+    /// The time up to which, exclusively, a CPU comes before all others.
     #[inline]
     pub(crate) fn horizon(&self, cpu: usize) -> Ps {
         let mut best = u64::MAX;
@@ -78,7 +78,7 @@ impl Order {
     }
 }
 
-/// Up to when, exclusively, `cpu` comes before another CPU with this key.
+/// The time up to which, exclusively, `cpu` comes before another CPU with this key.
 #[inline]
 pub(crate) fn before(key: Ps, cpu: usize, other: usize) -> Ps {
     if cpu < other { key + Ps(1) } else { key }
@@ -87,17 +87,17 @@ pub(crate) fn before(key: Ps, cpu: usize, other: usize) -> Ps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
-    /// Goal: the tournament says what a scan of all keys says.
+    /// Goal: the tournament agrees with a scan of all keys.
     #[test]
     fn agrees_with_a_scan() {
         for cpus in [1, 2, 3, 7, 32] {
             let mut order = Order::new(cpus);
             let mut keys = vec![Ps::NEVER; cpus];
-            let mut random = 1_u64;
+            let mut random = Random::new(1);
             for _ in 0..2_000 {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let (cpu, key) = ((random >> 33) as usize % cpus, Ps(random >> 40 & 15));
+                let (cpu, key) = (random.below(cpus as u64) as usize, Ps(random.below(16)));
                 keys[cpu] = key;
                 order.set(cpu, key);
                 let first = (0..cpus).min_by_key(|&cpu| (keys[cpu], cpu)).unwrap();
@@ -108,9 +108,10 @@ mod tests {
             }
         }
     }
-    /// Goal: what lies beyond the range is not taken for what never comes.
+
+    /// Goal: a key beyond the range differs from [`Ps::NEVER`].
     #[test]
-    fn far_keys_are_not_never() {
+    fn keys_beyond_the_range_are_not_never() {
         let mut order = Order::new(512);
         assert!(order.range() > Ps::from_ns(tickless_core::time::Ns::from_secs(10 * 3600)));
         order.set(3, Ps(order.range().0 - 1));

@@ -1,17 +1,18 @@
-//! The seam's third world: words and locks whose price is that of the simulated line they are on.
+//! The timer core's platform on the simulated machine: words and locks that cost what the
+//! simulated cache lines under them cost.
 //!
-//! The timer core runs here unmodified. Words that are fields of one structure share a cache
-//! line; each lock is on a line of its own, and what it guards is on another. What a critical
-//! section does to private memory is one named charge of the machine's file. Outside of a
-//! simulated CPU, when a test sets something up or looks at the result, everything is free.
+//! The timer core runs here unmodified. Words that are fields of one structure share a cache line;
+//! each lock is on a line of its own, and the guarded data is on others. The private work of a
+//! critical section is one charge, which the machine's file names. Outside a simulated CPU, where a
+//! test prepares or inspects something, everything is free.
 
-use crate::act::{self, access, access_own};
+use crate::act::{self, access};
 use crate::coherence::Access;
 use crate::device;
 use crate::engine;
 use crate::irq::{self, Masked, Vector};
+use crate::machine_state::{LineSharing, MachineState, WordSlot, with, with_cpu};
 use crate::state::cpu::WaitsFor;
-use crate::world::{self, WordSlot, World};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,13 +24,13 @@ use tickless_core::time::{CpuId, Ns};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sim;
 
-// SAFETY: a simulation is one thread, on which a relaxed word is as good as any; were it more, the
-// mutex in a `SimLock` would still exclude and order. What is called under a lock charges time and
-// reads a table.
+// SAFETY: a simulation runs on one thread, where relaxed words suffice; on several, the mutex in a
+// `SimLock` would still exclude and order. The functions that are called under a lock charge time
+// and read a table.
 unsafe impl Platform for Sim {
     type Word = SimWord;
     type Lock<T: Send> = SimLock<T>;
-    /// Whatever the one who arms the timer makes of it.
+    /// A number that the caller who arms the timer chooses.
     type Task = u64;
 
     fn now(&self) -> Ns {
@@ -40,9 +41,9 @@ unsafe impl Platform for Sim {
         engine::here()
     }
 
-    /// Another CPU's device cannot be reached: that CPU has to look.
+    /// A CPU can program only its own device. Another CPU must do it itself.
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
-        act::breaks_if(|locks| locks != 1, "a device is told without its base's lock");
+        act::check_locks(|locks| locks != 1, "a device is programmed without its base's lock");
         if cpu != engine::here() {
             return Rearm::Kick(cpu);
         }
@@ -51,7 +52,7 @@ unsafe impl Platform for Sim {
     }
 
     fn kick(&self, cpu: CpuId) {
-        act::breaks_if(|locks| locks != 0, "a CPU is kicked under a lock");
+        act::check_locks(|locks| locks != 0, "a CPU is kicked under a lock");
         irq::send(cpu, Vector::Look);
     }
 
@@ -59,8 +60,7 @@ unsafe impl Platform for Sim {
         act::relax_for(WaitsFor::Others);
     }
 
-    /// Whoever waits here has nothing else to do: the CPU is parked on the word's line, which
-    /// costs it nothing but the time.
+    /// The CPU is parked on the word's line until it is written, which takes time and nothing else.
     fn park(&self, word: &SimWord, value: u64) {
         if word.load(Ordering::Acquire) == value {
             act::relax_for(WaitsFor::Others);
@@ -70,32 +70,32 @@ unsafe impl Platform for Sim {
     fn unpark(&self, _: &SimWord) {}
 }
 
-/// The present, read from the CPU's own cycle counter.
+/// Reads the current time from the CPU's own cycle counter.
 pub fn now() -> Ns {
-    world::with(|world| {
-        let tsc = world.costs.tsc;
-        if let Some(cpu) = world.cpu() {
+    with(|machine| {
+        let tsc = machine.costs.tsc;
+        if let Some(cpu) = machine.cpu() {
             cpu.clock += tsc;
         }
-        world.shows()
+        machine.cycle_counter()
     })
     .unwrap_or(Ns::ZERO)
 }
 
-/// What that counter shows, for who looks from outside: free of charge.
-pub fn shows() -> Ns {
-    world::with(World::shows).unwrap_or(Ns::ZERO)
+/// Reads the cycle counter free of charge, for an observer outside the simulation.
+pub fn cycle_counter() -> Ns {
+    with(MachineState::cycle_counter).unwrap_or(Ns::ZERO)
 }
 
-/// How many locks the CPU that runs holds.
+/// The number of locks that the running CPU holds.
 pub fn locks_held() -> u32 {
-    world::with(|world| world.cpu().map_or(0, |cpu| cpu.locks)).unwrap_or(0)
+    with_cpu(|cpu| cpu.locks).unwrap_or(0)
 }
 
-/// The first rule about locks that was broken: one at a time, devices are told under one, nobody
-/// is kicked under one.
+/// The first rule about locks that was broken: a CPU holds one at a time, it programs a device under
+/// one, and it kicks other CPUs under none.
 pub fn broken_rule() -> Option<&'static str> {
-    world::with(|world| world.broken_rule).flatten()
+    with(|machine| machine.broken_rule).flatten()
 }
 
 /// A word on a simulated cache line.
@@ -106,14 +106,17 @@ pub struct SimWord {
 }
 
 impl SimWord {
-    /// Takes its line out of all caches; free of charge.
+    /// Evicts the word's line from all caches, as `clflush` does, free of charge.
     pub fn flush(&self) {
-        act::flush(&self.place);
+        with(|machine| {
+            let line = machine.line(&self.place, LineSharing::Neighbours);
+            machine.lines.flush(line);
+        });
     }
 
-    /// Adds to it. Returns what it held.
+    /// Adds to the word. Returns the previous value.
     pub fn fetch_add(&self, value: u64) -> u64 {
-        access(&self.place, Access::Atomic);
+        access(&self.place, LineSharing::Neighbours, Access::Atomic);
         self.value.fetch_add(value, Ordering::Relaxed)
     }
 }
@@ -124,12 +127,12 @@ impl Word for SimWord {
     }
 
     fn load(&self, _: Ordering) -> u64 {
-        access(&self.place, Access::Read);
+        access(&self.place, LineSharing::Neighbours, Access::Read);
         self.value.load(Ordering::Relaxed)
     }
 
     fn store(&self, value: u64, _: Ordering) {
-        access(&self.place, Access::Store);
+        access(&self.place, LineSharing::Neighbours, Access::Store);
         self.value.store(value, Ordering::Relaxed);
     }
 
@@ -140,31 +143,31 @@ impl Word for SimWord {
         _: Ordering,
         _: Ordering,
     ) -> Result<u64, u64> {
-        access(&self.place, Access::Atomic);
+        access(&self.place, LineSharing::Neighbours, Access::Atomic);
         self.value.compare_exchange(current, new, Ordering::Relaxed, Ordering::Relaxed)
     }
 }
 
-/// The most lines of what a lock guards that a critical section goes through.
+/// The most lines of guarded data that a critical section accesses.
 const GUARDED_MAX: usize = 8;
 
-/// How many lines a critical section over a `T` goes through: what the machine's file says, and
-/// no more than it has.
+/// The number of lines that a critical section over a `T` accesses: that in the machine's file, but
+/// no more than a `T` has.
 fn lines_of<T>() -> usize {
     const LINE: usize = 64;
-    let most = world::with(|world| usize::from(world.costs.section_lines)).unwrap_or(1);
+    let most = with(|machine| usize::from(machine.costs.section_lines)).unwrap_or(1);
     size_of::<T>().div_ceil(LINE).clamp(1, most.clamp(1, GUARDED_MAX))
 }
 
-/// A ticket lock on a simulated line, around what is on other ones. Interrupts are disabled
-/// while it is held, as for a kernel's base.
+/// A ticket lock on a simulated line, around data on other lines. Interrupts are disabled while it
+/// is held, as for a kernel's base.
 #[derive(Debug)]
 pub struct SimLock<T> {
     line: WordSlot,
     guarded: [WordSlot; GUARDED_MAX],
     next: AtomicU64,
     serving: AtomicU64,
-    /// Never waited for: the tickets see to that.
+    /// Never contended: the ticket comes first.
     data: Mutex<T>,
 }
 
@@ -187,40 +190,31 @@ impl<T: Send> Lock<T> for SimLock<T> {
     fn lock(&self) -> SimGuard<'_, T> {
         let masked = Masked::new();
         if !act::begin_locking() {
-            // Whoever drew a ticket on a machine that has ended will not come back for it.
+            // No CPU runs. Drop the tickets that programs of a finished machine have left.
             self.next.store(self.serving.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        access_own(&self.line, Access::Atomic);
+        access(&self.line, LineSharing::Alone, Access::Atomic);
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         while self.serving.load(Ordering::Relaxed) != ticket {
-            access_own(&self.line, Access::Read);
+            access(&self.line, LineSharing::Alone, Access::Read);
             if self.serving.load(Ordering::Relaxed) != ticket {
                 act::relax_for(WaitsFor::Lock);
             }
         }
         for line in self.guarded.iter().take(lines_of::<T>()) {
-            access_own(line, Access::Read);
-            access_own(line, Access::Store);
+            access(line, LineSharing::Alone, Access::Read);
+            access(line, LineSharing::Alone, Access::Store);
         }
-        world::with(|world| {
-            let section = world.costs.section;
-            let mut is_second = false;
-            if let Some(cpu) = world.cpu() {
-                cpu.clock += section;
-                cpu.locks += 1;
-                is_second = cpu.locks > 1;
-            }
-            if is_second {
-                world.broken_rule.get_or_insert("a second lock is taken under a first");
-            }
-        });
+        engine::charge(engine::section());
+        with_cpu(|cpu| cpu.locks += 1);
+        act::check_locks(|locks| locks > 1, "a second lock is taken under a first");
         let data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         let unlock = Unlock { line: &self.line, serving: &self.serving };
         SimGuard { data, _unlock: unlock, _masked: masked }
     }
 }
 
-/// The right to use what a [`SimLock`] guards. Its fields are dropped in this order.
+/// Access to the data of a [`SimLock`]. The fields are dropped in this order.
 #[derive(Debug)]
 pub struct SimGuard<'a, T> {
     data: MutexGuard<'a, T>,
@@ -236,7 +230,7 @@ struct Unlock<'a> {
 
 impl Drop for Unlock<'_> {
     fn drop(&mut self) {
-        access_own(self.line, Access::Store);
+        access(self.line, LineSharing::Alone, Access::Store);
         self.serving.fetch_add(1, Ordering::Relaxed);
         act::end_locking();
     }

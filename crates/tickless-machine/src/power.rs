@@ -1,12 +1,13 @@
-//! Idle states, and power: which state a CPU that halts goes to and how long it takes to come back,
-//! what it draws there, and what a core draws while it works.
+//! Idle states and power: the state that a halted CPU enters, its exit latency, and the power that
+//! idle CPUs and working cores draw.
 
+use crate::machine_state::MachineState;
 use crate::ps::Ps;
 use crate::state::cpu::Mode;
-use crate::world::World;
+use crate::state::timeline::Event;
 use tickless_core::time::CpuId;
 
-impl World {
+impl MachineState {
     pub(crate) fn begin_halt(&mut self, cpu: usize) {
         self.count(cpu);
         let state = &self.cpus[cpu];
@@ -18,9 +19,7 @@ impl World {
         let state = &mut self.cpus[cpu];
         state.mode = Mode::Halted { since: state.clock, exit };
         state.watts = watts;
-        if let Some(trace) = &mut self.trace {
-            trace.begin(state.clock, cpu, "halted");
-        }
+        self.record(cpu, Event::Begin("halted"));
         self.leave_core(cpu);
     }
 
@@ -31,18 +30,16 @@ impl World {
         state.halted += slept;
         state.joules += state.watts * slept.as_ns_f64() * 1e-9;
         state.clock += exit;
-        if let Some(trace) = &mut self.trace {
-            trace.end(state.clock, cpu);
-        }
         state.mode = Mode::Running;
+        self.record(cpu, Event::End);
         self.join_core(cpu);
     }
 
-    /// What this CPU's core has used up to now, at the load that it had.
+    /// Accounts the energy of this CPU's core up to now, at the current load.
     pub(crate) fn meter(&mut self, cpu: usize) {
         let core = self.costs.topology.core(CpuId(cpu as u16)) as usize;
         let now = self.cpus[cpu].clock;
-        let used = &mut self.used[core];
+        let used = &mut self.core_energy[core];
         let rates = &self.costs.smt_rates;
         let all = rates.last().copied().unwrap_or(1.0);
         let busy = usize::from(self.busy[core]);
@@ -53,17 +50,16 @@ impl World {
         used.until = used.until.max(now);
     }
 
-    /// What the whole machine has used.
+    /// The energy that the whole machine has used.
     pub(crate) fn joules(&mut self) -> f64 {
         let end = self.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(Ps::ZERO);
         let idle: f64 = self.cpus.iter().map(|cpu| cpu.joules).sum();
-        let cores = self.used.len();
-        for core in 0..cores {
-            // Any of its CPUs stands for it.
+        for core in 0..self.core_energy.len() {
+            // A core has the number of its first CPU.
             let clock = std::mem::replace(&mut self.cpus[core].clock, end);
             self.meter(core);
             self.cpus[core].clock = clock;
         }
-        idle + self.used.iter().map(|used| used.joules).sum::<f64>()
+        idle + self.core_energy.iter().map(|used| used.joules).sum::<f64>()
     }
 }

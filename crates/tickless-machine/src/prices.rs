@@ -1,4 +1,5 @@
-//! The prices that are made of a machine file's numbers.
+//! Builds a machine's prices from the numbers in its file. What is read here decides which keys a
+//! file must have, and which values each may take.
 
 use crate::cost::{
     Costs, CounterCosts, IdleState, IrqCosts, LineCosts, OsCosts, PowerCosts, Shares,
@@ -7,88 +8,179 @@ use crate::ps::Ps;
 use crate::spec::Spec;
 use crate::topology::Topology;
 
+/// The values that a number may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A count, from 1.
+    Count,
+    /// Greater than zero.
+    Positive,
+    /// Zero or more.
+    Amount,
+    /// A processor's clock rate, in GHz.
+    Clock,
+}
+
+/// Numbers of the workload that a study ran on a machine. A file may have them.
+const WORKLOAD: &[(&str, Kind)] = &[
+    ("workload.hz", Kind::Positive),
+    ("workload.reads_per_tick", Kind::Count),
+    ("workload.jobs_per_cpu_minute", Kind::Positive),
+    ("workload.timers_per_tick", Kind::Count),
+    ("workload.pipe_ns", Kind::Amount),
+    ("workload.expiry_ns", Kind::Positive),
+    ("workload.tick_skew_ns", Kind::Amount),
+    ("workload.next_timer_ms", Kind::Positive),
+    ("workload.watchdog_ms", Kind::Positive),
+    ("workload.timer_work_ns", Kind::Amount),
+    ("workload.work_s", Kind::Positive),
+];
+
+/// The most SMT threads of a core.
+const THREADS_MAX: f64 = 64.0;
+
 impl Spec {
     /// The machine's prices.
     pub fn costs(&self) -> Costs {
-        let count = |key| self.value(key) as u16;
-        let topology = Topology {
-            sockets: count("topology.sockets"),
-            cores_per_socket: count("topology.cores_per_socket"),
-            threads_per_core: count("topology.threads_per_core"),
-            sockets_per_group: count("topology.sockets_per_group"),
-        };
-        Costs {
-            topology,
-            ghz: self.value("cpu.ghz"),
-            line: self.line_costs(),
-            pause: self.time("cpu.pause_ns"),
-            tsc: self.time("cpu.tsc_ns"),
-            counter: CounterCosts {
-                latency: self.time("counter.latency_ns"),
-                service: self.time("counter.service_ns"),
-            },
-            section: self.time("cpu.section_ns"),
-            section_lines: count("cpu.section_lines"),
-            program: self.time("event.program_ns"),
-            irq: IrqCosts {
-                entry: self.time("irq.entry_ns"),
-                exit: self.time("irq.exit_ns"),
-                send: self.time("irq.send_ns"),
-                near: self.time("irq.near_ns"),
-                far: self.time("irq.far_ns"),
-            },
-            smt_rates: self.smt_rates(topology.threads_per_core),
-            idle_states: self.idle_states(),
-            os: OsCosts {
-                syscall: self.time("os.syscall_ns"),
-                switch: self.time("os.switch_ns"),
-                wake: self.time("os.wake_ns"),
-                idle: self.time("os.idle_ns"),
-                tick: self.time("os.tick_ns"),
-                timekeeping: self.time("os.timekeeping_ns"),
-            },
-            power: PowerCosts {
-                fixed: self.value("power.fixed_watts"),
-                busy: self.value("power.busy_watts"),
-            },
-        }
+        costs(&mut |key, _| self.value(key), self.idle_names())
     }
 
-    fn line_costs(&self) -> LineCosts {
-        LineCosts {
-            hit: self.time("line.hit_ns"),
-            store: self.time("line.store_ns"),
-            atomic: self.time("line.atomic_ns"),
-            node: self.time("line.node_ns"),
-            near: self.time("line.near_ns"),
-            far: self.time("line.far_ns"),
+    /// The first key that the file must have and does not have.
+    pub(crate) fn missing_key(&self) -> Option<String> {
+        let mut missing = None;
+        let mut check = |key: &str, _| {
+            if self.parameter(key).is_none() {
+                missing.get_or_insert(key.to_string());
+            }
+            self.value(key)
+        };
+        costs(&mut check, self.idle_names());
+        missing
+    }
+}
+
+/// Returns the kind of a key's number; `None` for a key that nothing reads.
+pub(crate) fn kind(key: &str) -> Option<Kind> {
+    if let Some((_, kind)) = WORKLOAD.iter().find(|(known, _)| *known == key) {
+        return Some(*kind);
+    }
+    let mut found = None;
+    let mut compare = |known: &str, kind| {
+        if known == key {
+            found = Some(kind);
+        }
+        THREADS_MAX
+    };
+    costs(&mut compare, idle_name(key).into_iter().collect());
+    found
+}
+
+/// The idle state that a key belongs to.
+pub(crate) fn idle_name(key: &str) -> Option<&str> {
+    Some(key.strip_prefix("idle.")?.split_once('.')?.0)
+}
+
+/// Builds prices from what `read` returns for each key.
+fn costs(read: &mut dyn FnMut(&str, Kind) -> f64, idle_names: Vec<&str>) -> Costs {
+    let mut file = Numbers(read);
+    let topology = Topology {
+        sockets: file.count("topology.sockets"),
+        cores_per_socket: file.count("topology.cores_per_socket"),
+        threads_per_core: file.count("topology.threads_per_core"),
+        sockets_per_group: file.count("topology.sockets_per_group"),
+    };
+    let several = 2..=topology.threads_per_core;
+    let smt_rates = several.map(|busy| file.positive(&format!("smt.rate_{busy}")));
+    let smt_rates = std::iter::once(1.0).chain(smt_rates).collect();
+    let mut idle_states: Vec<IdleState> =
+        idle_names.into_iter().map(|name| file.idle_state(name)).collect();
+    idle_states.sort_by_key(|state| state.exit);
+    Costs {
+        topology,
+        smt_rates,
+        idle_states,
+        ghz: (file.0)("cpu.ghz", Kind::Clock),
+        pause: file.duration("cpu.pause_ns"),
+        tsc: file.time("cpu.tsc_ns"),
+        section: file.time("cpu.section_ns"),
+        section_lines: file.count("cpu.section_lines"),
+        power: PowerCosts {
+            fixed: file.amount("power.fixed_watts"),
+            busy: file.amount("power.busy_watts"),
+        },
+        line: LineCosts {
+            hit: file.duration("line.hit_ns"),
+            store: file.duration("line.store_ns"),
+            atomic: file.time("line.atomic_ns"),
+            node: file.duration("line.node_ns"),
+            near: file.duration("line.near_ns"),
+            far: file.duration("line.far_ns"),
             shares: Shares {
-                load: self.value("line.load_share"),
-                clean_node: self.value("line.clean_node_share"),
-                clean_far: self.value("line.clean_far_share"),
-                store: self.value("line.store_share"),
+                load: file.positive("line.load_share"),
+                clean_node: file.positive("line.clean_node_share"),
+                clean_far: file.positive("line.clean_far_share"),
+                store: file.positive("line.store_share"),
             },
-            memory: self.time("line.memory_ns"),
-            port: self.time("line.port_ns"),
-            directory: self.time("line.directory_ns"),
-            hold: self.time("line.hold_ns"),
+            memory: file.duration("line.memory_ns"),
+            port: file.time("line.port_ns"),
+            directory: file.time("line.directory_ns"),
+            hold: file.time("line.hold_ns"),
+        },
+        counter: CounterCosts {
+            latency: file.time("counter.latency_ns"),
+            service: file.time("counter.service_ns"),
+        },
+        program: file.time("event.program_ns"),
+        irq: IrqCosts {
+            entry: file.time("irq.entry_ns"),
+            exit: file.time("irq.exit_ns"),
+            send: file.time("irq.send_ns"),
+            near: file.time("irq.near_ns"),
+            far: file.time("irq.far_ns"),
+        },
+        os: OsCosts {
+            syscall: file.time("os.syscall_ns"),
+            switch: file.time("os.switch_ns"),
+            wake: file.time("os.wake_ns"),
+            idle: file.time("os.idle_ns"),
+            tick: file.time("os.tick_ns"),
+            timekeeping: file.time("os.timekeeping_ns"),
+        },
+    }
+}
+
+struct Numbers<'a>(&'a mut dyn FnMut(&str, Kind) -> f64);
+
+impl Numbers<'_> {
+    fn count(&mut self, key: &str) -> u16 {
+        (self.0)(key, Kind::Count) as u16
+    }
+
+    fn positive(&mut self, key: &str) -> f64 {
+        (self.0)(key, Kind::Positive)
+    }
+
+    fn amount(&mut self, key: &str) -> f64 {
+        (self.0)(key, Kind::Amount)
+    }
+
+    /// A time that may be zero.
+    fn time(&mut self, key: &str) -> Ps {
+        Ps::from_ns_f64(self.amount(key))
+    }
+
+    /// A time that is greater than zero.
+    fn duration(&mut self, key: &str) -> Ps {
+        Ps::from_ns_f64(self.positive(key))
+    }
+
+    fn idle_state(&mut self, name: &str) -> IdleState {
+        let mut part = |part| self.amount(&format!("idle.{name}.{part}"));
+        IdleState {
+            name: name.to_string(),
+            exit: Ps::from_ns_f64(1e3 * part("exit_us")),
+            residency: Ps::from_ns_f64(1e3 * part("residency_us")),
+            watts: part("watts"),
         }
-    }
-
-    fn smt_rates(&self, threads: u16) -> Vec<f64> {
-        let several = (2..=threads).map(|busy| self.value(&format!("smt.rate_{busy}")));
-        std::iter::once(1.0).chain(several).collect()
-    }
-
-    fn idle_states(&self) -> Vec<IdleState> {
-        let state = |name: String| {
-            let time = |part| Ps::from_ns_f64(1e3 * self.value(&format!("idle.{name}.{part}")));
-            let (exit, residency) = (time("exit_us"), time("residency_us"));
-            let watts = self.value(&format!("idle.{name}.watts"));
-            IdleState { name, exit, residency, watts }
-        };
-        let mut states: Vec<IdleState> = self.idle_names().into_iter().map(state).collect();
-        states.sort_by_key(|state| state.exit);
-        states
     }
 }

@@ -1,7 +1,7 @@
 //! Picoseconds: the machine's own unit of time.
 //!
-//! A cache hit takes 1.3 ns and a queue's slot 3.5; rounding either to a nanosecond would be
-//! 10 to 30 % of it. The engine's order leaves 10 hours of simulated time at 512 CPUs.
+//! A cache hit takes 1.3 ns and a place in a queue 3.5 ns: rounding to nanoseconds would be wrong by
+//! 10 to 30 %. The engine's order leaves 10 hours of simulated time with 512 CPUs.
 
 use std::ops::{Add, AddAssign, Sub};
 use tickless_core::time::Ns;
@@ -11,12 +11,12 @@ use tickless_core::time::Ns;
 pub struct Ps(pub u64);
 
 impl Ps {
-    /// The beginning.
+    /// The start of the simulation.
     pub const ZERO: Ps = Ps(0);
     /// Later than everything.
     pub const NEVER: Ps = Ps(u64::MAX);
 
-    /// `ns` nanoseconds; what is farther than the range goes is [`Ps::NEVER`].
+    /// Converts nanoseconds. Times beyond the range become [`Ps::NEVER`].
     pub const fn from_ns(ns: Ns) -> Ps {
         match ns.0.checked_mul(1000) {
             Some(ps) => Ps(ps),
@@ -24,28 +24,28 @@ impl Ps {
         }
     }
 
-    /// A fractional number of nanoseconds, rounded to the nearest picosecond. Negative is zero.
+    /// Converts fractional nanoseconds to the nearest picosecond. Negative ones become zero.
     pub fn from_ns_f64(ns: f64) -> Ps {
         Ps((ns * 1000.0).round() as u64)
     }
 
-    /// Whole nanoseconds, rounded down: a clock shows what has passed.
+    /// Whole nanoseconds, rounded down, as a clock shows them.
     pub const fn to_ns(self) -> Ns {
         if self.0 == u64::MAX { Ns::NEVER } else { Ns(self.0 / 1000) }
     }
 
-    /// As a fractional number of nanoseconds.
+    /// Fractional nanoseconds.
     pub fn as_ns_f64(self) -> f64 {
         self.0 as f64 / 1000.0
     }
 
-    /// This many times as long.
+    /// Multiplies a duration.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Ps {
         Ps((self.0 as f64 * factor).round() as u64)
     }
 
-    /// How far `self` lies after `earlier`; zero when it does not.
+    /// The time from `earlier` to `self`; zero if `self` is not later.
     #[must_use]
     pub const fn since(self, earlier: Ps) -> Ps {
         Ps(self.0.saturating_sub(earlier.0))

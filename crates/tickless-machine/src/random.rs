@@ -1,7 +1,7 @@
-//! A small generator (SplitMix64, Steele, Lea and Flood 2014): the same numbers from the same
-//! seed on every machine and with every version of every crate.
+//! A small random number generator (SplitMix64, Steele, Lea and Flood 2014). A seed gives the same
+//! numbers on every machine and with every version, so that simulated results can be repeated.
 
-/// A stream of numbers.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -11,7 +11,7 @@ impl Random {
         Random(seed)
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -20,7 +20,7 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// A number below `end`; zero if that is zero.
+    /// Returns a number below `end`; zero if `end` is zero.
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(end)) >> 64) as u64
     }

@@ -1,4 +1,4 @@
-//! A clock that all CPUs share: one slow counter, read by everybody or by one for all.
+//! A clock that all CPUs share: one slow counter, which every CPU reads, or one CPU for all.
 
 use crate::device::{self, CounterId};
 use crate::platform::{Sim, SimWord};
@@ -7,26 +7,27 @@ use tickless_core::clock::combined::{Combined, ReadPolicy};
 use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
 use tickless_core::platform::Platform;
 
-/// A clock that all CPUs share.
+/// A clock that all CPUs share, at the prices of the machine that runs on this thread.
 pub struct SharedClock {
     clock: Combined<SimWord, Device, fn(u32)>,
     counter: CounterId,
 }
 
 impl SharedClock {
-    /// A clock over a new counter of the machine that runs on this thread; `None` without one.
+    /// Returns a clock over a new counter of the machine; `None` without a machine.
     pub fn new(policy: ReadPolicy) -> Option<SharedClock> {
         let counter = device::new_counter()?;
-        let clock = Combined::new(Device(counter), relax as fn(u32)).with_policy(policy);
+        let relax: fn(u32) = |round| Sim.relax(round);
+        let clock = Combined::new(Device(counter), relax).with_policy(policy);
         Some(SharedClock { clock, counter })
     }
 
-    /// Reads it, at the machine's prices.
+    /// Reads the clock.
     pub fn read(&self) {
         self.clock.read();
     }
 
-    /// The counter that it reads.
+    /// The counter that the clock reads.
     pub fn counter(&self) -> CounterId {
         self.counter
     }
@@ -38,7 +39,7 @@ impl fmt::Debug for SharedClock {
     }
 }
 
-/// The shared device, as the combined counter sees it.
+/// The shared counter, as a counter of the clock crate.
 struct Device(CounterId);
 
 impl Counter for Device {
@@ -46,7 +47,7 @@ impl Counter for Device {
         device::read_counter(self.0).0
     }
 
-    /// It shows nanoseconds here, so that nothing has to be converted; wide enough not to wrap.
+    /// The counter shows nanoseconds, so nothing is converted. It does not wrap in a simulated run.
     fn width(&self) -> Width {
         Width::bits(56)
     }
@@ -62,8 +63,4 @@ impl Counter for Device {
     fn name(&self) -> &str {
         "simulated device"
     }
-}
-
-fn relax(round: u32) {
-    Sim.relax(round);
 }

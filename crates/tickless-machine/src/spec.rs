@@ -1,4 +1,4 @@
-//! Machines as files: every number with where it comes from.
+//! Machines as files: every number with its origin.
 //!
 //! ```toml
 //! [line]
@@ -9,10 +9,10 @@
 //!
 //! A number has exactly one of `source`, `assumed` (with the range that the sensitivity study
 //! sweeps) and `fitted` (with the cell that set it, which is then shown as calibrated and never
-//! as predicted). There are no defaults: a missing number is an error, and so is a key that
-//! nobody reads, or a number that cannot be. Errors name file, line and key.
+//! as predicted). There are no defaults: a missing number, an unknown key and a number out of
+//! range are errors, which name file, line and key.
 
-use crate::keys::{self, Kind};
+use crate::prices::{self, Kind};
 use crate::ps::Ps;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,11 +24,11 @@ use toml::de::{DeTable, DeValue};
 pub struct Spec {
     /// The file's own name.
     pub file: String,
-    /// What the machine is called.
+    /// The machine's name.
     pub name: String,
-    /// What it is and who ran what on it.
+    /// What the machine is, and which measurements were made on it.
     pub about: String,
-    /// Where the randomness of what runs on it starts; not one of its numbers.
+    /// The seed of the random numbers of a simulation. It is not in the file.
     pub seed: u64,
     parameters: BTreeMap<String, Parameter>,
 }
@@ -38,61 +38,71 @@ pub struct Spec {
 pub struct Parameter {
     /// The number, in the unit that its key ends in.
     pub value: f64,
-    /// Where it comes from.
+    /// The number's origin.
     pub origin: Origin,
 }
 
-/// Where a number comes from.
+/// The origin of a number.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Origin {
-    /// Somebody published or measured it.
+    /// It was published or measured; the text names where.
     Source(String),
-    /// Nobody did; it was chosen, and results are swept over this range.
+    /// It was chosen without a source. The sensitivity study sweeps it over this range.
     Assumed {
         /// The range's lower end.
         low: f64,
-        /// Its upper end.
+        /// The range's upper end.
         high: f64,
-        /// Why this and not another.
+        /// The reason for this value.
         because: String,
     },
-    /// It was set so that this cell comes out.
+    /// It was set so that a study's cell matches the published figure.
     Fitted(String),
 }
 
-/// What is wrong with a machine's file.
+/// An error in a machine's file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SpecError {
     /// The file.
     pub file: String,
-    /// Its line, from 1; 0 when something is missing from the whole.
+    /// The line, from 1; 0 if [`require`](Spec::require) misses a key.
     pub line: usize,
     /// The key, with its table.
     pub key: String,
-    /// What is wrong with it.
+    /// What is wrong with the key.
     pub fault: SpecFault,
 }
 
-/// What may be wrong with a key of a machine's file.
+/// What is wrong with a key of a machine's file.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SpecFault {
-    /// It is not TOML.
+    /// The file is not TOML.
     Syntax(String),
-    /// Nobody reads it: remove it, or look for a typing error.
+    /// Nothing reads the key: remove it, or correct its name.
     Unknown,
-    /// A former version read it: what says it now.
+    /// Only a former version read the key; the text names its replacement.
     Former(&'static str),
-    /// It has to be there.
+    /// The key is missing.
     Missing,
-    /// It must be a table with `value` and one of `source`, `assumed`, `fitted`.
+    /// The value must be a table with `value` and one of `source`, `assumed`, `fitted`.
     Shape,
-    /// It says where it comes from never, or more than once.
+    /// The number has no origin, or more than one.
     Origin,
-    /// The number cannot be: what it has to be instead.
+    /// The number is out of range; the text names the range.
     Range(&'static str),
 }
 
-/// The longest line of a file that is written here, where that can be helped.
+/// Keys that former versions read, with their replacements.
+const FORMER: &[(&str, &str)] = &[
+    ("cpu.watts", "power.fixed_watts and power.busy_watts, for a core instead of a thread"),
+    (
+        "line.dirty_ns",
+        "line.load_share, line.clean_node_share, line.clean_far_share and line.store_share",
+    ),
+    ("workload.stall_ns", "nothing: no study reads it"),
+];
+
+/// The length at which [`Spec::to_toml`] breaks a line.
 const LINE_MAX: usize = 100;
 
 impl fmt::Display for SpecError {
@@ -120,7 +130,7 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl Spec {
-    /// Reads a machine's file; `file` is what errors call it.
+    /// Parses a machine's file. Errors name it as `file`.
     pub fn parse(file: &str, text: &str) -> Result<Spec, SpecError> {
         let reader = Reader { file, text };
         let root = DeTable::parse(text).map_err(|error| {
@@ -143,52 +153,36 @@ impl Spec {
                 _ => return Err(reader.error(key.span().start, name, SpecFault::Unknown)),
             }
         }
-        spec.check(&reader)?;
-        Ok(spec)
+        let missing =
+            if spec.name.is_empty() { Some("name".to_string()) } else { spec.missing_key() };
+        match missing {
+            None => Ok(spec),
+            Some(key) => Err(reader.error(text.len(), &key, SpecFault::Missing)),
+        }
     }
 
-    fn check(&self, reader: &Reader<'_>) -> Result<(), SpecError> {
-        let missing = |key: &str| reader.error(reader.text.len(), key, SpecFault::Missing);
-        if self.name.is_empty() {
-            return Err(missing("name"));
-        }
-        let threads = self.value("topology.threads_per_core") as u16;
-        let rates = (2..=threads).map(|busy| format!("smt.rate_{busy}"));
-        let required = keys::required().map(str::to_string).chain(rates);
-        for key in required {
-            if !self.parameters.contains_key(&key) {
-                return Err(missing(&key));
-            }
-        }
-        for state in self.idle_names() {
-            for part in keys::IDLE {
-                let key = format!("idle.{state}.{part}");
-                if !self.parameters.contains_key(&key) {
-                    return Err(missing(&key));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// A number; zero where the file has none, which [`parse`](Self::parse) only allows for
-    /// what a workload needs.
+    /// Returns a number; zero if the file lacks it, which [`parse`](Self::parse) allows for numbers
+    /// of a workload alone.
     pub fn value(&self, key: &str) -> f64 {
-        self.parameters.get(key).map_or(0.0, |parameter| parameter.value)
+        self.parameter(key).map_or(0.0, |parameter| parameter.value)
     }
 
-    /// The same in nanoseconds, as a time.
+    /// Returns a number of nanoseconds as a time.
     pub fn time(&self, key: &str) -> Ps {
         Ps::from_ns_f64(self.value(key))
     }
 
-    /// Everything, by key.
+    pub(crate) fn parameter(&self, key: &str) -> Option<&Parameter> {
+        self.parameters.get(key)
+    }
+
+    /// All numbers, by key.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &Parameter)> {
         self.parameters.iter().map(|(key, parameter)| (key.as_str(), parameter))
     }
 
-    /// The same machine with another number, for sweeps. A key that it does not have changes
-    /// nothing.
+    /// Returns the machine with one number replaced, for sweeps. A key that the file does not have
+    /// changes nothing.
     #[must_use]
     pub fn with(&self, key: &str, value: f64) -> Spec {
         let mut spec = self.clone();
@@ -198,7 +192,7 @@ impl Spec {
         spec
     }
 
-    /// The same machine with another number and where that comes from, added if it has none.
+    /// Returns the machine with a number and its origin replaced or added.
     #[must_use]
     pub fn with_parameter(&self, key: &str, parameter: Parameter) -> Spec {
         let mut spec = self.clone();
@@ -206,7 +200,7 @@ impl Spec {
         spec
     }
 
-    /// Its file: what [`parse`](Self::parse) reads.
+    /// Writes the file. [`parse`](Self::parse) reads it back unchanged.
     pub fn to_toml(&self) -> String {
         let mut text = format!("name = {}\nabout = {}\n", quoted(&self.name), quoted(&self.about));
         let mut table = "";
@@ -233,8 +227,8 @@ impl Spec {
         text
     }
 
-    /// Numbers of a workload that a study cannot do without. Fails with the first that the file
-    /// does not have.
+    /// Checks that the file has the numbers of a workload that a study needs. Fails with the first
+    /// missing key.
     pub fn require(&self, keys: &[&str]) -> Result<(), SpecError> {
         match keys.iter().find(|key| !self.parameters.contains_key(**key)) {
             None => Ok(()),
@@ -247,17 +241,14 @@ impl Spec {
         }
     }
 
-    /// The names of its idle states.
-    pub(crate) fn idle_names(&self) -> Vec<String> {
-        let idle = self.parameters.keys().filter_map(|key| key.strip_prefix("idle."));
-        let mut names: Vec<String> =
-            idle.filter_map(|key| Some(key.split_once('.')?.0.to_string())).collect();
+    pub(crate) fn idle_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            self.parameters.keys().filter_map(|key| prices::idle_name(key)).collect();
         names.dedup();
         names
     }
 
-    /// A hash over all keys and numbers, and over what each is said to come from. It changes
-    /// when a parameter does, and not when a comment does.
+    /// Returns a hash of all keys, numbers and origins. Comments in the file do not change it.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         let mut add = |text: &str| {
@@ -272,7 +263,7 @@ impl Spec {
     }
 }
 
-/// Knows where it is in the file.
+/// The file's name and text, from which errors find their line.
 struct Reader<'a> {
     file: &'a str,
     text: &'a str,
@@ -285,7 +276,7 @@ impl Reader<'_> {
         SpecError { file: self.file.to_string(), line, key: key.to_string(), fault }
     }
 
-    /// Reads a table of numbers, and the tables in it.
+    /// Reads a table of numbers, and the tables nested in it.
     fn table(
         &self,
         prefix: &str,
@@ -296,11 +287,11 @@ impl Reader<'_> {
             let at = name.span().start;
             let key = format!("{prefix}.{}", name.get_ref());
             let DeValue::Table(inner) = value.get_ref() else {
-                let known = keys::kind(&key).is_some();
+                let known = prices::kind(&key).is_some();
                 let fault = if known { SpecFault::Shape } else { unknown(&key) };
                 return Err(self.error(at, &key, fault));
             };
-            match keys::kind(&key) {
+            match prices::kind(&key) {
                 Some(kind) => {
                     let parameter = self.parameter(at, &key, inner)?;
                     if let Some(must) = kind.rejects(parameter.value) {
@@ -355,9 +346,9 @@ impl Reader<'_> {
     }
 }
 
-/// What is wrong with a key that nothing reads.
 fn unknown(key: &str) -> SpecFault {
-    keys::instead_of(key).map_or(SpecFault::Unknown, SpecFault::Former)
+    let former = FORMER.iter().find(|(former, _)| *former == key);
+    former.map_or(SpecFault::Unknown, |(_, replacement)| SpecFault::Former(replacement))
 }
 
 fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {
@@ -370,7 +361,7 @@ fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {
 }
 
 impl Kind {
-    /// What the number has to be, if it is not.
+    /// Returns the range of the kind if the number is outside it.
     fn rejects(self, value: f64) -> Option<&'static str> {
         match self {
             Kind::Count if value < 1.0 || value.fract() != 0.0 || value > 4096.0 => {
@@ -386,7 +377,7 @@ impl Kind {
     }
 }
 
-/// A basic string of TOML.
+/// Quotes a text as a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {

@@ -1,11 +1,11 @@
-//! How fast the threads of a core run beside each other.
+//! The speed of the threads of a core, which depends on how many are busy.
 
+use crate::machine_state::MachineState;
 use crate::state::cpu::{Mode, Segment};
-use crate::world::World;
 use tickless_core::time::CpuId;
 
-impl World {
-    /// How fast each thread of this CPU's core runs now.
+impl MachineState {
+    /// The current speed of each busy thread of this CPU's core; 1 is a thread alone.
     pub(crate) fn rate(&self, cpu: usize) -> f64 {
         let busy = self.busy[self.costs.topology.core(CpuId(cpu as u16)) as usize].max(1);
         let rates = &self.costs.smt_rates;
@@ -26,8 +26,8 @@ impl World {
         self.rescale(cpu);
     }
 
-    /// The number of busy threads of this CPU's core has changed: what its siblings still have
-    /// to do goes at another speed from now on.
+    /// Changes the speed of this CPU's siblings, after the number of busy threads of the core has
+    /// changed.
     fn rescale(&mut self, cpu: usize) {
         let topology = self.costs.topology;
         if topology.threads_per_core == 1 {

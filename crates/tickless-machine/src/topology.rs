@@ -1,11 +1,11 @@
-//! Sockets, cores and SMT threads, and how far apart they are.
+//! Sockets, cores and SMT threads, and the distances between them.
 //!
-//! CPUs are numbered as Linux numbers them on most machines: first one thread of every core,
-//! socket by socket, then the second thread of every core, and so on.
+//! CPUs are numbered as Linux does on most machines: the first thread of every core, socket by
+//! socket, then the second thread of every core, and so on.
 
 use tickless_core::time::CpuId;
 
-/// How far one CPU's cache is from another's.
+/// The distance between the caches of two CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Distance {
     /// Threads of one core, which share a cache.
@@ -18,7 +18,7 @@ pub enum Distance {
     Far,
 }
 
-/// What a machine consists of. All counts are at least one.
+/// The parts of a machine. All counts are at least one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Topology {
     /// Sockets.
@@ -32,29 +32,29 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// How many CPUs there are.
+    /// The number of CPUs.
     pub fn cpus(&self) -> u16 {
         self.cores() * self.threads_per_core
     }
 
-    /// How many cores there are.
+    /// The number of cores.
     pub fn cores(&self) -> u16 {
         self.sockets * self.cores_per_socket
     }
 
-    /// The core that a CPU is a thread of.
+    /// The core of a CPU.
     #[inline]
     pub fn core(&self, cpu: CpuId) -> u16 {
         cpu.0 % self.cores()
     }
 
-    /// The socket that a core is in.
+    /// The socket of a core.
     #[inline]
     pub fn socket_of_core(&self, core: u16) -> u16 {
         core / self.cores_per_socket
     }
 
-    /// The socket that a CPU is in.
+    /// The socket of a CPU.
     #[inline]
     pub fn socket(&self, cpu: CpuId) -> u16 {
         self.socket_of_core(self.core(cpu))
@@ -66,7 +66,7 @@ impl Topology {
         (0..threads).map(move |thread| CpuId(core + thread * cores))
     }
 
-    /// How far two sockets are apart.
+    /// The distance between two sockets.
     #[inline]
     pub fn between_sockets(&self, one: u16, other: u16) -> Distance {
         if one == other {
@@ -78,7 +78,7 @@ impl Topology {
         }
     }
 
-    /// How far two CPUs are apart.
+    /// The distance between two CPUs.
     pub fn between(&self, one: CpuId, other: CpuId) -> Distance {
         if self.core(one) == self.core(other) {
             Distance::Core
@@ -94,7 +94,7 @@ mod tests {
 
     /// Goal: numbering and distances, on 16 sockets x 15 cores x 2 threads in groups of 4.
     #[test]
-    fn a_big_machine() {
+    fn cpus_are_numbered_by_thread_and_grouped_by_distance() {
         let topology = Topology {
             sockets: 16,
             cores_per_socket: 15,

@@ -1,33 +1,25 @@
-//! What happened when, for the trace viewers that exist: Chrome's and Perfetto's JSON.
+//! Recorded runs for the trace viewers: Chrome's and Perfetto's JSON.
 //!
-//! Open the file in `ui.perfetto.dev` or `chrome://tracing`. Each CPU is a thread of one
-//! process; time is simulated. On a CPU's track are the tasks of the little kernel, interrupts
-//! within them, halts, reads of the shared counter, and writes of its event device.
+//! Open the file in `ui.perfetto.dev` or `chrome://tracing`. Each CPU is a thread of one process;
+//! times are simulated. A CPU's track shows the little kernel's tasks, the interrupts within them,
+//! halts, reads of the shared counter, and writes of the CPU's event device.
 
-use crate::ps::Ps;
-use crate::world::with;
+use crate::machine_state::with_running;
+use crate::state::timeline::Event;
 
 pub use crate::state::timeline::{Trace, of};
 
-/// Something begins on the CPU that runs; ends with [`end`]. They nest.
+/// Begins a span on the running CPU, until [`end`]. Spans nest.
 pub fn begin(name: &'static str) {
-    record(|trace, at, cpu| trace.begin(at, cpu, name));
+    with_running(|machine, cpu| machine.record(cpu, Event::Begin(name)));
 }
 
-/// What began last on the CPU that runs is over.
+/// Ends the innermost span of the running CPU.
 pub fn end() {
-    record(Trace::end);
+    with_running(|machine, cpu| machine.record(cpu, Event::End));
 }
 
-/// Something happens on the CPU that runs.
+/// Records an instant on the running CPU.
 pub fn instant(name: &'static str) {
-    record(|trace, at, cpu| trace.instant(at, cpu, name));
-}
-
-fn record(f: impl FnOnce(&mut Trace, Ps, usize)) {
-    with(|world| {
-        if let (Some(cpu), Some(trace)) = (world.running, &mut world.trace) {
-            f(trace, world.cpus[cpu].clock, cpu);
-        }
-    });
+    with_running(|machine, cpu| machine.record(cpu, Event::Instant(name)));
 }

@@ -250,10 +250,10 @@ impl Run {
         instance.is_guessed.set(false);
         // Nobody shuts these timers down, and every base exists.
         match &instance.timer {
-            Timer::Coarse(timer) => _ = timer.start(window, platform::shows(), options),
+            Timer::Coarse(timer) => _ = timer.start(window, platform::cycle_counter(), options),
             Timer::Precise(timer) => {
                 self.read_clock();
-                _ = timer.start(window, platform::shows(), options);
+                _ = timer.start(window, platform::cycle_counter(), options);
             }
         }
         self.counts.borrow_mut().armed += u64::from(self.measured.get());

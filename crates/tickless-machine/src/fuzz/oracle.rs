@@ -139,7 +139,7 @@ pub(super) fn subject(kernel: &Rc<Kernel>, oracle: &Rc<Oracle>, random: &mut Ran
     let (seen, oracle) = (Rc::clone(&fact), Rc::clone(oracle));
     let callback = kernel.callback(move |_| {
         // By the machine's clock, not by what the core says that it is.
-        fire(&oracle, &seen, platform::shows());
+        fire(&oracle, &seen, platform::cycle_counter());
         oracle.check_locks();
         cpu::work(takes);
         seen.running.set(false);

@@ -62,7 +62,7 @@ impl Program {
             }
             self.kernel.steadily(|| self.look_around());
         }
-        let now = platform::shows();
+        let now = platform::cycle_counter();
         for (owner, subjects) in self.subjects.iter().enumerate() {
             if let Some(due) = subjects.iter().find_map(|subject| subject.fact.overdue(now)) {
                 self.oracle.fail(format!("due at {due:?} by CPU {owner} and never fired"));

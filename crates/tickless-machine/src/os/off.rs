@@ -114,7 +114,7 @@ impl Kernel {
     pub(super) fn before_sleep(&self, cpu: CpuId) -> Option<Slept> {
         self.sleep_check.borrow().as_ref()?;
         let earliest = self.bases.view(cpu)?.earliest.into();
-        let now = platform::shows();
+        let now = platform::cycle_counter();
         Some(Slept { cpu, from: now, earliest, to: now })
     }
 
@@ -122,7 +122,7 @@ impl Kernel {
     pub(super) fn after_sleep(&self, slept: Option<Slept>) {
         let check = self.sleep_check.borrow().clone();
         if let (Some(slept), Some(check)) = (slept, check) {
-            check(Slept { to: platform::shows(), ..slept });
+            check(Slept { to: platform::cycle_counter(), ..slept });
         }
     }
 }

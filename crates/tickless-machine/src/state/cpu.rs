@@ -1,32 +1,30 @@
-//! One CPU: its clock, what it is at, what is under way to it.
+//! One CPU: its clock, its mode, the interrupts in flight to it.
 
 use super::inbox::Inbox;
 use crate::coherence::LineId;
 use crate::fiber::FiberId;
 use crate::ps::Ps;
 
-/// How many lines a waiting loop may read and still be parked.
+/// The most lines that a waiting loop may read to be parked.
 pub const WATCHED_MAX: usize = 4;
 
-/// What a CPU is at.
+/// What a CPU is doing.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Mode {
-    /// Its fiber does something that has a price.
+    /// Its fiber performs priced steps.
     Running,
     /// Its fiber computes.
     Working(Segment),
     /// Its fiber waits for a time.
     Waiting(Ps),
-    /// It waits for an interrupt.
+    /// It waits for an interrupt in an idle state.
     Halted {
-        /// Since when.
         since: Ps,
-        /// How long it will take to come back.
+        /// The exit latency of the state.
         exit: Ps,
     },
     /// It waits for a line to be written.
     Spinning,
-    /// Nothing.
     Off,
 }
 
@@ -34,11 +32,11 @@ pub(crate) enum Mode {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Segment {
     pub since: Ps,
-    /// What was to do at the beginning, at full speed.
+    /// The work at the beginning, at full speed.
     pub work: Ps,
-    /// How fast it goes; 1 is a thread alone on its core.
+    /// The speed; 1 is a thread alone on its core.
     pub rate: f64,
-    /// It is over then, done or not.
+    /// The computation ends then, complete or not.
     pub limit: Ps,
     pub end: Ps,
 }
@@ -50,22 +48,22 @@ pub(crate) struct Cpu {
     pub fiber: FiberId,
     pub mode: Mode,
     pub inbox: Inbox,
-    /// Locks that it holds.
+    /// The number of locks that it holds.
     pub locks: u32,
-    /// How often interrupts are disabled.
+    /// The nesting depth of disabled interrupts.
     pub masked: u32,
-    /// Interrupt handlers under way on its fiber.
+    /// Running interrupt handlers on its fiber.
     pub handlers: u32,
-    /// Which of its waits this is.
+    /// The number of its waits so far.
     pub wait: u32,
     /// When its last store is visible.
     pub drained: Ps,
-    /// How long it has waited for others.
+    /// The time for which it has waited for others.
     pub waited: Waited,
     watched: Watched,
     pub halted: Ps,
-    interrupts: u64,
-    /// What it draws while it is halted.
+    pub interrupts: u64,
+    /// The power of its current idle state.
     pub watts: f64,
     pub joules: f64,
 }
@@ -74,14 +72,14 @@ pub(crate) struct Cpu {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     lines: [(LineId, u32); WATCHED_MAX],
-    /// More than the maximum: too many.
+    /// More than [`WATCHED_MAX`] if the loop has read too many.
     count: usize,
 }
 
 impl Watched {
     const NONE: Watched = Watched { lines: [(0, 0); WATCHED_MAX], count: 0 };
 
-    /// Empty when there were too many.
+    /// The lines; none if there were too many.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(LineId, u32)> {
         let count = if self.count > WATCHED_MAX { 0 } else { self.count };
         self.lines[..count].iter()
@@ -92,12 +90,12 @@ impl Watched {
     }
 }
 
-/// How long a CPU has waited for others, busily.
+/// The time for which a CPU has waited busily.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Waited {
     /// For locks.
     pub locks: Ps,
-    /// For what other CPUs are at: a callback that a cancel waits for, or a shared clock's value.
+    /// For another CPU's progress: a callback that a cancel waits for, or a shared clock's value.
     pub others: Ps,
 }
 
@@ -117,16 +115,16 @@ impl Waited {
     }
 }
 
-/// What a CPU did.
+/// Statistics of a CPU.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Usage {
     /// Its clock.
     pub clock: Ps,
-    /// How much of that it was halted.
+    /// The time for which it was halted.
     pub halted: Ps,
-    /// Interrupts it took.
+    /// Interrupts.
     pub interrupts: u64,
-    /// What it used while halted, in joules.
+    /// The energy that it used while halted, in joules.
     pub idle_joules: f64,
 }
 
@@ -151,7 +149,7 @@ impl Cpu {
         }
     }
 
-    /// When it acts next.
+    /// When the CPU acts next.
     #[inline]
     pub(crate) fn key(&self) -> Ps {
         let interrupt = if self.masked == 0 { self.inbox.next() } else { Ps::NEVER };
@@ -166,13 +164,13 @@ impl Cpu {
         }
     }
 
-    /// Is an interrupt due that may be delivered?
+    /// Returns whether an interrupt is due and not masked.
     #[inline]
     pub(crate) fn is_interrupted(&self) -> bool {
         self.masked == 0 && self.inbox.next() <= self.clock
     }
 
-    /// Remembers that a line was read: a waiting loop may turn on it.
+    /// Records that a line was read, in case a waiting loop depends on it.
     #[inline]
     pub(crate) fn watch(&mut self, line: LineId, version: u32) {
         let Watched { lines, count } = &mut self.watched;
@@ -195,11 +193,8 @@ impl Cpu {
         self.mode = Mode::Running;
     }
 
-    pub(crate) fn count_interrupt(&mut self) {
-        self.interrupts += 1;
-    }
-
-    /// Goes on with another fiber. Returns what this one's has to find again.
+    /// Switches to another fiber. Returns the interrupt state of the old one, for
+    /// [`take_over`](Self::take_over).
     pub(crate) fn hand_over(&mut self, fiber: FiberId) -> (u32, u32) {
         self.fiber = fiber;
         (std::mem::take(&mut self.masked), std::mem::take(&mut self.handlers))
@@ -227,7 +222,7 @@ impl Segment {
     }
 
     pub(crate) fn left(&self, now: Ps) -> Ps {
-        let is_over = now >= self.end && self.end < self.limit;
-        if is_over { Ps::ZERO } else { self.work - (now - self.since).scaled(self.rate) }
+        let is_complete = now >= self.end && self.end < self.limit;
+        if is_complete { Ps::ZERO } else { self.work - (now - self.since).scaled(self.rate) }
     }
 }

@@ -1,17 +1,17 @@
-//! Interrupts that are under way to one CPU.
+//! The interrupts in flight to one CPU.
 
 use crate::ps::Ps;
 
-/// What an interrupt is about.
+/// The cause of an interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Vector {
-    /// This CPU's event device.
+    /// This CPU's event device fired.
     Timer,
-    /// Another CPU wants this one to look at its base.
+    /// Another CPU requests that this one check its base.
     Look,
-    /// Another CPU wants this one to choose a task anew.
+    /// Another CPU requests that this one choose its task again.
     Reschedule,
-    /// Somebody wants this one to switch itself off for a while.
+    /// This CPU must switch itself off for a time.
     Stop,
 }
 
@@ -26,7 +26,7 @@ impl Vector {
     }
 }
 
-/// What is under way to one CPU.
+/// The interrupts in flight to one CPU.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     timer: Ps,
@@ -42,13 +42,13 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// When the next one comes.
+    /// When the next one arrives.
     #[inline]
     pub(crate) fn next(&self) -> Ps {
         self.next
     }
 
-    /// When the event device comes.
+    /// When the event device fires.
     pub(crate) fn timer(&self) -> Ps {
         self.timer
     }
@@ -58,7 +58,7 @@ impl Inbox {
         self.renew();
     }
 
-    /// Forgets what was programmed, and loses what was sent.
+    /// Discards all interrupts, and the event device's setting.
     pub(crate) fn clear(&mut self) {
         *self = Inbox::default();
     }
@@ -69,7 +69,7 @@ impl Inbox {
         self.renew();
     }
 
-    /// Takes the first one out.
+    /// Removes the first one.
     pub(crate) fn take(&mut self) -> Option<(Ps, Vector)> {
         let taken = match self.sent.last() {
             Some(&(at, _)) if at < self.timer => self.sent.pop(),

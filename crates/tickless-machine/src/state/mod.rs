@@ -1,13 +1,11 @@
-//! What a simulated machine consists of at a moment.
+//! The parts of a simulated machine's state.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `cpu` | a CPU: its clock, what it is at |
-//! | `inbox` | interrupts under way to a CPU |
-//! | `counter` | a counter that is read one at a time |
-//! | `timeline` | what happened when |
+//! | `cpu` | a CPU: its clock, its mode, its statistics |
+//! | `inbox` | interrupts in flight to a CPU |
+//! | `timeline` | the events of a recorded run |
 
-pub mod counter;
 pub mod cpu;
 pub mod inbox;
 pub mod timeline;

@@ -1,57 +1,57 @@
-//! What happened when, as entries, and the JSON that trace viewers read.
+//! The events of a recorded run, and the JSON that trace viewers read.
 
 use crate::ps::Ps;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// What was recorded.
+/// A recorded run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Trace {
     entries: Vec<Entry>,
-    /// Somebody waits for it in [`of`].
-    is_wanted: bool,
+    /// A call of [`of`] collects it.
+    is_requested: bool,
 }
 
-/// More is not recorded: viewers take some tens of megabytes.
+/// Later events are not recorded: viewers accept some tens of megabytes.
 const ENTRIES_MAX: usize = 300_000;
 
 thread_local! {
-    /// What is to become of the next machine's record on this thread.
-    static WANTED: RefCell<Wanted> = const { RefCell::new(Wanted::Nothing) };
+    /// The request of a running call of [`of`].
+    static REQUEST: RefCell<Request> = const { RefCell::new(Request::None) };
 }
 
-enum Wanted {
-    Nothing,
-    /// The next machine records.
-    Next,
-    /// It did.
-    Taken(Trace),
+enum Request {
+    None,
+    /// The next machine on this thread must record.
+    Record,
+    /// The machine has recorded this.
+    Recorded(Trace),
 }
 
-/// Does something, and hands back what the first machine recorded that it made.
+/// Calls `f`, and returns with its result what the first machine that it made has recorded.
 pub fn of<R>(f: impl FnOnce() -> R) -> (R, Option<Trace>) {
-    WANTED.set(Wanted::Next);
+    REQUEST.set(Request::Record);
     let result = f();
-    match WANTED.replace(Wanted::Nothing) {
-        Wanted::Taken(trace) => (result, Some(trace)),
-        Wanted::Nothing | Wanted::Next => (result, None),
+    match REQUEST.replace(Request::None) {
+        Request::Recorded(trace) => (result, Some(trace)),
+        Request::None | Request::Record => (result, None),
     }
 }
 
-/// A machine is made: its record, if one is wanted.
+/// Returns the record of a new machine, if one is requested.
 pub(crate) fn begin_machine() -> Option<Trace> {
-    let is_next = WANTED.with_borrow(|wanted| matches!(wanted, Wanted::Next));
+    let is_next = REQUEST.with_borrow(|request| matches!(request, Request::Record));
     is_next.then(|| {
-        WANTED.set(Wanted::Nothing);
-        Trace { is_wanted: true, ..Trace::default() }
+        REQUEST.set(Request::None);
+        Trace { is_requested: true, ..Trace::default() }
     })
 }
 
-/// A machine is gone.
+/// Hands over the record of a machine that is dropped.
 pub(crate) fn end_machine(trace: Trace) {
-    if trace.is_wanted {
-        WANTED.set(Wanted::Taken(trace));
+    if trace.is_requested {
+        REQUEST.set(Request::Recorded(trace));
     }
 }
 
@@ -59,47 +59,35 @@ pub(crate) fn end_machine(trace: Trace) {
 struct Entry {
     at: Ps,
     cpu: u16,
-    what: What,
+    event: Event,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum What {
+pub(crate) enum Event {
     Begin(&'static str),
     End,
     Instant(&'static str),
 }
 
 impl Trace {
-    pub(crate) fn begin(&mut self, at: Ps, cpu: usize, name: &'static str) {
-        self.push(at, cpu, What::Begin(name));
-    }
-
-    pub(crate) fn end(&mut self, at: Ps, cpu: usize) {
-        self.push(at, cpu, What::End);
-    }
-
-    pub(crate) fn instant(&mut self, at: Ps, cpu: usize, name: &'static str) {
-        self.push(at, cpu, What::Instant(name));
-    }
-
-    fn push(&mut self, at: Ps, cpu: usize, what: What) {
+    pub(crate) fn push(&mut self, at: Ps, cpu: usize, event: Event) {
         if self.entries.len() < ENTRIES_MAX {
-            self.entries.push(Entry { at, cpu: cpu as u16, what });
+            self.entries.push(Entry { at, cpu: cpu as u16, event });
         }
     }
 
-    /// How many entries there are.
+    /// The number of events.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Is there nothing?
+    /// Returns whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The whole as a JSON object with one key, `traceEvents`. Times are in microseconds, as
-    /// the format wants them, with all digits that the machine has.
+    /// Writes the events as a JSON object in the format of Chrome's viewer. Times are microseconds
+    /// with six decimals, the machine's full precision.
     pub fn to_chrome_json(&self) -> String {
         let mut json = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
         let mut open = BTreeMap::new();
@@ -115,18 +103,18 @@ impl Trace {
         }
         for entry in &self.entries {
             let depth: &mut u32 = open.entry(entry.cpu).or_default();
-            let what = match entry.what {
-                What::Begin(name) => {
+            let what = match entry.event {
+                Event::Begin(name) => {
                     *depth += 1;
                     format!("\"ph\":\"B\",\"name\":\"{name}\"")
                 }
-                // What began before the recording did is left out.
-                What::End if *depth == 0 => continue,
-                What::End => {
+                // Its beginning was not recorded.
+                Event::End if *depth == 0 => continue,
+                Event::End => {
                     *depth -= 1;
                     "\"ph\":\"E\"".to_string()
                 }
-                What::Instant(name) => format!("\"ph\":\"i\",\"s\":\"t\",\"name\":\"{name}\""),
+                Event::Instant(name) => format!("\"ph\":\"i\",\"s\":\"t\",\"name\":\"{name}\""),
             };
             let (us, rest) = (entry.at.0 / 1_000_000, entry.at.0 % 1_000_000);
             let cpu = entry.cpu;

@@ -1,7 +1,8 @@
-//! The world: everything that the machine knows, and how a program on a simulated CPU gets at it.
+//! The state of a machine, and how a program on a simulated CPU gets access to it.
 //!
-//! A program that wants something with a price waits for its CPU's turn, is served, and goes on
-//! with its clock moved forward ([`act`]). The world is lent to nobody across a suspension.
+//! A program that performs a priced step waits for its CPU's turn ([`act`](crate::act)), performs
+//! the step, and continues with its clock moved forward. The state is never borrowed across a
+//! suspension.
 
 use crate::coherence::{Access, Found, LineId, Lines, Watcher};
 use crate::cost::Costs;
@@ -9,41 +10,51 @@ use crate::fault::Faults;
 use crate::fiber::{Fiber, FiberId, Resumed};
 use crate::order::{Order, before};
 use crate::ps::Ps;
-use crate::state::counter::Counter;
 use crate::state::cpu::{Cpu, Mode};
 use crate::state::inbox::Vector;
-use crate::state::timeline::{self, Trace};
+use crate::state::timeline::{self, Event, Trace};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tickless_core::time::{CpuId, Ns};
 
-/// A simulated word takes twice the room of a real one; a line has room for eight.
+/// A simulated word is twice as large as a real one; a line holds eight.
 const WORD_BYTES: usize = 16;
 const LINE_BYTES: usize = 8 * WORD_BYTES;
 
-/// What an interrupt handler looks like.
+/// An interrupt handler.
 pub(crate) type Handler = Rc<dyn Fn(Vector)>;
-/// What runs when a CPU goes back from interrupts to its program.
+/// A hook that runs when a CPU returns from interrupts to its program.
 pub(crate) type OnReturn = Rc<dyn Fn()>;
 
 /// Why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// The time is over.
+    /// The time limit was reached.
     Until,
     /// A program called [`stop`](crate::engine::stop).
     Stopped,
-    /// Nothing will ever happen any more: every CPU is off, or waits for what nobody does.
+    /// Nothing can happen any more: every CPU is off, or waits for an event that will not occur.
     Quiet,
-    /// What comes next is farther ahead than the engine reaches: 10 hours of simulated time with
-    /// 512 CPUs, twice that with half as many.
+    /// The next event is later than the engine can represent: 10 hours of simulated time with 512
+    /// CPUs, twice that with half as many.
     OutOfRange,
 }
 
-/// Everything that the machine knows, but for the fibers' stacks.
-pub(crate) struct World {
+/// A counter that all CPUs share, read by one at a time.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    /// When the device has served all reads so far.
+    pub free: Ps,
+    pub reads: u64,
+    /// From this time on the counter shows this time.
+    pub frozen: Ps,
+}
+
+/// The state of a machine, without the fibers' stacks.
+pub(crate) struct MachineState {
+    /// Distinguishes the machines of a thread.
     pub(crate) serial: u32,
     pub(crate) costs: Costs,
     pub(crate) order: Order,
@@ -52,11 +63,11 @@ pub(crate) struct World {
     pub(crate) counters: Vec<Counter>,
     /// Busy threads of each core.
     pub(crate) busy: Vec<u16>,
-    /// What each core has used until when, beside what its CPUs do while they are idle.
-    pub(crate) used: Vec<Used>,
-    /// The CPU whose fiber runs just now.
+    /// The energy of each core, without that of its idle CPUs.
+    pub(crate) core_energy: Vec<CoreEnergy>,
+    /// The CPU whose fiber runs now.
     pub(crate) running: Option<usize>,
-    /// Until when, exclusively, that CPU comes before all others.
+    /// Up to this time, exclusively, the running CPU acts before all others.
     pub(crate) horizon: Ps,
     pub(crate) handler: Option<Handler>,
     pub(crate) on_return: Option<OnReturn>,
@@ -64,13 +75,14 @@ pub(crate) struct World {
     /// The first rule about locks that a program broke.
     pub(crate) broken_rule: Option<&'static str>,
     pub(crate) trace: Option<Trace>,
+    /// The least time after which an access by another core can have an effect.
     pub(crate) nearest: Ps,
-    /// The line of each word by its address.
+    /// The line of each word, by its address.
     pub(crate) words: HashMap<usize, LineId>,
     pub(crate) stopping: bool,
-    /// Programs that hold a lock or wait for one, and interrupt handlers under way.
+    /// The number of programs that hold a lock or wait for one, and of running interrupt handlers.
     pub(crate) inside: u32,
-    /// No program may begin anything any more: the machine comes to its end.
+    /// The machine is being finished: programs must not take further locks.
     pub(crate) draining: bool,
     pub(crate) ending: bool,
     pub(crate) events: u64,
@@ -80,7 +92,7 @@ pub(crate) struct World {
     pub(crate) waking: Vec<Watcher>,
 }
 
-impl Drop for World {
+impl Drop for MachineState {
     fn drop(&mut self) {
         if let Some(trace) = self.trace.take() {
             timeline::end_machine(trace);
@@ -88,42 +100,42 @@ impl Drop for World {
     }
 }
 
-/// What a core has used.
+/// The energy that a core has used until a time.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Used {
+pub(crate) struct CoreEnergy {
     pub until: Ps,
     pub joules: f64,
 }
 
-/// What a CPU has to do before it may act.
-pub(crate) enum Go {
+/// Whether a CPU may act now.
+pub(crate) enum Turn {
     Now,
-    /// Others are behind.
+    /// Other CPUs act first.
     Wait,
-    /// An interrupt is due.
+    /// An interrupt must be handled first.
     Interrupt,
 }
 
 thread_local! {
     /// The machine that runs on this thread.
-    static WORLD: RefCell<Option<Box<World>>> = const { RefCell::new(None) };
+    static RUNNING: RefCell<Option<Box<MachineState>>> = const { RefCell::new(None) };
     static SERIAL: Cell<u32> = const { Cell::new(0) };
 }
 
-impl World {
-    pub(crate) fn new(costs: Costs) -> World {
+impl MachineState {
+    pub(crate) fn new(costs: Costs) -> MachineState {
         let serial = SERIAL.get() + 1;
         SERIAL.set(serial);
         let topology = costs.topology;
         let cpus = topology.cpus() as usize;
-        World {
+        MachineState {
             serial,
             order: Order::new(cpus),
             cpus: (0..cpus).map(|_| Cpu::new()).collect(),
             lines: Lines::new(costs.line, topology),
             counters: Vec::new(),
             busy: vec![0; topology.cores() as usize],
-            used: vec![Used::default(); topology.cores() as usize],
+            core_energy: vec![CoreEnergy::default(); topology.cores() as usize],
             running: None,
             horizon: Ps::ZERO,
             handler: None,
@@ -146,9 +158,9 @@ impl World {
         }
     }
 
-    /// Chooses who runs next.
+    /// Chooses the CPU that acts next, and returns its fiber.
     #[inline]
-    pub(crate) fn next(&mut self, until: Ps) -> Result<FiberId, Ended> {
+    pub(crate) fn choose_next(&mut self, until: Ps) -> Result<FiberId, Ended> {
         if self.stopping || self.draining && self.inside == 0 {
             return Err(Ended::Stopped);
         }
@@ -169,9 +181,9 @@ impl World {
         Ok(cpu.fiber)
     }
 
-    /// A fiber handed back.
+    /// The running CPU's fiber has suspended itself or ended.
     #[inline]
-    pub(crate) fn back(&mut self, fiber: FiberId, resumed: Resumed) {
+    pub(crate) fn suspended(&mut self, fiber: FiberId, resumed: Resumed) {
         let Some(cpu) = self.running.take() else { return };
         if resumed == Resumed::Ended && self.cpus[cpu].fiber == fiber {
             self.switch_off(cpu);
@@ -190,6 +202,7 @@ impl World {
         }
     }
 
+    /// Begins to finish the machine. Only what is already inside a lock or a handler continues.
     pub(crate) fn drain(&mut self) {
         self.draining = true;
         for cpu in 0..self.cpus.len() {
@@ -203,7 +216,7 @@ impl World {
         self.leave_core(cpu);
     }
 
-    /// Sets when another CPU acts next, from the CPU that runs.
+    /// Updates the time at which another CPU acts next, after the running CPU has changed its state.
     pub(crate) fn reschedule(&mut self, cpu: usize) {
         let key = self.cpus[cpu].key();
         self.order.set(cpu, key);
@@ -212,19 +225,19 @@ impl World {
         }
     }
 
-    /// The CPU that runs.
+    /// The running CPU.
     #[inline]
     pub(crate) fn cpu(&mut self) -> Option<&mut Cpu> {
         self.cpus.get_mut(self.running?)
     }
 
-    /// What the cycle counter of the CPU that runs shows.
-    pub(crate) fn shows(&mut self) -> Ns {
+    /// The value of the running CPU's cycle counter.
+    pub(crate) fn cycle_counter(&mut self) -> Ns {
         let now = self.cpu().map_or(Ns::ZERO, |cpu| cpu.clock.to_ns());
         self.faults.as_mut().map_or(now, |faults| faults.clock(now))
     }
 
-    /// Counts an event of the CPU that runs.
+    /// Counts a priced event of a CPU.
     #[inline]
     pub(crate) fn count(&mut self, cpu: usize) {
         self.events += 1;
@@ -232,46 +245,52 @@ impl World {
         self.digest = (self.digest ^ what).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
     }
 
-    #[inline]
-    pub(crate) fn may_act(&self, cpu: usize, ahead: Ps) -> Go {
-        let state = &self.cpus[cpu];
-        if state.is_interrupted() {
-            Go::Interrupt
-        } else if state.clock < self.horizon + ahead {
-            Go::Now
-        } else {
-            Go::Wait
+    /// Records an event at a CPU's current time, if the run is recorded.
+    pub(crate) fn record(&mut self, cpu: usize, event: Event) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(self.cpus[cpu].clock, cpu, event);
         }
     }
 
-    /// The line that a word is on; a word that this machine has not seen gets one.
     #[inline]
-    pub(crate) fn line(&mut self, place: &WordSlot, room: Room) -> LineId {
+    pub(crate) fn may_act(&self, cpu: usize, ahead: Ps) -> Turn {
+        let state = &self.cpus[cpu];
+        if state.is_interrupted() {
+            Turn::Interrupt
+        } else if state.clock < self.horizon + ahead {
+            Turn::Now
+        } else {
+            Turn::Wait
+        }
+    }
+
+    /// Returns the line of a word, and assigns one to a word that is new to this machine.
+    #[inline]
+    pub(crate) fn line(&mut self, place: &WordSlot, sharing: LineSharing) -> LineId {
         let seen = place.0.load(Ordering::Relaxed);
         if seen >> 32 == u64::from(self.serial) {
             return seen as LineId;
         }
-        self.new_line(place, room)
+        self.new_line(place, sharing)
     }
 
-    /// Words that stand directly one behind the other are on one line, eight to a line, as the
-    /// fields of a structure would be. Words that only happen to be near each other are not:
-    /// where an allocator puts them differs from run to run.
+    /// Words at consecutive addresses share a line, up to eight of them, like the fields of a
+    /// structure. Words that are near each other with a gap do not, because allocators place them
+    /// differently from run to run.
     #[cold]
-    fn new_line(&mut self, place: &WordSlot, room: Room) -> LineId {
+    fn new_line(&mut self, place: &WordSlot, sharing: LineSharing) -> LineId {
         let at = place.address();
-        if room == Room::Own {
-            let line = self.lines.allocate();
-            self.lines.join(line);
-            place.0.store(u64::from(self.serial) << 32 | u64::from(line), Ordering::Relaxed);
-            return line;
+        let mut shared = None;
+        if sharing == LineSharing::Neighbours {
+            let near = [at.wrapping_sub(WORD_BYTES), at + WORD_BYTES];
+            let mut near = near.iter().filter(|other| *other / LINE_BYTES == at / LINE_BYTES);
+            shared = near.find_map(|other| self.words.get(other)).copied();
         }
-        let near = [at.wrapping_sub(WORD_BYTES), at + WORD_BYTES];
-        let mates = near.into_iter().filter(|mate| mate / LINE_BYTES == at / LINE_BYTES);
-        let line = mates.filter_map(|mate| self.words.get(&mate)).next().copied();
-        let line = line.unwrap_or_else(|| self.lines.allocate());
+        let line = shared.unwrap_or_else(|| self.lines.allocate());
         self.lines.join(line);
-        self.words.insert(at, line);
+        if sharing == LineSharing::Neighbours {
+            self.words.insert(at, line);
+        }
         place.0.store(u64::from(self.serial) << 32 | u64::from(line), Ordering::Relaxed);
         line
     }
@@ -281,7 +300,8 @@ impl World {
         self.count(cpu);
         let state = &mut self.cpus[cpu];
         if access == Access::Atomic && state.drained > state.clock {
-            // It waits for the stores before it; what was leased to its core may be gone by then.
+            // An atomic operation waits for the stores before it. The core's lease of the line may
+            // have ended by then.
             state.clock = state.drained;
             found = self.lines.find(line, CpuId(cpu as u16), access, state.clock);
         }
@@ -303,9 +323,9 @@ impl World {
         }
     }
 
-    /// Parks the CPU that runs on the lines that its loop has read. False: it must go on.
-    pub(crate) fn park(&mut self) -> bool {
-        let Some(cpu) = self.running else { return false };
+    /// Parks the running CPU on the lines that its waiting loop has read. Returns false if it must
+    /// not be parked, because one of them has been written since.
+    pub(crate) fn park(&mut self, cpu: usize) -> bool {
         let state = &mut self.cpus[cpu];
         state.clock += self.costs.pause;
         let watched = state.take_watched();
@@ -323,16 +343,16 @@ impl World {
     }
 }
 
-/// What else may be on a line.
+/// Which words may be on a word's line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Room {
-    /// The words that stand beside it.
-    Shared,
-    /// Nothing.
-    Own,
+pub(crate) enum LineSharing {
+    /// Those at consecutive addresses.
+    Neighbours,
+    /// No other word.
+    Alone,
 }
 
-/// Where a word is, in the machine that touched it last.
+/// The line of a word, in the machine that accessed it last.
 #[derive(Debug, Default)]
 pub(crate) struct WordSlot(AtomicU64);
 
@@ -340,10 +360,10 @@ impl Drop for WordSlot {
     fn drop(&mut self) {
         let seen = *self.0.get_mut();
         let at = self.address();
-        with(|world| {
-            if seen >> 32 == u64::from(world.serial) {
-                world.words.remove(&at);
-                world.lines.leave(seen as LineId);
+        with(|machine| {
+            if seen >> 32 == u64::from(machine.serial) {
+                machine.words.remove(&at);
+                machine.lines.leave(seen as LineId);
             }
         });
     }
@@ -356,22 +376,34 @@ impl WordSlot {
 }
 
 /// Makes a machine the one that runs on this thread.
-pub(crate) fn install(world: Box<World>) {
-    WORLD.with(|place| *place.borrow_mut() = Some(world));
+pub(crate) fn install(machine: Box<MachineState>) {
+    RUNNING.set(Some(machine));
 }
 
-/// Takes it away again.
-pub(crate) fn uninstall() -> Option<Box<World>> {
-    WORLD.with(|place| place.borrow_mut().take())
+/// Takes the machine that runs on this thread back.
+pub(crate) fn uninstall() -> Option<Box<MachineState>> {
+    RUNNING.take()
 }
 
-/// Does something to the machine that runs on this thread. `None` if there is none, or if it is
-/// being used already.
+/// Gives `f` access to the machine that runs on this thread. Returns `None` if there is none, or if
+/// it is already borrowed.
 #[inline]
-pub(crate) fn with<R>(f: impl FnOnce(&mut World) -> R) -> Option<R> {
-    let lent = WORLD.try_with(|place| {
-        let mut world = place.try_borrow_mut().ok()?;
-        world.as_mut().map(|world| f(world))
+pub(crate) fn with<R>(f: impl FnOnce(&mut MachineState) -> R) -> Option<R> {
+    let result = RUNNING.try_with(|machine| {
+        let mut machine = machine.try_borrow_mut().ok()?;
+        machine.as_mut().map(|machine| f(machine))
     });
-    lent.ok().flatten()
+    result.ok().flatten()
+}
+
+/// As [`with`], with the number of the running CPU. `None` outside any CPU.
+#[inline]
+pub(crate) fn with_running<R>(f: impl FnOnce(&mut MachineState, usize) -> R) -> Option<R> {
+    with(|machine| machine.running.map(|cpu| f(machine, cpu))).flatten()
+}
+
+/// Gives `f` access to the running CPU. `None` outside any CPU.
+#[inline]
+pub(crate) fn with_cpu<R>(f: impl FnOnce(&mut Cpu) -> R) -> Option<R> {
+    with(|machine| machine.cpu().map(f)).flatten()
 }
