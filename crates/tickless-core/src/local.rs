@@ -1,17 +1,17 @@
-//! One base, one thread, no locks: timers to be embedded in an event loop.
+//! Timers for one thread, without locks, to be embedded in an event loop.
 //!
-//! The loop asks when the next timer is due, waits that long for its own events, tells the
-//! timers the time, and is handed the keys of those that fire:
+//! The loop asks when the next timer is due, waits that long for its own events, passes the current
+//! time to the timers, and gets the keys of those that fire:
 //!
 //! ```
 //! use core::time::Duration;
 //! use tickless_core::{local::LocalTimers, time::Instant};
 //!
-//! let mut now = Instant::ZERO; // whatever clock the loop has
+//! let mut now = Instant::ZERO; // from any clock that the loop uses
 //! let mut timers = LocalTimers::new(now);
 //! let idle = timers.insert("connection 7")?;
 //! timers.start(idle, Duration::from_secs(30))?;
-//! timers.start(idle, Duration::from_secs(40))?; // it said something: push the timeout out
+//! timers.start(idle, Duration::from_secs(40))?; // a request: push the timeout out
 //!
 //! let mut fired = Vec::new();
 //! while timers.next_event() != Instant::NEVER {
@@ -22,116 +22,117 @@
 //! # Ok::<(), tickless_core::local::LocalError>(())
 //! ```
 //!
-//! Arming, re-arming, cancelling: no allocation, no system call, no clock. The present is what
-//! the last [`advance`](LocalTimers::advance) said, as in most event loops; a loop that slept
-//! for long advances first.
+//! Arming, re-arming and cancelling do not allocate, make no system call and read no clock. The
+//! current time is that of the last [`advance`](LocalTimers::advance), as in most event loops; a
+//! loop that has slept for long advances before it arms timers.
 //!
-//! A loop that handles a batch of events arms, cancels and takes what fires in batches too:
+//! A loop that handles events in batches can also arm, cancel and expire in batches:
 //! [`start_many`](LocalTimers::start_many), [`cancel_many`](LocalTimers::cancel_many),
-//! [`advance_into`](LocalTimers::advance_into). They fetch from memory ahead of their work.
+//! [`advance_into`](LocalTimers::advance_into). These prefetch the timers that they need next.
 //!
-//! Timeouts that are all of one duration, or of a few, are cheaper still in [`FixedTimeouts`].
+//! For timeouts that all have one of a few durations, [`FixedTimeouts`] is cheaper still.
 //!
 //! # Guarantees
 //!
-//! - A timer never fires early. A coarse one is late by at most 13 % of its distance when it was
-//!   armed, plus a tick; a precise one fires with the first advance after its deadline.
-//! - Timers that come due at one instant fire in the order in which they were armed. One that was
-//!   armed again since it last fired, pushed out or after a cancel, has its turn anywhere among
-//!   them.
-//! - [`next_event`](LocalTimers::next_event) is never late. It is early where every timer of a
-//!   bucket was pushed out or cancelled: that advance moves them and fires nothing, which
-//!   [`idle_wakeups`](LocalTimers::idle_wakeups) counts.
-//!   [`settled_next_event`](LocalTimers::settled_next_event) is exact, for a little more work.
-//!   A timer beyond the last level of the wheel, 12 days with a tick of 1 ms, is looked at every 12
-//!   days all the same.
-//! - With [`PushOut::Eager`] order is exact, so is the next event within these 12 days, and every
-//!   arming moves its timer.
-//! - Deadlines are 64-bit nanoseconds; there is no distance beyond which a timer fires early or is
-//!   lost.
+//! - A timer never fires early. A coarse timer is late by at most 13 % of its distance when it was
+//!   armed, plus a tick. A precise timer fires with the first advance after its deadline.
+//! - Timers that come due at the same instant fire in the order in which they were armed. A timer
+//!   that was pushed out, or cancelled and armed again, may fire anywhere among them.
+//! - [`next_event`](LocalTimers::next_event) is never late. It is early where all timers of a
+//!   bucket were pushed out or cancelled: an advance at that time moves them and fires nothing,
+//!   which [`idle_wakeups`](LocalTimers::idle_wakeups) counts.
+//!   [`settled_next_event`](LocalTimers::settled_next_event) is exact and costs a little more. A
+//!   timer beyond the last level of the wheel, 12 days with a tick of 1 ms, causes a wakeup every
+//!   12 days in any case.
+//! - With [`PushOut::Eager`] the order is exact, the next event is exact within these 12 days, and
+//!   every arming moves its timer.
+//! - Deadlines are 64-bit nanoseconds. At no distance does a timer fire early or get lost.
 //!
 //! # Layout
 //!
-//! A timer is a record of 16 bytes in one array, found by the number in its key: deadline,
-//! generation and level, and where its number lies in a bucket. Values are in an array of their
-//! own. A bucket is a chain of cache lines of slot numbers (`chains.rs`).
+//! A timer is a record of 16 bytes in one array, indexed by the number in its key: deadline,
+//! generation and level, and its position in a bucket. Values are in a separate array. A bucket is a
+//! chain of cache lines of slot numbers (`chains.rs`).
 //!
-//! - **Pushing out** stores the new deadline and touches nothing but the record: the bucket comes
-//!   due no later than before, and then the timer goes where it belongs. The record's level says
-//!   whether that bucket is fine enough for the new distance; if not, the timer moves at once.
-//! - **A deadline earlier than the one before** is stored in the same way while the bucket comes
-//!   due early enough for it, which is known of each chunk of a chain. So a timer that is armed and
-//!   cancelled at random stays in the earliest of its buckets, and moves ever more rarely.
+//! - **Pushing out** stores the new deadline and accesses nothing but the record. The bucket comes
+//!   due at the old time or earlier; the timer is moved to its proper bucket then. The record's
+//!   level shows whether the bucket is fine enough for the new distance; if not, the timer moves at
+//!   once.
+//! - **An earlier deadline** is stored in the same way if the bucket comes due early enough for it,
+//!   which is recorded for each chunk of a chain. So a timer that is armed and cancelled with random
+//!   deadlines stays in the earliest of its buckets and moves less and less often.
 //! - **Cancelling** stores the record's state. The number stays in its bucket until that comes due,
-//!   and a timer that is armed again before then is pushed out as above. A timer's number is in one
-//!   bucket at most, so that garbage is bounded; and what else makes holes is merged.
-//! - **Expiry** reads fourteen numbers from a line, and asks for the records and values of those
-//!   two lines on before it fires the first.
+//!   and a timer that is armed again before then is pushed out as above. A timer's number is in at
+//!   most one bucket, which bounds the garbage. Numbers that are taken out leave holes, and chunks
+//!   with many holes are merged.
+//! - **Expiry** reads fourteen numbers from a cache line, and prefetches the records and values of
+//!   the second line after it before it fires the first timer.
+//! - **Precise timers** have a table of their own, and binary heaps of slot numbers (`precise.rs`).
 //!
-//! # Candidates
+//! # Alternatives that were measured
 //!
-//! ns per operation, medians of five runs in turn on a busy VM of two CPUs (AMD EPYC, family 26);
-//! in brackets instructions, the loop of the harness (about 18) and the handles' table included.
-//! "Nodes" is what was here before: nodes of 64 bytes in lists. "Links" is a sketch of records of
-//! 24 bytes with 32-bit links, with plain numbers for handles, nothing checked, no values of a
-//! type, no budget and no callbacks. "No fetch" is this code without the prefetch instruction, the
-//! one line of it that needs `unsafe`, beside the values. "Eager" is this code with
-//! [`PushOut::Eager`]. The heap is `std`'s with lazy deletion.
+//! ns per operation, medians of five interleaved runs on a busy VM of two CPUs (AMD EPYC, family
+//! 26). In brackets: instructions, including those of the benchmark's loop (about 18) and of its
+//! table of keys.
+//!
+//! - "Nodes": the previous implementation, nodes of 64 bytes in linked lists.
+//! - "Links": a sketch of records of 24 bytes with 32-bit links; it has plain numbers in place of
+//!   keys, and no checks, values, budgets or callbacks.
+//! - "No fetch": this code without the prefetch instruction.
+//! - "Eager": this code with [`PushOut::Eager`].
+//! - "Heap": the binary heap of `std`, with lazy deletion.
 //!
 //! | operation | pending | nodes | links | no fetch | eager | this | heap |
 //! |---|--:|--:|--:|--:|--:|--:|--:|
-//! | push out by chance | 1k | 9.1 (200) | 1.4 (28) | 1.7 | 14 (244) | 1.7 (46) | 19 (135) |
+//! | push out a random timer | 1k | 9.1 (200) | 1.4 (28) | 1.7 | 14 (244) | 1.7 (46) | 19 (135) |
 //! | | 100k | 115 | 11 | 20 | 107 | 20 | 40 |
 //! | | 1M | 228 | 19 | 50 | 217 | 49 | 82 |
 //! | arm + cancel, one timer | 1k | 13 (243) | 5.1 (122) | 11 | 16 (253) | 11 (171) | 20 (141) |
 //! | | 1M | 13 | 5.1 | 11 | 17 | 11 | 57 |
-//! | cancel + arm, by chance | 1k | 17 (255) | 5.6 (129) | 16 | 24 (284) | 15 (187) | 20 (141) |
+//! | cancel + arm a random timer | 1k | 17 (255) | 5.6 (129) | 16 | 24 (284) | 15 (187) | 20 (141) |
 //! | | 100k | 140 | 15 | 112 | 169 | 115 | 44 |
 //! | | 1M | 281 | 68 | 187 | 295 | 188 | 87 |
 //! | expire, per timer | 1M | 107 (167) | 174 (43) | 56 | 16 | 15 (105) | 584 |
-//! | the same, keys only | 1M | | | 30 | 14 | 14 (48) | |
-//! | bytes, with value and handle | 1M | 72 | 32 | | | 38 | 32 |
+//! | expire, keys only | 1M | | | 30 | 14 | 14 (48) | |
+//! | bytes, with value and key | 1M | 72 | 32 | | | 38 | 32 |
 //!
-//! - **Links** are ahead wherever nothing expires, in part because the sketch has no keys to look
-//!   up; but expiry follows them one miss after another, and a list cannot be read ahead.
-//! - Bytes are resident ones; value and handle take 8 each.
-//! - **Chunks without the fetch** already overlap fourteen misses, as far as the CPU looks ahead.
-//! - **A cancel that takes the number out** ("eager") costs the chunk's miss, and the next arming
+//! - **Links** are faster wherever nothing expires, in part because the sketch looks no keys up. But
+//!   expiry follows the links one cache miss after another, and a linked list cannot be prefetched.
+//! - Bytes are those resident in memory; the value and the key take 8 bytes each.
+//! - **Without the prefetch**, a chunk's fourteen misses still overlap as far as the CPU looks
+//!   ahead.
+//! - **Taking the number out on cancel** ("eager") costs a miss for the chunk, and the next arming
 //!   another.
-//! - The deadlines of "arm + cancel" are by chance within ten minutes.
-//! - The table is older than three things. In instructions, without the harness: a key and its
-//!   timer's level checked at once (push-out to a point 28 -> 24, by a duration 38 -> 30); an
-//!   earlier deadline stored where the bucket is early enough (arm + cancel by chance 201 -> 78);
-//!   expiry by chunks (87 -> 60, keys only 39 -> 29). What expiry waits for is memory all the same:
-//!   one line of records for each timer, in the order of deadlines.
+//! - The deadlines of "arm + cancel" are random, within ten minutes.
+//! - Later changes reduced the instructions, here without those of the benchmark: a push-out to an
+//!   instant takes 24 and by a duration 30, arming and cancelling at random 78, expiry 60, and with
+//!   keys only 29. What remains of expiry is memory: one line of records for each timer.
 
 mod chains;
 mod fixed;
 mod key;
+mod precise;
 mod table;
 mod wheel;
 
 pub use fixed::{Class, FixedError, FixedTimeouts};
 pub use key::Key;
 
-use crate::link::{QueueLink, Slab};
 use crate::queues::wheel::PushOut;
-use crate::queues::windows::PreciseQueue;
-use crate::state::Lane;
 use crate::time::{Instant, Ns, Tick, Window};
 use core::fmt;
 use core::time::Duration;
-use key::Family;
+use precise::PreciseHeap;
 use table::Table;
-use wheel::Wheel;
+use wheel::LocalWheel;
 
-/// What can go wrong with local timers.
+/// An error of [`LocalTimers`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LocalError {
-    /// The key's timer has been removed, or the key is another table's.
+    /// The timer has been removed, or its key belongs to other timers.
     NoSuchTimer(Key),
-    /// There are 2^29 coarse timers already, or 2^31 precise ones.
+    /// There are 2^29 coarse timers already, or as many precise ones.
     Full,
 }
 
@@ -149,20 +150,16 @@ impl fmt::Display for LocalError {
 impl core::error::Error for LocalError {}
 
 /// Timers for one thread, each with a value of type `T`.
+///
+/// See the [module](self) for an example and the guarantees. No method blocks or makes a system
+/// call.
 pub struct LocalTimers<T> {
     now: Ns,
     coarse: Table<T>,
-    wheel: Wheel,
-    queue: PreciseQueue,
-    precise: Slab<QueueLink, Precise<T>>,
+    wheel: LocalWheel,
+    precise: Table<T>,
+    heap: PreciseHeap,
     idle_wakeups: u64,
-}
-
-/// What belongs to a precise timer.
-struct Precise<T> {
-    value: T,
-    /// Where it is while it is pending.
-    lane: Lane,
 }
 
 impl<T> fmt::Debug for LocalTimers<T> {
@@ -175,39 +172,38 @@ impl<T> fmt::Debug for LocalTimers<T> {
 }
 
 impl<T> LocalTimers<T> {
-    /// No timers, with a tick of 1 ms and lazy push-out.
+    /// Returns a set without timers, with a tick of 1 ms and lazy push-out.
     pub fn new(now: Instant) -> LocalTimers<T> {
         LocalTimers::with_tick(now, Tick::default(), PushOut::default())
     }
 
-    /// No timers, with a tick and a way to push out of your choice.
+    /// Returns a set without timers, with this tick and this kind of push-out.
     pub fn with_tick(now: Instant, tick: Tick, push_out: PushOut) -> LocalTimers<T> {
         LocalTimers {
             now: now.into(),
             coarse: Table::new(),
-            wheel: Wheel::new(tick, push_out, now.into()),
-            queue: PreciseQueue::new(),
-            precise: Slab::new(),
+            wheel: LocalWheel::new(tick, push_out, now.into()),
+            precise: Table::new(),
+            heap: PreciseHeap::new(),
             idle_wakeups: 0,
         }
     }
 
-    /// Makes room for so many coarse timers more: [`insert`](Self::insert) allocates nothing until
-    /// they are there.
+    /// Allocates room for this many more coarse timers, so that [`insert`](Self::insert) does not
+    /// allocate until it is used up.
     pub fn reserve(&mut self, timers: usize) {
         self.coarse.reserve(timers);
         self.wheel.reserve(self.coarse.capacity());
     }
 
-    /// Makes room for a coarse timer, not armed: for timeouts, which are mostly cancelled.
-    /// Never fires early, and late by at most 13 % of its distance plus a tick.
+    /// Adds a coarse timer, not armed: for timeouts, most of which are cancelled. It never fires
+    /// early, and late by at most 13 % of its distance plus a tick.
     ///
-    /// O(1). Allocates now and then, an eighth more than there was; arming and cancelling never
-    /// do.
+    /// O(1). When the table is full it grows by an eighth; arming and cancelling never allocate.
     ///
     /// # Errors
     ///
-    /// [`LocalError::Full`] if there are as many timers as there can be.
+    /// [`LocalError::Full`] if there are 2^29 coarse timers.
     #[inline]
     pub fn insert(&mut self, value: T) -> Result<Key, LocalError> {
         let room = self.coarse.capacity();
@@ -215,90 +211,93 @@ impl<T> LocalTimers<T> {
         if self.coarse.capacity() != room {
             self.wheel.reserve(self.coarse.capacity());
         }
-        Ok(Key::new(slot, Family::Coarse))
+        Ok(Key::of_coarse(slot))
     }
 
-    /// Makes room for a precise timer, not armed. Arming costs O(log n).
+    /// Adds a precise timer, not armed. It fires with the first advance after its deadline. Arming
+    /// and cancelling it cost O(log n).
+    ///
+    /// When the table is full it grows by an eighth; arming and cancelling never allocate.
     ///
     /// # Errors
     ///
-    /// [`LocalError::Full`] if there are as many timers as there can be.
+    /// [`LocalError::Full`] if there are 2^29 precise timers.
     pub fn insert_precise(&mut self, value: T) -> Result<Key, LocalError> {
-        let value = Precise { value, lane: Lane::Queued };
         let slot = self.precise.insert(value).ok_or(LocalError::Full)?;
-        Ok(Key::new(slot, Family::Precise))
+        self.heap.reserve(self.precise.capacity());
+        Ok(Key::of_precise(slot))
     }
 
-    /// Cancels a timer and gives its value back.
+    /// Cancels a timer, removes it, and returns its value. `None` if it has been removed.
     #[inline]
     pub fn remove(&mut self, key: Key) -> Option<T> {
         self.cancel(key).ok()?;
-        match key.family() {
-            Family::Coarse => {
-                self.wheel.detach(&mut self.coarse.records, key.coarse().index);
-                self.coarse.remove(key.coarse())
-            }
-            Family::Precise => self.precise.remove(key.precise()).map(|precise| precise.value),
+        if key.is_precise() {
+            return self.precise.remove(key.precise());
         }
+        self.wheel.detach(&mut self.coarse.records, key.coarse().index);
+        self.coarse.remove(key.coarse())
     }
 
-    /// A timer's value.
+    /// Returns a timer's value; `None` if the timer has been removed.
     #[inline]
     pub fn value(&mut self, key: Key) -> Option<&mut T> {
-        match key.family() {
-            Family::Coarse => self.coarse.value(key.coarse()),
-            Family::Precise => self.precise.value(key.precise()).map(|own| &mut own.value),
+        if key.is_precise() {
+            return self.precise.value(key.precise());
         }
+        self.coarse.value(key.coarse())
     }
 
-    /// How many timers there are, armed or not.
+    /// Returns the number of timers, armed or not.
     pub fn len(&self) -> usize {
         self.coarse.len() + self.precise.len()
     }
 
-    /// Is there no timer at all?
+    /// Returns whether there are no timers, armed or not.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many timers are pending.
+    /// Returns the number of pending timers.
     pub fn pending(&self) -> usize {
-        self.wheel.pending() + self.queue.len()
+        self.wheel.pending() + self.heap.len()
     }
 
-    /// What the last advance said.
+    /// Returns the current time: the latest that an advance was given.
     pub fn now(&self) -> Instant {
         self.now.into()
     }
 
-    /// Arms a timer, or arms it anew, to fire `after` the present. O(1), and for a pending coarse
-    /// timer that is pushed out one store.
+    /// Arms a timer, pending or not, to fire `after` the [current time](Self::now). O(1); one store
+    /// for a coarse timer that is pushed out.
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
+    /// timers.
     #[inline]
     pub fn start(&mut self, key: Key, after: Duration) -> Result<(), LocalError> {
         let distance = Ns::from_duration(after);
         match self.now.0.checked_add(distance.0) {
             Some(deadline) => self.start_in(key, Ns(deadline), distance),
-            None => self.start_anew(key, Window { soft: Ns::NEVER, hard: Ns::NEVER }),
+            None => self.start_slow(key, Window { soft: Ns::NEVER, hard: Ns::NEVER }),
         }
     }
 
-    /// Arms a timer, or arms it anew. A deadline that has passed fires with the next advance; if
-    /// the timer is in line to fire in the present one already, with that.
+    /// Arms a timer, pending or not, for a deadline. If that has passed, the timer fires with the
+    /// next advance, or with the current one if it is already in line there.
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
+    /// timers.
     #[inline]
     pub fn start_at(&mut self, key: Key, deadline: Instant) -> Result<(), LocalError> {
         let deadline = Ns::from(deadline);
         self.start_in(key, deadline, deadline.since(self.now))
     }
 
-    /// `distance` is that from the present to the deadline.
+    /// `distance` is the time from now to the deadline.
     #[inline]
     fn start_in(&mut self, key: Key, deadline: Ns, distance: Ns) -> Result<(), LocalError> {
         let slot = key.coarse();
@@ -307,15 +306,17 @@ impl<T> LocalTimers<T> {
         {
             return Ok(());
         }
-        self.start_anew(key, Window { soft: deadline, hard: deadline })
+        self.start_slow(key, Window { soft: deadline, hard: deadline })
     }
 
-    /// Arms a timer to fire anywhere between `soft` and `hard`: a precise timer causes
-    /// no wakeup of its own before `hard`. A coarse one takes `soft` as its deadline.
+    /// Arms a timer, pending or not, to fire anywhere between `soft` and `hard`: a precise timer
+    /// causes no wakeup before `hard`, but fires if something else wakes the loop after `soft`. For
+    /// a coarse timer `soft` is the deadline.
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
+    /// timers.
     #[inline]
     pub fn start_range(
         &mut self,
@@ -323,39 +324,34 @@ impl<T> LocalTimers<T> {
         soft: Instant,
         hard: Instant,
     ) -> Result<(), LocalError> {
-        match key.family() {
-            Family::Coarse => self.start_at(key, soft),
-            Family::Precise => self.start_precise(key, Window::new(soft.into(), hard.into())),
+        if key.is_precise() {
+            return self.start_slow(key, Window::new(soft.into(), hard.into()));
         }
+        self.start_at(key, soft)
     }
 
     #[cold]
     #[inline(never)]
-    fn start_anew(&mut self, key: Key, window: Window) -> Result<(), LocalError> {
-        if key.family() == Family::Precise {
-            return self.start_precise(key, window);
+    fn start_slow(&mut self, key: Key, window: Window) -> Result<(), LocalError> {
+        if key.is_precise() {
+            let slot = key.precise();
+            self.precise.records.find(slot).ok_or(LocalError::NoSuchTimer(key))?;
+            self.heap.arm(&mut self.precise.records, slot.index, window);
+        } else {
+            let slot = key.coarse();
+            self.coarse.records.find(slot).ok_or(LocalError::NoSuchTimer(key))?;
+            self.wheel.arm(&mut self.coarse.records, slot.index, window.soft);
         }
-        let slot = key.coarse();
-        self.coarse.records.find(slot).ok_or(LocalError::NoSuchTimer(key))?;
-        self.wheel.arm(&mut self.coarse.records, slot.index, window.soft);
         Ok(())
     }
 
-    fn start_precise(&mut self, key: Key, window: Window) -> Result<(), LocalError> {
-        let both = self.precise.both(key.precise());
-        let (node, precise) = both.ok_or(LocalError::NoSuchTimer(key))?;
-        if node.is_linked() {
-            self.queue.remove(node, precise.lane);
-        }
-        precise.lane = self.queue.insert(node, window);
-        Ok(())
-    }
-
-    /// Cancels a timer. Returns whether it was pending.
+    /// Cancels a timer. Returns whether it was pending. O(1) for a coarse timer, without access to
+    /// other timers; O(log n) for a precise one.
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
+    /// timers.
     #[inline]
     pub fn cancel(&mut self, key: Key) -> Result<bool, LocalError> {
         let slot = key.coarse();
@@ -371,31 +367,21 @@ impl<T> LocalTimers<T> {
 
     #[inline(never)]
     fn cancel_precise(&mut self, key: Key) -> Result<bool, LocalError> {
-        let both = match key.family() {
-            Family::Precise => self.precise.both(key.precise()),
-            Family::Coarse => None,
-        };
-        let (node, precise) = both.ok_or(LocalError::NoSuchTimer(key))?;
-        let pending = node.is_linked();
-        if pending {
-            self.queue.remove(node, precise.lane);
-        }
-        Ok(pending)
+        self.precise.records.find(key.precise()).ok_or(LocalError::NoSuchTimer(key))?;
+        Ok(self.heap.cancel(&mut self.precise.records, key.precise().index))
     }
 
-    /// Is the timer pending?
+    /// Returns whether a timer is pending; false if it has been removed.
     pub fn is_pending(&mut self, key: Key) -> bool {
-        match key.family() {
-            Family::Coarse => {
-                self.coarse.records.find(key.coarse()).is_some_and(|record| record.is_pending())
-            }
-            Family::Precise => {
-                self.precise.node(key.precise()).is_some_and(|node| node.is_linked())
-            }
-        }
+        let record = if key.is_precise() {
+            self.precise.records.find(key.precise())
+        } else {
+            self.coarse.records.find(key.coarse())
+        };
+        record.is_some_and(|record| record.is_pending())
     }
 }
 
-// Down here, so that the documentation lists their methods after those above.
+// At the end, so that the documentation lists their methods after those above.
 mod advance;
 mod many;

@@ -1,19 +1,18 @@
 //! Circular lists of timers, threaded through the timers themselves.
 //!
-//! The wheel keeps every pending timer on one of a fixed number of lists. A list is
-//! circular through a head that lives in [`Lists`], so that
-//! - unlinking needs neither the list's number nor a search, whatever list a node was
-//!   moved to in the meantime;
-//! - moving a whole list behind another is four stores (constant-time merge, D6);
-//! - whether a list has run empty shows in the node's neighbours.
+//! The wheel keeps every pending timer on one of a fixed number of lists. A list is circular
+//! through a head that lives in [`Lists`], so that
+//! - unlinking a node needs neither a search nor the number of its list, which a splice may have
+//!   changed;
+//! - appending one list to another is four stores (constant-time merge, D6);
+//! - a node's neighbours show whether its list has become empty.
 //!
-//! Ground rules: all unsafe code of the lists is in this file. A node is known to the rest
-//! of the core as a [`WheelRef`], whose constructor carries the promise that makes every
-//! later use safe.
+//! All unsafe code of the lists is in this file. The rest of the core refers to a node by a
+//! [`WheelRef`]; the caller of its constructor makes the promise that every later use relies on.
 
 use alloc::boxed::Box;
 use core::cell::Cell;
-use core::ptr::NonNull;
+use core::ptr::{NonNull, null};
 
 /// The two pointers that a list's head and a list's members have in common.
 #[repr(C)]
@@ -25,11 +24,11 @@ struct Ends {
 
 impl Ends {
     const fn unlinked() -> Ends {
-        Ends { next: Cell::new(core::ptr::null()), prev: Cell::new(core::ptr::null()) }
+        Ends { next: Cell::new(null()), prev: Cell::new(null()) }
     }
 }
 
-/// What a timer must embed, as its first field, to live in a
+/// The node that a timer embeds as its first field to be placed in a
 /// [`Wheel`](crate::queues::wheel::Wheel). 24 bytes.
 #[repr(C)]
 #[derive(Debug)]
@@ -39,7 +38,7 @@ pub struct WheelNode {
 }
 
 impl WheelNode {
-    /// A node that is on no list.
+    /// Returns a node that is on no list.
     pub const fn new() -> WheelNode {
         WheelNode { ends: Ends::unlinked(), place: Cell::new(0) }
     }
@@ -51,41 +50,41 @@ impl Default for WheelNode {
     }
 }
 
-/// A timer as the wheel sees it. Copying it copies the reference.
+/// A reference to a timer's node, as the wheel uses it. A copy refers to the same node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WheelRef(NonNull<WheelNode>);
 
-// SAFETY: `new` promised that uses are serialised, by whichever thread they are made.
+// SAFETY: `new` promised that all uses are serialised, on whichever thread they happen.
 unsafe impl Send for WheelRef {}
 
 impl WheelRef {
-    /// Hands a node to the wheel's world.
+    /// Makes a reference to a node, for use with one wheel.
     ///
     /// # Safety
     /// For as long as this reference or a copy of it is used, and in any case until the node
-    /// has been taken off the list it is put on:
+    /// has been taken off its list:
     /// - the node stays valid and does not move;
-    /// - nothing reads or writes its fields but through references like this one;
-    /// - all uses, and all uses of the [`Wheel`](crate::queues::wheel::Wheel) it is put on, are
+    /// - its fields are read and written through references like this one only;
+    /// - all uses, and all uses of the [`Wheel`](crate::queues::wheel::Wheel) that it is on, are
     ///   serialised (one thread, or one lock);
-    /// - it is handed to one wheel at a time: a node that is on a wheel is handed to no other, and
-    ///   one that was left on a wheel that is gone may only be freed.
+    /// - it is given to one wheel at a time: a node that is on a wheel is given to no other wheel,
+    ///   and a node that was left on a dropped wheel may only be freed.
     pub unsafe fn new(node: NonNull<WheelNode>) -> WheelRef {
         WheelRef(node)
     }
 
-    /// The node's address.
+    /// Returns the node's address.
     pub fn as_ptr(self) -> NonNull<WheelNode> {
         self.0
     }
 
-    /// Is the node on a list?
+    /// Returns whether the node is on a list.
     #[inline]
     pub fn is_linked(self) -> bool {
         !self.node().ends.next.get().is_null()
     }
 
-    /// The wheel's own notes about where the node is.
+    /// Returns the word in which the wheel keeps the node's position.
     #[inline]
     pub(crate) fn place(self) -> u64 {
         self.node().place.get()
@@ -98,7 +97,7 @@ impl WheelRef {
 
     fn node(&self) -> &WheelNode {
         // SAFETY: `new` promised a valid, unmoved node whose uses are serialised; its fields
-        // are cells, so no reference to it claims to be the only one.
+        // are cells, so shared references suffice to write them.
         unsafe { self.0.as_ref() }
     }
 
@@ -108,125 +107,125 @@ impl WheelRef {
     }
 }
 
-/// A fixed number of lists. What is asked of its callers in words, that a node is on no list or on
-/// one of these, is for the wheel to keep: nobody else has lists.
+/// A fixed number of lists.
 #[derive(Debug)]
 pub(crate) struct Lists<const COUNT: usize> {
     heads: NonNull<Ends>,
 }
 
-// SAFETY: the heads belong to this value alone, and `WheelRef::new` made every caller promise
-// that the nodes on the lists are used by whoever holds the lists, and by nobody else.
+// SAFETY: this value owns the heads, and by the promise of `WheelRef::new` the nodes on the lists
+// are only used together with the lists.
 unsafe impl<const COUNT: usize> Send for Lists<COUNT> {}
 
 impl<const COUNT: usize> Lists<COUNT> {
-    /// Empty lists. The only allocation of the wheel's whole life.
+    /// Returns empty lists. Allocates their heads, and nothing else ever allocates.
     pub(crate) fn new() -> Self {
         let heads: Box<[Ends]> = (0..COUNT).map(|_| Ends::unlinked()).collect();
-        let heads = NonNull::from(Box::leak(heads)).cast::<Ends>();
-        let lists = Lists { heads };
-        for list in 0..COUNT {
-            lists.make_empty(lists.head(list));
-        }
+        let lists = Lists { heads: NonNull::from(Box::leak(heads)).cast() };
+        (0..COUNT).for_each(|list| lists.make_empty(list));
         lists
     }
 
-    /// Puts an unlinked node at the end of a list. O(1). Returns whether the list was empty.
+    /// Appends a node to a list. O(1). Returns whether the list was empty.
+    ///
+    /// Panics if the node is on a list: its old neighbours would keep pointers to it.
     #[inline]
     pub(crate) fn push_back(&mut self, list: usize, node: WheelRef) -> bool {
-        debug_assert!(!node.is_linked());
+        if node.is_linked() {
+            misused("the node is on a list already");
+        }
         let head = self.head(list);
-        let last = at(head).prev.get();
-        at(node.ends()).next.set(head);
-        at(node.ends()).prev.set(last);
-        at(last).next.set(node.ends());
-        at(head).prev.set(node.ends());
-        last == head
+        // SAFETY: `head` is one of our heads, and its `prev` is the head or a linked node.
+        unsafe {
+            let last = at(head).prev.get();
+            join(last, node.ends());
+            join(node.ends(), head);
+            last == head
+        }
     }
 
-    /// Takes a node off whatever list of these it is on. O(1). Returns that list's number if
-    /// the node was its last one.
+    /// Takes a node off its list. O(1). Returns the list's number if the list is empty now, and
+    /// `None` otherwise or if the node was on no list.
     #[inline]
     pub(crate) fn unlink(&mut self, node: WheelRef) -> Option<usize> {
-        debug_assert!(node.is_linked());
-        let ends = at(node.ends());
-        let (next, prev) = (ends.next.replace(core::ptr::null()), ends.prev.get());
-        at(prev).next.set(next);
-        at(next).prev.set(prev);
-        // Only a head can be both neighbours of a node.
-        if next == prev { Some(self.number_of(next)) } else { None }
+        if !node.is_linked() {
+            return None;
+        }
+        let ends = &node.node().ends;
+        let (next, prev) = (ends.next.replace(null()), ends.prev.get());
+        // SAFETY: the node was linked, so its neighbours are heads or linked nodes.
+        unsafe { join(prev, next) };
+        // Both neighbours are the same only if that is the head.
+        if next == prev { Some(self.offset_of(next) / size_of::<Ends>()) } else { None }
     }
 
-    /// The first node of a list.
+    /// Returns the first node of a list.
     #[inline]
     pub(crate) fn front(&self, list: usize) -> Option<WheelRef> {
         let head = self.head(list);
-        let first = at(head).next.get();
-        if first == head { None } else { Some(as_node(first)) }
+        // SAFETY: `head` is one of our heads, and its `next` is that head or a linked node.
+        unsafe {
+            let first = at(head).next.get();
+            if first == head { None } else { Some(as_node(first)) }
+        }
     }
 
-    /// The first node of a list, and the last.
+    /// Returns the first and the last node of a list.
     pub(crate) fn both_ends(&self, list: usize) -> Option<(WheelRef, WheelRef)> {
-        let last = as_node(at(self.head(list)).prev.get());
-        self.front(list).map(|first| (first, last))
+        let first = self.front(list)?;
+        // SAFETY: the list is not empty, so its head's `prev` is a linked node.
+        Some((first, unsafe { as_node(at(self.head(list)).prev.get()) }))
     }
 
-    /// The node after `node`, on the same list.
+    /// Returns the node after `node` on the same list; `None` if `node` is on no list.
     #[inline]
     pub(crate) fn after(&self, node: WheelRef) -> Option<WheelRef> {
-        let next = at(node.ends()).next.get();
-        if self.is_head(next) { None } else { Some(as_node(next)) }
+        let next = node.node().ends.next.get();
+        let is_head = self.offset_of(next) < COUNT * size_of::<Ends>();
+        // SAFETY: neither a head nor null, so it is a linked node.
+        if is_head || next.is_null() { None } else { Some(unsafe { as_node(next) }) }
     }
 
-    /// Moves everything on `from` behind everything on `onto`, in order. O(1).
+    /// Moves all nodes of `from` behind those of `onto`, in order. O(1).
     pub(crate) fn splice(&mut self, from: usize, onto: usize) {
-        let (from, onto) = (self.head(from), self.head(onto));
-        let (first, last) = (at(from).next.get(), at(from).prev.get());
-        if first == from {
+        if self.is_empty(from) {
             return;
         }
-        let end = at(onto).prev.get();
-        at(end).next.set(first);
-        at(first).prev.set(end);
-        at(last).next.set(onto);
-        at(onto).prev.set(last);
-        self.make_empty(from);
+        let (source, target) = (self.head(from), self.head(onto));
+        // SAFETY: both are our heads; `source` has members, which are linked nodes.
+        unsafe {
+            let (first, last) = (at(source).next.get(), at(source).prev.get());
+            self.make_empty(from);
+            join(at(target).prev.get(), first);
+            join(last, target);
+        }
     }
 
-    /// Is there nothing on this list?
+    /// Returns whether a list is empty.
     pub(crate) fn is_empty(&self, list: usize) -> bool {
         self.front(list).is_none()
     }
 
-    fn make_empty(&self, head: *const Ends) {
-        at(head).next.set(head);
-        at(head).prev.set(head);
+    fn make_empty(&self, list: usize) {
+        let head = self.head(list);
+        // SAFETY: one of our heads.
+        unsafe { join(head, head) };
     }
 
     #[inline]
     fn head(&self, list: usize) -> *const Ends {
         if list >= COUNT {
-            no_such_list(list);
+            misused("there is no such list");
         }
         // SAFETY: `list` is within the allocation of `COUNT` heads.
         unsafe { self.heads.as_ptr().cast_const().add(list) }
     }
 
-    #[inline]
-    fn is_head(&self, ends: *const Ends) -> bool {
-        self.offset_of(ends) < COUNT * size_of::<Ends>()
-    }
-
-    /// A head's number; at least `COUNT` for what is no head.
-    #[inline]
-    fn number_of(&self, ends: *const Ends) -> usize {
-        self.offset_of(ends) / size_of::<Ends>()
-    }
-
-    /// By how many bytes a head lies behind the first one; anything beyond for what is no head.
+    /// Returns the distance in bytes from the first head. Below the size of all heads for a head,
+    /// and beyond it for anything else.
     #[inline]
     fn offset_of(&self, ends: *const Ends) -> usize {
-        (ends as usize).wrapping_sub(self.heads.as_ptr() as usize)
+        ends.addr().wrapping_sub(self.heads.as_ptr().addr())
     }
 }
 
@@ -238,40 +237,79 @@ impl<const COUNT: usize> Drop for Lists<COUNT> {
     }
 }
 
-/// Apart, so that the check costs its callers a comparison.
+/// Out of line, so that a check costs its caller one comparison.
 #[cold]
 #[inline(never)]
 #[expect(clippy::panic, reason = "an assertion, of which the condition is at its caller")]
-fn no_such_list(list: usize) -> ! {
-    panic!("there is no list {list}")
+fn misused(how: &str) -> ! {
+    panic!("a list of timers was misused: {how}")
 }
 
+/// # Safety
+/// `ends` is a head of a live [`Lists`], or the `Ends` of a node that a [`WheelRef`] refers to. The
+/// reference is used within the expression only.
 #[inline]
-fn at<'a>(ends: *const Ends) -> &'a Ends {
-    // SAFETY: `ends` came from a head, which lives as long as its `Lists`, or from a linked
-    // node, which `WheelRef::new` promised stays valid while it is linked. The reference does
-    // not outlive the expression it is used in.
+unsafe fn at<'a>(ends: *const Ends) -> &'a Ends {
+    // SAFETY: the caller's promise; nodes stay valid by that of `WheelRef::new`.
     unsafe { &*ends }
 }
 
-fn as_node(ends: *const Ends) -> WheelRef {
-    // Not a head, so it is the first field of a `WheelNode`, and pointers to members are only
-    // ever made from a `WheelRef`, so they may reach the whole node.
+/// Makes two ends neighbours.
+///
+/// # Safety
+/// As for [`at`], for both.
+#[inline]
+unsafe fn join(before: *const Ends, after: *const Ends) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        at(before).next.set(after);
+        at(after).prev.set(before);
+    }
+}
+
+/// # Safety
+/// `ends` belongs to a linked node, and not to a head. (Pointers to nodes are only ever made from a
+/// [`WheelRef`], so they may be used for the whole node.)
+#[inline]
+unsafe fn as_node(ends: *const Ends) -> WheelRef {
     // SAFETY: a linked node is not null.
     WheelRef(unsafe { NonNull::new_unchecked(ends.cast_mut().cast()) })
 }
 
 #[cfg(test)]
 impl WheelRef {
-    /// A new node that is never freed, for tests inside modules that forbid unsafe code. A static
-    /// leads to it, so that it is no leak.
+    /// Returns a new node that is never freed, for tests in modules that forbid unsafe code. A
+    /// static refers to it, so that no leak is reported.
     pub(crate) fn forever() -> WheelRef {
         static KEPT: std::sync::Mutex<alloc::vec::Vec<WheelRef>> =
             std::sync::Mutex::new(alloc::vec::Vec::new());
-        let node = alloc::boxed::Box::leak(alloc::boxed::Box::new(WheelNode::new()));
-        // SAFETY: it stays; each such test has nodes of its own and one wheel at a time.
+        let node = Box::leak(Box::new(WheelNode::new()));
+        // SAFETY: it is never freed; each test has nodes of its own and one wheel at a time.
         let node = unsafe { WheelRef::new(NonNull::from(node)) };
-        KEPT.lock().expect("no test panics with it").push(node);
+        KEPT.lock().expect("no test panics while it holds this lock").push(node);
         node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unlinked_nodes_have_no_list() {
+        let mut lists = Lists::<2>::new();
+        let nodes = [0, 1].map(|_| WheelRef::forever());
+        assert_eq!((lists.unlink(nodes[0]), lists.after(nodes[0])), (None, None));
+        assert!(lists.push_back(1, nodes[0]) && !lists.push_back(1, nodes[1]));
+        assert_eq!((lists.unlink(nodes[1]), lists.unlink(nodes[1])), (None, None));
+        assert_eq!((lists.unlink(nodes[0]), lists.is_empty(1)), (Some(1), true));
+    }
+
+    #[test]
+    #[should_panic(expected = "on a list already")]
+    fn a_linked_node_is_not_pushed_again() {
+        let (mut lists, node) = (Lists::<2>::new(), WheelRef::forever());
+        lists.push_back(0, node);
+        lists.push_back(1, node);
     }
 }

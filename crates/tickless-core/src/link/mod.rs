@@ -1,10 +1,9 @@
-//! Intrusive nodes: the one place in the core where pointers are followed.
+//! Intrusive nodes: the only place in the core where pointers to timers are followed.
 
 mod list;
 mod node;
 mod prefetch;
 mod push_out;
-mod slab;
 mod timer;
 mod tree;
 mod values;
@@ -14,7 +13,6 @@ pub use list::{WheelNode, WheelRef};
 pub use node::Link;
 pub(crate) use prefetch::prefetch;
 pub use push_out::{CoarseRef, WheelLink};
-pub(crate) use slab::{Slab, SlotKey};
 pub use timer::{NewTimer, Timer, TimerRef};
 pub(crate) use tree::{Colour, Side};
 pub use tree::{QueueLink, QueueRef};

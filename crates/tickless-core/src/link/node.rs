@@ -1,29 +1,29 @@
-//! What the nodes of the two families of timers have in common.
+//! The interface that the nodes of coarse and precise timers share.
 
 use crate::state::{FiresIn, Life};
 use core::ptr::NonNull;
 
-/// A node of one of the two families: coarse ([`WheelLink`](super::WheelLink)) or precise
-/// ([`QueueLink`](super::QueueLink)).
+/// A node of a coarse ([`WheelLink`](super::WheelLink)) or a precise
+/// ([`QueueLink`](super::QueueLink)) timer.
 pub trait Link: Sized {
-    /// How the family's data structure refers to it.
+    /// The reference by which the wheel or the queue uses the node.
     type Ref: Copy;
-    /// Is it the wheel's?
+    /// Whether the node belongs to the wheel.
     const COARSE: bool;
 
-    /// Who fires a timer with this life, if expiry is deferred.
+    /// Returns where a timer with this life runs its callback if expiry is deferred.
     fn fires_in(life: Life) -> FiresIn;
 
-    /// A node on no list.
+    /// Returns a node that is on no list.
     fn unlinked() -> Self;
 
-    /// Hands the node to its data structure.
+    /// Makes a reference to the node.
     ///
     /// # Safety
     /// As for [`CoarseRef::new`](super::CoarseRef::new) and
     /// [`QueueRef::new`](super::QueueRef::new).
     unsafe fn node(link: NonNull<Self>) -> Self::Ref;
 
-    /// The node's address.
+    /// Returns the node's address.
     fn address(node: Self::Ref) -> NonNull<Self>;
 }

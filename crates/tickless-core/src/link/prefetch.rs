@@ -1,10 +1,10 @@
-//! Asking the CPU to fetch a cache line that will be wanted soon.
+//! Prefetching of a cache line that will be used soon.
 
-/// Asks for the line where an element begins. A hint: it changes nothing but how long a later
-/// access takes, and is nothing at all where there is no instruction for it.
+/// Prefetches the line in which element `number` begins. A hint: it changes only how long a later
+/// access takes, and does nothing on targets without an instruction for it.
 ///
-/// Without a branch: a number that is no element's asks for what lies behind the last, which costs
-/// less than to find out.
+/// A number beyond the end prefetches the address behind the last element: that costs less than a
+/// branch.
 #[inline(always)]
 pub(crate) fn prefetch<T>(elements: &[T], number: usize) {
     let wanted = elements.as_ptr().wrapping_add(number.min(elements.len()));

@@ -1,6 +1,7 @@
-//! A timer as bases know it: a node, the word that is its life, and what to call.
+//! A timer as the bases use it: a node, the atomic word with its state, and a task to return when
+//! it fires.
 //!
-//! With the host's two-word task a coarse timer is 56 bytes: one cache line with room to spare.
+//! With the host's two-word task a coarse timer takes 56 bytes, so it fits in a cache line.
 
 use super::list::WheelRef;
 use super::node::Link;
@@ -25,9 +26,9 @@ impl Link for QueueLink {
     }
 
     /// # Safety
-    /// As the trait says.
+    /// As for [`QueueRef::new`].
     unsafe fn node(link: NonNull<Self>) -> QueueRef {
-        // SAFETY: the caller's promise is the one that is asked for.
+        // SAFETY: the caller's promise.
         unsafe { QueueRef::new(link) }
     }
 
@@ -36,8 +37,8 @@ impl Link for QueueLink {
     }
 }
 
-/// A timer that bases can arm. Whoever owns it keeps it where it is until it has been shut down
-/// or is known to be idle and not running.
+/// A timer that bases can arm. Its owner must not move or free it until it has been shut down, or a
+/// cancel has found it idle and not running.
 #[repr(C)]
 pub struct Timer<P: Platform, L> {
     link: L,
@@ -46,12 +47,12 @@ pub struct Timer<P: Platform, L> {
 }
 
 impl<P: Platform, L: Link> Timer<P, L> {
-    /// A timer that has never been armed and will hand back `task` when it fires.
+    /// Returns a timer that has never been armed. When it fires, its base returns `task`.
     pub fn new(task: P::Task) -> Timer<P, L> {
         Timer { link: L::unlinked(), word: P::Word::new(Life::FRESH.word()), task }
     }
 
-    /// What it hands back when it fires. Never changes.
+    /// Returns the task that [`new`](Timer::new) was given.
     pub fn task(&self) -> P::Task {
         self.task
     }
@@ -63,7 +64,7 @@ impl<P: Platform, L> fmt::Debug for Timer<P, L> {
     }
 }
 
-/// A timer, as everything in the core refers to it. Copying it copies the reference.
+/// A reference to a timer. A copy refers to the same timer.
 pub struct TimerRef<P: Platform, L>(NonNull<Timer<P, L>>);
 
 impl<P: Platform, L> Clone for TimerRef<P, L> {
@@ -81,25 +82,25 @@ impl<P: Platform, L> fmt::Debug for TimerRef<P, L> {
 }
 
 impl<P: Platform, L: Link> TimerRef<P, L> {
-    /// Hands a timer to the bases.
+    /// Makes a reference to a timer, for use with bases.
     ///
     /// # Safety
     /// Until the timer has been shut down, or a cancel has found it idle and not running and
     /// nothing arms it again:
     /// - it stays valid and does not move;
-    /// - it is only used through references like this one, with bases of one [`Bases`] only.
+    /// - it is used through references like this one only, and with one [`Bases`] only.
     ///
     /// [`Bases`]: crate::bases::Bases
     pub unsafe fn new(timer: NonNull<Timer<P, L>>) -> Self {
         TimerRef(timer)
     }
 
-    /// The timer's address, which is compared and never followed.
+    /// Returns the timer's address as a number, which is compared and never dereferenced.
     pub(crate) fn address(self) -> u64 {
         self.0.as_ptr() as usize as u64
     }
 
-    /// The same for the timer's owner.
+    /// Returns the timer's address as a pointer, by which its owner finds it.
     pub(crate) fn pointer(self) -> NonNull<()> {
         self.0.cast()
     }
@@ -114,22 +115,22 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
         unsafe { (*self.0.as_ptr()).task }
     }
 
-    /// The node, for the data structures of the base whose lock is held.
+    /// Returns the node, for the wheel and the queues of the base whose lock the caller holds.
     pub(crate) fn node(self) -> L::Ref {
         // SAFETY: `new` promised what the node's constructor asks for; uses are serialised by
         // the lock of the base that the timer's word names.
         unsafe { L::node(NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).link)) }
     }
 
-    /// The timer around a node that came out of a base's data structures. Every node in there
-    /// was put in by way of [`TimerRef::node`], so there is a timer around it.
+    /// Returns the timer that embeds a node from a base's queue. A base puts nodes of
+    /// [`TimerRef::node`] into its queues and no others, so each is embedded in a timer.
     pub(crate) fn around(node: L::Ref) -> Self {
         // The link is the timer's first field, and `repr(C)` keeps it there.
         TimerRef(L::address(node).cast())
     }
 }
 
-/// A timer that was never armed and that nobody but the caller knows: see
+/// A timer that was never armed and to which only the caller has a reference: see
 /// [`start_new`](crate::bases::Bases::start_new).
 pub struct NewTimer<P: Platform, L>(TimerRef<P, L>);
 
@@ -140,30 +141,30 @@ impl<P: Platform, L> fmt::Debug for NewTimer<P, L> {
 }
 
 impl<P: Platform, L: Link> NewTimer<P, L> {
-    /// Hands a timer to the bases for the first time.
+    /// Makes the first reference to a timer.
     ///
     /// # Safety
-    /// As for [`TimerRef::new`]. The timer was neither armed nor shut down before, and until it has
-    /// been started by this nobody uses another reference to it.
+    /// As for [`TimerRef::new`]. The timer was neither armed nor shut down before, and no other
+    /// reference to it is used until it has been started through this one.
     #[inline]
     pub unsafe fn new(timer: NonNull<Timer<P, L>>) -> Self {
         NewTimer(TimerRef(timer))
     }
 
-    /// The timer, and its life: idle, and this base's. Nobody else can have changed that.
+    /// Returns the timer and its life: idle, on this base. No other thread can have changed it.
     #[inline]
     pub(crate) fn on(self, base: CpuId) -> (TimerRef<P, L>, Life) {
-        // Relaxed: its maker has it, and hands it over by what comes after this.
+        // Relaxed: only the caller can reach the timer; what publishes it later also orders this.
         let life = Life::from_word(self.0.word().load(Ordering::Relaxed)).never_armed();
         (self.0, life.migrating_to(base).idle())
     }
 }
 
 impl<P: Platform> TimerRef<P, WheelLink<P::Word>> {
-    /// The timer around a node that came out of a base's wheel: as [`around`](TimerRef::around).
+    /// Returns the timer that embeds a node from a base's wheel: as [`around`](TimerRef::around).
     #[inline]
     pub(crate) fn of_wheel(node: WheelRef) -> Self {
-        // SAFETY: a base's wheel is given the nodes of timers of its own platform, and no others.
+        // SAFETY: a base puts only nodes of timers of its own platform into its wheel.
         TimerRef::around(unsafe { CoarseRef::around(node) })
     }
 }

@@ -1,19 +1,19 @@
-//! The node of the precise queue, and the only unsafe code that queue rests on.
+//! The node of the precise queue, and all unsafe code that the queue needs.
 //!
-//! [`crate::queues::tree`] is safe code that moves [`QueueRef`]s about; each of its steps is one of
-//! the accessors below, and each of those reads or writes one field of one node.
+//! [`crate::queues::tree`] is safe code. It uses the accessors below, each of which reads or writes
+//! one field of one node.
 //!
-//! # Ground rules
-//! - What makes the accessors sound is promised once, by the caller of [`QueueRef::new`].
-//! - Everything in a node sits in one `UnsafeCell` and is reached through the raw pointer. No
-//!   reference into a node is ever made, so its owner may hold a `&` to the timer around it
-//!   while the queue relinks it. A `&mut` to a queued timer is the owner's mistake.
-//! - Stored pointers keep the provenance of the pointer that was handed in.
+//! # Rules
+//! - The accessors are sound because of one promise, that of the caller of [`QueueRef::new`].
+//! - A node's content is in one `UnsafeCell` and is accessed through the raw pointer. No reference
+//!   into a node is ever made, so the owner may hold a `&` to the timer that embeds the node while
+//!   the queue relinks it. The owner must not hold a `&mut` to a queued timer.
+//! - Stored pointers keep the provenance of the pointer that [`QueueRef::new`] was given.
 //!
 //! # Layout
-//! 40 bytes on 64-bit targets. Colour and "is in a queue" live in the two low bits of the
-//! parent pointer, so that the node, a state word, a vtable pointer and one word of data
-//! share a cache line. What the search reads comes first: expiry and children, 24 bytes.
+//! 40 bytes on 64-bit targets. The colour and whether the node is in a queue are in the two low bits
+//! of the parent pointer, so that the node, a state word, a vtable pointer and one word of data
+//! share a cache line. The fields that a search reads come first: expiry and children, 24 bytes.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomPinned;
@@ -21,11 +21,11 @@ use core::ptr::{NonNull, null_mut};
 
 use crate::time::{Ns, Window};
 
-/// Place in a precise queue. Embed one in a timer, in memory that does not move while queued.
+/// The node of a precise queue, to be embedded in a timer that does not move while it is queued.
 #[repr(C)]
 pub struct QueueLink {
     fields: UnsafeCell<Fields>,
-    /// Its neighbours point at it.
+    /// Its neighbours have pointers to it.
     _pinned: PhantomPinned,
 }
 
@@ -34,7 +34,7 @@ struct Fields {
     hard: Ns,
     child: [Option<QueueRef>; 2],
     /// The parent's address, with [`RED`] and [`LINKED`] in the bits that alignment leaves
-    /// free. All zero: in no queue. Only [`LINKED`]: the root, black.
+    /// free. Zero if the node is in no queue; only [`LINKED`] for a black root.
     up: *mut QueueLink,
     soft: Ns,
 }
@@ -47,7 +47,7 @@ const _: () = assert!(align_of::<QueueLink>() > TAGS);
 const _: () = assert!(size_of::<usize>() != 8 || size_of::<QueueLink>() == 40);
 
 impl QueueLink {
-    /// A node that is in no queue.
+    /// Returns a node that is in no queue.
     pub const fn new() -> QueueLink {
         let fields = Fields { hard: Ns::ZERO, child: [None, None], up: null_mut(), soft: Ns::ZERO };
         QueueLink { fields: UnsafeCell::new(fields), _pinned: PhantomPinned }
@@ -60,23 +60,23 @@ impl Default for QueueLink {
     }
 }
 
-// SAFETY: a link in no queue is plain data. One that is queued must not be moved, and all
-// access to it is serialised, whichever thread it comes from: `QueueRef::new` asks for both.
+// SAFETY: a link in no queue is plain data. One that is queued is not moved, and all access to it
+// is serialised across threads: the caller of `QueueRef::new` promised both.
 unsafe impl Send for QueueLink {}
 // SAFETY: nothing can be read or written through `&QueueLink`; access takes a `QueueRef`,
-// whose maker promised that it is serialised.
+// and the caller of `QueueRef::new` promised to serialise it.
 unsafe impl Sync for QueueLink {}
 
-/// A node as the queue sees it: an address that stays good while the node is queued.
+/// A reference to a node, as the queue uses it. A copy refers to the same node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub struct QueueRef(NonNull<QueueLink>);
 
-// SAFETY: a `QueueRef` is an address. `QueueRef::new` makes its caller promise that the node
-// is only touched by whoever owns the queue at that moment, on whatever thread that is.
+// SAFETY: a `QueueRef` is an address. The caller of `QueueRef::new` promised that only the current
+// owner of the queue accesses the node, on whichever thread.
 unsafe impl Send for QueueRef {}
 
-/// Which side of a node: what expires earlier hangs on one, the rest on the other.
+/// A side of a node: below one are the nodes that expire earlier, below the other the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
     Earlier = 0,
@@ -100,15 +100,15 @@ pub(crate) enum Colour {
 }
 
 impl QueueRef {
-    /// Vouches for a node so that a queue may use it.
+    /// Makes a reference to a node, for use with one queue at a time.
     ///
     /// # Safety
     /// For this reference and every copy of it:
     /// - `ptr` may be read and written as a [`QueueLink`]: valid, aligned, initialised, and
     ///   not derived from a `&mut` that is used again.
-    /// - From when the node is put into a queue until that queue has given it back (by
+    /// - From when the node is inserted into a queue until that queue has returned it (by
     ///   `remove` or `pop_expired`), it stays valid, is not moved or overwritten, and is
-    ///   touched through that queue only: it is in one queue at a time.
+    ///   accessed by that queue only: it is in one queue at a time.
     /// - A reference is not used after its node is freed. A node left in a queue that was
     ///   dropped may only be freed.
     /// - All access is serialised by the owner of `&mut` to the queue: no two threads use
@@ -118,21 +118,21 @@ impl QueueRef {
         QueueRef(ptr)
     }
 
-    /// The address that was handed to [`QueueRef::new`], with its provenance.
+    /// Returns the pointer that [`QueueRef::new`] was given, with its provenance.
     #[inline]
     pub fn as_ptr(self) -> NonNull<QueueLink> {
         self.0
     }
 
-    /// The window this node is queued for, or was when it last was.
+    /// Returns the window that this node is queued for, or was last queued for.
     #[inline]
     pub fn window(self) -> Window {
         let fields = self.fields();
-        // SAFETY: the promises of `new`: the node is valid and nobody writes it now.
+        // SAFETY: the promises of `new`: the node is valid and not written concurrently.
         unsafe { Window { soft: (*fields).soft, hard: (*fields).hard } }
     }
 
-    /// Whether the node is in a queue.
+    /// Returns whether the node is in a queue.
     #[inline]
     pub fn is_linked(self) -> bool {
         self.up().addr() & LINKED != 0
@@ -163,7 +163,7 @@ impl QueueRef {
     #[inline]
     pub(crate) fn set_window(self, window: Window) {
         let fields = self.fields();
-        // SAFETY: the promises of `new`: the node is valid and nobody else touches it now.
+        // SAFETY: the promises of `new`: the node is valid and not accessed concurrently.
         unsafe {
             (*fields).soft = window.soft;
             (*fields).hard = window.hard;
@@ -188,32 +188,32 @@ impl QueueRef {
         self.set_up(self.up().map_addr(|up| up & !RED | red));
     }
 
-    /// Enters a queue as a red leaf below `parent`.
+    /// Links the node as a red leaf below `parent`.
     #[inline]
     pub(crate) fn enter(self, parent: QueueRef) {
-        self.have_no_children();
+        self.clear_children();
         self.set_up(parent.0.as_ptr().map_addr(|up| up | RED | LINKED));
     }
 
-    /// Enters an empty queue, as its root, which is black.
+    /// Links the node as the root of an empty queue, which is black.
     #[inline]
     pub(crate) fn enter_as_root(self) {
-        self.have_no_children();
+        self.clear_children();
         self.set_up(null_mut::<QueueLink>().map_addr(|up| up | LINKED));
     }
 
     #[inline]
-    fn have_no_children(self) {
+    fn clear_children(self) {
         self.set_child(Side::Earlier, None);
         self.set_child(Side::Later, None);
     }
 
-    /// Takes over parent and colour of `other`.
+    /// Copies the parent and the colour of `other`.
     pub(crate) fn inherit(self, other: QueueRef) {
         self.set_up(other.up());
     }
 
-    /// Leaves its queue.
+    /// Marks the node as unlinked.
     #[inline]
     pub(crate) fn leave(self) {
         self.set_up(null_mut());
@@ -231,7 +231,7 @@ impl QueueRef {
         unsafe { (*self.fields()).up = up }
     }
 
-    /// The node's content: the cell is the link's first field, and transparent.
+    /// Returns the node's content: the cell is the link's first field, and transparent.
     #[inline]
     fn fields(self) -> *mut Fields {
         self.0.as_ptr().cast()
@@ -240,9 +240,9 @@ impl QueueRef {
 
 #[cfg(test)]
 impl QueueRef {
-    /// For tests inside modules that forbid unsafe code.
+    /// For tests in modules that forbid unsafe code.
     pub(crate) fn of_static(link: &'static QueueLink) -> QueueRef {
-        // SAFETY: a static stays; each such test has links of its own and one queue at a time.
+        // SAFETY: a static is never freed; each test has links of its own and one queue at a time.
         unsafe { QueueRef::new(NonNull::from(link)) }
     }
 }

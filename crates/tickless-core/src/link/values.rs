@@ -1,7 +1,7 @@
-//! Values by slot number, apart from the records that say what becomes of them.
+//! Values by slot number, stored apart from the timers' records.
 //!
-//! A value costs its own bytes and one bit: an `Option` would take a word more of most types.
-//! Which places hold a value is known here, so that no number can name one that holds none.
+//! A value takes its own size and one bit; an `Option` would take another word for most types. The
+//! bits record which places hold a value, so that every number is safe to pass.
 
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
@@ -9,8 +9,8 @@ use core::mem::MaybeUninit;
 /// Values at numbered places.
 pub(crate) struct Values<T> {
     places: Vec<MaybeUninit<T>>,
-    /// A bit for each place, set while it holds a value: then, and only then, it is initialised.
-    /// No bit is set for what is no place.
+    /// A bit for each place. It is set if and only if the place is initialised; no bit is set beyond
+    /// the last place.
     held: Vec<u64>,
 }
 
@@ -19,13 +19,13 @@ impl<T> Values<T> {
         Values { places: Vec::new(), held: Vec::new() }
     }
 
-    /// Makes room for values at places below `places`.
+    /// Allocates room for the places below `places`.
     pub(crate) fn reserve(&mut self, places: usize) {
         self.places.reserve_exact(places.saturating_sub(self.places.len()));
         self.held.reserve_exact(places.div_ceil(64).saturating_sub(self.held.len()));
     }
 
-    /// Puts a value at a place, and gives back what was there.
+    /// Stores a value at a place, and returns the value that was there.
     pub(crate) fn put(&mut self, place: usize, value: T) -> Option<T> {
         let old = self.take(place);
         if place >= self.places.len() {
@@ -37,28 +37,28 @@ impl<T> Values<T> {
         old
     }
 
-    /// Takes the value at a place, if there is one.
+    /// Takes the value out of a place.
     pub(crate) fn take(&mut self, place: usize) -> Option<T> {
         if !self.holds(place) {
             return None;
         }
         self.held[place / 64] &= !(1 << (place % 64));
-        // SAFETY: its bit was set, so it is initialised; the bit is clear now, so nobody takes it
+        // SAFETY: its bit was set, so it is initialised; the bit is clear now, so it is not taken
         // again.
         Some(unsafe { self.places[place].assume_init_read() })
     }
 
-    /// The value at a place, if there is one.
+    /// Returns the value at a place.
     #[inline]
     pub(crate) fn value(&mut self, place: usize) -> Option<&mut T> {
         if !self.holds(place) {
             return None;
         }
-        // SAFETY: its bit is set, so there is such a place, and it is initialised.
+        // SAFETY: its bit is set, so the place exists and is initialised.
         Some(unsafe { self.places.get_unchecked_mut(place).assume_init_mut() })
     }
 
-    /// Asks for a value that will be wanted soon.
+    /// Prefetches the value at a place.
     #[inline]
     pub(crate) fn prefetch(&self, place: usize) {
         super::prefetch(&self.places, place);

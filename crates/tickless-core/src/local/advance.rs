@@ -1,52 +1,51 @@
-//! What is due, and when to look next.
+//! Firing the timers that are due, and the time of the next event.
 
 use super::LocalTimers;
-use super::key::{Family, Key};
-use crate::state::Lane;
+use super::key::Key;
 use crate::time::{Instant, Ns};
 use alloc::vec::Vec;
 
 impl<T> LocalTimers<T> {
-    /// When to advance next; [`Instant::NEVER`] if nothing is pending. May have passed. Never
-    /// after the next timer comes due; before it if all timers of a bucket have been pushed
-    /// out, or if it is beyond the last level of the wheel, which reaches 12 days with
-    /// a tick of 1 ms.
+    /// Returns when to advance next; [`Instant::NEVER`] if nothing is pending. O(levels).
+    ///
+    /// May have passed. Never later than the next timer comes due. Earlier if all timers of a
+    /// bucket were pushed out or cancelled, and for timers beyond the last level of the wheel, which
+    /// reaches 12 days with a tick of 1 ms.
     #[inline]
     pub fn next_event(&self) -> Instant {
-        self.wheel.next_event().min(self.next_precise()).into()
+        self.wheel.next_event().min(self.heap.next_event()).into()
     }
 
-    /// The same, to the tick: coarse timers that have been pushed out go where they belong first,
-    /// until one is found that is due in its bucket. O(1) for each that moves; a timer moves at
-    /// most once for each time that it was pushed out.
+    /// Returns when to advance next, exact to the tick: moves pushed-out timers to their buckets
+    /// until it finds a bucket with a timer that is due there.
     ///
-    /// Worth it where a wakeup costs more than that: a program that may sleep for long.
+    /// O(1) for each moved timer; a timer moves at most once for each time that it was pushed out.
+    /// Use it instead of [`next_event`](Self::next_event) where a needless wakeup costs more, such
+    /// as before a long sleep.
     pub fn settled_next_event(&mut self) -> Instant {
-        self.wheel.settle(&mut self.coarse.records).min(self.next_precise()).into()
+        self.wheel.settle(&mut self.coarse.records).min(self.heap.next_event()).into()
     }
 
-    #[inline]
-    fn next_precise(&self) -> Ns {
-        self.queue.first().map_or(Ns::NEVER, |window| window.hard)
-    }
-
-    /// How many advances found nothing but coarse timers that had been pushed out: wakeups for
-    /// nothing, if [`next_event`](Self::next_event) asked for them.
+    /// Returns how many advances fired nothing because all timers in their buckets had been pushed
+    /// out or cancelled: needless wakeups, if [`next_event`](Self::next_event) caused them.
     pub fn idle_wakeups(&self) -> u64 {
         self.idle_wakeups
     }
 
-    /// Tells the timers the time and calls `fire` for each one that is due. Returns how many
-    /// fired. The callback may do anything with the timers: arm, cancel, insert, remove.
+    /// Sets the current time and calls `fire` for each timer that is due. Returns how many fired.
     ///
-    /// What it arms for the past fires with the next advance, so this ends.
+    /// A time before [`now`](Self::now) counts as `now`. The callback may arm, cancel, insert and
+    /// remove any timers. A timer that it arms for the past fires with the next advance, so an
+    /// advance always ends.
     #[inline]
     pub fn advance(&mut self, now: Instant, fire: impl FnMut(&mut Self, Key)) -> usize {
         self.advance_at_most(now, usize::MAX, fire)
     }
 
-    /// The same, but looks at no more than `budget` timers. What is left is first in line next
-    /// time, and can still be cancelled; [`next_event`](Self::next_event) has passed then.
+    /// As [`advance`](Self::advance), but examines no more than `budget` timers.
+    ///
+    /// The remaining timers fire first with the next advance and can still be cancelled; until then
+    /// [`next_event`](Self::next_event) returns a time that has passed.
     #[inline]
     pub fn advance_at_most(
         &mut self,
@@ -64,21 +63,21 @@ impl<T> LocalTimers<T> {
         }
         while let Some(slot) = self.wheel.pop(&mut self.coarse, &mut left) {
             fired += 1;
-            fire(self, Key::new(slot, Family::Coarse));
+            fire(self, Key::of_coarse(slot));
         }
         self.idle_wakeups += u64::from(fired == 0 && left < budget);
         fired
     }
 
-    /// Tells the timers the time and adds the keys of those that are due to `fired`, in the order
-    /// in which they would fire; they are not pending any more. Returns how many.
+    /// Sets the current time and appends the keys of all due timers to `fired`, in the order in
+    /// which they would fire. They are no longer pending. Returns how many there are.
     ///
-    /// The fastest way to take many: they are not looked at one by one.
+    /// This is the fastest way to take many timers, because it takes a cache line of them at a time.
     pub fn advance_into(&mut self, now: Instant, fired: &mut Vec<Key>) -> usize {
         self.advance_into_at_most(now, usize::MAX, fired)
     }
 
-    /// The same, but looks at no more than `budget` timers, as
+    /// As [`advance_into`](Self::advance_into), but examines no more than `budget` timers: see
     /// [`advance_at_most`](Self::advance_at_most).
     pub fn advance_into_at_most(
         &mut self,
@@ -99,28 +98,17 @@ impl<T> LocalTimers<T> {
         count
     }
 
-    /// A pass over what is due by `now` begins: what callbacks arm from here on for the past is
-    /// the next one's, whichever family it is of. Returns whether anything may be due.
+    /// Begins a pass over the timers that are due by `now`. What callbacks arm for the past belongs
+    /// to the next pass. Returns whether any timer may be due.
     #[inline]
     fn begin_advance(&mut self, now: Ns) -> bool {
         self.now = self.now.max(now);
         let coarse = self.wheel.advance(self.now);
         if self.precise.len() > 0 {
-            self.begin_precise();
+            self.heap.begin_pass(&mut self.precise.records, self.now);
             return true;
         }
         coarse
-    }
-
-    #[inline(never)]
-    fn begin_precise(&mut self) {
-        let slots = &mut self.precise;
-        self.queue.begin_pass(self.now, |node| {
-            let slot = slots.key_of(node);
-            if let Some(precise) = slots.value(slot) {
-                precise.lane = Lane::Queued;
-            }
-        });
     }
 
     #[inline]
@@ -128,8 +116,8 @@ impl<T> LocalTimers<T> {
         if *budget == 0 || self.precise.len() == 0 {
             return None;
         }
-        let node = self.queue.pop()?;
+        let slot = self.heap.pop(&mut self.precise.records)?;
         *budget -= 1;
-        Some(Key::new(self.precise.key_of(node), Family::Precise))
+        Some(Key::of_precise(slot))
     }
 }

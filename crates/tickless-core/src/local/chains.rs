@@ -1,10 +1,10 @@
-//! Chains of slot numbers, in the order in which they were put there.
+//! Chains of slot numbers, in the order in which they were appended.
 //!
-//! A chain is a list of chunks, a cache line each: up to fourteen numbers, and the two neighbours.
-//! Whoever walks a chain knows fourteen numbers at once, and those after them a line or two on, so
-//! that what they name can be fetched while the first is dealt with. A number's *place* is its
-//! chunk's number and where it lies in there; its record knows it, so that taking it out is one
-//! store, and leaves a hole. `sweep.rs` keeps holes few.
+//! A chain is a doubly linked list of chunks. A chunk is a cache line with up to fourteen numbers
+//! and the two links, so that a reader learns fourteen numbers with one access and can prefetch the
+//! records of later ones. A number's *place* is its chunk's number and its index in the chunk. It is
+//! stored in the timer's record, so that removing a number is one store, which leaves a hole.
+//! `sweep.rs` bounds the number of holes.
 
 mod batch;
 mod chunk;
@@ -18,14 +18,14 @@ use chunk::{COUNT_MASK, Chunk, NEXT, PREV};
 
 pub(super) use chunk::PER_CHUNK;
 
-/// Two neighbours with no more numbers than that are merged.
+/// Two neighbours with at most this many numbers together are merged.
 const MERGED_MAX: u32 = PER_CHUNK;
-/// A link is a chunk's number, or this and the number of the chain that ends here.
+/// A link is a chunk's number, or this plus the number of the chain that ends here.
 const END: u32 = 1 << 27;
-/// No chunk.
+/// In place of a chunk's number: none.
 const NO_CHUNK: u32 = u32::MAX;
 
-/// The first chunk of a chain, and the last.
+/// The first and the last chunk of a chain.
 #[derive(Clone, Copy)]
 struct Ends {
     head: u32,
@@ -36,34 +36,36 @@ impl Ends {
     const EMPTY: Ends = Ends { head: NO_CHUNK, tail: NO_CHUNK };
 }
 
-/// Numbered chains, all empty at first.
+/// A number of chains.
 pub(super) struct Chains {
     chunks: Vec<Chunk>,
-    /// By chunk: the chain that it was taken for. It may have been spliced to another since.
-    taken_for: Vec<u32>,
+    /// By chunk: the chain that it was allocated for. It may have been spliced to another since.
+    allocated_for: Vec<u32>,
     /// The chunk that was freed last.
     free: u32,
     ends: Vec<Ends>,
     /// A bit for each chain that is not empty.
     occupied: Vec<u64>,
-    /// The chain that is read, and of its first chunk, once that has begun, what is left.
+    /// The chain that is read.
     reading: usize,
+    /// The remaining numbers of its first chunk, once some have been popped.
     batch: Batch,
     /// That chunk, or `NO_CHUNK`.
     batch_of: u32,
-    /// The chunk that the next sweep looks at.
+    /// The chunk that the next sweep examines.
     sweep: u32,
-    /// Numbers in all chains but for the batch, and chunks that hold any.
+    /// The count of numbers in all chains, without the batch.
     len: usize,
+    /// The count of chunks that are not free.
     in_use: usize,
 }
 
 impl Chains {
-    /// So many chains, of which one will be read from its front.
+    /// Returns this many empty chains; the chain `reading` can be read from its front.
     pub(super) fn new(chains: usize, reading: usize) -> Chains {
         Chains {
             chunks: Vec::new(),
-            taken_for: Vec::new(),
+            allocated_for: Vec::new(),
             free: NO_CHUNK,
             ends: alloc::vec![Ends::EMPTY; chains],
             occupied: alloc::vec![0; chains.div_ceil(64)],
@@ -76,26 +78,26 @@ impl Chains {
         }
     }
 
-    /// Adds so many chains behind the others.
+    /// Adds chains, numbered after the others.
     pub(super) fn add_chains(&mut self, more: usize) {
         let chains = self.ends.len() + more;
         self.ends.resize(chains, Ends::EMPTY);
         self.occupied.resize(chains.div_ceil(64), 0);
     }
 
-    /// Makes room for so many numbers, whatever is put in and taken out.
+    /// Allocates room for this many numbers, in whatever order they are added and removed.
     pub(super) fn reserve(&mut self, numbers: usize) {
-        // A chain's last chunk, and the first of that which is read, may hold a single number; any
-        // two neighbours of the others hold that many or more after a sweep.
+        // The last chunk of a chain and the first of the chain that is read may hold one number; any
+        // two other neighbours hold more than `MERGED_MAX` together after a sweep.
         let merged = 2 * numbers.div_ceil(MERGED_MAX as usize) + self.ends.len() + 4;
         let chunks = merged.min(numbers + 1).min(END as usize);
         if chunks > self.chunks.capacity() {
-            // By hand: to grow in place is not for what is aligned to lines, and a copy of it all
-            // would touch the part that nobody has used.
+            // Not by `reserve`: that does not grow line-aligned memory in place, and would copy the
+            // unused part too.
             let mut roomier = Vec::with_capacity(chunks);
             roomier.extend_from_slice(&self.chunks);
             self.chunks = roomier;
-            self.taken_for.reserve_exact(chunks - self.taken_for.len());
+            self.allocated_for.reserve_exact(chunks - self.allocated_for.len());
         }
     }
 
@@ -104,20 +106,20 @@ impl Chains {
         self.ends[chain].head == NO_CHUNK
     }
 
-    /// The chain that the number at this place was put on: it is on that, or on what that was
-    /// spliced to.
+    /// Returns the chain that the number at this place was appended to. It is on that chain, or on
+    /// the one that this was spliced to.
     #[inline]
     pub(super) fn chain_of(&self, place: u32) -> Option<usize> {
-        self.taken_for.get((place >> 4) as usize).map(|&chain| chain as usize)
+        self.allocated_for.get((place >> 4) as usize).map(|&chain| chain as usize)
     }
 
-    /// Which of 64 chains, from a multiple of 64 on, are not empty.
+    /// Returns a bit for each of the chains from `64 * sixty_fours` on: set if it is not empty.
     #[inline]
     pub(super) fn occupied(&self, sixty_fours: usize) -> u64 {
         self.occupied[sixty_fours]
     }
 
-    /// Puts a number behind all others of a chain. Returns its place.
+    /// Appends a number to a chain. Returns its place.
     #[inline]
     pub(super) fn push(&mut self, chain: usize, slot: u32, records: &mut Records) -> u32 {
         self.len += 1;
@@ -130,7 +132,7 @@ impl Chains {
         self.push_on_new(chain, slot, records)
     }
 
-    /// Takes a number out that is at this place.
+    /// Removes the number at this place.
     #[inline]
     pub(super) fn remove(&mut self, place: u32, slot: u32) {
         let number = place >> 4;
@@ -150,7 +152,7 @@ impl Chains {
         }
     }
 
-    /// Puts all numbers of one chain behind those of another. O(1).
+    /// Moves all numbers of one chain behind those of another. O(1).
     pub(super) fn splice(&mut self, from: usize, onto: usize) {
         let Ends { head, tail } = core::mem::replace(&mut self.ends[from], Ends::EMPTY);
         if head == NO_CHUNK {
@@ -165,11 +167,11 @@ impl Chains {
         self.join(tail, END | onto as u32);
     }
 
-    /// The first number of a chain.
+    /// Returns the first number of a chain.
     pub(super) fn first(&self, chain: usize) -> Option<u32> {
         let head = self.ends[chain].head;
         if head == self.batch_of {
-            return self.batch.waiting().first().copied();
+            return self.batch.remaining().first().copied();
         }
         let chunk = self.chunks.get(head as usize)?;
         chunk.0[..NEXT].iter().copied().find(|&slot| slot != NO_SLOT)
@@ -181,7 +183,7 @@ impl Chains {
         if let Some(chunk) = self.chunks.get_mut(tail as usize)
             && chunk.held() <= PER_CHUNK / 2
         {
-            // More holes than numbers: the numbers move up, and there is room behind them.
+            // At least half are holes: move the numbers to the front instead of adding a chunk.
             self.squeeze(tail, records);
             return tail << 4 | self.chunks[tail as usize].add(slot);
         }
@@ -190,7 +192,7 @@ impl Chains {
         chunk.0 = [NO_SLOT; 16];
         (chunk.0[NEXT], chunk.0[PREV]) = (0, 0);
         chunk.add(slot);
-        self.taken_for[number as usize] = chain as u32;
+        self.allocated_for[number as usize] = chain as u32;
         match self.ends[chain].tail {
             NO_CHUNK => self.join(END | chain as u32, number),
             tail => self.join(tail, number),
@@ -201,7 +203,7 @@ impl Chains {
         number << 4
     }
 
-    /// Makes two links neighbours: chunks, or a chunk and the end of a chain.
+    /// Links two chunks, or a chunk and the end of a chain.
     fn join(&mut self, before: u32, after: u32) {
         match self.chunks.get_mut(before as usize) {
             Some(chunk) => chunk.set_link(NEXT, after),
@@ -213,7 +215,7 @@ impl Chains {
         }
     }
 
-    /// Takes a chunk that holds nothing out of its chain.
+    /// Unlinks and frees a chunk that holds no numbers.
     #[inline(never)]
     fn release(&mut self, number: u32) {
         let Some(chunk) = self.chunks.get_mut(number as usize) else { return };
@@ -242,30 +244,26 @@ mod tests {
     const CHAINS: usize = 5;
     const READ: usize = 4;
 
-    /// Chains, and a naive twin of them.
-    struct Bed {
+    /// Chains, and the same numbers in vectors.
+    struct ChainsAndTwin {
         chains: Chains,
         table: Table<()>,
         twin: Vec<Vec<u32>>,
-        random: u64,
+        random: fastrand::Rng,
     }
 
-    impl Bed {
-        fn new(numbers: usize, random: u64) -> Bed {
+    impl ChainsAndTwin {
+        fn new(numbers: usize, seed: u64) -> ChainsAndTwin {
             let mut table = Table::new();
             (0..numbers).for_each(|_| assert!(table.insert(()).is_some()));
             let mut chains = Chains::new(CHAINS, READ);
             chains.reserve(numbers);
-            Bed { chains, table, twin: vec![Vec::new(); CHAINS], random }
+            let (twin, random) = (vec![Vec::new(); CHAINS], fastrand::Rng::with_seed(seed));
+            ChainsAndTwin { chains, table, twin, random }
         }
 
-        /// Numerical Recipes' generator; the high bits are good.
         fn below(&mut self, end: usize) -> usize {
-            self.random = self
-                .random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            ((self.random >> 33) as usize) % end
+            self.random.usize(..end)
         }
 
         fn push(&mut self, chain: usize, slot: u32) {
@@ -289,7 +287,7 @@ mod tests {
                     chunk.0[..NEXT].iter().copied().filter(|&slot| slot != NO_SLOT).collect()
                 };
                 let mut slots: Vec<Vec<u32>> = chunks.iter().map(|chunk| held(chunk)).collect();
-                let batch = self.chains.batch.waiting().to_vec();
+                let batch = self.chains.batch.remaining().to_vec();
                 let read = usize::from(number == READ && self.chains.is_amid_chunk());
                 slots.iter_mut().take(read).for_each(|first| first.clone_from(&batch));
                 assert_eq!(slots.concat(), *twin);
@@ -302,66 +300,66 @@ mod tests {
                 assert_eq!(self.chains.first(number), twin.first().copied());
                 assert_eq!(self.chains.is_empty(number), twin.is_empty());
             }
-            let len = self.chains.len + self.chains.batch.waiting().len();
+            let len = self.chains.len + self.chains.batch.remaining().len();
             assert_eq!(len, self.twin.iter().map(Vec::len).sum());
         }
     }
 
-    /// Goal: chains keep numbers and their order, whatever is put in, taken out, moved and popped.
+    /// Goal: chains keep numbers in order through random appends, removals, splices and pops.
     #[test]
     fn chains_keep_their_order() {
         for seed in 0..if cfg!(miri) { 2 } else { 60 } {
             let numbers = [20, 120, 400][seed as usize % 3];
-            let mut bed = Bed::new(numbers, seed);
+            let mut both = ChainsAndTwin::new(numbers, seed);
             for _ in 0..if cfg!(miri) { 60 } else { 1_500 } {
-                let (chain, slot) = (bed.below(CHAINS - 1), bed.below(numbers) as u32);
-                match bed.below(40) {
+                let (chain, slot) = (both.below(CHAINS - 1), both.below(numbers) as u32);
+                match both.below(40) {
                     0 => {
-                        bed.chains.splice(chain, READ);
-                        let moved = core::mem::take(&mut bed.twin[chain]);
-                        bed.twin[READ].extend(moved);
+                        both.chains.splice(chain, READ);
+                        let moved = core::mem::take(&mut both.twin[chain]);
+                        both.twin[READ].extend(moved);
                     }
                     1..5 => {
                         let expected =
-                            (!bed.twin[READ].is_empty()).then(|| bed.twin[READ].remove(0));
-                        assert_eq!(bed.chains.pop(|_| ()), expected);
+                            (!both.twin[READ].is_empty()).then(|| both.twin[READ].remove(0));
+                        assert_eq!(both.chains.pop(|_| ()), expected);
                     }
-                    5 if !bed.chains.is_amid_chunk() => {
+                    5 if !both.chains.is_amid_chunk() => {
                         let none = (&[NO_SLOT; NEXT], 0);
-                        let (chunk, held) = bed.chains.first_chunk(|_| ()).unwrap_or(none);
+                        let (chunk, held) = both.chains.first_chunk(|_| ()).unwrap_or(none);
                         assert_eq!(held, chunk.iter().filter(|&&slot| slot != NO_SLOT).count());
-                        bed.chains.drop_first_chunk();
-                        bed.twin[READ].drain(..held);
+                        both.chains.drop_first_chunk();
+                        both.twin[READ].drain(..held);
                     }
-                    _ if bed.twin.iter().any(|chain| chain.contains(&slot)) => bed.remove(slot),
-                    _ => bed.push(chain, slot),
+                    _ if both.twin.iter().any(|chain| chain.contains(&slot)) => both.remove(slot),
+                    _ => both.push(chain, slot),
                 }
-                bed.check();
+                both.check();
             }
         }
     }
 
-    /// Goal: putting a number into a chain never allocates, and garbage is bounded, though all but
-    /// one in fourteen numbers are taken out again and again.
+    /// Goal: appending never allocates and garbage is bounded. Method: all but one in fourteen
+    /// numbers are removed again and again.
     #[test]
     fn garbage_is_bounded() {
         let numbers = if cfg!(miri) { 200 } else { 3_000 };
-        let mut bed = Bed::new(numbers, 1);
-        let (room, chunks) = (bed.chains.chunks.capacity(), numbers / PER_CHUNK as usize);
+        let mut both = ChainsAndTwin::new(numbers, 1);
+        let (room, chunks) = (both.chains.chunks.capacity(), numbers / PER_CHUNK as usize);
         assert!(room <= 2 * chunks + 12, "{room} for {chunks}");
         for round in 0..20 {
             for slot in 0..numbers as u32 {
-                if bed.twin.iter().all(|chain| !chain.contains(&slot)) {
-                    let chain = bed.below(CHAINS - 1);
-                    bed.push(chain, slot);
+                if both.twin.iter().all(|chain| !chain.contains(&slot)) {
+                    let chain = both.below(CHAINS - 1);
+                    both.push(chain, slot);
                 }
             }
-            bed.check();
+            both.check();
             for slot in (0..numbers as u32).filter(|slot| slot % 14 != round % 14) {
-                bed.remove(slot);
+                both.remove(slot);
             }
-            bed.check();
+            both.check();
         }
-        assert_eq!(bed.chains.chunks.capacity(), room);
+        assert_eq!(both.chains.chunks.capacity(), room);
     }
 }

@@ -1,9 +1,10 @@
-//! Timeouts of one duration for all: idle connections, DNS queries, keep-alives.
+//! Timeouts with one of a few durations: idle connections, DNS queries, keep-alives.
 //!
-//! A server gives all connections of a listener the same idle timeout. [`FixedTimeouts`] keeps
-//! them by *class*: a duration, which can be changed or scaled while timers are pending, without
-//! touching any of them. Under overload a proxy halves the idle timeouts of a listener with one
-//! call, and the longest idle connections fire with the next advance.
+//! A server gives all connections of a listener the same idle timeout. [`FixedTimeouts`] groups
+//! timers in *classes*. The timers of a class share a duration, which can be changed or scaled while
+//! timers are pending, in constant time. Under overload a proxy halves the idle timeouts of a
+//! listener with one call, and the connections that have been idle longest fire with the next
+//! advance.
 //!
 //! ```
 //! use core::time::Duration;
@@ -15,8 +16,8 @@
 //! timeouts.start(connection)?;
 //!
 //! timeouts.advance(Instant::from_secs(20), |_, _| unreachable!("nothing is due"));
-//! timeouts.start(connection)?; // a request: the timeout begins again
-//! timeouts.scale(http, 0.5)?; // overload: 30 s for all of the class
+//! timeouts.start(connection)?; // a request: restart the timeout
+//! timeouts.scale(http, 0.5)?; // overload: 30 s for the whole class
 //!
 //! let mut closed = Vec::new();
 //! timeouts.advance(Instant::from_secs(52), |timeouts, key| closed.extend(timeouts.remove(key)));
@@ -26,21 +27,22 @@
 //!
 //! # Guarantees
 //!
-//! - A timer never fires before its class's duration has passed since it was started, as that
-//!   duration is when it fires. It is late by at most a sixteenth of the duration that the class
-//!   was made with.
-//! - Starting a pending timer again is one store. Starting and cancelling are O(1) and allocate
-//!   nothing; so is changing a class.
+//! - A timer never fires before its class's duration has passed since it was started; the duration
+//!   at the time of firing counts. It is late by at most a sixteenth of the duration that the class
+//!   was created with.
+//! - Restarting a pending timer is one store. Starting and cancelling are O(1) and do not allocate;
+//!   nor does changing a class.
 //!
-//! # How
+//! # Implementation
 //!
-//! A class is a ring of chains of slot numbers, in order of arming: a chain for each span of a
-//! 32nd of the duration in which timers were started. A timer that is started again stays where it
-//! is, with a new stamp. When a span's timers are due, those with a newer stamp go to their own
-//! span, and the others fire. Only the moment at which a span is looked at depends on the duration.
+//! A class is a ring of chains of slot numbers. Each chain holds the timers that were started within
+//! a span of a 32nd of the duration. A timer that is restarted stays on its chain and gets a new
+//! start time. When a span comes due, timers with a newer start time are moved to their own span,
+//! and the others fire. The duration only determines when a span comes due, so that changing it
+//! moves no timer.
 
 use super::chains::Chains;
-use super::key::{Family, Key};
+use super::key::Key;
 use super::table::Table;
 use crate::time::{Instant, Ns};
 use alloc::vec::Vec;
@@ -49,22 +51,23 @@ use core::fmt;
 
 pub use class::Class;
 
-/// What is being fired.
+/// The chain of timers that have come due.
 const DUE: usize = 0;
-/// Spans that a class keeps apart. Timers of a later one are looked at early, which costs a look.
+/// The number of chains of a class. Timers of later spans share the last chain and are examined
+/// early.
 const SPANS: usize = 128;
 
-/// What can go wrong with fixed timeouts.
+/// An error of [`FixedTimeouts`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum FixedError {
-    /// The key's timer has been removed, or the key is another table's.
+    /// The timer has been removed, or its key belongs to other timers.
     NoSuchTimer(Key),
-    /// The class is another table's.
+    /// The class belongs to other timers.
     NoSuchClass(Class),
     /// There are 2^29 timers already, or 2^16 classes.
     Full,
-    /// A factor must be a number from 0 on.
+    /// The factor is negative, infinite or not a number.
     NoFactor(f64),
 }
 
@@ -85,14 +88,16 @@ impl fmt::Display for FixedError {
 
 impl core::error::Error for FixedError {}
 
-/// Timeouts for one thread, by class, each with a value of type `T`.
+/// Timeouts for one thread, grouped in classes, each with a value of type `T`.
+///
+/// No method blocks or makes a system call.
 pub struct FixedTimeouts<T> {
     now: Ns,
-    /// With each value the number of its class.
+    /// The number of its class is stored with each value.
     table: Table<(u32, T)>,
     chains: Chains,
     classes: Vec<ClassState>,
-    /// The class of what is in [`DUE`].
+    /// The class of the timers on [`DUE`].
     due: usize,
     pending: usize,
 }
@@ -107,19 +112,19 @@ impl<T> fmt::Debug for FixedTimeouts<T> {
 }
 
 impl<T> FixedTimeouts<T> {
-    /// No classes and no timers.
+    /// Returns a set without classes and timers.
     pub fn new(now: Instant) -> FixedTimeouts<T> {
         let chains = Chains::new(SPANS, DUE);
         let (table, classes) = (Table::new(), Vec::new());
         FixedTimeouts { now: now.into(), table, chains, classes, due: 0, pending: 0 }
     }
 
-    /// Makes room for a timer of a class, not started. O(1); allocates now and then.
+    /// Adds a timer to a class, not started. O(1). When the table is full it grows by an eighth.
     ///
     /// # Errors
     ///
-    /// [`FixedError::NoSuchClass`] if the class is another table's, [`FixedError::Full`] if there
-    /// are 2^29 timers.
+    /// [`FixedError::NoSuchClass`] if the class belongs to other timers, [`FixedError::Full`] if
+    /// there are 2^29 timers.
     pub fn insert(&mut self, class: Class, value: T) -> Result<Key, FixedError> {
         self.class(class)?;
         let room = self.table.capacity();
@@ -127,10 +132,10 @@ impl<T> FixedTimeouts<T> {
         if self.table.capacity() != room {
             self.chains.reserve(self.table.capacity());
         }
-        Ok(Key::new(slot, Family::Coarse))
+        Ok(Key::of_coarse(slot))
     }
 
-    /// Cancels a timer and gives its value back.
+    /// Cancels a timer, removes it, and returns its value. `None` if it has been removed.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let record = self.table.records.find(key.coarse())?;
         self.pending -= usize::from(record.is_pending());
@@ -141,42 +146,43 @@ impl<T> FixedTimeouts<T> {
         self.table.remove(key.coarse()).map(|(_, value)| value)
     }
 
-    /// A timer's value.
+    /// Returns a timer's value; `None` if the timer has been removed.
     pub fn value(&mut self, key: Key) -> Option<&mut T> {
         self.table.value(key.coarse()).map(|(_, value)| value)
     }
 
-    /// A timer's class.
+    /// Returns a timer's class; `None` if the timer has been removed.
     pub fn class_of(&mut self, key: Key) -> Option<Class> {
         self.table.value(key.coarse()).map(|&mut (class, _)| Class(class))
     }
 
-    /// How many timers there are, started or not.
+    /// Returns the number of timers, started or not.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Is there no timer at all?
+    /// Returns whether there are no timers, started or not.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many timers are pending.
+    /// Returns the number of pending timers.
     pub fn pending(&self) -> usize {
         self.pending
     }
 
-    /// What the last advance said.
+    /// Returns the current time: the latest that an advance was given.
     pub fn now(&self) -> Instant {
         self.now.into()
     }
 
-    /// Starts a timer, or starts it again: it fires its class's duration after the present. One
-    /// store if it is pending.
+    /// Starts or restarts a timer: it fires when its class's duration has passed since the [current
+    /// time](Self::now). One store if it is pending.
     ///
     /// # Errors
     ///
-    /// [`FixedError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
+    /// [`FixedError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
+    /// timers.
     #[inline]
     pub fn start(&mut self, key: Key) -> Result<(), FixedError> {
         let record = self.table.records.find(key.coarse()).ok_or(FixedError::NoSuchTimer(key))?;
@@ -188,11 +194,11 @@ impl<T> FixedTimeouts<T> {
             record.set_pending();
             return Ok(());
         }
-        self.start_anew(key)
+        self.start_slow(key)
     }
 
     #[inline(never)]
-    fn start_anew(&mut self, key: Key) -> Result<(), FixedError> {
+    fn start_slow(&mut self, key: Key) -> Result<(), FixedError> {
         let class = self.class_of(key).ok_or(FixedError::NoSuchTimer(key))?;
         self.put(class.0 as usize, key.coarse().index, self.now);
         Ok(())
@@ -202,7 +208,8 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`FixedError::NoSuchTimer`] if the timer has been removed, or the key is another table's.
+    /// [`FixedError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
+    /// timers.
     #[inline]
     pub fn cancel(&mut self, key: Key) -> Result<bool, FixedError> {
         let record = self.table.records.find(key.coarse()).ok_or(FixedError::NoSuchTimer(key))?;
@@ -212,13 +219,15 @@ impl<T> FixedTimeouts<T> {
         Ok(pending)
     }
 
-    /// Is the timer pending?
+    /// Returns whether a timer is pending; false if it has been removed.
     pub fn is_pending(&mut self, key: Key) -> bool {
         self.table.records.find(key.coarse()).is_some_and(|record| record.is_pending())
     }
 
-    /// When to advance next; [`Instant::NEVER`] if nothing is pending. Never after a timer must
-    /// fire; before it where all timers of a span were started again or cancelled. O(classes).
+    /// Returns when to advance next; [`Instant::NEVER`] if nothing is pending. O(classes).
+    ///
+    /// May have passed. Never later than a timer must fire. Earlier if all timers of a span were
+    /// restarted or cancelled.
     pub fn next_event(&self) -> Instant {
         if self.pending == 0 {
             return Instant::NEVER;
@@ -230,14 +239,16 @@ impl<T> FixedTimeouts<T> {
         due.min().unwrap_or(Ns::NEVER).into()
     }
 
-    /// Tells the timers the time and calls `fire` for each one that is due. Returns how many
-    /// fired. The callback may do anything with the timers.
+    /// Sets the current time and calls `fire` for each timer that is due. Returns how many fired.
+    ///
+    /// A time before [`now`](Self::now) counts as `now`. The callback may start, cancel, insert and
+    /// remove any timers, and change classes.
     pub fn advance(&mut self, now: Instant, fire: impl FnMut(&mut Self, Key)) -> usize {
         self.advance_at_most(now, usize::MAX, fire)
     }
 
-    /// The same, but looks at no more than `budget` timers; what is left is first in line next
-    /// time, and can still be started again and cancelled.
+    /// As [`advance`](Self::advance), but examines no more than `budget` timers. The remaining ones
+    /// fire first with the next advance, and can still be restarted and cancelled.
     pub fn advance_at_most(
         &mut self,
         now: Instant,
@@ -256,13 +267,14 @@ impl<T> FixedTimeouts<T> {
             left -= 1;
             if self.is_due(slot) {
                 fired += 1;
-                fire(self, Key::new(self.table.records.key_of(slot), Family::Coarse));
+                fire(self, Key::of_coarse(self.table.records.key_of(slot)));
             }
         }
         fired
     }
 
-    /// Looks at a timer that is off its chain: it fires, rests, or goes where it belongs.
+    /// Handles a timer that has been taken off [`DUE`]. Returns whether it fires; if it was restarted
+    /// it is moved to its span.
     fn is_due(&mut self, slot: u32) -> bool {
         let due = self.classes.get(self.due).map_or(Ns::ZERO, |class| class.scaled);
         let Some(record) = self.table.records.record(slot) else { return false };
@@ -280,9 +292,9 @@ impl<T> FixedTimeouts<T> {
         false
     }
 
-    /// Puts a timer that was started at this moment into its span.
+    /// Puts a timer that was started at the time `stamp` on the chain of its span.
     fn put(&mut self, class: usize, slot: u32, stamp: Ns) {
-        // What is being fired may have to go into spans before this one.
+        // Timers that are still on `DUE` may have to be put on earlier spans than this one.
         let is_empty =
             self.oldest(class).is_none() && (self.due != class || self.chains.is_empty(DUE));
         let Some(state) = self.classes.get_mut(class) else { return };
@@ -300,7 +312,7 @@ impl<T> FixedTimeouts<T> {
         }
     }
 
-    /// The first span of a class that has timers, and when they are looked at.
+    /// Returns the first span of a class that has timers, and when it comes due.
     fn oldest(&self, class: usize) -> Option<(u64, Ns)> {
         let state = self.classes.get(class)?;
         let word = chain_of(class, 0) / 64;
@@ -318,7 +330,7 @@ impl<T> FixedTimeouts<T> {
         Some((span, state.due_at(span).min(misplaced)))
     }
 
-    /// Makes the timers of the next class due of which spans have come due, if there is one.
+    /// Collects the spans of the next class that have come due. Returns whether there are any.
     #[cold]
     fn collect(&mut self) -> bool {
         (0..self.classes.len()).any(|class| {
@@ -327,7 +339,7 @@ impl<T> FixedTimeouts<T> {
                 && due <= self.now
             {
                 self.classes[class].first = span + 1;
-                // What is still not due is put back, and noted again if need be.
+                // Timers that are not due are put back, which sets this again if necessary.
                 self.classes[class].oldest_misplaced = Ns::NEVER;
                 self.chains.splice(chain_of(class, span), DUE);
                 any = true;
@@ -335,7 +347,7 @@ impl<T> FixedTimeouts<T> {
             if any {
                 self.due = class;
                 let state = &mut self.classes[class];
-                // What is not due was started after this, and so was all that is left.
+                // All timers that are not due were started after this.
                 state.first = state.first.max(self.now.since(state.scaled).0 / state.span);
             }
             any
@@ -347,5 +359,5 @@ fn chain_of(class: usize, span: u64) -> usize {
     (class + 1) * SPANS + span as usize % SPANS
 }
 
-// Down here, so that the documentation lists its methods after those above.
+// At the end, so that the documentation lists its methods after those above.
 mod class;

@@ -1,85 +1,77 @@
-//! Keys: which timer of which family, in one word.
+//! Keys: a timer's kind, slot and generation in one word.
 
-use super::table::STATE_BITS;
-use crate::link::{QueueLink, Slab, SlotKey};
+use super::table::{STATE_BITS, SlotKey};
 use core::fmt;
 
-/// Names a timer of one [`LocalTimers`](super::LocalTimers). Once the timer has been removed the
-/// key finds nothing. One word.
+/// Identifies a timer of one [`LocalTimers`](super::LocalTimers) or
+/// [`FixedTimeouts`](super::FixedTimeouts). After the timer has been removed, its key finds no
+/// timer. One word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(
-    /// The slot's generation, as its table has it, and in the low half its number and, for a
-    /// precise timer, [`PRECISE`]. One number, so that a result with a key in it is returned in
-    /// registers.
+    /// The slot's generation in the high half; in the low half its number, with [`PRECISE`] for a
+    /// precise timer. One integer, so that a result with a key in it is returned in registers.
     u64,
 );
 
-/// Slots have numbers below this: with it, a number is no coarse timer's.
-const PRECISE: u32 = Slab::<QueueLink, ()>::SLOTS_MAX;
-/// Where a key has the generation.
+/// Set in the slot number of a precise timer. All slots have smaller numbers.
+const PRECISE: u32 = 1 << 31;
+/// The half of a key that holds the generation.
 const GENERATIONS: u64 = !(u32::MAX as u64);
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Family {
-    Coarse,
-    Precise,
-}
-
 impl Key {
-    /// No slot has generation 0.
-    pub(super) const NOBODY: Key = Key(0);
+    /// The key of no timer: no slot has generation 0.
+    pub(super) const NONE: Key = Key(0);
 
     #[inline]
-    pub(super) fn new(slot: SlotKey, family: Family) -> Key {
-        let family = match family {
-            Family::Coarse => 0,
-            Family::Precise => PRECISE,
-        };
-        Key(u64::from(slot.generation) << 32 | u64::from(slot.index | family))
+    pub(super) fn of_coarse(slot: SlotKey) -> Key {
+        Key(u64::from(slot.generation) << 32 | u64::from(slot.index))
     }
 
-    /// The key as one number, for callers that can store nothing else. Never 0.
+    #[inline]
+    pub(super) fn of_precise(slot: SlotKey) -> Key {
+        Key(u64::from(slot.generation) << 32 | u64::from(slot.index | PRECISE))
+    }
+
+    /// Returns the key as a number other than 0, for callers that can store nothing else.
     #[inline]
     pub fn to_bits(self) -> u64 {
-        match self.family() {
-            Family::Coarse => self.0 >> STATE_BITS & GENERATIONS | u64::from(self.0 as u32),
-            Family::Precise => self.0,
-        }
+        self.0 >> STATE_BITS & GENERATIONS | u64::from(self.0 as u32)
     }
 
-    /// The key that this number came from. Any other number names nothing, or another timer.
+    /// Returns the key from which [`to_bits`](Key::to_bits) made this number. The key of any other
+    /// number finds no timer, or another timer.
     #[inline]
     pub fn from_bits(bits: u64) -> Key {
-        match Key(bits).family() {
-            Family::Coarse if bits >> (64 - STATE_BITS) == 0 => {
-                Key((bits & GENERATIONS) << STATE_BITS | u64::from(bits as u32))
-            }
-            Family::Coarse => Key::NOBODY,
-            Family::Precise => Key(bits),
+        if bits >> (64 - STATE_BITS) != 0 {
+            return Key::NONE;
         }
+        Key((bits & GENERATIONS) << STATE_BITS | u64::from(bits as u32))
     }
 
     #[inline]
-    pub(super) fn family(self) -> Family {
-        if self.0 as u32 & PRECISE == 0 { Family::Coarse } else { Family::Precise }
+    pub(super) fn is_precise(self) -> bool {
+        self.0 as u32 & PRECISE != 0
     }
 
-    /// The slot that it names among the precise timers.
-    #[inline]
-    pub(super) fn precise(self) -> SlotKey {
-        SlotKey { index: self.0 as u32 & !PRECISE, generation: (self.0 >> 32) as u32 }
-    }
-
-    /// The slot that it names among the coarse timers: none, if it is a precise one's.
+    /// Returns the slot in the table of coarse timers. That of a precise timer's key is beyond its
+    /// end.
     #[inline]
     pub(super) fn coarse(self) -> SlotKey {
         SlotKey { index: self.0 as u32, generation: (self.0 >> 32) as u32 }
+    }
+
+    /// Returns the slot in the table of precise timers. That of a coarse timer's key is beyond its
+    /// end.
+    #[inline]
+    pub(super) fn precise(self) -> SlotKey {
+        SlotKey { index: self.0 as u32 ^ PRECISE, generation: (self.0 >> 32) as u32 }
     }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SlotKey { index, generation } = self.precise();
-        write!(f, "{:?}#{index}.{generation}", self.family())
+        let kind = if self.is_precise() { "Precise" } else { "Coarse" };
+        let (index, generation) = (self.0 as u32 & !PRECISE, self.to_bits() >> 32);
+        write!(f, "{kind}#{index}.{generation}")
     }
 }

@@ -1,47 +1,53 @@
-//! Timers by number: sixteen bytes each, and the user's values apart from them.
+//! Timers by slot number: records of sixteen bytes, and the user's values apart from them.
 
-use crate::link::{SlotKey, Values, prefetch};
+use crate::link::{Values, prefetch};
 use crate::time::Ns;
 use alloc::vec::Vec;
 
-/// Slots have numbers below this.
+/// All slot numbers are below this.
 pub(crate) const SLOTS_MAX: u32 = 1 << 29;
-/// No slot.
+/// In place of a slot number: none.
 pub(super) const NO_SLOT: u32 = u32::MAX;
-/// Levels are below this.
-pub(super) const LEVELS_MAX: u32 = NOWHERE;
-/// Instead of a level: a timer that is on no chain.
-const NOWHERE: u32 = LEVEL_MASK;
+/// All levels are below this.
+pub(super) const LEVELS_MAX: u32 = UNLINKED;
+/// In place of a level: the timer's number is on no chain.
+const UNLINKED: u32 = LEVEL_MASK;
 const LEVEL_MASK: u32 = (1 << LEVEL_BITS) - 1;
 const LEVEL_BITS: u32 = 4;
 const PENDING: u32 = 1 << LEVEL_BITS;
-/// Nobody's slot: the greatest state, so that one comparison tells it and all generations but one
-/// from what a key may name.
+/// The state of a free slot: the greatest one, so that one comparison rejects free slots and
+/// wrong generations.
 const FREE: u32 = STATES as u32 - 1;
-/// A state is a level and [`PENDING`]; it is below this.
+/// States, a level with or without [`PENDING`], are below this.
 pub(super) const STATES: usize = 1 << STATE_BITS;
-/// The generation lies above the state.
+/// The generation is stored above this many bits of state.
 pub(super) const STATE_BITS: u32 = LEVEL_BITS + 1;
-/// The first generation of a slot. Generations are numbers of which the state's bits are 0, here
-/// and in keys.
+/// The first generation of a slot. Generations have zeros in place of the state, here and in keys.
 const FIRST_GENERATION: u32 = 1 << STATE_BITS;
-/// A slot that has had so many timers is not used again: its next key would be an old one.
+/// A slot is not reused after this generation: the next one would be that of an old key.
 const GENERATION_MAX: u32 = u32::MAX << STATE_BITS;
-/// A table grows by an eighth of what it holds, or by so many slots.
+/// A full table grows by an eighth of its size, or by this many slots.
 const GROWTH_MIN: usize = 64;
 
-/// All that arming, pushing out, cancelling and expiry touch of a timer.
+/// A slot's number and the generation of the timer in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SlotKey {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// The part of a timer that arming, pushing out, cancelling and expiry access.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub(crate) struct Record {
-    /// When it is to fire, or what else its owner orders timers by. Of a free slot, the number
-    /// of the next free one.
+    /// The time by which the table's owner orders timers, mostly the deadline. In a free slot, the
+    /// number of the next free one.
     pub(super) time: Ns,
     /// The slot's generation and, below it, the state: whether the timer is pending, and the level
-    /// of the chain that its number is on, or `NOWHERE`; or `FREE`. A timer that was cancelled may
-    /// be on a chain.
+    /// of the chain that has its number, or [`UNLINKED`]; or [`FREE`]. The number of a cancelled
+    /// timer may still be on a chain.
     meta: u32,
-    /// Where its number lies in that chain.
+    /// The position of its number in that chain.
     pub(super) place: u32,
 }
 
@@ -55,15 +61,15 @@ impl Record {
 
     #[inline]
     pub(super) fn is_on_chain(self) -> bool {
-        self.level() < NOWHERE
+        self.level() < UNLINKED
     }
 
     #[inline]
-    fn level(self) -> u32 {
+    pub(super) fn level(self) -> u32 {
         self.meta & LEVEL_MASK
     }
 
-    /// The key of the timer that has this record, which is that slot's.
+    /// Returns the key of the timer in this slot.
     #[inline]
     pub(super) fn key(self, slot: u32) -> SlotKey {
         SlotKey { index: slot, generation: self.generation() }
@@ -74,7 +80,7 @@ impl Record {
         self.meta & GENERATION_MAX
     }
 
-    /// The state, if that is the slot's generation; nobody's, if it is not.
+    /// Returns the state if `generation` is the slot's, and that of a free slot otherwise.
     #[inline]
     pub(super) fn state_in(self, generation: u32) -> usize {
         ((self.meta ^ generation) as usize).min(FREE as usize)
@@ -85,19 +91,19 @@ impl Record {
         self.meta |= PENDING;
     }
 
-    /// The timer is no longer pending; its number stays where it is.
+    /// The timer is no longer pending; its number stays on its chain.
     #[inline]
     pub(super) fn cancel(&mut self) {
         self.meta &= !PENDING;
     }
 
-    /// The timer is no longer pending, and on no chain.
+    /// The timer is no longer pending, and its number is on no chain.
     #[inline]
     pub(super) fn rest(&mut self) {
-        self.meta = self.generation() | NOWHERE;
+        self.meta = self.generation() | UNLINKED;
     }
 
-    /// The timer, on no chain so far, is pending on this level.
+    /// The timer is pending now, and its number has been put on a chain of this level.
     #[inline]
     pub(super) fn arm(&mut self, time: Ns, level: u32, place: u32) {
         *self = Record { time, meta: self.generation() | PENDING | level, place };
@@ -118,13 +124,13 @@ impl Records {
         self.0.get_mut(slot as usize)
     }
 
-    /// All records, by slot.
+    /// Returns all records, by slot.
     #[inline]
     pub(super) fn all(&mut self) -> &mut [Record] {
         &mut self.0
     }
 
-    /// The record of the timer that a key names.
+    /// Returns the record of a key's timer.
     #[inline]
     pub(super) fn find(&mut self, key: SlotKey) -> Option<&mut Record> {
         let record = self.0.get_mut(key.index as usize)?;
@@ -136,7 +142,7 @@ impl Records {
         self.get(slot).map_or(SlotKey { index: slot, generation: 0 }, |record| record.key(slot))
     }
 
-    /// Notes where in its chain a timer's number has gone.
+    /// Records the new position of a timer's number.
     #[inline]
     pub(super) fn put(&mut self, slot: u32, place: u32) {
         if let Some(record) = self.0.get_mut(slot as usize) {
@@ -144,7 +150,7 @@ impl Records {
         }
     }
 
-    /// Asks for a record that will be wanted soon.
+    /// Prefetches a record.
     #[inline]
     pub(super) fn prefetch(&self, slot: u32) {
         prefetch(&self.0, slot as usize);
@@ -159,7 +165,7 @@ impl Records {
 pub(crate) struct Table<T> {
     pub(super) records: Records,
     values: Values<T>,
-    /// The slot that was emptied last.
+    /// The slot that was freed last.
     free: u32,
     len: usize,
 }
@@ -173,19 +179,19 @@ impl<T> Table<T> {
         self.len
     }
 
-    /// How many slots fit without another allocation.
+    /// Returns how many slots fit without another allocation.
     pub(super) fn capacity(&self) -> usize {
         self.records.0.capacity()
     }
 
-    /// Makes room for so many slots more.
+    /// Allocates room for this many more timers.
     pub(super) fn reserve(&mut self, more: usize) {
         self.records.0.reserve_exact(more.saturating_sub(self.records.len() - self.len));
         self.values.reserve(self.capacity().min(SLOTS_MAX as usize));
     }
 
-    /// Gives a timer, idle, a slot; `None` if there could be no number for it. Allocates when
-    /// no slot is free.
+    /// Puts an idle timer into a free slot; `None` if all numbers are taken. Allocates if no slot
+    /// is free.
     #[inline]
     pub(super) fn insert(&mut self, value: T) -> Option<SlotKey> {
         let slot = self.free;
@@ -214,7 +220,7 @@ impl<T> Table<T> {
         Some(self.records.key_of(slot))
     }
 
-    /// Empties the slot of a timer that is on no chain.
+    /// Frees the slot of a timer whose number is on no chain.
     #[inline]
     pub(super) fn remove(&mut self, key: SlotKey) -> Option<T> {
         let free = self.free;
@@ -233,14 +239,14 @@ impl<T> Table<T> {
         self.values.take(key.index as usize)
     }
 
-    /// Asks for a record, and for its value, that will be wanted soon.
+    /// Prefetches a record and its value.
     #[inline]
     pub(super) fn prefetch(&self, slot: u32) {
         self.records.prefetch(slot);
         self.values.prefetch(slot as usize);
     }
 
-    /// The value of the timer that a key names.
+    /// Returns the value of a key's timer.
     #[inline]
     pub(super) fn value(&mut self, key: SlotKey) -> Option<&mut T> {
         self.records.find(key)?;
@@ -253,7 +259,7 @@ mod tests {
     use super::*;
 
     fn keys_around(key: SlotKey) -> impl Iterator<Item = SlotKey> {
-        // No key has a generation that lies among a state's bits: `Key::from_bits`.
+        // No key has a generation with bits in place of the state: `Key::from_bits`.
         let generations = (STATE_BITS..32).map(move |bit| key.generation ^ 1 << bit);
         generations.map(move |generation| SlotKey { generation, ..key })
     }
@@ -269,15 +275,14 @@ mod tests {
         assert!(keys_around(keys[7]).all(|key| table.value(key).is_none()));
         assert_eq!(table.remove(keys[7]), Some(7));
         assert_eq!((table.remove(keys[7]), table.len()), (None, count as usize - 1));
-        assert!(keys_around(keys[7]).all(|key| table.value(key).is_none()), "an empty slot");
+        assert!(keys_around(keys[7]).all(|key| table.value(key).is_none()), "the slot is free");
         let again = table.insert(70).unwrap();
-        assert_eq!(again.index, keys[7].index, "emptied slots are used again");
+        assert_eq!(again.index, keys[7].index, "free slots are reused");
         assert_eq!(table.value(keys[7]), None, "an old key");
         assert_eq!(table.value(again), Some(&mut 70));
     }
 
-    /// Goal: a slot whose generations are used up is retired, so that no old key finds another's
-    /// timer.
+    /// Goal: a slot is retired after its last generation, so that no old key finds a new timer.
     #[test]
     fn worn_out_slots_are_retired() {
         let mut table = Table::new();

@@ -1,8 +1,8 @@
-//! The wheel of [`LocalTimers`](super::LocalTimers): levels and buckets as those of the shared
-//! [wheel](crate::queues::wheel), of numbers instead of nodes.
+//! The wheel of [`LocalTimers`](super::LocalTimers): the levels and buckets of the shared
+//! [wheel](crate::queues::wheel), with slot numbers in place of nodes.
 //!
-//! A bucket is a chain of slot numbers ([`Chains`]). A timer stays in the bucket where it was put,
-//! however often it is pushed out, until that bucket comes due; then it goes where it belongs.
+//! A bucket is a chain of slot numbers ([`Chains`]). A timer stays in its bucket, however often it
+//! is pushed out, until the bucket comes due; then it is moved to its proper bucket.
 
 mod expiry;
 
@@ -13,12 +13,13 @@ use crate::time::{Ns, Tick};
 use alloc::vec::Vec;
 
 const BUCKETS: usize = LEVELS * SLOTS;
-/// What has come due and waits to be popped.
+/// The chain of timers that have come due and wait to be popped.
 const DUE: usize = BUCKETS;
-/// What was armed for the past since the last advance: popped from the next one on, so that a
-/// callback which arms its own timer for the past cannot hold one up forever.
+/// The chain of timers that were armed for the past since the last advance. They are popped from
+/// the next advance on, so that a callback that arms its own timer for the past does not prolong
+/// an advance for ever.
 const OVERDUE: usize = DUE + 1;
-/// The least number of ticks between the clock's and a timer's, by the timer's level.
+/// By level: the smallest number of ticks between the clock's tick and that of a timer there.
 const NEAREST: [u64; LEVELS] = nearest();
 
 const _: () = assert!(LEVELS <= LEVELS_MAX as usize);
@@ -27,7 +28,7 @@ const fn nearest() -> [u64; LEVELS] {
     let mut nearest = [0; LEVELS];
     let mut level = 1;
     while level < LEVELS {
-        // Somewhere between the reach of 62 granules and that of 64 of the level below.
+        // Between 60 and 66 granules of the level below, by bisection.
         let (mut low, mut high) = (60 << (3 * (level - 1)), 66 << (3 * (level - 1)));
         while low + 1 < high {
             let middle = (low + high) / 2;
@@ -39,40 +40,39 @@ const fn nearest() -> [u64; LEVELS] {
     nearest
 }
 
-pub(super) struct Wheel {
+pub(super) struct LocalWheel {
     tick: Tick,
-    /// Everything due at or before this tick is on `DUE` or `OVERDUE`.
+    /// All timers that are due at or before this tick are on `DUE` or `OVERDUE`.
     clk: u64,
     /// When that tick began.
     clk_began: Ns,
     /// The tick of the last advance.
     target: u64,
-    /// At or before the earliest bucket that is not empty.
+    /// A tick at or before that of the earliest bucket that is not empty.
     next_mark: u64,
-    /// By state: a timer that is farther away than this may stay on its level, for that is fine
-    /// enough. No distance is greater than what stands for timers that are on none.
+    /// By state: a timer may stay in its bucket if its new distance is greater than this, because
+    /// its level is fine enough then. `NEVER` in the states of timers on no chain.
     stays_beyond: [Ns; STATES],
     push_out: PushOut,
-    /// By chain: when the granule begins that its bucket is for; of what is looked at with the next
-    /// advance, zero.
+    /// By chain: when the granule begins of which it is the bucket; zero for `DUE` and `OVERDUE`.
     begins: Vec<Ns>,
     chains: Chains,
     pending: usize,
 }
 
-impl Wheel {
-    pub(super) fn new(tick: Tick, push_out: PushOut, now: Ns) -> Wheel {
+impl LocalWheel {
+    pub(super) fn new(tick: Tick, push_out: PushOut, now: Ns) -> LocalWheel {
         let clk = tick.floor(now);
         let mut stays_beyond = [Ns::NEVER; STATES];
         if push_out == PushOut::Lazy {
-            // Pending timers and those that are not.
+            // Two halves: pending timers, and others.
             for states in stays_beyond.chunks_exact_mut(STATES / 2) {
                 for (beyond, nearest) in states.iter_mut().zip(NEAREST) {
                     *beyond = tick.start(if nearest == 0 { 0 } else { nearest + 1 });
                 }
             }
         }
-        Wheel {
+        LocalWheel {
             tick,
             clk,
             clk_began: tick.start(clk),
@@ -90,14 +90,14 @@ impl Wheel {
         self.pending
     }
 
-    /// Makes room for so many timers.
+    /// Allocates room for this many timers.
     pub(super) fn reserve(&mut self, timers: usize) {
         self.chains.reserve(timers);
     }
 
-    /// Arms a timer anew for a later time, if its number may stay where it is: its bucket comes due
-    /// before that time, or after it by no more than the level's granule, which is fine enough
-    /// for the distance.
+    /// Arms a timer without moving its number, if it may stay in its bucket: that comes due before
+    /// the new time, or after it by at most the level's granule, which is fine enough for the
+    /// distance. Returns whether it did.
     #[inline]
     pub(super) fn push_out(
         &mut self,
@@ -108,7 +108,7 @@ impl Wheel {
     ) -> bool {
         let beyond = self.stays_beyond[record.state_in(generation)];
         let stays =
-            distance > beyond && (time >= record.time || self.is_looked_at_by(record.place, time));
+            distance > beyond && (time >= record.time || self.comes_due_by(record.place, time));
         if stays {
             record.time = time;
             if !record.is_pending() {
@@ -119,15 +119,15 @@ impl Wheel {
         stays
     }
 
-    /// Is the number at this place, which is on a chain, looked at no later than that of a timer
-    /// for `time` on the same level would be?
+    /// Returns whether the bucket with this place comes due no later than the bucket of a timer for
+    /// `time` on the same level.
     #[inline]
-    fn is_looked_at_by(&self, place: u32, time: Ns) -> bool {
+    fn comes_due_by(&self, place: u32, time: Ns) -> bool {
         let begins = self.chains.chain_of(place).and_then(|chain| self.begins.get(chain));
         begins.is_some_and(|&begins| time > begins)
     }
 
-    /// Arms a timer, wherever it is.
+    /// Arms a timer, pending or not, and moves it to its proper bucket.
     #[inline]
     pub(super) fn arm(&mut self, records: &mut Records, slot: u32, time: Ns) {
         self.detach(records, slot);
@@ -138,7 +138,7 @@ impl Wheel {
         self.pending += 1;
     }
 
-    /// Takes a pending timer off; its number stays where it is, unless order is to be exact.
+    /// Cancels a pending timer. Its number stays in its bucket, except with `PushOut::Eager`.
     #[inline]
     pub(super) fn cancel(&mut self, record: &mut Record, slot: u32) {
         self.pending -= 1;
@@ -149,7 +149,7 @@ impl Wheel {
         }
     }
 
-    /// Takes a timer off, and its number with it.
+    /// Cancels a timer if it is pending, and takes its number out of its bucket.
     #[inline]
     pub(super) fn detach(&mut self, records: &mut Records, slot: u32) {
         if let Some(record) = records.record(slot)
@@ -161,7 +161,7 @@ impl Wheel {
         }
     }
 
-    /// Puts a timer into its bucket, as seen from the clock.
+    /// Puts a timer into its proper bucket, by its distance from the clock.
     #[inline]
     fn place(&mut self, records: &mut Records, slot: u32, time: Ns) {
         let (chain, level) = self.bucket(time);
@@ -176,10 +176,10 @@ impl Wheel {
         if time <= self.clk_began {
             return (OVERDUE, 0);
         }
-        // Counted from the tick before it: a granule ends with the expiry of its bucket.
+        // Counted from the tick before: a granule ends when its bucket expires.
         let last = self.tick.floor(Ns(time.0 - 1));
         let between = last - self.clk;
-        // Beyond the last level the distance is clamped: the rest is armed when that has passed.
+        // Beyond the last level the distance is clamped; the timer is placed again after that.
         let (last, level) = if between < REACH {
             (last, level_of(between))
         } else {
@@ -194,8 +194,8 @@ impl Wheel {
         (chain, level)
     }
 
-    /// When the wheel should be advanced next: never after a timer comes due, but perhaps before,
-    /// if all timers of a bucket were pushed out. O(levels).
+    /// Returns when the wheel should be advanced next: never after a timer comes due; before it if
+    /// all timers of a bucket were pushed out or cancelled. O(levels).
     #[inline]
     pub(super) fn next_event(&self) -> Ns {
         if self.pending == 0 {
@@ -207,14 +207,14 @@ impl Wheel {
         self.tick.start(self.earliest())
     }
 
-    /// When the earliest bucket expires that is not empty, in ticks; `u64::MAX` if there is none.
+    /// Returns the tick at which the earliest bucket that is not empty expires, or `u64::MAX`.
     #[inline]
     fn earliest(&self) -> u64 {
         let mut earliest = u64::MAX;
         for level in 0..LEVELS {
             let occupied = self.chains.occupied(level);
             if occupied != 0 {
-                // A level's buckets lie one to 64 granules after the one the clock is in.
+                // The buckets of a level are 1 to 64 granules after the clock's granule.
                 let first = (self.clk >> (3 * level)) + 1;
                 let ahead = occupied.rotate_right((first % SLOTS as u64) as u32).trailing_zeros();
                 earliest = earliest.min((first + u64::from(ahead)) << (3 * level));
@@ -223,8 +223,8 @@ impl Wheel {
         earliest
     }
 
-    /// The buckets that expire at a tick, the coarsest first: of timers with one deadline, those on
-    /// the higher level were armed earlier (W4).
+    /// Returns the buckets that expire at a tick, the coarsest first: of timers with the same
+    /// deadline, those on the higher level were armed earlier (W4).
     fn buckets_at(tick: u64) -> impl Iterator<Item = usize> {
         let levels =
             (0..LEVELS).rev().filter(move |level| tick.trailing_zeros() >= 3 * *level as u32);

@@ -1,4 +1,4 @@
-//! The queues that timers wait in: pure, without a lock or a clock. The present is passed in.
+//! The queues of pending timers: without locks and clocks; callers pass the current time.
 //!
 //! | file | holds | contract |
 //! |---|---|---|

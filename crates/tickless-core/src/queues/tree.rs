@@ -1,40 +1,41 @@
-//! The precise queue: timers that say when they may fire and when they must.
+//! The precise queue: timers with a soft expiry, before which they must not fire, and a hard one, at
+//! which they must.
 //!
-//! One per base, for high-resolution timers; coarse timeouts live in the wheel. The queue takes
-//! no lock, reads no clock and allocates nothing: the base calls it under its lock and says
-//! what time it is. Nodes are carried by the timers ([`QueueLink`](crate::link::QueueLink)).
+//! Each base has one for its high-resolution timers; coarse timeouts are in the wheel. The queue
+//! takes no lock, reads no clock and allocates nothing: the base calls it under its lock and passes
+//! the current time. The nodes are embedded in the timers ([`QueueLink`](crate::link::QueueLink)).
 //!
 //! # Guarantees
-//! - A timer is never handed out before its soft expiry (W1). The device is to be armed for
-//!   [`Queue::first`], the smallest hard expiry; at that moment its timer may fire, so no timer
-//!   is later than the wakeup for it.
-//! - Order is by hard expiry; equal ones come out in the order they were put in (W4). A node
-//!   goes behind its equals and the tree keeps them so: no sequence number is stored.
+//! - A timer is never popped before its soft expiry (W1). The device must be armed for the hard
+//!   expiry of [`Queue::first`], the smallest one. At that moment its timer may fire, so no timer is
+//!   later than the wakeup for it.
+//! - Timers are in the order of hard expiry; equal ones in the order of insertion (W4). A node is
+//!   inserted behind its equals and rotations keep that order, so no sequence number is stored.
 //! - Any `u64` is a valid time, both ends included (W5).
-//! - [`Queue::insert`] and [`Queue::remove`] say whether the first changed, which is all that
-//!   rearming the device needs to know (R2, R4).
-//! - The same operations on a sorted list give the same answers (W6).
+//! - [`Queue::insert`] and [`Queue::remove`] return whether the first timer changed, which is what
+//!   rearming the device depends on (R2, R4).
+//! - Any sequence of operations gives the results of a sorted list (W6).
 //! - Every operation is O(log n) at worst, [`Queue::first`] O(1).
 //!
 //! # Which timers fire at a wakeup
-//! [`Queue::pop_expired`] walks from the first by hard expiry and stops at the first that may
-//! not fire yet, as Linux does. A timer T behind that one, F, is held back though its own soft
-//! expiry may have passed. This costs no wakeup: F must fire by a time no later than T must,
-//! and the walk that takes F goes on to T. So with and without holding back the smallest hard
-//! expiry is always the same, and with it every wakeup; only if F is cancelled or moved can T
-//! need one of its own. (Test: `queue_holding_back_costs_no_wakeup`. Simulated, one-shot timers
-//! of four kinds of slack, 20,000 started per second, wakeups per second held back / not held
-//! back: none cancelled 8362 / 8362, half 4752 / 4682, nine of ten 1334 / 1233.)
+//! [`Queue::pop_expired`] pops in the order of hard expiry and stops at the first timer that may not
+//! fire yet, as Linux does. A timer T behind that one, F, is held back although its own soft expiry
+//! may have passed. This causes no wakeup: F must fire no later than T must, and the pass that fires
+//! F goes on to T. So the smallest hard expiry, and with it every wakeup, is the same with and
+//! without holding back; only if F is cancelled or moved can T need a wakeup of its own. (Test:
+//! `queue_holding_back_costs_no_wakeup`. Simulated, one-shot timers of four kinds of slack, 20,000
+//! started per second, wakeups per second held back / not held back: none cancelled 8362 / 8362,
+//! half 4752 / 4682, nine of ten 1334 / 1233.)
 //!
-//! Holding nothing back takes the smallest soft expiry of each subtree in its root. That is 8
-//! bytes a node and, worse, a walk to the root whenever the first timer comes or goes: column
-//! "min soft" below. Not worth it; Linux's rule also keeps replayed traces comparable.
+//! Holding nothing back would need the smallest soft expiry of each subtree in its root. That takes
+//! 8 bytes a node and, worse, a walk to the root whenever the first timer is inserted or removed:
+//! column "min soft" below. Linux's rule also keeps replayed traces comparable.
 //!
 //! # Why a red-black tree
 //! ns per operation: median of 15 interleaved repetitions, CPU time of a thread pinned on a
-//! shared 2-core x86-64 VM where an uncontended atomic add took 5.5 ns. Nodes lie in memory
-//! in random order, in timers 24 bytes larger. The first column is this code, the others were
-//! written over raw pointers for the comparison (this one, so written, is 1 to 5 ns faster).
+//! shared 2-core x86-64 VM where an uncontended atomic add took 5.5 ns. The nodes are in memory in
+//! random order, each in a timer of 24 bytes more. The first column is this code; the others were
+//! written with raw pointers for the comparison, which would make this code 1 to 5 ns faster.
 //!
 //! | operation | pending | this | x add | min soft | WAVL | zip tree | pairing | 4-ary heap |
 //! |---|--:|--:|--:|--:|--:|--:|--:|--:|
@@ -54,21 +55,21 @@
 //! | worst single operation, us | 100k | 1.9 | | 1.9 | 1.5 | 2.9 | 13,500 | 0.8 |
 //! | bytes per timer | | 40 | | 48 | 40 | 40 | 48 | 24 + 24 |
 //!
-//! At 100k figures that miss the cache vary by 2 to 4 between repetitions (this, random place:
-//! 104 to 636). The worst operation is the slowest of 500,000, each at its best of 15 runs.
+//! At 100k, figures with cache misses vary by a factor of 2 to 4 between repetitions (this, random
+//! place: 104 to 636). The worst operation is the slowest of 500,000, each at its best of 15 runs.
 //!
-//! - **Pairing heap**: out. One removal of the first may touch every node: 13 ms under a lock.
-//! - **4-ary heap** with cached keys: the fastest where timers land at random, and the best
-//!   worst case. But its array must have room before a timer is armed, on every base that a
-//!   timer may migrate to: 24 bytes x timers x bases, or a copy under the lock, or a refusal.
-//!   It is 2 to 6 times slower where a busy base spends its time, on a first timer that comes
-//!   and goes, 1.6 to 3.3 times slower at expiry, and cannot list its timers in order.
-//! - **Zip tree**: simplest, but no worst case, and removal has to search.
-//! - **WAVL** and red-black are level; red-black moves timers a little faster.
+//! - **Pairing heap**: rejected. One removal of the first may access every node: 13 ms under a lock.
+//! - **4-ary heap** with cached keys: the fastest for random places, with the best worst case. But
+//!   its array needs room before a timer is armed, on every base that a timer may migrate to: 24
+//!   bytes x timers x bases, or a copy under the lock, or a refusal. It is 2 to 6 times slower for
+//!   a first timer that is inserted and removed, the common case on a busy base, 1.6 to 3.3 times
+//!   slower at expiry, and cannot list its timers in order.
+//! - **Zip tree**: the simplest, but it has no worst-case bound, and removal has to search.
+//! - **WAVL** and red-black are equal; red-black moves timers slightly faster.
 //!
-//! The last node is remembered as well as the first: a timer with the usual timeout goes behind
-//! all others, which else costs 19 ns at 1k and 23 at 100k. `benches/queue.rs` measures this
-//! code again.
+//! The last node is stored as well as the first: a timer with the usual timeout is inserted behind
+//! all others, and a search for that place costs 19 ns at 1k and 23 ns at 100k. `benches/queue.rs`
+//! measures this code.
 
 mod balance;
 mod check;
@@ -79,37 +80,37 @@ use crate::time::{Ns, Window};
 use balance::Tree;
 pub use check::QueueFault;
 
-/// Timers in order of hard expiry; equal ones in the order they came (W4).
+/// Timers in the order of hard expiry; equal ones in the order of insertion.
 ///
-/// Owns no memory: it links nodes that the timers carry. It may be moved at any time.
+/// Owns no memory: it links the nodes that are embedded in timers. It may be moved at any time.
 /// Dropping it leaves nodes marked as linked; see [`QueueRef::new`].
 pub struct Queue {
     tree: Tree,
-    /// The earliest node: what the device is armed for, without a walk.
+    /// The earliest node, which the device is armed for.
     first: Option<QueueRef>,
-    /// The latest node: a timer with the usual timeout goes behind it, without a search.
+    /// The latest node, so that a timer with the usual timeout is inserted without a search.
     last: Option<QueueRef>,
     len: usize,
-    /// What the last walk that stopped in here visits next. It is moved on when that timer goes, so
-    /// that it never names one that is gone.
+    /// The next timer of the last walk that stopped in this queue. Removing that timer advances it,
+    /// so that it never refers to a removed one.
     cursor: Option<QueueRef>,
-    /// Whose the cursor is: the walk that has this ticket.
+    /// The ticket of the walk that the cursor belongs to.
     ticket: u64,
 }
 
-/// How far a walk has come.
+/// The result of a step of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Walked {
-    /// There is more.
+    /// There are more timers.
     Part,
-    /// It is through.
+    /// All timers have been visited.
     All,
-    /// It is through with less than all: another walk has come in between.
+    /// The walk has ended early, because another walk has taken the cursor.
     Cut,
 }
 
 impl Queue {
-    /// A queue without timers.
+    /// Returns an empty queue.
     pub const fn new() -> Queue {
         Queue {
             tree: Tree { root: None },
@@ -121,12 +122,12 @@ impl Queue {
         }
     }
 
-    /// How many timers are queued.
+    /// Returns the number of queued timers.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no timer is queued.
+    /// Returns whether no timer is queued.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -134,10 +135,10 @@ impl Queue {
     /// Queues `node` for `window`, behind those with the same hard expiry. Returns whether it
     /// is now the first, so that the device may have to be armed for it.
     ///
-    /// A window with `soft > hard` is taken as [`Window::new`] takes it. A node that is
-    /// already in this queue is moved, or stays where it is if that is between its neighbours.
-    /// O(log n) worst case; O(1) amortised where it stays, and where it expires before or after all
-    /// others, which is where restarted timers mostly land.
+    /// If `soft > hard`, `hard` is raised as by [`Window::new`]. A node that is already in this queue
+    /// is moved, unless its place between its neighbours is still right.
+    /// O(log n) worst case; O(1) amortised if it does not move, and if it expires before or after
+    /// all others, as most restarted timers do.
     #[inline]
     pub fn insert(&mut self, node: QueueRef, window: Window) -> bool {
         let window = Window::new(window.soft, window.hard);
@@ -154,7 +155,7 @@ impl Queue {
         }
     }
 
-    /// Puts the only node in.
+    /// Inserts the only node.
     #[inline]
     fn insert_only(&mut self, node: QueueRef) {
         self.tree.root = Some(node);
@@ -163,7 +164,7 @@ impl Queue {
         node.enter_as_root();
     }
 
-    /// Puts a node in that has its window already.
+    /// Inserts a node whose window has been set.
     #[inline(never)]
     fn insert_among(&mut self, node: QueueRef, first: QueueRef, last: QueueRef) -> bool {
         let hard = node.hard();
@@ -192,8 +193,8 @@ impl Queue {
         self.insert(node, window)
     }
 
-    /// Would a queued node go to the place where it is: behind what expires as late as it does, and
-    /// before the next?
+    /// Returns whether a queued node with this new hard expiry keeps its place: behind its equals, and
+    /// before the next.
     fn stays(&self, node: QueueRef, hard: Ns) -> bool {
         let is_behind = || {
             let before = balance::neighbour(node, Side::Earlier);
@@ -203,11 +204,11 @@ impl Queue {
             let behind = balance::neighbour(node, Side::Later);
             behind.is_none_or(|behind| hard < behind.hard())
         };
-        // Only the side that it moves towards can be in its way.
+        // Only the neighbour that it moves towards matters.
         if hard < node.hard() { is_behind() } else { is_before() }
     }
 
-    /// Takes `node` out. Returns whether it was the first; false if it was not queued.
+    /// Removes `node`. Returns whether it was the first; false if it was not queued.
     ///
     /// O(log n) worst case, O(1) amortised for the first and the last.
     #[inline]
@@ -239,7 +240,7 @@ impl Queue {
         was_first
     }
 
-    /// Takes out the only node, as a timeout around some work is while there are no others.
+    /// Removes the only node, the common case for a timeout in a program with few timers.
     #[inline]
     fn remove_only(&mut self, node: QueueRef) {
         self.tree.root = None;
@@ -248,14 +249,14 @@ impl Queue {
         node.leave();
     }
 
-    /// The window of the timer that the device is armed for: the smallest hard expiry, and
-    /// of equal ones the one that came first. O(1).
+    /// Returns the window of the timer that the device is armed for: the smallest hard expiry, and
+    /// of equal ones the one that was inserted first. O(1).
     pub fn first(&self) -> Option<Window> {
         self.first.map(QueueRef::window)
     }
 
-    /// Removes and returns the next timer that may fire at `now`, or `None` if the first is
-    /// still ahead of its soft expiry. Call it until `None`.
+    /// Removes and returns the next timer that may fire at `now`, or `None` if the soft expiry of the
+    /// first is after that. Call it until `None`.
     ///
     /// After `None` every timer's hard expiry is after `now`. O(log n) worst case, O(1)
     /// amortised.
@@ -268,7 +269,7 @@ impl Queue {
         Some(first)
     }
 
-    /// Shows every timer to `f`, in the order of hard expiry. O(n).
+    /// Calls `f` with every timer, in the order of hard expiry. O(n).
     pub fn for_each(&self, mut f: impl FnMut(QueueRef)) {
         let mut next = self.first;
         while let Some(node) = next {
@@ -277,8 +278,8 @@ impl Queue {
         }
     }
 
-    /// Visits timers in the order of hard expiry, from where a walk stands on, as long as there is
-    /// room. The walk is told by its ticket, which is 0 before it begins.
+    /// Continues a walk in the order of hard expiry, for at most `room` timers. The ticket identifies
+    /// the walk; it is 0 before the first step.
     pub(crate) fn walk(
         &mut self,
         ticket: &mut u64,
@@ -304,8 +305,7 @@ impl Queue {
         Walked::All
     }
 
-    /// The empty place for this hard expiry, in a queue that has a last node: behind its equals.
-    /// Descends from the root.
+    /// Returns the empty place for this hard expiry, behind its equals, in a queue that is not empty.
     fn search(&self, hard: Ns, last: QueueRef) -> (QueueRef, Side) {
         let mut place = (last, Side::Later);
         let mut below = self.tree.root;

@@ -1,31 +1,32 @@
-//! One owner's precise timers: the queue, and what waits for the next pass over it.
+//! The precise timers of a base: an ordered queue, and a second one for the next pass.
 //!
-//! A pass fires what is due at one moment. What is armed from then on for that moment or an
-//! earlier one is the next pass's, as in the wheel. In the queue it would be the first in line:
-//! a timer that arms itself for the past would fire forever and no other one ever. Timers with
-//! equal windows still fire in the order in which they were armed (W4).
+//! A pass fires the timers that are due at one moment. A timer that is armed during or after a pass
+//! for that moment or earlier waits for the next pass, as in the wheel. In the queue it would be
+//! first in line, so that a callback that arms its own timer for the past would keep every other
+//! timer from firing. Timers with equal windows fire in the order of arming (W4).
 //!
-//! Which [`Lane`] a timer is on is for its owner to remember: a base does so in the timer's
-//! word. Whatever is said about a timer's lane in here is said to the owner at once.
+//! The timer's owner stores which [`Lane`] it is on; a base does so in the timer's word. Each method
+//! that changes a lane reports the new one.
 
 use crate::link::QueueRef;
 use crate::queues::tree::{Queue, QueueFault};
 use crate::state::Lane;
 use crate::time::{Ns, Window};
 
-/// What a pass that begins has to queue.
+/// The late timers that a pass has to queue before it begins.
 pub(crate) struct LateOnes {
     pub(crate) count: usize,
+    /// They are queued behind timers with this hard expiry.
     behind: Ns,
 }
 
-/// Precise timers, in order of hard expiry.
+/// Pending precise timers, in the order of hard expiry.
 pub(crate) struct PreciseQueue {
     queue: Queue,
     late: Queue,
-    /// The moment of the last pass.
+    /// The time of the last pass.
     pass: Option<Ns>,
-    /// Is that pass over?
+    /// Whether that pass has fired all its timers.
     over: bool,
 }
 
@@ -38,13 +39,13 @@ impl PreciseQueue {
         self.queue.len() + self.late.len()
     }
 
-    /// The window that ends first. O(1).
+    /// Returns the window with the earliest hard expiry. O(1).
     pub(crate) fn first(&self) -> Option<Window> {
         let both = [self.queue.first(), self.late.first()];
         both.into_iter().flatten().min_by_key(|window| window.hard)
     }
 
-    /// Puts a timer in that is on no lane. O(log n).
+    /// Inserts a timer that is on no lane. O(log n).
     #[inline]
     pub(crate) fn insert(&mut self, node: QueueRef, window: Window) -> Lane {
         let lane = self.lane_for(window);
@@ -52,8 +53,8 @@ impl PreciseQueue {
         lane
     }
 
-    /// Puts a timer that is on this lane where another window has it. O(log n); O(1) amortised if
-    /// that is between the same neighbours.
+    /// Changes the window of a timer on this lane. O(log n); O(1) amortised if it stays between the
+    /// same neighbours.
     pub(crate) fn rearm(&mut self, node: QueueRef, lane: Lane, window: Window) -> Lane {
         let to = self.lane_for(window);
         if to != lane {
@@ -85,24 +86,17 @@ impl PreciseQueue {
         }
     }
 
-    /// A pass begins; [`pop`](PreciseQueue::pop) until `None` to end it. `queued` is told of every
-    /// timer that was late and is now [`Lane::Queued`]. What an unfinished pass had to fire goes
-    /// first (W2): the late ones line up behind it, as if they had to fire at its moment.
-    /// O(k log n) for k late ones.
-    pub(crate) fn begin_pass(&mut self, now: Ns, queued: impl FnMut(QueueRef)) {
-        let mut late = self.announce_pass(now);
-        self.queue_late(&mut late, usize::MAX, queued);
-        self.start_pass();
-    }
-
-    /// The same in steps, for whoever must not take long: first this,
+    /// Begins a pass at this time, in three steps: this one; [`queue_late`](Self::queue_late) until
+    /// the count is zero; [`start_pass`](Self::start_pass). Then [`pop`](Self::pop) until `None`.
+    ///
+    /// Timers that the last pass left go first (W2): late ones are queued behind them.
     pub(crate) fn announce_pass(&mut self, now: Ns) -> LateOnes {
         let behind = self.pass.filter(|_| !self.over && self.is_due()).unwrap_or(Ns::ZERO);
         self.pass = Some(now);
         LateOnes { count: self.late.len(), behind }
     }
 
-    /// then this, for so many at a time as long as there are any,
+    /// Queues at most `room` late timers, and calls `queued` for each. O(log n) for each.
     pub(crate) fn queue_late(
         &mut self,
         late: &mut LateOnes,
@@ -121,15 +115,15 @@ impl PreciseQueue {
         }
     }
 
-    /// and then this.
+    /// Allows [`pop`](Self::pop) to return the timers of the pass.
     pub(crate) fn start_pass(&mut self) {
         self.over = false;
     }
 
-    /// The next timer that may fire in this pass, on no lane any more.
+    /// Removes and returns the next timer that may fire in this pass.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<QueueRef> {
-        // Mostly there is none, and this is asked for every coarse timer.
+        // Called for every coarse timer, and mostly there is no precise one.
         if self.over { None } else { self.pop_due() }
     }
 
@@ -139,7 +133,7 @@ impl PreciseQueue {
         if self.over { None } else { self.queue.pop_expired(self.pass?) }
     }
 
-    /// Takes some pending timer off its lane, whether it is due or not. O(log n).
+    /// Removes and returns any pending timer, due or not. O(log n).
     pub(crate) fn take_any(&mut self) -> Option<QueueRef> {
         match self.queue.pop_expired(Ns::NEVER) {
             Some(node) => Some(node),
@@ -147,18 +141,18 @@ impl PreciseQueue {
         }
     }
 
-    /// Is there anything left for the last pass?
+    /// Returns whether the last pass has timers left.
     fn is_due(&self) -> bool {
         let first = self.queue.first();
         self.pass.is_some_and(|now| first.is_some_and(|window| window.soft <= now))
     }
 
-    /// Both lanes, each in the order of hard expiry.
+    /// Returns both lanes, each in the order of hard expiry.
     pub(crate) fn lanes(&mut self) -> [&mut Queue; 2] {
         [&mut self.queue, &mut self.late]
     }
 
-    /// Shows every timer and its lane. O(n).
+    /// Calls `f` with every timer and its lane. O(n).
     pub(crate) fn for_each(&self, mut f: impl FnMut(QueueRef, Lane)) {
         self.queue.for_each(|node| f(node, Lane::Queued));
         self.late.for_each(|node| f(node, Lane::Late));

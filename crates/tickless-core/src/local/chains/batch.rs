@@ -1,17 +1,17 @@
-//! The numbers of a chain's first chunk while that is read, out of the way of everything else.
+//! A copy of the numbers of a chain's first chunk while the chain is read.
 //!
-//! A chunk is counted and unlinked once, not once for each number that is taken off it. It stays
-//! where it is until all have been taken, so that the places that records know lead here.
+//! The chunk is counted and unlinked once, not once for each number. It stays linked until all
+//! numbers have been taken, so that the places in their records remain valid.
 
 use crate::local::table::NO_SLOT;
 
-/// Room for the numbers of a chunk: a power of two, so that no index is outside.
+/// Room for the numbers of a chunk: a power of two, so that a masked index needs no bounds check.
 const ROOM: usize = 16;
 
-/// Numbers that are next in line, those of one chunk.
+/// The remaining numbers of one chunk.
 pub(super) struct Batch {
     slots: [u32; ROOM],
-    /// Those from here on wait.
+    /// The numbers from here to `end` remain.
     at: usize,
     end: usize,
 }
@@ -26,27 +26,27 @@ impl Batch {
         self.at == self.end
     }
 
-    /// The numbers that wait.
-    pub(super) fn waiting(&self) -> &[u32] {
+    /// Returns the remaining numbers.
+    pub(super) fn remaining(&self) -> &[u32] {
         &self.slots[self.at..self.end]
     }
 
-    /// Takes up the first `used` words of a chunk, of which so many are numbers and the others
-    /// holes, instead of what is left.
+    /// Replaces the numbers by those of a chunk: its first `used` words have `held` numbers, the
+    /// others are holes.
     #[inline]
     pub(super) fn fill(&mut self, chunk: &[u32; ROOM], used: usize, held: usize) {
         (self.slots, self.at, self.end) = (*chunk, 0, held);
         if held < used {
             let mut end = 0;
             for &slot in &chunk[..used] {
-                // What is written over a hole is the number behind it.
+                // A hole is overwritten by the next number.
                 self.slots[end % ROOM] = slot;
                 end += usize::from(slot != NO_SLOT);
             }
         }
     }
 
-    /// The next number; there is one.
+    /// Takes the next number. The caller has checked that there is one.
     #[inline]
     pub(super) fn next(&mut self) -> u32 {
         let slot = self.slots[self.at % ROOM];
@@ -54,11 +54,11 @@ impl Batch {
         slot
     }
 
-    /// Takes a number out that waits.
+    /// Removes a number that remains.
     pub(super) fn remove(&mut self, slot: u32) {
-        let waiting = &mut self.slots[self.at..self.end];
-        if let Some(found) = waiting.iter().position(|&other| other == slot) {
-            waiting[found..].rotate_left(1);
+        let remaining = &mut self.slots[self.at..self.end];
+        if let Some(found) = remaining.iter().position(|&other| other == slot) {
+            remaining[found..].rotate_left(1);
             self.end -= 1;
         }
     }

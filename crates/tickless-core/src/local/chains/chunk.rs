@@ -1,12 +1,13 @@
-//! A chunk: a cache line of slot numbers, holes between them, and the links to its neighbours.
+//! A chunk: a cache line of slot numbers with holes between them, and links to its neighbours.
 
-/// Slot numbers a chunk.
+/// The number of slot numbers in a chunk.
 pub(in crate::local) const PER_CHUNK: u32 = 14;
-/// Words of a chunk behind the numbers: the link to its neighbour, and below it a count.
+/// The word with the link to the next chunk, and in its low bits the number of used places.
 pub(super) const NEXT: usize = PER_CHUNK as usize;
+/// The word with the link to the previous chunk, and in its low bits the number of places that hold
+/// a number: the other used ones are holes.
 pub(super) const PREV: usize = NEXT + 1;
-/// Below the links: how many places of the chunk have been used, by [`NEXT`], and how many hold a
-/// number, by [`PREV`].
+/// The bits of either count.
 pub(super) const COUNT_MASK: u32 = 15;
 
 #[derive(Clone, Copy)]
@@ -35,7 +36,7 @@ impl Chunk {
         self.0[word] = link << 4 | self.0[word] & COUNT_MASK;
     }
 
-    /// Adds a number behind the others; there is room. Returns where.
+    /// Appends a number and returns its index. The caller has checked that there is room.
     #[inline]
     pub(super) fn add(&mut self, slot: u32) -> u32 {
         let used = self.used();

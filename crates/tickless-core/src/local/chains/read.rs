@@ -4,8 +4,8 @@ use super::chunk::{COUNT_MASK, NEXT, PREV};
 use super::{Chains, NO_CHUNK};
 
 impl Chains {
-    /// Takes the first number off the chain that is read. When that gets to another chunk,
-    /// `fetch` is told of numbers behind that chunk, which will be wanted soon.
+    /// Takes the first number off the chain that is read. When it begins a chunk, it calls `fetch`
+    /// for numbers behind that chunk, which are read soon.
     #[inline(always)]
     pub(in crate::local) fn pop(&mut self, fetch: impl Fn(u32)) -> Option<u32> {
         if self.batch.is_empty() && !self.begin_batch(fetch) {
@@ -18,7 +18,7 @@ impl Chains {
         Some(slot)
     }
 
-    /// Has some of the first chunk of the chain that is read been popped?
+    /// Returns whether some numbers of the first chunk have been popped, but not all.
     #[inline]
     pub(in crate::local) fn is_amid_chunk(&self) -> bool {
         !self.batch.is_empty()
@@ -43,7 +43,7 @@ impl Chains {
         self.batch_of = NO_CHUNK;
     }
 
-    /// Takes a number out of what is left of the first chunk.
+    /// Removes a number from the remaining ones of the first chunk.
     #[cold]
     pub(super) fn remove_from_batch(&mut self, slot: u32) {
         self.batch.remove(slot);
@@ -52,8 +52,8 @@ impl Chains {
         }
     }
 
-    /// The first chunk of the chain that is read, of which nothing has been popped: its numbers
-    /// and holes between them, and how many numbers. They stay there.
+    /// Returns the first chunk of the chain that is read: its numbers with holes between them, and
+    /// how many numbers. Nothing of it has been popped, and nothing is removed.
     #[inline]
     pub(in crate::local) fn first_chunk(
         &self,
@@ -65,7 +65,7 @@ impl Chains {
         Some((chunk.0.first_chunk()?, chunk.held() as usize))
     }
 
-    /// Throws the first chunk of the chain that is read away, with all that is in it.
+    /// Drops the first chunk of the chain that is read, with all its numbers.
     #[inline]
     pub(in crate::local) fn drop_first_chunk(&mut self) {
         let head = self.ends[self.reading].head;
@@ -76,9 +76,9 @@ impl Chains {
         }
     }
 
-    /// Tells `fetch` what the second chunk after this one holds, and asks for the fourth, of which
-    /// the link is known. One chunk ahead is too late: the records of a large table take longer to
-    /// arrive than those of one chunk to be dealt with.
+    /// Calls `fetch` for the numbers of the second chunk after this one, and prefetches the fourth.
+    /// One chunk ahead would be too late: a record of a large table takes longer to arrive than the
+    /// timers of one chunk take to fire.
     #[inline(never)]
     fn fetch_ahead(&self, number: u32, fetch: impl Fn(u32)) {
         let Some(second) = self.next(number).and_then(|next| self.next(next)) else { return };
@@ -91,7 +91,7 @@ impl Chains {
         }
     }
 
-    /// The link after a chunk.
+    /// Returns a chunk's link to the next.
     #[inline]
     fn next(&self, number: u32) -> Option<u32> {
         self.chunks.get(number as usize).map(|chunk| chunk.link(NEXT))

@@ -1,27 +1,27 @@
-//! Bounded garbage: where a new chunk comes from, and how holes go.
+//! Allocation of chunks, and merging of chunks with many holes, which bounds the garbage.
 //!
-//! Taking a number out leaves a hole, so that nothing else moves. A chunk of holes goes at once. Of
-//! the others, each new chunk pays for looking at [`SWEPT`] in the order of memory: one that would
-//! fit into a neighbour with room to spare is merged with it, which moves up to [`MERGED_MAX`]
-//! numbers. Were there no free chunk left in the room that was made for so many timers, all are
-//! looked at; after that, two neighbours hold at least `MERGED_MAX` numbers together, so that
-//! there is one: putting a number into a chain never allocates.
+//! Removing a number leaves a hole, so that nothing else moves. A chunk of holes is freed at once.
+//! Each allocation of a chunk also examines the next [`SWEPT`] chunks in memory and merges those
+//! whose numbers fit into one with their successor's, at most [`MERGED_MAX`]. If no free chunk is
+//! left in the room that was reserved, all chunks are examined. After that any two neighbours hold
+//! more than `MERGED_MAX` numbers together, so that a chunk is free: putting a number into a chain
+//! never allocates memory.
 
 use super::chunk::{COUNT_MASK, Chunk, NEXT, PER_CHUNK, PREV};
 use super::{Chains, MERGED_MAX, NO_CHUNK};
 use crate::local::table::{NO_SLOT, Records};
 
-/// A chunk with more numbers is not merged with any other.
+/// A chunk with more numbers than this is not merged.
 const SPARSE_MAX: u32 = PER_CHUNK - 1;
-/// Chunks with so many numbers on average are not worth a sweep.
+/// If chunks hold this many numbers on average, nothing is swept.
 const DENSE: usize = 9;
-/// Chunks that are looked at for each that is taken.
+/// The number of chunks that are examined for each that is allocated.
 const SWEPT: usize = 4;
 
 impl Chains {
-    /// A chunk that nobody uses.
+    /// Allocates a chunk.
     pub(super) fn take_chunk(&mut self, records: &mut Records) -> u32 {
-        // Not worth it while there are about as few as there can be.
+        // Skipped while there are hardly more chunks than needed.
         if self.in_use > self.len / DENSE + self.ends.len() / 4 {
             for _ in 0..SWEPT {
                 self.sweep_one(records);
@@ -37,7 +37,7 @@ impl Chains {
             Some(chunk) => core::mem::replace(&mut self.free, chunk.0[0]),
             None => {
                 self.chunks.push(Chunk([0; 16]));
-                self.taken_for.push(0);
+                self.allocated_for.push(0);
                 self.chunks.len() as u32 - 1
             }
         }
@@ -49,10 +49,10 @@ impl Chains {
         while self.merge(number, records) {}
     }
 
-    /// Merges a chunk with the one after it, if both have little.
+    /// Merges a chunk with the next one if their numbers fit into one. Returns whether it did.
     fn merge(&mut self, number: u32, records: &mut Records) -> bool {
         let chunk = self.chunks[number as usize];
-        // A chunk that is free holds nothing; what is being read stays where it is.
+        // A free chunk holds nothing; the chunk that is being read must not change.
         if !(1..=SPARSE_MAX).contains(&chunk.held()) || self.ends[self.reading].head == number {
             return false;
         }
@@ -71,7 +71,7 @@ impl Chains {
         true
     }
 
-    /// Moves the numbers of a chunk to its front.
+    /// Moves the numbers of a chunk to its front, so that the holes are at its end.
     pub(super) fn squeeze(&mut self, number: u32, records: &mut Records) {
         let chunk = &mut self.chunks[number as usize];
         let old = chunk.0;

@@ -1,30 +1,30 @@
-//! Classes: the duration of all their timers, and the spans in which these were started.
+//! Classes: the duration that their timers share, and the spans in which these were started.
 
 use super::{FixedError, FixedTimeouts, SPANS};
 use crate::time::Ns;
 use core::time::Duration;
 
-/// Spans in the duration that a class was made with.
+/// How many spans the duration is divided into that a class is created with.
 const SPANS_OF_DURATION: u64 = 32;
 const CLASSES_MAX: usize = 1 << 16;
 
-/// Names a class of one [`FixedTimeouts`].
+/// Identifies a class of one [`FixedTimeouts`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Class(pub(super) u32);
 
-/// What there is to know of a class.
+/// The state of a class.
 pub(super) struct ClassState {
     /// The duration without the factor.
     after: Ns,
     factor: f64,
-    /// The duration with it.
+    /// The duration multiplied by the factor.
     pub(super) scaled: Ns,
-    /// How long its spans are.
+    /// The length of its spans in nanoseconds.
     pub(super) span: u64,
-    /// The chains of all spans before this one are empty.
+    /// The first span that may have timers.
     pub(super) first: u64,
-    /// The earliest stamp among timers that are in the oldest chain but older than its span: they
-    /// were in line to fire when the class was stretched. [`Ns::NEVER`] if there are none.
+    /// The earliest start time of timers that are on the first chain but were started before its
+    /// span: they had come due when the duration was increased. [`Ns::NEVER`] if there are none.
     pub(super) oldest_misplaced: Ns,
 }
 
@@ -33,14 +33,14 @@ impl ClassState {
         self.scaled = Ns((self.after.0 as f64 * self.factor) as u64);
     }
 
-    /// When the timers of a span are looked at: all those that were not started again are due.
+    /// Returns when a span comes due: all its timers fire then unless they were restarted.
     pub(super) fn due_at(&self, span: u64) -> Ns {
         Ns((span + 1).saturating_mul(self.span)).after(self.scaled)
     }
 }
 
 impl<T> FixedTimeouts<T> {
-    /// Adds a class of timers that fire so long `after` they are started. A class takes 1 KiB.
+    /// Adds a class of timers that fire the duration `after` they are started. Takes 1 KiB.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl<T> FixedTimeouts<T> {
             return Err(FixedError::Full);
         }
         let after = Ns::from_duration(after);
-        // A microsecond at least: nobody advances as often as that.
+        // At least a microsecond: a program does not advance more often than that.
         let span = (after.0 / SPANS_OF_DURATION).max(1_000);
         self.classes.push(ClassState {
             after,
@@ -65,12 +65,12 @@ impl<T> FixedTimeouts<T> {
         Ok(Class(self.classes.len() as u32 - 1))
     }
 
-    /// Gives a class another duration, for timers that are pending too. It keeps its factor and
-    /// the granularity that it was made with.
+    /// Changes the duration of a class, for pending timers as well. Keeps the class's factor and the
+    /// granularity that it was created with. O(1).
     ///
     /// # Errors
     ///
-    /// [`FixedError::NoSuchClass`] if the class is another table's.
+    /// [`FixedError::NoSuchClass`] if the class belongs to other timers.
     pub fn set_after(&mut self, class: Class, after: Duration) -> Result<(), FixedError> {
         let state = self.class(class)?;
         state.after = Ns::from_duration(after);
@@ -78,13 +78,14 @@ impl<T> FixedTimeouts<T> {
         Ok(())
     }
 
-    /// Scales the duration of a class by a factor, for timers that are pending too: under 1
-    /// shortens it, 1 is as it was given. What is overdue by that fires with the next advance.
+    /// Multiplies the duration that a class was given by `factor`, for pending timers as well; a
+    /// factor of 1 restores it. Timers that are overdue by the new duration fire with the next
+    /// advance. O(1).
     ///
     /// # Errors
     ///
-    /// [`FixedError::NoSuchClass`] if the class is another table's, [`FixedError::NoFactor`] if the
-    /// factor is negative or no number.
+    /// [`FixedError::NoSuchClass`] if the class belongs to other timers, [`FixedError::NoFactor`] if
+    /// the factor is negative, infinite or not a number.
     pub fn scale(&mut self, class: Class, factor: f64) -> Result<(), FixedError> {
         if !(factor >= 0.0 && factor.is_finite()) {
             return Err(FixedError::NoFactor(factor));
@@ -95,7 +96,7 @@ impl<T> FixedTimeouts<T> {
         Ok(())
     }
 
-    /// All classes, in the order in which they were added.
+    /// Returns all classes, in the order in which they were added.
     pub fn classes(&self) -> impl ExactSizeIterator<Item = Class> + use<T> {
         (0..self.classes.len() as u32).map(Class)
     }

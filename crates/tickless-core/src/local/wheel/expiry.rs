@@ -1,16 +1,15 @@
-//! What has come due: collecting buckets, popping their timers, and putting those where they belong
-//! that have been pushed out.
+//! Expiry: collecting the buckets that have come due, popping their timers, and moving timers that
+//! were pushed out to their proper buckets.
 
-use super::{DUE, OVERDUE, Wheel};
-use crate::link::SlotKey;
+use super::{DUE, LocalWheel, OVERDUE};
 use crate::local::chains::PER_CHUNK;
-use crate::local::key::{Family, Key};
-use crate::local::table::{NO_SLOT, Records, Table};
+use crate::local::key::Key;
+use crate::local::table::{NO_SLOT, Records, SlotKey, Table};
 use crate::queues::wheel::REACH;
 use crate::time::Ns;
 
-impl Wheel {
-    /// Tells the wheel the time. Whether there may be anything to pop.
+impl LocalWheel {
+    /// Sets the current time. Returns whether there may be anything to pop.
     #[inline]
     pub(in crate::local) fn advance(&mut self, now: Ns) -> bool {
         self.target = self.target.max(self.tick.floor(now));
@@ -25,9 +24,9 @@ impl Wheel {
         true
     }
 
-    /// The next timer that is due by the time of the last advance, in order of expiry, not pending
-    /// any more. Each call is O(1) amortised. `budget` is lowered by one
-    /// for every timer looked at, and at zero nothing is popped: what is left stays first in line.
+    /// Removes and returns the next timer that is due by the time of the last advance, in the order
+    /// of expiry. O(1) amortised. `budget` is lowered by one for each examined timer; at zero
+    /// nothing is popped, and the remaining timers stay first in line.
     #[inline(always)]
     pub(in crate::local) fn pop<T>(
         &mut self,
@@ -46,7 +45,7 @@ impl Wheel {
             let key = record.key(slot);
             if record.is_pending() && record.time <= self.clk_began {
                 record.rest();
-            } else if !self.pass_over(&mut table.records, slot) {
+            } else if !self.relocate(&mut table.records, slot) {
                 continue;
             }
             self.pending -= 1;
@@ -55,7 +54,8 @@ impl Wheel {
         None
     }
 
-    /// Pops what is due, a chunk at a time, and hands the keys to `fired`. As so many pops.
+    /// Pops all due timers, a chunk at a time, and passes their keys to `fired`. Equal to popping
+    /// them one by one.
     #[inline]
     pub(in crate::local) fn pop_all<T>(
         &mut self,
@@ -66,7 +66,7 @@ impl Wheel {
         loop {
             while *budget < PER_CHUNK as usize || self.chains.is_amid_chunk() {
                 let Some(popped) = self.pop(table, budget) else { return };
-                fired(&[Key::new(popped, Family::Coarse)]);
+                fired(&[Key::of_coarse(popped)]);
             }
             let chunk = self.chains.first_chunk(|slot| table.records.prefetch(slot));
             let Some((slots, held)) = chunk else {
@@ -75,7 +75,7 @@ impl Wheel {
                 }
                 return;
             };
-            let mut due = [Key::NOBODY; PER_CHUNK as usize];
+            let mut due = [Key::NONE; PER_CHUNK as usize];
             let (mut others, clk_began) = (0, self.clk_began);
             let records = table.records.all();
             for (key, &slot) in due.iter_mut().zip(slots) {
@@ -83,7 +83,7 @@ impl Wheel {
                     Some(record) if record.is_pending() && record.time <= clk_began => {
                         let fires = record.key(slot);
                         record.rest();
-                        *key = Key::new(fires, Family::Coarse);
+                        *key = Key::of_coarse(fires);
                     }
                     _ => others += 1,
                 }
@@ -96,16 +96,16 @@ impl Wheel {
             } else {
                 let slots = *slots;
                 self.chains.drop_first_chunk();
-                let count = self.pass_over_others(&mut table.records, &slots, &mut due);
+                let count = self.relocate_others(&mut table.records, &slots, &mut due);
                 fired(&due[..count]);
             }
         }
     }
 
-    /// Deals with those numbers of a chunk, not on a chain any more, of which no key is among
-    /// those that fire; moves all keys to the front. Returns how many fire.
+    /// Relocates the timers of a dropped chunk that have no key in `due` yet, adds the keys of those
+    /// that are due after all, and moves all keys to the front. Returns how many there are.
     #[inline(never)]
-    fn pass_over_others(
+    fn relocate_others(
         &mut self,
         records: &mut Records,
         slots: &[u32; PER_CHUNK as usize],
@@ -114,11 +114,11 @@ impl Wheel {
         let mut count = 0;
         for (at, &slot) in slots.iter().enumerate() {
             let mut key = due[at];
-            if key == Key::NOBODY && slot != NO_SLOT && self.pass_over(records, slot) {
+            if key == Key::NONE && slot != NO_SLOT && self.relocate(records, slot) {
                 self.pending -= 1;
-                key = Key::new(records.key_of(slot), Family::Coarse);
+                key = Key::of_coarse(records.key_of(slot));
             }
-            if key != Key::NOBODY {
+            if key != Key::NONE {
                 due[count] = key;
                 count += 1;
             }
@@ -126,9 +126,9 @@ impl Wheel {
         count
     }
 
-    /// When the next timer comes due, to the tick: timers that were pushed out are put where they
-    /// belong until the first one is found that was not. A timer beyond the last level counts as
-    /// due where that ends. O(levels) for each timer that is moved, and for the last.
+    /// Returns when the next timer comes due, exact to the tick: moves pushed-out timers to their
+    /// proper buckets until it finds a timer that is due where it is. A timer beyond the last level
+    /// counts as due at that level's end. O(levels) for each moved timer, and for the last one.
     pub(in crate::local) fn settle(&mut self, records: &mut Records) -> Ns {
         if self.clk < self.target {
             self.catch_up();
@@ -137,7 +137,7 @@ impl Wheel {
         while self.pending > 0 {
             let tick = self.earliest();
             let waiting = [DUE, OVERDUE].into_iter().map(|chain| (self.clk_began, chain));
-            let buckets = Wheel::buckets_at(tick).map(|chain| (self.tick.start(tick), chain));
+            let buckets = LocalWheel::buckets_at(tick).map(|chain| (self.tick.start(tick), chain));
             let mut chains = waiting.chain(buckets);
             let Some((at, chain)) = chains.find(|(_, chain)| !self.chains.is_empty(*chain)) else {
                 break;
@@ -148,22 +148,23 @@ impl Wheel {
                 return at;
             }
             self.chains.remove(record.place, slot);
-            self.pass_over(records, slot);
+            self.relocate(records, slot);
         }
         Ns::NEVER
     }
 
-    /// Deals with a timer that is off its chain and not due there: it was cancelled, or pushed out
-    /// and goes where it belongs. Returns whether that has come due as well by now.
+    /// Handles a timer that has been taken off its chain and is not due by that chain: it was
+    /// cancelled, or it was pushed out and is moved to its proper bucket. Returns whether its new
+    /// deadline has come as well.
     #[inline(never)]
-    fn pass_over(&mut self, records: &mut Records, slot: u32) -> bool {
+    fn relocate(&mut self, records: &mut Records, slot: u32) -> bool {
         let Some(record) = records.record(slot) else { return false };
         if !record.is_pending() {
             record.rest();
             return false;
         }
         if self.clk < self.target {
-            // Where it belongs goes by how far away it is now.
+            // Its proper bucket depends on its distance from the current time.
             self.catch_up();
         }
         let time = record.time;
@@ -175,13 +176,13 @@ impl Wheel {
         false
     }
 
-    /// Brings the clock to the present without looking at any timer.
+    /// Advances the clock to the current time without examining any timer.
     #[cold]
     pub(super) fn catch_up(&mut self) {
         while self.step() {}
     }
 
-    /// Goes on to the next bucket that has come due by the target, if there is one.
+    /// Collects the next buckets that have come due by the target. Returns whether there were any.
     #[inline(never)]
     fn step(&mut self) -> bool {
         if self.next_mark <= self.target {
@@ -204,6 +205,6 @@ impl Wheel {
     /// Collects the buckets that expire at `clk`.
     fn collect(&mut self, clk: u64) {
         self.set_clk(clk);
-        Wheel::buckets_at(clk).for_each(|bucket| self.chains.splice(bucket, DUE));
+        LocalWheel::buckets_at(clk).for_each(|bucket| self.chains.splice(bucket, DUE));
     }
 }

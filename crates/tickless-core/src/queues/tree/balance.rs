@@ -1,26 +1,26 @@
-//! Keeps the queue's tree shallow: a red-black tree that knows nothing of time.
+//! The balancing of the queue's red-black tree, independent of what it is ordered by.
 //!
-//! The rules: the root is black, a red node has no red child, and every way from the root
-//! to a missing child passes the same number of black nodes. So no way is more than twice
+//! The rules: the root is black, a red node has no red child, and every path from the root
+//! to a missing child passes the same number of black nodes. So no path is more than twice
 //! as long as another, and n nodes are at most 2 log2(n + 1) deep.
 //!
-//! A new node is red, which may put red below red: [`Tree::settle_red`]. A black node that
-//! leaves makes ways through its place one black short: [`Tree::settle_short`]. Both walk
-//! towards the root and turn at most two or three nodes; on average they stop at once.
+//! A new node is red, which may put red below red: [`Tree::settle_red`]. Removing a black node
+//! makes the paths through its place one black node short: [`Tree::settle_short`]. Both walk
+//! towards the root and rotate at most two or three nodes; on average they stop at once.
 //! (Guibas and Sedgewick 1978; bottom-up removal as in Tarjan 1983.)
 
 use crate::link::{Colour, QueueRef, Side};
 
-/// The root, and the shape below it.
+/// A tree, by its root.
 pub(super) struct Tree {
     pub(super) root: Option<QueueRef>,
 }
 
-/// A place in the tree: below this node, on this side. `None` is above the root.
+/// A place in the tree: the parent and the side below it; `None` for the root.
 type Place = Option<(QueueRef, Side)>;
 
 impl Tree {
-    /// Hangs `node` into an empty place below `parent`. O(log n), amortised O(1).
+    /// Links `node` into an empty place below `parent`. O(log n), amortised O(1).
     #[inline]
     pub(super) fn attach(&mut self, node: QueueRef, parent: QueueRef, side: Side) {
         node.enter(parent);
@@ -30,10 +30,10 @@ impl Tree {
         }
     }
 
-    /// Takes `node` out. O(log n), amortised O(1) once its successor is found.
+    /// Unlinks `node`. O(log n), amortised O(1) once its successor is found.
     pub(super) fn detach(&mut self, node: QueueRef) {
         let (earlier, later) = (node.child(Side::Earlier), node.child(Side::Later));
-        let (hole, filler, gone) = match (earlier, later) {
+        let (hole, filler, removed) = match (earlier, later) {
             (Some(earlier), Some(later)) => self.replace_by_next(node, earlier, later),
             _ => {
                 let (hole, filler) = (place_of(node), earlier.or(later));
@@ -45,17 +45,18 @@ impl Tree {
             }
         };
         node.leave();
-        match (gone, filler) {
+        match (removed, filler) {
             (Colour::Red, _) => {}
             (Colour::Black, Some(red)) if is_red(filler) => red.set_colour(Colour::Black),
             (Colour::Black, _) => self.settle_short(hole),
         }
     }
 
-    /// Puts the node after `node` in its place, with its colour; both children exist.
+    /// Replaces `node`, which has both children, by the next node, which gets its colour.
     ///
-    /// Returns the place that the successor left, what fills it, and which colour is gone
-    /// from there. The nodes themselves move, not their content: timers have addresses.
+    /// Returns the place that the next node left, the node that fills it, and the colour that was
+    /// removed from there. Nodes are relinked rather than their content copied, because a node is
+    /// part of a timer.
     fn replace_by_next(
         &mut self,
         node: QueueRef,
@@ -63,7 +64,7 @@ impl Tree {
         later: QueueRef,
     ) -> (Place, Option<QueueRef>, Colour) {
         let next = outermost(later, Side::Earlier);
-        let (filler, gone) = (next.child(Side::Later), next.colour());
+        let (filler, removed) = (next.child(Side::Later), next.colour());
         let hole = if next == later {
             Some((next, Side::Later))
         } else {
@@ -80,10 +81,10 @@ impl Tree {
         earlier.set_parent(Some(next));
         self.put(place_of(node), Some(next));
         next.inherit(node);
-        (hole, filler, gone)
+        (hole, filler, removed)
     }
 
-    /// `node` has turned red: mends red below red, the only rule that can be broken now.
+    /// Restores the rules after `node` has become red: its parent may be red as well.
     fn settle_red(&mut self, mut node: QueueRef) {
         while let Some((parent, inner_or_outer)) = place_of(node) {
             if parent.colour() == Colour::Black {
@@ -93,7 +94,7 @@ impl Tree {
             let Some((grandparent, side)) = place_of(parent) else { return };
             let uncle = grandparent.child(side.other());
             if let Some(uncle) = uncle.filter(|_| is_red(uncle)) {
-                // Both can carry the grandparent's black; the question moves up to it.
+                // Move the grandparent's black to both, and go on with the grandparent.
                 parent.set_colour(Colour::Black);
                 uncle.set_colour(Colour::Black);
                 grandparent.set_colour(Colour::Red);
@@ -114,14 +115,14 @@ impl Tree {
         node.set_colour(Colour::Black);
     }
 
-    /// Every way through `place` is one black short: finds or moves one, going up.
+    /// Restores the rules when every path through `place` is one black node short.
     fn settle_short(&mut self, mut place: Place) {
         while let Some((parent, short)) = place {
             let full = short.other();
-            // The other side has a black to spare, so there is a node.
+            // Paths on the other side have a black node more, so there is a node.
             let Some(mut sibling) = parent.child(full) else { return };
             if sibling.colour() == Colour::Red {
-                // Red with black children: lift it, and one of those is the sibling.
+                // Red with black children: rotate, and one of those becomes the sibling.
                 self.sink(parent, short);
                 sibling.set_colour(Colour::Black);
                 parent.set_colour(Colour::Red);
@@ -141,13 +142,13 @@ impl Tree {
                 _ => None,
             };
             if let Some(lifted) = lifted {
-                // A red nephew becomes the black that was missing.
+                // A red nephew becomes the missing black node.
                 self.sink(parent, short);
                 lifted.set_colour(parent.colour());
                 parent.set_colour(Colour::Black);
                 return;
             }
-            // No red near: make the sibling's side as short, and pay from the parent.
+            // No red nephew: shorten the sibling's side too, and go on with the parent.
             sibling.set_colour(Colour::Red);
             if parent.colour() == Colour::Red {
                 parent.set_colour(Colour::Black);
@@ -157,7 +158,7 @@ impl Tree {
         }
     }
 
-    /// `node` sinks towards `side`; its child from the other side rises into its place.
+    /// Rotates `node` towards `side`: its child on the other side takes its place.
     fn sink(&mut self, node: QueueRef, side: Side) {
         let Some(riser) = node.child(side.other()) else { return };
         let between = riser.child(side);
@@ -171,7 +172,7 @@ impl Tree {
         node.set_parent(Some(riser));
     }
 
-    /// Points whoever is above `place` at `node`.
+    /// Links `node` at `place`, from above.
     fn put(&mut self, place: Place, node: Option<QueueRef>) {
         match place {
             Some((parent, side)) => parent.set_child(side, node),
@@ -180,7 +181,7 @@ impl Tree {
     }
 }
 
-/// Where `node` hangs.
+/// Returns the place of `node`.
 #[inline]
 fn place_of(node: QueueRef) -> Place {
     let parent = node.parent()?;
@@ -192,7 +193,7 @@ fn is_red(node: Option<QueueRef>) -> bool {
     node.is_some_and(|node| node.colour() == Colour::Red)
 }
 
-/// The last node on `side` at or below `node`.
+/// Returns the outermost node on `side` at or below `node`.
 pub(super) fn outermost(mut node: QueueRef, side: Side) -> QueueRef {
     while let Some(further) = node.child(side) {
         node = further;
@@ -200,7 +201,7 @@ pub(super) fn outermost(mut node: QueueRef, side: Side) -> QueueRef {
     node
 }
 
-/// The node that comes next on `side`. O(log n), amortised O(1) over a whole walk.
+/// Returns the next node on `side`. O(log n), amortised O(1) over a whole walk.
 pub(super) fn neighbour(mut node: QueueRef, side: Side) -> Option<QueueRef> {
     if let Some(below) = node.child(side) {
         return Some(outermost(below, side.other()));

@@ -1,4 +1,4 @@
-//! The slow full check of a queue: every rule that the fast code relies on, stated once.
+//! The full check of a queue: every rule that the fast code relies on.
 
 use core::fmt;
 
@@ -8,13 +8,13 @@ use crate::link::{Colour, QueueRef, Side};
 /// Deeper than any balanced tree that fits into an address space: 2 log2(n + 1).
 const DEPTH_MAX: u32 = 2 * usize::BITS;
 
-/// What is broken in a queue. Each is a bug of this crate, or a broken promise of a caller of
-/// [`QueueRef::new`]: stop using the queue and report it.
+/// A broken rule of a queue: a bug of this crate, or a broken promise of a caller of
+/// [`QueueRef::new`]. Stop using the queue and report it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueFault {
-    /// The tree holds another number of nodes than the queue counts (or runs in a circle).
+    /// The number of nodes in the tree differs from the queue's count, or the links form a cycle.
     Length,
-    /// A node does not point back at the node it hangs from, or is not marked as queued.
+    /// A node has no link to its parent, or is not marked as linked.
     Link,
     /// A node comes after one with a later hard expiry.
     Order,
@@ -22,11 +22,11 @@ pub enum QueueFault {
     Window,
     /// The root is red, or a red node has a red child.
     RedRed,
-    /// Two ways down from the root pass different numbers of black nodes.
+    /// Two paths from the root pass different numbers of black nodes.
     Depth,
-    /// The remembered first node is not the first of the tree.
+    /// The stored first node is not the first of the tree.
     First,
-    /// The remembered last node is not the last of the tree.
+    /// The stored last node is not the last of the tree.
     Last,
 }
 
@@ -34,13 +34,13 @@ impl fmt::Display for QueueFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             QueueFault::Length => "timer queue: the count is not the number of nodes",
-            QueueFault::Link => "timer queue: a node does not point back at its parent",
+            QueueFault::Link => "timer queue: a node has no link to its parent",
             QueueFault::Order => "timer queue: nodes are not in order of hard expiry",
             QueueFault::Window => "timer queue: a soft expiry is after its hard expiry",
             QueueFault::RedRed => "timer queue: red root or red node below a red node",
-            QueueFault::Depth => "timer queue: ways down have different black depths",
-            QueueFault::First => "timer queue: the remembered first node is not the first",
-            QueueFault::Last => "timer queue: the remembered last node is not the last",
+            QueueFault::Depth => "timer queue: paths have different black depths",
+            QueueFault::First => "timer queue: the stored first node is not the first",
+            QueueFault::Last => "timer queue: the stored last node is not the last",
         })
     }
 }
@@ -48,8 +48,8 @@ impl fmt::Display for QueueFault {
 impl core::error::Error for QueueFault {}
 
 impl Queue {
-    /// Checks everything: links, order, windows, balance, remembered ends, count. O(n), no
-    /// allocation; allowed in release builds. The first fault that is met is returned.
+    /// Checks links, order, windows, balance, both stored ends and the count. Returns the first
+    /// broken rule that it finds. O(n), without allocation; also in release builds.
     pub fn check(&self) -> Result<(), QueueFault> {
         self.check_shape()?;
         // The links are sound from here on: walking by them terminates.
@@ -71,15 +71,15 @@ impl Queue {
         if last == self.last { Ok(()) } else { Err(QueueFault::Last) }
     }
 
-    /// Follows every link downwards, none of them trusted before it was looked at.
+    /// Follows every link downwards, and checks each before it follows those below.
     fn check_shape(&self) -> Result<(), QueueFault> {
         let mut nodes = 0;
         self.black_depth_below(self.tree.root, None, 0, &mut nodes)?;
         if nodes == self.len { Ok(()) } else { Err(QueueFault::Length) }
     }
 
-    /// Checks the part of the tree at `node`, found below `above` at `depth`; returns how many
-    /// black nodes each way down from there passes, and adds to `nodes` how many there are.
+    /// Checks the subtree of `node`, found below `above` at `depth`. Returns the number of black
+    /// nodes on each path down from there, and adds the number of nodes to `nodes`.
     fn black_depth_below(
         &self,
         node: Option<QueueRef>,
@@ -138,9 +138,9 @@ mod tests {
         queue.check()
     }
 
-    /// A check that cannot fail checks nothing: each rule is broken once.
+    /// Goal: the check finds each broken rule.
     #[test]
-    fn queue_check_names_each_fault() {
+    fn each_fault_is_reported() {
         static LINKS: Links = [const { QueueLink::new() }; 7];
         let window = |soft, hard| Window { soft: Ns(soft), hard: Ns(hard) };
         let faults = [
@@ -160,9 +160,9 @@ mod tests {
         }
     }
 
-    /// Broken links must not hang the check that is there to report them.
+    /// Goal: the check ends although the links form a cycle.
     #[test]
-    fn queue_check_ends_in_a_circle() {
+    fn a_cycle_is_reported() {
         static LINKS: Links = [const { QueueLink::new() }; 7];
         let tie = |nodes: &[QueueRef; 7]| nodes[0].set_child(Side::Earlier, Some(nodes[3]));
         assert!(broken_by(&LINKS, |nodes, _| tie(nodes)).is_err());

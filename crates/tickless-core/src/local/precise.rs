@@ -1,0 +1,173 @@
+//! The precise timers of [`LocalTimers`](super::LocalTimers): binary heaps of slot numbers in the
+//! order of hard expiry, with equal ones in the order of arming (W4).
+//!
+//! An entry carries the keys that it is ordered by, so that a comparison reads no record. A record
+//! holds the index of its timer's entry, so that cancelling needs no search. Room is allocated when
+//! a timer is inserted, so that arming does not allocate.
+//!
+//! An advance is one pass over the heap. A timer that is armed for the time of the last pass or
+//! earlier waits in a heap of its own until the next pass: otherwise a callback that arms its own
+//! timer for the past would keep every other timer from firing.
+
+use super::table::{Record, Records, SlotKey};
+use crate::time::{Ns, Window};
+use alloc::vec::Vec;
+
+/// The heap of timers for the current pass and later ones. As the others, the number stands in the
+/// record's level.
+const QUEUED: usize = 0;
+/// The heap of timers that were armed for the past, and wait for the next pass.
+const LATE: usize = 1;
+
+#[derive(Clone, Copy)]
+struct Entry {
+    hard: Ns,
+    /// Counts the entries that were made, so that equal ones keep their order.
+    order: u64,
+    soft: Ns,
+    slot: u32,
+}
+
+impl Entry {
+    fn is_before(&self, other: &Entry) -> bool {
+        (self.hard, self.order) < (other.hard, other.order)
+    }
+}
+
+/// The pending precise timers.
+pub(super) struct PreciseHeap {
+    heaps: [Vec<Entry>; 2],
+    orders: u64,
+    /// The time of the last pass.
+    pass: Option<Ns>,
+    /// Whether that pass has fired all its timers.
+    is_done: bool,
+}
+
+impl PreciseHeap {
+    pub(super) const fn new() -> PreciseHeap {
+        PreciseHeap { heaps: [Vec::new(), Vec::new()], orders: 0, pass: None, is_done: true }
+    }
+
+    /// Allocates room for this many timers in all.
+    pub(super) fn reserve(&mut self, timers: usize) {
+        for heap in &mut self.heaps {
+            heap.reserve_exact(timers.saturating_sub(heap.len()));
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.heaps.iter().map(Vec::len).sum()
+    }
+
+    /// Returns the earliest hard expiry, or [`Ns::NEVER`].
+    pub(super) fn next_event(&self) -> Ns {
+        let first = |heap: &Vec<Entry>| heap.first().map_or(Ns::NEVER, |entry| entry.hard);
+        first(&self.heaps[QUEUED]).min(first(&self.heaps[LATE]))
+    }
+
+    /// Arms a timer, pending or not. O(log n).
+    pub(super) fn arm(&mut self, records: &mut Records, slot: u32, window: Window) {
+        self.cancel(records, slot);
+        let heap = match self.pass {
+            Some(now) if window.soft <= now => LATE,
+            _ => QUEUED,
+        };
+        self.push(records, heap, slot, window);
+    }
+
+    /// Cancels a timer. Returns whether it was pending. O(log n).
+    pub(super) fn cancel(&mut self, records: &mut Records, slot: u32) -> bool {
+        let Some(record) = records.record(slot) else { return false };
+        let (heap, at) = (record.level() as usize, record.place as usize);
+        let is_pending = record.is_pending();
+        if is_pending {
+            record.rest();
+            self.remove(records, heap, at);
+        }
+        is_pending
+    }
+
+    /// Begins a pass: pop until `None`. Late timers are queued now. If the last pass stopped early
+    /// they are queued behind what it left (W2), as if their hard expiry were its time.
+    /// O(k log n) for k late timers.
+    pub(super) fn begin_pass(&mut self, records: &mut Records, now: Ns) {
+        let last = self.pass.filter(|_| !self.is_done && self.is_due()).unwrap_or(Ns::ZERO);
+        (self.pass, self.is_done) = (Some(now), false);
+        while let Some(&Entry { hard, soft, slot, .. }) = self.heaps[LATE].first() {
+            self.remove(records, LATE, 0);
+            self.push(records, QUEUED, slot, Window { soft, hard: hard.max(last) });
+        }
+    }
+
+    /// Removes and returns the next timer that may fire in this pass. Stops at the first by hard
+    /// expiry that may not fire yet: `queues/tree.rs` has the reasons. O(log n).
+    #[inline]
+    pub(super) fn pop(&mut self, records: &mut Records) -> Option<SlotKey> {
+        self.is_done = self.is_done || !self.is_due();
+        if self.is_done {
+            return None;
+        }
+        let slot = self.heaps[QUEUED].first()?.slot;
+        self.cancel(records, slot);
+        Some(records.key_of(slot))
+    }
+
+    /// Returns whether the first timer may fire in the last pass that began.
+    fn is_due(&self) -> bool {
+        let first = self.heaps[QUEUED].first();
+        self.pass.is_some_and(|now| first.is_some_and(|entry| entry.soft <= now))
+    }
+
+    fn push(&mut self, records: &mut Records, heap: usize, slot: u32, window: Window) {
+        self.orders += 1;
+        let Window { soft, hard } = window;
+        let at = self.heaps[heap].len();
+        self.heaps[heap].push(Entry { hard, order: self.orders, soft, slot });
+        if let Some(record) = records.record(slot) {
+            record.arm(hard, heap as u32, at as u32);
+        }
+        self.rise(records, heap, at);
+    }
+
+    /// Takes an entry out; the last entry takes its place.
+    fn remove(&mut self, records: &mut Records, heap: usize, at: usize) {
+        self.heaps[heap].swap_remove(at);
+        if at < self.heaps[heap].len() {
+            self.sink(records, heap, at);
+            self.rise(records, heap, at);
+        }
+    }
+
+    /// Swaps an entry with its parents until none of them is later.
+    fn rise(&mut self, records: &mut Records, heap: usize, mut at: usize) {
+        let entries = &mut self.heaps[heap];
+        while at > 0 && entries[at].is_before(&entries[(at - 1) / 2]) {
+            entries.swap(at, (at - 1) / 2);
+            records.put(entries[at].slot, at as u32);
+            at = (at - 1) / 2;
+        }
+        records.put(entries[at].slot, at as u32);
+    }
+
+    /// Swaps an entry with its earlier child until neither child is earlier.
+    fn sink(&mut self, records: &mut Records, heap: usize, mut at: usize) {
+        let entries = &mut self.heaps[heap];
+        loop {
+            let children = [2 * at + 1, 2 * at + 2].into_iter().filter(|&at| at < entries.len());
+            let earliest = children.reduce(|left, right| {
+                if entries[right].is_before(&entries[left]) { right } else { left }
+            });
+            let Some(child) = earliest.filter(|&child| entries[child].is_before(&entries[at]))
+            else {
+                break;
+            };
+            entries.swap(at, child);
+            records.put(entries[at].slot, at as u32);
+            at = child;
+        }
+        records.put(entries[at].slot, at as u32);
+    }
+}
+
+const _: () = assert!(size_of::<Record>() == 16 && size_of::<Entry>() == 32);
