@@ -1,28 +1,28 @@
-//! How often something took how long: a histogram by powers of two, in fixed memory.
+//! A histogram of durations by powers of two, in fixed memory.
 //!
-//! Counting is one shift and one addition, so that every expiry can afford it. A bucket is as
-//! wide as everything below it, so a quantile is known to within a factor of two.
+//! Counting costs one shift and one addition, little enough for every expiry. A bucket is as wide as
+//! all buckets below it, so that a quantile is known to within a factor of two.
 
 use crate::time::Ns;
 use core::time::Duration;
 
-/// The number of buckets. The last one has all from 4.6 minutes on.
+/// The number of buckets. The last one counts all durations from 4.6 minutes on.
 pub const BUCKETS: usize = 40;
 
-/// Durations, counted by powers of two. Bucket 0 has those of 0 ns, bucket n those from 2^(n-1)
-/// up to, and without, 2^n ns.
+/// Counts of durations by powers of two. Bucket 0 counts 0 ns, bucket n from 2^(n-1) ns up to but not
+/// including 2^n ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Histogram {
     counts: [u64; BUCKETS],
 }
 
 impl Histogram {
-    /// Nothing counted.
+    /// Returns an empty histogram.
     pub const fn new() -> Histogram {
         Histogram { counts: [0; BUCKETS] }
     }
 
-    /// Counts one. O(1).
+    /// Counts a duration. O(1).
     #[inline]
     pub fn count(&mut self, took: Duration) {
         self.count_ns(Ns::from_duration(took));
@@ -30,30 +30,30 @@ impl Histogram {
 
     #[inline]
     pub(crate) fn count_ns(&mut self, took: Ns) {
-        // What the last bucket has from on, and so as few bits as a shift to the left leaves.
+        // The lower bound of the last bucket, so that the shift cannot overflow.
         let capped = took.0.min(1 << (BUCKETS - 2));
         let bucket = (capped << 1 | 1).ilog2() as usize;
         self.counts[bucket] += 1;
     }
 
-    /// How many are in each bucket.
+    /// Returns the count of each bucket.
     pub fn counts(&self) -> &[u64; BUCKETS] {
         &self.counts
     }
 
-    /// The longest that a bucket takes; 584 years for the last one.
+    /// Returns the longest duration of a bucket; 584 years for the last one.
     pub const fn longest_in(bucket: usize) -> Duration {
         let ns = if bucket >= BUCKETS - 1 { u64::MAX } else { (1 << bucket) - 1 };
         Duration::from_nanos(ns)
     }
 
-    /// How many were counted.
+    /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// So many of a thousand took no longer than this: the longest that the bucket takes in which
-    /// the quantile lies. `None` if nothing was counted.
+    /// Returns an upper bound on a quantile: `per_mille` of a thousand durations were no longer than
+    /// this. It is the longest duration of the bucket with the quantile. `None` if nothing was counted.
     pub fn quantile(&self, per_mille: u64) -> Option<Duration> {
         let total = self.total();
         let rank = (u128::from(total) * u128::from(per_mille.min(1000))).div_ceil(1000).max(1);
@@ -65,7 +65,7 @@ impl Histogram {
         reached.map(Histogram::longest_in)
     }
 
-    /// The sum of two.
+    /// Returns the sum of two histograms.
     #[must_use]
     pub fn plus(mut self, other: &Histogram) -> Histogram {
         self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);

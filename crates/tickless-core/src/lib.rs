@@ -1,6 +1,7 @@
-//! Linux's timer algorithms for programs: no operating system, no allocation to arm a timer.
+//! Linux's timer algorithms for programs, without an operating system and without allocation when a
+//! timer is armed.
 //!
-//! From the bottom up; a module uses those above it in this table alone.
+//! The modules from the bottom up; each uses only those above it in this table.
 //!
 //! | module | holds |
 //! |---|---|
@@ -8,16 +9,16 @@
 //! | [`time`] | nanoseconds, windows, ticks, CPU numbers |
 //! | [`clock`] | clocks from counters, the combined reader, the watchdog |
 //! | [`bandwidth`] | groups with a quota in every period |
-//! | [`rearm`] | what the event device must be told, as a value |
-//! | [`platform`] | the seam: what a world must provide |
-//! | [`state`] | a timer's life in one word |
-//! | [`link`] | intrusive nodes and slots; unsafe code |
-//! | [`queues`] | the wheel and the ordered queue: pure |
-//! | [`local`] | one base, one thread, no locks |
-//! | [`bases`] | many bases, one a CPU |
+//! | [`rearm`] | when an event device must be programmed, as a value |
+//! | [`platform`] | the interface to the system that the core runs on |
+//! | [`state`] | a timer's state in one word |
+//! | [`link`] | intrusive nodes; unsafe code |
+//! | [`queues`] | the wheel and the ordered queue, without locks and clocks |
+//! | [`local`] | timers for one thread, without locks |
+//! | [`bases`] | timers for many CPUs, a base for each |
 //! | [`owned`] | a timer that owns its memory; unsafe code |
 //!
-//! Beside them, on `time` alone: [`phase`], [`periodic`] and [`histogram`].
+//! [`phase`], [`periodic`] and [`histogram`] use `time` only.
 #![no_std]
 
 extern crate alloc;
@@ -54,7 +55,7 @@ pub mod time;
 #[forbid(unsafe_code)]
 pub mod word;
 
-/// The code of the README is compiled.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -2,18 +2,18 @@
 
 use crate::time::{Ns, Window};
 
-/// Moves a window on by whole periods until it begins after `now`.
+/// Moves a window by whole periods until it begins after `now`.
 ///
-/// Returns the window and by how many periods it was moved: 0 if it had not begun, 1 if it was
-/// on time, more if expiries were missed. Both ends move alike, so a phase and a slack that
-/// were chosen at the start stay (P2, P3). A period of zero counts as one nanosecond. At the
-/// end of the 64-bit range the window stops at [`Ns::NEVER`].
+/// Returns the window and the number of periods: 0 if the window had not begun, 1 if it was on time,
+/// more if expiries were missed. Both ends move by the same time, so that the phase and the slack
+/// chosen at the start are kept. A period of zero counts as one nanosecond. At the end of the 64-bit
+/// range the window stops at [`Ns::NEVER`].
 pub fn forward(window: Window, now: Ns, period: Ns) -> (Window, u64) {
     if now < window.soft {
         return (window, 0);
     }
     let period = period.0.max(1);
-    // At least one: the beginning of the window has passed.
+    // At least one: the window has begun.
     let periods = ((now.0 - window.soft.0) / period).saturating_add(1);
     let by = Ns(periods.saturating_mul(period));
     (Window::new(window.soft.after(by), window.hard.after(by)), periods)
@@ -28,7 +28,7 @@ mod tests {
     }
 
     #[test]
-    fn on_time_early_and_late() {
+    fn forward_counts_the_missed_periods() {
         assert_eq!(forward(at(100), Ns(99), Ns(10)), (at(100), 0));
         assert_eq!(forward(at(100), Ns(100), Ns(10)), (at(110), 1));
         assert_eq!(forward(at(100), Ns(109), Ns(10)), (at(110), 1));
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_periods_and_the_end_of_time() {
+    fn zero_periods_and_the_end_of_the_range() {
         assert_eq!(forward(at(100), Ns(100), Ns(0)), (at(101), 1));
         let (window, _) = forward(at(100), Ns(u64::MAX - 1), Ns(u64::MAX / 2));
         assert_eq!(window.soft, Ns::NEVER);

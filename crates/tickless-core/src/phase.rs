@@ -1,35 +1,35 @@
-//! Phases: where within its period a periodic timer expires.
+//! Phases: the point within its period at which a periodic timer expires.
 //!
-//! Timers of one period that begin alike expire together for ever: one wakeup for all of them,
-//! and all of their work at once. Which of the two is wanted only their user knows, so it is a
-//! policy. It is applied once, when a timer starts, by choosing its first expiry; forwarding
-//! ([`periodic::forward`](crate::periodic::forward)) knows nothing of it.
+//! Timers of one period that start at the same time keep expiring together: one wakeup for all of
+//! them, and all of their work at once. Only the program knows which of the two matters more, so the
+//! phase is a policy. It is applied once, when a timer starts, by choosing its first expiry;
+//! forwarding ([`periodic::forward`](crate::periodic::forward)) does not depend on it.
 //!
-//! A phase is counted from the clock's zero: a timer of period P and phase p expires at the
-//! times k x P + p. So *aligned* is phase 0, and two aligned timers of 10 and 20 ms meet at
-//! every expiry of the slower one, whenever each of them was started.
+//! A phase is counted from the clock's zero: a timer of period P and phase p expires at the times
+//! k x P + p. So *aligned* is phase 0, and two aligned timers of 10 and 20 ms meet at every expiry of
+//! the slower one, whenever each of them was started.
 //!
 //! # Guarantees
 //!
-//! - P2 A phase is chosen once; [`PhaseSlot::first_after`] is a member of its series at any time.
-//! - P4 [`Phase::Spread`] puts a timer into the middle of the largest gap on the circle of its
-//!   period. After n arrivals and no departure the largest gap is less than twice the even gap,
-//!   and exactly the even gap if n is a power of two. Whatever has left before, an arrival
-//!   halves the largest gap.
-//! - P5 Each period has a circle of its own, and where the first timer is on it depends on the
-//!   period: a lone timer of 10 ms and a lone one of 20 ms do not meet at the clock's zero.
-//! - Choosing and leaving cost O(log n) and allocate or free tree nodes; nothing else does.
+//! - A phase is chosen once (P2); [`PhaseSlot::first_after`] returns an expiry of its series for any
+//!   time.
+//! - [`Phase::Spread`] puts a timer into the middle of the largest gap on the circle of its period
+//!   (P4). After n timers have been added and none removed, the largest gap is less than twice the
+//!   even gap, and equal to it if n is a power of two. After any removals, each new timer halves the
+//!   largest gap.
+//! - Each period has a circle of its own, on which the place of the first timer depends on the period
+//!   (P5): a single timer of 10 ms and a single one of 20 ms do not meet at the clock's zero.
+//! - Choosing and freeing a phase cost O(log n) and allocate or free tree nodes.
 //!
-//! # Why halves
+//! # Why gaps are halved
 //!
-//! The best that any rule can do without moving timers that have started is a largest gap of 1.44
-//! times the even one, for all n at once (de Bruijn and Erdős, "Sequences of points on a circle",
-//! 1949).
-//! It cuts each gap a little off its middle, and so two timers come to be 0.585 of a period
-//! apart instead of half. Few timers are the usual case and the one where a collision costs
-//! most, so gaps are halved: perfect at 2, 4, 8 and below 2 everywhere. Of equal gaps the one is
-//! taken that van der Corput's sequence would take, so that between two powers of two as well
-//! the new ones are spread.
+//! Without moving timers that have started, the best rule reaches a largest gap of 1.44 times the
+//! even one for all n at once (de Bruijn and Erdős, "Sequences of points on a circle", 1949). It
+//! divides each gap slightly off its middle, so that two timers are 0.585 of a period apart instead
+//! of half. Few timers are the usual case, in which a collision costs most, so gaps are halved: this
+//! is perfect at 2, 4 and 8, and below 2 everywhere. Of equal gaps the one is chosen that van der
+//! Corput's sequence would choose, so that the new timers between two powers of two are spread as
+//! well.
 
 use crate::time::Ns;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -42,15 +42,15 @@ use core::time::Duration;
 pub enum Phase {
     /// Multiples of the period on the clock: all aligned timers of one period share a wakeup.
     Aligned,
-    /// As far as can be from the other timers of the same period that have a phase policy.
+    /// As far as possible from the other timers of the same period that have a phase policy.
     Spread,
-    /// By chance. The n-th timer on a circle gets the same phase from the same seed.
+    /// Random, from a seed. The n-th timer on a circle gets the same phase from the same seed.
     Random(u64),
     /// This far behind the multiples of the period; below one period.
     Fixed(Duration),
 }
 
-/// A phase that cannot be had.
+/// An invalid period or phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PhaseError {
@@ -60,14 +60,14 @@ pub enum PhaseError {
     PeriodTooLong(Duration),
     /// A fixed phase that is not below its period.
     BeyondPeriod {
-        /// The phase that was asked for.
+        /// The requested phase.
         phase: Duration,
-        /// The period that it was to lie in.
+        /// The period of the timer.
         period: Duration,
     },
 }
 
-/// The longest period that has phases: 292 years. A second expiry then still fits the clock.
+/// The longest period that has phases: 292 years, so that a second expiry is within the clock's range.
 pub const PERIOD_MAX: Ns = Ns(u64::MAX / 2);
 
 impl fmt::Display for PhaseError {
@@ -88,8 +88,8 @@ impl fmt::Display for PhaseError {
 
 impl core::error::Error for PhaseError {}
 
-/// A timer's place on the circle of its period. Hand it back to [`Phases::leave`]: a slot that
-/// is dropped stays taken.
+/// A timer's place on the circle of its period. Return it to [`Phases::leave`]: a dropped slot stays
+/// taken.
 #[derive(PartialEq, Eq, Debug)]
 #[must_use = "a slot that is not handed back stays taken"]
 pub struct PhaseSlot {
@@ -99,18 +99,18 @@ pub struct PhaseSlot {
 }
 
 impl PhaseSlot {
-    /// The period whose circle it is on.
+    /// Returns the period of its circle.
     pub fn period(&self) -> Ns {
         self.period
     }
 
-    /// How far behind the multiples of the period; below the period.
+    /// Returns the offset from the multiples of the period; less than the period.
     pub fn phase(&self) -> Ns {
         self.phase
     }
 
-    /// The first expiry that lies after `now`, at most a period away; [`Ns::NEVER`] at the end
-    /// of the range.
+    /// Returns the first expiry after `now`, at most a period later; [`Ns::NEVER`] at the end of the
+    /// range.
     pub fn first_after(&self, now: Ns) -> Ns {
         let multiple = now.0 - now.0 % self.period.0;
         let this_round = Ns(multiple).after(self.phase);
@@ -118,20 +118,24 @@ impl PhaseSlot {
     }
 }
 
-/// The phases in use, for all periods. One for all bases: timers of equal periods are seen
-/// together.
+/// The phases in use, for all periods. All bases share one, because timers of equal periods are
+/// spread together.
 #[derive(Debug, Default)]
 pub struct Phases {
     circles: BTreeMap<Ns, Circle>,
 }
 
 impl Phases {
-    /// No slot is taken.
+    /// Returns a set in which no slot is taken.
     pub const fn new() -> Phases {
         Phases { circles: BTreeMap::new() }
     }
 
     /// Takes a slot for a timer that starts. O(log n), may allocate.
+    ///
+    /// # Errors
+    ///
+    /// [`PhaseError`] if the period is zero or too long, or a fixed phase is not below it.
     pub fn take(&mut self, period: Ns, phase: Phase) -> Result<PhaseSlot, PhaseError> {
         if period == Ns::ZERO {
             return Err(PhaseError::PeriodZero);
@@ -155,7 +159,7 @@ impl Phases {
         Ok(PhaseSlot { period, phase, turn })
     }
 
-    /// Gives a slot back, when its timer has stopped for good. O(log n), may free memory.
+    /// Frees the slot of a timer that is not started again. O(log n), may free memory.
     pub fn leave(&mut self, slot: PhaseSlot) {
         let Some(circle) = self.circles.get_mut(&slot.period) else { return };
         circle.vacate(slot.turn);
@@ -164,7 +168,7 @@ impl Phases {
         }
     }
 
-    /// How the timers of one period are spread; `None` if there are none. O(1) beside the look-up.
+    /// Returns how the timers of a period are spread; `None` if there are none. O(log n).
     pub fn view(&self, period: Ns) -> Option<CircleView> {
         let circle = self.circles.get(&period)?;
         let (span, _) = *circle.gaps.last()?;
@@ -177,14 +181,14 @@ impl Phases {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct CircleView {
-    /// How many there are.
+    /// The number of timers.
     pub timers: usize,
-    /// The longest time without an expiry, to the nanosecond above.
+    /// The longest time without an expiry, rounded up to a nanosecond.
     pub gap_max: Duration,
 }
 
-/// A fraction of a full turn, in units of 2^-64: halves stay exact 64 times over, where
-/// nanoseconds would be uneven after the first odd one.
+/// A fraction of a full turn, in units of 2^-64: it can be halved exactly 64 times, unlike a number of
+/// nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Turn(u64);
 
@@ -198,18 +202,18 @@ impl Turn {
     }
 }
 
-/// The timers of one period, around the circle.
+/// The timers of one period, on a circle.
 #[derive(Debug)]
 struct Circle {
     /// The phase of the first timer to be spread.
     origin: Turn,
     /// The phases in use, with the number of timers at each.
     taken: BTreeMap<Turn, usize>,
-    /// Between neighbours: the gap less one (so that a full turn fits), and its rank among
-    /// equals, which tells where it begins. The last is the one to be split.
+    /// The gaps between neighbours: the size minus one, so that a full turn fits, and the rank among
+    /// equals, from which the start is computed. The last one is divided next.
     gaps: BTreeSet<(u64, u64)>,
     timers: usize,
-    /// How many have ever sat down: what makes two random phases of one seed differ.
+    /// The number of timers that were ever added, so that two random phases of one seed differ.
     arrivals: u64,
 }
 
@@ -271,7 +275,7 @@ impl Circle {
         }
     }
 
-    /// The slots before and behind `at`, around the circle: `at` itself if it is alone.
+    /// Returns the neighbours of `at` on the circle: `at` itself if it is the only one.
     fn neighbours(&self, at: Turn) -> (Turn, Turn) {
         let before = self.taken.range(..at).next_back().or_else(|| self.taken.last_key_value());
         let behind = self.taken.range((Excluded(at), Unbounded)).next();
@@ -279,13 +283,13 @@ impl Circle {
         (before.map_or(at, |(&turn, _)| turn), behind.map_or(at, |(&turn, _)| turn))
     }
 
-    /// From one to the next; from one to itself is a full turn.
+    /// Returns the gap from one slot to the next; from a slot to itself it is a full turn.
     fn gap(&self, from: Turn, to: Turn) -> (u64, u64) {
         (to.0.wrapping_sub(from.0).wrapping_sub(1), self.rank(from))
     }
 
-    /// Of equal gaps the one goes first that van der Corput's sequence comes to first: the one
-    /// whose beginning, written in binary and read backwards, is the smallest.
+    /// Returns the rank of a gap among equal ones: in the order of van der Corput's sequence, by the
+    /// gap's start with its bits reversed.
     fn rank(&self, start: Turn) -> u64 {
         !start.0.wrapping_sub(self.origin.0).reverse_bits()
     }

@@ -1,7 +1,6 @@
-//! Instants, nanoseconds, windows, ticks and CPU numbers as types of their own.
+//! The types of instants, nanoseconds, windows, ticks and CPU numbers.
 //!
-//! All arithmetic saturates: the far end of the range is [`Ns::NEVER`], and nothing wraps on the
-//! way there (W5).
+//! All arithmetic saturates at [`Ns::NEVER`], the end of the range, and never wraps.
 
 mod instant;
 mod ns;
@@ -13,12 +12,12 @@ pub use ns::Ns;
 pub use tick::{Tick, TickError};
 pub use window::Window;
 
-/// A CPU's number, and with it the number of its base. Dense, from zero.
+/// The number of a CPU and of its base, counted from zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct CpuId(pub u16);
 
 impl CpuId {
-    /// This CPU's place in a slice of bases.
+    /// Returns this CPU's index in a slice of bases.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -1,7 +1,7 @@
-//! The timer wheel: timeouts that are armed often, pushed out often, and seldom fire.
+//! The timer wheel: for timeouts that are armed and pushed out often, and seldom fire.
 //!
-//! Used by every base for coarse timers, and by `LocalTimers` directly. It has no lock and no
-//! clock: whoever owns it passes the present in.
+//! Each base has one for its coarse timers; `LocalTimers` has one of its own on the same levels. It
+//! has no lock and no clock: callers pass the current time.
 //!
 //! # Levels
 //!
@@ -17,35 +17,35 @@
 //! | 7 | 2,097,152 | 130,150,525 | 35 min up to 36 h |
 //! | 8 | 16,777,216 | 1,040,187,392 | 4.7 h up to 12 days |
 //!
-//! A timer goes into the level that reaches its distance and stays there: nothing cascades.
+//! A timer is placed on the level that reaches its distance and stays there: nothing cascades.
 //! Its expiry is rounded up to the level's granule, at most 33/256 of the distance: 12.9 %.
-//! Source: the wheel that Linux has had since 4.8 (T. Gleixner, "timers: Switch to a
-//! non-cascading wheel", 2016). Beyond the last level the *distance* is clamped and the rest
-//! is armed when that has passed (D7, W5).
+//! Source: the wheel of Linux since 4.8 (T. Gleixner, "timers: Switch to a non-cascading wheel",
+//! 2016). Beyond the last level the *distance* is clamped; the timer is placed again when that has
+//! passed (D7, W5).
 //!
 //! # Guarantees
 //!
-//! W1 never early, late by less than a granule; W2 bounded work on request; W3 the next event
-//! is exact but for timers that were put off, and never late; W4 timers that fall on one instant
-//! fire as armed; D5 the clock never goes back and jumps over empty time; D6 collecting is constant
-//! work per bucket.
+//! W1 a timer is never early, and late by less than a granule; W2 work is bounded on request; W3 the
+//! next event is never late, and exact except for timers that were pushed out; W4 timers that come
+//! due at the same instant fire in the order of arming; D5 the clock never goes back and jumps over
+//! empty time; D6 collecting a bucket is constant work.
 //!
 //! # Pushing out
 //!
-//! Re-arming a pending timer to a later time is what servers do most, and with a million timers
-//! each list neighbour touched is a cache miss. So the wheel does not hear of it: deadlines are
-//! with its owner, who may make one later at any time ([`link`](crate::link)). The timer stays on
-//! its list; when that comes due, the wheel asks for the deadline, and moves the timer to where it
-//! belongs then. Until then the wheel's next event may be too early, for nothing. The price: a
-//! timer that was pushed out lines up among those of its instant when it is moved, not when it was
+//! Re-arming a pending timer for a later time is what servers do most, and with a million timers each
+//! accessed list neighbour is a cache miss. So a push-out does not involve the wheel. The timer's
+//! owner stores its deadline and may change it to a later one at any time ([`link`](crate::link)).
+//! The timer stays on its list; when the list comes due, the wheel reads the deadline and moves the
+//! timer to its proper bucket. Until then the wheel's next event may be too early. A timer that was
+//! pushed out is ordered among timers of the same instant by when it was moved, not by when it was
 //! pushed out.
 //!
 //! # Expiring many
 //!
-//! Each bucket has a list for each eighth of its granule. Eighths fire in order, so that even a
-//! coarse bucket comes nearly sorted; equal deadlines are always in one eighth, first in first out.
-//! Because the eighths are separate chains, they can be walked side by side while the first is
-//! fired: see `run_ahead`.
+//! Each bucket has a list for each eighth of its granule. The eighths fire in order, so that even a
+//! coarse bucket fires nearly sorted; equal deadlines are always in one eighth, first in first out.
+//! The eighths are separate lists so that they can be prefetched side by side while the first one
+//! fires: see `run_ahead`.
 
 mod by_deadline;
 mod check;
@@ -68,61 +68,62 @@ use run_ahead::RunAhead;
 
 /// Number of levels.
 pub const LEVELS: usize = 9;
-/// Buckets a level: one word of bitmap.
+/// Number of buckets on a level: one word of bitmap.
 pub const SLOTS: usize = 64;
 const BUCKETS: usize = LEVELS * SLOTS;
-/// Lists a bucket: one for each eighth of its granule. They are fired in order, so that a
-/// bucket comes nearly sorted, and they can be walked side by side (see [`RunAhead`]).
+/// Number of lists in a bucket: one for each eighth of its granule.
 const LANES: usize = 8;
-/// What has come due and waits to be popped.
+/// The list of timers that have come due and wait to be popped.
 const DUE: usize = BUCKETS * LANES;
-/// What has come due since the last advance, or was armed for the past: popped from the next
-/// advance on, so that a callback which re-arms itself for the past cannot hold one up forever.
+/// The list of timers that came due after the last advance or were armed for the past. They are
+/// popped from the next advance on, so that a callback that arms its own timer for the past does not
+/// prolong a pass for ever.
 const OVERDUE: usize = DUE + 1;
-/// One for each of these.
+/// All lists of a wheel.
 type WheelLists = Lists<{ OVERDUE + 1 }>;
 /// The farthest distance in ticks that the top level can hold at any alignment.
 pub const REACH: u64 = 62 << (3 * (LEVELS - 1));
 
-/// How re-arming a pending timer to a later time is done, by those who own wheels.
+/// How an owner of a wheel re-arms a pending timer for a later time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PushOut {
-    /// Only the timer itself is touched; its list follows when the old bucket comes due. From
-    /// [`Bases`](crate::bases::Bases) that takes no lock.
+    /// Only the timer's deadline changes; the timer moves when the old bucket comes due. In
+    /// [`Bases`](crate::bases::Bases) this takes no lock.
     #[default]
     Lazy,
-    /// The timer moves to its new bucket at once. Order among equals is exactly as armed.
+    /// The timer moves to its new bucket at once. Equal deadlines fire exactly in the order of
+    /// arming.
     Eager,
 }
 
-/// What a wheel asks the owner of its timers' deadlines.
+/// The deadlines of a wheel's timers, which their owner stores.
 pub trait Deadlines {
-    /// Ends what may be done to a timer's deadline beside the wheel, unless it is later than `by`.
-    /// Returns the deadline either way.
+    /// Closes a timer's deadline against push-outs, unless it is later than `by`. Returns the
+    /// deadline: `Ok` if it is closed now.
     fn close_by(&mut self, node: WheelRef, by: Ns) -> Result<Ns, Ns>;
 
-    /// Says that a timer with a later deadline was moved to where it belongs.
+    /// Reports that a timer with a later deadline was moved to its proper bucket.
     fn moved(&mut self, node: WheelRef, held: Held);
 }
 
-/// What a wheel found first in line.
+/// The result of [`Wheel::pop`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Popped {
     /// A timer that is due, and its deadline.
     Due(WheelRef, Ns),
-    /// A timer that had been put off. There may be more in line.
+    /// A timer that had been pushed out was moved. More timers may be due.
     PushedOut,
-    /// None.
+    /// No timer is due.
     Nothing,
 }
 
-/// Does a pending timer keep a CPU awake?
+/// Whether a pending timer causes a wakeup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Wakes {
-    /// The next event takes it into account.
+    /// It counts for the next event.
     #[default]
     Yes,
-    /// Deferrable: fires with the first advance after its expiry, causes none.
+    /// Deferrable: it fires with the first advance after its expiry, and causes no wakeup.
     No,
 }
 
@@ -130,49 +131,51 @@ pub enum Wakes {
 #[derive(Debug)]
 pub struct Wheel {
     tick: Tick,
-    /// Everything due at or before this tick is on `DUE` or `OVERDUE`.
+    /// All timers that are due at or before this tick are on `DUE` or `OVERDUE`.
     clk: u64,
-    /// When the tick after `clk` begins: an arm before that need not move the clock.
+    /// When the tick after `clk` begins: an arming before that need not move the clock.
     clk_until: Ns,
-    /// How far `advance` was told to go.
+    /// The tick of the latest `advance`.
     target: u64,
-    /// What has a deadline at or before this, and has come due, is popped.
+    /// Timers on `DUE` with a deadline at or before this are popped; others are relocated.
     pop_by: Ns,
-    /// Is [`gather`](Wheel::gather) called for what is due? Then nothing else moves the clock.
+    /// Whether due timers are collected by [`gather`](Wheel::gather). Then arming does not move the
+    /// clock.
     is_exact: bool,
-    /// At or before the earliest bucket that is occupied or live.
+    /// A tick at or before that of the earliest bucket that is occupied or live.
     next_mark: u64,
     lists: WheelLists,
-    /// By level. A power of two of them, so that a masked index needs no check; likewise below.
+    /// By level. Their number is a power of two, so that a masked index needs no bounds check; so is
+    /// that of the buckets.
     levels: [Level; LEVELS.next_power_of_two()],
     buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
-    /// How many non-deferrable timers have come due.
+    /// The number of timers on `DUE` and `OVERDUE` that are not deferrable.
     due_live: usize,
-    /// How many deferrable timers are pending.
+    /// The number of pending deferrable timers.
     deferrable: usize,
     relocated: u64,
     run_ahead: RunAhead,
     cursor: Cursor,
-    /// Unless this is set, neither of these two stands on any timer.
+    /// Whether `run_ahead` or `cursor` may refer to a timer.
     is_walked: bool,
 }
 
-/// What is known of a level: a bit for each bucket.
+/// The state of a level: a bit for each bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
-    /// Has it a list that is not empty?
+    /// Set if one of its lists is not empty.
     occupied: u64,
-    /// Does it hold a count?
+    /// Set if its count is not zero.
     live: u64,
 }
 
-/// What is known of a bucket, beside its lists.
+/// The state of a bucket, apart from its lists.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
-    /// How many non-deferrable timers are on its lists.
+    /// The number of timers on its lists that are not deferrable.
     count: u32,
-    /// Which of its lists are not empty; and from bit [`LANES`] on, which were added to since they
-    /// were sorted, for [`by_deadline`].
+    /// A bit for each list that is not empty; and from bit [`LANES`] on, for each list that was added
+    /// to since it was sorted, for [`by_deadline`].
     lanes: u16,
 }
 
@@ -183,10 +186,11 @@ impl Bucket {
 }
 
 impl Wheel {
-    /// How many timers one [`pop`](Wheel::pop) looks at, at most.
+    /// The largest number of timers that one [`pop`](Wheel::pop) examines.
     pub const LOOKS_MAX: usize = 1 + LANES;
 
-    /// An empty wheel whose clock stands at `now`. Allocates its buckets, 75 KiB, once.
+    /// Returns an empty wheel with its clock at `now`. Allocates its buckets, 75 KiB; nothing else
+    /// allocates.
     pub fn new(tick: Tick, now: Ns) -> Wheel {
         let clk = tick.floor(now);
         Wheel {
@@ -209,45 +213,45 @@ impl Wheel {
         }
     }
 
-    /// Number of pending timers, deferrable ones and those that wait to be popped included.
+    /// Returns the number of pending timers, including deferrable ones and those that wait to be popped.
     /// O(occupied buckets), at most 576.
     pub fn len(&self) -> usize {
         self.by_level().total()
     }
 
-    /// Is no timer pending?
+    /// Returns whether no timer is pending.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The tick it counts in.
+    /// Returns the length of its tick.
     pub fn tick(&self) -> Tick {
         self.tick
     }
 
-    /// How often a pushed-out timer was moved to the list where it belongs.
+    /// Returns how often a timer was moved to its proper bucket because it had been pushed out, or was
+    /// beyond the wheel's reach.
     pub fn relocated(&self) -> u64 {
         self.relocated
     }
 
-    /// Arms an idle timer or moves a pending one. Returns when it will be looked at, which for a
-    /// timer that is not put off is when it is due: never before `deadline`, and [`Ns::NEVER`] if
-    /// it is deferrable. O(1).
+    /// Arms a timer, pending or not. Returns when it is examined, and if it is not pushed out, due:
+    /// never before `deadline`, and [`Ns::NEVER`] if it is deferrable. O(1).
     ///
-    /// `now` may be older than what the wheel has seen; it is only used to keep far timers
-    /// from being rounded as if they had been armed in the past. A deadline that has passed
-    /// comes due with the next [`advance`](Wheel::advance).
+    /// `now` may be older than a time that the wheel has seen. It is only used to bring the clock up
+    /// to date, so that the timer's distance is not taken too long. A deadline that has passed comes
+    /// due with the next [`advance`](Wheel::advance).
     #[inline(always)]
     pub fn arm(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
         if self.is_news(now) || node.is_linked() {
-            return self.arm_anew(node, deadline, now, wakes);
+            return self.arm_slow(node, deadline, now, wakes);
         }
         self.put_in(node, deadline, wakes).0
     }
 
-    /// The same for a timer that is pending, or a present that moves the clock.
+    /// Arms a timer that is pending, or with a time that moves the clock.
     #[inline(never)]
-    fn arm_anew(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
+    fn arm_slow(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
         if self.is_news(now) {
             self.forward_to(now);
         }
@@ -257,21 +261,21 @@ impl Wheel {
         self.put_in(node, deadline, wakes).0
     }
 
-    /// Puts a timer that is on no list where it belongs, seen from the present that the wheel has
-    /// been told. Returns when it will be looked at, and how it is held, for its word.
+    /// Puts a timer that is on no list into its proper bucket, by its distance from the wheel's
+    /// clock. Returns when it is examined, and its [`Held`] for the timer's word.
     #[inline(always)]
     pub(crate) fn put_in(&mut self, node: WheelRef, deadline: Ns, wakes: Wakes) -> (Ns, Held) {
         let place = self.put(node, deadline, wakes as u64 * DEFERRABLE);
         (self.wakes_at(place), place.held())
     }
 
-    /// How a pending timer is held, for its word.
+    /// Returns the [`Held`] of a pending timer, for its word.
     #[inline]
     pub(crate) fn held(node: WheelRef) -> Held {
         WheelPlace::of(node).held()
     }
 
-    /// Takes a timer off if it is pending. Returns whether it was. O(1).
+    /// Cancels a timer. Returns whether it was pending. O(1).
     #[inline]
     pub fn cancel(&mut self, node: WheelRef) -> bool {
         let is_pending = node.is_linked();
@@ -281,9 +285,9 @@ impl Wheel {
         is_pending
     }
 
-    /// Tells the wheel the time. What has come due by then is popped afterwards; what is armed
-    /// for the past from here on waits for the next call. A time before one that the wheel has
-    /// been told already counts as that one (D5). O(1).
+    /// Sets the current time: timers that are due by then can be popped. What is armed for the past
+    /// from here on waits for the next call. A time before an earlier call's counts as that one (D5).
+    /// O(1).
     pub fn advance(&mut self, now: Ns) {
         self.target = self.target.max(self.tick.floor(now)).max(self.clk);
         let by = if self.is_exact { now } else { self.tick.start(self.clk) };
@@ -291,11 +295,13 @@ impl Wheel {
         self.splice(OVERDUE, DUE);
     }
 
-    /// Looks for the next timer that is due by the time of the last [`advance`](Wheel::advance), in
-    /// order of expiry, and takes it off the wheel: after this it has been
-    /// [closed](Deadlines::close_by). One that was put off goes to where it belongs instead. O(1)
-    /// amortised. `looks` is raised by one for every timer looked at, by at most
-    /// [`LOOKS_MAX`](Wheel::LOOKS_MAX) (W2). What is left stays first in line and can still be
+    /// Examines the first timer that has come due by the time of the last
+    /// [`advance`](Wheel::advance), in the order of expiry. If its deadline has come, the timer is
+    /// removed, and its deadline has been [closed](Deadlines::close_by); if it was pushed out, it is
+    /// moved to its proper bucket. O(1) amortised.
+    ///
+    /// `looks` is raised by one for each timer that was accessed, by at most
+    /// [`LOOKS_MAX`](Wheel::LOOKS_MAX) (W2). The remaining timers stay first in line and can still be
     /// cancelled.
     #[inline(always)]
     pub fn pop(&mut self, looks: &mut usize, deadlines: &mut impl Deadlines) -> Popped {
@@ -321,10 +327,9 @@ impl Wheel {
         }
     }
 
-    /// When to look for the next timer that is due, or [`Ns::NEVER`]; deferrable timers left out.
-    /// Exact to the tick but for timers that were put off: never late, and early, for nothing,
-    /// where a bucket has none but these (W3). A value that has passed means that something is
-    /// due. O(levels).
+    /// Returns when the next timer comes due, or [`Ns::NEVER`]; deferrable timers do not count. Never
+    /// late, and exact to the tick unless all timers of a bucket were pushed out: then early (W3). A
+    /// time that has passed means that a timer is due. O(levels).
     pub fn next_event(&self) -> Ns {
         if self.due_live > 0 {
             return self.tick.start(self.clk);
@@ -335,14 +340,14 @@ impl Wheel {
         }
     }
 
-    /// When a timer that is pending comes due; [`Ns::NEVER`] if it is deferrable.
+    /// Returns when a pending timer comes due; [`Ns::NEVER`] if it is deferrable.
     #[inline]
     pub fn due_at(&self, node: WheelRef) -> Ns {
         self.wakes_at(WheelPlace::of(node))
     }
 
-    /// Some pending timer that is wanted: of the first list that has one, the first. O(buckets),
-    /// and O(1) more for each timer that is not wanted.
+    /// Returns a pending timer for which `wanted` returns true. O(buckets), and O(1) for each timer
+    /// that is skipped.
     pub(crate) fn find(&self, mut wanted: impl FnMut(WheelRef) -> bool) -> Option<WheelRef> {
         [DUE, OVERDUE].into_iter().chain(self.occupied_lists()).find_map(|list| {
             let first = self.lists.front(list);
@@ -350,7 +355,7 @@ impl Wheel {
         })
     }
 
-    /// The lists of buckets that are not empty.
+    /// Returns the lists of buckets that are not empty.
     fn occupied_lists(&self) -> impl Iterator<Item = usize> {
         let lanes_of = |bucket: usize| (bucket, self.buckets[bucket].lanes);
         (0..BUCKETS).map(lanes_of).flat_map(|(bucket, lanes)| {
@@ -358,7 +363,7 @@ impl Wheel {
         })
     }
 
-    /// Visits every pending timer, in no particular order.
+    /// Calls `visit` with every pending timer, in no particular order.
     pub fn for_each(&self, mut visit: impl FnMut(WheelRef)) {
         for list in 0..=OVERDUE {
             let mut at = self.lists.front(list);
@@ -369,7 +374,7 @@ impl Wheel {
         }
     }
 
-    /// Would a present at or after this one move the clock? One before it changes nothing.
+    /// Returns whether arming at this time would move the clock.
     #[inline]
     pub(crate) fn is_news(&self, now: Ns) -> bool {
         now >= self.clk_until
@@ -380,7 +385,7 @@ impl Wheel {
         if place.is_deferrable() { Ns::NEVER } else { place.due(self.tick) }
     }
 
-    /// Brings the clock to the present without looking at any timer.
+    /// Advances the clock to the current time without examining any timer.
     #[cold]
     fn forward_to(&mut self, now: Ns) {
         let to = self.tick.floor(now);
@@ -393,7 +398,7 @@ impl Wheel {
         self.set_clk(to);
     }
 
-    /// Goes on to the next bucket that has come due by the target, if there is one.
+    /// Collects the next buckets that have come due by the target. Returns whether there were any.
     #[inline(never)]
     fn step(&mut self) -> bool {
         self.run_ahead.stop();
@@ -416,15 +421,15 @@ impl Wheel {
         if !self.is_exact {
             self.clk_until = self.tick.start(clk + 1);
         }
-        // The clock may be ahead of the round, for what was armed meanwhile.
+        // An arming may have moved the clock beyond the target.
         self.pop_by = self.pop_by.max(self.tick.start(clk.min(self.target)));
     }
 
-    /// Collects the buckets that expire at `clk`, the coarsest first: of timers with one
+    /// Collects the buckets that expire at `clk`, the coarsest first: of timers with the same
     /// deadline, those on the higher level were armed earlier (W4).
     fn collect(&mut self, clk: u64) {
         self.set_clk(clk);
-        // What no advance has asked for yet lines up behind what was armed for the past.
+        // Timers beyond the target wait for the next advance, behind those armed for the past.
         let onto = if clk <= self.target { DUE } else { OVERDUE };
         for level in (0..LEVELS).rev() {
             if clk.trailing_zeros() < 3 * level as u32 {
@@ -452,7 +457,7 @@ impl Wheel {
         }
     }
 
-    /// Puts a timer onto the list where it belongs.
+    /// Puts a timer on the list of its proper bucket.
     #[inline(always)]
     fn put(&mut self, node: WheelRef, deadline: Ns, notes: u64) -> WheelPlace {
         let Some((place, list)) = self.placement(deadline, notes) else {
@@ -460,7 +465,7 @@ impl Wheel {
         };
         node.set_place(place.0);
         let was_empty = self.lists.push_back(list, node);
-        // What a timer that is on the list has marked need not be marked again.
+        // If the list has timers, its bits are set already.
         if was_empty || self.is_exact {
             self.mark_occupied(place, list);
         }
@@ -476,7 +481,7 @@ impl Wheel {
         place
     }
 
-    /// Puts a timer in line that is due, or was armed for the past.
+    /// Puts a timer that is due on `DUE` or `OVERDUE`.
     #[inline(never)]
     fn put_due(&mut self, node: WheelRef, place: WheelPlace, list: usize) -> WheelPlace {
         node.set_place(place.0);
@@ -486,14 +491,14 @@ impl Wheel {
         place
     }
 
-    /// Something has been put onto this list.
+    /// Sets the bits of a list that is no longer empty.
     fn mark_occupied(&mut self, place: WheelPlace, list: usize) {
         self.bucket(list / LANES).lanes |= (1 | 1 << LANES) << (list % LANES);
         self.level(place.level()).occupied |= 1 << place.slot();
         self.next_mark = self.next_mark.min(place.expiry());
     }
 
-    /// The first timer that is not deferrable has come into this bucket.
+    /// Sets the bit of a bucket that has its first timer that is not deferrable.
     fn mark_live(&mut self, place: WheelPlace) {
         self.level(place.level()).live |= 1 << place.slot();
     }
@@ -508,19 +513,19 @@ impl Wheel {
         &mut self.levels[level % LEVELS.next_power_of_two()]
     }
 
-    /// Takes a pending timer off.
+    /// Takes a pending timer off its list.
     #[inline(always)]
     pub(crate) fn unlink(&mut self, node: WheelRef) {
         if self.is_walked {
-            self.step_aside(node);
+            self.forget(node);
         }
         self.uncount(WheelPlace::of(node));
         self.take_off_list(node);
     }
 
-    /// Nobody who walks over timers is to stand on this one, which is about to go.
+    /// Makes sure that `run_ahead` and `cursor` do not refer to a timer that is about to be removed.
     #[inline]
-    fn step_aside(&mut self, node: WheelRef) {
+    fn forget(&mut self, node: WheelRef) {
         self.run_ahead.stop();
         if self.cursor.is_before(node) {
             self.cursor.go_on(&self.lists);
@@ -528,11 +533,11 @@ impl Wheel {
         self.is_walked = self.cursor.is_inside();
     }
 
-    /// Moves everything on a list behind everything on another.
+    /// Moves all timers of a list behind those of another.
     #[inline]
     fn splice(&mut self, from: usize, onto: usize) {
         self.lists.splice(from, onto);
-        self.cursor.list_is_gone(from);
+        self.cursor.leave_list(from);
     }
 
     #[inline]
@@ -549,7 +554,7 @@ impl Wheel {
         }
     }
 
-    /// Takes the timer that is first in line out of it.
+    /// Takes the first timer off `DUE`.
     #[inline]
     fn take_first(&mut self, node: WheelRef) {
         if self.cursor.is_before(node) {
@@ -558,10 +563,10 @@ impl Wheel {
         self.lists.unlink(node);
     }
 
-    /// A timer that has come due is no longer in line.
+    /// Counts a timer that leaves `DUE`.
     #[inline]
     fn uncount_due(&mut self, place: WheelPlace) {
-        debug_assert!(place.expiry() <= self.clk, "it is in line before it is due");
+        debug_assert!(place.expiry() <= self.clk, "a timer is on the due list before it is due");
         if place.is_deferrable() {
             self.deferrable -= 1;
         } else {
@@ -586,8 +591,8 @@ impl Wheel {
         }
     }
 
-    /// Puts a timer from the due list, which has been put off or lay beyond the wheel's reach,
-    /// where it belongs.
+    /// Moves a timer from `DUE` to its proper bucket, because it was pushed out or was beyond the
+    /// wheel's reach.
     #[inline(never)]
     fn relocate(&mut self, node: WheelRef, deadline: Ns) {
         let place = WheelPlace::of(node);
@@ -597,18 +602,18 @@ impl Wheel {
         self.relocated += 1;
     }
 
-    /// The earliest bucket that is occupied or live; the bound becomes exact.
+    /// Returns the tick of the earliest bucket that is occupied or live, and makes `next_mark` exact.
     fn next_marked(&mut self) -> u64 {
         self.next_mark = self.earliest(|level| level.occupied | level.live);
         self.next_mark
     }
 
-    /// When the earliest of these buckets expires, in ticks; `u64::MAX` if there is none.
+    /// Returns the tick of the earliest of these buckets; `u64::MAX` if there is none.
     fn earliest(&self, bitmap_of: impl Fn(&Level) -> u64) -> u64 {
         let mut earliest = u64::MAX;
         for (level, bitmap) in self.levels[..LEVELS].iter().map(bitmap_of).enumerate() {
             if bitmap != 0 {
-                // A level's buckets lie one to 64 granules after the one the clock is in.
+                // The buckets of a level are 1 to 64 granules after the clock's granule.
                 let first = (self.clk >> (3 * level)) + 1;
                 let ahead = bitmap.rotate_right((first % SLOTS as u64) as u32).trailing_zeros();
                 earliest = earliest.min((first + u64::from(ahead)) << (3 * level));

@@ -5,13 +5,13 @@ use core::fmt;
 use core::ops::{Add, AddAssign, Sub, SubAssign};
 use core::time::Duration;
 
-/// A point in time on the clock of the timers that it is given to, in whole nanoseconds since that
-/// clock's start. Range: 584 years.
+/// A point in time on the clock of a set of timers, in whole nanoseconds since that clock's start.
+/// Range: 584 years.
 ///
 /// Distances are [`Duration`]s. `+` and `-` with a duration saturate at [`Instant::NEVER`] and
 /// [`Instant::ZERO`], where those of `std::time::Instant` panic: a timeout of [`Duration::MAX`]
 /// means that there is none. [`checked_add`](Instant::checked_add) and
-/// [`checked_sub`](Instant::checked_sub) tell.
+/// [`checked_sub`](Instant::checked_sub) return `None` there.
 ///
 /// Instants of different clocks can be compared, but the result means nothing.
 ///
@@ -80,20 +80,20 @@ impl Instant {
         }
     }
 
-    /// The time from `earlier` to this instant; zero if `earlier` is later. The same as
-    /// [`duration_since`](Self::duration_since), for code that names what it relies on.
+    /// The time from `earlier` to this instant; zero if `earlier` is later. Equal to
+    /// [`duration_since`](Self::duration_since), with a name that states the saturation.
     #[inline]
     pub const fn saturating_duration_since(self, earlier: Instant) -> Duration {
         self.duration_since(earlier)
     }
 
-    /// `self + duration`; `None` if that is out of range. [`Instant::NEVER`] is.
+    /// `self + duration`; `None` if that is [`Instant::NEVER`] or beyond.
     pub fn checked_add(self, duration: Duration) -> Option<Instant> {
         let sum = u128::from(self.0.0) + duration.as_nanos();
         u64::try_from(sum).ok().map(Instant::from_nanos).filter(|&sum| sum != Instant::NEVER)
     }
 
-    /// `self - duration`; `None` if that lies before the clock's start.
+    /// `self - duration`; `None` if that is before the clock's start.
     pub fn checked_sub(self, duration: Duration) -> Option<Instant> {
         let nanos = u64::try_from(duration.as_nanos()).ok()?;
         self.0.0.checked_sub(nanos).map(Instant::from_nanos)
@@ -171,9 +171,9 @@ impl fmt::Debug for Instant {
 mod tests {
     use super::*;
 
-    /// Goal: checked arithmetic tells exactly where the operators saturate.
+    /// Goal: checked arithmetic returns `None` exactly where the operators saturate.
     #[test]
-    fn checked_arithmetic_tells_where_operators_saturate() {
+    fn checked_arithmetic_fails_where_operators_saturate() {
         let last = Instant::from_nanos(u64::MAX - 1);
         let one = Duration::from_nanos(1);
         for at in [Instant::ZERO, Instant::from_nanos(1), Instant::from_secs(7), last] {

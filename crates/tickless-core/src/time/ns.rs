@@ -1,21 +1,20 @@
-//! Nanoseconds as a type of their own.
+//! The type of nanoseconds.
 //!
-//! A raw `u64` could be either a point in time or a tick count; mixing them up
-//! compiles and fires a million times too early. All arithmetic saturates: the
-//! far end of the range is [`Ns::NEVER`], and nothing wraps on the way there (W5).
+//! A `u64` could be nanoseconds or ticks; mixing them up would fire a timer a million times too
+//! early. All arithmetic saturates at [`Ns::NEVER`], the end of the range, and never wraps.
 
 use core::fmt;
 
 /// A point in time or a distance, in nanoseconds. Range: 584 years.
 ///
-/// Which clock it belongs to is said by whoever hands it out.
+/// The function that returns a point in time documents its clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Ns(pub u64);
 
 impl Ns {
-    /// The clock's own start.
+    /// The clock's start.
     pub const ZERO: Ns = Ns(0);
-    /// Later than every deadline: what a device with nothing to do is armed for.
+    /// Later than every deadline. A device that no timer needs is armed for this.
     pub const NEVER: Ns = Ns(u64::MAX);
 
     /// `us` microseconds, saturating.
@@ -37,7 +36,7 @@ impl Ns {
     #[inline]
     pub const fn from_duration(duration: core::time::Duration) -> Ns {
         let (secs, nanos) = (duration.as_secs(), duration.subsec_nanos() as u64);
-        // On the way of every arming: one comparison says that nothing overflows.
+        // Every arming takes this path: one comparison rules out an overflow.
         if secs >> 34 == 0 {
             return Ns(secs * 1_000_000_000 + nanos);
         }
@@ -53,14 +52,14 @@ impl Ns {
         core::time::Duration::from_nanos(self.0)
     }
 
-    /// `self + delta`, or [`Ns::NEVER`] where that does not fit.
+    /// `self + delta`, saturating at [`Ns::NEVER`].
     #[inline]
     #[must_use]
     pub const fn after(self, delta: Ns) -> Ns {
         Ns(self.0.saturating_add(delta.0))
     }
 
-    /// How far `self` lies after `earlier`; zero when it does not.
+    /// The time from `earlier` to `self`; zero if `self` is not later.
     #[inline]
     #[must_use]
     pub const fn since(self, earlier: Ns) -> Ns {
@@ -80,7 +79,7 @@ impl core::ops::Add<core::time::Duration> for Ns {
 impl core::ops::Sub for Ns {
     type Output = core::time::Duration;
 
-    /// How far `self` lies after `earlier`; zero when it does not.
+    /// The time from `earlier` to `self`; zero if `self` is not later.
     fn sub(self, earlier: Ns) -> core::time::Duration {
         self.since(earlier).to_duration()
     }
@@ -97,8 +96,8 @@ mod tests {
     use super::*;
     use core::time::Duration;
 
-    /// Goal: durations are exact up to the last that fits, on both sides of where the quick way
-    /// ends, and saturate beyond it.
+    /// Goal: durations are exact on the fast and the slow path up to the last that fits, and saturate
+    /// beyond it.
     #[test]
     fn durations_are_exact_or_saturate() {
         let last = u64::MAX / 1_000_000_000;

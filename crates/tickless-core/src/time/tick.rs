@@ -1,11 +1,11 @@
-//! Ticks: the wheel's unit of time, and the division that gets there.
+//! Ticks: the wheel's unit of time, and the exact division by it.
 //!
 //! A wheel counts in ticks of a configurable length. Deadlines are rounded *up* to a tick and
-//! the present is rounded *down*, so a timer is never early (W1).
+//! the current time is rounded *down*, so that a timer is never early (W1).
 //!
 //! Source of the division by multiplication: Granlund and Montgomery, "Division by Invariant
-//! Integers using Multiplication" (1994), theorem 4.2 for dividends of 63 bits, which 292 years of
-//! nanoseconds fit: a multiplier of 64 bits is exact for all of them. Later times are divided.
+//! Integers using Multiplication" (1994), theorem 4.2. For dividends of 63 bits, 292 years in
+//! nanoseconds, a multiplier of 64 bits is exact. Later times are divided.
 
 use super::Ns;
 use core::fmt;
@@ -17,11 +17,11 @@ pub struct Tick {
     ns: u32,
     /// 2^(64 + shift) / ns, rounded up.
     multiplier: u64,
-    /// One less than the bits that the length needs.
+    /// One less than the number of bits of the length.
     shift: u32,
 }
 
-/// A tick that cannot be used.
+/// An invalid length of a tick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TickError {
@@ -47,14 +47,18 @@ impl fmt::Display for TickError {
 impl core::error::Error for TickError {}
 
 impl Tick {
-    /// The shortest tick: 1 µs. A point in time then still fits 57 bits of ticks.
+    /// The shortest tick: 1 µs. Any time then fits in 57 bits of ticks.
     pub const MIN: Duration = Duration::from_micros(1);
     /// The longest tick: 1 s.
     pub const MAX: Duration = Duration::from_secs(1);
     /// One millisecond, the tick of a kernel with HZ=1000 and the default here.
     pub const MILLISECOND: Tick = Tick::unchecked(1_000_000);
 
-    /// A tick of the given length, or why not.
+    /// Returns a tick of this length.
+    ///
+    /// # Errors
+    ///
+    /// [`TickError`] if the length is not between [`Tick::MIN`] and [`Tick::MAX`].
     pub const fn new(length: Duration) -> Result<Tick, TickError> {
         let ns = Ns::from_duration(length).0;
         if ns < Ns::from_duration(Tick::MIN).0 {
@@ -73,18 +77,18 @@ impl Tick {
         Tick { ns: ns as u32, multiplier, shift }
     }
 
-    /// The tick's length.
+    /// Returns the tick's length.
     pub const fn length(self) -> Duration {
         Duration::from_nanos(self.nanos())
     }
 
-    /// The tick's length in nanoseconds.
+    /// Returns the tick's length in nanoseconds.
     pub(crate) const fn nanos(self) -> u64 {
         self.ns as u64
     }
 
-    /// The last tick that has begun at `time`: for the present.
-    // Hidden, like the two below: for the queues and for those who check them.
+    /// Returns the last tick that has begun at `time`: for the current time.
+    // Hidden, like the two below: for the queues and their tests.
     #[doc(hidden)]
     #[inline]
     pub const fn floor(self, time: Ns) -> u64 {
@@ -99,11 +103,11 @@ impl Tick {
         time.0 / self.nanos()
     }
 
-    /// The first tick that begins at or after `time`: for deadlines.
+    /// Returns the first tick that begins at or after `time`: for deadlines.
     #[doc(hidden)]
     #[inline]
     pub const fn ceil(self, time: Ns) -> u64 {
-        // One comparison for both: what is 0 becomes the latest of all.
+        // One comparison for both special cases: 0 wraps to the latest time.
         let before = time.0.wrapping_sub(1);
         if before > i64::MAX as u64 {
             return self.ceil_of_late(time);
@@ -116,7 +120,7 @@ impl Tick {
         time.0.div_ceil(self.nanos())
     }
 
-    /// When a tick begins, saturating.
+    /// Returns when a tick begins, saturating.
     #[doc(hidden)]
     pub const fn start(self, tick: u64) -> Ns {
         Ns(tick.saturating_mul(self.nanos()))
@@ -133,7 +137,7 @@ impl Default for Tick {
 mod tests {
     use super::*;
 
-    /// Goal: the multiplication divides exactly (never early rests on it).
+    /// Goal: the multiplication divides exactly, which W1 (never early) depends on.
     /// Method: every boundary around multiples, small, large and at the end of the range.
     #[test]
     fn division_is_exact() {
@@ -153,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_ticks_are_refused() {
+    fn ticks_out_of_range_are_refused() {
         assert_eq!(Tick::new(Duration::ZERO), Err(TickError::TooShort(Duration::ZERO)));
         let (short, long) = (Duration::from_nanos(999), Duration::from_secs(2));
         assert_eq!(Tick::new(short), Err(TickError::TooShort(short)));

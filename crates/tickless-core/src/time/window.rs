@@ -1,22 +1,22 @@
-//! The two ends of a timer's expiry: the soft one, before which it never fires, and the hard one,
-//! for which the device is armed. The slack of a timer is what lies between them.
+//! A timer's soft expiry, before which it never fires, and its hard expiry, for which the device is
+//! armed. The time between them is the timer's slack.
 
 use super::Ns;
 
-/// When a timer may fire and when it must.
+/// The range of time in which a timer fires, with `soft <= hard`.
 ///
-/// Both are points on the owning base's clock, in nanoseconds, any `u64`. `soft <= hard`.
+/// Both are times on the owning base's clock, in nanoseconds; any `u64` is valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// Never before this (W1).
+    /// The timer never fires before this.
     pub soft: Ns,
     /// The device is armed for this.
     pub hard: Ns,
 }
 
 impl Window {
-    /// From `soft` to `hard`; a `hard` before `soft` is moved up to it, so that the timer is
-    /// late by the contradiction rather than early.
+    /// Returns the window from `soft` to `hard`. A `hard` before `soft` is raised to `soft`, so that a
+    /// contradiction makes the timer late rather than early.
     pub const fn new(soft: Ns, hard: Ns) -> Window {
         Window { soft, hard: if hard.0 < soft.0 { soft } else { hard } }
     }

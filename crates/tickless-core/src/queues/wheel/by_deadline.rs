@@ -1,13 +1,12 @@
-//! Firing coarse timers at their deadlines instead of with their buckets: for clocks that stand
-//! still until somebody asks when the next timer is due.
+//! Firing coarse timers at their exact deadlines instead of with their buckets, for a clock that
+//! only moves to the next event.
 //!
-//! The wheel stays as it is. Who wants exact times asks for the [earliest
-//! deadline](Wheel::earliest_deadline), which is in the first bucket of some level, and there on
-//! the first list that is not empty, and [gathers](Wheel::gather) what is due then. A list is
-//! sorted when it is first looked at after something was armed onto it: n log n for its n timers,
-//! under the base's lock and with an allocation, which is why clocks that run do not do it. The
-//! order of equal deadlines is that of arming, as ever: those on higher levels were armed earlier
-//! (W4).
+//! The wheel's structure is unchanged. The caller asks for the [earliest
+//! deadline](Wheel::earliest_deadline), which is in the first bucket of some level, on the first list
+//! there that is not empty. It then [gathers](Wheel::gather) the timers that are due. A list is sorted
+//! when it is first examined after a timer was added: n log n for n timers, under the base's lock and
+//! with an allocation, which is why clocks that run on their own do not use this. Equal deadlines
+//! stay in the order of arming: those on higher levels were armed earlier (W4).
 
 use super::place::{WheelPlace, lane};
 use super::{DUE, LANES, LEVELS, SLOTS, Wheel};
@@ -16,15 +15,15 @@ use crate::time::Ns;
 use alloc::vec::Vec;
 
 impl Wheel {
-    /// From now on, timers that are due are [gathered](Wheel::gather) before they are popped. For
-    /// an empty wheel.
+    /// Makes the wheel fire only [gathered](Wheel::gather) timers. The wheel must be empty.
     pub fn make_exact(&mut self) {
         self.is_exact = true;
         self.clk_until = Ns::NEVER;
     }
 
-    /// The earliest deadline of a timer that is in a bucket and not deferrable; [`Ns::NEVER`] if
-    /// there is none. A timer beyond the wheel's reach counts with when it is to be moved on.
+    /// Returns the earliest deadline of a timer that is in a bucket and not deferrable; [`Ns::NEVER`]
+    /// if there is none. For a timer beyond the wheel's reach, the time counts at which it is placed
+    /// again.
     pub fn earliest_deadline(&mut self, deadline: impl Fn(WheelRef) -> Ns) -> Ns {
         let mut earliest = Ns::NEVER;
         for level in 0..LEVELS {
@@ -40,7 +39,7 @@ impl Wheel {
                 let first = self.timers_on(list).find(wakes);
                 if let Some(node) = first {
                     earliest = earliest.min(deadline(node).min(self.due_at(node)));
-                    // What lies beyond the wheel's reach is on any list of its bucket.
+                    // A timer beyond the wheel's reach may be on any list of its bucket.
                     if level < LEVELS - 1 {
                         break;
                     }
@@ -50,9 +49,9 @@ impl Wheel {
         earliest
     }
 
-    /// Has everything popped, after what is popped already, that has a deadline at or before `by`.
-    /// Returns whether that is anything. `by` is no later than the [earliest
-    /// deadline](Self::earliest_deadline), or the order is not that of deadlines.
+    /// Moves all timers with a deadline at or before `by` to the end of the due list. Returns whether
+    /// there were any. They are in the order of deadlines only if `by` is no later than the [earliest
+    /// deadline](Self::earliest_deadline).
     pub fn gather(&mut self, by: Ns, deadline: impl Fn(WheelRef) -> Ns) -> bool {
         let last = self.tick.ceil(by).saturating_sub(1);
         let mut has_gathered = false;
@@ -78,7 +77,7 @@ impl Wheel {
         core::iter::successors(self.lists.front(list), |&node| self.lists.after(node))
     }
 
-    /// Sorts a list by deadline, equal ones as armed, if it was added to since that was done last.
+    /// Sorts a list by deadline, with a stable sort, if a timer was added since the last time.
     fn sorted(&mut self, list: usize, deadline: &impl Fn(WheelRef) -> Ns) -> usize {
         let is_changed = 1 << (LANES + list % LANES);
         if self.bucket(list / LANES).lanes & is_changed != 0 {
@@ -89,8 +88,8 @@ impl Wheel {
                 self.lists.unlink(node);
                 self.lists.push_back(list, node);
             }
-            // Whoever lists timers has lost its place.
-            self.cursor.list_is_gone(list);
+            // A walk cannot continue on this list.
+            self.cursor.leave_list(list);
         }
         list
     }

@@ -1,52 +1,51 @@
-//! The slow full check of a wheel's invariants, callable in release builds.
+//! The full check of a wheel's invariants, also in release builds.
 
 use super::place::WheelPlace;
 use super::{BUCKETS, DUE, LANES, OVERDUE, SLOTS, Wheel};
 use crate::time::Ns;
 
-/// What [`Wheel::check`] found broken.
+/// A broken invariant, found by [`Wheel::check`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WheelFault {
-    /// A bucket's bit does not say whether its list is empty.
+    /// A bucket's bit does not match whether its list is empty.
     Occupied {
         /// The bucket.
         bucket: usize,
     },
-    /// A timer is not on the list that its place says (D2).
+    /// A timer is on a list that does not match its place.
     Misplaced {
         /// The list it was found on.
         list: usize,
-        /// When the wheel believes that it looks at it.
+        /// The time of its place.
         due: Ns,
     },
-    /// A bucket's count is not the number of timers that expire with it (W3).
+    /// A bucket's count is not the number of timers that expire with it.
     Count {
         /// The bucket.
         bucket: usize,
-        /// What the wheel believes.
+        /// The stored count.
         counted: u32,
-        /// What is there.
+        /// The actual number.
         found: u32,
     },
     /// The number of pending timers is wrong.
     Length {
-        /// What the wheel believes.
-        believed: usize,
-        /// What is there.
+        /// The sum of the stored counts.
+        counted: usize,
+        /// The actual number.
         found: usize,
     },
-    /// The bound on the next bucket lies after it (D4).
+    /// The stored bound on the next bucket is after that bucket.
     LateMark {
         /// The bound, in ticks.
-        believed: u64,
+        bound: u64,
         /// The earliest bucket, in ticks.
         found: u64,
     },
 }
 
 impl Wheel {
-    /// Walks everything and compares it with what the wheel believes. O(n); for tests and for
-    /// the doubtful.
+    /// Compares all lists with the stored bits and counts. Returns the first difference. O(n).
     pub fn check(&self) -> Result<(), WheelFault> {
         let mut counts = [0u32; BUCKETS];
         let (mut due_live, mut len) = (0, 0);
@@ -93,11 +92,11 @@ impl Wheel {
             }
         }
         if len != self.len() || due_live != self.due_live {
-            return Err(WheelFault::Length { believed: self.len(), found: len });
+            return Err(WheelFault::Length { counted: self.len(), found: len });
         }
         let marked = self.earliest(|level| level.occupied).min(self.earliest(|level| level.live));
         if self.next_mark > marked {
-            return Err(WheelFault::LateMark { believed: self.next_mark, found: marked });
+            return Err(WheelFault::LateMark { bound: self.next_mark, found: marked });
         }
         Ok(())
     }
@@ -110,9 +109,9 @@ mod tests {
     use crate::queues::wheel::Wakes;
     use crate::time::Tick;
 
-    /// Goal: the check is not blind. Method: a timer is taken off its list behind the wheel's back.
+    /// Goal: the check can fail. Method: a timer is taken off its list without the wheel.
     #[test]
-    fn the_check_sees_a_timer_vanish() {
+    fn a_missing_timer_is_reported() {
         let mut wheel = Wheel::new(Tick::MILLISECOND, Ns::ZERO);
         let nodes = [0, 1].map(|_| WheelRef::forever());
         for node in nodes {

@@ -1,19 +1,20 @@
-//! Where a timer goes in the wheel: the level by its distance, the bucket by its deadline, and the
-//! list within the bucket. All three are packed into the one word that its node has for them.
+//! A timer's place in the wheel: the level depends on its distance, the bucket on its deadline, and
+//! the list within the bucket on the last bits of the deadline.
 
 use super::{LANES, LEVELS, REACH, SLOTS, Wakes, Wheel};
 use crate::link::WheelRef;
 use crate::state::Held;
 use crate::time::{Ns, Tick};
 
-/// Where a timer is: when its bucket comes due, in ticks, its level, and whether it is deferrable.
+/// A timer's place, packed into one word of its node: the tick at which its bucket comes due, its
+/// level, and whether it is deferrable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WheelPlace(pub(super) u64);
 
 pub(super) const DEFERRABLE: u64 = 1;
 
 impl WheelPlace {
-    /// Of a timer that is on no wheel: it wakes somebody, and no bucket delays it.
+    /// The place of a timer that is on no wheel: not deferrable, and due at once.
     pub(crate) const NOWHERE: WheelPlace = WheelPlace(0);
 
     #[inline]
@@ -21,7 +22,7 @@ impl WheelPlace {
         WheelPlace(expiry << 5 | (level as u64) << 1 | notes)
     }
 
-    /// The same timer on the same level, but due at this tick.
+    /// Returns the place with another tick.
     pub(super) fn due_at(self, tick: u64) -> WheelPlace {
         WheelPlace(tick << 5 | self.0 & 31)
     }
@@ -56,7 +57,7 @@ impl WheelPlace {
         self.level() * SLOTS + self.slot() as usize
     }
 
-    /// When its bucket comes due.
+    /// Returns when its bucket comes due.
     #[inline]
     pub(crate) fn due(self, tick: Tick) -> Ns {
         tick.start(self.expiry())
@@ -67,7 +68,7 @@ impl WheelPlace {
         if self.is_deferrable() { Wakes::No } else { Wakes::Yes }
     }
 
-    /// For the timer's word.
+    /// Returns the level and the deferrable bit, for the timer's word.
     #[inline]
     pub(super) fn held(self) -> Held {
         Held::from_bits(self.0)
@@ -75,38 +76,37 @@ impl WheelPlace {
 }
 
 impl Wheel {
-    /// Where a timer with this deadline belongs, seen from the present, and on which list of a
-    /// bucket; `None` if it has passed.
+    /// Returns the proper place and list for a deadline; `None` if it has passed.
     #[inline(always)]
     pub(super) fn placement(&self, deadline: Ns, notes: u64) -> Option<(WheelPlace, usize)> {
         let tick = self.tick.ceil(deadline);
         if tick <= self.clk {
             return None;
         }
-        // Counted from the tick before it: a granule ends with the expiry of its bucket.
+        // Counted from the tick before: a granule ends when its bucket expires.
         let (last, distance) = (tick - 1, tick - 1 - self.clk);
         if distance < REACH {
             return Some(on_level(last, level_of(distance), last, notes));
         }
-        // To be moved on when that has passed: D7.
+        // The distance is clamped; the timer is placed again after that (D7).
         Some(on_level(self.clk + REACH - 1, LEVELS - 1, last, notes))
     }
 }
 
-/// The finest level that reaches a timer at any alignment of the clock, `between` ticks lying
-/// between the clock's and the timer's.
+/// Returns the finest level that reaches a timer at any alignment of the clock, with `between` ticks
+/// between the clock's tick and the timer's.
 ///
-/// Level n holds what lies at most 64 granules after the granule that the clock is in; a
-/// distance of 63 granules always does. Adding a 32nd lets a power of two stand for that.
+/// Level n holds timers at most 64 granules after the clock's granule; a distance of 63 granules
+/// always fits. Adding a 32nd turns that limit into a power of two.
 #[inline]
 pub(crate) const fn level_of(between: u64) -> usize {
     let padded = (between + (between >> 5)) | 32;
-    // From 5 for level 0, three more for each level; 43 / 128 is a third up to 63.
+    // The logarithm is 5 on level 0 and 3 more on each level; 43 / 128 divides by 3 up to 63.
     ((padded.ilog2() as usize - 3) * 43) >> 7
 }
 
-/// A place on a level for what is to expire after the tick `last`, and its list there, by the
-/// last tick before its deadline.
+/// Returns the place on a level for a timer that expires after the tick `last`, and its list, which
+/// depends on the last tick before its deadline.
 #[inline]
 fn on_level(last: u64, level: usize, last_of_deadline: u64, notes: u64) -> (WheelPlace, usize) {
     let granule = 3 * level as u32;
@@ -116,8 +116,8 @@ fn on_level(last: u64, level: usize, last_of_deadline: u64, notes: u64) -> (Whee
     (WheelPlace::new(granules << granule, level, notes), list)
 }
 
-/// Which eighth of its granule a deadline lies in. Equal deadlines are in one (W4); on level 0
-/// there is one only.
+/// Returns the eighth of its granule in which a deadline is. Equal deadlines are in the same one (W4);
+/// on level 0 there is only one.
 #[inline]
 pub(super) fn lane(last: u64, level: usize) -> usize {
     (last << 3 >> (3 * level)) as usize % LANES

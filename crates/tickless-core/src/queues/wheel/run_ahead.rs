@@ -1,34 +1,34 @@
-//! Walking what is soon to be popped, so that it is in the cache by then.
+//! Reading timers before they are popped, so that they are in the cache by then.
 
 use super::{LANES, WheelLists};
 use crate::link::WheelRef;
 
-/// Looks at timers that are soon to be popped, in several places of the due list at once.
+/// Reads timers that are popped soon, at several places of the due list.
 ///
-/// Expiring a million timers is waiting for memory: each has to be read to find the next. A
-/// bucket has several lists, and while the first of them is popped, the others are walked, one
-/// step each for every pop: their cache misses overlap, and what has been walked is in the
-/// cache when its turn comes. Every step keeps the distance to what is popped, so no walker
-/// ever stands on a timer that is gone; anything else that takes a timer off a list stops them.
+/// The time to expire a million timers is mostly cache misses, since each timer has to be read to
+/// find the next. A bucket has several lists. While the first is popped, a walker reads each of the
+/// others, one step for each pop: their cache misses overlap. Pops never reach a walker, because it
+/// moves on as well; any other removal of a timer stops all walkers, so that none refers to a removed
+/// timer.
 #[derive(Debug, Default)]
 pub(super) struct RunAhead {
     walkers: [Option<Walker>; LANES],
     count: usize,
 }
 
-/// Walks one list. Beyond its end is what another walker has seen.
+/// Reads one list up to its end, behind which another walker has begun.
 #[derive(Clone, Copy, Debug)]
 struct Walker {
     at: WheelRef,
-    /// Compared and never followed.
+    /// Compared and never dereferenced.
     last: WheelRef,
 }
 
 impl RunAhead {
-    /// Buckets with fewer timers than this are in the cache before walking them has begun.
+    /// Buckets with fewer timers than this are not worth a walk.
     pub(super) const WORTHWHILE: u32 = 256;
 
-    /// A list is about to go to the end of the due list. Walks it, if something lies before it.
+    /// Adds a walker for a list that is about to be appended to the due list, if that is not empty.
     #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     pub(super) fn add(&mut self, ends: Option<(WheelRef, WheelRef)>, is_behind: bool) {
         if let Some((at, last)) = ends
@@ -40,13 +40,14 @@ impl RunAhead {
         }
     }
 
-    /// One timer is about to be popped. Returns how many others were looked at, at most [`LANES`].
+    /// Moves the walkers on by one step, for a pop. Returns how many timers were read, at most
+    /// [`LANES`].
     #[inline]
     pub(super) fn step(&mut self, lists: &WheelLists) -> usize {
         if self.count == 0 { 0 } else { self.walk(lists) }
     }
 
-    /// Apart: few buckets are worth walking.
+    /// Out of line, because few buckets are worth a walk.
     #[inline(never)]
     fn walk(&mut self, lists: &WheelLists) -> usize {
         let mut looks = 0;

@@ -1,4 +1,4 @@
-//! How many timers are on each level, and walking over them a slice at a time.
+//! The number of timers on each level, and walks over them in slices.
 
 use super::place::WheelPlace;
 use super::{DUE, LANES, LEVELS, OVERDUE, SLOTS, Wheel, WheelLists};
@@ -8,25 +8,25 @@ use crate::state::PendingIn;
 /// The number of a wheel's lists.
 const LISTS: usize = OVERDUE + 1;
 
-/// How many timers are where in a wheel.
+/// The number of timers on each level of a wheel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Levels {
-    /// On each level, deferrable ones left out.
+    /// On each level, without deferrable ones.
     pub levels: [usize; LEVELS],
-    /// Due, and waiting to be fired.
+    /// Timers that are due and have not fired.
     pub due: usize,
-    /// Deferrable, on whatever level.
+    /// Deferrable timers, on any level.
     pub deferrable: usize,
 }
 
 impl Levels {
-    /// All of them.
+    /// Returns the sum.
     pub fn total(&self) -> usize {
         self.levels.iter().sum::<usize>() + self.due + self.deferrable
     }
 }
 
-/// Where a walk stands: before this list, or inside of it, if it has a ticket.
+/// The position of a walk: before this list, or within it if the ticket is not 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At {
     list: usize,
@@ -41,14 +41,14 @@ impl At {
     }
 }
 
-/// Where the last walk that stopped inside a list stands. It is moved on when that timer goes, so
-/// that it never names one that is gone.
+/// The position of the last walk that stopped within a list. Removing its timer advances it, so that
+/// it never refers to a removed timer.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
-    /// The next timer that the walk visits; `None` if its list is through, or was collected.
+    /// The next timer of the walk; `None` at the end of its list, or if that was collected.
     before: Option<WheelRef>,
     list: usize,
-    /// Whose it is: the walk that has this ticket.
+    /// The ticket of the walk that it belongs to.
     ticket: u64,
 }
 
@@ -73,7 +73,7 @@ impl Cursor {
     }
 
     #[inline]
-    pub(super) fn list_is_gone(&mut self, list: usize) {
+    pub(super) fn leave_list(&mut self, list: usize) {
         if self.list == list {
             self.before = None;
         }
@@ -81,7 +81,7 @@ impl Cursor {
 }
 
 impl Wheel {
-    /// How many timers are on which level. O(occupied buckets), at most 576.
+    /// Returns the number of timers on each level. O(occupied buckets), at most 576.
     pub fn by_level(&self) -> Levels {
         let (due, deferrable) = (self.due_live, self.deferrable);
         let mut found = Levels { due, deferrable, ..Levels::default() };
@@ -96,8 +96,8 @@ impl Wheel {
         found
     }
 
-    /// Visits timers from where a walk stands on, as long as there is room, and moves it on. False
-    /// if some were left out, because another walk has come in between.
+    /// Continues a walk from its position, for at most `room` timers, and updates it. Returns false if
+    /// timers of a list were skipped, because another walk has taken the cursor.
     pub(crate) fn walk(
         &mut self,
         at: &mut At,
