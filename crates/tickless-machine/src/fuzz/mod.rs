@@ -29,7 +29,7 @@ mod plan;
 mod program;
 
 use crate::engine::{Ended, Machine};
-use crate::os::{Class, Clocked, Config, IdleTick, Kernel, Skew, Slept};
+use crate::os::{Class, Clocked, Config, IdleSleep, IdleTick, Kernel, Skew};
 use crate::random::Random;
 use crate::spec::Spec;
 use oracle::{Oracle, Subject, subject};
@@ -262,7 +262,7 @@ fn draw_config(random: &mut Random) -> Config {
 fn check_sleeps(kernel: &Rc<Kernel>, oracle: &Rc<Oracle>) {
     const WAKING_MAX: Ns = Ns::from_ms(1);
     let oracle = Rc::clone(oracle);
-    kernel.check_sleeps(move |slept: Slept| {
+    kernel.check_sleeps(move |slept: IdleSleep| {
         let is_safe = slept.from > SAFE_UNTIL.after(LATE_MAX);
         if is_safe && slept.to > slept.earliest.after(WAKING_MAX) {
             oracle.fail(format!("slept through a timer: {slept:?}"));

@@ -67,7 +67,7 @@ impl Oracle {
         let views = (0..bases.count() as u16).filter_map(|cpu| bases.view(CpuId(cpu)));
         let mut faults = self.faults.borrow_mut();
         faults.noticed = views.map(|view| view.device.lost).sum();
-        (faults.deaths, faults.deaths_in_callbacks) = kernel.deaths();
+        (faults.deaths, faults.deaths_in_callbacks) = kernel.power_offs();
     }
 
     pub(super) fn history(&self, cpus: u16, digest: u64) -> History {

@@ -34,7 +34,7 @@ impl Program {
     pub(super) fn run(&self) {
         while engine::clock() < Ps::from_ns(SAFE_UNTIL) {
             // Whoever is inside of the timer core is not switched off there.
-            self.kernel.steadily(|| self.step());
+            self.kernel.keep_on(|| self.step());
             self.oracle.check_locks();
             cpu::work(Ps(1_000 * self.below(400_000)));
         }
@@ -60,7 +60,7 @@ impl Program {
             } else {
                 self.kernel.sleep_until(&alarm, platform::now().after(ROUND));
             }
-            self.kernel.steadily(|| self.look_around());
+            self.kernel.keep_on(|| self.look_around());
         }
         let now = platform::cycle_counter();
         for (owner, subjects) in self.subjects.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Program {
                 self.oracle.fail(format!("due at {due:?} by CPU {owner} and never fired"));
             }
         }
-        self.kernel.steadily(|| self.check());
+        self.kernel.keep_on(|| self.check());
         self.oracle.check_locks();
     }
 
@@ -165,7 +165,7 @@ impl Program {
         if self.below(2) == 1 {
             self.bring_back(cpu);
         } else if !self.kernel.is_off(cpu) {
-            let gone = self.kernel.one_at_a_time(|| self.kernel.bases().offline(cpu));
+            let gone = self.kernel.plug(|| self.kernel.bases().offline(cpu));
             // The last base cannot go.
             if let Some(Ok(_)) = gone {
                 self.oracle.faults.borrow_mut().offline += 1;
@@ -175,7 +175,7 @@ impl Program {
 
     /// A base whose CPU is off comes back with that.
     fn bring_back(&self, cpu: CpuId) {
-        self.kernel.one_at_a_time(|| {
+        self.kernel.plug(|| {
             if !self.kernel.is_off(cpu) {
                 let _ = self.kernel.bases().online(cpu);
             }
@@ -194,7 +194,7 @@ impl Program {
             0 => Ps::from_ns(LAST_RETURN),
             _ => engine::clock() + Ps(self.below(SHORT_MAX)),
         };
-        self.kernel.send_off(cpu, until);
+        self.kernel.request_power_off(cpu, until);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The idle loop: going idle stops the tick, leaving idle restarts it.
+//! The idle loop. Entering idle stops the tick, leaving idle restarts it.
 
 use super::Kernel;
 use crate::cpu;
@@ -8,7 +8,7 @@ use tickless_core::platform::Lock;
 use tickless_core::time::CpuId;
 
 impl Kernel {
-    /// What a CPU does when it has nothing to do.
+    /// The idle task of a CPU.
     pub(super) fn idle_loop(&self, cpu: CpuId) {
         self.start_tick(cpu);
         while !engine::is_ending() {
@@ -22,30 +22,27 @@ impl Kernel {
             drop(masked);
         }
         self.stop_tick(cpu);
-        let slice = self.cpus[cpu.index()].slice.borrow_mut().take();
-        drop(slice);
+        if let Some(slice) = self.cpus[cpu.index()].slice.get() {
+            slice.shutdown_sync();
+        }
     }
 
-    /// Sleeps until there is something to do; interrupts that bring nothing to do leave the tick
-    /// as it is.
+    /// Sleeps until a task can run. Interrupts that make none ready do not restart the tick.
     fn idle(&self, cpu: CpuId) {
         engine::charge(self.costs.idle);
-        self.quiet_tick(cpu);
+        self.tick_enter_idle(cpu);
         while !self.has_work(cpu) && !engine::is_ending() {
-            // A handler may have wanted a task to be chosen that somebody else has taken.
+            // A handler may have made a task ready that another CPU has taken since.
             self.settle(cpu);
-            let slept = self.before_sleep(cpu);
-            cpu::halt();
-            self.after_sleep(slept);
-            // What came in is handled here, and nothing after it: with interrupts disabled
-            // again, whatever it left to do is seen above.
+            self.checked_sleep(cpu, cpu::halt);
+            // Handle what has arrived, and nothing after the check above.
             crate::irq::enable_briefly();
         }
         engine::charge(self.costs.idle);
         self.start_tick(cpu);
     }
 
-    /// A look without the lock: who puts something in sends an interrupt as well.
+    /// Checks the flag without the lock: a CPU that adds a task also sends an interrupt.
     fn has_work(&self, cpu: CpuId) -> bool {
         let mine = &self.cpus[cpu.index()];
         mine.must_choose.get() && {

@@ -1,22 +1,21 @@
-//! A little kernel: what the studies need around the timer core, and no timer logic of its own.
+//! A little kernel: what the studies need around the timer core. It has no timer logic of its own.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `task` | tasks, run queues, wakeups, preemption |
 //! | `idle` | the idle loop, which stops and restarts the tick |
 //! | `pipe` | pipes |
-//! | `off` | CPUs that are switched off; who looks after another's base |
+//! | `off` | CPUs that are switched off; lost events of other CPUs' bases |
 //! | here | interrupts, the tick, sleeping, the expiry thread |
 //!
-//! The tick is a precise timer of the library, armed and cancelled like any other; so are the
-//! timers that sleeping tasks wait for. Bases, cancelling, rearming, collecting and firing are
-//! the core's.
+//! The tick is a precise timer of the library, and so are the timers of sleeping tasks. Bases,
+//! cancelling, rearming, collecting and firing are the core's.
 //!
 //! # Ground rules
 //!
-//! - What several CPUs use has a price: each run queue is behind a simulated lock. A task's own
-//!   record is the host's memory and free; what it costs is part of the named charges.
-//! - Nothing is borrowed across a priced step: any of them may run another CPU.
+//! - Data that several CPUs share has a price: each run queue is behind a simulated lock. A task's
+//!   own record is in the host's memory and free; the named charges include it.
+//! - Nothing is borrowed across a priced step, because another CPU may run there.
 //! - A task changes its CPU only when it is woken, and not before it has left the last one.
 
 mod idle;
@@ -33,7 +32,7 @@ use crate::irq::{Masked, Vector};
 use crate::platform::{self, Sim, SimLock};
 use crate::ps::Ps;
 use crate::random::Random;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -48,56 +47,55 @@ use tickless_core::platform::Lock;
 use tickless_core::rearm::HandlerEnd;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// How a kernel is set up.
+/// A kernel's configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// The timer core's settings: the switches of the studies.
+    /// The timer core's settings, which the studies vary.
     pub timers: Settings,
-    /// From tick to tick.
+    /// The time between ticks.
     pub tick: Ns,
-    /// How far apart the CPUs' ticks are.
+    /// The offsets between the CPUs' ticks.
     pub skew: Skew,
-    /// Does an idle CPU stop its tick?
+    /// What an idle CPU does with its tick.
     pub idle: IdleTick,
-    /// Each tick looks after another CPU's base, whose event may be late by this much without
-    /// being called lost; [`Ns::NEVER`]: nobody does.
+    /// Each tick checks another CPU's base for a lost event: one that is later than this. With
+    /// [`Ns::NEVER`] it does not.
     pub grace: Ns,
-    /// From when on a task's time on a CPU is counted.
+    /// When a task's time on a CPU begins.
     pub clocked: Clocked,
-    /// How long a fair task runs while others wait, if a timer of the scheduler's ends its turn;
-    /// otherwise the tick does.
+    /// How long a fair task runs while others wait, if a timer ends its turn; without it, the tick
+    /// does.
     pub slice: Option<Ns>,
 }
 
-/// From when on a task's time on a CPU is counted.
+/// When a task's time on a CPU begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clocked {
-    /// From when its CPU switches to it.
+    /// When the CPU switches to the task.
     FromSwitch,
-    /// From when it is put in the queue of a CPU that idles. Linux 3.10 does not read the queue's
-    /// clock again before it switches to the task, so that the way out of idle counts as its.
+    /// When the task enters the queue of an idle CPU. Linux 3.10 does not read the queue's clock
+    /// again before it switches to the task, so leaving idle counts as the task's time.
     FromQueue,
 }
 
-/// How far apart the ticks of a machine's CPUs are.
+/// The offsets between the ticks of a machine's CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Skew {
-    /// All at once, to the picosecond: no real machine does that.
+    /// None, to the picosecond, unlike any real machine.
     None,
-    /// Spread evenly over half a period, as a kernel does that is told to skew its ticks.
+    /// Spread evenly over half a period, as Linux does with the option to skew its ticks.
     HalfPeriod,
-    /// Each CPU's by something up to `most`, drawn once: what the CPUs' own event devices make of
-    /// the same time.
+    /// A fixed random offset for each CPU, as the differences between event devices make it.
     Drawn {
-        /// The greatest.
+        /// The greatest offset.
         most: Ns,
-        /// What is drawn.
+        /// The seed.
         seed: u64,
     },
 }
 
 impl Skew {
-    /// How far a CPU's ticks are behind the multiples of the period.
+    /// The offset of a CPU's ticks from the multiples of the period.
     fn of(self, cpu: CpuId, cpus: usize, period: Ns) -> Ns {
         match self {
             Skew::None => Ns::ZERO,
@@ -112,22 +110,22 @@ impl Skew {
 /// What an idle CPU does with its tick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdleTick {
-    /// It goes on.
+    /// It keeps the tick.
     Keeps,
-    /// It is cancelled, and armed again when the CPU leaves idle.
+    /// It cancels the tick, and arms it when the CPU leaves idle.
     Stops,
-    /// It is moved this far ahead, to where the CPU's next coarse timer is due, which Linux's
-    /// wheel rides on it for; leaving idle cancels it and arms it anew.
+    /// It moves the tick this far ahead, to the CPU's next coarse timer: Linux's wheel expires
+    /// timers from the tick. Leaving idle cancels the tick and arms it again.
     Moves(Ns),
 }
 
 /// A precise timer of the machine's bases.
 pub type Timer = OwnedTimer<Sim, QueueLink>;
 
-/// A callback that somebody outside has given.
+/// A callback from outside the kernel.
 type Callback = Rc<dyn Fn(&Firing<Sim>) -> CallbackResult>;
 
-/// What a timer's task number stands for.
+/// What a timer does when it fires. A timer's task number is an index of these.
 #[derive(Clone)]
 enum Action {
     Tick,
@@ -136,42 +134,41 @@ enum Action {
     Run(Callback),
 }
 
-/// What one CPU has.
+/// The kernel's state of one CPU.
 struct PerCpu {
     queue: SimLock<RunQueue>,
     current: Cell<TaskId>,
     idle: Cell<TaskId>,
     must_choose: Cell<bool>,
-    tick: RefCell<Option<Timer>>,
-    /// The scheduler's slice: lazy.
-    slice: RefCell<Option<Timer>>,
-    /// Has a handler put the device off?
+    tick: Timer,
+    /// The timer that ends a fair task's turn, made when it is first needed.
+    slice: OnceCell<Timer>,
+    /// A handler has left the event device to be programmed later.
     must_settle: Cell<bool>,
     ticks: Cell<u64>,
     /// The thread that fires what was collected, on bases that defer.
     expirer: Cell<Option<TaskId>>,
-    /// Programs on it that must not stand still just now.
-    steady: Cell<u32>,
-    /// Until when it is to be switched off.
+    /// Running calls of [`Kernel::keep_on`], during which the CPU must not be switched off.
+    kept_on: Cell<u32>,
+    /// The end of the power-off that was requested last.
     off_until: Cell<Ps>,
     is_off: Cell<bool>,
 }
 
-/// A sleep of an idle CPU, for who checks that it did not sleep through anything.
+/// A sleep of an idle CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Slept {
-    /// Which.
+pub struct IdleSleep {
+    /// The CPU.
     pub cpu: CpuId,
     /// When it went to sleep.
     pub from: Ns,
-    /// When its base's first timer was due then.
+    /// When its base's first timer was due at that time.
     pub earliest: Ns,
     /// When it woke.
     pub to: Ns,
 }
 
-/// Who checks sleeps.
-type SleepCheck = Rc<dyn Fn(Slept)>;
+type SleepCheck = Rc<dyn Fn(IdleSleep)>;
 
 /// The kernel of one machine.
 pub struct Kernel {
@@ -182,9 +179,9 @@ pub struct Kernel {
     tasks: RefCell<Vec<Task>>,
     actions: RefCell<Vec<Action>>,
     sleep_check: RefCell<Option<SleepCheck>>,
-    /// Is somebody in the middle of taking a base offline or online?
+    /// A base is being taken offline or online.
     is_plugging: Cell<bool>,
-    deaths: Cell<(u64, u64)>,
+    power_offs: Cell<(u64, u64)>,
 }
 
 impl std::fmt::Debug for Kernel {
@@ -194,23 +191,24 @@ impl std::fmt::Debug for Kernel {
 }
 
 impl Kernel {
-    /// Boots a machine: every CPU idles, with its tick as the configuration says. Tasks are
-    /// added before the machine runs, or by tasks. Fails when there is no memory for stacks.
+    /// Boots a machine: every CPU idles, with a tick by the configuration. Tasks may be added before
+    /// the machine runs, and by tasks. Fails when there is no memory for stacks.
     pub fn boot(machine: &mut Machine, config: Config) -> io::Result<Rc<Kernel>> {
         let Some(costs) = machine.costs().cloned() else {
             return Err(io::Error::other("the machine is running"));
         };
         let cpus = costs.topology.cpus();
+        let bases = Arc::new(Bases::new(Sim, cpus, config.timers));
         let kernel = Rc::new(Kernel {
-            bases: Arc::new(Bases::new(Sim, cpus, config.timers)),
+            cpus: (0..cpus).map(|_| PerCpu::new(&bases)).collect(),
+            bases,
             config,
             costs: costs.os,
-            cpus: (0..cpus).map(|_| PerCpu::new()).collect(),
             tasks: RefCell::new(Vec::new()),
             actions: RefCell::new(vec![Action::Tick, Action::Slice]),
             sleep_check: RefCell::new(None),
             is_plugging: Cell::new(false),
-            deaths: Cell::new((0, 0)),
+            power_offs: Cell::new((0, 0)),
         });
         let handler = Rc::clone(&kernel);
         machine.on_interrupt(move |vector| handler.interrupt(vector));
@@ -231,44 +229,43 @@ impl Kernel {
         &self.bases
     }
 
-    /// Ticks that a CPU has taken.
+    /// The number of a CPU's ticks so far.
     pub fn ticks(&self, cpu: CpuId) -> u64 {
         self.cpus.get(cpu.index()).map_or(0, |cpu| cpu.ticks.get())
     }
 
-    /// A timer whose callback is `run`, called in the interrupt, or in the expiry thread if it
-    /// was armed for that.
+    /// Returns a timer with this callback, which runs in the interrupt, or in the expiry thread if
+    /// the timer was armed for that.
     pub fn timer(&self, run: impl Fn(&Firing<Sim>) -> CallbackResult + 'static) -> Timer {
         OwnedTimer::new(&self.bases, self.action(Action::Run(Rc::new(run))))
     }
 
-    /// The number by which timers name `run`, for timers of other families.
+    /// Returns the number by which a timer of another family names this callback.
     pub fn callback(&self, run: impl Fn(&Firing<Sim>) -> CallbackResult + 'static) -> u64 {
         self.action(Action::Run(Rc::new(run)))
     }
 
-    /// A timer that wakes the task that calls this; for [`sleep_until`](Self::sleep_until).
+    /// Returns a timer that wakes the calling task, for [`sleep_until`](Self::sleep_until).
     pub fn alarm(&self) -> Timer {
         OwnedTimer::new(&self.bases, self.action(Action::Wake(self.current())))
     }
 
-    /// Sleeps until a time, with a timer from [`alarm`](Self::alarm). Returns when it is over
-    /// and the task runs again.
+    /// Blocks the calling task until a time, with a timer from [`alarm`](Self::alarm).
     pub fn sleep_until(&self, alarm: &Timer, at: Ns) {
         engine::charge(self.costs.syscall);
         let now = platform::now();
         if now >= at {
             return;
         }
-        // An alarm is never shut down, so it can be armed.
-        let started = || alarm.start(Window::new(at, at), now, Options::default());
-        let _ = self.steadily(started);
+        // An alarm is never shut down, so arming does not fail.
+        let _ = self.keep_on(|| alarm.start(Window::new(at, at), now, Options::default()));
         while platform::now() < at {
             self.block();
         }
     }
 
-    /// Has a thread fire what interrupts collect, on every CPU: for bases that defer.
+    /// Starts a thread on every CPU that fires the timers which interrupts have collected, for
+    /// bases that defer.
     pub fn start_expirers(self: &Rc<Self>, machine: &mut Machine, class: Class) -> io::Result<()> {
         for cpu in 0..self.cpus.len() as u16 {
             let cpu = CpuId(cpu);
@@ -303,7 +300,7 @@ impl Kernel {
                     self.bases.expire(cpu, run);
                 } else {
                     let collected = self.bases.collect(cpu, run);
-                    self.answer(collected.call);
+                    self.wake_expirer(collected.call);
                 }
             }
         }
@@ -335,8 +332,8 @@ impl Kernel {
             engine::charge(self.costs.timekeeping);
         }
         let call = self.bases.tick(cpu);
-        self.answer(call);
-        self.look_after_another(cpu, mine.ticks.get());
+        self.wake_expirer(call);
+        self.check_another_base(cpu, mine.ticks.get());
         if self.config.slice.is_none() {
             self.share_fairly();
         }
@@ -348,7 +345,7 @@ impl Kernel {
         CallbackResult::Restart(periodic::forward(firing.window, firing.now, self.config.tick).0)
     }
 
-    fn answer(&self, call: Call) {
+    fn wake_expirer(&self, call: Call) {
         if call == Call::Thread
             && let Some(task) = self.cpus[engine::here().index()].expirer.get()
         {
@@ -363,100 +360,88 @@ impl Kernel {
         let offset = self.config.skew.of(cpu, self.cpus.len(), period);
         let past = now.since(offset);
         let next = Ns(past.0 - past.0 % period.0).after(period).after(offset);
-        self.with_tick(cpu, |tick| {
-            if matches!(self.config.idle, IdleTick::Moves(_)) {
-                tick.cancel();
-            }
-            if !tick.is_pending() {
-                let _ = tick.start(Window::new(next, next), now, Options::default());
-            }
-        });
+        let _masked = Masked::new();
+        let tick = &self.cpus[cpu.index()].tick;
+        if matches!(self.config.idle, IdleTick::Moves(_)) {
+            tick.cancel();
+        }
+        if !tick.is_pending() {
+            let _ = tick.start(Window::new(next, next), now, Options::default());
+        }
     }
 
-    /// The CPU goes idle.
-    fn quiet_tick(&self, cpu: CpuId) {
+    /// Stops or moves the tick of a CPU that goes idle.
+    fn tick_enter_idle(&self, cpu: CpuId) {
         match self.config.idle {
             IdleTick::Keeps => {}
             IdleTick::Stops => self.stop_tick(cpu),
             IdleTick::Moves(ahead) => {
                 let now = platform::now();
                 let next = now.after(ahead);
-                self.with_tick(cpu, |tick| {
-                    let _ = tick.start(Window::new(next, next), now, Options::default());
-                });
+                let _masked = Masked::new();
+                let tick = &self.cpus[cpu.index()].tick;
+                let _ = tick.start(Window::new(next, next), now, Options::default());
             }
         }
     }
 
     fn stop_tick(&self, cpu: CpuId) {
-        self.with_tick(cpu, |tick| {
-            tick.cancel();
-        });
+        let _masked = Masked::new();
+        self.cpus[cpu.index()].tick.cancel();
     }
 
-    /// Arms this CPU's slice, which ends the turn of the task that it goes on with.
+    /// Arms the timer that ends the turn of the task which this CPU runs next.
     fn start_slice(&self, cpu: CpuId, slice: Ns) {
         let _masked = Masked::new();
-        let place = &self.cpus[cpu.index()].slice;
-        let timer = place.borrow_mut().take();
-        let timer = timer.unwrap_or_else(|| OwnedTimer::lazy(&self.bases, SLICE));
+        let timer = &self.cpus[cpu.index()].slice;
+        let timer = timer.get_or_init(|| OwnedTimer::lazy(&self.bases, SLICE));
         let now = platform::now();
         let end = now.after(slice);
         let _ = timer.start(Window::new(end, end), now, Options::default());
-        *place.borrow_mut() = Some(timer);
     }
 
-    /// Programs the device, if a handler has left that to whoever chooses the next task.
+    /// Programs the event device, if a handler has left that to the choice of the next task.
     fn settle(&self, cpu: CpuId) {
         if self.cpus[cpu.index()].must_settle.take() {
             self.bases.settle_device(cpu);
         }
     }
-
-    /// Lends the tick out of its place.
-    fn with_tick(&self, cpu: CpuId, f: impl FnOnce(&Timer)) {
-        let _masked = Masked::new();
-        let place = &self.cpus[cpu.index()].tick;
-        let taken = place.borrow_mut().take();
-        let tick = taken.unwrap_or_else(|| OwnedTimer::new(&self.bases, 0));
-        f(&tick);
-        *place.borrow_mut() = Some(tick);
-    }
 }
 
 impl PerCpu {
-    fn new() -> PerCpu {
+    fn new(bases: &Arc<Bases<Sim>>) -> PerCpu {
         PerCpu {
             queue: SimLock::new(RunQueue::default()),
             current: Cell::new(TaskId::NONE),
             idle: Cell::new(TaskId::NONE),
             must_choose: Cell::new(false),
-            tick: RefCell::new(None),
-            slice: RefCell::new(None),
+            tick: OwnedTimer::new(bases, TICK),
+            slice: OnceCell::new(),
             must_settle: Cell::new(false),
             ticks: Cell::new(0),
             expirer: Cell::new(None),
-            steady: Cell::new(0),
+            kept_on: Cell::new(0),
             off_until: Cell::new(Ps::ZERO),
             is_off: Cell::new(false),
         }
     }
 }
 
-/// What a task has done.
+/// Statistics of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TaskUsage {
-    /// How long it was on a CPU, the interrupts that it suffered included.
+    /// The time for which it was on a CPU, including interrupts.
     pub ran: Ps,
-    /// How often it was put on one.
+    /// How often a CPU switched to it.
     pub switches: u64,
 }
 
-/// What a slice's timer hands back.
+/// The task numbers of ticks and slices.
+const TICK: u64 = 0;
 const SLICE: u64 = 1;
 
-/// The CPU whose tick keeps the time for all.
+/// The CPU whose tick keeps the time for all CPUs.
 const TIMEKEEPER: CpuId = CpuId(0);
 
-/// The fiber of a task that is only being made.
-const UNBORN: FiberId = FiberId(u32::MAX);
+/// The fiber of a task that has none yet.
+const NO_FIBER: FiberId = FiberId(u32::MAX);

@@ -1,11 +1,10 @@
-//! CPUs that are switched off and come back, and looking after another CPU's base.
+//! CPUs that are switched off and on, and lost events of other CPUs' bases.
 //!
-//! A CPU goes as a kernel's does: by itself, in an interrupt. It stops its tick, takes its base
-//! offline, which gives the timers to others, and is off: its event device forgets, interrupts
-//! that reach it are lost. What it was in the middle of stands still. A kernel would first move
-//! its tasks away, all but those that cannot be moved: so it does not go while a task says that
-//! it must not stand still, which is whenever it is inside of the timer core and not in a
-//! callback.
+//! A CPU switches itself off in an interrupt, as in a real kernel. It stops its tick, takes its base
+//! offline, which gives the timers to other bases, and is off: its event device loses its setting,
+//! and interrupts that reach it are lost. Its program is suspended. A real kernel would first move
+//! the CPU's tasks away. This one does not switch a CPU off during [`Kernel::keep_on`], which tasks
+//! use inside the timer core, but not in callbacks.
 
 use super::Kernel;
 use crate::irq::{self, Vector};
@@ -16,30 +15,30 @@ use tickless_core::bases::expiry::Firing;
 use tickless_core::bases::running::Runner;
 use tickless_core::time::{CpuId, Ns};
 
-use super::{Sim, Slept};
+use super::{IdleSleep, Sim};
 
 impl Kernel {
-    /// Has a CPU switch itself off until a time, if it can when that reaches it.
-    pub fn send_off(&self, cpu: CpuId, until: Ps) {
+    /// Requests that a CPU switch itself off until a time, if it can when the request arrives.
+    pub fn request_power_off(&self, cpu: CpuId, until: Ps) {
         if let Some(state) = self.cpus.get(cpu.index()) {
             state.off_until.set(until);
             irq::send(cpu, Vector::Stop);
         }
     }
 
-    /// Is a CPU off, or about to be?
+    /// Returns whether a CPU is off, or about to be.
     pub fn is_off(&self, cpu: CpuId) -> bool {
         self.cpus.get(cpu.index()).is_none_or(|state| state.is_off.get())
     }
 
-    /// How many times CPUs were switched off, and how often that hit a callback.
-    pub fn deaths(&self) -> (u64, u64) {
-        self.deaths.get()
+    /// The number of power-offs so far, and how many of them suspended a callback.
+    pub fn power_offs(&self) -> (u64, u64) {
+        self.power_offs.get()
     }
 
-    /// Takes a base offline or online, unless somebody is in the middle of that: two at a time
-    /// could leave a base online whose CPU is off.
-    pub fn one_at_a_time<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
+    /// Calls `f`, which takes a base offline or online, unless another such call is running: two at
+    /// a time could leave a base online whose CPU is off.
+    pub fn plug<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
         if self.is_plugging.replace(true) {
             return None;
         }
@@ -48,28 +47,28 @@ impl Kernel {
         Some(result)
     }
 
-    /// Does something that must not stand still half way: its CPU is not switched off meanwhile.
-    pub fn steadily<R>(&self, f: impl FnOnce() -> R) -> R {
-        let steady = &self.cpus[engine::here().index()].steady;
-        steady.set(steady.get() + 1);
+    /// Calls `f`, and does not switch its CPU off until it returns.
+    pub fn keep_on<R>(&self, f: impl FnOnce() -> R) -> R {
+        let kept_on = &self.cpus[engine::here().index()].kept_on;
+        kept_on.set(kept_on.get() + 1);
         let result = f();
-        steady.set(steady.get() - 1);
+        kept_on.set(kept_on.get() - 1);
         result
     }
 
-    /// Has every sleep of an idle CPU checked.
-    pub fn check_sleeps(&self, check: impl Fn(Slept) + 'static) {
+    /// Sets a function that checks every sleep of an idle CPU.
+    pub fn check_sleeps(&self, check: impl Fn(IdleSleep) + 'static) {
         *self.sleep_check.borrow_mut() = Some(Rc::new(check));
     }
 
-    /// What an expiry thread does when it is woken. Callbacks may stand still.
+    /// Fires the collected timers in an expiry thread. The CPU may be switched off in a callback.
     pub(super) fn fire(&self, cpu: CpuId) {
-        let steady = &self.cpus[cpu.index()].steady;
-        self.steadily(|| {
+        let kept_on = &self.cpus[cpu.index()].kept_on;
+        self.keep_on(|| {
             self.bases.fire(cpu, Runner::Thread, |firing: &Firing<Sim>| {
-                steady.set(steady.get() - 1);
+                kept_on.set(kept_on.get() - 1);
                 let verdict = self.run_callback(firing);
-                steady.set(steady.get() + 1);
+                kept_on.set(kept_on.get() + 1);
                 verdict
             });
         });
@@ -78,29 +77,29 @@ impl Kernel {
     pub(super) fn switch_off(&self, cpu: CpuId) {
         let mine = &self.cpus[cpu.index()];
         let until = mine.off_until.take();
-        if mine.steady.get() > 0 || until <= engine::clock() || engine::is_ending() {
+        if mine.kept_on.get() > 0 || until <= engine::clock() || engine::is_ending() {
             return;
         }
         self.stop_tick(cpu);
-        let gone = self.one_at_a_time(|| {
-            // The last base cannot go, and then its CPU stays.
+        let plugged = self.plug(|| {
+            // The last base cannot go offline; its CPU stays on.
             mine.is_off.set(self.bases.offline(cpu).is_ok());
         });
-        if gone.is_some() && mine.is_off.get() {
-            let (deaths, in_callbacks) = self.deaths.get();
+        if plugged.is_some() && mine.is_off.get() {
+            let (count, in_callbacks) = self.power_offs.get();
             let is_in_callback = mine.expirer.get() == Some(mine.current.get());
-            self.deaths.set((deaths + 1, in_callbacks + u64::from(is_in_callback)));
+            self.power_offs.set((count + 1, in_callbacks + u64::from(is_in_callback)));
             cpu::power_off(until);
             mine.is_off.set(false);
             let _ = self.bases.online(cpu);
-            // Whoever wanted it to choose a task meanwhile was not heard.
+            // Requests to choose a task were lost while the CPU was off.
             mine.must_choose.set(true);
         }
         self.start_tick(cpu);
     }
 
-    /// Each tick looks after the next of the other CPUs.
-    pub(super) fn look_after_another(&self, cpu: CpuId, ticks: u64) {
+    /// Checks the base of another CPU for a lost event, at each tick the next one.
+    pub(super) fn check_another_base(&self, cpu: CpuId, ticks: u64) {
         let others = self.cpus.len() as u64 - 1;
         if self.config.grace == Ns::NEVER || others == 0 {
             return;
@@ -110,19 +109,15 @@ impl Kernel {
         self.bases.look_after(CpuId(other as u16), self.config.grace);
     }
 
-    /// An idle CPU is about to sleep, if anybody wants to know.
-    pub(super) fn before_sleep(&self, cpu: CpuId) -> Option<Slept> {
-        self.sleep_check.borrow().as_ref()?;
-        let earliest = self.bases.view(cpu)?.earliest.into();
-        let now = platform::cycle_counter();
-        Some(Slept { cpu, from: now, earliest, to: now })
-    }
-
-    /// It has woken.
-    pub(super) fn after_sleep(&self, slept: Option<Slept>) {
+    /// Sleeps, and reports the sleep to the function that [`check_sleeps`](Self::check_sleeps) set.
+    pub(super) fn checked_sleep(&self, cpu: CpuId, sleep: impl FnOnce()) {
         let check = self.sleep_check.borrow().clone();
-        if let (Some(slept), Some(check)) = (slept, check) {
-            check(Slept { to: platform::cycle_counter(), ..slept });
+        let view = check.is_some().then(|| self.bases.view(cpu)).flatten();
+        let from = platform::cycle_counter();
+        sleep();
+        if let (Some(check), Some(view)) = (check, view) {
+            let (earliest, to) = (view.earliest.into(), platform::cycle_counter());
+            check(IdleSleep { cpu, from, earliest, to });
         }
     }
 }

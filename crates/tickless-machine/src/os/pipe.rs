@@ -1,4 +1,4 @@
-//! A pipe: bytes that one task writes and another one waits for.
+//! Pipes between tasks.
 
 use super::{Kernel, TaskId};
 use crate::engine;
@@ -11,66 +11,66 @@ use tickless_core::platform::Lock;
 #[derive(Debug)]
 pub struct Pipe {
     kernel: Rc<Kernel>,
-    inside: SimLock<Inside>,
-    /// What one call does beside waking and waiting.
+    buffer: SimLock<Buffer>,
+    /// The work of a call, without waking and waiting.
     work: Ps,
-    /// How much it holds.
+    /// Its capacity in bytes.
     room: u64,
 }
 
 #[derive(Debug, Default)]
-struct Inside {
+struct Buffer {
     bytes: u64,
     reader: Option<TaskId>,
     writers: Vec<TaskId>,
 }
 
 impl Pipe {
-    /// An empty pipe with room for everything; `work` is what a read or a write does in itself.
+    /// Returns an empty pipe without a limit. `work` is the time of a read or a write itself.
     pub fn new(kernel: &Rc<Kernel>, work: Ps) -> Pipe {
         Pipe::with_room(kernel, work, u64::MAX)
     }
 
-    /// The same with room for so many bytes: whoever writes more waits.
+    /// Returns an empty pipe with room for this many bytes. Writers wait for room.
     pub fn with_room(kernel: &Rc<Kernel>, work: Ps, room: u64) -> Pipe {
-        Pipe { kernel: Rc::clone(kernel), inside: SimLock::new(Inside::default()), work, room }
+        Pipe { kernel: Rc::clone(kernel), buffer: SimLock::new(Buffer::default()), work, room }
     }
 
-    /// Writes a byte, once there is room, and wakes the task that waits for it.
+    /// Writes a byte when there is room, and wakes the task that waits for it.
     pub fn write(&self) {
         engine::charge(self.kernel.costs.syscall + self.work);
-        let mut inside = self.inside.lock();
-        while inside.bytes >= self.room {
+        let mut buffer = self.buffer.lock();
+        while buffer.bytes >= self.room {
             let me = self.kernel.current();
-            inside.writers.push(me);
-            drop(inside);
+            buffer.writers.push(me);
+            drop(buffer);
             self.kernel.block();
-            inside = self.inside.lock();
+            buffer = self.buffer.lock();
         }
-        inside.bytes += 1;
-        let reader = inside.reader.take();
-        drop(inside);
+        buffer.bytes += 1;
+        let reader = buffer.reader.take();
+        drop(buffer);
         if let Some(reader) = reader {
             self.kernel.wake(reader);
         }
     }
 
-    /// Reads a byte, and waits for it if there is none. One task may read.
+    /// Reads a byte, and waits if there is none. Only one task may read.
     pub fn read(&self) {
         engine::charge(self.kernel.costs.syscall + self.work);
         loop {
-            let mut inside = self.inside.lock();
-            if inside.bytes > 0 {
-                inside.bytes -= 1;
-                let writer = inside.writers.pop();
-                drop(inside);
+            let mut buffer = self.buffer.lock();
+            if buffer.bytes > 0 {
+                buffer.bytes -= 1;
+                let writer = buffer.writers.pop();
+                drop(buffer);
                 if let Some(writer) = writer {
                     self.kernel.wake(writer);
                 }
                 return;
             }
-            inside.reader = Some(self.kernel.current());
-            drop(inside);
+            buffer.reader = Some(self.kernel.current());
+            drop(buffer);
             self.kernel.block();
         }
     }

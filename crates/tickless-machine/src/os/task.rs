@@ -1,12 +1,12 @@
 //! Tasks: run queues, wakeups, preemption.
 //!
-//! Real-time tasks run by priority, first come first served; below them fair ones take turns by the
-//! tick. Every CPU has a queue of its own; a task that wakes goes to the CPU it was on. If that one
-//! is busy, or about to be, and the task is not bound to it, it goes to an idle one, as Linux does
-//! with a real-time task that finds another one on its CPU. (Deferred expiry hangs on that: a
-//! thread that every tick wakes, for nothing, pushes others off their CPU.)
+//! Real-time tasks run by priority, those of equal priority in order of arrival; below them fair
+//! tasks take turns. Every CPU has a queue of its own, and a woken task goes to its last CPU. If
+//! that CPU is busy, or about to be, and the task is not bound to it, the task goes to an idle CPU,
+//! as in Linux. (The study of deferred expiry depends on that: a thread that every tick wakes for
+//! nothing moves other tasks off their CPU.)
 
-use super::{Clocked, Kernel, TaskUsage, UNBORN};
+use super::{Clocked, Kernel, NO_FIBER, TaskUsage};
 use crate::engine::{self, FiberId, Machine};
 use crate::irq::{self, Masked, Vector};
 use crate::ps::Ps;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 use tickless_core::platform::Lock;
 use tickless_core::time::CpuId;
 
-/// A task's number.
+/// The number of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub struct TaskId(u32);
 
@@ -28,35 +28,28 @@ impl TaskId {
 /// How a task is scheduled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Class {
-    /// Only when there is nothing else.
+    /// Runs when no other task is ready.
     Idle,
-    /// In turns.
+    /// Takes turns.
     Fair,
-    /// Before all fair ones, and before those of a lower number.
+    /// Runs before all fair tasks, and before those with a lower number.
     Fifo(u8),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
-    /// In a queue, or running.
-    Ready,
-    Blocked,
-}
-
-/// What the kernel knows of a task.
+/// A task.
 #[derive(Debug)]
 pub(super) struct Task {
     fiber: FiberId,
     class: Class,
     bound: Option<CpuId>,
     cpu: CpuId,
-    state: State,
-    /// Its fiber has not been left yet.
+    is_blocked: bool,
+    /// A CPU is still on its fiber.
     on_cpu: bool,
-    /// A wakeup came while it was not blocked: the next block ends at once.
+    /// It was woken while it was not blocked: the next block returns at once.
     woken: bool,
     since: Ps,
-    /// When it was put in the queue of a CPU that idled, if its time counts from then.
+    /// When it entered the queue of an idle CPU, if its time counts from then.
     queued: Option<Ps>,
     usage: TaskUsage,
 }
@@ -72,7 +65,7 @@ impl Task {
             class,
             bound: None,
             cpu,
-            state: State::Ready,
+            is_blocked: false,
             on_cpu: false,
             woken: false,
             since: Ps::ZERO,
@@ -82,20 +75,20 @@ impl Task {
     }
 }
 
-/// The tasks of one CPU that could run.
+/// The ready tasks of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct RunQueue {
     ready: VecDeque<(Class, TaskId)>,
 }
 
 impl RunQueue {
-    /// Behind its equals.
+    /// Adds a task behind those of its class.
     fn push(&mut self, class: Class, task: TaskId) {
         let place = self.ready.partition_point(|(other, _)| *other >= class);
         self.ready.insert(place, (class, task));
     }
 
-    /// Takes the first one that comes before `class`, or is its equal.
+    /// Removes the first task, if its class is `class` or higher.
     fn pop_from(&mut self, class: Class) -> Option<TaskId> {
         let first = self.ready.front()?.0;
         if first < class {
@@ -110,8 +103,8 @@ impl RunQueue {
 }
 
 impl Kernel {
-    /// A new task, ready to run. `bound` is the only CPU it may run on, if there is one; others
-    /// begin on the CPU with its number.
+    /// Adds a task, ready to run. With `bound` it runs on that CPU only. Otherwise its number decides
+    /// the first CPU.
     pub fn spawn(
         self: &Rc<Self>,
         machine: &mut Machine,
@@ -121,15 +114,15 @@ impl Kernel {
     ) -> io::Result<TaskId> {
         let count = self.tasks.borrow().len() as u16;
         let cpu = bound.unwrap_or(CpuId(count % self.cpus.len() as u16));
-        let id = self.add(Task { bound, ..Task::new(UNBORN, class, cpu) });
+        let id = self.add(Task { bound, ..Task::new(NO_FIBER, class, cpu) });
         let kernel = Rc::clone(self);
         let fiber = machine.add(move || {
-            kernel.arrive();
+            kernel.begin_turn();
             body();
-            kernel.leave();
+            kernel.exit();
         })?;
         self.tasks.borrow_mut()[id.0 as usize].fiber = fiber;
-        // The machine stands still, so this costs nothing.
+        // No CPU runs, so this is free.
         self.cpus[cpu.index()].queue.lock().push(class, id);
         self.cpus[cpu.index()].must_choose.set(true);
         Ok(id)
@@ -141,12 +134,12 @@ impl Kernel {
         TaskId(tasks.len() as u32 - 1)
     }
 
-    /// What a task has done so far.
+    /// The statistics of a task so far.
     pub fn usage(&self, task: TaskId) -> TaskUsage {
         self.with_task(task, |task| task.usage).unwrap_or_default()
     }
 
-    /// How often a task was put on a CPU, all together.
+    /// The number of switches to any task so far.
     pub fn switches(&self) -> u64 {
         self.tasks.borrow().iter().map(|task| task.usage.switches).sum()
     }
@@ -156,37 +149,32 @@ impl Kernel {
         self.cpus[engine::here().index()].current.get()
     }
 
-    /// Waits until somebody wakes the task that calls it; at once, if somebody has since it
-    /// last waited.
+    /// Blocks the calling task until it is woken. Returns at once if it was woken since it last
+    /// blocked.
     pub fn block(&self) {
         let masked = Masked::new();
         let me = self.current();
-        let stays = self.with_task(me, |task| {
-            if !std::mem::take(&mut task.woken) {
-                task.state = State::Blocked;
-            }
-            task.state == State::Ready
+        let blocks = self.with_task(me, |task| {
+            task.is_blocked |= !std::mem::take(&mut task.woken);
+            task.is_blocked
         });
-        if stays != Some(true) {
+        if blocks != Some(false) {
             self.choose();
             self.with_task(me, |task| task.woken = false);
         }
         drop(masked);
     }
 
-    /// Makes a task ready. It runs at once if it comes before what its CPU runs.
+    /// Makes a task ready. It runs at once if its class is higher than that of the CPU's task.
     pub fn wake(&self, id: TaskId) {
         let masked = Masked::new();
         engine::charge(self.costs.wake);
         let target = self.with_task(id, |task| {
             task.woken = true;
-            if task.state == State::Ready {
-                return None;
-            }
-            task.state = State::Ready;
-            Some((task.bound, task.cpu, task.class, task.on_cpu))
+            let was_blocked = std::mem::take(&mut task.is_blocked);
+            was_blocked.then_some((task.bound, task.cpu, task.class, task.on_cpu))
         });
-        if let Some(Some((bound, last, class, on_cpu))) = target {
+        if let Some((bound, last, class, on_cpu)) = target.flatten() {
             let cpu = match bound {
                 Some(cpu) => cpu,
                 None if on_cpu => last,
@@ -200,16 +188,14 @@ impl Kernel {
                 task.cpu = cpu;
                 task.queued = counts.then_some(now);
             });
-            let mut queue = self.cpus[cpu.index()].queue.lock();
-            queue.push(class, id);
-            drop(queue);
-            self.prompt(cpu, class);
+            self.cpus[cpu.index()].queue.lock().push(class, id);
+            self.request_choice(cpu, class);
         }
         drop(masked);
     }
 
-    /// Has a CPU choose anew if a task of this class comes before what it runs.
-    fn prompt(&self, cpu: CpuId, class: Class) {
+    /// Requests that a CPU choose its task again, if this class is higher than that of its task.
+    fn request_choice(&self, cpu: CpuId, class: Class) {
         let running = self.cpus[cpu.index()].current.get();
         let before = self.with_task(running, |task| class > task.class).unwrap_or(true);
         if !before {
@@ -232,7 +218,7 @@ impl Kernel {
         idle.next().map_or(last, |cpu| CpuId(cpu as u16))
     }
 
-    /// On the way back from interrupts: another task, if there is one that comes first.
+    /// Runs when the CPU returns from interrupts. Switches to another task if one must run first.
     pub(super) fn preempt(&self) {
         let mine = &self.cpus[engine::here().index()];
         let cpu = engine::here();
@@ -241,14 +227,14 @@ impl Kernel {
             self.choose();
             drop(masked);
         } else if !mine.must_choose.get() {
-            // Nothing is to be chosen. An idle CPU that has something to do chooses soon.
+            // No choice follows that would program the device, unless the CPU is idle.
             let masked = Masked::new();
             self.settle(cpu);
             drop(masked);
         }
     }
 
-    /// A tick has passed: the fair task that runs gives way to one that waits.
+    /// Ends the turn of a running fair task.
     pub(super) fn share_fairly(&self) {
         let mine = &self.cpus[engine::here().index()];
         let is_fair = self.with_task(mine.current.get(), |task| task.class == Class::Fair);
@@ -257,32 +243,33 @@ impl Kernel {
         }
     }
 
-    /// Goes on with the task that comes first; with the same one, if there is no other. With
-    /// interrupts disabled.
+    /// Switches to the first ready task, or stays with the current one. Called with interrupts
+    /// disabled.
     pub(super) fn choose(&self) {
         let cpu = engine::here();
         let mine = &self.cpus[cpu.index()];
         mine.must_choose.set(false);
         let me = mine.current.get();
-        let Some((state, class)) = self.with_task(me, |task| (task.state, task.class)) else {
+        let Some((is_blocked, class)) = self.with_task(me, |task| (task.is_blocked, task.class))
+        else {
             return;
         };
         let mut queue = mine.queue.lock();
-        let lowest = if state == State::Ready { class } else { Class::Idle };
+        let lowest = if is_blocked { Class::Idle } else { class };
         let next = queue.pop_from(lowest);
-        let next = match (next, state) {
-            // Another one, and this one waits for its turn. An idle task is in no queue.
-            (Some(next), State::Ready) if class > Class::Idle => {
+        let next = match (next, is_blocked) {
+            // The current task waits for its next turn. An idle task is in no queue.
+            (Some(next), false) if class > Class::Idle => {
                 queue.push(class, me);
                 next
             }
             (Some(next), _) => next,
-            (None, State::Ready) => {
+            (None, false) => {
                 drop(queue);
                 self.settle(cpu);
                 return;
             }
-            (None, State::Blocked) => mine.idle.get(),
+            (None, true) => mine.idle.get(),
         };
         let waits = !queue.is_empty();
         drop(queue);
@@ -313,10 +300,10 @@ impl Kernel {
         if let Some(fiber) = fiber {
             engine::switch_to(fiber);
         }
-        self.arrive();
+        self.begin_turn();
     }
 
-    /// The idle task is on a CPU's track where nothing else is.
+    /// Records a switch. The idle task leaves its CPU's track empty.
     fn trace_switch(&self, from: TaskId, to: TaskId) {
         let mine = &self.cpus[engine::here().index()];
         if from != mine.idle.get() {
@@ -329,8 +316,8 @@ impl Kernel {
         }
     }
 
-    /// A task has got a CPU.
-    fn arrive(&self) {
+    /// Accounts the beginning of the current task's time on its CPU.
+    fn begin_turn(&self) {
         let now = engine::clock();
         self.with_task(self.current(), |task| {
             task.since = task.queued.take().unwrap_or(now);
@@ -338,11 +325,11 @@ impl Kernel {
         });
     }
 
-    /// A task is over. Its fiber stays behind, and nobody goes back to it.
-    fn leave(&self) {
+    /// Ends the current task. No CPU switches back to its fiber.
+    fn exit(&self) {
         let masked = Masked::new();
         loop {
-            self.with_task(self.current(), |task| task.state = State::Blocked);
+            self.with_task(self.current(), |task| task.is_blocked = true);
             self.choose();
             if engine::current().is_none() {
                 break;
