@@ -1,6 +1,6 @@
 //! Runs random histories: `cargo run --release --example fuzz -- SEED [COUNT]`.
 
-// It fails by panicking, and may print and sleep.
+// Examples panic and print.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

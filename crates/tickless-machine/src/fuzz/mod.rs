@@ -1,28 +1,32 @@
-//! The simulator as a tester: random histories of the timer core on random machines.
+//! Random histories of the timer core on random simulated machines, with faults and checkers.
 //!
-//! A seed decides everything: the machine (2 to 64 CPUs), the settings, which timers there are,
-//! what each CPU's program does with its own, how long callbacks take, and what goes wrong. First
-//! comes the *safety phase*, with faults; then the *liveness phase*, without: everything that is
-//! still armed has to fire in bounded time.
+//! A seed decides everything: the machine (2 to 64 CPUs), the settings, the timers, what each CPU's
+//! program does with its own timers, how long callbacks take, and the faults. The *safety phase*
+//! has faults. The *liveness phase* after it has none: every timer that is still armed must fire in
+//! bounded time.
 //!
 //! | file | holds |
 //! |---|---|
-//! | here | the phases, and what a history comes to |
-//! | `plan` | late, lost and slow interrupts, stolen CPUs, a clock that stands still or jumps |
-//! | `program` | what each CPU does with its timers; bases and CPUs that go and come back |
-//! | `oracle` | what was asked for and what came of it: the checkers |
+//! | here | the phases, and the results of a history |
+//! | `plan` | late, lost and slow interrupts, stolen CPUs, a clock that stops or jumps |
+//! | `program` | what each CPU does with its timers; bases and CPUs that go offline and online |
+//! | `oracle` | the checkers |
 //!
-//! The checkers stand outside of the code under test. They know only what was asked for, what
-//! came back, and which callbacks ran:
+//! The checkers are independent of the code under test. They see only the calls, their results, and
+//! which callbacks ran:
 //!
-//! - expiry: no callback before its time (W1), none that nobody asked for, none of a cancelled
-//!   arming (X10), nothing lost (D8, R13), nothing late once the faults are over;
-//! - cancel: what a cancel says is what has happened; after one that waits the callback is not
-//!   running (X1); a callback never overlaps itself (X2);
-//! - locks: one at a time; devices are told under one, nobody is kicked or called under one;
-//! - idle: no CPU sleeps through the first timer of its base (R1, R6);
-//! - bases: [`Bases::check`](tickless_core::bases::Bases::check) finds nothing;
-//! - the run comes to its end: nobody waits for ever.
+//! - expiry: no callback runs before its time, without an arming, or after a cancel of its arming;
+//!   no timer is lost, and none is late after the last fault;
+//! - cancel: the result of a cancel is what has happened; after a cancel that waits the callback is
+//!   not running; a callback never overlaps itself;
+//! - locks: a CPU holds one at a time, programs devices under one, and kicks and calls under none;
+//! - idle: no CPU sleeps through the first timer of its base;
+//! - bases: [`Bases::check`](tickless_core::bases::Bases::check) succeeds;
+//! - the run ends: no program waits forever.
+
+// The contract's numbers: expiry W1 (never early), X10 (no callback of a cancelled arming), D8 and
+// R13 (nothing lost); cancel X1 (waits for the callback), X2 (no overlap); idle R1 and R6 (the device
+// is armed for the first timer).
 
 mod oracle;
 mod plan;
@@ -32,8 +36,8 @@ use crate::engine::{Ended, Machine};
 use crate::os::{Class, Clocked, Config, IdleSleep, IdleTick, Kernel, Skew};
 use crate::random::Random;
 use crate::spec::Spec;
-use oracle::{Oracle, Subject, subject};
-use plan::Storm;
+use oracle::{Oracle, TestTimer, test_timer};
+use plan::FaultPlan;
 use program::Program;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -43,13 +47,13 @@ use tickless_core::bases::{Deferral, Settings, WheelEvents};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 
-/// The machine that histories run on, with other numbers of sockets and cores.
+/// The machine whose prices histories use, with other numbers of sockets and cores.
 pub const MACHINE: &str = "haswell-ex-4s";
 
-/// What a history came to.
+/// The results of a history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct History {
-    /// CPUs of its machine.
+    /// The CPUs of its machine.
     pub cpus: u16,
     /// Armings.
     pub armed: u64,
@@ -57,40 +61,40 @@ pub struct History {
     pub fired: u64,
     /// Armings that were cancelled.
     pub cancelled: u64,
-    /// What went wrong on purpose.
+    /// The injected faults.
     pub faults: FaultCounts,
-    /// What the engine did.
+    /// The engine's digest of the run.
     pub digest: u64,
 }
 
-/// What went wrong on purpose.
+/// The numbers of injected faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultCounts {
-    /// Bases that went offline while their CPU stayed.
+    /// Bases that went offline while their CPU stayed on.
     pub offline: u64,
     /// CPUs that were switched off.
     pub deaths: u64,
-    /// Those of them that were in a callback.
+    /// CPUs that were switched off in a callback.
     pub deaths_in_callbacks: u64,
-    /// Events and kicks that never came.
+    /// Events and kicks that were lost.
     pub lost: u64,
-    /// Events and interrupts that came late.
+    /// Events and interrupts that were late.
     pub late: u64,
-    /// Times a CPU was taken away from its program, or from a callback.
+    /// Times that a CPU was stopped in a program or a callback, as by a hypervisor.
     pub thefts: u64,
-    /// Readings of a clock that stood still or had jumped.
+    /// Reads of a clock that had stopped or jumped.
     pub wrong_times: u64,
-    /// Lost events that somebody noticed.
+    /// Lost events that the core has detected.
     pub noticed: u64,
 }
 
 impl FaultCounts {
-    /// How many there were.
+    /// The number of all faults.
     pub fn total(&self) -> u64 {
         self.offline + self.deaths + self.lost + self.late + self.thefts + self.wrong_times
     }
 
-    /// The sum over two histories.
+    /// The sums over two histories.
     #[must_use]
     pub fn plus(self, other: FaultCounts) -> FaultCounts {
         FaultCounts {
@@ -126,14 +130,14 @@ impl fmt::Display for History {
     }
 }
 
-/// What went wrong in a history, and how to see it again.
+/// A violated rule, and the command that repeats the history.
 #[derive(Debug)]
 pub struct Violation {
     /// The history's seed.
     pub seed: u64,
-    /// When it was noticed.
+    /// When it was detected.
     pub at: Ns,
-    /// What it was.
+    /// A description of the violation.
     pub what: String,
 }
 
@@ -146,18 +150,18 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// When the safety phase ends.
+/// When the safety phase, and with it all faults, ends.
 const SAFE_UNTIL: Ns = Ns::from_ms(30);
-/// Nothing is armed for longer than this.
+/// The longest time for which a timer is armed.
 const FARTHEST: Ns = Ns::from_ms(8);
-/// A coarse timer's granule there, a tick, the callbacks before it, and what still lasts of the
-/// last fault.
+/// The longest lateness: a coarse timer's granule, a tick, the callbacks before it, and the rest of
+/// the last fault.
 const LATE_MAX: Ns = Ns::from_ms(12);
-/// When everything that was armed in the safety phase has to have fired.
+/// When every timer that was armed in the safety phase must have fired.
 const CHECK_AT: Ns = SAFE_UNTIL.after(FARTHEST).after(LATE_MAX);
-/// When the CPUs come back that had died for the rest of the history.
+/// When the CPUs return that were switched off for the rest of the history.
 const LAST_RETURN: Ns = CHECK_AT.after(Ns::from_ms(10));
-/// How late an event may be before somebody calls it lost.
+/// How late an event may be before it counts as lost.
 const GRACE: Ns = Ns::from_ms(2);
 
 /// Runs the history of a seed, on a machine like `spec` with other numbers of sockets and cores.
@@ -165,10 +169,10 @@ pub fn history(spec: &Spec, seed: u64) -> Result<History, Violation> {
     let oracle = Rc::new(Oracle::default());
     let run = run(spec, seed, &oracle);
     let found = oracle.take_violation();
-    let wrong = |at, what| Violation { seed, at, what };
+    let violation = |at, what| Violation { seed, at, what };
     match (found, run) {
-        (Some((at, what)), _) => Err(wrong(at, what)),
-        (None, Err(error)) => Err(wrong(Ns::ZERO, error.to_string())),
+        (Some((at, what)), _) => Err(violation(at, what)),
+        (None, Err(error)) => Err(violation(Ns::ZERO, error.to_string())),
         (None, Ok(history)) => Ok(history),
     }
 }
@@ -176,7 +180,7 @@ pub fn history(spec: &Spec, seed: u64) -> Result<History, Violation> {
 fn run(spec: &Spec, seed: u64, oracle: &Rc<Oracle>) -> io::Result<History> {
     let mut random = Random::new(seed);
     let (mut machine, cpus) = draw_machine(spec, &mut random);
-    machine.inject(Storm::draw(&mut random, &oracle.faults));
+    machine.inject(FaultPlan::draw(&mut random, &oracle.faults));
     let config = draw_config(&mut random);
     let kernel = Kernel::boot(&mut machine, config)?;
     if config.timers.deferral != Deferral::None {
@@ -184,36 +188,36 @@ fn run(spec: &Spec, seed: u64, oracle: &Rc<Oracle>) -> io::Result<History> {
     }
     check_sleeps(&kernel, oracle);
     let left = Rc::new(Cell::new(cpus));
-    let mut subjects = Vec::new();
+    let mut timers = Vec::new();
     for _ in 0..cpus {
         let count = 1 + random.below(6);
-        subjects.push((0..count).map(|_| subject(&kernel, oracle, &mut random)).collect());
+        timers.push((0..count).map(|_| test_timer(&kernel, oracle, &mut random)).collect());
     }
-    let subjects: Rc<Vec<Vec<Subject>>> = Rc::new(subjects);
+    let timers: Rc<Vec<Vec<TestTimer>>> = Rc::new(timers);
     for cpu in 0..cpus {
         let program = Program {
             kernel: Rc::clone(&kernel),
             oracle: Rc::clone(oracle),
-            subjects: Rc::clone(&subjects),
+            timers: Rc::clone(&timers),
             left: Rc::clone(&left),
             random: RefCell::new(Random::new(random.draw())),
             cpu: CpuId(cpu),
             cpus,
-            // A tick would move away with its base, and with it what the wheel rides on. A CPU
-            // that is switched off takes its tick along and starts it anew.
-            bases_go: config.timers.wheel == WheelEvents::Device,
+            // A tick that expires the wheel would move away when its base goes offline. A CPU that
+            // is switched off stops its tick and restarts it.
+            bases_go_offline: config.timers.wheel == WheelEvents::Device,
         };
         kernel.spawn(&mut machine, Class::Fair, Some(CpuId(cpu)), move || program.run())?;
     }
     let ended = machine.run(Ns::from_secs(5));
     if ended != Ended::Stopped {
-        oracle.fail(format!("{} programs wait for ever: {ended:?}", left.get()));
+        oracle.fail(format!("{} programs wait forever: {ended:?}", left.get()));
     }
     let digest = machine.digest();
     oracle.count_noticed(&kernel);
     if oracle.has_violation() {
-        // Timers may be anywhere; nobody touches them any more.
-        std::mem::forget((machine, subjects, kernel));
+        // The state may be inconsistent: do not even drop it.
+        std::mem::forget((machine, timers, kernel));
     } else {
         machine.finish();
     }
@@ -234,14 +238,14 @@ fn draw_machine(spec: &Spec, random: &mut Random) -> (Machine, u16) {
 fn draw_config(random: &mut Random) -> Config {
     let mut pick = |end| random.below(end);
     let deferral = [Deferral::None, Deferral::OnExpiry, Deferral::EveryTick][pick(3) as usize];
-    // Without its own thread the wheel needs the device.
+    // Without an expiry thread the wheel needs the device.
     let wheel = if deferral == Deferral::None || pick(2) == 0 {
         WheelEvents::Device
     } else {
         WheelEvents::Tick
     };
     let policy = Policy::ALL[pick(3) as usize];
-    // A tick that stops cannot be what the wheel rides on.
+    // A tick that stops cannot expire the wheel.
     let stops = wheel == WheelEvents::Device && pick(2) == 0;
     Config {
         timers: Settings { policy, deferral, wheel, ..Settings::default() },
@@ -258,14 +262,14 @@ fn draw_config(random: &mut Random) -> Config {
     }
 }
 
-/// Once the faults are over, a CPU that sleeps wakes when its base's first timer is due.
+/// Checks that after the last fault a sleeping CPU wakes when its base's first timer is due.
 fn check_sleeps(kernel: &Rc<Kernel>, oracle: &Rc<Oracle>) {
     const WAKING_MAX: Ns = Ns::from_ms(1);
     let oracle = Rc::clone(oracle);
-    kernel.check_sleeps(move |slept: IdleSleep| {
-        let is_safe = slept.from > SAFE_UNTIL.after(LATE_MAX);
-        if is_safe && slept.to > slept.earliest.after(WAKING_MAX) {
-            oracle.fail(format!("slept through a timer: {slept:?}"));
+    kernel.check_sleeps(move |sleep: IdleSleep| {
+        let is_safe = sleep.from > SAFE_UNTIL.after(LATE_MAX);
+        if is_safe && sleep.to > sleep.earliest.after(WAKING_MAX) {
+            oracle.fail(format!("slept through a timer: {sleep:?}"));
         }
     });
 }

@@ -1,4 +1,4 @@
-//! What was asked for, and what came of it: the checkers of a history.
+//! The checkers of a history.
 
 use super::{FaultCounts, History, LATE_MAX};
 use crate::os::Kernel;
@@ -15,7 +15,7 @@ use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// What has been asked for, and what came of it.
+/// Counts the operations, and keeps the first violation.
 #[derive(Default)]
 pub(super) struct Oracle {
     violation: RefCell<Option<(Ns, String)>>,
@@ -26,7 +26,7 @@ pub(super) struct Oracle {
 }
 
 impl Oracle {
-    /// Notes the first thing that is wrong, and ends the run.
+    /// Records a violation if it is the first, and ends the run.
     pub(super) fn fail(&self, what: String) {
         let mut violation = self.violation.borrow_mut();
         if violation.is_none() {
@@ -51,7 +51,8 @@ impl Oracle {
         self.cancelled.set(self.cancelled.get() + 1);
     }
 
-    /// No rule about locks may have been broken, and none is held where anything is called.
+    /// Checks that no rule about locks was broken, and that the CPU holds none in a callback or after
+    /// a call.
     pub(super) fn check_locks(&self) {
         if let Some(rule) = platform::broken_rule() {
             self.fail(rule.to_string());
@@ -61,7 +62,7 @@ impl Oracle {
         }
     }
 
-    /// What the bases say of lost events.
+    /// Adds the faults that the bases and the kernel count.
     pub(super) fn count_noticed(&self, kernel: &Kernel) {
         let bases = kernel.bases();
         let views = (0..bases.count() as u16).filter_map(|cpu| bases.view(CpuId(cpu)));
@@ -76,21 +77,22 @@ impl Oracle {
     }
 }
 
-/// What is known of one timer. Its program is the only one that starts and cancels it.
+/// The oracle's record of one timer. Only one program starts and cancels the timer.
 #[derive(Default)]
-pub(super) struct Fact {
-    /// The armings that have not fired yet, oldest first: which it is, and when it may fire. One
-    /// whose callback has begun stays until that says so.
+pub(super) struct TimerRecord {
+    /// The armings that have not fired, oldest first: number, and when it may fire. An arming stays
+    /// until its callback has called [`fire`].
     pub(super) due: RefCell<Vec<(u64, Ns)>>,
     pub(super) armings: Cell<u64>,
     pub(super) running: Cell<bool>,
-    /// On which CPU it ran last.
+    /// The CPU of its last callback.
     pub(super) ran_on: Cell<u16>,
 }
 
-impl Fact {
-    /// Is anything overdue that nothing excuses? A timer that runs stays on its base until its
-    /// callback is over (X2), also if its CPU is off.
+impl TimerRecord {
+    /// Returns the time of an overdue arming. A running timer is excused: it is armed on its base
+    /// again only after its callback has returned, even if that is on a CPU that is off.
+    // X2: a callback never overlaps itself.
     pub(super) fn overdue(&self, now: Ns) -> Option<Ns> {
         let due = self.due.borrow();
         let mut late = due.iter().filter(|due| due.1.after(LATE_MAX) < now);
@@ -98,47 +100,51 @@ impl Fact {
     }
 }
 
-/// One timer of either family, and what is known of it.
-pub(super) struct Subject {
-    pub(super) timer: Box<dyn Armed>,
-    pub(super) fact: Rc<Fact>,
+/// A timer of either family, and its record.
+pub(super) struct TestTimer {
+    pub(super) timer: Box<dyn AnyTimer>,
+    pub(super) record: Rc<TimerRecord>,
 }
 
-/// What both families can do.
-pub(super) trait Armed {
+/// A timer of either family.
+pub(super) trait AnyTimer {
     fn start(&self, window: Window, now: Ns, options: Options) -> Option<Started>;
-    fn cancel(&self, how: How) -> Cancel;
+    fn cancel(&self, how: CancelKind) -> Cancel;
 }
 
-/// How a timer is cancelled.
+/// The three ways to cancel a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum How {
+pub(super) enum CancelKind {
     Once,
     UnlessRunning,
     AndWait,
 }
 
-impl<L: Family<Sim>> Armed for OwnedTimer<Sim, L> {
+impl<L: Family<Sim>> AnyTimer for OwnedTimer<Sim, L> {
     fn start(&self, window: Window, now: Ns, options: Options) -> Option<Started> {
         self.start(window, now, options).ok()
     }
 
-    fn cancel(&self, how: How) -> Cancel {
+    fn cancel(&self, how: CancelKind) -> Cancel {
         match how {
-            How::Once => self.cancel(),
-            How::UnlessRunning => self.try_cancel(),
-            How::AndWait => self.cancel_sync(),
+            CancelKind::Once => self.cancel(),
+            CancelKind::UnlessRunning => self.try_cancel(),
+            CancelKind::AndWait => self.cancel_sync(),
         }
     }
 }
 
-/// A timer of either family, with a callback that tells the oracle.
-pub(super) fn subject(kernel: &Rc<Kernel>, oracle: &Rc<Oracle>, random: &mut Random) -> Subject {
-    let fact = Rc::new(Fact::default());
+/// Makes a timer of either family, with a callback that reports to the oracle.
+pub(super) fn test_timer(
+    kernel: &Rc<Kernel>,
+    oracle: &Rc<Oracle>,
+    random: &mut Random,
+) -> TestTimer {
+    let record = Rc::new(TimerRecord::default());
     let takes = Ps::from_ns(Ns([100, 2_000, 60_000, 300_000][random.below(4) as usize]));
-    let (seen, oracle) = (Rc::clone(&fact), Rc::clone(oracle));
+    let (seen, oracle) = (Rc::clone(&record), Rc::clone(oracle));
     let callback = kernel.callback(move |_| {
-        // By the machine's clock, not by what the core says that it is.
+        // The time is the machine's, not the one that the core passes.
         fire(&oracle, &seen, platform::cycle_counter());
         oracle.check_locks();
         cpu::work(takes);
@@ -146,26 +152,26 @@ pub(super) fn subject(kernel: &Rc<Kernel>, oracle: &Rc<Oracle>, random: &mut Ran
         CallbackResult::Done
     });
     let bases = kernel.bases();
-    let timer: Box<dyn Armed> = if random.below(2) == 0 {
+    let timer: Box<dyn AnyTimer> = if random.below(2) == 0 {
         Box::new(OwnedTimer::<Sim, QueueLink>::new(bases, callback))
     } else {
         Box::new(OwnedTimer::<Sim, WheelLink<SimWord>>::new(bases, callback))
     };
-    Subject { timer, fact }
+    TestTimer { timer, record }
 }
 
-fn fire(oracle: &Oracle, fact: &Fact, now: Ns) {
+fn fire(oracle: &Oracle, record: &TimerRecord, now: Ns) {
     oracle.fired.set(oracle.fired.get() + 1);
-    fact.ran_on.set(engine::here().0);
-    if fact.running.replace(true) {
+    record.ran_on.set(engine::here().0);
+    if record.running.replace(true) {
         oracle.fail("a callback overlaps itself".to_string());
     }
-    let mut due = fact.due.borrow_mut();
+    let mut due = record.due.borrow_mut();
     match due.iter().position(|due| due.1 <= now) {
         Some(place) => {
             due.remove(place);
         }
-        None if due.is_empty() => oracle.fail("a callback that nobody asked for".to_string()),
+        None if due.is_empty() => oracle.fail("a callback without an arming".to_string()),
         None => oracle.fail(format!("a callback at {now:?}, due only at {due:?}")),
     }
 }

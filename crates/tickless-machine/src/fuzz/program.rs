@@ -1,6 +1,6 @@
-//! What each CPU does with its timers, and with other CPUs.
+//! The program of each CPU: it uses timers, and switches CPUs and bases off and on.
 
-use super::oracle::{How, Oracle, Subject};
+use super::oracle::{CancelKind, Oracle, TestTimer};
 use super::{CHECK_AT, FARTHEST, GRACE, LAST_RETURN, LATE_MAX, SAFE_UNTIL};
 use crate::os::Kernel;
 use crate::ps::Ps;
@@ -12,18 +12,18 @@ use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Options, Started};
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// What one CPU does with its timers.
+/// The program of one CPU.
 pub(super) struct Program {
     pub(super) kernel: Rc<Kernel>,
     pub(super) oracle: Rc<Oracle>,
-    pub(super) subjects: Rc<Vec<Vec<Subject>>>,
+    pub(super) timers: Rc<Vec<Vec<TestTimer>>>,
     pub(super) left: Rc<Cell<u16>>,
     pub(super) random: RefCell<Random>,
     pub(super) cpu: CpuId,
-    /// How many CPUs there are.
+    /// The number of CPUs.
     pub(super) cpus: u16,
-    /// Do bases go offline in this history?
-    pub(super) bases_go: bool,
+    /// Whether bases go offline in this history.
+    pub(super) bases_go_offline: bool,
 }
 
 impl Program {
@@ -33,38 +33,38 @@ impl Program {
 
     pub(super) fn run(&self) {
         while engine::clock() < Ps::from_ns(SAFE_UNTIL) {
-            // Whoever is inside of the timer core is not switched off there.
+            // A CPU inside the timer core must not be switched off.
             self.kernel.keep_on(|| self.step());
             self.oracle.check_locks();
             cpu::work(Ps(1_000 * self.below(400_000)));
         }
-        self.see_that_everything_fires();
+        self.check_liveness();
         self.left.set(self.left.get() - 1);
         if self.left.get() == 0 {
             engine::stop();
         }
     }
 
-    /// The liveness phase: all bases are back, nothing is asked for, everything fires.
-    fn see_that_everything_fires(&self) {
+    /// The liveness phase: all bases are online, no timer is armed, every armed timer fires.
+    fn check_liveness(&self) {
         if self.cpu.0 == 0 {
             (0..self.cpus).for_each(|cpu| self.bring_back(CpuId(cpu)));
         }
-        let over = engine::clock().to_ns().after(FARTHEST).after(LATE_MAX).max(CHECK_AT);
+        let end = engine::clock().to_ns().after(FARTHEST).after(LATE_MAX).max(CHECK_AT);
         let alarm = self.kernel.alarm();
-        while engine::clock() < Ps::from_ns(over) {
-            // CPU 0 stays awake: when all sleep, nobody looks after anybody. Others sleep once
-            // what was lost before has been noticed.
+        while engine::clock() < Ps::from_ns(end) {
+            // CPU 0 stays awake, because sleeping CPUs cannot detect lost events. The others sleep
+            // when the events lost before must have been detected.
             if self.cpu.0 == 0 || engine::clock() < Ps::from_ns(SAFE_UNTIL.after(GRACE)) {
                 cpu::wait_until(engine::clock() + Ps::from_ns(ROUND));
             } else {
                 self.kernel.sleep_until(&alarm, platform::now().after(ROUND));
             }
-            self.kernel.keep_on(|| self.look_around());
+            self.kernel.keep_on(|| self.check_other_bases());
         }
         let now = platform::cycle_counter();
-        for (owner, subjects) in self.subjects.iter().enumerate() {
-            if let Some(due) = subjects.iter().find_map(|subject| subject.fact.overdue(now)) {
+        for (owner, timers) in self.timers.iter().enumerate() {
+            if let Some(due) = timers.iter().find_map(|timer| timer.record.overdue(now)) {
                 self.oracle.fail(format!("due at {due:?} by CPU {owner} and never fired"));
             }
         }
@@ -72,8 +72,8 @@ impl Program {
         self.oracle.check_locks();
     }
 
-    /// Looks after the CPU itself and the next few.
-    fn look_around(&self) {
+    /// Checks the bases of this CPU and the next few for lost events.
+    fn check_other_bases(&self) {
         const FAR: u16 = 8;
         let far = if self.cpu.0 == 0 { self.cpus } else { self.cpus.min(FAR) };
         for step in 0..far {
@@ -83,38 +83,39 @@ impl Program {
     }
 
     fn step(&self) {
-        let mine = &self.subjects[self.cpu.index()];
-        let subject = &mine[self.below(mine.len() as u64) as usize];
+        let mine = &self.timers[self.cpu.index()];
+        let timer = &mine[self.below(mine.len() as u64) as usize];
         match self.below(80) {
-            0..40 => self.start(subject),
-            40..52 => self.cancel(subject, How::Once),
-            52..60 => self.cancel(subject, How::UnlessRunning),
-            60..72 => self.cancel(subject, How::AndWait),
-            72..76 if self.bases_go => self.take_a_base_off_or_on(),
+            0..40 => self.start(timer),
+            40..52 => self.cancel(timer, CancelKind::Once),
+            52..60 => self.cancel(timer, CancelKind::UnlessRunning),
+            60..72 => self.cancel(timer, CancelKind::AndWait),
+            72..76 if self.bases_go_offline => self.plug_a_base(),
             76 => self.switch_a_cpu_off(),
             _ => self.check(),
         }
     }
 
-    fn start(&self, subject: &Subject) {
+    fn start(&self, timer: &TestTimer) {
         let now = platform::now();
         let soft = now.after(Ns(self.below(FARTHEST.0)));
         let window = Window::new(soft, soft.after(Ns(self.below(100_000))));
         let pinned = (self.below(3) == 0).then(|| CpuId(self.below(self.cpus.into()) as u16));
-        let fact = &subject.fact;
-        let mine = fact.armings.get() + 1;
-        fact.armings.set(mine);
-        // Before the call: it may fire before the call returns.
-        fact.due.borrow_mut().push((mine, soft));
-        let started = subject.timer.start(window, now, Options { pinned, ..Options::default() });
+        let record = &timer.record;
+        let mine = record.armings.get() + 1;
+        record.armings.set(mine);
+        // It may fire before the call returns.
+        record.due.borrow_mut().push((mine, soft));
+        let started = timer.timer.start(window, now, Options { pinned, ..Options::default() });
         self.oracle.has_armed();
         match started {
             None => self.oracle.fail("an arming was refused".to_string()),
-            // The one before has fired, or its callback is about to say so.
+            // The previous arming has fired, or its callback is about to report it.
             Some(Started::Idle) => {}
             Some(_) => {
-                // It has been replaced. If it seems to have fired meanwhile, that was this one.
-                let mut due = fact.due.borrow_mut();
+                // The previous arming was replaced. If it is not in the list, then the callback
+                // took it for this one, which has fired since.
+                let mut due = record.due.borrow_mut();
                 let place = due.iter().position(|due| due.0 == mine - 1);
                 match place.or(due.iter().position(|due| due.0 == mine)) {
                     Some(place) => {
@@ -126,10 +127,10 @@ impl Program {
         }
     }
 
-    fn cancel(&self, subject: &Subject, how: How) {
-        let found = subject.timer.cancel(how);
-        let fact = &subject.fact;
-        let mut due = fact.due.borrow_mut();
+    fn cancel(&self, timer: &TestTimer, how: CancelKind) {
+        let found = timer.timer.cancel(how);
+        let record = &timer.record;
+        let mut due = record.due.borrow_mut();
         match found {
             Cancel::Pending if due.len() != 1 => {
                 self.oracle.fail(format!("cancelled one arming of {due:?}"));
@@ -139,16 +140,16 @@ impl Program {
                 due.clear();
             }
             Cancel::Idle if !due.is_empty() => {
-                self.oracle.fail(format!("says idle, but {due:?} has not fired"));
+                self.oracle.fail(format!("the cancel returned idle, but {due:?} has not fired"));
             }
-            Cancel::Running if how == How::AndWait => due.clear(),
-            // What was armed since is cancelled; what runs may still have to say so.
-            Cancel::Running if how == How::Once => {
-                due.truncate(usize::from(!fact.running.get()));
+            Cancel::Running if how == CancelKind::AndWait => due.clear(),
+            // Later armings are cancelled; the running callback may still have to report.
+            Cancel::Running if how == CancelKind::Once => {
+                due.truncate(usize::from(!record.running.get()));
             }
             Cancel::Idle | Cancel::Running => {}
         }
-        if how == How::AndWait && fact.running.get() {
+        if how == CancelKind::AndWait && record.running.get() {
             self.oracle.fail("cancelled, waited, and the callback runs".to_string());
         }
     }
@@ -160,20 +161,20 @@ impl Program {
         }
     }
 
-    fn take_a_base_off_or_on(&self) {
+    fn plug_a_base(&self) {
         let cpu = CpuId(self.below(self.cpus.into()) as u16);
         if self.below(2) == 1 {
             self.bring_back(cpu);
         } else if !self.kernel.is_off(cpu) {
-            let gone = self.kernel.plug(|| self.kernel.bases().offline(cpu));
-            // The last base cannot go.
-            if let Some(Ok(_)) = gone {
+            let plugged = self.kernel.plug(|| self.kernel.bases().offline(cpu));
+            // The last base cannot go offline.
+            if let Some(Ok(_)) = plugged {
                 self.oracle.faults.borrow_mut().offline += 1;
             }
         }
     }
 
-    /// A base whose CPU is off comes back with that.
+    /// Takes a base online, unless its CPU is off, which does it on its return.
     fn bring_back(&self, cpu: CpuId) {
         self.kernel.plug(|| {
             if !self.kernel.is_off(cpu) {
@@ -182,14 +183,15 @@ impl Program {
         });
     }
 
-    /// Mostly for some milliseconds, now and then for the rest of the history. CPU 0 stays.
+    /// Switches a CPU other than 0 off, mostly for milliseconds, sometimes for the rest of the
+    /// history.
     fn switch_a_cpu_off(&self) {
         const SHORT_MAX: u64 = 6_000_000_000;
         let any = CpuId(1 + self.below(u64::from(self.cpus) - 1) as u16);
-        // Rather one that is in a callback.
-        let all = self.subjects.iter().flatten().map(|subject| &subject.fact);
-        let mut busy = all.filter(|fact| fact.running.get() && fact.ran_on.get() > 0);
-        let cpu = busy.next().map_or(any, |fact| CpuId(fact.ran_on.get()));
+        // Prefer a CPU that is in a callback.
+        let all = self.timers.iter().flatten().map(|timer| &timer.record);
+        let mut busy = all.filter(|record| record.running.get() && record.ran_on.get() > 0);
+        let cpu = busy.next().map_or(any, |record| CpuId(record.ran_on.get()));
         let until = match self.below(4) {
             0 => Ps::from_ns(LAST_RETURN),
             _ => engine::clock() + Ps(self.below(SHORT_MAX)),
@@ -198,5 +200,5 @@ impl Program {
     }
 }
 
-/// How long programs sleep at a time in the liveness phase.
+/// The length of a sleep in the liveness phase.
 const ROUND: Ns = Ns::from_ms(2);

@@ -44,9 +44,9 @@ fn contention(name: &str, rounds: u64) -> (Machine, Vec<u64>) {
     (machine, order)
 }
 
-/// Goal: the same program gives the same run, to the last event.
+/// Goal: a program gives equal runs, to the last event.
 #[test]
-fn a_run_can_be_repeated() {
+fn runs_are_deterministic() {
     for name in ["itanium2-4p", "haswell-ex-4s", "ivybridge-ex-16s"] {
         let (one, order) = contention(name, 5);
         let (other, again) = contention(name, 5);
@@ -56,10 +56,10 @@ fn a_run_can_be_repeated() {
     }
 }
 
-/// Goal: a ping-pong over one line costs a transfer each way, and the waiting side is parked
-/// meanwhile instead of turning its loop.
+/// Goal: a ping-pong over one line costs a transfer each way, and the waiting side is parked instead
+/// of running its loop.
 #[test]
-fn a_ping_pong_costs_two_transfers() {
+fn ping_pong_costs_two_transfers() {
     let spec = spec("x5675-2s");
     for (other, hop) in [(1, "line.node_ns"), (6, "line.near_ns")] {
         let mut machine = Machine::new(spec.costs());
@@ -88,9 +88,9 @@ fn a_ping_pong_costs_two_transfers() {
     }
 }
 
-/// Goal: an atomic operation keeps its line until it is over: nobody else gets it half way.
+/// Goal: an atomic operation keeps its line until it ends.
 #[test]
-fn an_atomic_operation_locks_its_line() {
+fn atomic_operation_locks_its_line() {
     for atomic_ns in [0.0, 500.0] {
         let spec = spec("x5675-2s").with("line.atomic_ns", atomic_ns);
         let mut machine = Machine::new(spec.costs());
@@ -113,11 +113,10 @@ fn an_atomic_operation_locks_its_line() {
     }
 }
 
-/// Goal: a core may use a line for as long as the next request for it is under way, and no longer:
-/// an atomic operation that has to wait for the stores before it fetches the line again if that
-/// request has arrived meanwhile.
+/// Goal: a core may use a line until the next request for it arrives: an atomic operation that waits
+/// for the stores before it fetches the line again if the request has arrived by then.
 #[test]
-fn a_lease_may_end_inside_an_atomic_operation() {
+fn lease_may_end_inside_an_atomic_operation() {
     let spec = spec("x5675-2s");
     let ns = |key| spec.value(key);
     let of_hit = ns("line.hit_ns") + ns("line.atomic_ns");
@@ -155,10 +154,10 @@ fn a_lease_may_end_inside_an_atomic_operation() {
     }
 }
 
-/// Goal: a CPU that is switched off forgets what its event device was told, loses what is sent
-/// to it, does nothing meanwhile, and is a CPU like any other afterwards.
+/// Goal: a CPU that is switched off loses its event device's setting and the interrupts that arrive,
+/// does nothing until it is on again, and then works as before.
 #[test]
-fn a_cpu_that_is_off_forgets() {
+fn power_off_loses_interrupts_and_the_device_setting() {
     let mut machine = machine("itanium2-4p");
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&seen);
@@ -187,8 +186,8 @@ fn a_cpu_that_is_off_forgets() {
     assert!(seen[0].0 == Vector::Timer && seen[0].1 >= us(80), "{seen:?}");
 }
 
-/// Goal: what one socket's readers share is cheaper than what each socket fetches by itself; 480
-/// readers of one line are served in microseconds, not in 480 far transfers.
+/// Goal: readers of one socket share a fill: 480 readers of one line are served in microseconds, not
+/// in 480 far transfers.
 #[test]
 fn readers_of_one_socket_share_a_fill() {
     let mut machine = machine("ivybridge-ex-16s");
@@ -212,10 +211,10 @@ fn readers_of_one_socket_share_a_fill() {
     assert!(took < 480.0 * far / 30.0, "{took} ns");
 }
 
-/// Goal: an interrupt comes in the middle of a computation, which then takes that much longer;
-/// one that is masked waits; a halted CPU comes back for it.
+/// Goal: an interrupt is delivered in the middle of a computation, which takes that much longer; a
+/// masked interrupt waits; an interrupt ends a halt.
 #[test]
-fn interrupts_come_when_they_may() {
+fn interrupts_are_delivered_when_unmasked() {
     let log = Rc::new(RefCell::new(Vec::new()));
     let mut machine = machine("haswell-ex-4s");
     let seen = Rc::clone(&log);
@@ -256,7 +255,7 @@ fn interrupts_come_when_they_may() {
     assert_eq!(log.borrow()[0].1, 10_000 + costs.entry.to_ns().0);
 }
 
-/// Goal: two threads of a core share it, and what is left is rescaled when one stops.
+/// Goal: two threads of a core slow each other down, until one of them stops.
 #[test]
 fn siblings_slow_each_other_down() {
     let mut machine = machine("power10-core");
@@ -309,10 +308,10 @@ fn device_reads_queue() {
     assert_eq!(values.len(), 72);
 }
 
-/// Goal: a panic on a fiber comes out of the run, other fibers' locks are given back, and the
-/// next machine on the thread is a fresh one.
+/// Goal: the run propagates a panic of a fiber, other fibers release their locks, and the next
+/// machine on the thread works.
 #[test]
-fn panics_come_out() {
+fn panics_are_propagated() {
     let lock = Rc::new(SimLock::new(0));
     let mut broken = machine("itanium2-4p");
     let held = Rc::clone(&lock);
@@ -333,9 +332,9 @@ fn panics_come_out() {
     contention("itanium2-4p", 2);
 }
 
-/// Goal: words that are fields of one structure come with one transfer.
+/// Goal: words that are fields of one structure arrive with one transfer.
 #[test]
-fn neighbours_share_a_line() {
+fn fields_of_a_structure_share_a_line() {
     #[repr(align(128))]
     struct Fields([SimWord; 4]);
     let mut machine = machine("haswell-ex-4s");
@@ -354,9 +353,9 @@ fn neighbours_share_a_line() {
     machine.run(FOREVER);
 }
 
-/// Goal: what lies beyond the engine's reach ends a run with words, not as if nothing were left.
+/// Goal: a run that reaches a time beyond the engine's range ends with an error, not as quiet.
 #[test]
-fn a_run_ends_where_the_engine_cannot_tell_times() {
+fn run_ends_at_the_end_of_the_range() {
     let mut machine = machine("ivybridge-ex-16s");
     let body = || cpu::work(Ps::from_ns(Ns::from_secs(11 * 3600)));
     machine.start(CpuId(0), body).unwrap();

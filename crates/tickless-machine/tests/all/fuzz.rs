@@ -4,16 +4,15 @@ use tickless_core::time::Ns;
 use tickless_machine::fuzz::{FaultCounts, History, MACHINE, Violation, history};
 use tickless_machine::machines;
 
-/// Goal: a failure says in one line what was wrong and how to see it again.
+/// Goal: a violation prints the failure and the command that repeats it, on one line.
 #[test]
-fn a_violation_prints_its_command() {
+fn violation_prints_its_command() {
     let violation = Violation { seed: 7, at: Ns(5), what: "lost".to_string() };
     assert_eq!(violation.to_string(), "at 5ns: lost; again with: tickless machines --fuzz 7");
 }
 
-/// Goal: no history breaks a rule that a checker outside of the core knows; each is a function of
-/// its seed. `TICKLESS_SEEDS` says how many, 40 if it is not set; failures print how to see them
-/// again.
+/// Goal: no history breaks a rule of the checkers, and each is a function of its seed.
+/// `TICKLESS_SEEDS` is the number of seeds, 40 by default.
 #[test]
 fn histories_keep_the_contract() {
     let spec = machines::named(MACHINE).unwrap().unwrap();
@@ -30,7 +29,7 @@ fn histories_keep_the_contract() {
         sum.cancelled += one.cancelled;
         sum.faults = sum.faults.plus(one.faults);
     }
-    // What never happens is not tested.
+    // Every kind of event must occur often enough to be tested.
     assert!(sum.cpus > 32 && sum.fired > 1_000 && sum.cancelled > 1_000, "{sum}");
     let FaultCounts { offline, deaths, deaths_in_callbacks, lost, late, .. } = sum.faults;
     let FaultCounts { thefts, wrong_times, noticed, .. } = sum.faults;

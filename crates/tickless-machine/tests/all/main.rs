@@ -1,6 +1,6 @@
 //! The simulated machine's tests: one binary.
 
-// A test fails by panicking, and may print and sleep.
+// Tests panic, print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

@@ -1,17 +1,17 @@
-//! Machine files: every number has its source, and what cannot be is refused with file, line, key.
+//! Machine files: every number has an origin, and errors name file, line and key.
 
 use tickless_machine::machines::{self, FILES};
 use tickless_machine::spec::{Origin, Spec, SpecFault};
 
-/// One line for each state of a file: its name, its fingerprint, and why it changed.
+/// A line for each version of a file: its name, its fingerprint, and the reason of the change.
 const CHANGES: &str = include_str!("../../machines/CHANGES.md");
 
 fn small() -> &'static str {
     FILES.iter().find(|(name, _)| *name == "itanium2-4p").unwrap().1
 }
 
-/// Goal: a parameter does not change without a recorded reason. A new state of a file needs a
-/// line in `machines/CHANGES.md`, with its fingerprint and the reason.
+/// Goal: a parameter does not change without a recorded reason. A new version of a file needs a line in
+/// `machines/CHANGES.md`, with its fingerprint and the reason.
 #[test]
 fn parameters_change_with_a_reason() {
     for (name, _) in FILES {
@@ -29,9 +29,9 @@ fn parameters_change_with_a_reason() {
     }
 }
 
-/// Goal: a number that changes by itself changes the fingerprint, and so does where it comes from.
+/// Goal: a changed number or origin changes the fingerprint, a changed comment does not.
 #[test]
-fn fingerprints_see_everything() {
+fn fingerprint_covers_numbers_and_origins() {
     let spec = Spec::parse("a", small()).unwrap();
     for (key, parameter) in spec.parameters() {
         assert_ne!(spec.with(key, parameter.value + 1.0).fingerprint(), spec.fingerprint());
@@ -43,7 +43,7 @@ fn fingerprints_see_everything() {
     assert_ne!(Spec::parse("a", &other).unwrap().fingerprint(), spec.fingerprint());
 }
 
-/// Goal: what is fitted names a cell that a study calibrates, what is assumed has a range.
+/// Goal: a fitted number names a cell that a study calibrates, an assumed number has a range.
 #[test]
 fn every_number_has_an_origin() {
     let calibrated = [
@@ -76,9 +76,9 @@ fn every_number_has_an_origin() {
     }
 }
 
-/// Goal: each mistake in a file is refused, with the line and the key that it is in.
+/// Goal: each error in a file is reported with its line and key.
 #[test]
-fn mistakes_are_found_where_they_are() {
+fn errors_name_line_and_key() {
     let text = small();
     let line_of =
         |text: &str, key: &str| 1 + text.lines().position(|line| line.starts_with(key)).unwrap();
@@ -119,9 +119,10 @@ fn mistakes_are_found_where_they_are() {
     assert_eq!(error.line, line_of(text, "[line"));
 }
 
-/// Goal: SMT machines need a rate for each number of busy threads, idle states all three parts.
+/// Goal: a file needs a rate for each number of busy SMT threads, and three numbers for each idle
+/// state.
 #[test]
-fn rates_and_idle_states_are_complete() {
+fn smt_rates_and_idle_states_must_be_complete() {
     let text = FILES.iter().find(|(name, _)| *name == "power10-core").unwrap().1;
     let without = |start: &str| {
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with(start)).collect();

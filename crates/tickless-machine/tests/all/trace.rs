@@ -1,14 +1,14 @@
-//! Traces for the viewers that exist.
+//! Recorded runs for trace viewers.
 
 use tickless_core::time::{CpuId, Ns};
 use tickless_machine::engine::{self, Machine};
 use tickless_machine::ps::Ps;
 use tickless_machine::{cpu, device, machines, trace};
 
-/// Goal: a recorded run is JSON of the Chrome format: every begin has its end, times do not go
-/// back on a CPU, and each interrupt is there.
+/// Goal: a recorded run is JSON in Chrome's format: every begin has its end, times on a CPU do not
+/// decrease, and each interrupt is recorded.
 #[test]
-fn a_run_can_be_looked_at() {
+fn recorded_run_is_chrome_json() {
     let mut machine = Machine::new(machines::named("itanium2-4p").unwrap().unwrap().costs());
     machine.record();
     machine.on_interrupt(|_| engine::charge(Ps::from_ns(Ns(500))));
@@ -34,7 +34,7 @@ fn a_run_can_be_looked_at() {
             events.iter().filter(is_mine).partition(|event| event["ph"] == "M");
         assert_eq!(named[0]["args"]["name"], format!("CPU {cpu}"));
         let phases: Vec<&str> = mine.iter().map(|event| event["ph"].as_str().unwrap()).collect();
-        assert_eq!(phases, ["B", "i", "B", "E", "i", "E"], "an end too many is left out");
+        assert_eq!(phases, ["B", "i", "B", "E", "i", "E"], "an end without a begin is left out");
         assert_eq!(mine[1]["name"], "device write");
         assert_eq!(mine[2]["name"], "timer interrupt");
         let times: Vec<f64> = mine.iter().map(|event| event["ts"].as_f64().unwrap()).collect();

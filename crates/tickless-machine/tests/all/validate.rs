@@ -1,4 +1,4 @@
-//! Holding the model against a real machine: the fit finds prices again, files round-trip.
+//! The comparison with a real machine: the fit recovers prices, files round-trip.
 
 use tickless_machine::machines::{self, FILES};
 use tickless_machine::spec::{Origin, Spec};
@@ -9,15 +9,15 @@ fn host() -> Spec {
     machines::named("host").unwrap().unwrap()
 }
 
-/// Goal: whatever prices a machine has, the fit finds them in what its ping-pongs take: fitted
-/// prices are what was put in, and predictions are those of the machine itself.
+/// Goal: from the times of a machine's scenes the fit recovers its prices, and predicts the times of
+/// its other scenes.
 #[test]
-fn prices_are_found_again() {
+fn fit_recovers_prices() {
     for (transfer, hold, section) in [(40.0, 0.0, 30.0), (90.0, 60.0, 12.0)] {
         let keys = ["line.node_ns", "line.near_ns", "line.far_ns"];
         let real = keys.iter().fold(host(), |spec, key| spec.with(key, transfer));
         let real = real.with("line.hold_ns", hold).with("cpu.section_ns", section);
-        let takes = |part| simulate::play(&real, part, 200, 1).unwrap();
+        let takes = |scene| simulate::play(&real, scene, 200, 1).unwrap();
         let seen = Measured {
             transfer: takes(Scene::Transfer),
             round_trip: takes(Scene::PingPong),
@@ -28,49 +28,49 @@ fn prices_are_found_again() {
         assert!((found("line.node_ns") / transfer - 1.0).abs() < 0.05, "{}", found("line.node_ns"));
         assert!((found("line.hold_ns") - hold).abs() < 5.0, "{}", found("line.hold_ns"));
         assert!((found("cpu.section_ns") - section).abs() < 1.0, "{}", found("cpu.section_ns"));
-        for part in Scene::PREDICTED {
+        for scene in Scene::PREDICTED {
             let [theirs, ours] =
-                [&real, &fitted].map(|spec| simulate::figure(spec, part).unwrap().value);
-            assert!((ours / theirs - 1.0).abs() < 0.1, "{part:?}: {ours} for {theirs}");
+                [&real, &fitted].map(|spec| simulate::figure(spec, scene).unwrap().value);
+            assert!((ours / theirs - 1.0).abs() < 0.1, "{scene:?}: {ours} for {theirs}");
         }
         let set = fitted.parameters().filter(|(_, one)| matches!(one.origin, Origin::Fitted(_)));
         assert_eq!(set.count(), 5, "three distances, the hold time, the section");
     }
 }
 
-/// Goal: a play is a function of its seed, and every scene comes to an end.
+/// Goal: a play is a function of its seed, and every scene ends.
 #[test]
-fn plays_repeat() {
-    for part in [&Scene::FITTED[..], &Scene::PREDICTED, &Scene::CONTENDED].into_iter().flatten() {
-        let play = |seed| simulate::play(&host(), *part, 100, seed).unwrap();
-        assert!(play(3) > 0.0, "{part:?}");
-        assert_eq!(play(3).to_bits(), play(3).to_bits(), "{part:?}");
+fn plays_are_deterministic() {
+    for scene in [&Scene::FITTED[..], &Scene::PREDICTED, &Scene::CONTENDED].into_iter().flatten() {
+        let play = |seed| simulate::play(&host(), *scene, 100, seed).unwrap();
+        assert!(play(3) > 0.0, "{scene:?}");
+        assert_eq!(play(3).to_bits(), play(3).to_bits(), "{scene:?}");
     }
 }
 
-/// Goal: a scene that prices keep from its end is an error with words, never a figure of zero.
+/// Goal: a scene that does not end at a machine's prices is an error, never a figure of zero.
 #[test]
-fn a_play_without_an_end_is_an_error() {
+fn endless_play_is_an_error() {
     // A thousand rounds of at least 20 ms.
     let keys = ["line.node_ns", "line.near_ns", "line.far_ns"];
     let slow = keys.iter().fold(host(), |spec, key| spec.with(key, 20e6));
     let error = simulate::play(&slow, Scene::PingPong, 1_000, 1).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
-    let said = "ping_pong.round_trip does not end within 10 s of simulated time";
-    assert_eq!(error.to_string(), said);
+    let message = "ping_pong.round_trip does not end within 10 s of simulated time";
+    assert_eq!(error.to_string(), message);
 }
 
-/// Goal: a line that all CPUs want goes round among all of them: a holding of a ticket lock takes
-/// longer the more CPUs queue for it, and an addition is no cheaper than between two.
+/// Goal: all CPUs contend for a line: a holding of a ticket lock takes longer with more CPUs, and an
+/// addition is no cheaper than between two.
 #[test]
 fn all_cpus_contend() {
-    let takes = |cores: f64, part| {
+    let takes = |cores: f64, scene: Scene| {
         let spec = host()
             .with("topology.cores_per_socket", cores)
             .with("topology.threads_per_core", 1.0)
             .with("topology.sockets", 1.0);
-        assert_eq!(part_sides(part, spec.costs().topology.cpus()), cores as usize);
-        simulate::play(&spec, part, 200, 1).unwrap()
+        assert_eq!(scene.sides(usize::from(spec.costs().topology.cpus())), cores as usize);
+        simulate::play(&spec, scene, 200, 1).unwrap()
     };
     let lock = [2.0, 4.0, 8.0].map(|cores| takes(cores, Scene::TicketLockByAll));
     assert!(lock[0] < lock[1] && lock[1] < lock[2], "{lock:?}");
@@ -78,22 +78,18 @@ fn all_cpus_contend() {
     assert!(add[1] >= 0.9 * add[0], "{add:?}");
 }
 
-fn part_sides(part: Scene, cpus: u16) -> usize {
-    part.sides(usize::from(cpus))
-}
-
-/// Goal: what a scene took is averaged over the sides that did something.
+/// Goal: a scene's time is the average of the sides that did operations.
 #[test]
-fn sides_are_averaged() {
+fn time_is_averaged_over_active_sides() {
     let both = [SideResult { ops: 10, ns: 300.0 }, SideResult { ops: 20, ns: 300.0 }];
     assert_eq!(per_operation(&both), 10.0);
     assert_eq!(per_operation(&[SideResult::default(), SideResult { ops: 20, ns: 300.0 }]), 15.0);
     assert_eq!(per_operation(&[SideResult::default(); 2]), 0.0);
 }
 
-/// Goal: a machine that is written is the same machine when it is read.
+/// Goal: a written file is read back unchanged.
 #[test]
-fn written_files_can_be_read() {
+fn written_files_are_read_back() {
     for (name, text) in FILES {
         let spec = Spec::parse(name, text).unwrap();
         let again = Spec::parse(name, &spec.to_toml()).unwrap();
