@@ -150,6 +150,7 @@ mod tests {
     // SAFETY: words are atomics, the lock is a mutex, and nothing is done in the rest.
     unsafe impl Platform for Still {
         type Word = AtomicU64;
+        type ParkingWord = AtomicU64;
         type Lock<T: Send> = Guarded<T>;
         type Task = ();
 
@@ -171,7 +172,7 @@ mod tests {
             panic!("nobody to wait for");
         }
 
-        fn park(&self, _: &AtomicU64, _: u64) {
+        fn park(&self, _: &AtomicU64, _: u32) {
             panic!("nobody to wait for");
         }
 

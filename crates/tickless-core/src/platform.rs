@@ -6,7 +6,7 @@
 
 use crate::rearm::Rearm;
 use crate::time::{CpuId, Ns};
-pub use crate::word::{Ordering, Word};
+pub use crate::word::{Ordering, ParkingWord, Word};
 use core::ops::DerefMut;
 
 /// The world that bases live in.
@@ -31,6 +31,8 @@ use core::ops::DerefMut;
 pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// A 64-bit atomic word.
     type Word: Word;
+    /// A 32-bit atomic word that cancellers park on.
+    type ParkingWord: ParkingWord;
     /// Mutual exclusion for one base's state.
     type Lock<T: Send>: Lock<T>;
     /// What a timer carries and a base hands back when the timer fires.
@@ -57,13 +59,12 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// Called in a loop that waits for another CPU; `round` counts up from zero.
     fn relax(&self, round: u32);
 
-    /// Sleeps for as long as `word` holds `value`, or shorter: the caller looks again. Called
-    /// without any lock. Words that are parked on are counters; comparing their lower halves
-    /// will do.
-    fn park(&self, word: &Self::Word, value: u64);
+    /// Sleeps for as long as `word` holds `value`, or shorter: the caller checks again. Called
+    /// without any lock. Words that threads park on are counters.
+    fn park(&self, word: &Self::ParkingWord, value: u32);
 
     /// Wakes everybody who is parked on `word`, which has just changed. Called without any lock.
-    fn unpark(&self, word: &Self::Word);
+    fn unpark(&self, word: &Self::ParkingWord);
 }
 
 /// Mutual exclusion around a value.

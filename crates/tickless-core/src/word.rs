@@ -3,6 +3,8 @@
 //! The host, the model checkers and a simulated machine each bring their own. **The only file that
 //! names an atomic type.**
 
+#[cfg(target_has_atomic = "32")]
+use core::sync::atomic::AtomicU32;
 #[cfg(target_has_atomic = "64")]
 use core::sync::atomic::AtomicU64;
 pub use core::sync::atomic::Ordering;
@@ -56,6 +58,49 @@ impl Word for AtomicU64 {
         failure: Ordering,
     ) -> Result<u64, u64> {
         self.compare_exchange(current, new, success, failure)
+    }
+}
+
+/// A counter that threads park on, in 32 bits: what a futex compares. Nothing accesses it with
+/// another size, which the language's memory model leaves undefined.
+pub trait ParkingWord: Send + Sync {
+    /// A counter at zero.
+    fn zero() -> Self;
+    /// Reads it.
+    fn count(&self, order: Ordering) -> u32;
+    /// Writes it.
+    fn set_count(&self, count: u32, order: Ordering);
+}
+
+#[cfg(target_has_atomic = "32")]
+impl ParkingWord for AtomicU32 {
+    fn zero() -> Self {
+        AtomicU32::new(0)
+    }
+
+    #[inline]
+    fn count(&self, order: Ordering) -> u32 {
+        self.load(order)
+    }
+
+    #[inline]
+    fn set_count(&self, count: u32, order: Ordering) {
+        self.store(count, order);
+    }
+}
+
+/// A world without futexes parks on its ordinary words.
+impl<W: Word> ParkingWord for W {
+    fn zero() -> Self {
+        W::new(0)
+    }
+
+    fn count(&self, order: Ordering) -> u32 {
+        self.load(order) as u32
+    }
+
+    fn set_count(&self, count: u32, order: Ordering) {
+        self.store(u64::from(count), order);
     }
 }
 

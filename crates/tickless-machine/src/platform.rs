@@ -16,7 +16,7 @@ use crate::state::cpu::WaitsFor;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tickless_core::platform::{Lock, Ordering, Platform, Word};
+use tickless_core::platform::{Lock, Ordering, ParkingWord, Platform, Word};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
@@ -29,6 +29,7 @@ pub struct Sim;
 // and read a table.
 unsafe impl Platform for Sim {
     type Word = SimWord;
+    type ParkingWord = SimWord;
     type Lock<T: Send> = SimLock<T>;
     /// A number that the caller who arms the timer chooses.
     type Task = u64;
@@ -61,8 +62,8 @@ unsafe impl Platform for Sim {
     }
 
     /// The CPU is parked on the word's line until it is written, which takes time and nothing else.
-    fn park(&self, word: &SimWord, value: u64) {
-        if word.load(Ordering::Acquire) == value {
+    fn park(&self, word: &SimWord, value: u32) {
+        if word.count(Ordering::Acquire) == value {
             act::relax_for(WaitsFor::Others);
         }
     }

@@ -18,7 +18,7 @@
 //! The number changes for waiters alone, so a callback that nobody waits for ends with two plain
 //! stores. Who parks after it has changed is not parked: parking compares.
 
-use crate::platform::{Ordering, Platform, Word};
+use crate::platform::{Ordering, ParkingWord, Platform, Word};
 
 /// Who runs callbacks of a base.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,13 +37,13 @@ pub(super) const RUNNERS: usize = 3;
 pub(crate) struct Running<P: Platform> {
     timers: [P::Word; RUNNERS],
     /// How often a callback ended that somebody waited for.
-    ended: P::Word,
+    ended: P::ParkingWord,
 }
 
 impl<P: Platform> Running<P> {
     pub(crate) fn new() -> Running<P> {
         let word = |_| P::Word::new(0);
-        Running { timers: core::array::from_fn(word), ended: P::Word::new(0) }
+        Running { timers: core::array::from_fn(word), ended: P::ParkingWord::zero() }
     }
 
     /// Does anybody run this timer? Under the lock the answer is exact. Without it, a no is
@@ -83,23 +83,23 @@ impl<P: Platform> Running<P> {
     }
 
     /// How many waits have ended here. Under the lock.
-    pub(crate) fn ended(&self) -> u64 {
-        self.ended.load(Ordering::Relaxed)
+    pub(crate) fn ended(&self) -> u32 {
+        self.ended.count(Ordering::Relaxed)
     }
 
     /// Ends all waits. Under the lock; wake the waiters when it is free.
     pub(crate) fn end_waits(&self) {
         // Release: pairs with the Acquire in `still_waits`.
-        self.ended.store(self.ended().wrapping_add(1), Ordering::Release);
+        self.ended.set_count(self.ended().wrapping_add(1), Ordering::Release);
     }
 
     /// Has no wait ended since `ended` was read?
-    pub(crate) fn still_waits(&self, ended: u64) -> bool {
-        self.ended.load(Ordering::Acquire) == ended
+    pub(crate) fn still_waits(&self, ended: u32) -> bool {
+        self.ended.count(Ordering::Acquire) == ended
     }
 
     /// Where waiters park.
-    pub(crate) fn parking(&self) -> &P::Word {
+    pub(crate) fn parking(&self) -> &P::ParkingWord {
         &self.ended
     }
 

@@ -23,6 +23,7 @@ struct ScenePlatform<W>(PhantomData<W>);
 // in here unwinds or uses the bases.
 unsafe impl<W: Backend> Platform for ScenePlatform<W> {
     type Word = W::Word;
+    type ParkingWord = W::Word;
     type Lock<T: Send> = Guarded<W, T>;
     type Task = u64;
 
@@ -44,7 +45,7 @@ unsafe impl<W: Backend> Platform for ScenePlatform<W> {
         W::relax(round);
     }
 
-    fn park(&self, _: &W::Word, _: u64) {
+    fn park(&self, _: &W::Word, _: u32) {
         W::relax(0);
     }
 

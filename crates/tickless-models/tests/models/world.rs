@@ -5,7 +5,7 @@
 
 use super::checker::{Checker, Parking};
 use std::sync::atomic::AtomicU64;
-use tickless_core::platform::{Ordering, Platform, Word};
+use tickless_core::platform::{Ordering, ParkingWord, Platform};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
@@ -43,6 +43,7 @@ impl<C: Checker> World<C> {
 // SAFETY: words and locks are the checker's own; the rest only counts and yields.
 unsafe impl<C: Checker> Platform for World<C> {
     type Word = C::Word;
+    type ParkingWord = C::Word;
     type Lock<T: Send> = C::Lock<T>;
     /// The timer's number in its model.
     type Task = usize;
@@ -69,8 +70,8 @@ unsafe impl<C: Checker> Platform for World<C> {
         C::yield_now();
     }
 
-    fn park(&self, word: &C::Word, value: u64) {
-        self.parking.park(|| word.load(RELAXED) == value);
+    fn park(&self, word: &C::Word, value: u32) {
+        self.parking.park(|| word.count(RELAXED) == value);
     }
 
     fn unpark(&self, _: &C::Word) {

@@ -68,6 +68,7 @@ impl World {
 // SAFETY: words are atomics, the lock is a mutex, and nothing here unwinds or uses the bases.
 unsafe impl Platform for World {
     type Word = AtomicU64;
+    type ParkingWord = AtomicU64;
     type Lock<T: Send> = Uncontended<T>;
     /// The timer's number in the script.
     type Task = u32;
@@ -98,7 +99,7 @@ unsafe impl Platform for World {
         std::hint::spin_loop();
     }
 
-    fn park(&self, _: &AtomicU64, _: u64) {
+    fn park(&self, _: &AtomicU64, _: u32) {
         // One thread plays all CPUs: nobody else could end a wait.
         std::hint::spin_loop();
     }

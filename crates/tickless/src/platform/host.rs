@@ -8,7 +8,7 @@ use crate::platform::lock::BiasedLock;
 use crate::platform::parking;
 use crate::platform::relax::relax;
 use core::marker::PhantomData;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 use tickless_core::platform::Platform;
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
@@ -67,6 +67,7 @@ impl<T> Host<T> {
 // told.
 unsafe impl<T: Copy + Send + 'static> Platform for Host<T> {
     type Word = AtomicU64;
+    type ParkingWord = AtomicU32;
     type Lock<S: Send> = BiasedLock<S>;
     type Task = T;
 
@@ -97,11 +98,11 @@ unsafe impl<T: Copy + Send + 'static> Platform for Host<T> {
         relax(round);
     }
 
-    fn park(&self, word: &AtomicU64, value: u64) {
+    fn park(&self, word: &AtomicU32, value: u32) {
         parking::park(word, value);
     }
 
-    fn unpark(&self, word: &AtomicU64) {
+    fn unpark(&self, word: &AtomicU32) {
         parking::unpark(word);
     }
 }

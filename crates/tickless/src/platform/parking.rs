@@ -2,16 +2,17 @@
 //! are parked on count up.
 
 use crate::platform::wait;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::AtomicU32;
+use tickless_core::time::Ns;
 
 /// Sleeps while the word holds this value, or shorter.
-pub fn park(word: &AtomicU64, value: u64) {
-    wait::wait_wide(word, value);
+pub fn park(word: &AtomicU32, value: u32) {
+    wait::wait(word, value, Ns::NEVER);
 }
 
 /// Wakes everybody who sleeps on the word.
-pub fn unpark(word: &AtomicU64) {
-    wait::wake_wide(word);
+pub fn unpark(word: &AtomicU32) {
+    wait::wake_all(word);
 }
 
 #[cfg(test)]
@@ -22,12 +23,12 @@ mod tests {
     /// Goal: who parks after the change does not sleep; who parks before it is woken.
     #[test]
     fn parks_only_while_nothing_changes() {
-        let word = AtomicU64::new(u64::from(u32::MAX));
+        let word = AtomicU32::new(u32::MAX);
         let started = std::time::Instant::now();
         std::thread::scope(|s| {
             let sleeper = s.spawn(|| {
-                while word.load(Ordering::Acquire) == u64::from(u32::MAX) {
-                    park(&word, u64::from(u32::MAX));
+                while word.load(Ordering::Acquire) == u32::MAX {
+                    park(&word, u32::MAX);
                 }
             });
             std::thread::yield_now();

@@ -1,7 +1,7 @@
 //! Sleeping until a word changes: futexes, private to the process.
 
 use core::num::NonZeroU32;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::AtomicU32;
 use rustix::thread::futex;
 use rustix::time::Timespec;
 use tickless_core::time::Ns;
@@ -25,22 +25,4 @@ pub fn wake_one(word: &AtomicU32) {
 /// Wakes everybody who sleeps on the word.
 pub fn wake_all(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::PRIVATE, i32::MAX as u32);
-}
-
-/// The same as [`wait`] for a word that counts up, without an end.
-pub fn wait_wide(word: &AtomicU64, value: u64) {
-    // The lower half changes whenever the word does.
-    wait(lower_half(word), value as u32, Ns::NEVER);
-}
-
-/// Wakes everybody who sleeps on such a word.
-pub fn wake_wide(word: &AtomicU64) {
-    wake_all(lower_half(word));
-}
-
-fn lower_half(word: &AtomicU64) -> &AtomicU32 {
-    let offset = if cfg!(target_endian = "little") { 0 } else { 1 };
-    // SAFETY: a half of a 64-bit word is a 32-bit word, aligned, and lives as long. Only the
-    // kernel reads it, and nobody writes it by this reference.
-    unsafe { &*core::ptr::from_ref(word).cast::<AtomicU32>().add(offset) }
 }

@@ -70,6 +70,7 @@ fn waits_until_the_callback_is_over() {
 
 /// Goal: X7: who waits for long does not use the CPU for it.
 #[test]
+#[cfg_attr(miri, ignore = "Miri has no clock of a thread's CPU time")]
 fn waiting_is_sleeping() {
     let timers = Timers::start().unwrap();
     let gate = Gate::new();
@@ -329,9 +330,14 @@ fn the_end_of_the_timers_ends_no_wait_early() {
     let timer = timers.timeout(move |_| pass.pass());
     timer.start(Duration::ZERO).unwrap();
     gate.wait_inside();
-    let canceller = std::thread::spawn(move || timer.cancel_sync());
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let canceller = std::thread::spawn(move || {
+        begun.send(()).unwrap();
+        timer.cancel_sync()
+    });
+    has_begun.recv().unwrap();
     drop(timers);
-    std::thread::sleep(10 * MS);
+    std::thread::sleep(if cfg!(miri) { 100 * MS } else { 10 * MS });
     assert!(!canceller.is_finished());
     gate.open.store(true, Ordering::SeqCst);
     assert_eq!(canceller.join().unwrap(), Ok(Cancel::Running));

@@ -19,7 +19,7 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tickless_core::platform::{Lock, Ordering, Platform, Word};
+use tickless_core::platform::{Lock, Ordering, ParkingWord, Platform, Word};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
@@ -196,6 +196,7 @@ impl World {
 // under a lock unwinds only where it fails its test.
 unsafe impl Platform for World {
     type Word = WatchedWord;
+    type ParkingWord = WatchedWord;
     type Lock<T: Send> = WatchedLock<T>;
     /// The timer's number in its test.
     type Task = usize;
@@ -234,11 +235,11 @@ unsafe impl Platform for World {
         std::thread::yield_now();
     }
 
-    fn park(&self, word: &WatchedWord, value: u64) {
+    fn park(&self, word: &WatchedWord, value: u32) {
         assert_unlocked();
         self.parked.fetch_add(1, RELAXED);
         for _ in 0..1_000_000 {
-            if word.load(Ordering::Acquire) != value {
+            if word.count(Ordering::Acquire) != value {
                 return;
             }
             std::thread::yield_now();

@@ -5,7 +5,7 @@
 //! a little; words that are slept on are few: one for each driver thread.
 
 use crate::platform::system_clock::system_now;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use tickless_core::time::Ns;
 
@@ -17,7 +17,7 @@ struct Waiter {
 
 const PLACES: usize = 64;
 
-fn place<T>(word: &T) -> &'static Waiter {
+fn place(word: &AtomicU32) -> &'static Waiter {
     static ALL: [Waiter; PLACES] =
         [const { Waiter { lock: Mutex::new(()), changed: Condvar::new() } }; PLACES];
     // The golden ratio, as Fibonacci hashing has it.
@@ -59,16 +59,6 @@ pub fn wake_one(word: &AtomicU32) {
 
 /// Wakes everybody who sleeps on the word.
 pub fn wake_all(word: &AtomicU32) {
-    wake(place(word));
-}
-
-/// The same as [`wait`] for a wider word, without an end.
-pub fn wait_wide(word: &AtomicU64, value: u64) {
-    sleep(place(word), || word.load(Ordering::SeqCst) == value, Ns::NEVER);
-}
-
-/// Wakes everybody who sleeps on such a word.
-pub fn wake_wide(word: &AtomicU64) {
     wake(place(word));
 }
 
