@@ -7,10 +7,11 @@ use crate::timer::TimerStorage;
 use crate::timers::{TimerSet, set};
 use core::ffi::{CStr, c_char};
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use tickless::slots::ProcessLock;
 
-/// Labels are kept for good; there are few different ones.
-static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+/// Labels are kept for good; there are few different ones. A forked child begins without any,
+/// because another thread may have held the lock at the fork (K4).
+static KEPT: ProcessLock<BTreeSet<&'static str>> = ProcessLock::new(BTreeSet::new());
 
 const LABELS_MAX: usize = 65_536;
 
@@ -26,7 +27,7 @@ unsafe fn kept(label: *const c_char) -> Outcome<&'static str> {
     let Ok(text) = unsafe { CStr::from_ptr(label) }.to_str() else {
         return Err(failure(Status::Unsupported, "a label is UTF-8"));
     };
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = KEPT.lock();
     if let Some(known) = kept.get(text) {
         return Ok(known);
     }

@@ -17,6 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use tickless_core::link::QueueLink;
 
+pub use crate::platform::fork::ProcessLock;
 pub use crate::timer::slot::Slot;
 
 /// The place of a [`Timeout`].

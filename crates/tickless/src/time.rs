@@ -32,8 +32,8 @@
 
 pub use tickless_core::time::{Instant, Tick, TickError};
 
+use crate::platform::per_process::PerProcess;
 use crate::platform::system_clock::system_now;
-use std::sync::OnceLock;
 use std::time;
 
 /// One moment on both clocks.
@@ -47,8 +47,10 @@ struct Anchor {
 /// clock is read last: a deadline of `std`'s is late by the time between the two readings, at most,
 /// and never early.
 fn anchor() -> Anchor {
-    static ANCHOR: OnceLock<Anchor> = OnceLock::new();
-    *ANCHOR.get_or_init(|| Anchor { std: time::Instant::now(), own: system_now().into() })
+    // Not a `OnceLock`: a child that is forked while another thread is in it would wait forever.
+    static ANCHOR: PerProcess<Anchor> = PerProcess::new();
+    let read_clocks = || Anchor { std: time::Instant::now(), own: system_now().into() };
+    ANCHOR.get(|_| true, || Some(read_clocks())).copied().unwrap_or_else(read_clocks)
 }
 
 /// The standard library's instant for a point in time; its error is in the

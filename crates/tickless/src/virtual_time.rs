@@ -75,6 +75,11 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 /// [`block_on`](VirtualTime::block_on) for futures and [`busy`](VirtualTime::busy) for threads.
 /// Or it runs with real time: see [`resume`](VirtualTime::resume).
 ///
+/// # Fork
+///
+/// Virtual time needs no driver, and goes on in a forked child. The child has it as the fork left
+/// it, locks included. Fork while no other thread uses it; otherwise the child may wait forever.
+///
 /// # Ties
 ///
 /// Code that works only in the order above breaks on a machine with several CPUs.

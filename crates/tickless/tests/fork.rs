@@ -6,15 +6,19 @@
 
 mod support;
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 use support::{PATIENCE, wait_until};
 use tickless::bandwidth::AcquireError;
 use tickless::callback::Cancel;
 use tickless::callback::StartError;
 use tickless::clock::TimeBase;
+use tickless::periodic::Phase;
 use tickless::{Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
@@ -339,4 +343,122 @@ fn a_child_has_no_permits() {
         assert_eq!(keys.remove_idle(), 0);
     });
     assert_eq!((limiter.try_acquire(9), keys.try_acquire(&1, 9)), (Ok(()), Ok(())));
+}
+
+/// The system's allocator, which holds a thread up in one of its allocations if a test asks for it.
+struct Pausing;
+
+#[global_allocator]
+static ALLOCATOR: Pausing = Pausing;
+
+thread_local! {
+    /// This thread pauses in this many allocations from now; 0 if it does not.
+    static PAUSES_IN: Cell<u32> = const { Cell::new(0) };
+}
+static IS_PAUSED: AtomicBool = AtomicBool::new(false);
+static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+// SAFETY: the system's allocator does it all.
+unsafe impl GlobalAlloc for Pausing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let left = PAUSES_IN.get();
+        PAUSES_IN.set(left.saturating_sub(1));
+        if left == 1 {
+            IS_PAUSED.store(true, Ordering::SeqCst);
+            while !GOES_ON.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+        }
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+/// Something that a program does with a set of timers, and what it is called.
+type Use = (&'static str, fn(&Timers));
+
+/// Every way into a set of timers that takes one of its locks, or one of the process.
+const USES: [Use; 9] = [
+    ("timeout", |timers| drop(timers.timeout(|_| {}).labelled("a timeout"))),
+    ("large closure", |timers| {
+        let large = [0u64; 100];
+        drop(timers.hrtimer(move |_| assert_eq!(large[0], 0)).labelled("a precise timer"));
+    }),
+    ("periodic", |timers| {
+        let timer = timers.periodic(|_| {}).phase(Phase::Spread);
+        let _ = (timer.start(MS * 1_000), timer.phase_offset(), timer.is_active());
+    }),
+    ("clock timer", |timers| {
+        let timer = timers.clock_timer(TimeBase::Realtime, |_| {});
+        let _ = timer.start(MS * 1_000);
+        let _ = (timer.is_pending(), timer.deadline(), timers.clock_watch_fallback());
+    }),
+    ("limiters", |timers| {
+        if let Ok(limiter) = timers.limiter(10, MS * 1_000).start() {
+            let _ = limiter.try_acquire(1);
+        }
+        if let Ok(keys) = timers.limiter(10, MS * 1_000).keyed::<u32>() {
+            let _ = (keys.try_acquire(&1, 1), keys.limiter(&1).is_ok(), keys.remove_idle());
+        }
+    }),
+    ("figures", |timers| {
+        let _ = (timers.stats(), timers.timer_list().to_string(), timers.leaks());
+        let _ = (timers.phases_of(MS * 1_000), timers.device(), timers.clock_fallback());
+    }),
+    ("std instants", |timers| {
+        let now = tickless::time::to_std(timers.now());
+        let _ = tickless::time::from_std(now);
+    }),
+    ("bases", |timers| {
+        let base = tickless::driver::CpuId(1);
+        let _ = (timers.offline(base), timers.online(base));
+    }),
+    ("sleep", |timers| {
+        let mut sleep = std::pin::pin!(timers.sleep(MS * 1_000));
+        let _ = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }),
+];
+
+/// Goal: K4: a child is not held up by any lock that another thread of its parent held over an
+/// allocation, whatever it does with its parent's timers; and drops them. Method: another thread
+/// pauses in each allocation of each use, one after the other, while the process forks.
+#[test]
+fn a_child_uses_its_parents_timers_whichever_lock_was_held() {
+    for (name, other) in USES {
+        for nth in 1.. {
+            let timers = Timers::builder().bases(2).start().unwrap();
+            IS_PAUSED.store(false, Ordering::SeqCst);
+            GOES_ON.store(false, Ordering::SeqCst);
+            let forked = std::thread::scope(|s| {
+                let pausing = s.spawn(|| {
+                    PAUSES_IN.set(nth);
+                    other(&timers);
+                    PAUSES_IN.replace(0) == 0
+                });
+                wait_until("it pauses or ends", || {
+                    IS_PAUSED.load(Ordering::SeqCst) || pausing.is_finished()
+                });
+                let mut mine = Some(timers.clone());
+                let forked = catch_unwind(AssertUnwindSafe(|| {
+                    in_child(|| {
+                        let timers = mine.take().expect("the child has a copy");
+                        USES.iter().for_each(|(_, used)| used(&timers));
+                    });
+                }));
+                GOES_ON.store(true, Ordering::SeqCst);
+                let has_paused = pausing.join().unwrap();
+                assert!(forked.is_ok(), "a child hangs: allocation {nth} of {name}");
+                has_paused
+            });
+            if !forked {
+                println!("{name}: {} allocations", nth - 1);
+                break;
+            }
+        }
+    }
 }

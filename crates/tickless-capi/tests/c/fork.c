@@ -1,8 +1,10 @@
-/* What a fork leaves: in the child all counts as shut down and nothing waits; the parent's timers
- * go on. */
+/* What a fork leaves: in the child all counts as shut down and nothing waits, not even for the lock
+ * of the labels, which another thread takes all the time; the parent's timers go on. */
 #include "check.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,12 +16,25 @@ static void beat(tickless_fired_t *fired, void *data) {
   atomic_fetch_add(&beats, 1);
 }
 
+static atomic_bool done;
+
+/* Gives a timer a few thousand labels, again and again. */
+static void *label(void *timer) {
+  for (unsigned round = 0; !atomic_load(&done); round++) {
+    char text[32];
+    snprintf(text, sizeof text, "label %u", round % 4096);
+    OK(tickless_timer_label(timer, text));
+  }
+  return NULL;
+}
+
 static void child(tickless_timers_t *timers, tickless_timer_t *timer, tickless_periodic_t *heart) {
   tickless_stats_t stats = {.size = sizeof stats};
   tickless_cancel_t found;
   tickless_timer_t own = {{0}};
   bool is;
   int before = atomic_load(&beats);
+  OK(tickless_timer_label(timer, "in the child"));
   OK(tickless_timer_is_pending(timer, &is));
   CHECK(!is);
   IS(TICKLESS_SHUT, tickless_timer_start(timer, 0));
@@ -54,17 +69,21 @@ int main(void) {
   tickless_options_t one = {.size = sizeof one, .bases = 1};
   tickless_cancel_t found;
   int status;
+  pthread_t labelling;
   OK(tickless_timers_start(&one, &timers));
   OK(tickless_timer_init(&timer, timers, TICKLESS_COARSE, beat, NULL));
   OK(tickless_timer_start(&timer, 3600 * SECOND));
   OK(tickless_periodic_init(&heart, timers, NULL, beat, NULL));
   OK(tickless_periodic_start(&heart, MS));
-  for (int round = 0; round < 10; round++) {
+  CHECK(pthread_create(&labelling, NULL, label, &timer) == 0);
+  for (int round = 0; round < 50; round++) {
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) child(timers, &timer, &heart);
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
   }
+  atomic_store(&done, true);
+  CHECK(pthread_join(labelling, NULL) == 0);
   int before = atomic_load(&beats);
   UNTIL(atomic_load(&beats) > before + 2);
   OK(tickless_timer_cancel(&timer, &found));

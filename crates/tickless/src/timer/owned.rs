@@ -58,7 +58,14 @@ impl<L: Family<Host>> Owned<L> {
     {
         let glue = Node::<L, F>::GLUE;
         let callback = UnsafeCell::new(callback);
-        let Some(memory) = shared.arena.take(glue.layout) else {
+        let memory = match shared.is_forked_child() {
+            false => shared.arena.take(glue.layout),
+            // Another thread may have held the arena's lock at the fork (K4). The memory is never
+            // given back: `drop` leaves a node to the end of a forked child.
+            // SAFETY: a node has at least one cache line.
+            true => NonNull::new(unsafe { std::alloc::alloc(glue.layout) }),
+        };
+        let Some(memory) = memory else {
             handle_alloc_error(glue.layout);
         };
         // SAFETY: the memory has this node's layout, and is nobody else's. It stays until `drop`

@@ -94,7 +94,10 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
 
     /// Says whose the timer is.
     pub(crate) fn set_label(&self, label: &'static str) {
-        self.set.notes.label(self.address(), label);
+        // Another thread may have held the lock of the notes at the fork (K4).
+        if !self.set.is_forked_child() {
+            self.set.notes.label(self.address(), label);
+        }
     }
 
     /// It was armed for the future that this thread polls, and has that one's label.

@@ -278,6 +278,11 @@ impl Handle {
     /// This was the last one.
     #[cold]
     fn end(&mut self) {
+        if self.is_forked_child() {
+            // The drivers are not here to be joined. Another thread may have held any lock of the
+            // set at the fork, and left what it guards half changed: nothing is freed (K4).
+            return;
+        }
         self.end_drivers();
         // SAFETY: no other handle is left, and this one is being dropped.
         unsafe { ManuallyDrop::drop(&mut self.0) };
@@ -297,14 +302,6 @@ impl Shared {
 
     #[cold]
     fn end_drivers(&self) {
-        if self.is_forked_child() {
-            // These threads are not here, and to the C library not even to be let go of. A lock
-            // that nobody holds but in passing may have been held when the process forked.
-            if let Ok(mut threads) = self.threads.try_lock() {
-                std::mem::forget(std::mem::take(&mut *threads));
-            }
-            return;
-        }
         // Release: pairs with the Acquire in `drive`.
         self.stop.store(true, Ordering::Release);
         let host = self.bases.platform();
