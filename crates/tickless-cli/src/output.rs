@@ -124,18 +124,24 @@ fn fitted(table: &Table, width: usize) -> Table {
 
 /// Prints text in lines of at most [`width`], those after the first indented to match.
 pub fn paragraph(out: &mut dyn Write, bullet: &str, text: &str) -> io::Result<()> {
+    wrapped(bullet, text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// Text in lines of at most so many characters, those after the first indented to match the bullet.
+pub fn wrapped(bullet: &str, text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
     let mut line = bullet.to_string();
     for word in text.split(' ') {
-        if line.chars().count() + word.chars().count() + 1 > width() && line.len() > bullet.len() {
-            writeln!(out, "{line}")?;
-            line = " ".repeat(bullet.len());
+        if line.chars().count() + word.chars().count() + 1 > width && line.len() > bullet.len() {
+            lines.push(std::mem::replace(&mut line, " ".repeat(bullet.len())));
         }
         if line.len() > bullet.len() {
             line.push(' ');
         }
         line.push_str(word);
     }
-    writeln!(out, "{line}")
+    lines.push(line);
+    lines
 }
 
 #[cfg(test)]

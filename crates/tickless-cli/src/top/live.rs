@@ -2,14 +2,18 @@
 
 use super::args::{TopError, View};
 use super::batch::POLL;
-use super::screen::{Next, Screen};
+use super::screen::{Line, Look, Next, Screen};
 use crate::record::command::{End, Waiting};
-use ratatui::crossterm::event::{self, Event};
+use console::{Style, Term};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::termios::{self, SetArg, Termios};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tickless_top::source::Counting;
 
-/// Shows tables until a key or a signal ends it. The terminal is as before then, also if drawing
-/// fails.
+/// Shows tables until a key or a signal ends it. Restores the terminal, also if drawing fails.
 pub(super) fn run(
     waiting: &Waiting,
     mut counting: Counting,
@@ -18,32 +22,25 @@ pub(super) fn run(
     notes: Vec<String>,
 ) -> Result<(), TopError> {
     let mut screen = Screen::new(view, counting.name(), notes, counting.snapshot()?);
-    let mut terminal = ratatui::try_init()?;
+    let terminal = Terminal::enter()?;
     let mut next = Instant::now() + interval;
-    let ended = loop {
-        if let Err(error) = terminal.draw(|frame| screen.draw(frame)) {
-            break Err(error.into());
+    loop {
+        let size = terminal.size();
+        terminal.draw(&screen.lines(size))?;
+        match pass(waiting, &mut counting, &mut screen, (&terminal, size), next)? {
+            Passed::Redraw => {}
+            Passed::Interval => {
+                screen.show(counting.snapshot()?);
+                next = Instant::now() + interval;
+            }
+            Passed::End => return Ok(()),
         }
-        match pass(waiting, &mut counting, &mut screen, next) {
-            Ok(Passed::Key) => {}
-            Ok(Passed::Interval) => match counting.snapshot() {
-                Ok(snapshot) => {
-                    screen.show(snapshot);
-                    next = Instant::now() + interval;
-                }
-                Err(error) => break Err(error.into()),
-            },
-            Ok(Passed::End) => break Ok(()),
-            Err(error) => break Err(error),
-        }
-    };
-    ratatui::restore();
-    ended
+    }
 }
 
 enum Passed {
-    /// Something may look different.
-    Key,
+    /// A key was pressed, or the terminal has another size.
+    Redraw,
     Interval,
     End,
 }
@@ -53,6 +50,7 @@ fn pass(
     waiting: &Waiting,
     counting: &mut Counting,
     screen: &mut Screen,
+    (terminal, size): (&Terminal, Size),
     until: Instant,
 ) -> Result<Passed, TopError> {
     loop {
@@ -60,15 +58,83 @@ fn pass(
         if left.is_zero() {
             return Ok(Passed::Interval);
         }
-        if event::poll(left.min(POLL))? {
-            return Ok(match event::read()? {
-                Event::Key(key) if screen.key(key) == Next::End => Passed::End,
-                _ => Passed::Key,
+        if Terminal::has_key(left.min(POLL))? {
+            return Ok(match screen.key(&terminal.term.read_key_raw()?) {
+                Next::End => Passed::End,
+                Next::GoOn => Passed::Redraw,
             });
         }
         if waiting.pass(Duration::ZERO) == End::Signal {
             return Ok(Passed::End);
         }
+        if terminal.size() != size {
+            return Ok(Passed::Redraw);
+        }
         counting.poll()?;
+    }
+}
+
+/// Rows and columns.
+type Size = (u16, u16);
+
+/// The terminal with its alternate screen and without line editing, until this is dropped.
+struct Terminal {
+    term: Term,
+    before: Termios,
+}
+
+impl Terminal {
+    fn enter() -> io::Result<Terminal> {
+        let before = termios::tcgetattr(io::stdin())?;
+        let mut raw = before.clone();
+        termios::cfmakeraw(&mut raw);
+        // A line feed still begins a new line.
+        raw.output_flags = before.output_flags;
+        let terminal = Terminal { term: Term::stdout(), before };
+        termios::tcsetattr(io::stdin(), SetArg::TCSADRAIN, &raw)?;
+        // The alternate screen, without a cursor.
+        terminal.term.write_str("\x1b[?1049h\x1b[?25l")?;
+        Ok(terminal)
+    }
+
+    fn size(&self) -> Size {
+        self.term.size()
+    }
+
+    /// Returns whether a key can be read, after this time at the latest.
+    fn has_key(time: Duration) -> io::Result<bool> {
+        let stdin = io::stdin();
+        let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
+        match poll(&mut input, timeout) {
+            Ok(ready) => Ok(ready > 0),
+            Err(nix::errno::Errno::EINTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn draw(&self, lines: &[Line]) -> io::Result<()> {
+        // From the upper left corner; what was there before is erased line by line.
+        let mut frame = String::from("\x1b[H");
+        for (place, Line { text, look }) in lines.iter().enumerate() {
+            let style = match look {
+                Look::Plain => Style::new(),
+                Look::Header => Style::new().reverse(),
+                Look::Faint => Style::new().dim(),
+            };
+            let end = if place + 1 < lines.len() { "\x1b[K\n" } else { "\x1b[K" };
+            let _ = write!(frame, "{}{end}", style.force_styling(true).apply_to(text));
+        }
+        let mut out = &self.term;
+        out.write_all(frame.as_bytes())?;
+        out.flush()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A terminal that is gone needs no restoring.
+        let _ = self.term.write_str("\x1b[?25h\x1b[?1049l");
+        let _ = termios::tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.before);
     }
 }

@@ -1,13 +1,9 @@
-//! What the terminal shows, and what keys do.
+//! The lines that the terminal shows, and what keys do. No terminal is needed.
 
 use super::args::View;
 use super::cells::{cells, header, numbers_from, summary};
-use ratatui::Frame;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui::layout::{Alignment, Constraint, Layout};
-use ratatui::style::{Modifier, Style};
-use ratatui::text::Text;
-use ratatui::widgets::{Cell, Paragraph, Row, Table as Drawn, Wrap};
+use crate::output::wrapped;
+use console::{Alignment, Key, pad_str, truncate_str};
 use tickless_top::snapshot::Snapshot;
 use tickless_top::table::{By, Sort, Table, between};
 
@@ -20,7 +16,22 @@ pub(super) enum Next {
     End,
 }
 
-/// What is shown.
+/// A line of the terminal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Line {
+    pub(super) text: String,
+    pub(super) look: Look,
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Look {
+    Plain,
+    Header,
+    Faint,
+}
+
+/// A live view: what was counted, and what the user has chosen to see of it.
 pub(super) struct Screen {
     view: View,
     source: &'static str,
@@ -51,8 +62,8 @@ impl Screen {
         }
     }
 
-    /// What was counted since the last. A frozen screen keeps what it has, and the first table
-    /// after it covers all of the time since.
+    /// Shows what was counted since the last snapshot. A frozen screen ignores it; the first table
+    /// after that covers all of the time.
     pub(super) fn show(&mut self, snapshot: Snapshot) {
         if self.is_frozen {
             return;
@@ -69,50 +80,45 @@ impl Screen {
         Some(table)
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent) -> Next {
-        if key.kind == KeyEventKind::Release {
-            return Next::GoOn;
-        }
-        let is_control_c =
-            key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-        if is_control_c {
+    pub(super) fn key(&mut self, key: &Key) -> Next {
+        if matches!(key, Key::CtrlC) {
             return Next::End;
         }
         if self.is_typing {
-            self.type_filter(key.code);
+            self.type_filter(key);
             return Next::GoOn;
         }
-        match key.code {
-            KeyCode::Char('q') | KeyCode::Esc => return Next::End,
-            KeyCode::Char('s') | KeyCode::Right => self.sort_by_next(1),
-            KeyCode::Char('S') | KeyCode::Left => self.sort_by_next(Sort::ALL.len() - 1),
-            KeyCode::Char('c') => {
+        match key {
+            Key::Char('q') | Key::Escape => return Next::End,
+            Key::Char('s') | Key::ArrowRight => self.sort_by_next(1),
+            Key::Char('S') | Key::ArrowLeft => self.sort_by_next(Sort::ALL.len() - 1),
+            Key::Char('c') => {
                 self.view.by = match self.view.by {
                     By::Process => By::Callback,
                     By::Callback => By::Process,
                 };
             }
-            KeyCode::Char(' ' | 'f') => self.is_frozen = !self.is_frozen,
-            KeyCode::Char('/') => self.is_typing = true,
-            KeyCode::Up => self.scrolled = self.scrolled.saturating_sub(1),
-            KeyCode::Down => self.scrolled += 1,
-            KeyCode::PageUp => self.scrolled = self.scrolled.saturating_sub(10),
-            KeyCode::PageDown => self.scrolled += 10,
-            KeyCode::Home => self.scrolled = 0,
+            Key::Char(' ' | 'f') => self.is_frozen = !self.is_frozen,
+            Key::Char('/') => self.is_typing = true,
+            Key::ArrowUp => self.scrolled = self.scrolled.saturating_sub(1),
+            Key::ArrowDown => self.scrolled += 1,
+            Key::PageUp => self.scrolled = self.scrolled.saturating_sub(10),
+            Key::PageDown => self.scrolled += 10,
+            Key::Home => self.scrolled = 0,
             _ => {}
         }
         Next::GoOn
     }
 
-    fn type_filter(&mut self, code: KeyCode) {
-        match code {
-            KeyCode::Enter => self.is_typing = false,
-            KeyCode::Esc => {
+    fn type_filter(&mut self, key: &Key) {
+        match key {
+            Key::Enter => self.is_typing = false,
+            Key::Escape => {
                 self.is_typing = false;
                 self.view.filter.clear();
             }
-            KeyCode::Backspace => drop(self.view.filter.pop()),
-            KeyCode::Char(letter) => self.view.filter.push(letter),
+            Key::Backspace => drop(self.view.filter.pop()),
+            Key::Char(letter) => self.view.filter.push(*letter),
             _ => {}
         }
     }
@@ -122,26 +128,34 @@ impl Screen {
         self.view.sort = Sort::ALL[(at + step) % Sort::ALL.len()];
     }
 
-    pub(super) fn draw(&mut self, frame: &mut Frame) {
-        let notes = self.notes.join(" ");
-        let note_lines = u16::from(!notes.is_empty());
-        let [head, note, body, foot] = Layout::vertical([
-            Constraint::Length(2),
-            Constraint::Length(note_lines),
-            Constraint::Min(1),
-            Constraint::Length(1),
-        ])
-        .areas(frame.area());
+    /// The lines of a terminal of this many rows and columns: what was counted and what it cost,
+    /// the notes, the table from the row to which it is scrolled, and the keys.
+    pub(super) fn lines(&mut self, (rows, columns): (u16, u16)) -> Vec<Line> {
+        const SUMMARY: usize = 2;
+        let (rows, columns) = (usize::from(rows), usize::from(columns));
         let table = self.table();
         let summary = table.as_ref().map_or_else(|| "counting ...".to_string(), summary);
-        frame.render_widget(Paragraph::new(summary).wrap(Wrap { trim: true }), head);
-        frame.render_widget(Paragraph::new(notes), note);
-        frame.render_widget(Paragraph::new(self.foot()).style(Modifier::DIM), foot);
-        if let Some(table) = table {
-            self.scrolled = self.scrolled.min(table.rows.len().saturating_sub(1));
-            let skipped = self.scrolled;
-            frame.render_widget(drawn(&table, &self.view, skipped), body);
+        let mut texts = wrapped("", &summary, columns);
+        texts.resize(SUMMARY, String::new());
+        if !self.notes.is_empty() {
+            texts.push(self.notes.join(" "));
         }
+        let plain = |text| Line { text, look: Look::Plain };
+        let mut lines: Vec<Line> = texts.into_iter().map(plain).collect();
+        if let Some(table) = table {
+            let line = |cells| table_line(cells, self.view.by, columns);
+            let names = header(self.view.by).into_iter().map(str::to_string).collect();
+            lines.push(Line { text: line(names), look: Look::Header });
+            self.scrolled = self.scrolled.min(table.rows.len().saturating_sub(1));
+            let shown = table.rows.iter().skip(self.scrolled);
+            lines.extend(shown.map(|row| plain(line(cells(&table, row, self.view.by)))));
+        }
+        lines.resize(rows.saturating_sub(1), plain(String::new()));
+        lines.push(Line { text: self.foot(), look: Look::Faint });
+        for Line { text, .. } in &mut lines {
+            *text = truncate_str(text, columns, "").into_owned();
+        }
+        lines
     }
 
     fn foot(&self) -> String {
@@ -158,30 +172,25 @@ impl Screen {
     }
 }
 
-/// The table behind its first rows.
-fn drawn<'a>(table: &Table, view: &View, skipped: usize) -> Drawn<'a> {
-    let numbers_from = numbers_from(view.by);
-    let aligned = |(at, text): (usize, String)| {
-        let alignment = if at < numbers_from { Alignment::Left } else { Alignment::Right };
-        Cell::new(Text::from(text).alignment(alignment))
+/// A row of the table. The names share the columns that the figures leave; a figure's column is as
+/// wide as the figure can be.
+fn table_line(cells: Vec<String>, by: By, columns: usize) -> String {
+    const FIGURES: [usize; 9] = [5, 6, 5, 5, 4, 5, 5, 6, 9];
+    let names = numbers_from(by);
+    let left = columns.saturating_sub(FIGURES.iter().sum::<usize>() + FIGURES.len() + names - 1);
+    let cell = |(at, text): (usize, String)| {
+        let (width, alignment) = match at.checked_sub(names) {
+            None => (left / names, Alignment::Left),
+            Some(figure) => (FIGURES[figure], Alignment::Right),
+        };
+        pad_str(&text, width, alignment, Some("")).into_owned()
     };
-    let row = |words: Vec<String>| Row::new(words.into_iter().enumerate().map(aligned));
-    let names = header(view.by).into_iter().map(str::to_string).collect();
-    let rows = table.rows.iter().skip(skipped);
-    // The first columns get what is left; the others are as wide as their figures can be.
-    const NUMBERS: [u16; 9] = [5, 6, 5, 5, 4, 5, 5, 6, 9];
-    let words = (0..numbers_from).map(|_| Constraint::Fill(1));
-    let widths = words.chain(NUMBERS.map(Constraint::Length));
-    Drawn::new(rows.map(|one| row(cells(table, one, view.by))), widths)
-        .header(row(names).style(Style::new().add_modifier(Modifier::REVERSED)))
-        .column_spacing(1)
+    cells.into_iter().enumerate().map(cell).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
     use tickless_core::time::Ns;
     use tickless_top::snapshot::{Counts, Family, Row as Counted};
 
@@ -207,23 +216,20 @@ mod tests {
     }
 
     fn drawn(screen: &mut Screen, width: u16) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(width, 8)).unwrap();
-        terminal.draw(|frame| screen.draw(frame)).unwrap();
-        let buffer = terminal.backend().buffer();
-        let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
-        (0..8).map(|y| line(y).trim_end().to_string()).collect()
+        let lines = screen.lines((8, width)).into_iter();
+        lines.map(|line| line.text.trim_end().to_string()).collect()
     }
 
-    fn press(screen: &mut Screen, keys: &[KeyCode]) -> Next {
+    fn press(screen: &mut Screen, keys: &[Key]) -> Next {
         let mut next = Next::GoOn;
         for key in keys {
-            next = screen.key(KeyEvent::new(*key, KeyModifiers::NONE));
+            next = screen.key(key);
         }
         next
     }
 
     #[test]
-    fn rows_are_drawn_with_what_it_cost() {
+    fn a_drawn_table_has_its_rows_and_its_cost() {
         let mut screen = screen();
         assert!(drawn(&mut screen, 80)[0].starts_with("counting"));
         screen.show(snapshot(3, [400, 1_000]));
@@ -233,42 +239,41 @@ mod tests {
         assert!(lines[3].starts_with("db-9") && lines[3].contains("500"), "{lines:#?}");
         assert!(lines[4].starts_with("web-7") && lines[4].contains("100%"), "{lines:#?}");
         assert!(lines[7].contains("by arms"), "{lines:#?}");
-        // A narrow one loses the names' ends and does not fall over.
-        assert_eq!(drawn(&mut screen, 20).len(), 8);
+        let narrow = drawn(&mut screen, 20);
+        assert!(narrow.len() == 8 && narrow.iter().all(|line| line.len() <= 20), "{narrow:#?}");
     }
 
     #[test]
     fn keys_sort_filter_and_freeze() {
         let mut screen = screen();
         screen.show(snapshot(3, [400, 1_000]));
-        press(&mut screen, &[KeyCode::Char('s')]);
+        press(&mut screen, &[Key::Char('s')]);
         assert!(drawn(&mut screen, 80)[3].starts_with("web-7"), "by cancels");
-        press(&mut screen, &[KeyCode::Char('c')]);
+        press(&mut screen, &[Key::Char('c')]);
         assert!(drawn(&mut screen, 100)[3].contains("web_timer"));
-        press(&mut screen, &"/db".chars().map(KeyCode::Char).collect::<Vec<_>>());
+        press(&mut screen, &"/db".chars().map(Key::Char).collect::<Vec<_>>());
         assert!(drawn(&mut screen, 80)[7].starts_with("filter: db_"));
-        press(&mut screen, &[KeyCode::Enter, KeyCode::Char(' ')]);
+        press(&mut screen, &[Key::Enter, Key::Char(' ')]);
         let lines = drawn(&mut screen, 80);
         assert!(lines[3].starts_with("db-9") && lines[4].is_empty(), "{lines:#?}");
         assert!(lines[7].starts_with("FROZEN  filter db"), "{lines:#?}");
         screen.show(snapshot(5, [400, 9_000]));
         assert_eq!(drawn(&mut screen, 80), lines, "frozen");
-        press(&mut screen, &[KeyCode::Char(' ')]);
+        press(&mut screen, &[Key::Char(' ')]);
         screen.show(snapshot(7, [400, 9_000]));
         assert_ne!(drawn(&mut screen, 80)[3], lines[3]);
     }
 
     #[test]
-    fn it_ends_when_asked() {
+    fn q_escape_and_control_c_end_the_view() {
         let mut screen = screen();
-        assert_eq!(press(&mut screen, &[KeyCode::Char('/'), KeyCode::Char('q')]), Next::GoOn);
-        assert_eq!(press(&mut screen, &[KeyCode::Esc, KeyCode::Char('q')]), Next::End);
-        let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(screen.key(control_c), Next::End);
+        assert_eq!(press(&mut screen, &[Key::Char('/'), Key::Char('q')]), Next::GoOn);
+        assert_eq!(press(&mut screen, &[Key::Escape, Key::Char('q')]), Next::End);
+        assert_eq!(screen.key(&Key::CtrlC), Next::End);
         screen.show(snapshot(3, [400, 1_000]));
-        press(&mut screen, &[KeyCode::Down; 50]);
+        press(&mut screen, &vec![Key::ArrowDown; 50]);
         assert!(drawn(&mut screen, 80)[3].starts_with("web-7"), "the last row stays");
-        press(&mut screen, &[KeyCode::Home]);
+        press(&mut screen, &[Key::Home]);
         assert!(drawn(&mut screen, 80)[3].starts_with("db-9"));
     }
 }

@@ -1,8 +1,9 @@
 //! One cell of a campaign, and the key that its results are found by.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use siphasher::sip128::{Hasher128, SipHasher24};
 use std::fmt;
+use std::hash::Hasher;
 
 /// Something to be worked out, with everything that its result depends on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -82,20 +83,25 @@ impl Cell {
     pub fn key(&self, version: &str) -> Key {
         // A cell is numbers and text, which always can be written.
         let text = serde_json::to_string(self).unwrap_or_default();
-        Key::of(Sha256::new().chain_update(version).chain_update([0]).chain_update(text))
+        Key::of([version.as_bytes(), text.as_bytes()])
     }
 }
 
 impl Key {
     /// A key for several cells together.
     pub(crate) fn of_all(keys: impl Iterator<Item = Key>) -> Key {
-        Key::of(keys.fold(Sha256::new(), |hash, key| hash.chain_update(key.0)))
+        Key::of(keys.map(|key| key.0))
     }
 
-    fn of(hash: Sha256) -> Key {
-        let mut key = [0; 16];
-        key.copy_from_slice(&hash.finalize()[..16]);
-        Key(key)
+    /// SipHash of 128 bits: a thousand million cells have two equal keys once in 10^20 campaigns.
+    fn of(parts: impl IntoIterator<Item: AsRef<[u8]>>) -> Key {
+        let mut hash = SipHasher24::new();
+        for part in parts {
+            hash.write(part.as_ref());
+            // Where one part ends: ("a", "b") is not ("ab", "").
+            hash.write_u8(0);
+        }
+        Key(hash.finish128().as_bytes())
     }
 }
 
