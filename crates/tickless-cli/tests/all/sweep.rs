@@ -288,13 +288,14 @@ fn campaigns_that_cannot_be_are_refused() {
     refused(&SMALL.replace("'0-4'", "'4-0'"), &["wrong.toml:7", "goes down"]);
     refused("[simulate", &["wrong.toml:1"]);
     refused("name = 'nothing'", &["there are no cells", "[simulate]"]);
-    refused(&SMALL.replace("['eager', 'lazy']", "[]"), &["simulate.policies is empty"]);
+    refused(&SMALL.replace("['eager', 'lazy']", "[]"), &["wrong.toml:5", "the list is empty"]);
     refused(
         &SMALL.replace("'lazy', hz = 250", "'lazy' }, { policy = 'eager'"),
         &["exclude leaves"],
     );
     refused("[replay]\ntraces = ['*.txt']", &["replay.traces matches no file"]);
-    refused(&SMALL.replace("['rearm']", "['rearme']"), &["rearme", "rearm, clock"]);
+    refused(&SMALL.replace("['rearm']", "['rearme']"), &["rearme", "`rearm`, `clock`"]);
+    refused(&SMALL.replace("rounds = 20", "rounds = 0"), &["wrong.toml:", "nonzero"]);
     refused(&SMALL.replace("[250, 1000]", "[0]"), &["simulate.hz", "from 1 to"]);
     refused(&SMALL.replace("x5675-2s", "x5675"), &["there is no machine x5675"]);
     fs::write(place.path.join("m.toml"), "name = 'm'\n[line]\nhit = 3\n").unwrap();

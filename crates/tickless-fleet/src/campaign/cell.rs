@@ -1,17 +1,20 @@
-//! One cell of a campaign, and the key that its results are found by.
+//! One cell of a campaign, and the key of its results.
 
+use super::AxisValues;
+use crate::project::Clock;
 use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::fmt;
 use std::hash::Hasher;
+use tickless_trace::replay::ReplayPolicy;
 
-/// Something to be worked out, with everything that its result depends on.
+/// A computation, with everything that its result depends on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Cell {
     /// A study on a simulated machine.
     Simulate(Simulate),
-    /// A trace under some policies.
+    /// A trace, replayed under some policies.
     Replay(Replay),
     /// A trace on a simulated machine.
     Project(Project),
@@ -21,33 +24,33 @@ pub enum Cell {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Simulate {
     /// The study.
-    pub study: String,
+    pub study: StudyName,
     /// The machine, as the campaign names it.
     pub machine: String,
-    /// What stands in the machine's file, as a hash.
+    /// A hash of the machine's file.
     pub machine_hash: String,
-    /// How many CPUs it has.
+    /// The number of CPUs.
     pub cpus: u16,
-    /// The policy; `None` where the study compares both sides itself.
-    pub policy: Option<String>,
+    /// The policy; `None` if the study compares all of its own.
+    pub policy: Option<ReplayPolicy>,
     /// Ticks a second; `None` for the machine's own.
     pub hz: Option<u32>,
-    /// Where randomness starts.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// How long it takes: round trips or messages, for the studies that have either.
+    /// The number of round trips or messages, for the studies that have either.
     pub length: Option<u32>,
 }
 
-/// A trace under some policies.
+/// A trace, replayed under some policies.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Replay {
     /// Its path, as the campaign names it.
     pub trace: String,
-    /// Its size, so that another trace of the same name is another cell.
+    /// Its size, so that another trace of this name is another cell.
     pub bytes: u64,
     /// The policies.
-    pub policies: Vec<String>,
-    /// Are operations without a record inferred?
+    pub policies: Vec<ReplayPolicy>,
+    /// Whether operations without a record are inferred.
     pub inference: bool,
 }
 
@@ -60,37 +63,120 @@ pub struct Project {
     pub bytes: u64,
     /// The machine, as the campaign names it.
     pub machine: String,
-    /// What stands in the machine's file, as a hash.
+    /// A hash of the machine's file.
     pub machine_hash: String,
-    /// How many CPUs it has.
+    /// The number of CPUs.
     pub cpus: u16,
     /// The clock.
-    pub clock: String,
+    pub clock: Clock,
     /// The policy.
-    pub policy: String,
-    /// Where randomness starts.
+    pub policy: ReplayPolicy,
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// The name of a cell's results: a hash over the program's version and all that the cell is.
+/// A study that a campaign can run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StudyName {
+    /// Round trips over a pipe, with a timeout for each.
+    Rearm,
+    /// CPUs that read a slow counter.
+    Clock,
+    /// Cancels that wait for callbacks.
+    Cancel,
+    /// Expiry in the interrupt or in a thread.
+    Deferred,
+    /// Bandwidth groups that are refilled at once or spread.
+    Phase,
+    /// Messages between tasks, with a slice timer for each switch.
+    Schedule,
+}
+
+impl StudyName {
+    /// The name in files, in tables and in Python.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StudyName::Rearm => "rearm",
+            StudyName::Clock => "clock",
+            StudyName::Cancel => "cancel",
+            StudyName::Deferred => "deferred",
+            StudyName::Phase => "phase",
+            StudyName::Schedule => "schedule",
+        }
+    }
+
+    /// The policies under which the study runs one at a time; none for a study that always
+    /// compares all of its own.
+    pub const fn policies(self) -> &'static [ReplayPolicy] {
+        match self {
+            StudyName::Rearm => &ReplayPolicy::USUAL,
+            StudyName::Schedule => &[
+                ReplayPolicy::Lazy,
+                ReplayPolicy::RestartAware,
+                ReplayPolicy::LazyTimers,
+                ReplayPolicy::RearmPutOff,
+                ReplayPolicy::Linux71,
+            ],
+            _ => &[],
+        }
+    }
+}
+
+/// The name of a cell's results: a hash of the program's version and of the cell.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Key([u8; 16]);
+pub struct Key(u128);
 
 impl Cell {
-    /// Its key under this version of the program. Two cells of different parameters have
-    /// different keys, on every machine and in every run.
+    /// Returns its key under this version of the program. It is the same on every machine.
     pub fn key(&self, version: &str) -> Key {
-        // A cell is numbers and text, which always can be written.
+        // A cell is numbers and text, which can always be written.
         let text = serde_json::to_string(self).unwrap_or_default();
         Key::of([version.as_bytes(), text.as_bytes()])
+    }
+
+    /// The kind's name in the table of results.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Cell::Simulate(_) => "simulate",
+            Cell::Replay(_) => "replay",
+            Cell::Project(_) => "project",
+        }
+    }
+
+    /// The cell's value on each axis that it has. The policies of a replay are in its figures.
+    pub fn values(&self) -> AxisValues {
+        match self.clone() {
+            Cell::Simulate(cell) => AxisValues {
+                study: Some(cell.study),
+                machine: Some(cell.machine),
+                machine_hash: Some(cell.machine_hash),
+                cpus: Some(cell.cpus),
+                policy: cell.policy,
+                hz: cell.hz,
+                seed: Some(cell.seed),
+                ..AxisValues::default()
+            },
+            Cell::Replay(cell) => AxisValues { trace: Some(cell.trace), ..AxisValues::default() },
+            Cell::Project(cell) => AxisValues {
+                machine: Some(cell.machine),
+                machine_hash: Some(cell.machine_hash),
+                trace: Some(cell.trace),
+                cpus: Some(cell.cpus),
+                policy: Some(cell.policy),
+                clock: Some(cell.clock),
+                seed: Some(cell.seed),
+                ..AxisValues::default()
+            },
+        }
     }
 }
 
 impl Key {
     /// A key for several cells together.
     pub(crate) fn of_all(keys: impl Iterator<Item = Key>) -> Key {
-        Key::of(keys.map(|key| key.0))
+        Key::of(keys.map(|key| key.0.to_le_bytes()))
     }
 
     /// SipHash of 128 bits: a thousand million cells have two equal keys once in 10^20 campaigns.
@@ -98,16 +184,16 @@ impl Key {
         let mut hash = SipHasher24::new();
         for part in parts {
             hash.write(part.as_ref());
-            // Where one part ends: ("a", "b") is not ("ab", "").
+            // Marks the end of a part, so that ("a", "b") and ("ab", "") differ.
             hash.write_u8(0);
         }
-        Key(hash.finish128().as_bytes())
+        Key(hash.finish128().as_u128())
     }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{:032x}", self.0)
     }
 }
 
@@ -127,18 +213,9 @@ impl TryFrom<String> for Key {
     type Error = String;
 
     fn try_from(text: String) -> Result<Key, String> {
-        let wrong = || format!("{text:?} is not a key");
-        let digit =
-            |place| text.get(place..place + 1).and_then(|it| u8::from_str_radix(it, 16).ok());
-        let mut key = [0; 16];
-        if text.len() != 32 {
-            return Err(wrong());
-        }
-        for (place, byte) in key.iter_mut().enumerate() {
-            let pair = digit(2 * place).zip(digit(2 * place + 1)).ok_or_else(wrong)?;
-            *byte = pair.0 << 4 | pair.1;
-        }
-        Ok(Key(key))
+        let is_key = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u128::from_str_radix(&text, 16).ok().filter(|_| is_key);
+        number.map(Key).ok_or_else(|| format!("{text:?} is not a key"))
     }
 }
 
@@ -148,7 +225,7 @@ mod tests {
 
     fn cell(seed: u64) -> Cell {
         Cell::Simulate(Simulate {
-            study: "rearm".to_string(),
+            study: StudyName::Rearm,
             machine: "host".to_string(),
             machine_hash: "1".to_string(),
             cpus: 2,
@@ -159,14 +236,20 @@ mod tests {
         })
     }
 
-    /// Goal: a key says which cell it is, under which version, and survives being written.
     #[test]
-    fn keys_are_of_parameters_and_version() {
-        assert_eq!(cell(1).key("1.0"), cell(1).key("1.0"));
-        assert_ne!(cell(1).key("1.0"), cell(2).key("1.0"));
-        assert_ne!(cell(1).key("1.0"), cell(1).key("1.1"));
+    fn a_key_depends_on_every_parameter_and_on_the_version() {
+        let key = cell(1).key("1.0");
+        assert_eq!(key, cell(1).key("1.0"));
+        assert_ne!(key, cell(2).key("1.0"));
+        assert_ne!(key, cell(1).key("1.1"));
+    }
+
+    #[test]
+    fn a_written_key_can_be_read() {
         let key = cell(1).key("1.0");
         assert_eq!(Key::try_from(key.to_string()), Ok(key));
-        assert!(Key::try_from("0".repeat(31)).is_err() && Key::try_from("ü".repeat(16)).is_err());
+        for wrong in ["0".repeat(31), "ü".repeat(16), format!("+{}", "0".repeat(31))] {
+            assert!(Key::try_from(wrong.clone()).is_err(), "{wrong}");
+        }
     }
 }

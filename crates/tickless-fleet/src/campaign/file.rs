@@ -1,14 +1,18 @@
 //! A campaign's file as it is written.
 
-use super::{CampaignError, Numbers};
+use super::{CampaignError, Numbers, StudyName};
+use crate::project::Clock;
+use serde::de::{DeserializeOwned, Deserializer, Error};
 use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use std::num::NonZeroU32;
 use tickless_trace::replay::ReplayPolicy;
 
-/// What a campaign's file says.
+/// A campaign's file.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Campaign {
-    /// What it is called, for people.
+    /// A name, for people.
     pub name: String,
     /// Studies on simulated machines.
     pub simulate: Option<SimulateAxes>,
@@ -22,32 +26,33 @@ pub struct Campaign {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimulateAxes {
-    /// Which studies; see [`STUDIES`].
-    pub studies: Vec<String>,
+    /// The studies.
+    #[serde(deserialize_with = "list")]
+    pub studies: Vec<StudyName>,
     /// Names of machines, or files, relative to the campaign's.
+    #[serde(deserialize_with = "list")]
     pub machines: Vec<String>,
-    /// How many CPUs; the machine's own number if left out.
+    /// Numbers of CPUs; the machine's own number if left out.
     #[serde(default)]
     pub cpus: Option<Numbers>,
-    /// For the studies `rearm` and `schedule`, which then run once for each that they know; the
-    /// others compare what they compare.
-    #[serde(default)]
-    pub policies: Option<Vec<String>>,
+    /// For the studies `rearm` and `schedule`, which then run once for each policy that they know.
+    #[serde(default, deserialize_with = "optional_list")]
+    pub policies: Option<Vec<ReplayPolicy>>,
     /// Ticks a second; the machine's own rate if left out.
     #[serde(default)]
     pub hz: Option<Numbers>,
-    /// Where randomness starts.
+    /// Seeds of the random numbers.
     #[serde(default = "seed_zero")]
     pub seeds: Numbers,
     /// Round trips of `rearm` where it runs for one policy.
     #[serde(default = "rounds")]
-    pub rounds: u32,
+    pub rounds: NonZeroU32,
     /// Messages from each sender to each receiver in `schedule`.
     #[serde(default = "messages")]
-    pub messages: u32,
+    pub messages: NonZeroU32,
     /// Combinations that are left out.
     #[serde(default)]
-    pub exclude: Vec<Exclusion>,
+    pub exclude: Vec<AxisValues>,
 }
 
 /// The axes of replays.
@@ -56,15 +61,15 @@ pub struct SimulateAxes {
 pub struct ReplayAxes {
     /// Files and globs, relative to the campaign's file.
     pub traces: Vec<String>,
-    /// The three that removals tell apart if left out.
-    #[serde(default = "usual_policies")]
-    pub policies: Vec<String>,
-    /// Are operations without a record inferred?
+    /// The policies; `eager`, `lazy` and `restart-aware` if left out.
+    #[serde(default = "default_policies", deserialize_with = "list")]
+    pub policies: Vec<ReplayPolicy>,
+    /// Whether operations without a record are inferred.
     #[serde(default = "yes")]
     pub inference: bool,
     /// Combinations that are left out.
     #[serde(default)]
-    pub exclude: Vec<Exclusion>,
+    pub exclude: Vec<AxisValues>,
 }
 
 /// The axes of projections.
@@ -74,135 +79,147 @@ pub struct ProjectAxes {
     /// Files and globs, relative to the campaign's file.
     pub traces: Vec<String>,
     /// Names of machines, or files, relative to the campaign's.
+    #[serde(deserialize_with = "list")]
     pub machines: Vec<String>,
-    /// How many CPUs; the machine's own number if left out.
+    /// Numbers of CPUs; the machine's own number if left out.
     #[serde(default)]
     pub cpus: Option<Numbers>,
-    /// `tsc`, `hpet`, `combined`; `tsc` if left out.
-    #[serde(default = "tsc")]
-    pub clocks: Vec<String>,
-    /// The three that removals tell apart if left out.
-    #[serde(default = "usual_policies")]
-    pub policies: Vec<String>,
-    /// Where randomness starts.
+    /// The clocks; `tsc` if left out.
+    #[serde(default = "tsc", deserialize_with = "list")]
+    pub clocks: Vec<Clock>,
+    /// The policies; `eager`, `lazy` and `restart-aware` if left out.
+    #[serde(default = "default_policies", deserialize_with = "list")]
+    pub policies: Vec<ReplayPolicy>,
+    /// Seeds of the random numbers.
     #[serde(default = "seed_zero")]
     pub seeds: Numbers,
     /// Combinations that are left out.
     #[serde(default)]
-    pub exclude: Vec<Exclusion>,
+    pub exclude: Vec<AxisValues>,
 }
 
-/// Cells that are left out: those which agree with everything that is said here.
+/// A value on each axis that a cell has. In a campaign's file it excludes the cells that have all
+/// of the given values.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Exclusion {
+pub struct AxisValues {
     /// The study.
-    pub study: Option<String>,
+    pub study: Option<StudyName>,
     /// The machine, as the axis names it.
     pub machine: Option<String>,
+    /// A hash of the machine's file, which excludes nothing.
+    #[serde(skip)]
+    pub machine_hash: Option<String>,
     /// The trace, as its path is shown.
     pub trace: Option<String>,
     /// The number of CPUs.
-    pub cpus: Option<u64>,
+    pub cpus: Option<u16>,
     /// The policy.
-    pub policy: Option<String>,
+    pub policy: Option<ReplayPolicy>,
     /// The clock.
-    pub clock: Option<String>,
+    pub clock: Option<Clock>,
     /// The tick rate.
-    pub hz: Option<u64>,
+    pub hz: Option<u32>,
     /// The seed.
     pub seed: Option<u64>,
 }
 
-/// The studies that a campaign can run.
-pub const STUDIES: [&str; 6] = ["rearm", "clock", "cancel", "deferred", "phase", "schedule"];
-
 impl Campaign {
-    /// Reads a campaign's text; `file` is what errors call it.
+    /// Parses a campaign's text; `file` is its name in errors.
     ///
     /// # Errors
     ///
-    /// Says the line of what is not TOML, of a key that nothing reads, and of a value that cannot
-    /// be.
+    /// [`CampaignError`] for text that is not TOML, for an unknown key, and for a value outside of
+    /// its range.
     pub fn parse(file: &str, text: &str) -> Result<Campaign, CampaignError> {
+        let wrong = |line, what| CampaignError { file: file.to_string(), line, what };
         let campaign: Campaign = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
             let line = 1 + text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();
-            let what = error.message().to_string();
-            CampaignError::File { file: file.to_string(), line, what }
+            wrong(Some(line), error.message().to_string())
         })?;
-        campaign.check(file)?;
+        let Campaign { simulate, project, .. } = &campaign;
+        let simulated = simulate.as_ref().map(|axes| (axes.cpus.as_ref(), axes.hz.as_ref()));
+        let (simulated_cpus, hz) = simulated.unwrap_or_default();
+        let projected_cpus = project.as_ref().and_then(|axes| axes.cpus.as_ref());
+        for (axis, numbers, most) in [
+            ("simulate.cpus", simulated_cpus, 4_096),
+            ("simulate.hz", hz, 100_000),
+            ("project.cpus", projected_cpus, 4_096),
+        ] {
+            let outside = |number: &u64| !(1..=most).contains(number);
+            if let Some(number) = numbers.and_then(|numbers| numbers.iter().find(outside)) {
+                let what = format!("{axis}: {number} is not a number from 1 to {most}");
+                return Err(wrong(None, what));
+            }
+        }
         Ok(campaign)
     }
+}
 
-    fn check(&self, file: &str) -> Result<(), CampaignError> {
-        let wrong = |what| Err(CampaignError::File { file: file.to_string(), line: 0, what });
-        let names = |axis: &str, given: &[String], known: &[&str]| {
-            let unknown = given.iter().find(|name| !known.contains(&name.as_str()));
-            match unknown {
-                Some(name) => {
-                    wrong(format!("{axis}: there is no {name:?}; there are {}", known.join(", ")))
-                }
-                None => match twice(given) {
-                    Some(name) => wrong(format!("{axis}: {name:?} is there twice")),
-                    None => Ok(()),
-                },
-            }
-        };
-        let policies = ReplayPolicy::ALL.map(ReplayPolicy::name);
-        if let Some(axes) = &self.simulate {
-            names("simulate.studies", &axes.studies, &STUDIES)?;
-            names("simulate.policies", axes.policies.as_deref().unwrap_or_default(), &policies)?;
-            counts(file, "simulate.cpus", axes.cpus.as_ref(), 4_096)?;
-            counts(file, "simulate.hz", axes.hz.as_ref(), 100_000)?;
+impl AxisValues {
+    /// Returns whether a cell has all of these values.
+    pub(super) fn match_cell(&self, cell: &AxisValues) -> bool {
+        fn agrees<T: PartialEq>(excluded: &Option<T>, value: &Option<T>) -> bool {
+            excluded.is_none() || excluded == value
         }
-        if let Some(axes) = &self.replay {
-            names("replay.policies", &axes.policies, &policies)?;
-        }
-        if let Some(axes) = &self.project {
-            names("project.policies", &axes.policies, &policies)?;
-            names("project.clocks", &axes.clocks, &["tsc", "hpet", "combined"])?;
-            counts(file, "project.cpus", axes.cpus.as_ref(), 4_096)?;
-        }
-        Ok(())
+        agrees(&self.study, &cell.study)
+            && agrees(&self.machine, &cell.machine)
+            && agrees(&self.trace, &cell.trace)
+            && agrees(&self.cpus, &cell.cpus)
+            && agrees(&self.policy, &cell.policy)
+            && agrees(&self.clock, &cell.clock)
+            && agrees(&self.hz, &cell.hz)
+            && agrees(&self.seed, &cell.seed)
     }
 }
 
-fn counts(file: &str, axis: &str, given: Option<&Numbers>, most: u64) -> Result<(), CampaignError> {
-    let Some(given) = given else { return Ok(()) };
-    match given.iter().find(|one| !(1..=most).contains(one)) {
-        Some(one) => Err(CampaignError::File {
-            file: file.to_string(),
-            line: 0,
-            what: format!("{axis}: {one} is not a number from 1 to {most}"),
-        }),
-        None => Ok(()),
+/// Reads a list that is not empty and names nothing twice.
+fn list<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: DeserializeOwned + PartialEq + Debug,
+{
+    let list = Vec::<T>::deserialize(deserializer)?;
+    if list.is_empty() {
+        return Err(D::Error::custom("the list is empty; name at least one value"));
+    }
+    let twice = |(place, one): &(usize, &T)| list[..*place].contains(one);
+    match list.iter().enumerate().find(twice) {
+        Some((_, one)) => Err(D::Error::custom(format!("{one:?} is in the list twice"))),
+        None => Ok(list),
     }
 }
 
-/// A name that stands in a list more than once.
-pub(super) fn twice(names: &[String]) -> Option<&String> {
-    names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)).map(|(_, it)| it)
+/// [`list`], for an axis that may be left out.
+fn optional_list<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    T: DeserializeOwned + PartialEq + Debug,
+{
+    #[derive(Deserialize)]
+    #[serde(bound = "T: DeserializeOwned + PartialEq + Debug")]
+    struct List<T>(#[serde(deserialize_with = "list")] Vec<T>);
+
+    Ok(Option::<List<T>>::deserialize(deserializer)?.map(|List(list)| list))
 }
 
 fn seed_zero() -> Numbers {
-    "0".parse().unwrap_or_default()
+    Numbers::from(0)
 }
 
-fn usual_policies() -> Vec<String> {
-    ReplayPolicy::USUAL.map(|policy| policy.name().to_string()).to_vec()
+fn default_policies() -> Vec<ReplayPolicy> {
+    ReplayPolicy::USUAL.to_vec()
 }
 
-fn tsc() -> Vec<String> {
-    vec!["tsc".to_string()]
+fn tsc() -> Vec<Clock> {
+    vec![Clock::Tsc]
 }
 
-const fn rounds() -> u32 {
-    20_000
+fn rounds() -> NonZeroU32 {
+    NonZeroU32::new(20_000).unwrap_or(NonZeroU32::MIN)
 }
 
-const fn messages() -> u32 {
-    20
+fn messages() -> NonZeroU32 {
+    NonZeroU32::new(20).unwrap_or(NonZeroU32::MIN)
 }
 
 const fn yes() -> bool {

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Numbers in the order given, each once: `[4, 8]` or `"0-99,200"` in a file.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+/// At least one number, in the order given and without repetition: `[4, 8]` or `"0-99,200"` in a
+/// file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "String")]
 pub struct Numbers {
-    /// First and last of each stretch.
-    stretches: Vec<(u64, u64)>,
+    /// The first and the last number of each range.
+    ranges: Vec<(u64, u64)>,
 }
 
 #[derive(Deserialize)]
@@ -19,21 +20,18 @@ enum Written {
     Text(String),
 }
 
+// There is always at least one.
+#[allow(clippy::len_without_is_empty)]
 impl Numbers {
-    /// How many there are.
+    /// How many numbers there are.
     pub fn len(&self) -> u64 {
         let count = |&(first, last): &(u64, u64)| (last - first).saturating_add(1);
-        self.stretches.iter().map(count).fold(0, u64::saturating_add)
-    }
-
-    /// Are there none?
-    pub fn is_empty(&self) -> bool {
-        self.stretches.is_empty()
+        self.ranges.iter().map(count).fold(0, u64::saturating_add)
     }
 
     /// The number at this place.
     pub fn get(&self, mut place: u64) -> Option<u64> {
-        for &(first, last) in &self.stretches {
+        for &(first, last) in &self.ranges {
             if place <= last - first {
                 return Some(first + place);
             }
@@ -42,21 +40,32 @@ impl Numbers {
         None
     }
 
-    /// All of them, in order.
+    /// All numbers, in order.
     pub fn iter(&self) -> impl Iterator<Item = u64> {
-        self.stretches.iter().flat_map(|&(first, last)| first..=last)
+        self.ranges.iter().flat_map(|&(first, last)| first..=last)
     }
 
-    fn push(&mut self, first: u64, last: u64) -> Result<(), String> {
-        let is_known = |&(low, high): &(u64, u64)| first <= high && low <= last;
-        if self.stretches.iter().any(is_known) {
-            return Err(format!("{first} is there twice"));
+    fn of_ranges(ranges: impl IntoIterator<Item = (u64, u64)>) -> Result<Numbers, String> {
+        let mut all: Vec<(u64, u64)> = Vec::new();
+        for (first, last) in ranges {
+            if all.iter().any(|&(low, high)| first <= high && low <= last) {
+                return Err(format!("{first} is in the list twice"));
+            }
+            match all.last_mut() {
+                Some((_, end)) if end.checked_add(1) == Some(first) => *end = last,
+                _ => all.push((first, last)),
+            }
         }
-        match self.stretches.last_mut() {
-            Some((_, end)) if end.checked_add(1) == Some(first) => *end = last,
-            _ => self.stretches.push((first, last)),
+        match all.is_empty() {
+            true => Err("the list has no number".to_string()),
+            false => Ok(Numbers { ranges: all }),
         }
-        Ok(())
+    }
+}
+
+impl From<u64> for Numbers {
+    fn from(number: u64) -> Numbers {
+        Numbers { ranges: vec![(number, number)] }
     }
 }
 
@@ -64,39 +73,37 @@ impl TryFrom<Written> for Numbers {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Numbers, String> {
-        let mut numbers = Numbers::default();
         match written {
-            Written::List(list) => list.iter().try_for_each(|&one| numbers.push(one, one))?,
-            Written::Text(text) => return text.parse(),
+            Written::List(list) => Numbers::of_ranges(list.into_iter().map(|one| (one, one))),
+            Written::Text(text) => text.parse(),
         }
-        Ok(numbers)
     }
 }
 
 impl std::str::FromStr for Numbers {
     type Err = String;
 
-    /// `0-99,200`.
+    /// Parses a list such as `0-99,200`.
     fn from_str(text: &str) -> Result<Numbers, String> {
         let number = |text: &str| {
             text.trim().parse::<u64>().map_err(|_| format!("{text:?} is not a whole number"))
         };
-        let mut numbers = Numbers::default();
-        for part in text.split(',').filter(|part| !part.trim().is_empty()) {
+        let range = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let (first, last) = (number(first)?, number(last)?);
-            if first > last {
-                return Err(format!("{part} goes down; write {last}-{first}"));
+            match first > last {
+                true => Err(format!("{part} goes down; write {last}-{first}")),
+                false => Ok((first, last)),
             }
-            numbers.push(first, last)?;
-        }
-        Ok(numbers)
+        };
+        let parts = text.split(',').filter(|part| !part.trim().is_empty());
+        Numbers::of_ranges(parts.map(range).collect::<Result<Vec<_>, _>>()?)
     }
 }
 
 impl fmt::Display for Numbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, (first, last)) in self.stretches.iter().enumerate() {
+        for (place, (first, last)) in self.ranges.iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };
             match first == last {
                 true => write!(f, "{comma}{first}")?,
@@ -117,16 +124,18 @@ impl From<Numbers> for String {
 mod tests {
     use super::*;
 
-    /// Goal: a list is read, counted and written without being spelled out.
     #[test]
-    fn lists_keep_their_order_and_stay_small() {
+    fn a_list_keeps_its_order_and_its_ranges() {
         let numbers: Numbers = "5,0-3, 1000000000-1999999999".parse().unwrap();
         assert_eq!(numbers.len(), 1_000_000_005);
         assert_eq!(numbers.iter().take(6).collect::<Vec<_>>(), [5, 0, 1, 2, 3, 1_000_000_000]);
         assert_eq!((numbers.get(4), numbers.get(1_000_000_005)), (Some(3), None));
         assert_eq!(numbers.to_string(), "5,0-3,1000000000-1999999999");
-        assert_eq!("".parse::<Numbers>().unwrap(), Numbers::default());
-        for wrong in ["a", "3-1", "1,1", "0-5,3", "-1", "1-"] {
+    }
+
+    #[test]
+    fn empty_falling_and_repeated_lists_are_refused() {
+        for wrong in ["", "a", "3-1", "1,1", "0-5,3", "-1", "1-"] {
             assert!(wrong.parse::<Numbers>().is_err(), "{wrong}");
         }
     }

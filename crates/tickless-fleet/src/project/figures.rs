@@ -1,7 +1,6 @@
 //! What a projection came to, and what limits first.
 
 use super::request::Request;
-use crate::perform::predicted;
 use crate::row::Figure;
 use serde::Serialize;
 use tickless_core::rearm::DeviceCounts;
@@ -208,24 +207,24 @@ impl Projection {
             self.percent;
         let cpu = "% of CPU time";
         let mut figures = vec![
-            predicted("seconds", "s", self.seconds),
-            predicted("operations", "operations", self.operations as f64),
-            predicted("remote_operations", "operations", self.remote_operations as f64),
-            predicted("device_writes", "writes", self.device_writes as f64),
-            predicted("device_writes_per_cpu_s", "writes/s", self.device_writes_per_cpu_s),
-            predicted("wakeups", "wakeups", self.wakeups as f64),
-            predicted("spurious_wakeups", "wakeups", self.spurious_wakeups as f64),
-            predicted("kicks", "interrupts", self.kicks as f64),
-            predicted("expirations", "timers", self.expirations as f64),
-            predicted("lateness_p50", "ns", self.lateness_ns.p50 as f64),
-            predicted("lateness_p99", "ns", self.lateness_ns.p99 as f64),
-            predicted("lateness_max", "ns", self.lateness_ns.max as f64),
-            predicted("timer_code_percent", cpu, timer_code),
-            predicted("clock_read_percent", cpu, clock_read),
-            predicted("lock_wait_percent", cpu, lock_wait),
-            predicted("cancel_wait_percent", cpu, cancel_wait),
-            predicted("device_percent", cpu, device),
-            predicted("interrupts_percent", cpu, interrupts),
+            Figure::predicted("seconds", "s", self.seconds),
+            Figure::predicted("operations", "operations", self.operations as f64),
+            Figure::predicted("remote_operations", "operations", self.remote_operations as f64),
+            Figure::predicted("device_writes", "writes", self.device_writes as f64),
+            Figure::predicted("device_writes_per_cpu_s", "writes/s", self.device_writes_per_cpu_s),
+            Figure::predicted("wakeups", "wakeups", self.wakeups as f64),
+            Figure::predicted("spurious_wakeups", "wakeups", self.spurious_wakeups as f64),
+            Figure::predicted("kicks", "interrupts", self.kicks as f64),
+            Figure::predicted("expirations", "timers", self.expirations as f64),
+            Figure::predicted("lateness_p50", "ns", self.lateness_ns.p50 as f64),
+            Figure::predicted("lateness_p99", "ns", self.lateness_ns.p99 as f64),
+            Figure::predicted("lateness_max", "ns", self.lateness_ns.max as f64),
+            Figure::predicted("timer_code_percent", cpu, timer_code),
+            Figure::predicted("clock_read_percent", cpu, clock_read),
+            Figure::predicted("lock_wait_percent", cpu, lock_wait),
+            Figure::predicted("cancel_wait_percent", cpu, cancel_wait),
+            Figure::predicted("device_percent", cpu, device),
+            Figure::predicted("interrupts_percent", cpu, interrupts),
         ];
         let recorded = self
             .recorded_writes

@@ -1,50 +1,60 @@
-//! What is asked of a projection, and why there is none.
+//! The request of a projection, and why it can fail.
 
-use std::fmt;
+use serde::{Deserialize, Serialize};
 use std::io;
 use tickless_trace::replay::ReplayPolicy;
 
-/// What a kernel on the machine reads the time from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The clock of the machine's kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Clock {
     /// Each CPU's own cycle counter.
     Tsc,
-    /// One slow counter, read by everybody.
+    /// One slow counter, which every CPU reads.
     Hpet,
-    /// One slow counter, read by one CPU for all.
+    /// One slow counter, which one CPU at a time reads for all.
     Combined,
 }
 
-/// What is to be worked out.
+/// The machine and the part of the trace that are projected.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Request {
-    /// How many CPUs the machine is to have; it has the next number that it can have.
+    /// The number of CPUs; it is rounded up to the next number that the machine can have.
     pub cpus: u16,
-    /// What removals do to the event device.
+    /// The policy.
     pub policy: ReplayPolicy,
-    /// Where the time is read from.
+    /// The clock.
     pub clock: Clock,
-    /// Where randomness starts.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// How much of the trace is run; [`Request::OPERATIONS`] operations' worth if `None`.
+    /// The length of the part that is run; `None` for about [`Request::OPERATIONS`] operations.
     pub seconds: Option<f64>,
 }
 
-/// Why a trace cannot be laid onto a machine.
-#[derive(Debug)]
+/// Why a trace cannot be projected.
+#[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
-    /// Nothing happens in the trace.
+    /// The trace has no operations.
+    #[error("the trace has no operations on timers to lay onto a machine; record timer:*")]
     NoOperations,
     /// The policy needs a scheduler, which a trace of timers does not show.
+    #[error(
+        "a projection knows eager, lazy and restart-aware, not {}: it has no scheduler", .0.name()
+    )]
     Policy(ReplayPolicy),
-    /// Memory for the simulated CPUs' stacks.
+    /// There is no memory for the simulated CPUs' stacks.
+    #[error("memory for the simulated CPUs' stacks: {0}; ask for fewer CPUs")]
     Memory(io::Error),
-    /// The trace is longer than a simulated machine of this size reaches.
+    /// The trace is longer than a simulated machine of this size can run.
+    #[error(
+        "the trace is longer than a simulated machine of so many CPUs can run: some hours; ask for \
+         fewer seconds"
+    )]
     TooLong,
 }
 
 impl Clock {
-    /// All of them.
+    /// All clocks.
     pub const ALL: [Clock; 3] = [Clock::Tsc, Clock::Hpet, Clock::Combined];
 
     /// The name in files, in tables and on the command line.
@@ -58,37 +68,6 @@ impl Clock {
 }
 
 impl Request {
-    /// How many operations are run unless told otherwise: some seconds on one CPU.
+    /// The number of operations that are run by default: some seconds on one CPU.
     pub const OPERATIONS: u64 = 1_000_000;
-}
-
-impl fmt::Display for ProjectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProjectError::NoOperations => f.write_str(
-                "the trace has no operations on timers to lay onto a machine; record timer:*",
-            ),
-            ProjectError::Policy(policy) => write!(
-                f,
-                "a projection knows eager, lazy and restart-aware, not {}: it has no scheduler",
-                policy.name()
-            ),
-            ProjectError::TooLong => f.write_str(
-                "the trace is longer than a simulated machine of so many CPUs can run: some hours; \
-                 ask for fewer seconds",
-            ),
-            ProjectError::Memory(error) => {
-                write!(f, "memory for the simulated CPUs' stacks: {error}; ask for fewer CPUs")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ProjectError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ProjectError::Memory(error) => Some(error),
-            _ => None,
-        }
-    }
 }

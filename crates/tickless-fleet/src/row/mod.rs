@@ -1,25 +1,23 @@
 //! One figure of one cell, and the table of them.
 //!
-//! All rows have the same columns, whatever their cell is; a column that says nothing about a cell
-//! is empty there. `docs/book/src/json.md` has them with types and units.
+//! All rows have the same columns, whatever their cell is; a column that does not apply to a cell
+//! is empty. `docs/book/src/json.md` lists the columns with types and units.
 
-mod csv;
-#[cfg(feature = "parquet")]
-mod parquet;
 mod table;
 
 pub use table::{Format, TableError, TableWriter};
-pub(crate) use table::{persist, readable};
+pub(crate) use table::{parent, persist, temporary};
 
-use crate::campaign::{Cell, Key};
+use crate::campaign::{AxisValues, Cell, Key};
 use serde::{Deserialize, Serialize};
 
-/// A row: what was worked out, and what came of it.
+/// A row: the cell, and one of its figures or its error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "parquet", derive(parquet_derive::ParquetRecordWriter))]
 pub struct Row {
     /// The cell, as 32 hexadecimal digits.
     pub key: String,
-    /// The version of the program that worked it out.
+    /// The version of the program that computed it.
     pub version: String,
     /// `simulate`, `replay` or `project`.
     pub kind: String,
@@ -27,27 +25,27 @@ pub struct Row {
     pub study: Option<String>,
     /// The simulated machine.
     pub machine: Option<String>,
-    /// What stands in the machine's file, as a hash.
+    /// A hash of the machine's file.
     pub machine_hash: Option<String>,
     /// The trace, by its path from the campaign's folder.
     pub trace: Option<String>,
     /// CPUs of the simulated machine.
     pub cpus: Option<i64>,
-    /// `eager`, `lazy`, `restart-aware`; `recorded` for what the trace itself says.
+    /// The policy; `recorded` for what the trace itself recorded.
     pub policy: Option<String>,
     /// The clock of a projection.
     pub clock: Option<String>,
-    /// Ticks a second, if they were not left to the machine.
+    /// Ticks a second, if the campaign sets them.
     pub hz: Option<i64>,
-    /// Where randomness starts.
+    /// The seed of the random numbers.
     pub seed: Option<i64>,
-    /// What the figure is; empty in a row that only has an error.
+    /// The figure's name; empty in a row that only has an error.
     pub figure: Option<String>,
-    /// What it is counted in.
+    /// The figure's unit.
     pub unit: Option<String>,
     /// `calibrated`, `implied`, `predicted` or `live`.
     pub role: Option<String>,
-    /// The figure: the median where there were several runs.
+    /// The figure: the median if there were several runs.
     pub value: Option<f64>,
     /// The least of several runs.
     pub low: Option<f64>,
@@ -57,15 +55,15 @@ pub struct Row {
     pub error: Option<String>,
 }
 
-/// What a cell came to: its figures, or why there are none.
+/// A cell's result: its figures, or why there are none.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The cell.
     pub key: Key,
-    /// What came of it.
+    /// The figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figure>,
-    /// Why nothing came of it.
+    /// Why there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -73,24 +71,24 @@ pub struct Outcome {
 /// One figure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is.
+    /// Its name.
     pub figure: String,
-    /// Under which policy, where the cell has several.
+    /// The policy, if the cell has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: String,
-    /// Where it comes from.
+    /// Its origin: `calibrated`, `implied`, `predicted` or `live`.
     pub role: String,
-    /// The figure; `None` for what is not a number.
+    /// The value; `None` if it is not a finite number.
     pub value: Option<f64>,
-    /// The least and the greatest, where they are not the figure itself.
+    /// The least and the greatest of several runs, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<[Option<f64>; 2]>,
 }
 
 impl Figure {
-    /// One run's figure, or one that cannot differ.
+    /// The figure of one run.
     pub fn once(
         figure: impl Into<String>,
         unit: impl Into<String>,
@@ -102,7 +100,16 @@ impl Figure {
         Figure { figure, policy: None, unit, role, value, spread: None }
     }
 
-    /// Under this policy.
+    /// The figure of one run on a simulated machine.
+    pub(crate) fn predicted(
+        figure: impl Into<String>,
+        unit: impl Into<String>,
+        value: f64,
+    ) -> Figure {
+        Figure::once(figure, unit, "predicted", value)
+    }
+
+    /// The figure under this policy.
     #[must_use]
     pub fn under(mut self, policy: &str) -> Figure {
         self.policy = Some(policy.to_string());
@@ -113,7 +120,23 @@ impl Figure {
 impl Outcome {
     /// The rows of a cell, in the order of its figures.
     pub fn rows(self, cell: &Cell, version: &str) -> impl Iterator<Item = Row> {
-        let of_cell = Row { key: self.key.to_string(), ..Row::of_cell(cell, version) };
+        let AxisValues { study, machine, machine_hash, trace, cpus, policy, clock, hz, seed } =
+            cell.values();
+        let of_cell = Row {
+            key: self.key.to_string(),
+            version: version.to_string(),
+            kind: cell.kind().to_string(),
+            study: study.map(|study| study.name().to_string()),
+            machine,
+            machine_hash,
+            trace,
+            cpus: cpus.map(i64::from),
+            policy: policy.map(|policy| policy.name().to_string()),
+            clock: clock.map(|clock| clock.name().to_string()),
+            hz: hz.map(i64::from),
+            seed: seed.map(|seed| i64::try_from(seed).unwrap_or(i64::MAX)),
+            ..Row::default()
+        };
         let failed = self.error.map(|error| Row { error: Some(error), ..of_cell.clone() });
         let row = move |figure: Figure| {
             let [low, high] = figure.spread.unwrap_or([figure.value; 2]);
@@ -129,40 +152,5 @@ impl Outcome {
             }
         };
         self.figures.into_iter().map(row).chain(failed)
-    }
-}
-
-impl Row {
-    /// What all rows of a cell have in common.
-    fn of_cell(cell: &Cell, version: &str) -> Row {
-        let common = Row { version: version.to_string(), ..Row::default() };
-        let number = |seed: u64| Some(i64::try_from(seed).unwrap_or(i64::MAX));
-        match cell {
-            Cell::Simulate(cell) => Row {
-                kind: "simulate".to_string(),
-                study: Some(cell.study.clone()),
-                machine: Some(cell.machine.clone()),
-                machine_hash: Some(cell.machine_hash.clone()),
-                cpus: Some(cell.cpus.into()),
-                policy: cell.policy.clone(),
-                hz: cell.hz.map(i64::from),
-                seed: number(cell.seed),
-                ..common
-            },
-            Cell::Replay(cell) => {
-                Row { kind: "replay".to_string(), trace: Some(cell.trace.clone()), ..common }
-            }
-            Cell::Project(cell) => Row {
-                kind: "project".to_string(),
-                machine: Some(cell.machine.clone()),
-                machine_hash: Some(cell.machine_hash.clone()),
-                trace: Some(cell.trace.clone()),
-                cpus: Some(cell.cpus.into()),
-                policy: Some(cell.policy.clone()),
-                clock: Some(cell.clock.clone()),
-                seed: number(cell.seed),
-                ..common
-            },
-        }
     }
 }

@@ -1,12 +1,18 @@
-//! A table of rows as a file.
+//! A table of rows as a file, and files that appear whole.
 
+use super::Row;
 #[cfg(feature = "parquet")]
-use super::parquet;
-use super::{Row, csv};
-use std::fmt;
+use parquet::{
+    basic::Compression,
+    file::{properties::WriterProperties, writer::SerializedFileWriter},
+    record::RecordWriter,
+};
 use std::fs::File;
-use std::io;
+use std::io::{self, BufWriter};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "parquet")]
+use std::sync::Arc;
 use tempfile::NamedTempFile;
 
 /// The form of a table.
@@ -20,13 +26,19 @@ pub enum Format {
 }
 
 /// Why a table cannot be written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// The file's name ends in neither `.parquet` nor `.csv`.
+    #[error("{0}: name a file that ends in .parquet or .csv")]
     Name(PathBuf),
     /// The file's name ends in `.parquet`, and this program is built without the feature.
+    #[error(
+        "{0}: this program is built without Parquet; name a file that ends in .csv, or install it \
+         with `cargo install tickless-cli --features parquet` or `pip install ./python`"
+    )]
     NoParquet(PathBuf),
     /// The file cannot be written.
+    #[error("{path}: cannot be written: {error}; name another file")]
     Write {
         /// The file.
         path: PathBuf,
@@ -36,7 +48,7 @@ pub enum TableError {
 }
 
 impl Format {
-    /// By the end of a file's name.
+    /// The format of a file's name.
     ///
     /// # Errors
     ///
@@ -54,77 +66,47 @@ impl Format {
     }
 }
 
-impl fmt::Display for TableError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TableError::Name(path) => {
-                write!(f, "{}: name a file that ends in .parquet or .csv", path.display())
-            }
-            TableError::NoParquet(path) => write!(
-                f,
-                "{}: this program is built without Parquet; name a file that ends in .csv, or \
-                 install it with `cargo install tickless-cli --features parquet` or \
-                 `pip install tickless`",
-                path.display()
-            ),
-            TableError::Write { path, error } => {
-                write!(f, "{}: cannot be written: {error}; name another file", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for TableError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            TableError::Write { error, .. } => Some(error),
-            TableError::Name(_) | TableError::NoParquet(_) => None,
-        }
-    }
-}
-
-/// Writes a table row by row. The file is there, whole, after [`finish`](TableWriter::finish), and
-/// not before: until then it has another name, which goes away with this value.
+/// Writes a table row by row. The file appears, whole, when [`finish`](TableWriter::finish)
+/// returns. Until then a temporary file holds the rows, which is removed with this value.
+#[derive(Debug)]
 pub struct TableWriter {
     path: PathBuf,
     sink: Sink,
 }
 
+#[derive(Debug)]
 enum Sink {
-    Csv(csv::Sink<NamedTempFile>),
+    Csv(csv::Writer<BufWriter<NamedTempFile>>),
     #[cfg(feature = "parquet")]
-    Parquet(parquet::Sink<NamedTempFile>),
+    Parquet {
+        writer: SerializedFileWriter<NamedTempFile>,
+        rows: Vec<Row>,
+    },
 }
 
-impl fmt::Debug for TableWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TableWriter").field("path", &self.path).finish_non_exhaustive()
-    }
-}
+/// The number of rows in a group of a Parquet file: what is held in memory.
+#[cfg(feature = "parquet")]
+const GROUP: usize = 65_536;
 
 impl TableWriter {
-    /// Begins a file, in the form that its name says.
+    /// Begins a file, in the format of its name.
     ///
     /// # Errors
     ///
     /// See [`TableError`].
     pub fn create(path: &Path) -> Result<TableWriter, TableError> {
         let format = Format::of(path)?;
-        let write = |error| TableError::Write { path: path.to_path_buf(), error };
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        let file = tempfile::Builder::new()
-            .permissions(readable())
-            .prefix(".tickless-")
-            .tempfile_in(folder)
-            .map_err(write)?;
-        let sink = match format {
-            Format::Csv => csv::Sink::new(file).map(Sink::Csv),
+        let sink = temporary(parent(path)).and_then(|file| match format {
+            Format::Csv => Ok(Sink::Csv(csv::Writer::from_writer(BufWriter::new(file)))),
             #[cfg(feature = "parquet")]
-            Format::Parquet => parquet::Sink::new(file).map(Sink::Parquet),
-        };
+            Format::Parquet => {
+                let snappy = WriterProperties::builder().set_compression(Compression::SNAPPY);
+                let schema = <&[Row] as RecordWriter<Row>>::schema(&&[Row::default()][..])?;
+                let writer = SerializedFileWriter::new(file, schema, Arc::new(snappy.build()))?;
+                Ok(Sink::Parquet { writer, rows: Vec::new() })
+            }
+        });
+        let write = |error| TableError::Write { path: path.to_path_buf(), error };
         Ok(TableWriter { path: path.to_path_buf(), sink: sink.map_err(write)? })
     }
 
@@ -134,43 +116,71 @@ impl TableWriter {
     ///
     /// [`TableError::Write`].
     pub fn add(&mut self, row: Row) -> Result<(), TableError> {
-        let done = match &mut self.sink {
-            Sink::Csv(sink) => sink.add(&row),
+        let added = match &mut self.sink {
+            Sink::Csv(writer) => writer.serialize(&row).map_err(io::Error::from),
             #[cfg(feature = "parquet")]
-            Sink::Parquet(sink) => sink.add(row),
+            Sink::Parquet { writer, rows } => {
+                rows.push(row);
+                if rows.len() < GROUP { Ok(()) } else { write_group(writer, rows) }
+            }
         };
-        done.map_err(|error| TableError::Write { path: self.path.clone(), error })
+        added.map_err(|error| TableError::Write { path: self.path.clone(), error })
     }
 
-    /// Writes what is left, and gives the file its name.
+    /// Writes the remaining rows, and gives the file its name.
     ///
     /// # Errors
     ///
-    /// [`TableError::Write`]; then there is no file of that name, or the one that was there.
+    /// [`TableError::Write`]; the name then has the file that it had before, or none.
     pub fn finish(self) -> Result<(), TableError> {
         let TableWriter { path, sink } = self;
         let file = match sink {
-            Sink::Csv(sink) => sink.finish(),
+            Sink::Csv(writer) => (|| {
+                let out = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
+                out.into_inner().map_err(io::IntoInnerError::into_error)
+            })(),
             #[cfg(feature = "parquet")]
-            Sink::Parquet(sink) => sink.finish(),
+            Sink::Parquet { mut writer, mut rows } => write_group(&mut writer, &mut rows)
+                .and_then(|()| writer.into_inner().map_err(io::Error::from)),
         };
         file.and_then(|file| persist(file, &path))
             .map_err(|error| TableError::Write { path: path.clone(), error })
     }
 }
 
-/// Gives a file its name once all of it is on the disk, and the name too.
-pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
-    file.as_file().sync_data()?;
-    file.persist(path).map_err(|error| error.error)?;
+/// Writes rows as a group, and clears them.
+#[cfg(feature = "parquet")]
+fn write_group(
+    writer: &mut SerializedFileWriter<NamedTempFile>,
+    rows: &mut Vec<Row>,
+) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut group = writer.next_row_group()?;
+    (&rows[..]).write_to_row_group(&mut group)?;
+    group.close()?;
+    rows.clear();
+    Ok(())
+}
+
+/// The folder of a file.
+pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
-        Some(folder) if folder != Path::new("") => File::open(folder)?.sync_all(),
-        _ => File::open(".")?.sync_all(),
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
     }
 }
 
-/// Others may read results, as they may what programs write elsewhere; the umask says.
-pub(crate) fn readable() -> std::fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::Permissions::from_mode(0o666)
+/// A file without a name of its own. Other users may read it as far as the umask allows.
+pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
+    let mode = std::fs::Permissions::from_mode(0o666);
+    tempfile::Builder::new().permissions(mode).prefix(".tickless-").tempfile_in(folder)
+}
+
+/// Gives a file its name once its content is on the disk, and waits until the name is too.
+pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    file.as_file().sync_data()?;
+    file.persist(path).map_err(|error| error.error)?;
+    File::open(parent(path))?.sync_all()
 }

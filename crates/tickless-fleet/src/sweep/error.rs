@@ -1,15 +1,15 @@
-//! Why a campaign cannot go on. What was done stays.
+//! Why a campaign cannot continue.
 
 use crate::campaign::Key;
 use crate::row::TableError;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a campaign cannot go on.
-#[derive(Debug)]
+/// Why a campaign cannot continue. Results that were written before remain.
+#[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// A file of the folder cannot be read or written: a full disk, most of all.
+    /// A file of the folder cannot be read or written, for example on a full disk.
+    #[error("{path}: {error}; what was done before stays")]
     File {
         /// The file.
         path: PathBuf,
@@ -17,35 +17,45 @@ pub enum SweepError {
         error: io::Error,
     },
     /// The folder has no plan.
+    #[error("{0}: there is no campaign.json; name a folder that `tickless sweep --out` made")]
     NoCampaign(PathBuf),
-    /// A file of the folder is not what this program writes.
+    /// A file of the folder was not written by this program, or has been changed.
+    #[error("{path}:{line}: {what}; remove the file, and run again")]
     Damaged {
         /// The file.
         path: PathBuf,
         /// Its line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The damage.
         what: String,
     },
     /// Another process works on the same cells.
+    #[error("{path}: another process works on these cells; wait for it, or name another folder")]
     Locked {
         /// The lock.
         path: PathBuf,
     },
-    /// The folder holds another campaign's results, and a process works on that.
+    /// The folder holds another campaign's results, and a process works on that campaign.
+    #[error("{0}: another process works on another campaign here; name another folder")]
     OtherCampaign(PathBuf),
-    /// Folders that are to be merged hold results of several campaigns.
+    /// The folders of a merge hold results of several campaigns.
+    #[error("{0} and {1} hold results of different campaigns; merge each by itself")]
     Differ(PathBuf, PathBuf),
     /// A part was written by another version of the program.
+    #[error(
+        "{path}: made by version {found}, and the campaign is of {wanted}; remove it, and run the \
+         campaign again for what is missing then"
+    )]
     Version {
         /// The part.
         path: PathBuf,
-        /// Its version.
+        /// The part's version.
         found: String,
-        /// That of the campaign.
+        /// The campaign's version.
         wanted: String,
     },
     /// Cells have no result.
+    #[error("{count} cells are missing, such as {example}; run the campaign again for them")]
     Missing {
         /// How many.
         count: u64,
@@ -53,80 +63,18 @@ pub enum SweepError {
         example: Key,
     },
     /// A cell has more than one result.
+    #[error(
+        "cell {key} is in {} and in {}; remove one of the two files, and run the campaign again \
+         for what is missing then",
+        parts[0].display(), parts[1].display()
+    )]
     Double {
         /// The cell.
         key: Key,
-        /// Where.
+        /// The two parts.
         parts: [PathBuf; 2],
     },
     /// The table cannot be written.
-    Table(TableError),
-}
-
-impl fmt::Display for SweepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SweepError::File { path, error } => {
-                write!(f, "{}: {error}; what was done before stays", path.display())
-            }
-            SweepError::NoCampaign(path) => write!(
-                f,
-                "{}: there is no campaign.json; name a folder that `tickless sweep --out` made",
-                path.display()
-            ),
-            SweepError::Damaged { path, line, what } => {
-                write!(f, "{}:{line}: {what}; remove the file, and run again", path.display())
-            }
-            SweepError::Locked { path } => write!(
-                f,
-                "{}: another process works on these cells; wait for it, or name another folder",
-                path.display()
-            ),
-            SweepError::OtherCampaign(path) => write!(
-                f,
-                "{}: another process works on another campaign here; name another folder",
-                path.display()
-            ),
-            SweepError::Differ(one, other) => write!(
-                f,
-                "{} and {} hold results of different campaigns; merge each by itself",
-                one.display(),
-                other.display()
-            ),
-            SweepError::Version { path, found, wanted } => write!(
-                f,
-                "{}: made by version {found}, and the campaign is of {wanted}; remove it, and run \
-                 the campaign again for what is missing then",
-                path.display()
-            ),
-            SweepError::Missing { count, example } => write!(
-                f,
-                "{count} cells are missing, such as {example}; run the campaign again for them"
-            ),
-            SweepError::Double { key, parts: [one, other] } => write!(
-                f,
-                "cell {key} is in {} and in {}; remove one of the two files, and run the campaign \
-                 again for what is missing then",
-                one.display(),
-                other.display()
-            ),
-            SweepError::Table(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for SweepError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            SweepError::File { error, .. } => Some(error),
-            SweepError::Table(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<TableError> for SweepError {
-    fn from(error: TableError) -> SweepError {
-        SweepError::Table(error)
-    }
+    #[error(transparent)]
+    Table(#[from] TableError),
 }

@@ -2,11 +2,12 @@
 
 use super::{Shard, SweepError};
 use crate::campaign::{Key, Plan};
-use crate::row::{Outcome, persist, readable};
+use crate::row::{Outcome, persist, temporary};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A folder of results.
@@ -16,7 +17,7 @@ pub struct Folder {
     plan: Plan,
 }
 
-/// How far a campaign is.
+/// The progress of a campaign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Status {
     /// Cells of the campaign.
@@ -25,31 +26,28 @@ pub struct Status {
     pub done: u64,
     /// Cells with an error.
     pub failed: u64,
-    /// Cells that are left to do.
+    /// Cells without a result.
     pub missing: u64,
-    /// Processes that work on it just now.
+    /// Processes that work on the campaign now.
     pub running: u64,
 }
 
-/// The right to work on a shard, until it is dropped or the process ends.
-#[derive(Debug)]
-pub(super) struct Claim {
-    _lock: File,
-}
-
-/// Where the outcome of a cell is.
+/// The place of a cell's outcome.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellLocation {
-    pub(super) part: u32,
+    part: usize,
     offset: u64,
+    length: usize,
     pub(super) is_error: bool,
 }
 
-/// Where all outcomes are: a few dozen bytes each.
+/// The places of all outcomes: a few dozen bytes each.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    pub(super) parts: Vec<PathBuf>,
+    parts: Vec<PathBuf>,
     pub(super) places: HashMap<Key, CellLocation>,
+    /// The parts that are open for reading.
+    open: HashMap<usize, File>,
 }
 
 /// The first line of a part.
@@ -58,7 +56,7 @@ struct Head {
     tickless: String,
 }
 
-/// What a line says of its cell, without the figures.
+/// The fields of an outcome's line that the index needs.
 #[derive(Deserialize)]
 struct Line {
     key: Key,
@@ -69,27 +67,25 @@ struct Line {
 const PLAN: &str = "campaign.json";
 
 impl Folder {
-    /// The folder for the results of a plan; makes it if there is none. If it holds a plan, this
-    /// one takes its place: cells that both have stay done, and traces that the former one found
-    /// stay cells.
+    /// Creates or opens the folder for the results of a plan. A plan that is already there is
+    /// replaced: cells that both plans have stay done, and traces of the former plan stay cells.
     ///
     /// # Errors
     ///
-    /// [`SweepError::OtherCampaign`] while processes work on another plan, and what is wrong with
-    /// files.
-    pub fn create(path: &Path, plan: Plan) -> Result<Folder, SweepError> {
+    /// [`SweepError::OtherCampaign`] while processes work on another plan;
+    /// [`SweepError::File`] and [`SweepError::Damaged`] for the folder's files.
+    pub fn create(path: &Path, mut plan: Plan) -> Result<Folder, SweepError> {
         for folder in ["parts", "locks"] {
             let folder = path.join(folder);
             fs::create_dir_all(&folder).map_err(at(&folder))?;
         }
-        let mut folder = Folder { path: path.to_path_buf(), plan };
         match Folder::open(path) {
-            Ok(former) if former.plan == folder.plan => return Ok(folder),
             Ok(former) => {
-                let before = former.plan.clone();
-                folder.plan.keep_traces(&before);
-                if folder.plan == before {
-                    return Ok(folder);
+                if former.plan != plan {
+                    plan.keep_traces(&former.plan);
+                }
+                if former.plan == plan {
+                    return Ok(former);
                 }
                 if former.running()? > 0 {
                     return Err(SweepError::OtherCampaign(path.to_path_buf()));
@@ -98,26 +94,25 @@ impl Folder {
             Err(SweepError::NoCampaign(_)) => {}
             Err(error) => return Err(error),
         }
+        let folder = Folder { path: path.to_path_buf(), plan };
         folder
             .write(&path.join(PLAN), |out| Ok(serde_json::to_writer_pretty(out, &folder.plan)?))?;
         Ok(folder)
     }
 
-    /// A folder that holds a campaign.
+    /// Opens a folder that holds a campaign.
     ///
     /// # Errors
     ///
-    /// [`SweepError::NoCampaign`], and what is wrong with its plan.
+    /// [`SweepError::NoCampaign`]; [`SweepError::Damaged`] for a plan that cannot be parsed.
     pub fn open(path: &Path) -> Result<Folder, SweepError> {
         let file = path.join(PLAN);
-        let text = match fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(SweepError::NoCampaign(path.to_path_buf()));
-            }
-            Err(error) => return Err(SweepError::File { path: file, error }),
-        };
-        let plan = serde_json::from_str(&text).map_err(damaged(&file))?;
+        let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => SweepError::NoCampaign(path.to_path_buf()),
+            _ => at(&file)(error),
+        })?;
+        let plan =
+            serde_json::from_str(&text).map_err(|error| damaged(&file, error.line(), error))?;
         Ok(Folder { path: path.to_path_buf(), plan })
     }
 
@@ -126,16 +121,16 @@ impl Folder {
         &self.plan
     }
 
-    /// Where it is.
+    /// The folder's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How far it is. Reads all results.
+    /// Counts done and missing cells. Reads all results.
     ///
     /// # Errors
     ///
-    /// What is wrong with files.
+    /// As [`Session::begin`](super::Session::begin), without [`SweepError::Locked`].
     pub fn status(&self) -> Result<Status, SweepError> {
         let mut index = Index::default();
         index.read(self)?;
@@ -151,47 +146,41 @@ impl Folder {
         Ok(status)
     }
 
-    /// Claims a shard. Shards of one count are apart; one of another count may have the same
-    /// cells.
-    pub(super) fn claim(&self, shard: Shard) -> Result<Claim, SweepError> {
-        let path = self.lock_path(shard);
+    /// Claims a shard until the returned file is closed. Shards of one count have no cell in
+    /// common; shards of another count may have.
+    pub(super) fn claim(&self, shard: Shard) -> Result<File, SweepError> {
+        let Shard { index, count } = shard;
+        let end = format!("-of-{count}");
+        let path = self.path.join("locks").join(format!("{index}{end}"));
         let lock = File::options().create(true).append(true).open(&path).map_err(at(&path))?;
-        if !try_lock(&lock, &path)? {
+        if is_locked(&lock, &path)? {
             return Err(SweepError::Locked { path });
         }
-        let end = format!("-of-{}", shard.count);
-        for (path, is_locked) in self.locks()? {
-            let is_apart = path.to_string_lossy().ends_with(&end);
-            if is_locked && !is_apart {
-                return Err(SweepError::Locked { path });
+        let is_other = |path: &PathBuf| !path.to_string_lossy().ends_with(&end);
+        match self.locked()?.into_iter().find(is_other) {
+            Some(path) => Err(SweepError::Locked { path }),
+            None => Ok(lock),
+        }
+    }
+
+    /// The locks that processes hold.
+    fn locked(&self) -> Result<Vec<PathBuf>, SweepError> {
+        let mut locked = Vec::new();
+        for path in self.files("locks")? {
+            let lock = File::open(&path).map_err(at(&path))?;
+            if is_locked(&lock, &path)? {
+                locked.push(path);
             }
         }
-        Ok(Claim { _lock: lock })
-    }
-
-    fn lock_path(&self, Shard { index, count }: Shard) -> PathBuf {
-        self.path.join("locks").join(format!("{index}-of-{count}"))
-    }
-
-    /// The locks, and whether some process has them.
-    fn locks(&self) -> Result<Vec<(PathBuf, bool)>, SweepError> {
-        let folder = self.path.join("locks");
-        let mut locks = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(at(&folder))? {
-            let path = entry.map_err(at(&folder))?.path();
-            let lock = File::open(&path).map_err(at(&path))?;
-            let is_locked = !try_lock(&lock, &path)?;
-            locks.push((path, is_locked));
-        }
-        Ok(locks)
+        Ok(locked)
     }
 
     fn running(&self) -> Result<u64, SweepError> {
-        Ok(self.locks()?.iter().filter(|(_, is_locked)| *is_locked).count() as u64)
+        Ok(self.locked()?.len() as u64)
     }
 
-    /// Writes outcomes as a part of its own. Its name is that of its cells, so that no part takes
-    /// the place of another one.
+    /// Writes outcomes as a part of their own. Its name is a hash of its cells, so no part replaces
+    /// another one.
     pub(super) fn add(&self, outcomes: &[Outcome]) -> Result<(), SweepError> {
         if outcomes.is_empty() {
             return Ok(());
@@ -215,124 +204,96 @@ impl Folder {
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), SweepError> {
         let whole = || {
-            let mut file = tempfile::Builder::new()
-                .permissions(readable())
-                .prefix(".tickless-")
-                .tempfile_in(&self.path)?;
-            let mut out = BufWriter::new(&mut file);
+            let mut out = BufWriter::new(temporary(&self.path)?);
             fill(&mut out)?;
-            out.flush()?;
-            drop(out);
-            persist(file, path)
+            persist(out.into_inner().map_err(io::IntoInnerError::into_error)?, path)
         };
         whole().map_err(at(path))
     }
 
-    fn part_paths(&self) -> Result<Vec<PathBuf>, SweepError> {
-        let folder = self.path.join("parts");
-        let mut paths = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(at(&folder))? {
-            let path = entry.map_err(at(&folder))?.path();
-            if path.extension().is_some_and(|end| end == "jsonl") {
-                paths.push(path);
-            }
-        }
+    /// The files of one of its folders, sorted.
+    fn files(&self, folder: &str) -> Result<Vec<PathBuf>, SweepError> {
+        let folder = self.path.join(folder);
+        let entries = fs::read_dir(&folder).map_err(at(&folder))?;
+        let paths = entries.map(|entry| entry.map(|entry| entry.path()).map_err(at(&folder)));
+        let mut paths = paths.collect::<Result<Vec<_>, _>>()?;
         paths.sort();
         Ok(paths)
     }
 }
 
 impl Index {
-    /// Adds what a folder has. An outcome with figures takes the place of one with an error; two
-    /// with figures are one too many.
+    /// Adds the outcomes of a folder. An outcome with figures replaces one with an error.
+    ///
+    /// # Errors
+    ///
+    /// [`SweepError::Double`] for a second outcome with figures.
     pub(super) fn read(&mut self, folder: &Folder) -> Result<(), SweepError> {
-        for path in folder.part_paths()? {
+        let is_part = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
+        for path in folder.files("parts")?.into_iter().filter(is_part) {
             self.read_part(folder, path)?;
         }
         Ok(())
     }
 
     fn read_part(&mut self, folder: &Folder, path: PathBuf) -> Result<(), SweepError> {
-        let part = self.parts.len() as u32;
+        let part = self.parts.len();
         self.parts.push(path.clone());
         let mut reader = BufReader::new(File::open(&path).map_err(at(&path))?);
         let mut text = String::new();
         let mut offset = reader.read_line(&mut text).map_err(at(&path))? as u64;
-        let head: Head = serde_json::from_str(&text).map_err(damaged(&path))?;
+        let head: Head = serde_json::from_str(&text).map_err(|error| damaged(&path, 1, error))?;
         if head.tickless != folder.plan.version {
             let wanted = folder.plan.version.clone();
             return Err(SweepError::Version { path, found: head.tickless, wanted });
         }
         for number in 2.. {
             text.clear();
-            let length = reader.read_line(&mut text).map_err(at(&path))? as u64;
+            let length = reader.read_line(&mut text).map_err(at(&path))?;
             if length == 0 {
                 break;
             }
-            let line: Line = serde_json::from_str(&text).map_err(|error| {
-                let what = error.to_string();
-                SweepError::Damaged { path: path.clone(), line: number, what }
-            })?;
-            self.place(line.key, CellLocation { part, offset, is_error: line.error.is_some() })?;
-            offset += length;
+            let Line { key, error } =
+                serde_json::from_str(&text).map_err(|error| damaged(&path, number, error))?;
+            let place = CellLocation { part, offset, length, is_error: error.is_some() };
+            match self.places.get(&key) {
+                Some(known) if !known.is_error && !place.is_error => {
+                    let parts = [self.parts[known.part].clone(), path];
+                    return Err(SweepError::Double { key, parts });
+                }
+                Some(known) if !known.is_error => {}
+                _ => _ = self.places.insert(key, place),
+            }
+            offset += length as u64;
         }
         Ok(())
     }
 
-    fn place(&mut self, key: Key, place: CellLocation) -> Result<(), SweepError> {
-        match self.places.get(&key) {
-            Some(known) if !known.is_error && !place.is_error => {
-                let path = |place: &CellLocation| self.parts[place.part as usize].clone();
-                Err(SweepError::Double { key, parts: [path(known), path(&place)] })
-            }
-            Some(known) if !known.is_error => Ok(()),
-            _ => {
-                self.places.insert(key, place);
-                Ok(())
-            }
-        }
-    }
-
     /// Reads one outcome.
-    pub(super) fn outcome(
-        &self,
-        place: CellLocation,
-        open: &mut OpenParts,
-    ) -> Result<Outcome, SweepError> {
-        let path = &self.parts[place.part as usize];
-        let reader = open.of(place.part, path)?;
-        let mut text = String::new();
-        reader.seek(SeekFrom::Start(place.offset)).map_err(at(path))?;
-        reader.read_line(&mut text).map_err(at(path))?;
-        serde_json::from_str(&text).map_err(damaged(path))
-    }
-}
-
-/// Parts that are open for reading; no more than a process may have.
-#[derive(Debug, Default)]
-pub(super) struct OpenParts {
-    readers: HashMap<u32, BufReader<File>>,
-}
-
-impl OpenParts {
-    fn of(&mut self, part: u32, path: &Path) -> Result<&mut BufReader<File>, SweepError> {
-        const MOST: usize = 256;
-        if self.readers.len() >= MOST && !self.readers.contains_key(&part) {
-            self.readers.clear();
+    pub(super) fn outcome(&mut self, place: CellLocation) -> Result<Outcome, SweepError> {
+        /// Fewer files than a process may have open.
+        const OPEN_MAX: usize = 256;
+        let path = &self.parts[place.part];
+        if self.open.len() >= OPEN_MAX && !self.open.contains_key(&place.part) {
+            self.open.clear();
         }
-        match self.readers.entry(part) {
-            std::collections::hash_map::Entry::Occupied(open) => Ok(open.into_mut()),
+        let file = match self.open.entry(place.part) {
+            std::collections::hash_map::Entry::Occupied(open) => open.into_mut(),
             std::collections::hash_map::Entry::Vacant(room) => {
-                Ok(room.insert(BufReader::new(File::open(path).map_err(at(path))?)))
+                room.insert(File::open(path).map_err(at(path))?)
             }
-        }
+        };
+        let mut text = vec![0; place.length];
+        file.read_exact_at(&mut text, place.offset).map_err(at(path))?;
+        serde_json::from_slice(&text).map_err(|error| damaged(path, error.line(), error))
     }
 }
 
-fn try_lock(file: &File, path: &Path) -> Result<bool, SweepError> {
+/// Returns whether another process holds a lock. If not, this process now does.
+fn is_locked(file: &File, path: &Path) -> Result<bool, SweepError> {
     match file.try_lock() {
-        Ok(()) => Ok(true),
-        Err(TryLockError::WouldBlock) => Ok(false),
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(at(path)(error)),
     }
 }
@@ -341,10 +302,6 @@ fn at(path: &Path) -> impl Fn(io::Error) -> SweepError + '_ {
     |error| SweepError::File { path: path.to_path_buf(), error }
 }
 
-fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> SweepError + '_ {
-    |error| SweepError::Damaged {
-        path: path.to_path_buf(),
-        line: error.line(),
-        what: error.to_string(),
-    }
+fn damaged(path: &Path, line: usize, error: serde_json::Error) -> SweepError {
+    SweepError::Damaged { path: path.to_path_buf(), line, what: error.to_string() }
 }

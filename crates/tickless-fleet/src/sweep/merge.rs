@@ -1,11 +1,11 @@
-//! One table of all folders, if they make a whole.
+//! One table of all folders, if no cell is missing.
 
-use super::folder::{Index, OpenParts};
+use super::folder::Index;
 use super::{Folder, SweepError};
 use crate::row::{Row, TableWriter};
 use std::path::Path;
 
-/// What went into a table.
+/// The content of a merged table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Merged {
     /// Cells of the campaign.
@@ -14,29 +14,29 @@ pub struct Merged {
     pub failed: u64,
     /// Rows of the table.
     pub rows: u64,
-    /// Results of cells that the campaign no longer has; they are left out.
+    /// Results that are left out, because the campaign no longer has their cells.
     pub left_out: u64,
 }
 
-/// Writes one table of what these folders hold, in the order of the campaign's cells. Holds some
-/// dozens of bytes for each cell, and no more for the rows.
+/// Writes one table of the results in these folders, in the order of the campaign's cells. Holds a
+/// few dozen bytes for each cell in memory, and one row.
 ///
 /// # Errors
 ///
-/// Cells that are missing or double, results of another version, folders of different campaigns,
-/// and what is wrong with files. Then no table is written.
+/// [`SweepError`] for missing and for double cells, for results of another version, for folders of
+/// different campaigns, and for files that cannot be read or written. Then no table is written.
 pub fn merge(folders: &[Folder], to: &Path) -> Result<Merged, SweepError> {
     let mut writer = TableWriter::create(to)?;
-    let merged = rows(folders, |row| writer.add(row).map_err(SweepError::from))?;
+    let merged = rows(folders, |row| Ok(writer.add(row)?))?;
     writer.finish()?;
     Ok(merged)
 }
 
-/// The same with a function that takes each row.
+/// Passes each row of the merged table to `take`.
 ///
 /// # Errors
 ///
-/// As [`merge`], and whatever `take` returns.
+/// As [`merge`], and the errors of `take`.
 pub fn rows(
     folders: &[Folder],
     mut take: impl FnMut(Row) -> Result<(), SweepError>,
@@ -51,15 +51,13 @@ pub fn rows(
     }
     let plan = first.plan();
     let keys = || plan.cells(0, 1).map(|cell| (cell.key(&plan.version), cell));
-    let is_missing = |key: &_| !index.places.contains_key(key);
-    let mut missing = keys().map(|(key, _)| key).filter(is_missing);
+    let mut missing = keys().map(|(key, _)| key).filter(|key| !index.places.contains_key(key));
     if let Some(example) = missing.next() {
         return Err(SweepError::Missing { count: 1 + missing.count() as u64, example });
     }
     let mut merged = Merged::default();
-    let mut open = OpenParts::default();
     for (key, cell) in keys() {
-        let outcome = index.outcome(index.places[&key], &mut open)?;
+        let outcome = index.outcome(index.places[&key])?;
         merged.cells += 1;
         merged.failed += u64::from(outcome.error.is_some());
         for row in outcome.rows(&cell, &plan.version) {

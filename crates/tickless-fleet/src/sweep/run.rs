@@ -1,4 +1,4 @@
-//! Performs what is missing of a campaign, on all CPUs.
+//! Performs the missing cells of a campaign, on all CPUs.
 
 use super::{Folder, Session, Shard, SweepError};
 use crate::perform::perform;
@@ -17,35 +17,35 @@ pub enum Retry {
     /// A failed cell is done: its error is its result.
     #[default]
     No,
-    /// They are performed again.
+    /// Failed cells are performed again.
     Failed,
 }
 
-/// What a run has done.
+/// The counts of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Done {
     /// Cells that were done before.
     pub before: u64,
-    /// Cells performed now, those that failed included.
+    /// Cells performed now, the failed ones included.
     pub performed: u64,
     /// Cells that failed now.
     pub failed: u64,
-    /// Cells left, since the run was stopped.
+    /// Cells that are left, because the run was stopped.
     pub left: u64,
 }
 
-/// Results are written this often, and at the end.
+/// The time between two writes of results.
 const EVERY: Duration = Duration::from_secs(1);
-/// And whenever there are so many, so that none of them takes much memory.
+/// The outcomes after which results are written at once, so that memory stays bounded.
 const PART_MAX: usize = 10_000;
 
-/// Performs what is missing of a shard, each cell on one thread of the pool. `stop` ends it early:
-/// cells under way are finished and everything is written.
+/// Performs the missing cells of a shard, each on one thread of the pool. Setting `stop` ends the
+/// run early: cells in progress are finished, and all outcomes are written.
 ///
 /// # Errors
 ///
-/// [`SweepError::Locked`] while another process works on the same cells; what cannot be written,
-/// such as on a full disk. What was written before stays.
+/// [`SweepError::Locked`] while another process works on the same cells; [`SweepError::File`] for
+/// what cannot be written, for example on a full disk. Results that were written before remain.
 pub fn run(
     folder: &Folder,
     shard: Shard,
@@ -58,24 +58,23 @@ pub fn run(
     let missing = session.missing().count() as u64;
     progress.begin("cells", usize::try_from(missing).unwrap_or(usize::MAX));
     let mut done = Done { before: session.total() - missing, ..Done::default() };
-    // Room for a few: workers wait for the disk rather than fill the memory.
+    // A full channel makes the workers wait for the disk.
     let (to_writer, from_workers) = sync_channel(1_024);
-    let is_over = AtomicBool::new(false);
+    let has_failed = AtomicBool::new(false);
+    let is_stopped = || stop.load(Ordering::Relaxed) || has_failed.load(Ordering::Relaxed);
     let written = thread::scope(|scope| {
         let work = || {
-            let cells = session
-                .missing()
-                .take_while(|_| !stop.load(Ordering::Relaxed) && !is_over.load(Ordering::Relaxed));
+            let cells = session.missing().take_while(|_| !is_stopped());
             pool.install(|| {
                 cells.par_bridge().for_each_with(to_writer, |to_writer, (key, cell)| {
-                    // Nobody listens once the disk is full.
+                    // Fails once the writer has given up; the run then returns its error.
                     let _ = to_writer.send(perform(folder.plan(), &cell, key));
                 });
             });
         };
         scope.spawn(work);
         let written = write(&session, &from_workers, &mut done, progress);
-        is_over.store(true, Ordering::Relaxed);
+        has_failed.store(written.is_err(), Ordering::Relaxed);
         drop(from_workers);
         written
     });
@@ -90,7 +89,7 @@ fn write(
     progress: &dyn Progress,
 ) -> Result<(), SweepError> {
     let mut waiting = Vec::new();
-    let mut since = Instant::now();
+    let mut written = Instant::now();
     loop {
         let next = from_workers.recv_timeout(EVERY);
         let is_end = matches!(next, Err(RecvTimeoutError::Disconnected));
@@ -100,10 +99,10 @@ fn write(
             waiting.push(outcome);
             progress.step();
         }
-        if is_end || waiting.len() >= PART_MAX || since.elapsed() >= EVERY {
+        if is_end || waiting.len() >= PART_MAX || written.elapsed() >= EVERY {
             session.add(&waiting)?;
             waiting.clear();
-            since = Instant::now();
+            written = Instant::now();
         }
         if is_end {
             return Ok(());

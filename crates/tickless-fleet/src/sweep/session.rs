@@ -1,11 +1,12 @@
-//! The right to work on a shard, and what is missing of it: for engines that perform cells
-//! elsewhere and bring back what they came to.
+//! A claimed shard and its missing cells, for engines that perform cells elsewhere and return the
+//! outcomes.
 
-use super::folder::{Claim, Index};
+use super::folder::Index;
 use super::{Folder, Retry, Shard, SweepError};
 use crate::campaign::{Cell, Key};
 use crate::row::Outcome;
 use std::collections::HashSet;
+use std::fs::File;
 use std::ops::Deref;
 
 /// A shard that this process works on, until this is dropped.
@@ -14,16 +15,17 @@ pub struct Session<F> {
     folder: F,
     shard: Shard,
     known: HashSet<Key>,
-    _claim: Claim,
+    _claim: File,
 }
 
 impl<F: Deref<Target = Folder>> Session<F> {
-    /// Claims a shard of a folder, and looks up what is done.
+    /// Claims a shard of a folder, and reads which of its cells are done.
     ///
     /// # Errors
     ///
-    /// [`SweepError::Locked`] while another process works on the same cells, and what is wrong
-    /// with files.
+    /// [`SweepError::Locked`] while another process works on the same cells;
+    /// [`SweepError::File`], [`SweepError::Damaged`], [`SweepError::Version`] and
+    /// [`SweepError::Double`] for the parts in the folder.
     pub fn begin(folder: F, shard: Shard, retry: Retry) -> Result<Self, SweepError> {
         let claim = folder.claim(shard)?;
         let mut index = Index::default();
@@ -34,23 +36,23 @@ impl<F: Deref<Target = Folder>> Session<F> {
         Ok(Session { folder, shard, known, _claim: claim })
     }
 
-    /// How many cells the shard has.
+    /// The number of cells of the shard.
     pub fn total(&self) -> u64 {
         self.cells().count() as u64
     }
 
-    /// The cells that are to be performed, in order.
+    /// The missing cells, in order.
     pub fn missing(&self) -> impl Iterator<Item = (Key, Cell)> + '_ {
         let version = &self.folder.plan().version;
         let keyed = move |cell: Cell| (cell.key(version), cell);
         self.cells().map(keyed).filter(|(key, _)| !self.known.contains(key))
     }
 
-    /// Writes what cells came to, as one file that is whole or not there.
+    /// Writes outcomes as one file, whole or not at all.
     ///
     /// # Errors
     ///
-    /// [`SweepError::File`], such as on a full disk.
+    /// [`SweepError::File`], for example on a full disk.
     pub fn add(&self, outcomes: &[Outcome]) -> Result<(), SweepError> {
         self.folder.add(outcomes)
     }

@@ -1,98 +1,76 @@
-//! Which part of a campaign one process performs.
+//! The part of a campaign that one process performs.
 
 use std::fmt;
 
-/// Shard `index` of `count`, from 0: every `count`-th cell.
+/// Shard `index` of `count`: every `count`-th cell from the `index`-th, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shard {
-    /// Which, from 0.
+    /// The shard's number, from 0.
     pub index: u64,
-    /// Of how many.
+    /// The number of shards.
     pub count: u64,
 }
 
-/// What cannot be a shard.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ShardError {
-    what: String,
-}
-
-impl fmt::Display for ShardError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl std::error::Error for ShardError {}
-
-/// The array of a Slurm job, and where it begins and how it is stepped.
-const SLURM: [&str; 4] = [
-    "SLURM_ARRAY_TASK_ID",
-    "SLURM_ARRAY_TASK_COUNT",
-    "SLURM_ARRAY_TASK_MIN",
-    "SLURM_ARRAY_TASK_STEP",
-];
-/// The index of a Kubernetes job's pod, from 0.
-const KUBERNETES: &str = "JOB_COMPLETION_INDEX";
+/// Why there is no such shard.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ShardError(String);
 
 impl Shard {
-    /// Everything.
+    /// All cells.
     pub const WHOLE: Shard = Shard { index: 0, count: 1 };
 
-    /// What was asked for, completed from the environment of a batch system: `I/N` says all;
-    /// `N` takes the index from Slurm or Kubernetes; nothing takes both from Slurm.
+    /// Completes a request from the environment of a batch system. `I/N` is complete; for `N` the
+    /// index is that of a Slurm array's task or of an indexed Kubernetes job; without a request
+    /// both numbers are Slurm's.
     ///
     /// # Errors
     ///
-    /// What is not such a text, an index that is not below the count, and an index in the
-    /// environment without a count.
+    /// [`ShardError`] for another text, for an index that is not below the count, and for an index
+    /// in the environment without a count.
     pub fn find(
         asked: Option<&str>,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Shard, ShardError> {
         let number = |text: &str| {
-            text.trim().parse::<u64>().map_err(|_| ShardError {
-                what: format!("{text:?} is no shard; write I/N, such as 0/8 for the first of 8"),
-            })
+            let wrong =
+                || format!("{text:?} is no shard; write I/N, such as 0/8 for the first of 8");
+            text.trim().parse::<u64>().map_err(|_| ShardError(wrong()))
         };
-        let of = |name: &str| environment(name).map(|text| number(&text)).transpose();
-        let slurm = of(SLURM[0])?;
-        let first = of(SLURM[2])?.unwrap_or(0);
-        let step = of(SLURM[3])?.unwrap_or(1).max(1);
-        let slurm = slurm.map(|id| id.saturating_sub(first) / step);
-        let index = match slurm {
-            Some(index) => Some(index),
-            None => of(KUBERNETES)?,
-        };
-        let shard = match asked.map(|text| text.split_once('/').ok_or(text)) {
-            Some(Ok((index, count))) => Shard { index: number(index)?, count: number(count)? },
-            Some(Err(count)) => {
-                let index = index.ok_or_else(|| ShardError {
-                    what: format!(
-                        "--shard {count} names no index, and neither {} nor {KUBERNETES} is set; \
-                         write I/N",
-                        SLURM[0]
-                    ),
-                })?;
-                Shard { index, count: number(count)? }
+        let variable = |name: &str| environment(name).map(|text| number(&text)).transpose();
+        // A Slurm array may begin at any number and have gaps.
+        let task = variable("SLURM_ARRAY_TASK_ID")?;
+        let first = variable("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
+        let step = variable("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1).max(1);
+        let of_slurm = task.map(|task| task.saturating_sub(first) / step);
+        let of_kubernetes = variable("JOB_COMPLETION_INDEX")?;
+        let index = of_slurm.or(of_kubernetes);
+        let slurm_count = variable("SLURM_ARRAY_TASK_COUNT")?.filter(|_| of_slurm.is_some());
+        let (index, count) = match (asked.map(|text| text.split_once('/').ok_or(text)), index) {
+            (Some(Ok((index, count))), _) => (number(index)?, number(count)?),
+            (Some(Err(count)), Some(index)) => (index, number(count)?),
+            (Some(Err(count)), None) => {
+                return Err(ShardError(format!(
+                    "--shard {count} names no index, and neither SLURM_ARRAY_TASK_ID nor \
+                     JOB_COMPLETION_INDEX is set; write I/N"
+                )));
             }
-            None => match (slurm, of(SLURM[1])?, index) {
-                (Some(index), Some(count), _) => Shard { index, count },
-                (_, _, None) => Shard::WHOLE,
-                (_, _, Some(index)) => {
-                    let what = format!(
-                        "this is task {index} of a job, but of how many nothing says; add --shard \
-                         N"
-                    );
-                    return Err(ShardError { what });
+            (None, None) => (0, 1),
+            (None, Some(index)) => match slurm_count {
+                Some(count) => (index, count),
+                None => {
+                    return Err(ShardError(format!(
+                        "this is task {index} of a job, but the environment does not have the \
+                         number of tasks; add --shard N"
+                    )));
                 }
             },
         };
-        match shard {
-            Shard { index, count } if index < count => Ok(shard),
-            Shard { index, count } => Err(ShardError {
-                what: format!("there is no shard {index} of {count}; they count from 0"),
-            }),
+        match index < count {
+            true => Ok(Shard { index, count }),
+            false => {
+                Err(ShardError(format!("there is no shard {index} of {count}; they count from 0")))
+            }
         }
     }
 }
@@ -116,10 +94,8 @@ mod tests {
         Ok((shard.index, shard.count))
     }
 
-    /// Goal: the same command line works by hand, in a Slurm array that begins anywhere, and in an
-    /// indexed job; what is missing is never guessed.
     #[test]
-    fn shards_come_from_the_command_line_or_the_batch_system() {
+    fn a_shard_is_read_from_the_command_line_or_the_batch_system() {
         assert_eq!(find(None, &[]), Ok((0, 1)));
         assert_eq!(find(Some("3/8"), &[("JOB_COMPLETION_INDEX", "5")]), Ok((3, 8)));
         assert_eq!(find(Some("8"), &[("JOB_COMPLETION_INDEX", "5")]), Ok((5, 8)));
@@ -127,6 +103,10 @@ mod tests {
         slurm.extend([("SLURM_ARRAY_TASK_MIN", "10"), ("SLURM_ARRAY_TASK_STEP", "2")]);
         assert_eq!(find(None, &slurm), Ok((1, 5)));
         assert_eq!(find(Some("7"), &slurm), Ok((1, 7)));
+    }
+
+    #[test]
+    fn an_index_outside_of_the_count_and_a_missing_count_are_refused() {
         for (asked, set) in [
             (Some("8/8"), vec![]),
             (Some("0/0"), vec![]),

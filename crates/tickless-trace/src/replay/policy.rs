@@ -1,5 +1,6 @@
 //! Which kernel's way of programming the event device a replay follows.
 
+use serde::{Deserialize, Serialize};
 use tickless_core::bases::Settings;
 use tickless_core::rearm::{HandlerEnd, LazyTimers, Policy};
 use tickless_core::time::Ns;
@@ -8,7 +9,8 @@ use tickless_core::time::Ns;
 ///
 /// The first three are the core's [`Policy`]. The others are what Linux 7.1 adds to
 /// [`ReplayPolicy::RestartAware`]: each addition by itself, and both.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ReplayPolicy {
     /// Every removal of the first timer programs the device: Linux until 5.14.
     Eager,
@@ -23,6 +25,7 @@ pub enum ReplayPolicy {
     /// scheduler has chosen the next task.
     RearmPutOff,
     /// Both: Linux from 7.1 on.
+    #[serde(rename = "linux-7.1")]
     Linux71,
 }
 
