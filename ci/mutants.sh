@@ -40,5 +40,6 @@ mutants --output target/mutants-tool -- \
   crates/tickless/src/platform/wakeup.rs \
   'crates/tickless-trace/src/**/*.rs' \
   'crates/tickless-lab/src/doctor/**/*.rs' \
+  'crates/tickless-lab/src/studies/*/doctor.rs' \
   crates/tickless-lab/src/latency/{bins,plan,row,tally}.rs || status=$?
 exit $status

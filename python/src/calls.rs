@@ -18,7 +18,7 @@ use tickless_fleet::row::{Figure, Outcome, Row};
 use tickless_lab::progress::Progress;
 use tickless_lab::report::files::Files;
 use tickless_lab::report::{Plan, make, page};
-use tickless_lab::study::{Effort, OFFERS, World};
+use tickless_lab::studies::{Effort, OFFERS, World};
 use tickless_trace::Trace;
 use tickless_trace::read::Event;
 use tickless_trace::replay::streams::Streams;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use tickless_lab::machines;
 use tickless_machine::machines::FILES;
 use tickless_machine::spec::{Origin, Parameter, Spec};
-use tickless_machine::study::sized;
+use tickless_machine::size::sized;
 
 /// A simulated machine.
 #[pyclass(module = "tickless", from_py_object)]

@@ -26,7 +26,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tickless_lab::study::{Study, StudyError};
+use tickless_lab::studies::{Study, StudyError};
 use tickless_trace::read::TraceError;
 use tickless_trace::record::{self, RecordError};
 use tickless_trace::replay::{

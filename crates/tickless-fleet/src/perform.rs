@@ -9,9 +9,14 @@ use crate::project::{Request, project};
 use crate::row::{Figure, Outcome};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickless_core::bases::Settings;
-use tickless_lab::study::Role;
+use tickless_lab::studies::cancel::sim as cancel;
+use tickless_lab::studies::clock::sim as clock;
+use tickless_lab::studies::deferred::sim as deferred;
+use tickless_lab::studies::phase::sim as phase;
+use tickless_lab::studies::rearm::sim as rearm;
+use tickless_lab::studies::{self, Role, schedule};
+use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
-use tickless_machine::study::{self, cancel, clock, deferred, phase, rearm, schedule, sized};
 use tickless_trace::Trace;
 use tickless_trace::replay::streams::Streams;
 use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
@@ -176,7 +181,7 @@ pub fn replayed(summary: &Summary) -> Vec<Figure> {
     figures
 }
 
-fn figure(cell: &study::Cell) -> Figure {
+fn figure(cell: &studies::Cell) -> Figure {
     let role = match cell.role {
         Role::Calibrated => "calibrated",
         Role::Implied => "implied",

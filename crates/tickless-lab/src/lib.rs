@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`measure`] | measuring on the machine at hand |
 //! | [`latency`] | how late threads and timers wake |
-//! | [`study`] | each mechanism beside what it replaced, live and simulated |
+//! | [`studies`] | each mechanism beside what it replaced, live and simulated |
 //! | [`machines`] | this host as a simulated machine, and predictions held against it |
 //! | [`doctor`] | which of five known costs this machine pays, and what to do |
 //! | [`report`] | all studies on one page |
@@ -19,5 +19,5 @@ pub mod machines;
 pub mod measure;
 pub mod progress;
 pub mod report;
-pub mod study;
+pub mod studies;
 pub mod text;

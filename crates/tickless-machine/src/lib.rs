@@ -12,7 +12,7 @@
 //! | `cpu`, `device`, `irq`, `trace` | what programs on it can do |
 //! | `shared_clock` | a clock that all CPUs share |
 //! | `platform` | the timer core's platform |
-//! | `spec`, `prices` | machines as files, every number with its source |
+//! | `spec`, `prices`, `size` | machines as files, every number with its source; machines of other sizes |
 //! | `validate` | scenes that also run on real CPUs, to compare the model with |
 
 mod act;
@@ -36,10 +36,10 @@ mod prices;
 pub mod ps;
 pub mod random;
 pub mod shared_clock;
+pub mod size;
 pub mod spec;
 mod speed;
 mod state;
-pub mod study;
 pub mod topology;
 pub mod trace;
 pub mod validate;

@@ -11,7 +11,7 @@ use tickless_lab::machines::fuzz::{self, Histories};
 use tickless_lab::machines::measured::{self, IfBusy};
 use tickless_lab::machines::{find, validate};
 use tickless_lab::progress::Progress;
-use tickless_lab::study::{Effort, Study, StudyError};
+use tickless_lab::studies::{Effort, Study, StudyError};
 
 /// What follows `tickless machines`.
 #[derive(Debug, clap::Args)]

@@ -4,7 +4,7 @@ use crate::output::{Format, bare, paragraph, print, width};
 use comfy_table::ContentArrangement;
 use serde::Serialize;
 use std::io::{self, Write};
-use tickless_lab::study::StudyError;
+use tickless_lab::studies::StudyError;
 use tickless_machine::machines::{self, FILES};
 use tickless_machine::spec::{Origin, Parameter, Spec};
 

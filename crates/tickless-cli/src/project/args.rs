@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use tickless_fleet::campaign::Numbers;
 use tickless_fleet::project::{Clock, ProjectError, Projected, Projection, Request, project};
 use tickless_lab::progress::Progress;
-use tickless_lab::{machines, study::StudyError};
+use tickless_lab::{machines, studies::StudyError};
 use tickless_trace::replay::streams::Streams;
 use tickless_trace::replay::{Inference, ReplayPolicy};
 use tickless_trace::{Trace, TraceError};

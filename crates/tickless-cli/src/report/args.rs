@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use tickless_lab::report::files::Files;
 use tickless_lab::report::{Plan, Report, make, page};
-use tickless_lab::study::{Effort, OFFERS, Offer, World};
+use tickless_lab::studies::{Effort, OFFERS, Offer, World};
 
 /// What follows `tickless report`.
 #[derive(Debug, clap::Args)]

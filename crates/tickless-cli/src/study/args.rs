@@ -5,7 +5,7 @@ use crate::progress::Bar;
 use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
-use tickless_lab::study::{Effort, OFFERS, Offer, Request, SimOptions, Study, StudyError, World};
+use tickless_lab::studies::{Effort, OFFERS, Offer, Request, SimOptions, Study, StudyError, World};
 
 /// What follows `tickless study`.
 #[derive(Debug, clap::Args)]

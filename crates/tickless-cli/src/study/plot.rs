@@ -4,7 +4,7 @@ use crate::bars::bars_beside;
 use crate::output::{bare, print, width};
 use comfy_table::ContentArrangement;
 use std::io::{self, Write};
-use tickless_lab::study::plot::{Bar, Lane, Line, Plot, Shape};
+use tickless_lab::studies::plot::{Bar, Lane, Line, Plot, Shape};
 use tickless_lab::text::figure;
 
 /// Shows a plot.
@@ -77,7 +77,7 @@ fn strip(lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::output::WIDTH_MAX;
-    use tickless_lab::study::plot::{Axis, Side};
+    use tickless_lab::studies::plot::{Axis, Side};
 
     fn shown(shape: Shape) -> String {
         let mut out = Vec::new();

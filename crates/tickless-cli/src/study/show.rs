@@ -4,7 +4,7 @@ use super::plot;
 use crate::output::{Format, bare, paragraph, print, width};
 use comfy_table::ContentArrangement;
 use std::io::{self, Write};
-use tickless_lab::study::{Cell, Exhibit, Form, Role, Study, claim, wanted};
+use tickless_lab::studies::{Cell, Exhibit, Form, Role, Study, claim, wanted};
 use tickless_lab::text::figure;
 
 /// Prints a study.

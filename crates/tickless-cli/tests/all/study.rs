@@ -50,7 +50,7 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 
 /// Every study in every world that it is offered in.
 fn offers() -> impl Iterator<Item = (&'static str, &'static str)> {
-    tickless_lab::study::OFFERS.iter().flat_map(|offer| {
+    tickless_lab::studies::OFFERS.iter().flat_map(|offer| {
         let live = offer.live.map(|_| (offer.name, "--live"));
         let sim = offer.sim.map(|_| (offer.name, "--sim"));
         live.into_iter().chain(sim)
@@ -144,7 +144,7 @@ fn wrong_command_lines_exit_2_and_say_what_to_do() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
         assert!(output.stdout.is_empty() && stderr(&output).contains(advice), "{args:?}");
     }
-    for offer in tickless_lab::study::OFFERS {
+    for offer in tickless_lab::studies::OFFERS {
         for (missing, exists, there) in
             [("--sim", "--live", offer.sim.is_some()), ("--live", "--sim", offer.live.is_some())]
         {
@@ -163,7 +163,7 @@ fn help_names_every_study_and_has_examples() {
     let help = stdout(&study(&["--help"]));
     // Long lines are broken.
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    for offer in tickless_lab::study::OFFERS {
+    for offer in tickless_lab::studies::OFFERS {
         assert!(words.contains(&format!("{}: {}", offer.name, offer.about)), "{help}");
     }
     for word in ["Examples:\n  tickless study rearm --live\n", "Exit status", "--seed", "--cpus"] {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tickless_lab::machines;
+use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
-use tickless_machine::study::sized;
 
 /// Everything that a campaign's cells depend on, the machines' files included. It is written into
 /// the folder of the results, so a trace that is deleted later remains one of the cells.

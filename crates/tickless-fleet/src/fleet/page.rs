@@ -4,8 +4,8 @@ use super::{Differs, Figures, Fleet, Machine, Spread};
 use maud::{Markup, html};
 use std::io;
 use tickless_lab::report::sheet;
-use tickless_lab::study::World;
-use tickless_lab::study::plot::{Axis, Bar, Line, Plot, Shape, Side};
+use tickless_lab::studies::World;
+use tickless_lab::studies::plot::{Axis, Bar, Line, Plot, Shape, Side};
 use tickless_lab::text::figure;
 
 /// Machines that the page lists; JSON and CSV have all.

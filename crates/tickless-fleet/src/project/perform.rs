@@ -22,7 +22,7 @@ use tickless_machine::platform::{self, Sim};
 use tickless_machine::ps::Ps;
 use tickless_machine::shared_clock::SharedClock;
 use tickless_machine::spec::Spec;
-use tickless_machine::{cpu, study::sized};
+use tickless_machine::{cpu, size::sized};
 use tickless_trace::replay::ReplayPolicy;
 use tickless_trace::replay::streams::{Arming, Family, Streams, What};
 

@@ -19,7 +19,7 @@
 
 pub mod checks;
 pub mod facts;
-mod finding;
+pub(crate) mod finding;
 pub mod gather;
 
 pub use checks::{CHECKS, Check};

@@ -2,7 +2,7 @@
 
 use super::find;
 use crate::progress::Progress;
-use crate::study::StudyError;
+use crate::studies::StudyError;
 use tickless_machine::fuzz::{MACHINE, history};
 
 /// What came of random histories.

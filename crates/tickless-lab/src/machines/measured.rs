@@ -3,7 +3,7 @@
 use super::{find, micro, real};
 use crate::measure::{self, MeasureError, Spread};
 use crate::progress::Progress;
-use crate::study::{Effort, StudyError};
+use crate::studies::{Effort, StudyError};
 use crate::text::figure;
 use std::collections::BTreeSet;
 use std::fs;

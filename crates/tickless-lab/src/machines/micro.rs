@@ -1,7 +1,7 @@
 //! Prices of this host that can be measured by themselves, on one CPU.
 
 use crate::measure::{MeasureError, Spread, interleave, stay_on};
-use crate::study::Effort;
+use crate::studies::Effort;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

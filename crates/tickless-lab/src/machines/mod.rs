@@ -15,7 +15,7 @@ mod micro;
 mod real;
 pub mod validate;
 
-use crate::study::StudyError;
+use crate::studies::StudyError;
 use std::fs;
 use tickless_machine::machines::{self, FILES};
 use tickless_machine::spec::Spec;

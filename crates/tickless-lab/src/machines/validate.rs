@@ -6,13 +6,12 @@
 use super::{measured, real};
 use crate::measure::{self, Spread};
 use crate::progress::Progress;
-use crate::study::{
-    Band, Cell, Effort, Exhibit, Form, Request, Role, SimOptions, Study, StudyError, World,
+use crate::studies::{
+    Band, Cell, Effort, Exhibit, Figure, Form, Request, Role, SimOptions, Study, StudyError, World,
 };
 use crate::text::figure;
 use std::io;
 use tickless_machine::spec::Spec;
-use tickless_machine::study::Figure;
 use tickless_machine::validate::{Scene, simulate};
 
 /// How far a prediction may be off: by this share of what is measured.
@@ -37,7 +36,8 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<Study, StudyError>
     if cpus.len() > 2 {
         parts.extend(Scene::CONTENDED);
     }
-    let predicted: Vec<_> = parts.iter().map(|&part| simulate::figure(&spec, part)).collect();
+    let predicted: Vec<_> =
+        parts.iter().map(|&part| simulate::plays(&spec, part).map(Figure::of)).collect();
     let turns = effort.pick(3, 101, 101);
     progress.begin("playing", turns * parts.len());
     let taken = real::play(&parts, &cpus, turns, progress)?;

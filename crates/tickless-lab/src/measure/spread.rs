@@ -1,6 +1,6 @@
 //! A figure that was measured several times.
 
-use tickless_machine::study::Figure;
+use crate::studies::Figure;
 
 /// The median of some repetitions, with the least and the greatest.
 #[derive(Clone, Copy, PartialEq, Debug)]

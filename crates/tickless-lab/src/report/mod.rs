@@ -28,7 +28,6 @@ mod facts;
 pub mod files;
 mod make;
 mod page;
-mod published;
 pub mod readme;
 mod run;
 mod section;

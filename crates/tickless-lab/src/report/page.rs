@@ -1,12 +1,12 @@
 //! The page: one file that needs nothing but itself.
 
-use super::published::Mechanism;
 use super::section::section;
 use super::sheet;
 use super::table::{class, letter, number};
 use super::verdict::{Figures, Verdict};
 use super::{Facts, Report};
-use crate::study::Role;
+use crate::studies::Role;
+use crate::studies::published::Mechanism;
 use maud::{Markup, html};
 use std::io;
 
@@ -190,9 +190,8 @@ mod tests {
     use super::*;
     use crate::measure::Spread;
     use crate::report::run::{Done, Part};
-    use crate::study::plot::{Axis, Line, Plot, Shape, Side};
-    use crate::study::{Band, Cell, Effort, Exhibit, Form, OFFERS, Request, Study, World};
-    use tickless_machine::study::Claim;
+    use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
+    use crate::studies::{Band, Cell, Claim, Effort, Exhibit, Form, OFFERS, Request, Study, World};
 
     const HOSTILE: &str = "<script>alert(1)</script> & \"quoted\"";
 
@@ -229,7 +228,7 @@ mod tests {
     fn report() -> Report {
         let part = |study| Some(Part { seconds: 1.0, result: Some(study), error: None });
         let failed = Part { seconds: 0.1, result: None, error: Some(HOSTILE.to_string()) };
-        let done = |offer: &crate::study::Offer| Done {
+        let done = |offer: &crate::studies::Offer| Done {
             study: offer.name,
             sim: part(study(offer.name, World::Sim)),
             live: match offer.name {

@@ -2,9 +2,9 @@
 //! wherever they are made, so a test can compare (`tests/readme.rs`).
 
 use super::draw::{colour, draw, groups};
-use super::published::{MECHANISMS, Mechanism};
 use crate::progress::Hidden;
-use crate::study::{Cell, Effort, Offer, Request, Role, Study, StudyError, World};
+use crate::studies::published::{MECHANISMS, Mechanism};
+use crate::studies::{Cell, Effort, Offer, Request, Role, Study, StudyError, World};
 use crate::text::grouped;
 use std::fmt::Write;
 use std::io;

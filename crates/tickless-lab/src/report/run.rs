@@ -4,7 +4,7 @@
 //! themselves, as far as this program can see to that.
 
 use crate::progress::Progress;
-use crate::study::{Effort, Offer, Request, Study, StudyError, World};
+use crate::studies::{Effort, Offer, Request, Study, StudyError, World};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

@@ -1,11 +1,11 @@
 //! A study's part of the page.
 
 use super::draw;
-use super::published::{Mechanism, Results};
 use super::run::{Done, Part};
 use super::sheet;
 use super::table;
-use crate::study::{Answer, Form, Study, World};
+use crate::studies::published::{Mechanism, Results};
+use crate::studies::{Answer, Form, Study, World};
 use maud::{Markup, html};
 use std::io;
 

@@ -2,8 +2,8 @@
 //! report's style, and plots with their titles.
 
 use super::draw::{self, Part, colour};
-use crate::study::World;
-use crate::study::plot::Plot;
+use crate::studies::World;
+use crate::studies::plot::Plot;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::io;
 

@@ -1,8 +1,8 @@
 //! Tables of the page. Each entry says where it comes from: by its column, its letter and its
 //! ground, so also without colours.
 
-use super::published::{Entry, Table};
-use crate::study::{Cell, Role, claim, wanted};
+use crate::studies::published::{Entry, Table};
+use crate::studies::{Cell, Role, claim, wanted};
 use crate::text::grouped;
 use maud::{Markup, html};
 
@@ -205,7 +205,7 @@ pub fn number(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::measure::Spread;
-    use crate::study::Band;
+    use crate::studies::Band;
 
     /// Goal: roles are told apart by the letter as well as by the class, and a figure says
     /// whether it lies in its band and from where to where it went.

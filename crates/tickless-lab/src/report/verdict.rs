@@ -1,8 +1,8 @@
 //! Each mechanism in one figure, before and after: published, simulated, live.
 
-use super::published::Mechanism;
 use super::run::{Done, Part};
-use crate::study::{Role, Study};
+use crate::studies::published::Mechanism;
+use crate::studies::{Role, Study};
 use crate::text::figure;
 use serde::Serialize;
 

@@ -6,6 +6,7 @@
 
 mod doctor;
 mod readme;
+mod studies;
 
 #[path = "../../../tickless-trace/tests/support/mod.rs"]
 mod support;

@@ -7,7 +7,6 @@ use crate::platform::{self, Sim, SimWord};
 use crate::ps::Ps;
 use crate::random::Random;
 use crate::spec::Spec;
-use crate::study::Figure;
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
@@ -49,11 +48,10 @@ impl Backend for Simulated {
     }
 }
 
-/// Returns the nanoseconds that an operation of a scene takes on a machine, over a few plays. Fails
-/// as [`play`] does.
-pub fn figure(spec: &Spec, scene: Scene) -> io::Result<Figure> {
-    let plays = (1..=PLAYS).map(|seed| play(spec, scene, ROUNDS, seed));
-    Ok(Figure::of(plays.collect::<io::Result<_>>()?))
+/// Returns the nanoseconds that an operation of a scene takes on a machine, for each of a few plays.
+/// Fails as [`play`] does.
+pub fn plays(spec: &Spec, scene: Scene) -> io::Result<Vec<f64>> {
+    (1..=PLAYS).map(|seed| play(spec, scene, ROUNDS, seed)).collect()
 }
 
 /// The longest play in seconds of simulated time: thousands of times what a scene needs.

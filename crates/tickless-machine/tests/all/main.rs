@@ -8,6 +8,5 @@ mod engine;
 mod fuzz;
 mod spec;
 mod speed;
-mod studies;
 mod trace;
 mod validate;

@@ -9,15 +9,15 @@
 //! | `phase` | phase | timers of one period that expire together |
 //! | `sleep` | deferred | how exactly threads may sleep, and do |
 
-mod cancel;
-mod clock;
-mod deferred;
-mod phase;
-mod rearm;
 mod sleep;
 
 use super::facts::Facts;
 use super::finding::{Finding, Says, Verdict};
+use crate::studies::cancel::doctor as cancel;
+use crate::studies::clock::doctor as clock;
+use crate::studies::deferred::doctor as deferred;
+use crate::studies::phase::doctor as phase;
+use crate::studies::rearm::doctor as rearm;
 
 /// What has to be looked at for a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ pub struct Check {
     pub unit: &'static str,
     /// What has to be looked at.
     pub needs: &'static [Need],
-    judge: fn(&Facts) -> Says,
+    pub(crate) judge: fn(&Facts) -> Says,
 }
 
 /// All checks, in the order of their studies.

@@ -3,8 +3,8 @@
 use super::Part;
 use super::canvas::{Anchor, Area, Legend, WIDTH, block, line, mark, picture, text};
 use super::colour::{self, FAINT, INK};
-use crate::study::World;
-use crate::study::plot::{Bar, Counts, Lane, Shape};
+use crate::studies::World;
+use crate::studies::plot::{Bar, Counts, Lane, Shape};
 use crate::text::figure;
 use plotters::prelude::*;
 use std::io;

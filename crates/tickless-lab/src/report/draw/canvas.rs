@@ -1,8 +1,8 @@
 //! A drawing area in pixels, its texts and its legend.
 
 use super::colour::{self, INK};
-use crate::study::World;
-use crate::study::plot::Side;
+use crate::studies::World;
+use crate::studies::plot::Side;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};

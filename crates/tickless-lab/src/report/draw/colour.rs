@@ -3,7 +3,7 @@
 //! The plotting crate knows red, green and blue. So each role has a colour that nothing else
 //! has, and in the finished picture that is replaced by the style sheet's variable.
 
-use crate::study::plot::Side;
+use crate::studies::plot::Side;
 use plotters::style::RGBColor;
 
 /// Axes and texts.

@@ -3,8 +3,8 @@
 use super::Part;
 use super::canvas::{Area, Legend, TEXT, diamond, mark, picture};
 use super::colour::{self, FAINT, INK};
-use crate::study::World;
-use crate::study::plot::{Line, Scale, Shape};
+use crate::studies::World;
+use crate::studies::plot::{Line, Scale, Shape};
 use crate::text::figure;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
@@ -153,7 +153,7 @@ fn trimmed(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::plot::Side;
+    use crate::studies::plot::Side;
 
     #[test]
     fn labels_are_short() {

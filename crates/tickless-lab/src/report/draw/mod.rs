@@ -16,8 +16,8 @@ mod canvas;
 pub mod colour;
 mod curve;
 
-use crate::study::plot::{Plot, Shape};
-use crate::study::{Study, World};
+use crate::studies::plot::{Plot, Shape};
+use crate::studies::{Study, World};
 use std::io;
 
 /// A plot of one world.
@@ -65,7 +65,7 @@ fn entitled(svg: &str, title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::plot::{Axis, Bar, Counts, Lane, Line, Side};
+    use crate::studies::plot::{Axis, Bar, Counts, Lane, Line, Side};
 
     fn shapes() -> Vec<Shape> {
         let name = || "a <b> & c".to_string();

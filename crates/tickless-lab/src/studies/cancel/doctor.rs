@@ -1,0 +1,48 @@
+//! Timers that are cancelled: how many, and how often.
+
+use crate::doctor::checks::{Check, Need};
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::{Says, Verdict};
+use crate::text::figure;
+
+pub(crate) const CANCELS: Check = Check {
+    name: "timer-cancels",
+    about: "timers that are cancelled or moved so often that it costs",
+    study: "cancel",
+    unit: "% of armings",
+    needs: &[Need::Recorded],
+    judge: cancels,
+};
+
+/// A share is no pathology: timeouts are made to be cancelled. A cancel in the kernel takes 0.1
+/// to 0.2 us with its lock in the cache: from here on it is a percent of each CPU.
+const CANCELS_MANY: f64 = 50_000.0;
+
+/// A tenth of each CPU.
+const CANCELS_TOO_MANY: f64 = 500_000.0;
+
+fn cancels(facts: &Facts) -> Says {
+    let summary = match &facts.recorded {
+        Ok(recorded) => &recorded.summary,
+        Err(why) => return Says::unknown(why),
+    };
+    let operations = summary.operations;
+    let undone = operations.cancel + operations.wheel.restart + operations.queue.restart;
+    let cpus = usize::from(summary.trace.cpus).max(1) as f64;
+    let rate = undone as f64 / summary.trace.seconds.max(1e-3) / cpus;
+    let how = format!(
+        "{} timers armed, {undone} cancelled or moved, {} expired in {:.1} s: {} undone on each \
+         CPU and second",
+        operations.start,
+        operations.expire,
+        summary.trace.seconds,
+        figure(rate)
+    );
+    Says::figure(
+        Verdict::from_limits(rate, CANCELS_MANY, CANCELS_TOO_MANY),
+        summary.cancelled_percent,
+        how,
+        "arming and cancelling takes CPU time by itself: keep timeouts in the program, where both \
+         take nanoseconds and no lock that others want, or push one out instead of cancelling it",
+    )
+}

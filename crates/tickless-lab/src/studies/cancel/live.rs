@@ -1,0 +1,369 @@
+//! The study of synchronous cancel on the machine at hand.
+//!
+//! Before, a cancel that waits asks every base whether it runs the timer; after, it asks the one
+//! that the timer's word names. Both are the same code with one switch
+//! ([`Scan`](tickless::policy::Scan)), on 2 to 512 bases: more bases than CPUs, which is what can
+//! be had here of a large machine. What a large machine adds is that every one of those bases is in
+//! some other CPU's cache; the cold column comes nearest.
+
+use super::across::{Rhythm, cancel_across};
+use super::calls::{Call, Finds, Subject};
+use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
+use crate::progress::Progress;
+use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
+use crate::studies::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
+use crate::text::figure;
+use tickless::policy::Scan;
+
+/// One way to cancel.
+struct Way {
+    name: &'static str,
+    scan: Scan,
+    call: Call,
+}
+
+const BEFORE: usize = 0;
+const AFTER: usize = 1;
+const SINGLE_SHOT: usize = 2;
+const PLAIN: usize = 3;
+
+const WAYS: [Way; 4] = [
+    Way { name: "before", scan: Scan::AllBases, call: Call::Sync },
+    Way { name: "after", scan: Scan::RunningBase, call: Call::Sync },
+    Way { name: "single_shot", scan: Scan::RunningBase, call: Call::SingleShot },
+    Way { name: "plain", scan: Scan::RunningBase, call: Call::Plain },
+];
+
+/// What was published, in cycles of its own machines.
+const PUBLISHED: [(u16, usize, State, f64); 9] = [
+    (32, BEFORE, State::Warm, 29_000.0),
+    (32, BEFORE, State::Cold, 37_800.0),
+    (32, AFTER, State::Warm, 95.0),
+    (32, AFTER, State::Cold, 1_800.0),
+    (4, BEFORE, State::Warm, 505.0),
+    (4, BEFORE, State::Cold, 1_220.0),
+    (4, AFTER, State::Warm, 88.0),
+    (4, AFTER, State::Cold, 140.0),
+    (4, SINGLE_SHOT, State::Warm, 90.0),
+];
+
+/// What is measured of each way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// A pending timer, caches warm.
+    Warm,
+    /// A pending timer, caches cold.
+    Cold,
+    /// An idle timer, caches warm.
+    Idle,
+}
+
+const STATES: [State; 3] = [State::Warm, State::Cold, State::Idle];
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            State::Warm => "warm",
+            State::Cold => "cold",
+            State::Idle => "idle",
+        }
+    }
+}
+
+/// Counts for each call: of each way, in each state.
+type Counts = [[f64; STATES.len()]; WAYS.len()];
+
+/// Runs it.
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
+    let mut study = Study::new("cancel", request, measure::machine());
+    study.notes.extend(measure::disturbance());
+    let bases = bases(request)?;
+    let watch = Stopwatch::new();
+    let mut evictor = Evictor::new();
+    let turns = request.effort.turns(2, 9, 15);
+    progress.begin("cancelling", turns * bases.len());
+    let taken = interleave(bases.len(), turns, |at| {
+        let counts = one_turn(request, bases[at], &watch, &mut evictor);
+        progress.step();
+        counts
+    })?;
+    for (&count, taken) in bases.iter().zip(&taken) {
+        cells(&mut study, count, taken, &watch);
+    }
+    tables(&mut study, &bases);
+    thread_table(&mut study);
+    plot(&mut study, &bases, &watch);
+    growth(&mut study, &bases, &taken, &watch);
+    across(&mut study, request, progress, &watch)?;
+    study.notes.push(how(&watch, &evictor));
+    answers(&mut study);
+    Ok(study)
+}
+
+fn bases(request: &Request) -> Result<Vec<u16>, StudyError> {
+    const MOST: u32 = 2_048;
+    let usual = request.effort.pick(
+        &[2, 4, 32, 512][..],
+        &[2, 4, 8, 32, 128, 512],
+        &[2, 4, 8, 16, 32, 64, 128, 256, 512],
+    );
+    let wanted = request.cpus.as_deref().unwrap_or(usual);
+    let base = |&count: &u32| match u16::try_from(count) {
+        Ok(few) if count <= MOST => Ok(few),
+        _ => Err(StudyError::Request {
+            what: format!("{count} bases would take as many threads; ask for {MOST} at most"),
+        }),
+    };
+    let mut bases = wanted.iter().map(base).collect::<Result<Vec<u16>, StudyError>>()?;
+    bases.sort_unstable();
+    bases.dedup();
+    Ok(bases)
+}
+
+fn one_turn(
+    request: &Request,
+    bases: u16,
+    watch: &Stopwatch,
+    evictor: &mut Evictor,
+) -> Result<Counts, StudyError> {
+    let passes = request.effort.pick(1, 4, 4);
+    let batches = request.effort.pick(10, 30, 100);
+    let cold_calls = request.effort.pick(1, 1, 2);
+    let mut counts = Counts::default();
+    for scan in [Scan::AllBases, Scan::RunningBase] {
+        let subject = Subject::start(bases, scan)?;
+        let here: Vec<usize> = (0..WAYS.len()).filter(|&way| WAYS[way].scan == scan).collect();
+        let passes = interleave(here.len(), passes, |at| {
+            let call = WAYS[here[at]].call;
+            Ok::<_, StudyError>([
+                subject.warm(watch, call, Finds::Pending, batches),
+                subject.cold(watch, evictor, call, Finds::Pending, cold_calls),
+                subject.warm(watch, call, Finds::Idle, batches),
+            ])
+        })?;
+        for (way, passes) in here.into_iter().zip(passes) {
+            counts[way] = [0, 1, 2].map(|at| Spread::of(passes.iter().map(|pass| pass[at])).median);
+        }
+    }
+    Ok(counts)
+}
+
+/// All figures of one number of bases, in cycles where there are any, and in nanoseconds.
+fn cells(study: &mut Study, bases: u16, taken: &[Counts], watch: &Stopwatch) {
+    for (way, Way { name, .. }) in WAYS.iter().enumerate() {
+        for (at, state) in STATES.into_iter().enumerate() {
+            let counts = || taken.iter().map(|counts| counts[way][at]);
+            let id = format!("{bases}.{name}.{}", state.name());
+            let ns = Spread::of(counts().map(|counts| watch.ns(counts)));
+            study.cells.push(Cell::live(format!("{id}_ns"), "ns", ns).in_exhibit());
+            if watch.cycles_per_ns().is_some() {
+                let cell = Cell::live(id, "cycles", Spread::of(counts())).in_exhibit();
+                let is_this = |&&(count, of, published, _): &&(u16, usize, State, f64)| {
+                    (count, of, published) == (bases, way, state)
+                };
+                let published = PUBLISHED.iter().find(is_this).map(|&(.., cycles)| cycles);
+                study.cells.push(Cell { published, ..cell });
+            }
+        }
+    }
+}
+
+/// The table as the thread has it, with more columns, in cycles and in nanoseconds.
+fn tables(study: &mut Study, bases: &[u16]) {
+    let header: Vec<String> =
+        [String::new()].into_iter().chain(bases.iter().map(|bases| format!("{bases}p"))).collect();
+    for (suffix, unit) in [("", "cycles"), ("_ns", "ns")] {
+        let mut rows = Vec::new();
+        for state in STATES {
+            for Way { name, .. } in WAYS {
+                let id = |bases: &u16| format!("{bases}.{name}.{}{suffix}", state.name());
+                let cells: Vec<&Cell> =
+                    bases.iter().filter_map(|bases| study.cell(&id(bases))).collect();
+                let values = cells.iter().map(|cell| figure(cell.value));
+                let label = format!("{name}, {}", state.name());
+                rows.push([label].into_iter().chain(values).collect::<Vec<String>>());
+            }
+        }
+        if rows[0].len() > 1 {
+            let title = format!(
+                "One call on so many bases, {unit} (warm and cold: a pending timer; idle: one \
+                 that is not, warm)"
+            );
+            let form = Form::Table { header: header.clone(), rows };
+            study.exhibits.push(Exhibit { title, form });
+        }
+    }
+}
+
+/// What a call takes over the number of bases.
+fn plot(study: &mut Study, bases: &[u16], watch: &Stopwatch) {
+    let (unit, suffix) = match watch.cycles_per_ns() {
+        Some(_) => ("cycles", ""),
+        None => ("ns", "_ns"),
+    };
+    let line = |(way, side): (usize, Side)| {
+        let name = WAYS[way].name;
+        let point = |&count: &u16| {
+            let cell = study.cell(&format!("{count}.{name}.{}{suffix}", State::Warm.name()))?;
+            Some([f64::from(count), cell.value])
+        };
+        Line::new(name, side, bases.iter().filter_map(point).collect())
+    };
+    let lines = [(BEFORE, Side::Before), (AFTER, Side::After)].map(line).to_vec();
+    let (x, y) = (Axis::log("CPUs or bases"), Axis::log(format!("{unit} per call")));
+    let shape = Shape::Curve { x, y, lines };
+    let plot = Plot::new("cost", "A warm cancel that waits, over the number of CPUs", shape);
+    study.plots.push(plot.in_exhibit());
+}
+
+/// The table of the thread, each figure beside its own.
+fn thread_table(study: &mut Study) {
+    let pair = |bases: u16, way: usize, state: State| {
+        let id = format!("{bases}.{}.{}", WAYS[way].name, state.name());
+        let cell = study.cell(&id)?;
+        Some([figure(cell.value), cell.published.map_or_else(|| "-".to_string(), figure)])
+    };
+    let mut rows = Vec::new();
+    for way in [BEFORE, AFTER] {
+        for state in [State::Warm, State::Cold] {
+            let (Some(many), Some(few)) = (pair(32, way, state), pair(4, way, state)) else {
+                return;
+            };
+            let label = format!("{}, {} cache", WAYS[way].name, state.name());
+            rows.push([label].into_iter().chain(many).chain(few).collect());
+        }
+    }
+    let header = ["", "32p", "published", "4p", "published"].map(str::to_string).to_vec();
+    let title = "Cycles beside those of the thread, whose CPUs had caches of their own".to_string();
+    study.exhibits.push(Exhibit { title, form: Form::Table { header, rows } });
+}
+
+/// What does not depend on the number of bases, and what does.
+fn growth(study: &mut Study, bases: &[u16], taken: &[Vec<Counts>], watch: &Stopwatch) {
+    let (Some(fewest), Some(most)) = (taken.first(), taken.last()) else { return };
+    let of = |taken: &[Counts], way: usize, at: usize| -> Vec<f64> {
+        taken.iter().map(|counts| counts[way][at]).collect()
+    };
+    let ends = format!("{}_to_{}", bases[0], bases[bases.len() - 1]);
+    let spans_enough = bases[0] == 2 && bases[bases.len() - 1] >= 512;
+    for (at, state) in STATES.into_iter().enumerate() {
+        for way in [AFTER, BEFORE] {
+            let ratio = Spread::of_ratios(&of(most, way, at), &of(fewest, way, at));
+            let id = format!("growth_{ends}.{}.{}", WAYS[way].name, state.name());
+            let cell = Cell::live(id, "x", ratio);
+            let (steady, grows) = (Band::at_most(1.2), Band::at_least(10.0));
+            study.cells.push(match (way, state) {
+                (AFTER, State::Warm | State::Idle) if spans_enough => cell.within(steady),
+                (BEFORE, State::Warm | State::Idle) if spans_enough => cell.within(grows),
+                _ => cell,
+            });
+        }
+    }
+    let span = f64::from(bases[bases.len() - 1] - bases[0]);
+    let (above, below) = (of(most, BEFORE, 0), of(fewest, BEFORE, 0));
+    let each = above.iter().zip(&below).map(|(above, below)| watch.ns((above - below) / span));
+    if span > 0.0 {
+        let id = format!("growth_{ends}.before.each_base_ns");
+        study.cells.push(Cell::live(id, "ns", Spread::of(each)));
+    }
+    for (at, state) in [(0, State::Warm), (2, State::Idle)] {
+        for way in [AFTER, SINGLE_SHOT] {
+            let ratio = Spread::of_ratios(&of(most, way, at), &of(most, PLAIN, at));
+            let id = format!("over_plain.{}.{}", WAYS[way].name, state.name());
+            let cell = Cell::live(id, "x", ratio);
+            study.cells.push(if way == AFTER { cell.within(Band::at_most(1.5)) } else { cell });
+        }
+    }
+}
+
+/// On another CPU's base.
+fn across(
+    study: &mut Study,
+    request: &Request,
+    progress: &dyn Progress,
+    watch: &Stopwatch,
+) -> Result<(), StudyError> {
+    const WAYS: [(&str, Finds, Rhythm); 4] = [
+        ("pending", Finds::Pending, Rhythm::InBatches),
+        ("idle", Finds::Idle, Rhythm::InBatches),
+        ("pending_one_by_one", Finds::Pending, Rhythm::OneByOne),
+        ("idle_one_by_one", Finds::Idle, Rhythm::OneByOne),
+    ];
+    let cpus = measure::cpus();
+    let [one, other] = [cpus[0], cpus[cpus.len() - 1]];
+    if one == other {
+        let note = "there is one CPU, so nothing was cancelled on another CPU's base";
+        study.notes.push(note.to_string());
+        return Ok(());
+    }
+    let turns = request.effort.turns(1, 9, 15);
+    let rounds = request.effort.pick(50, 1_000, 5_000);
+    progress.begin("another CPU's", turns * WAYS.len());
+    let taken = interleave(WAYS.len(), turns, |way| {
+        let (_, finds, rhythm) = WAYS[way];
+        let counts = cancel_across(watch, [one, other], finds, rhythm, rounds);
+        progress.step();
+        counts
+    })?;
+    for ((name, ..), counts) in WAYS.iter().zip(taken) {
+        let ns = Spread::of(counts.into_iter().map(|counts| watch.ns(counts)));
+        let id = format!("another_cpus_base.{name}_ns");
+        study.cells.push(Cell::live(id, "ns", ns).within(Band::at_most(200.0)));
+    }
+    Ok(())
+}
+
+fn how(watch: &Stopwatch, evictor: &Evictor) -> String {
+    let clock = match watch.cycles_per_ns() {
+        Some(rate) => format!("cycles of the time-stamp counter, {} for a ns", figure(rate)),
+        None => "nanoseconds, there being no cycles to count".to_string(),
+    };
+    format!(
+        "timeouts; warm: medians of batches of 64 calls; cold: medians of single calls after \
+         walking through {} MB; each turn on bases started anew, the numbers of bases in turn, \
+         forwards and backwards. {clock}. An atomic add takes {} ns here",
+        evictor.bytes() >> 20,
+        figure(measure::atomic_add_ns()),
+    )
+}
+
+fn answers(study: &mut Study) {
+    let value =
+        |id: &str| study.cell(id).map_or_else(|| "-".to_string(), |cell| figure(cell.value));
+    let (warm, idle) = (value("over_plain.after.warm"), value("over_plain.after.idle"));
+    study.answer(
+        "How bad is the performance hit of a field that remembers the running base?",
+        format!(
+            "There is no such field: the word that says whether a timer is pending also names its \
+             base. A cancel that waits takes {warm} times what a plain one takes for a pending \
+             timer, {idle} times for an idle one."
+        ),
+    );
+    study.answer(
+        "Can two callbacks of one timer overlap, so that the base that is remembered is the wrong \
+         one?",
+        "With a remembered base, yes: a model of the protocol of 2004, in which another CPU arms \
+         and fires the timer while its callback runs, has schedules in which the cancel returns \
+         too early (docs/book/src/cancel.md prints one; \
+         cargo test -p tickless-models --test models_loom \
+         last_running finds them). It is nobody's fault for running too long: nothing says how \
+         long a callback may run. Ours has none: a timer whose callback runs stays on its base \
+         when it is armed again, so there is one base to look at (contract X2: explored by the \
+         same tests).",
+    );
+    let ends: Vec<&Cell> =
+        study.cells.iter().filter(|cell| cell.id.starts_with("growth_")).collect();
+    let growth = |what: &str| {
+        let cell = ends.iter().find(|cell| cell.id.ends_with(what));
+        cell.map_or_else(|| "-".to_string(), |cell| figure(cell.value))
+    };
+    let answer = format!(
+        "It is one wherever there are many bases: from the fewest to the most of them here, a \
+         cancel that scans takes {} times as long, {} ns more for each base; one that looks at one \
+         base {} times.",
+        growth("before.warm"),
+        growth("each_base_ns"),
+        growth("after.warm"),
+    );
+    study.answer("Do others see the waiting cancel as a hot spot?", answer);
+}

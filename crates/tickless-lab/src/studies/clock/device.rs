@@ -1,0 +1,190 @@
+//! Slow counters to read: an emulated one, and whatever this machine has.
+
+use crate::studies::StudyError;
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tickless::clock::{
+    Clock, ClockId, Counter, Hertz, OpenClockError, PtpClock, Rating, SystemClock, Tsc, TscOrder,
+    Width,
+};
+
+thread_local! {
+    static READS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many device reads the calling thread has made. Counted by each thread for itself: a shared
+/// count would cost as much as what is measured.
+pub fn device_reads() -> u64 {
+    READS.get()
+}
+
+/// A counter whose reads are counted.
+pub struct Counted(Box<dyn Counter>);
+
+impl Counted {
+    /// Counts the reads of this one.
+    pub fn new(counter: Box<dyn Counter>) -> Counted {
+        Counted(counter)
+    }
+}
+
+impl Counter for Counted {
+    fn read(&self) -> u64 {
+        READS.set(READS.get() + 1);
+        self.0.read()
+    }
+
+    fn width(&self) -> Width {
+        self.0.width()
+    }
+
+    fn frequency(&self) -> Hertz {
+        self.0.frequency()
+    }
+
+    fn rating(&self) -> Rating {
+        self.0.rating()
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+}
+
+/// An emulated device that serves one reading at a time and takes a microsecond over each, about
+/// what a device behind a bus takes.
+///
+/// A reading books the first microsecond that is free and waits until that is over. So the queue
+/// is in the device, as it is in hardware: a reader that loses its CPU delays nobody else.
+pub struct Emulated {
+    clock: Arc<Clock>,
+    free_at: Booked,
+}
+
+/// When the last booking ends, in nanoseconds. On a cache line of its own.
+#[repr(align(128))]
+struct Booked(AtomicU64);
+
+/// How long one reading takes.
+pub const EMULATED_READ_NS: u64 = 1_000;
+
+impl Emulated {
+    /// A device that nobody is at, which takes its time by this clock.
+    pub fn new(clock: Arc<Clock>) -> Emulated {
+        Emulated { clock, free_at: Booked(AtomicU64::new(0)) }
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.monotonic().as_nanos()
+    }
+}
+
+impl Counter for Emulated {
+    fn read(&self) -> u64 {
+        let asked = self.now();
+        let book = |free_at: u64| Some(free_at.max(asked) + EMULATED_READ_NS);
+        let booked = self.free_at.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, book);
+        // It always books, so both are the time before.
+        let done = booked.unwrap_or_else(|free_at| free_at).max(asked) + EMULATED_READ_NS;
+        while self.now() < done {
+            std::hint::spin_loop();
+        }
+        done
+    }
+
+    fn width(&self) -> Width {
+        Width::FULL
+    }
+
+    fn frequency(&self) -> Hertz {
+        Hertz::NANOSECONDS
+    }
+
+    fn rating(&self) -> Rating {
+        Rating::SLOW
+    }
+
+    fn name(&self) -> &str {
+        "emulated, 1 us a reading, one at a time"
+    }
+}
+
+/// A slow counter.
+pub struct Slow {
+    /// In the names of cells.
+    pub id: &'static str,
+    /// For people.
+    pub name: String,
+    /// A new one, with nobody at it.
+    pub open: Box<Opener>,
+}
+
+type Opener = dyn Fn() -> Result<Box<dyn Counter>, OpenClockError>;
+
+/// The clock that times everything: the TSC if it can be trusted, or the system's.
+pub fn clock() -> Result<Arc<Clock>, StudyError> {
+    const NO_CLOCK: &str = "the system's clock could not be read; see what keeps this process from \
+                            clock_gettime (a sandbox, a container)";
+    let cannot = |error| StudyError::system(NO_CLOCK)(error);
+    let system = SystemClock::open(ClockId::MONOTONIC).map_err(io::Error::other).map_err(cannot)?;
+    let mut counters: Vec<Box<dyn Counter>> = vec![Box::new(system)];
+    counters.extend(Tsc::new(TscOrder::Unordered).map(|tsc| Box::new(tsc) as Box<dyn Counter>));
+    Clock::over(counters).map(Arc::new).map_err(io::Error::other).map_err(cannot)
+}
+
+/// The emulated device.
+pub fn emulated(clock: &Arc<Clock>) -> Slow {
+    let clock = Arc::clone(clock);
+    Slow {
+        id: "emulated",
+        name: "an emulated device, 1 us a reading, one at a time".to_string(),
+        open: Box::new(move || Ok(Box::new(Emulated::new(Arc::clone(&clock))))),
+    }
+}
+
+/// What this machine has: a PTP clock if there is one, else a clock that is a system call; and
+/// why there is no PTP clock, if there is none.
+pub fn real() -> (Slow, Option<String>) {
+    let cpu_time = Slow {
+        id: "syscall",
+        name: "CLOCK_PROCESS_CPUTIME_ID, a system call".to_string(),
+        open: Box::new(|| Ok(Box::new(SystemClock::open(ClockId::PROCESS_CPU)?))),
+    };
+    match PtpClock::open(PTP) {
+        Ok(clock) => {
+            let open = || Ok(Box::new(PtpClock::open(PTP)?) as Box<dyn Counter>);
+            (Slow { id: "ptp", name: clock.name().to_string(), open: Box::new(open) }, None)
+        }
+        Err(why) => (cpu_time, Some(why.to_string())),
+    }
+}
+
+const PTP: &str = "/dev/ptp0";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the emulated device serves one at a time: so many readings take so long, whoever
+    /// makes them, and no two get the same value.
+    #[test]
+    fn the_device_serves_one_at_a_time() {
+        let clock = clock().unwrap();
+        let device = Counted::new(Box::new(Emulated::new(Arc::clone(&clock))));
+        let from = clock.monotonic();
+        let mut values: Vec<u64> = std::thread::scope(|s| {
+            let reader = || {
+                let values = (0..200).map(|_| device.read()).collect::<Vec<u64>>();
+                assert_eq!(device_reads(), 200);
+                values
+            };
+            let readers = [s.spawn(reader), s.spawn(reader), s.spawn(reader)];
+            readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect()
+        });
+        assert!((clock.monotonic() - from).as_nanos() as u64 >= 600 * EMULATED_READ_NS);
+        values.sort_unstable();
+        assert!(values.windows(2).all(|pair| pair[1] - pair[0] >= EMULATED_READ_NS));
+    }
+}

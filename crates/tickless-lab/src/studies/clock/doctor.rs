@@ -1,0 +1,153 @@
+//! The kernel's clock: which one, what it takes to read it, whether it is trusted.
+
+use crate::doctor::checks::{Check, Need};
+use crate::doctor::facts::{Facts, ReadCost};
+use crate::doctor::finding::{Says, Verdict};
+use crate::text::figure;
+
+pub(crate) const SOURCE: Check = Check {
+    name: "clock-source",
+    about: "a clock that is a device, slow to read",
+    study: "clock",
+    unit: "ns per read",
+    needs: &[Need::ClockSource, Need::ClockRead],
+    judge: source,
+};
+
+pub(crate) const CONTENTION: Check = Check {
+    name: "clock-contention",
+    about: "a clock that CPUs wait for when all read it",
+    study: "clock",
+    unit: "times as long",
+    needs: &[Need::ClockRead],
+    judge: contention,
+};
+
+pub(crate) const WATCHDOG: Check = Check {
+    name: "clock-watchdog",
+    about: "a clock that the kernel gave up, or doubts",
+    study: "clock",
+    unit: "messages",
+    needs: &[Need::Log],
+    judge: watchdog,
+};
+
+/// Devices behind a bus, or counters of ticks: what a kernel falls back to.
+const DEVICES: [&str; 6] = ["hpet", "acpi_pm", "pit", "i8253", "jiffies", "refined-jiffies"];
+
+/// A counter that programs read themselves takes 15 to 60 ns; where they cannot, a system call
+/// for each takes 100 to 400. Between the two.
+const READ_WARN_NS: f64 = 200.0;
+
+/// A microsecond is what a read of the HPET took in the study's thread, if nobody else read it.
+const READ_BAD_NS: f64 = 1_000.0;
+
+fn source(facts: &Facts) -> Says {
+    let source = match &facts.clock_source {
+        Ok(source) => source,
+        Err(why) => return Says::unknown(why),
+    };
+    let others = source.available.join(", ");
+    let is_device = DEVICES.contains(&source.current.as_str());
+    let in_use = format!("{} is in use, of {others}", source.current);
+    let (read_ns, how) = match facts.clock_read {
+        Ok(ReadCost { alone_ns, .. }) => {
+            (Some(alone_ns), format!("{in_use}; median of batches of CLOCK_MONOTONIC reads"))
+        }
+        Err(ref why) => (None, format!("{in_use}; reading it was not timed: {why}")),
+    };
+    let by_cost =
+        read_ns.map_or(Verdict::Ok, |ns| Verdict::from_limits(ns, READ_WARN_NS, READ_BAD_NS));
+    let verdict = if is_device { Verdict::Bad } else { by_cost };
+    let advice = if is_device {
+        "find in the kernel's log why it does not use the CPU's own counter (on x86: tsc=reliable \
+         if the hardware is known to be good, or a newer firmware); a program that reads the clock \
+         much can share reads with tickless::Combined"
+    } else if verdict == Verdict::Ok {
+        ""
+    } else {
+        "programs read the clock by a system call or worse: see whether the kernel or the \
+         hypervisor can offer another clock source, and read the clock less often"
+    };
+    Says { verdict, figure: read_ns, how, advice: advice.to_string() }
+}
+
+/// Two threads of a core share it, and a busy machine runs slower than an idle one: that makes
+/// it two to three times as long, and no clock is to blame.
+const CONTENTION_WARN: f64 = 4.0;
+
+/// A device that serves one reader at a time makes each of N wait for the others.
+const CONTENTION_BAD: f64 = 8.0;
+
+fn contention(facts: &Facts) -> Says {
+    let cost = match &facts.clock_read {
+        Ok(cost) => cost,
+        Err(why) => return Says::unknown(why),
+    };
+    let ReadCost { alone_ns, together_ns, threads } = *cost;
+    let times = together_ns / alone_ns.max(f64::MIN_POSITIVE);
+    // With few readers a queue is short: what they wait for is told by the cost as well.
+    let bad = CONTENTION_BAD.min(0.75 * threads as f64).max(2.0);
+    let verdict = match Verdict::from_limits(times, CONTENTION_WARN.min(bad), bad) {
+        // Whatever the ratio is: that quick is nobody who waits for a device.
+        _ if together_ns < READ_WARN_NS => Verdict::Ok,
+        // Two threads of one core may be all there is to it.
+        Verdict::Bad if together_ns < READ_BAD_NS => Verdict::Warn,
+        verdict => verdict,
+    };
+    let how = format!(
+        "a read by {threads} threads at once, {} ns, against one alone, {} ns",
+        figure(together_ns),
+        figure(alone_ns)
+    );
+    Says::figure(
+        verdict,
+        times,
+        how,
+        "CPUs wait for each other to read the clock: use a clock source that each CPU has for \
+         itself, or let one read it for all (tickless::Combined)",
+    )
+}
+
+/// What a kernel says when it stops to trust its clock.
+const GIVEN_UP: [&str; 3] = ["as unstable", "Marking TSC unstable", "TSC found unstable"];
+
+/// What it says when it has doubts.
+const DOUBTS: [&str; 5] = [
+    "timekeeping watchdog on",
+    "read-back delay",
+    "Long readout interval",
+    "TSC synchronization",
+    "clocksource: Checking clocksource",
+];
+
+fn watchdog(facts: &Facts) -> Says {
+    let log = match &facts.log {
+        Ok(log) => log,
+        Err(why) => return Says::unknown(why),
+    };
+    let with = |words: &'static [&str]| {
+        log.iter().filter(move |line| words.iter().any(|word| line.contains(word)))
+    };
+    // Both kernels and hypervisors also say that it was checked and found good.
+    let is_doubt = |line: &&String| !line.contains("passed") && !line.contains("consistent");
+    let given_up: Vec<&String> = with(&GIVEN_UP).collect();
+    let doubts = with(&DOUBTS).filter(is_doubt).count();
+    let verdict = match (given_up.len(), doubts) {
+        (0, 0) => Verdict::Ok,
+        (0, _) => Verdict::Warn,
+        _ => Verdict::Bad,
+    };
+    let mut how = format!("{} messages of the kernel's log looked through", log.len());
+    if let Some(first) = given_up.first().copied().or_else(|| with(&DOUBTS).find(is_doubt)) {
+        how = format!("{how}; the first: {first}");
+    }
+    let messages = with(&DOUBTS).filter(is_doubt).filter(|line| !given_up.contains(line)).count();
+    Says::figure(
+        verdict,
+        (given_up.len() + messages) as f64,
+        how,
+        "the CPU's counter was given up or doubted: look for a newer firmware, for suspended or \
+         overcommitted virtual CPUs, and at which clock source is left (clock-source)",
+    )
+}

@@ -1,0 +1,210 @@
+//! On the machine at hand: direct against combined reads of a slow counter, by 1 to
+//! twice as many threads as there are CPUs.
+//!
+//! Two devices: an emulated one, which serves one reading at a time as the published counter
+//! did, and is called "emulated" wherever it is shown; and one that this machine really has.
+
+use super::device::{self, EMULATED_READ_NS, Slow};
+use super::readers::{Plan, Taken};
+use crate::measure::{self, Spread, interleave};
+use crate::progress::Progress;
+use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
+use crate::studies::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
+use crate::text::figure;
+use std::io;
+use std::time::Duration;
+use tickless::clock::{Clock, OpenClockError, ReadPolicy};
+
+const POLICIES: [(&str, ReadPolicy); 2] =
+    [("direct", ReadPolicy::Direct), ("combined", ReadPolicy::Combined)];
+
+/// Runs it.
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
+    let mut study = Study::new("clock", request, measure::machine());
+    study.notes.extend(measure::disturbance());
+    let (real, no_ptp) = device::real();
+    let clock = device::clock()?;
+    let emulated = device::emulated(&clock);
+    study.notes.extend(no_ptp.map(|why| format!("no PTP clock to read: {why}")));
+    let cpus = measure::cpus();
+    let threads = threads(request, cpus.len());
+    let turns = request.effort.turns(2, 7, 15);
+    let duration = Duration::from_millis(request.effort.pick(10, 150, 1_000));
+    for device in [&emulated, &real] {
+        progress.begin("reading", turns * threads.len() * POLICIES.len());
+        let taken = interleave(threads.len() * POLICIES.len(), turns, |way| {
+            let policy = POLICIES[way % 2].1;
+            let threads = threads[way / 2];
+            let plan = Plan { policy, threads, duration, cpus: &cpus, clock: &clock };
+            let counter = (device.open)().map_err(cannot_open)?;
+            let taken = plan.read(counter)?;
+            progress.step();
+            Ok::<Taken, StudyError>(taken)
+        })?;
+        let mut rows = Vec::new();
+        for (pair, &threads) in taken.chunks(POLICIES.len()).zip(&threads) {
+            for ((name, _), taken) in POLICIES.iter().zip(pair) {
+                rows.push(row(threads, name, taken));
+                cells(&mut study, device, threads, name, taken);
+            }
+            gain(&mut study, device, threads, cpus.len(), pair);
+        }
+        study.exhibits.push(exhibit(device, rows));
+        plot(&mut study, device, &threads);
+    }
+    study.notes.push(how(&clock, duration, turns));
+    answer(&mut study, &real);
+    Ok(study)
+}
+
+fn threads(request: &Request, cpus: usize) -> Vec<usize> {
+    match &request.cpus {
+        Some(list) => list.iter().map(|&threads| threads as usize).collect(),
+        None => (1..=2 * cpus).collect(),
+    }
+}
+
+fn cannot_open(error: OpenClockError) -> StudyError {
+    StudyError::system("the slow counter could not be opened again; try again")(io::Error::other(
+        error,
+    ))
+}
+
+/// What is shown of each way to read, with its unit.
+type Column = (&'static str, &'static str, fn(&Taken) -> f64);
+
+const COLUMNS: [Column; 5] = [
+    ("reads_per_s", "reads/s", Taken::reads_per_s),
+    ("device_reads_per_read", "device reads", Taken::device_reads_per_read),
+    ("p50_ns", "ns", |taken| taken.latency.value_at_quantile(0.5) as f64),
+    ("p99_ns", "ns", |taken| taken.latency.value_at_quantile(0.99) as f64),
+    ("fairness", "least/most", Taken::fairness),
+];
+
+fn spread(taken: &[Taken], value: fn(&Taken) -> f64) -> Spread {
+    Spread::of(taken.iter().map(value))
+}
+
+fn cells(study: &mut Study, device: &Slow, threads: usize, policy: &str, taken: &[Taken]) {
+    let id = |what: &str| format!("{}.{threads}t.{policy}.{what}", device.id);
+    for (what, unit, value) in COLUMNS {
+        study.cells.push(Cell::live(id(what), unit, spread(taken, value)).in_exhibit());
+    }
+    if let Some(cell) = study.cells.iter_mut().rfind(|cell| cell.id.ends_with("per_read")) {
+        // Directly each value is a device read, and never less; combined never more than that,
+        // but for holders that were taken over from.
+        let band = if policy == "direct" { Band::between(1.0, 1.0) } else { Band::at_most(1.1) };
+        *cell = cell.clone().within(band);
+    }
+    let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>() as f64;
+    let cell = Cell::live(id("backwards"), "reads", Spread::exactly(backwards)).in_exhibit();
+    // The device that is ours does not go back; what the machine's own does is its affair.
+    study.cells.push(match device.id {
+        "emulated" => cell.within(Band::at_most(0.0)),
+        _ => cell,
+    });
+}
+
+/// What combining brings, turn by turn.
+fn gain(study: &mut Study, device: &Slow, threads: usize, cpus: usize, pair: &[Vec<Taken>]) {
+    let rates =
+        |policy: usize| -> Vec<f64> { pair[policy].iter().map(Taken::reads_per_s).collect() };
+    let (direct, combined) = (rates(0), rates(1));
+    let id = |what: &str| format!("{}.{threads}t.{what}", device.id);
+    if threads == 1 {
+        let ratio = Spread::of_ratios(&direct, &combined);
+        study.cells.push(Cell::live(id("cost_alone"), "x", ratio).within(Band::at_most(1.25)));
+        return;
+    }
+    let cell = Cell::live(id("gain"), "x", Spread::of_ratios(&combined, &direct));
+    // With a CPU for each of two readers, two values for each device read less the hand-over.
+    let is_target = device.id == "emulated" && threads == 2 && cpus >= 2;
+    study.cells.push(if is_target { cell.within(Band::at_least(1.7)) } else { cell });
+}
+
+fn row(threads: usize, policy: &str, taken: &[Taken]) -> Vec<String> {
+    let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>();
+    let values = COLUMNS.map(|(_, _, value)| figure(spread(taken, value).median));
+    [format!("{threads} {policy}")]
+        .into_iter()
+        .chain(values)
+        .chain([backwards.to_string()])
+        .collect()
+}
+
+fn exhibit(device: &Slow, rows: Vec<Vec<String>>) -> Exhibit {
+    let header = [
+        "threads",
+        "reads/s",
+        "device reads per read",
+        "p50 ns",
+        "p99 ns",
+        "fairness",
+        "backwards",
+    ];
+    Exhibit {
+        title: format!("Reading {}", device.name),
+        form: Form::Table { header: header.map(str::to_string).to_vec(), rows },
+    }
+}
+
+/// Values per second over the number of threads.
+fn plot(study: &mut Study, device: &Slow, threads: &[usize]) {
+    let line = |(policy, side): (&str, Side)| {
+        let point = |&count: &usize| {
+            let id = format!("{}.{count}t.{policy}.reads_per_s", device.id);
+            Some([count as f64, study.cell(&id)?.value / 1e6])
+        };
+        Line::new(policy, side, threads.iter().filter_map(point).collect())
+    };
+    let lines = [("direct", Side::Before), ("combined", Side::After)].map(line).to_vec();
+    let (x, y) = (Axis::linear("threads"), Axis::linear("million values per s"));
+    let title = format!("Values from {}", device.name);
+    let id = if device.id == "emulated" { "emulated" } else { "real" };
+    study.plots.push(Plot::new(id, title, Shape::Curve { x, y, lines }).in_exhibit());
+}
+
+fn how(clock: &Clock, duration: Duration, turns: usize) -> String {
+    format!(
+        "each way for {} ms, {turns} times, in turn; threads are kept on the CPUs, one after the \
+         other, and read without a pause; ns per read include the clock that times it; fairness is \
+         what the slowest thread got of what the fastest did. Every value is checked against the \
+         thread's last one, and in a pass of its own against what other threads have handed on. \
+         The emulated device books {EMULATED_READ_NS} ns for each reading. Timed by {}. An atomic \
+         add takes {} ns here",
+        duration.as_millis(),
+        clock.source_name(),
+        figure(measure::atomic_add_ns()),
+    )
+}
+
+fn answer(study: &mut Study, real: &Slow) {
+    let value = |id: String| study.cell(&id).map(|cell| cell.value);
+    let gains: Vec<String> = ["emulated", real.id]
+        .into_iter()
+        .filter_map(|id| value(format!("{id}.2t.gain")).map(|gain| (id, gain)))
+        .map(|(id, gain)| format!("{} times the reads per second on {id}", figure(gain)))
+        .collect();
+    let alone = value("emulated.1t.cost_alone".to_string());
+    if let Some(alone) = alone {
+        study.answer(
+            "Must combining be turned on from some number of CPUs only?",
+            format!(
+                "No: a reader that is alone pays {} times the direct read, and one that is not \
+                 gains. So there is no threshold, as in the thread's last version.",
+                figure(alone)
+            ),
+        );
+    }
+    if gains.is_empty() {
+        return;
+    }
+    study.answer(
+        "What does combining bring two readers, and on which counters?",
+        format!(
+            "{}. It pays where the device serves one at a time; where readings go on side by \
+             side, as in a system call, readers that wait for each other can only lose.",
+            gains.join(", ")
+        ),
+    );
+}

@@ -1,0 +1,238 @@
+//! What runs for nothing: softirqs, ticks on idle CPUs, threads that every tick wakes.
+
+use crate::doctor::checks::{Check, Need};
+use crate::doctor::facts::{Counted, Facts, IdleTicks, RecordedTimers};
+use crate::doctor::finding::{Says, Verdict};
+use crate::text::figure;
+use std::collections::BTreeMap;
+use tickless_core::time::CpuId;
+use tickless_trace::read::{Event, EventKind};
+
+pub(crate) const SOFTIRQ: Check = Check {
+    name: "timer-softirq",
+    about: "CPU time that goes to softirqs",
+    study: "deferred",
+    unit: "% of CPU time",
+    needs: &[Need::Counted],
+    judge: softirq,
+};
+
+pub(crate) const EMPTY_SOFTIRQS: Check = Check {
+    name: "expiry-wakes",
+    about: "ticks that raise the timer softirq, whether or not something expired",
+    study: "deferred",
+    unit: "% of interrupts",
+    needs: &[Need::Counted],
+    judge: empty_softirqs,
+};
+
+pub(crate) const IDLE_TICKS: Check = Check {
+    name: "idle-ticks",
+    about: "timer interrupts on CPUs with nothing to do",
+    study: "deferred",
+    unit: "per CPU and s",
+    needs: &[Need::Counted],
+    judge: idle_ticks,
+};
+
+pub(crate) const TICK_WAKERS: Check = Check {
+    name: "tick-wakers",
+    about: "threads that timers wake as often as a tick comes",
+    study: "deferred",
+    unit: "threads",
+    needs: &[Need::Recorded],
+    judge: tick_wakers,
+};
+
+/// What a server that handles packets in softirqs is still well with.
+const SOFTIRQ_WARN: f64 = 10.0;
+/// Time that other work cannot have, and that nobody schedules.
+const SOFTIRQ_BAD: f64 = 30.0;
+
+/// Raised less often on each CPU and second, timers are not what softirqs are busy with.
+const SOFTIRQ_TIMERS: f64 = 1_000.0;
+
+fn softirq(facts: &Facts) -> Says {
+    let counted = match &facts.counted {
+        Ok(counted) => counted,
+        Err(why) => return Says::unknown(why),
+    };
+    let sum = |of: fn(&crate::doctor::facts::CpuCounts) -> u64| -> f64 {
+        counted.cpus.iter().map(of).sum::<u64>() as f64
+    };
+    let percent = 100.0 * sum(|cpu| cpu.softirq) / sum(|cpu| cpu.time).max(1.0);
+    let each = counted.seconds.max(1e-3) * counted.cpus.len().max(1) as f64;
+    let (timer, hrtimer) =
+        (sum(|cpu| cpu.timer_softirqs) / each, sum(|cpu| cpu.hrtimer_softirqs) / each);
+    let verdict = match Verdict::from_limits(percent, SOFTIRQ_WARN, SOFTIRQ_BAD) {
+        _ if timer + hrtimer < SOFTIRQ_TIMERS => Verdict::Ok,
+        verdict => verdict,
+    };
+    let how = format!(
+        "softirq time in /proc/stat over {:.1} s; TIMER raised {} times, HRTIMER {} times on each \
+         CPU and second (/proc/softirqs)",
+        counted.seconds,
+        figure(timer),
+        figure(hrtimer)
+    );
+    Says::figure(
+        verdict,
+        percent,
+        how,
+        "timers expire in softirqs that take much time: see whose in `tickless replay` of a \
+         recording (armed most), and let callbacks hand their work to threads",
+    )
+}
+
+/// Where only expiry raises it, a tick in ten or so does.
+const RAISED_BAD: f64 = 90.0;
+const RAISED_WARN: f64 = 70.0;
+
+/// Fewer interrupts on each CPU and second say nothing: an idle CPU may wake for nothing else.
+const INTERRUPTS_ENOUGH: f64 = 80.0;
+
+fn empty_softirqs(facts: &Facts) -> Says {
+    let counted = match &facts.counted {
+        Ok(counted) => counted,
+        Err(why) => return Says::unknown(why),
+    };
+    let interrupts: u64 = counted.cpus.iter().map(|cpu| cpu.timer_interrupts).sum();
+    let raised: u64 = counted.cpus.iter().map(|cpu| cpu.timer_softirqs).sum();
+    let rate = interrupts as f64 / counted.seconds.max(1e-3) / counted.cpus.len().max(1) as f64;
+    let percent = 100.0 * raised as f64 / interrupts.max(1) as f64;
+    let verdict = match Verdict::from_limits(percent, RAISED_WARN, RAISED_BAD) {
+        _ if rate < INTERRUPTS_ENOUGH => Verdict::Ok,
+        verdict => verdict,
+    };
+    let how = format!(
+        "{raised} TIMER softirqs for {interrupts} timer interrupts in {:.1} s (/proc/softirqs, \
+         LOC in /proc/interrupts)",
+        counted.seconds
+    );
+    Says::figure(
+        verdict,
+        percent,
+        how,
+        "nearly every tick raises the softirq, as if something always expired: kernels before \
+         5.5 or so, and real-time kernels whose expiry thread wakes each time, do that; use a \
+         newer one, or see in a recording what expires so often",
+    )
+}
+
+/// A CPU counts as idle that did something for less than a twentieth of the time.
+const IDLE_SHARE: f64 = 0.95;
+
+/// Idle CPUs of a healthy machine have a few tens of timer interrupts a second: 56 on the idle
+/// virtual machine of traces/idle.
+const IDLE_TICKS_WARN: f64 = 150.0;
+
+/// One for each millisecond: no deep sleep state is worth entering.
+const IDLE_TICKS_BAD: f64 = 900.0;
+
+fn idle_ticks(facts: &Facts) -> Says {
+    let counted = match &facts.counted {
+        Ok(counted) => counted,
+        Err(why) => return Says::unknown(why),
+    };
+    let idle: Vec<f64> = counted
+        .cpus
+        .iter()
+        .filter(|cpu| cpu.time > 0 && cpu.idle_share() >= IDLE_SHARE)
+        .map(|cpu| cpu.timer_interrupts as f64 / counted.seconds.max(1e-3))
+        .collect();
+    if idle.is_empty() {
+        return Says::unknown(format!(
+            "no CPU was idle for 95 % of {:.1} s; look when the machine is",
+            counted.seconds
+        ));
+    }
+    let rate = idle.iter().sum::<f64>() / idle.len() as f64;
+    let (verdict, ticks) = idle_verdict(rate, counted);
+    let how = format!(
+        "LOC in /proc/interrupts over {:.1} s, of {} idle CPUs of {}{ticks}",
+        counted.seconds,
+        idle.len(),
+        counted.cpus.len()
+    );
+    Says::figure(
+        verdict,
+        rate,
+        how,
+        "idle CPUs are woken all the time: if it is the tick, see that the kernel stops it \
+         (CONFIG_NO_HZ_IDLE, no nohz=off); else tick-wakers shows who sleeps so shortly",
+    )
+}
+
+/// Whether it is the kernel's own tick, which idle CPUs should not have at all.
+fn idle_verdict(rate: f64, counted: &Counted) -> (Verdict, &'static str) {
+    let by_rate = Verdict::from_limits(rate, IDLE_TICKS_WARN, IDLE_TICKS_BAD);
+    let is_hz = counted.hz.is_some_and(|hz| (0.95..1.1).contains(&(rate / f64::from(hz))));
+    match counted.idle_ticks {
+        IdleTicks::Stop => (by_rate, "; the kernel stops the tick of idle CPUs (nohz)"),
+        IdleTicks::GoOn => (Verdict::Bad, "; the kernel lets them tick (nohz is off)"),
+        IdleTicks::NotTold if is_hz => (Verdict::Bad, ": as many as the kernel's ticks"),
+        IdleTicks::NotTold => (by_rate, ""),
+    }
+}
+
+/// As often as the slower of usual ticks, less what comes late.
+const WAKES_WARN: f64 = 200.0;
+
+/// As often as the fastest of usual ticks.
+const WAKES_BAD: f64 = 900.0;
+
+fn tick_wakers(facts: &Facts) -> Says {
+    let recorded = match &facts.recorded {
+        Ok(recorded) => recorded,
+        Err(why) => return Says::unknown(why),
+    };
+    if recorded.trace.count(EventKind::SchedWakeup) == 0 {
+        return Says::unknown("the recording has no sched:sched_wakeup, so nobody's wakeups");
+    }
+    let seconds = (recorded.trace.span().0 as f64 / 1e9).max(1e-3);
+    let mut rates: Vec<(u32, f64)> = woken_by_timers(recorded)
+        .into_iter()
+        .map(|(pid, times)| (pid, times as f64 / seconds))
+        .collect();
+    rates.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let often: Vec<&(u32, f64)> = rates.iter().filter(|(_, rate)| *rate >= WAKES_WARN).collect();
+    let most = rates.first().map_or(0.0, |(_, rate)| *rate);
+    const NAMED_MAX: usize = 4;
+    // Who is most often woken is of interest in any case.
+    let named = rates.iter().take(often.len().clamp(1, NAMED_MAX)).map(|(pid, rate)| {
+        let name = recorded.threads.get(pid).map_or("gone since", String::as_str);
+        format!("{name} ({pid}) {} times a second", figure(*rate))
+    });
+    let named: Vec<String> = named.collect();
+    let who = if named.is_empty() { "nobody".to_string() } else { named.join(", ") };
+    Says::figure(
+        Verdict::from_limits(most, WAKES_WARN, WAKES_BAD),
+        often.len() as f64,
+        format!(
+            "threads that timers' callbacks woke in {seconds:.1} s recorded, most often: {who}"
+        ),
+        "let it sleep until there is something to do, or for longer, or with more timer slack; if \
+         it is a thread of the kernel (ksoftirqd, ktimers), ticks wake it for nothing",
+    )
+}
+
+/// How often each thread was woken by the callback of a timer.
+fn woken_by_timers(recorded: &RecordedTimers) -> BTreeMap<u32, u64> {
+    let mut is_in_callback: BTreeMap<CpuId, bool> = BTreeMap::new();
+    let mut woken = BTreeMap::new();
+    for record in &recorded.trace.records {
+        match record.event {
+            Event::HrtimerExpireEntry { .. } | Event::TimerExpireEntry { .. } => {
+                is_in_callback.insert(record.cpu, true);
+            }
+            Event::HrtimerExpireExit { .. } | Event::TimerExpireExit { .. } => {
+                is_in_callback.insert(record.cpu, false);
+            }
+            Event::SchedWakeup { pid, .. } if is_in_callback.get(&record.cpu) == Some(&true) => {
+                *woken.entry(pid).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+    woken
+}

@@ -1,0 +1,87 @@
+//! The study of deferred expiry on the machine at hand.
+//!
+//! What must come out is a count: with a tick of 1 ms and timeouts that expire now and then, waking
+//! the expiry thread when something expired takes a small part of the wakes. The thread's signs
+//! are in what another thread sees: a probe that may run anywhere wakes earlier on average, its
+//! maximum stays, and one on each CPU sees no difference.
+
+use super::circumstances::{BOTH, CIRCUMSTANCES, Circumstances, PHASES_US};
+use super::report;
+use super::scene::{Load, Probe, Scene, Taken};
+use crate::measure::{self, interleave};
+use crate::progress::Progress;
+use crate::studies::{Request, Study, StudyError};
+use std::time::Duration;
+
+/// Runs it.
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
+    if request.cpus.is_some() {
+        let what = "study deferred --live uses every CPU; leave --cpus out, or use taskset";
+        return Err(StudyError::Request { what: what.to_string() });
+    }
+    let mut study = Study::new("deferred", request, measure::machine());
+    study.notes.extend(measure::disturbance());
+    let compared = circumstances(request, progress)?;
+    let phases = phases(request, progress)?;
+    report::write(&mut study, &compared, &phases);
+    Ok(study)
+}
+
+/// For each of the circumstances, for each of its ways: what its turns gave.
+fn circumstances(
+    request: &Request,
+    progress: &dyn Progress,
+) -> Result<Vec<Vec<Vec<Taken>>>, StudyError> {
+    let turns = request.effort.turns(1, 3, 10);
+    let duration = Duration::from_millis(request.effort.pick(150, 1_000, 10_000));
+    let scenes: Vec<Scene> = CIRCUMSTANCES
+        .iter()
+        .flat_map(|Circumstances { hz, load, probe, ways, .. }| {
+            ways.iter().map(|&way| Scene {
+                way,
+                hz: *hz,
+                load: *load,
+                probe: *probe,
+                phase: None,
+                duration,
+                seed: request.seed,
+            })
+        })
+        .collect();
+    let mut taken = play(&scenes, turns, "ticking", progress)?.into_iter();
+    let of_ways = |here: &Circumstances| taken.by_ref().take(here.ways.len()).collect();
+    Ok(CIRCUMSTANCES.iter().map(of_ways).collect())
+}
+
+/// For each phase, before and after: what its turns gave.
+fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Taken>>>, StudyError> {
+    let turns = request.effort.turns(1, 2, 5);
+    let duration = Duration::from_millis(request.effort.pick(100, 700, 5_000));
+    let scene = |phase_us, way| Scene {
+        way,
+        hz: 1_000,
+        load: Load::Idle,
+        probe: Probe::Unpinned,
+        phase: Some(Duration::from_micros(phase_us)),
+        duration,
+        seed: request.seed,
+    };
+    let scenes: Vec<Scene> =
+        PHASES_US.iter().flat_map(|&us| BOTH.iter().map(move |&way| scene(us, way))).collect();
+    let taken = play(&scenes, turns, "phases", progress)?;
+    Ok(taken.chunks(BOTH.len()).map(<[Vec<Taken>]>::to_vec).collect())
+}
+
+fn play(
+    scenes: &[Scene],
+    turns: usize,
+    what: &'static str,
+    progress: &dyn Progress,
+) -> Result<Vec<Vec<Taken>>, StudyError> {
+    progress.begin(what, turns * scenes.len());
+    interleave(scenes.len(), turns, |at| {
+        let taken = scenes[at].play()?;
+        progress.step();
+        Ok(taken)
+    })
+}

@@ -1,0 +1,67 @@
+//! Setting a number so that a calibrated cell comes out.
+
+use std::io;
+use tickless_machine::spec::Spec;
+
+/// A cell this close to what was published has come out.
+const CLOSE: f64 = 0.001;
+/// Tries to get there: cells are nearly straight lines over what they set.
+const TRIES: u32 = 8;
+
+/// The machine with the number under `key` set so that `cell` comes to `wanted`; the nearest that
+/// was found if no number does that. `cell` has to grow or fall with the number all the way.
+pub fn fitted(
+    spec: &Spec,
+    key: &str,
+    wanted: f64,
+    cell: impl Fn(&Spec) -> io::Result<f64>,
+) -> io::Result<Spec> {
+    // A price of nothing is none, but a machine's file needs a little of everything.
+    const LEAST: f64 = 1e-3;
+    let off = |value: f64| -> io::Result<f64> { Ok(cell(&spec.with(key, value))? - wanted) };
+    let is_close = |off: f64| off.abs() <= CLOSE * wanted.abs();
+    let mut last = spec.value(key).max(LEAST);
+    let mut last_off = off(last)?;
+    if is_close(last_off) {
+        return Ok(spec.clone());
+    }
+    let mut best = (last_off.abs(), last);
+    let mut next = last * 1.1;
+    for _ in 0..TRIES {
+        let next_off = off(next)?;
+        if next_off.abs() < best.0 {
+            best = (next_off.abs(), next);
+        }
+        let slope = (next_off - last_off) / (next - last);
+        if is_close(next_off) || slope == 0.0 || !slope.is_finite() {
+            break;
+        }
+        (last, last_off) = (next, next_off);
+        next = (next - next_off / slope).clamp(LEAST, 10.0 * next);
+        if next == last {
+            break;
+        }
+    }
+    Ok(spec.with(key, best.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickless_machine::machines;
+
+    /// Goal: the number is found on straight and on bent curves; what cannot be reached is
+    /// approached.
+    #[test]
+    fn numbers_are_found() {
+        let spec = machines::named("x5675-2s").unwrap().unwrap();
+        let key = "workload.pipe_ns";
+        let find = |wanted, cell: fn(f64) -> f64| {
+            let cell = |spec: &Spec| Ok(cell(spec.value(key)));
+            fitted(&spec, key, wanted, cell).unwrap().value(key)
+        };
+        assert!((find(5000.0, |x| 1000.0 + 4.0 * x) - 1000.0).abs() < 2.0);
+        assert!((find(5000.0, |x| x * x) - 5000_f64.sqrt()).abs() < 0.1);
+        assert!(find(100.0, |x| 1000.0 + 4.0 * x) <= 0.002, "nothing is the least");
+    }
+}

@@ -1,0 +1,151 @@
+//! Timers of one period that expire together: quotas of groups, and any others.
+
+use crate::doctor::checks::{Check, Need};
+use crate::doctor::facts::{Facts, Quota};
+use crate::doctor::finding::{Says, Verdict};
+use crate::text::time;
+use std::collections::BTreeMap;
+use tickless_trace::replay::Overlap;
+
+pub(crate) const QUOTAS: Check = Check {
+    name: "quota-phases",
+    about: "groups with a CPU quota that are refilled at the same time",
+    study: "phase",
+    unit: "% together",
+    needs: &[Need::Quotas, Need::Recorded],
+    judge: quotas,
+};
+
+pub(crate) const ALIGNED: Check = Check {
+    name: "aligned-timers",
+    about: "other timers of one period that expire together",
+    study: "phase",
+    unit: "% together",
+    needs: &[Need::Recorded],
+    judge: aligned,
+};
+
+/// The function that refills a group.
+const REFILL: &str = "sched_cfs_period_timer";
+
+/// Ticks of all CPUs come together unless the kernel is told to skew them, and so does what the
+/// kernel has once for each CPU: that is known, and each does next to nothing.
+const TOGETHER_ON_PURPOSE: [&str; 5] = [
+    "tick_nohz_handler",
+    "tick_sched_timer",
+    "watchdog_timer_fn",
+    "perf_mux_hrtimer_handler",
+    "dl_task_timer",
+];
+
+/// Within a hundredth of the period of another: by chance that is a few in a hundred.
+const TOGETHER_WARN: f64 = 25.0;
+/// They keep meeting.
+const TOGETHER_BAD: f64 = 75.0;
+
+fn quotas(facts: &Facts) -> Says {
+    let quotas = match &facts.quotas {
+        Ok(quotas) => quotas,
+        Err(why) => return Says::unknown(why),
+    };
+    let shared = shared_periods(quotas);
+    let recorded = match &facts.recorded {
+        // Nobody shares a period: nothing can meet, seen or not.
+        Err(_) if shared.is_empty() => {
+            return Says::figure(Verdict::Ok, 0.0, found(quotas, &shared), "");
+        }
+        Err(why) => {
+            let groups = found(quotas, &shared);
+            return Says::unknown(format!(
+                "{groups}, and when they are refilled is not seen: {why}"
+            ));
+        }
+        Ok(recorded) => recorded,
+    };
+    let meeting: Vec<&Overlap> =
+        recorded.summary.overlap.iter().filter(|overlap| overlap.function == REFILL).collect();
+    let Some(worst) = worst(&meeting) else {
+        let how = format!("{}; none were seen to be refilled together", found(quotas, &shared));
+        return Says::figure(Verdict::Ok, 0.0, how, "");
+    };
+    let how = format!("{}; {}", found(quotas, &shared), describe(worst));
+    Says::figure(
+        Verdict::from_limits(percent(worst), TOGETHER_WARN, TOGETHER_BAD),
+        percent(worst),
+        how,
+        "groups that are refilled together run together and starve together: give one another \
+         period (a few percent off is enough), or make it anew, which draws another phase",
+    )
+}
+
+fn aligned(facts: &Facts) -> Says {
+    let recorded = match &facts.recorded {
+        Ok(recorded) => recorded,
+        Err(why) => return Says::unknown(why),
+    };
+    let is_other = |overlap: &&Overlap| {
+        overlap.function != REFILL && !TOGETHER_ON_PURPOSE.contains(&overlap.function.as_str())
+    };
+    let others: Vec<&Overlap> = recorded.summary.overlap.iter().filter(is_other).collect();
+    let Some(worst) = worst(&others) else {
+        let how = "no two high-resolution timers of one function and one period in the recording, \
+                   the kernel's own for each CPU aside";
+        return Says::figure(Verdict::Ok, 0.0, how, "");
+    };
+    Says::figure(
+        Verdict::from_limits(percent(worst), TOGETHER_WARN, TOGETHER_BAD),
+        percent(worst),
+        describe(worst),
+        "timers of one period that begin together stay together: start each at another point of \
+         its period (in the library Periodic does that by itself; docs/book/src/phases.md)",
+    )
+}
+
+/// The one with the largest share of expiries that meet another timer's.
+fn worst<'a>(overlaps: &[&'a Overlap]) -> Option<&'a Overlap> {
+    overlaps.iter().copied().max_by(|one, other| percent(one).total_cmp(&percent(other)))
+}
+
+fn percent(overlap: &Overlap) -> f64 {
+    100.0 * overlap.together as f64 / overlap.expirations.max(1) as f64
+}
+
+fn describe(overlap: &Overlap) -> String {
+    const PHASES_MAX: usize = 4;
+    let phases = &overlap.recorded.phases_ns;
+    let mut listed: Vec<String> = phases.iter().take(PHASES_MAX).map(|&ns| time(ns)).collect();
+    if phases.len() > PHASES_MAX {
+        listed.push(format!("{} more", phases.len() - PHASES_MAX));
+    }
+    format!(
+        "{} of {} expiries of {} timers of {} every {} came within {} of another's; phases: {}",
+        overlap.together,
+        overlap.expirations,
+        phases.len(),
+        overlap.function,
+        time(overlap.period_ns),
+        time(overlap.within_ns),
+        listed.join(", ")
+    )
+}
+
+/// Periods that several groups have, with how many do.
+fn shared_periods(quotas: &[Quota]) -> Vec<(u64, usize)> {
+    let mut periods: BTreeMap<u64, usize> = BTreeMap::new();
+    quotas.iter().for_each(|quota| *periods.entry(quota.period_us).or_default() += 1);
+    periods.into_iter().filter(|(_, groups)| *groups > 1).collect()
+}
+
+fn found(quotas: &[Quota], shared: &[(u64, usize)]) -> String {
+    let share = shared.iter().map(|(period_us, groups)| {
+        format!("{groups} share a period of {}", time(period_us.saturating_mul(1_000)))
+    });
+    let share: Vec<String> = share.collect();
+    match (quotas.len(), share.is_empty()) {
+        (0, _) => "no cgroup has a CPU quota".to_string(),
+        (count, true) => format!("{count} cgroups have a CPU quota, each another period"),
+        (count, false) => {
+            format!("{count} cgroups have a CPU quota, of which {}", share.join(", "))
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The study of interleaved periods on the machine at hand.
+//!
+//! Two groups, each with a quota of a quarter of the machine and as many workers as there are
+//! CPUs, do a fixed amount of work. Refilled together they run together, each at half speed, and
+//! then both wait; refilled half a period apart each has the machine to itself. What that is worth
+//! in time is a question of the machine: on one with SMT a core runs a single thread faster
+//! (the published gain); everywhere the windows get shorter and the switches fewer.
+
+use super::cgroups::{self, Cgroup};
+use super::control::{self, refused};
+use super::work::{Done, Work, turns_of_unit};
+use crate::measure::{self, Spread, interleave};
+use crate::progress::Progress;
+use crate::studies::plot::{Lane, Plot, Shape, Side};
+use crate::studies::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
+use crate::text::figure;
+use std::time::Duration;
+use tickless::Timers;
+use tickless::bandwidth::Throttle;
+use tickless::periodic::Phase;
+
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// One way to place the refills of two groups.
+enum Way {
+    Library { name: &'static str, phase: fn(u64) -> Phase, apart: Option<Band> },
+    Kernel { name: &'static str, pair: [usize; 2], places_ns: [u64; 2] },
+}
+
+/// What one run came to.
+struct Taken {
+    done: Done,
+    /// Of the library's drivers; not known of the kernel's timers.
+    wakeups: Option<u64>,
+    /// When in the period each group was refilled.
+    places_ns: [u64; 2],
+}
+
+/// Runs it.
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
+    if request.cpus.is_some() {
+        let what = "study phase --live uses all CPUs; leave --cpus out, or use taskset to say \
+                    where its threads may run";
+        return Err(StudyError::Request { what: what.to_string() });
+    }
+    let mut study = Study::new("phase", request, measure::machine());
+    study.notes.extend(measure::disturbance());
+    let workers = measure::cpus().len();
+    let quota = PERIOD * workers as u32 / 4;
+    let of_group = quota * request.effort.pick(3, 10, 40);
+    let work = Work { of_group, workers, turns_of_unit: turns_of_unit() };
+    let mut ways = library_ways();
+    let made = cgroups::make(request.effort.pick(2, 6, 10), quota, PERIOD);
+    let groups = match made {
+        Ok(groups) => groups,
+        Err(why) => {
+            study.notes.push(format!("not with the kernel's own cgroups: {why}"));
+            Vec::new()
+        }
+    };
+    ways.extend(kernel_ways(&groups, &mut study));
+    let turns = request.effort.turns(1, 5, 9);
+    progress.begin("two groups", turns * ways.len());
+    let mut turn = 0;
+    let taken = interleave(ways.len(), turns, |way| {
+        let seed = request.seed.wrapping_add(turn / ways.len() as u64);
+        turn += 1;
+        let taken = match &ways[way] {
+            Way::Library { phase, .. } => library(work, quota, phase(seed)),
+            Way::Kernel { pair, places_ns, .. } => {
+                kernel(work, [&groups[pair[0]], &groups[pair[1]]]).map(|done| Taken {
+                    done,
+                    wakeups: None,
+                    places_ns: *places_ns,
+                })
+            }
+        };
+        progress.step();
+        taken
+    })?;
+    drop(groups);
+    show(&mut study, &ways, &taken);
+    strip(&mut study, &ways, &taken);
+    control::cells(&mut study, request, work)?;
+    study.notes.push(format!(
+        "two groups of {workers} threads, each {} ms of CPU time in {} ms and {} ms of work; {} \
+         runs each, in turn, forwards and backwards. A burst is 5 ms of CPU time of one thread. \
+         overlap: of the time in which the less busy group ran, the part in which both did. \
+         switches are those of the whole process",
+        quota.as_millis(),
+        PERIOD.as_millis(),
+        of_group.as_millis(),
+        turns,
+    ));
+    answers(&mut study);
+    Ok(study)
+}
+
+fn library_ways() -> Vec<Way> {
+    vec![
+        Way::Library {
+            name: "aligned",
+            phase: |_| Phase::Aligned,
+            apart: Some(Band::at_most(0.0)),
+        },
+        Way::Library {
+            name: "spread",
+            phase: |_| Phase::Spread,
+            apart: Some(Band::at_least(49.9)),
+        },
+        Way::Library { name: "random", phase: Phase::Random, apart: None },
+    ]
+}
+
+/// The nearest pair and the farthest of those whose phase was found.
+fn kernel_ways(groups: &[Cgroup], study: &mut Study) -> Vec<Way> {
+    let known: Vec<(usize, u64)> =
+        groups.iter().enumerate().filter_map(|(n, group)| Some((n, group.phase_ns?))).collect();
+    let mut pairs: Vec<(u64, [usize; 2])> = Vec::new();
+    for (n, one) in known.iter().enumerate() {
+        let others = known[n + 1..].iter();
+        pairs
+            .extend(others.map(|other| (cgroups::apart(one.1, other.1, PERIOD), [one.0, other.0])));
+    }
+    pairs.sort_unstable();
+    let [Some(&near), Some(&far)] = [pairs.first(), pairs.last()] else {
+        if !groups.is_empty() {
+            study.notes.push(format!(
+                "not with the kernel's own cgroups: of {} the phase of {} was found, this machine \
+                 is too busy",
+                groups.len(),
+                known.len()
+            ));
+        }
+        return Vec::new();
+    };
+    let phases: Vec<String> = known.iter().map(|(_, phase)| figure(*phase as f64 / 1e6)).collect();
+    study.notes.push(format!(
+        "the kernel draws a cgroup's phase by itself; of {} cgroups these were found: {} ms. \
+         kernel_near and kernel_far are the pairs {} and {} ms apart",
+        groups.len(),
+        phases.join(", "),
+        figure(near.0 as f64 / 1e6),
+        figure(far.0 as f64 / 1e6),
+    ));
+    let place = |group: usize| groups[group].phase_ns.unwrap_or(0);
+    let way = |name, (_, pair): (u64, [usize; 2])| {
+        let places_ns = pair.map(place);
+        Way::Kernel { name, pair, places_ns }
+    };
+    vec![way("kernel_near", near), way("kernel_far", far)]
+}
+
+/// The library's groups, made anew, so that their phases are chosen anew.
+fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, StudyError> {
+    let timers = Timers::builder().start()?;
+    let start = || timers.throttle(quota, PERIOD).phase(phase).start().map_err(refused);
+    let groups: [Throttle; 2] = [start()?, start()?];
+    let done = work.run(|group| groups[group].join().map_err(refused))?;
+    let places_ns =
+        [0, 1].map(|group| groups[group].phase_offset().map_or(0, |place| place.as_nanos() as u64));
+    let wakeups = timers.stats().bases.iter().map(|base| base.device.events).sum();
+    Ok(Taken { done, wakeups: Some(wakeups), places_ns })
+}
+
+impl Taken {
+    /// How far apart the refills were.
+    fn apart_ns(&self) -> u64 {
+        cgroups::apart(self.places_ns[0], self.places_ns[1], PERIOD)
+    }
+}
+
+fn kernel(work: Work, groups: [&Cgroup; 2]) -> Result<Done, StudyError> {
+    Ok(work.run(|group| groups[group].enter())?)
+}
+
+/// Its name in cells, its unit, its name in the table, and the value.
+type Column = (&'static str, &'static str, &'static str, fn(&Taken) -> f64);
+
+const COLUMNS: [Column; 7] = [
+    ("apart", "ms", "apart ms", |taken| taken.apart_ns() as f64 / 1e6),
+    ("overlap", "", "overlap", |taken| taken.done.overlap),
+    ("completion", "s", "done s", |taken| {
+        taken.done.completion_s.iter().sum::<f64>() / taken.done.completion_s.len() as f64
+    }),
+    ("burst_p50", "ms", "p50 ms", |taken| taken.done.burst_ms(50)),
+    ("burst_p99", "ms", "p99 ms", |taken| taken.done.burst_ms(99)),
+    ("switches", "1/s", "switches/s", |taken| {
+        taken.done.usage.switches() as f64 / taken.done.usage.real_s
+    }),
+    ("wakeups", "1/s", "wakeups/s", |taken| {
+        taken.wakeups.map_or(f64::NAN, |wakeups| wakeups as f64 / taken.done.usage.real_s)
+    }),
+];
+
+fn show(study: &mut Study, ways: &[Way], taken: &[Vec<Taken>]) {
+    let mut rows = Vec::new();
+    for (way, taken) in ways.iter().zip(taken) {
+        let (name, band) = match way {
+            Way::Library { name, apart, .. } => (*name, *apart),
+            Way::Kernel { name, .. } => (*name, None),
+        };
+        let mut row = vec![name.to_string()];
+        for (column, unit, _, value) in COLUMNS {
+            let spread = Spread::of(taken.iter().map(value));
+            if spread.median.is_nan() {
+                row.push("-".to_string());
+                continue;
+            }
+            row.push(figure(spread.median));
+            let cell = Cell::live(format!("{name}.{column}"), unit, spread);
+            study.cells.push(match band {
+                Some(band) if column == "apart" => cell.within(band),
+                _ => cell.in_exhibit(),
+            });
+        }
+        rows.push(row);
+    }
+    let names = COLUMNS.iter().map(|column| column.2.to_string());
+    study.exhibits.push(Exhibit {
+        title: "Two groups at work, medians; p50 and p99 of bursts of 5 ms".to_string(),
+        form: Form::Table { header: [String::new()].into_iter().chain(names).collect(), rows },
+    });
+}
+
+/// When in a period each group ran, from the first group's refill on. The random way is another
+/// one in each turn.
+fn strip(study: &mut Study, ways: &[Way], taken: &[Vec<Taken>]) {
+    let mut lanes = Vec::new();
+    for (way, taken) in ways.iter().zip(taken) {
+        let (name, side) = match way {
+            Way::Library { name: name @ "aligned", .. } => (*name, Side::Before),
+            Way::Library { name: name @ "spread", .. } => (*name, Side::After),
+            Way::Library { .. } => continue,
+            Way::Kernel { name, .. } => (*name, Side::Beside),
+        };
+        for group in [0, 1] {
+            lanes.push(lane(
+                format!("{}, {}", name.replace('_', " "), group + 1),
+                side,
+                taken,
+                group,
+            ));
+        }
+    }
+    let shape = Shape::Strip { period_ms: PERIOD.as_secs_f64() * 1e3, lanes };
+    let title = "When each group runs in a period, and when it is refilled";
+    study.plots.push(Plot::new("strip", title, shape));
+}
+
+/// The mean of all turns, each seen from its own first group's refill.
+fn lane(name: String, side: Side, taken: &[Taken], group: usize) -> Lane {
+    let period_ns = PERIOD.as_nanos() as u64;
+    let of_turn = |taken: &Taken| {
+        let places = [taken.places_ns[0], taken.places_ns[group]];
+        Lane::folded(name.clone(), side, &taken.done.windows[group], places, period_ns)
+    };
+    let turns: Vec<Lane> = taken.iter().map(of_turn).collect();
+    let mean = |part: usize| {
+        turns.iter().map(|turn| turn.runs[part]).sum::<f64>() / turns.len().max(1) as f64
+    };
+    let parts = turns.first().map_or(0, |turn| turn.runs.len());
+    let refill_ms = turns.first().map_or(0.0, |turn| turn.refill_ms);
+    Lane { name: name.clone(), side, refill_ms, runs: (0..parts).map(mean).collect() }
+}
+
+fn answers(study: &mut Study) {
+    let value = |id: &str| study.cell(id).map_or(f64::NAN, |cell| cell.value);
+    let ratio = |what: &str| value(&format!("spread.{what}")) / value(&format!("aligned.{what}"));
+    let (time, p99) = (ratio("completion"), ratio("burst_p99"));
+    let (switches, wakeups) = (ratio("switches"), ratio("wakeups"));
+    study.answer(
+        "What does it gain to interleave the groups' timers, and what does it cost in wakeups?",
+        format!(
+            "Spread against aligned, here: completion x{}, burst p99 x{}, switches x{}; wakeups of \
+             the drivers x{}. The thread's gain in time came from SMT, which needs a core that \
+             runs one thread faster than two.",
+            figure(time),
+            figure(p99),
+            figure(switches),
+            figure(wakeups)
+        ),
+    );
+    study.answer(
+        "Does it take a new interface of the timers, or another forward?",
+        "No. The phase is in the first expiry; forwarding is the same code for every policy \
+         (contract P1, P2: held by tests, not by this run).",
+    );
+}

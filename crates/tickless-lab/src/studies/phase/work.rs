@@ -1,0 +1,217 @@
+//! Two groups of threads with a fixed amount of work, and what became of it.
+//!
+//! A worker does its work in units of 0.1 ms of CPU time. What it notes is when units ended: from
+//! that come the windows in which a group ran, whoever held it back, the library or the kernel.
+
+use crate::measure::{MeasureError, Usage, joined, timed};
+use crate::studies::plot::merged;
+use nix::time::{ClockId, clock_gettime};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How much CPU time a unit takes.
+const UNIT: Duration = Duration::from_micros(100);
+
+/// A burst of work whose time is taken: so many units of one worker.
+const BURST_UNITS: u64 = 50;
+
+/// A worker that ends no unit for so long does not run. Longer than the scheduler lets threads
+/// of one CPU wait for each other.
+const PAUSE_NS: u64 = 10_000_000;
+
+/// What both groups do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    /// CPU time of each group's work.
+    pub(super) of_group: Duration,
+    /// Threads of each group.
+    pub(super) workers: usize,
+    /// Turns of the loop that make up a unit.
+    pub(super) turns_of_unit: u64,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// When the last of each group was ready.
+    pub(super) completion_s: [f64; 2],
+    /// What bursts of 5 ms of CPU time took, in ms, sorted.
+    pub(super) bursts_ms: Vec<f64>,
+    /// Of the time in which the less busy group ran, in which part the other ran as well.
+    pub(super) overlap: f64,
+    /// When each group ran.
+    pub(super) windows: [Vec<(u64, u64)>; 2],
+    pub(super) usage: Usage,
+}
+
+/// What holds a worker back.
+pub(super) trait Rein {
+    /// Called between two units.
+    fn check(&mut self) -> Result<(), MeasureError>;
+}
+
+/// Nothing that the worker knows of.
+impl Rein for () {
+    fn check(&mut self) -> Result<(), MeasureError> {
+        Ok(())
+    }
+}
+
+/// Nanoseconds of `CLOCK_MONOTONIC`, on which the kernel's and the library's periods lie.
+pub(super) fn now_ns() -> u64 {
+    ns_of(ClockId::CLOCK_MONOTONIC)
+}
+
+fn ns_of(clock: ClockId) -> u64 {
+    // These clocks are always there.
+    clock_gettime(clock)
+        .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+}
+
+/// Rests for so long. A thread may have been told to go on before, by others that have ended.
+pub(super) fn pause(long: Duration) {
+    let until = now_ns() + long.as_nanos() as u64;
+    while let left @ 1.. = until.saturating_sub(now_ns()) {
+        std::thread::park_timeout(Duration::from_nanos(left));
+    }
+}
+
+fn spin(turns: u64) {
+    for turn in 0..turns {
+        black_box(turn);
+    }
+}
+
+/// How many turns of a loop a unit is: the fewest of some tries, which nobody disturbed.
+pub(super) fn turns_of_unit() -> u64 {
+    const TURNS: u64 = 200_000;
+    let tries = (0..20).map(|_| {
+        let begun = ns_of(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        spin(TURNS);
+        ns_of(ClockId::CLOCK_THREAD_CPUTIME_ID) - begun
+    });
+    let took = tries.min().unwrap_or(1).max(1);
+    (TURNS * UNIT.as_nanos() as u64 / took).max(1)
+}
+
+/// What a worker noted.
+#[derive(Default)]
+struct Notes {
+    windows: Vec<(u64, u64)>,
+    bursts_ms: Vec<f64>,
+    ended: u64,
+}
+
+impl Work {
+    /// Has both groups do it; `rein` is called on each worker's thread, with its group's number.
+    pub(super) fn run<R: Rein>(
+        &self,
+        rein: impl Fn(usize) -> Result<R, MeasureError> + Sync,
+    ) -> Result<Done, MeasureError> {
+        let units = self.of_group.as_nanos() as u64 / UNIT.as_nanos() as u64;
+        let left = [AtomicU64::new(units), AtomicU64::new(units)];
+        let begun = now_ns();
+        let (notes, usage) = timed(|| {
+            std::thread::scope(|scope| {
+                let start = |worker: usize| {
+                    let (left, rein) = (&left, &rein);
+                    scope.spawn(move || self.worker(&left[worker % 2], rein(worker % 2)?))
+                };
+                let threads: Vec<_> = (0..2 * self.workers).map(start).collect();
+                let notes = threads.into_iter().map(|thread| joined(thread, "a group's work"));
+                notes.collect::<Result<Vec<Notes>, MeasureError>>()
+            })
+        });
+        let notes = notes?;
+        let of_group = |group: usize| notes.iter().skip(group).step_by(2);
+        let completion_s = [0, 1].map(|group| {
+            let ended = of_group(group).map(|notes| notes.ended).max().unwrap_or(begun);
+            ended.saturating_sub(begun) as f64 / 1e9
+        });
+        let windows =
+            |group| merged(of_group(group).flat_map(|notes| notes.windows.clone()).collect());
+        let mut bursts_ms: Vec<f64> =
+            notes.iter().flat_map(|notes| notes.bursts_ms.clone()).collect();
+        bursts_ms.sort_by(f64::total_cmp);
+        let windows = [windows(0), windows(1)];
+        let overlap = overlap(&windows[0], &windows[1]);
+        Ok(Done { completion_s, bursts_ms, overlap, windows, usage })
+    }
+
+    fn worker<R: Rein>(&self, left: &AtomicU64, mut rein: R) -> Result<Notes, MeasureError> {
+        let mut notes = Notes::default();
+        let mut window = (now_ns(), now_ns());
+        let mut burst = (now_ns(), 0);
+        // Relaxed: a number of units, and nothing that depends on it.
+        let take = |left: u64| left.checked_sub(1);
+        while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            spin(self.turns_of_unit);
+            let now = now_ns();
+            if now - window.1 > PAUSE_NS {
+                notes.windows.push(window);
+                window.0 = now - UNIT.as_nanos() as u64;
+            }
+            window.1 = now;
+            burst.1 += 1;
+            if burst.1 == BURST_UNITS {
+                notes.bursts_ms.push((now - burst.0) as f64 / 1e6);
+                burst = (now, 0);
+            }
+            rein.check()?;
+        }
+        notes.windows.push(window);
+        notes.ended = window.1;
+        Ok(notes)
+    }
+}
+
+impl Done {
+    /// So many of a hundred bursts took no longer, in ms.
+    pub(super) fn burst_ms(&self, percent: usize) -> f64 {
+        let last = self.bursts_ms.len().saturating_sub(1);
+        self.bursts_ms.get(last * percent / 100).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Of the time in which the less busy one ran, the part in which both did. Once one is done there
+/// is nothing to collide with, so only the time until then counts.
+fn overlap(one: &[(u64, u64)], other: &[(u64, u64)]) -> f64 {
+    let end = |windows: &[(u64, u64)]| windows.last().map_or(0, |window| window.1);
+    let until = end(one).min(end(other));
+    let length = |&(begin, end): &(u64, u64)| end.min(until).saturating_sub(begin.min(until));
+    let both: u64 = one
+        .iter()
+        .flat_map(|a| other.iter().map(move |b| (a.0.max(b.0), a.1.min(b.1))))
+        .filter(|window| window.0 < window.1)
+        .map(|window| length(&window))
+        .sum();
+    let least = one.iter().map(length).sum::<u64>().min(other.iter().map(length).sum());
+    both as f64 / least.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_overlap() {
+        let one = merged(vec![(20, 30), (0, 5), (3, 10), (30, 40)]);
+        assert_eq!(overlap(&one, &[(10, 20), (41, 50)]), 0.0);
+        assert_eq!(overlap(&one, &one), 1.0);
+        // 15 units in which both run, of the 20 in which the second does until the first ends.
+        assert_eq!(overlap(&one, &[(5, 15), (30, 60)]), 0.75);
+        assert_eq!(overlap(&[], &one), 0.0);
+    }
+
+    #[test]
+    fn all_work_is_done() {
+        let turns_of_unit = turns_of_unit() / 10 + 1;
+        let work = Work { of_group: Duration::from_millis(20), workers: 2, turns_of_unit };
+        let done = work.run(|_| Ok(())).unwrap();
+        assert!(done.completion_s.iter().all(|&seconds| seconds > 0.0));
+        // 200 units of a group are done by two workers; what is over makes no burst.
+        assert!(done.bursts_ms.len() >= 4 && done.burst_ms(50) <= done.burst_ms(99));
+        assert!((0.0..=1.0).contains(&done.overlap));
+    }
+}

@@ -1,0 +1,86 @@
+//! The same guards on each event device that the library has: what an eager write costs depends
+//! on the device, and on a timerfd it is a system call each time.
+
+use super::ping_pong::{Guard, Plan, Taken, per_trip};
+use crate::measure::{Spread, interleave};
+use crate::progress::Progress;
+use crate::studies::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
+use crate::text::figure;
+use std::time::Duration;
+use tickless::driver::Device;
+use tickless::policy::Policy;
+
+const DEVICES: [(&str, Device); 2] = [("futex", Device::Futex), ("timerfd", Device::Timerfd)];
+
+const POLICIES: [(&str, Policy); 3] =
+    [("lazy", Policy::Lazy), ("eager", Policy::Eager), ("restart_aware", Policy::RestartAware)];
+
+const WAYS: usize = DEVICES.len() * POLICIES.len();
+
+/// Plays each policy on each device and adds what came of it.
+pub fn compare(
+    study: &mut Study,
+    request: &Request,
+    progress: &dyn Progress,
+    cpus: [usize; 2],
+    after: Duration,
+) -> Result<(), StudyError> {
+    let turns = request.effort.pick(1, 5, 8);
+    let trips = request.effort.pick(500, 10_000, 200_000);
+    progress.begin("devices", turns * WAYS);
+    let taken = interleave(WAYS, turns, |way| {
+        let (device, policy) = (DEVICES[way / POLICIES.len()].1, POLICIES[way % POLICIES.len()].1);
+        let taken = Plan { guard: Some(Guard { policy, after, device }), trips, cpus }.play();
+        progress.step();
+        taken
+    })?;
+    let mut rows = Vec::new();
+    for ((device, _), taken) in DEVICES.iter().zip(taken.chunks(POLICIES.len())) {
+        for ((policy, _), taken) in POLICIES.iter().zip(taken) {
+            rows.push(row(study, device, policy, taken, trips));
+        }
+        let [lazy, eager] = [0, 1].map(|way| per_trip(&taken[way], trips, |t| t.usage.real_s));
+        let gap = Spread::of_ratios(&eager, &lazy);
+        let id = format!("{device}.gap.eager_over_lazy");
+        study.cells.push(Cell::live(id, "x", gap).in_exhibit());
+    }
+    let header = ["", "real us", "low - high", "system us", "writes", "device calls", "wake calls"];
+    study.exhibits.push(Exhibit {
+        title: "On each event device, per round trip".to_string(),
+        form: Form::Table { header: header.map(str::to_string).to_vec(), rows },
+    });
+    Ok(())
+}
+
+/// One line of the table, and its cells.
+fn row(study: &mut Study, device: &str, policy: &str, taken: &[Taken], trips: u32) -> Vec<String> {
+    let spread = |value: fn(&Taken) -> f64| Spread::of(per_trip(taken, trips, value));
+    let real = spread(|taken| taken.usage.real_s * 1e6);
+    let system = spread(|taken| taken.usage.system_s * 1e6);
+    let writes = spread(|taken| taken.device.writes as f64);
+    let calls = spread(|taken| taken.device_calls as f64);
+    let wakes = spread(|taken| taken.wake_calls as f64);
+    let line = vec![
+        format!("{device}, {policy}"),
+        figure(real.median),
+        format!("{} - {}", figure(real.low), figure(real.high)),
+        figure(system.median),
+        figure(writes.median),
+        figure(calls.median),
+        figure(wakes.median),
+    ];
+    // On a timerfd every write is a call, on a futex none is.
+    let band = match (device, policy) {
+        ("timerfd", "lazy") => Band::at_most(0.001),
+        ("timerfd", _) => Band::at_least(2.0),
+        _ => Band::at_most(0.0),
+    };
+    let id = |what: &str| format!("{device}.{policy}.{what}_per_round_trip");
+    let cells = [
+        Cell::live(id("real_us"), "us", real),
+        Cell::live(id("system_us"), "us", system),
+        Cell::live(id("device_calls"), "calls", calls).within(band),
+    ];
+    study.cells.extend(cells.map(Cell::in_exhibit));
+    line
+}

@@ -1,0 +1,123 @@
+//! The timer device: how often it is written, and how much of that is for removals.
+
+use crate::doctor::checks::{Check, Need};
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::{Says, Verdict};
+use crate::text::figure;
+use tickless_trace::replay::{ReplayPolicy, Summary};
+
+pub(crate) const WRITES: Check = Check {
+    name: "rearm-writes",
+    about: "a timer device that is written much more often than it fires",
+    study: "rearm",
+    unit: "writes per interrupt",
+    needs: &[Need::Recorded],
+    judge: writes,
+};
+
+pub(crate) const REMOVALS: Check = Check {
+    name: "rearm-removals",
+    about: "device writes that a lazy policy would save",
+    study: "rearm",
+    unit: "% of writes",
+    needs: &[Need::Recorded],
+    judge: removals,
+};
+
+/// A CPU that falls asleep and wakes writes twice for an interrupt: the tick is stopped, and
+/// started again.
+const WRITES_WARN: f64 = 4.0;
+/// Most writes are then for timers that never fire.
+const WRITES_BAD: f64 = 10.0;
+
+/// A write takes 0.1 us on hardware and up to 5 us where a hypervisor steps in: so many on each
+/// CPU and second are below half a percent of it, whatever they are for.
+const WRITES_FEW: f64 = 1_000.0;
+
+fn writes(facts: &Facts) -> Says {
+    let summary = match &facts.recorded {
+        Ok(recorded) => &recorded.summary,
+        Err(why) => return Says::unknown(why),
+    };
+    let recorded = summary.trace.recorded;
+    let Some(writes) = recorded.device_writes else {
+        return Says::unknown(
+            "the recording has no device writes: on x86 they are msr:write_msr of a TSC deadline \
+             timer, elsewhere there is no event for them",
+        );
+    };
+    let Some(interrupts) = recorded.timer_interrupts.filter(|&interrupts| interrupts > 0) else {
+        return Says::unknown("the recording has no timer interrupts to compare with");
+    };
+    let per_interrupt = writes as f64 / interrupts as f64;
+    let rate = each_second(facts, summary, writes as f64);
+    let verdict = match Verdict::from_limits(per_interrupt, WRITES_WARN, WRITES_BAD) {
+        _ if rate < WRITES_FEW => Verdict::Ok,
+        verdict => verdict,
+    };
+    let how = format!(
+        "{writes} device writes and {interrupts} timer interrupts recorded in {:.1} s: {} writes \
+         on each CPU and second",
+        summary.trace.seconds,
+        figure(rate)
+    );
+    Says::figure(
+        verdict,
+        per_interrupt,
+        how,
+        "timers are armed and removed that never fire: see who in `tickless replay` of a \
+         recording, and let programs keep a timeout armed instead of one for each request",
+    )
+}
+
+/// Below a fifth of all writes, other things matter more.
+const REMOVALS_WARN: f64 = 20.0;
+
+/// So few removals on each CPU and second, at 5 us a write, are a two-thousandth of it.
+const REMOVALS_FEW: f64 = 100.0;
+
+/// From here on they are a percent of each CPU where a write takes 5 us.
+const REMOVALS_MANY: f64 = 2_000.0;
+
+fn removals(facts: &Facts) -> Says {
+    let summary = match &facts.recorded {
+        Ok(recorded) => &recorded.summary,
+        Err(why) => return Says::unknown(why),
+    };
+    let kernel = summary.agreement.as_ref().map_or("restart-aware", |agreement| agreement.policy);
+    let of = |name: &str| summary.policies.iter().find(|policy| policy.policy == name);
+    let (Some(kernel), Some(lazy)) = (of(kernel), of(ReplayPolicy::Lazy.name())) else {
+        return Says::unknown("the recording could not be replayed");
+    };
+    let saved = kernel.device_writes.saturating_sub(lazy.device_writes) as f64;
+    let share = 100.0 * saved / kernel.device_writes.max(1) as f64;
+    let rate = each_second(facts, summary, saved);
+    let verdict = if rate >= REMOVALS_MANY && share >= REMOVALS_WARN {
+        Verdict::Bad
+    } else if rate >= REMOVALS_FEW && share >= REMOVALS_WARN {
+        Verdict::Warn
+    } else {
+        Verdict::Ok
+    };
+    let how = format!(
+        "the recording replayed: {} writes with the kernel's policy ({}), {} with the lazy one; {} \
+         saved on each CPU and second",
+        kernel.device_writes,
+        kernel.policy,
+        lazy.device_writes,
+        figure(rate)
+    );
+    Says::figure(
+        verdict,
+        share,
+        how,
+        "removing the first timer programs the device again: keep one timeout armed and push it \
+         out rather than cancel it, or keep timeouts in the program (the library's are lazy)",
+    )
+}
+
+/// So many of them on each CPU and second.
+fn each_second(facts: &Facts, summary: &Summary, count: f64) -> f64 {
+    let cpus = usize::from(summary.trace.cpus).min(facts.cpus.max(1)).max(1);
+    count / summary.trace.seconds.max(1e-3) / cpus as f64
+}

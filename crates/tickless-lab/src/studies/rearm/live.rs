@@ -1,0 +1,347 @@
+//! The study of lazy rearming on the machine at hand.
+//!
+//! What must come out is a count: lazily, a guard that is armed and cancelled around every wait
+//! never touches the event device, since it stays armed for the first deadline there was and every
+//! later one is later; eagerly, the arming and the removal both program it, on both sides. What
+//! that is worth in time depends on what a device write costs here: for our driver thread it is
+//! a system call that wakes the thread.
+
+use super::devices;
+use super::ping_pong::{Guard, Plan, Taken, per_trip};
+use crate::measure::{self, Spread, interleave, mean};
+use crate::progress::Progress;
+use crate::studies::plot::{Axis, Bar, Line, Plot, Shape, Side};
+use crate::studies::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
+use crate::text::figure;
+use std::time::Duration;
+use tickless::driver::Device;
+use tickless::policy::Policy;
+
+/// One way to guard a wait.
+struct Way {
+    name: &'static str,
+    policy: Option<Policy>,
+    /// What was published, in us per round trip: real, user, system.
+    published: Option<[f64; 3]>,
+    /// How many device writes it must come to.
+    writes: Band,
+}
+
+const LAZY: usize = 0;
+const EAGER: usize = 1;
+const RESTART_AWARE: usize = 2;
+const UNGUARDED: usize = 3;
+
+/// Where the two threads play.
+struct Pairing {
+    /// What its cells' names begin with.
+    prefix: &'static str,
+    cpus: [usize; 2],
+}
+
+const WAYS: [Way; 4] = [
+    Way {
+        name: "lazy",
+        policy: Some(Policy::Lazy),
+        published: Some([5.32425, 0.11175, 2.28575]),
+        // A few may come from guards that the machine's other work made expire.
+        writes: Band::at_most(0.001),
+    },
+    Way {
+        name: "eager",
+        policy: Some(Policy::Eager),
+        published: Some([7.202, 0.075375, 3.20625]),
+        writes: Band::at_least(2.0),
+    },
+    Way {
+        name: "restart_aware",
+        policy: Some(Policy::RestartAware),
+        published: None,
+        writes: Band::at_least(2.0),
+    },
+    Way { name: "unguarded", policy: None, published: None, writes: Band::at_most(0.0) },
+];
+
+/// So far ahead that no guard expires, and near enough that every later one is later.
+const GUARD: Duration = Duration::from_secs(600);
+
+/// Runs it.
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
+    if request.cpus.is_some() {
+        let what = "study rearm --live plays with two threads; leave --cpus out, or use taskset \
+                    to say where they may run";
+        return Err(StudyError::Request { what: what.to_string() });
+    }
+    let mut study = Study::new("rearm", request, measure::machine());
+    study.notes.extend(measure::disturbance());
+    let places = places();
+    let turns = request.effort.turns(2, 8, 8);
+    let trips = request.effort.pick(500, 20_000, 1_000_000);
+    progress.begin("ping-pong", turns * WAYS.len() * places.len());
+    let mut taken = interleave(WAYS.len() * places.len(), turns, |way| {
+        let guard = WAYS[way % WAYS.len()].policy.map(|policy| Guard {
+            policy,
+            after: GUARD,
+            device: Device::Futex,
+        });
+        let taken = Plan { guard, trips, cpus: places[way / WAYS.len()].cpus }.play();
+        progress.step();
+        taken
+    })?;
+    for place in &places {
+        let taken: Vec<Vec<Taken>> = taken.drain(..WAYS.len()).collect();
+        for (way, taken) in WAYS.iter().zip(&taken) {
+            if place.prefix.is_empty() && way.policy.is_some() {
+                study.exhibits.push(seed_table(way, taken, trips));
+            }
+            cells(&mut study, place, way, taken, trips);
+        }
+        gaps(&mut study, place, &taken);
+        writes_plot(&mut study, place, &taken, trips);
+        if !place.prefix.is_empty() {
+            study.exhibits.push(short_table(&taken, trips));
+        }
+    }
+    study.notes.push(how(&places, trips));
+    devices::compare(&mut study, request, progress, places[0].cpus, GUARD)?;
+    density(&mut study, request, progress, places[0].cpus)?;
+    Ok(study)
+}
+
+/// Both on one CPU, where a round trip is two switches and nothing else; and each on its own, if
+/// there are two, where it waits for idle CPUs to wake.
+fn places() -> Vec<Pairing> {
+    let cpus = measure::cpus();
+    let last = cpus[cpus.len() - 1];
+    let one = Pairing { prefix: "", cpus: [last; 2] };
+    let two = Pairing { prefix: "two_cpus.", cpus: [cpus[0], last] };
+    if cpus[0] == last { vec![one] } else { vec![one, two] }
+}
+
+/// The same with each thread on a CPU of its own, in short.
+fn short_table(taken: &[Vec<Taken>], trips: u32) -> Exhibit {
+    let median = |taken: &[Taken], value: fn(&Taken) -> f64| {
+        figure(Spread::of(per_trip(taken, trips, value)).median)
+    };
+    let row = |(way, taken): (&Way, &Vec<Taken>)| {
+        let real = Spread::of(per_trip(taken, trips, |taken| taken.usage.real_s * 1e6));
+        vec![
+            way.name.to_string(),
+            figure(real.median),
+            format!("{} - {}", figure(real.low), figure(real.high)),
+            median(taken, |taken| taken.usage.cpu_s() * 1e6),
+            median(taken, |taken| taken.usage.switches() as f64),
+            median(taken, |taken| taken.device.writes as f64),
+        ]
+    };
+    let header = ["", "real us", "low - high", "CPU us", "switches", "device writes"];
+    Exhibit {
+        title: "Each thread on a CPU of its own, per round trip".to_string(),
+        form: Form::Table {
+            header: header.map(str::to_string).to_vec(),
+            rows: WAYS.iter().zip(taken).map(row).collect(),
+        },
+    }
+}
+
+fn cells(study: &mut Study, place: &Pairing, way: &Way, taken: &[Taken], trips: u32) {
+    let in_exhibit = !place.prefix.is_empty();
+    let mut push = |cell: Cell| study.cells.push(Cell { in_exhibit, ..cell });
+    let spread = |value: &dyn Fn(&Taken) -> f64| Spread::of(per_trip(taken, trips, value));
+    let id = |what: &str| format!("{}{}.{what}_per_round_trip", place.prefix, way.name);
+    for (at, (what, value)) in TIMES.into_iter().enumerate() {
+        let cell = Cell::live(id(&format!("{what}_us")), "us", spread(&|taken| value(taken) * 1e6));
+        push(match way.published {
+            Some(published) if !in_exhibit => cell.published(published[at]),
+            _ => cell,
+        });
+    }
+    let switches = spread(&|taken| taken.usage.switches() as f64);
+    push(Cell::live(id("switches"), "switches", switches));
+    if way.policy.is_some() {
+        let writes = spread(&|taken| taken.device.writes as f64);
+        push(Cell::live(id("device_writes"), "writes", writes).within(way.writes));
+        let wakes = spread(&|taken| taken.wake_calls as f64);
+        push(Cell::live(id("wake_calls"), "calls", wakes));
+    }
+}
+
+type Time = (&'static str, fn(&Taken) -> f64);
+
+const TIMES: [Time; 3] = [
+    ("real", |taken| taken.usage.real_s),
+    ("user", |taken| taken.usage.user_s),
+    ("system", |taken| taken.usage.system_s),
+];
+
+/// The table as the thread has it: a column for each run, then the average and the median.
+fn seed_table(way: &Way, taken: &[Taken], trips: u32) -> Exhibit {
+    let runs = (1..=taken.len()).map(|run| run.to_string());
+    let header = [String::new()].into_iter().chain(runs).chain(["AVG".into(), "MED".into()]);
+    let row = |(name, value): Time| {
+        let times = per_trip(taken, trips, |taken| value(taken) * 1e6);
+        let ends = [mean(&times), Spread::of(times.iter().copied()).median];
+        let times = times.iter().chain(&ends).map(|&time| figure(time));
+        [name.to_string()].into_iter().chain(times).collect()
+    };
+    Exhibit {
+        title: format!("{}, us per round trip, each run {trips} round trips", way.name),
+        form: Form::Table { header: header.collect(), rows: TIMES.map(row).to_vec() },
+    }
+}
+
+/// How much slower one way is than another, turn by turn.
+fn gaps(study: &mut Study, place: &Pairing, taken: &[Vec<Taken>]) {
+    let real = |way: usize| -> Vec<f64> { taken[way].iter().map(|t| t.usage.real_s).collect() };
+    let pairs = [
+        ("gap.eager_over_lazy", EAGER, LAZY, Some(7.202 / 5.32425)),
+        ("gap.restart_aware_over_lazy", RESTART_AWARE, LAZY, None),
+        ("gap.lazy_over_unguarded", LAZY, UNGUARDED, None),
+    ];
+    for (id, above, below, published) in pairs {
+        let id = format!("{}{id}", place.prefix);
+        let cell = Cell::live(id, "x", Spread::of_ratios(&real(above), &real(below)));
+        study.cells.push(match published {
+            Some(published) if place.prefix.is_empty() => cell.published(published),
+            _ => cell,
+        });
+    }
+}
+
+/// The device writes of each way; those of both places are alike.
+fn writes_plot(study: &mut Study, place: &Pairing, taken: &[Vec<Taken>], trips: u32) {
+    if !place.prefix.is_empty() {
+        return;
+    }
+    let bar = |way: usize| Bar {
+        name: WAYS[way].name.replace('_', "-"),
+        side: [Side::After, Side::Before, Side::Beside][way],
+        value: Spread::of(per_trip(&taken[way], trips, |t| t.device.writes as f64)).median,
+    };
+    let bars = [EAGER, RESTART_AWARE, LAZY].map(bar).to_vec();
+    let shape = Shape::Bars { unit: "writes per round trip", bars };
+    let plot = Plot::new("writes", "Device writes per round trip", shape);
+    study.plots.push(plot.in_exhibit());
+}
+
+fn how(places: &[Pairing], trips: u32) -> String {
+    let [one, other] = places[places.len() - 1].cpus;
+    let place = match one == other {
+        true => format!("both on CPU {one}, the only one, and the drivers as well"),
+        false => format!(
+            "both on CPU {other}, and the drivers as well; two_cpus: on CPUs {one} and {other}, \
+             where waking an idle CPU takes so long that eager's writes hide behind it"
+        ),
+    };
+    format!(
+        "two threads, {place}; {trips} round trips a run after a warm-up, the ways in turn, \
+         forwards and backwards; a guard {} s ahead around every wait. CPU time and switches are \
+         those of the whole process, drivers included. An atomic add takes {} ns here",
+        GUARD.as_secs(),
+        figure(measure::atomic_add_ns()),
+    )
+}
+
+/// How near a guard must be for laziness to cost more than it saves.
+fn density(
+    study: &mut Study,
+    request: &Request,
+    progress: &dyn Progress,
+    cpus: [usize; 2],
+) -> Result<(), StudyError> {
+    const POLICIES: [Policy; 2] = [Policy::Lazy, Policy::Eager];
+    let turns = request.effort.turns(1, 5, 9);
+    let trips = request.effort.pick(500, 5_000, 50_000);
+    let guards_us: &[u64] = request.effort.pick(
+        &[100, 1_000, 10_000],
+        &[50, 100, 300, 1_000, 10_000],
+        &[30, 50, 100, 200, 300, 1_000, 3_000, 10_000, 100_000],
+    );
+    progress.begin("nearer guards", turns * guards_us.len() * POLICIES.len());
+    let taken = interleave(guards_us.len() * POLICIES.len(), turns, |way| {
+        let after = Duration::from_micros(guards_us[way / 2]);
+        let guard = Some(Guard { policy: POLICIES[way % 2], after, device: Device::Futex });
+        let taken = Plan { guard, trips, cpus }.play();
+        progress.step();
+        taken
+    })?;
+    let mut rows = Vec::new();
+    let mut dearer = Vec::new();
+    let mut spurious_most = 0.0_f64;
+    let mut points = [Vec::new(), Vec::new()];
+    for (pair, &guard_us) in taken.chunks(POLICIES.len()).zip(guards_us) {
+        let real = |policy: usize| per_trip(&pair[policy], trips, |t| t.usage.real_s * 1e6);
+        let count = |policy: usize, value: fn(&Taken) -> u64| {
+            Spread::of(per_trip(&pair[policy], trips, |taken| value(taken) as f64))
+        };
+        let spurious = count(0, |taken| taken.device.spurious);
+        spurious_most = spurious_most.max(spurious.median);
+        let ratio = Spread::of_ratios(&real(1), &real(0));
+        if ratio.median < 1.0 {
+            dearer.push(format!("{guard_us} us"));
+        }
+        let id = |what: &str| format!("guard_{guard_us}us.{what}");
+        study.cells.push(Cell::live(id("eager_over_lazy"), "x", ratio).in_exhibit());
+        let cell = Cell::live(id("lazy_events_for_nothing"), "events", spurious);
+        study.cells.push(cell.in_exhibit());
+        for policy in [0, 1] {
+            points[policy].push([guard_us as f64, Spread::of(real(policy)).median]);
+        }
+        let writes = [0, 1].map(|policy| count(policy, |taken| taken.device.writes).median);
+        rows.push(
+            [guard_us as f64, Spread::of(real(0)).median, Spread::of(real(1)).median]
+                .into_iter()
+                .chain([writes[0], writes[1], spurious.median])
+                .map(figure)
+                .collect(),
+        );
+    }
+    let header = ["guard, us", "lazy, us", "eager, us", "lazy writes", "eager writes", "spurious"];
+    study.exhibits.push(Exhibit {
+        title: "Nearer guards, per round trip: what laziness costs when events do come".to_string(),
+        form: Form::Table { header: header.map(str::to_string).to_vec(), rows },
+    });
+    let [lazy, eager] = points;
+    let shape = Shape::Curve {
+        x: Axis::log("the guard is so far ahead, us"),
+        y: Axis::linear("us per round trip"),
+        lines: vec![Line::new("eager", Side::Before, eager), Line::new("lazy", Side::After, lazy)],
+    };
+    let title = "A round trip by how near the guard is";
+    study.plots.push(Plot::new("guards", title, shape).in_exhibit());
+    answers(study, &dearer, spurious_most);
+    Ok(())
+}
+
+fn answers(study: &mut Study, dearer: &[String], spurious_most: f64) {
+    let value = |id: &str| study.cell(id).map_or("-".to_string(), |cell| figure(cell.value));
+    let why = format!(
+        "By what a device write costs, {} of them per round trip against {}: here {} us against \
+         {}. On two CPUs the writes hide behind the time that an idle CPU takes to wake: {} times \
+         as long.",
+        value("eager.device_writes_per_round_trip"),
+        value("lazy.device_writes_per_round_trip"),
+        value("eager.real_us_per_round_trip"),
+        value("lazy.real_us_per_round_trip"),
+        value("two_cpus.gap.eager_over_lazy"),
+    );
+    study.answer("Why does programming on removal cost so much?", why);
+    study.answer(
+        "Will the chance to program the device be lost if a removal does not program it?",
+        "No. The device then stands at or before the first deadline that is left: its event comes \
+         early, finds nothing, and programs the next one (contract R1, R2: held by tests, not by \
+         this run). What it costs is that event.",
+    );
+    let when = match dearer {
+        [] => "at none of the guards measured was it more than eager's writes".to_string(),
+        some => format!("at guards of {} it was more than eager's writes", some.join(", ")),
+    };
+    study.answer(
+        "How many extra wakeups does laziness cost, and when does eager win?",
+        format!(
+            "At most one for each guard distance that passes, whatever the rate of arming; up \
+             to {} per round trip here; {when}.",
+            figure(spurious_most)
+        ),
+    );
+}

@@ -1,0 +1,168 @@
+//! A scheduler whose slices are ends of timers: what Linux 7.1 saves of the event device.
+//!
+//! Nothing is published here beside it, on purpose: the figures were committed before any result of
+//! that kernel was read (`docs/dev/predictions.md`). The load is like hackbench: groups of senders
+//! and receivers, each sender writes to each receiver of its group in turn, and pipes are small. At
+//! each switch to a task while others wait, the scheduler arms the timer that ends its turn; that
+//! timer is lazy.
+//!
+//! | way | policy | lazy timers | a handler's end |
+//! |---|---|---|---|
+//! | `lazy` | lazy: no removal programs | ignored | programs |
+//! | `restart_aware` | restart-aware: Linux 5.15 to 7.0 | ignored | programs |
+//! | `lazy_timers` | restart-aware | honoured | programs |
+//! | `put_off` | restart-aware | ignored | puts off |
+//! | `both` | restart-aware, and both additions: Linux 7.1 | honoured | puts off |
+
+use super::{Cell, Figure};
+use std::cell::Cell as Shared;
+use std::io;
+use std::rc::Rc;
+use tickless_core::bases::Settings;
+use tickless_core::rearm::{DeviceCounts, HandlerEnd, LazyTimers, Policy};
+use tickless_core::time::{CpuId, Ns};
+use tickless_machine::engine::{self, Machine};
+use tickless_machine::os::{Class, Clocked, Config, IdleTick, Kernel, Pipe, Skew};
+use tickless_machine::ps::Ps;
+use tickless_machine::spec::Spec;
+
+/// One way to treat the event device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Way {
+    /// Its name in cells.
+    pub name: &'static str,
+    /// What a removal does.
+    pub policy: Policy,
+    /// Are lazy timers left alone?
+    pub lazy_timers: LazyTimers,
+    /// What the end of a handler does.
+    pub handler_end: HandlerEnd,
+}
+
+const fn way(
+    name: &'static str,
+    policy: Policy,
+    lazy_timers: LazyTimers,
+    handler_end: HandlerEnd,
+) -> Way {
+    Way { name, policy, lazy_timers, handler_end }
+}
+
+/// The ways that are compared.
+pub const WAYS: [Way; 5] = [
+    way("lazy", Policy::Lazy, LazyTimers::Ignored, HandlerEnd::Programs),
+    way("restart_aware", Policy::RestartAware, LazyTimers::Ignored, HandlerEnd::Programs),
+    way("lazy_timers", Policy::RestartAware, LazyTimers::Honoured, HandlerEnd::Programs),
+    way("put_off", Policy::RestartAware, LazyTimers::Ignored, HandlerEnd::Defers),
+    way("both", Policy::RestartAware, LazyTimers::Honoured, HandlerEnd::Defers),
+];
+
+/// What a run came to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Outcome {
+    /// How long all messages took, in milliseconds.
+    pub ms: f64,
+    /// Switches from one task to another.
+    pub switches: u64,
+    /// What the event devices were put through.
+    pub device: DeviceCounts,
+    /// What the engine did.
+    pub digest: u64,
+}
+
+/// Senders in a group, and as many receivers.
+const SIDE: u16 = 5;
+/// Messages that a pipe holds.
+const ROOM: u64 = 8;
+/// What a message costs its sender and its receiver, beside calls, wakeups and locks.
+const MESSAGE: Ns = Ns(700);
+/// The scheduler's slice on machines of eight CPUs and more: 0.7 ms times four.
+const SLICE: Ns = Ns(2_800_000);
+
+/// A machine like `like` with so many CPUs on so many sockets.
+pub fn machine(like: &Spec, sockets: u16, cores_per_socket: u16) -> Spec {
+    like.with("topology.sockets", f64::from(sockets))
+        .with("topology.sockets_per_group", f64::from(sockets))
+        .with("topology.cores_per_socket", f64::from(cores_per_socket))
+}
+
+/// The predicted cells of a machine, for a tick of this many Hz, over three drawn skews. Each
+/// sender sends so many messages to each receiver.
+pub fn cells(spec: &Spec, hz: u64, messages: u32) -> io::Result<Vec<Cell>> {
+    const SEEDS: u64 = 3;
+    let cpus = spec.costs().topology.cpus();
+    let mut cells = Vec::new();
+    for way in WAYS {
+        let one = |seed| {
+            let mut seeded = spec.clone();
+            seeded.seed += seed;
+            run(&seeded, hz, messages, way)
+        };
+        let runs: Vec<Outcome> = (0..SEEDS).map(one).collect::<io::Result<_>>()?;
+        let cell = |what: &str, unit, of: &dyn Fn(&Outcome) -> f64| {
+            let id = format!("{cpus}cpus.{hz}hz.{}.{what}", way.name);
+            Cell::predicted(id, unit, Figure::of(runs.iter().map(of).collect()))
+        };
+        let per_1000 = |count: u64, run: &Outcome| count as f64 * 1e3 / run.switches.max(1) as f64;
+        let unit = "per 1000 switches";
+        cells.push(cell("writes", unit, &|run| per_1000(run.device.writes, run)));
+        cells.push(cell("events", unit, &|run| per_1000(run.device.events, run)));
+        cells.push(cell("for_nothing", unit, &|run| per_1000(run.device.spurious, run)));
+        cells.push(cell("ms", "ms", &|run| run.ms));
+    }
+    Ok(cells)
+}
+
+/// Runs the load once.
+pub fn run(spec: &Spec, hz: u64, messages: u32, way: Way) -> io::Result<Outcome> {
+    let mut machine = Machine::new(spec.costs());
+    let cpus = spec.costs().topology.cpus();
+    let Way { policy, lazy_timers, handler_end, .. } = way;
+    let config = Config {
+        timers: Settings { policy, lazy_timers, handler_end, ..Settings::default() },
+        tick: Ns(1_000_000_000 / hz.max(1)),
+        skew: Skew::Drawn { most: Ns::from_us(10), seed: 1 + spec.seed },
+        idle: IdleTick::Keeps,
+        grace: Ns::NEVER,
+        clocked: Clocked::FromSwitch,
+        slice: Some(SLICE),
+    };
+    let kernel = Kernel::boot(&mut machine, config)?;
+    let groups = (cpus / 2).max(1);
+    let left = Rc::new(Shared::new(u32::from(groups) * u32::from(SIDE)));
+    let ended = Rc::new(Shared::new(Ps::ZERO));
+    for _ in 0..groups {
+        let pipe = || Rc::new(Pipe::with_room(&kernel, Ps::from_ns(MESSAGE), ROOM));
+        let pipes: Rc<Vec<Rc<Pipe>>> = Rc::new((0..SIDE).map(|_| pipe()).collect());
+        for side in 0..SIDE {
+            let to = Rc::clone(&pipes);
+            kernel.spawn(&mut machine, Class::Fair, None, move || {
+                for _ in 0..messages {
+                    to.iter().for_each(|pipe| pipe.write());
+                }
+            })?;
+            let from = Rc::clone(&pipes[usize::from(side)]);
+            let (left, ended) = (Rc::clone(&left), Rc::clone(&ended));
+            kernel.spawn(&mut machine, Class::Fair, None, move || {
+                for _ in 0..messages * u32::from(SIDE) {
+                    from.read();
+                }
+                left.set(left.get() - 1);
+                if left.get() == 0 {
+                    ended.set(engine::clock());
+                    engine::stop();
+                }
+            })?;
+        }
+    }
+    machine.run(Ns::from_secs(100));
+    machine.finish();
+    let views = (0..cpus).filter_map(|cpu| kernel.bases().view(CpuId(cpu)));
+    let device = views.fold(DeviceCounts::default(), |sum, view| sum.plus(view.device));
+    Ok(Outcome {
+        ms: ended.get().as_ns_f64() / 1e6,
+        switches: kernel.switches(),
+        device,
+        digest: machine.digest(),
+    })
+}

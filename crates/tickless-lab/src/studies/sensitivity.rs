@@ -1,0 +1,91 @@
+//! Sensitivity: how much each predicted cell moves when an assumed number moves in its range and
+//! the fitted numbers follow.
+
+use super::{Cell, Role};
+use serde::Serialize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tickless_machine::spec::{Origin, Spec};
+
+/// What one assumed number does to one predicted cell.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Sensitivity {
+    /// The number's key.
+    pub key: String,
+    /// The cell.
+    pub cell: String,
+    /// The cell with the number as it stands.
+    pub value: f64,
+    /// With the number at the lower end of its range.
+    pub at_low: f64,
+    /// With the number at the upper end.
+    pub at_high: f64,
+}
+
+impl Sensitivity {
+    /// By how much of the cell it moves, at most; 0.1 is 10 %.
+    pub fn moves(&self) -> f64 {
+        let off =
+            |value: f64| ((value - self.value) / self.value.abs().max(f64::MIN_POSITIVE)).abs();
+        off(self.at_low).max(off(self.at_high))
+    }
+}
+
+/// Runs a study again with each assumed number of a machine at both ends of its range, on all
+/// CPUs of this one. The largest effects come first.
+///
+/// At each end `refit` sets the fitted numbers again, so that calibrated cells stay where they
+/// are: what moves then is what the number does to the prediction. Without it a cell would move
+/// because the calibrated one beside it does, and the wrong number would be blamed.
+pub fn sensitivity(
+    spec: &Spec,
+    refit: impl Fn(&Spec) -> Spec + Sync,
+    study: impl Fn(&Spec) -> Vec<Cell> + Sync,
+) -> Vec<Sensitivity> {
+    let others = |spec: &Spec| -> Vec<Cell> {
+        let cells = study(spec).into_iter();
+        cells.filter(|cell| cell.role != Role::Calibrated).collect()
+    };
+    let standing = others(&refit(spec));
+    let swept = |key: &str, low, high| {
+        let [lows, highs] = [low, high].map(|end| others(&refit(&spec.with(key, end))));
+        let value = |cells: &[Cell], id: &str| {
+            cells.iter().find(|cell| cell.id == id).map_or(f64::NAN, |cell| cell.value)
+        };
+        let effect = |cell: &Cell| Sensitivity {
+            key: key.to_string(),
+            cell: cell.id.clone(),
+            value: cell.value,
+            at_low: value(&lows, &cell.id),
+            at_high: value(&highs, &cell.id),
+        };
+        standing.iter().map(effect).collect::<Vec<_>>()
+    };
+    let ranges: Vec<(&str, f64, f64)> = spec
+        .parameters()
+        .filter_map(|(key, parameter)| match parameter.origin {
+            Origin::Assumed { low, high, .. } if low < high => Some((key, low, high)),
+            _ => None,
+        })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(range) = ranges.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let effects = swept(range.0, range.1, range.2);
+                    found.lock().unwrap_or_else(PoisonError::into_inner).extend(effects);
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // Whichever thread was faster, the order is the same.
+    let name = |one: &Sensitivity| (one.key.clone(), one.cell.clone());
+    found.sort_by(|one: &Sensitivity, other| {
+        other.moves().total_cmp(&one.moves()).then_with(|| name(one).cmp(&name(other)))
+    });
+    found
+}
