@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Breaks the code on purpose, one place at a time, and checks that the test named for it notices:
-# a test that cannot fail is worth nothing. The lists are ci/mutations/*.list, of orderings and of
-# protocols between threads; ci/mutants.sh breaks pure code.
+# Breaks the code on purpose, one place at a time, and checks that the test named for it fails. The
+# lists ci/mutations/*.list cover orderings and protocols between threads; ci/mutants.sh breaks pure
+# code.
 # Usage: ci/mutations.sh [WORD]...   Only mutations whose list or title contains one of the words.
-#        ci/mutations.sh --check     Runs nothing: are all the places still there? (In the gate.)
+#        ci/mutations.sh --check     Runs nothing: checks that all places still exist. (In the gate.)
 #
-# An entry is a title, a file, lines of it (`-` goes, `+` comes instead, ` ` stays; where they stand
-# must be unique, indentation aside), and the test that must fail:
+# An entry is a title, a file, lines of it (`-` is removed, `+` is inserted, ` ` stays; the place must
+# be unique, indentation aside), and the test that must fail:
 #     # title
 #     @ crates/tickless-core/src/bases/running.rs
 #     - self.timer(runner).store(0, Ordering::Release);
 #     + self.timer(runner).store(0, Ordering::Relaxed);
 #     ? tickless-models models_loom cancelling::watching_against_fire
 # `?` takes a package, a test binary or `lib`, a part of the test's name, and perhaps `deep`, for a
-# model that has to be explored as ci/models.sh does. `=` instead of `?` says why nobody could
-# notice, and `!` why nobody does yet: such an entry is shown and not run.
+# model that must be explored as ci/models.sh does. `=` instead of `?` gives the reason why no test
+# can fail, and `!` why none does yet: such an entry is listed and not run.
 . "$(dirname "$0")/lib.sh"
 
 is_check=''
@@ -34,7 +34,7 @@ if [ ! "$is_check" ]; then
   cd "$tree"
 fi
 
-# Prints the file $1 with the lines of entry $2 changed; fails unless they stand there just once.
+# Prints the file $1 with the lines of entry $2 changed; fails unless they occur exactly once.
 mutate() {
   awk '
     function trim(text) { sub(/^[ \t]+/, "", text); sub(/[ \t]+$/, "", text); return text }
@@ -58,7 +58,7 @@ mutate() {
     }' "$2" "$1"
 }
 
-# Runs the named test; says what came of it.
+# Runs the named test and prints its result.
 verdict() {
   local filter=$3 depth=$4 test=(cargo test --locked -q -p "$1" --test "$2")
   [ "$2" = lib ] && test=(cargo test --locked -q -p "$1" --lib)
@@ -83,22 +83,22 @@ wanted() {
   return 1
 }
 
-# One entry, which stands in $entry.
+# Runs the entry in the file $entry.
 run_entry() {
-  local title=$1 file=$2 package=$3 target=$4 filter=$5 depth=$6 said
+  local title=$1 file=$2 package=$3 target=$4 filter=$5 depth=$6 result
   if ! mutate "$file" "$entry" >"$mutant"; then
-    said="NOT THERE, or more than once; mend its entry"
+    result="NOT FOUND, or more than once; correct its entry"
   elif [ "$is_check" ]; then
     return 0
   else
     cp "$file" "$original"
     cat "$mutant" >"$file"
-    said=$(verdict "$package" "$target" "$filter" "$depth")
+    result=$(verdict "$package" "$target" "$filter" "$depth")
     cp "$original" "$file"
     touch "$file"
   fi
-  printf '%-14s %s (%s, %s)\n' "$said" "$title" "$target" "$filter"
-  [ "$said" = caught ]
+  printf '%-14s %s (%s, %s)\n' "$result" "$title" "$target" "$filter"
+  [ "$result" = caught ]
 }
 
 entry=$(mktemp) mutant=$(mktemp) original=$(mktemp)
@@ -113,12 +113,12 @@ for list in "$root"/ci/mutations/*.list; do
       [-+\ ]*) printf '%s\n' "$line" >>"$entry" ;;
       '= '*)
         wanted "$(basename "$list") $title" "$@" || continue
-        printf '%-14s %s: %s\n' "nobody could" "$title" "${line#= }"
+        printf '%-14s %s: %s\n' "equivalent" "$title" "${line#= }"
         equal=$((equal + 1))
         ;;
       '! '*)
         wanted "$(basename "$list") $title" "$@" || continue
-        printf '%-14s %s: %s\n' "nobody does" "$title" "${line#! }"
+        printf '%-14s %s: %s\n' "not caught yet" "$title" "${line#! }"
         open=$((open + 1))
         ;;
       '? '*)
@@ -133,5 +133,5 @@ for list in "$root"/ci/mutations/*.list; do
     esac
   done 3<"$list"
 done
-echo "$caught caught, $missed not, $open that nobody notices yet, $equal that nobody could notice"
+echo "$caught caught, $missed not, $open not yet, $equal equivalent"
 [ "$missed" -eq 0 ]
