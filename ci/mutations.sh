@@ -3,10 +3,10 @@
 # lists ci/mutations/*.list cover orderings and protocols between threads; ci/mutants.sh breaks pure
 # code.
 # Usage: ci/mutations.sh [WORD]...   Only mutations whose list or title contains one of the words.
-#        ci/mutations.sh --check     Runs nothing: checks that all places still exist. (In the gate.)
+#        ci/mutations.sh --check     Runs nothing: checks that all places still exist (the gate).
 #
-# An entry is a title, a file, lines of it (`-` is removed, `+` is inserted, ` ` stays; the place must
-# be unique, indentation aside), and the test that must fail:
+# An entry is a title, a file, lines of it (`-` is removed, `+` is inserted, ` ` stays; the place
+# must be unique, indentation aside), and the test that must fail:
 #     # title
 #     @ crates/tickless-core/src/bases/running.rs
 #     - self.timer(runner).store(0, Ordering::Release);

@@ -13,6 +13,8 @@
 //!
 //! All of this crate's files are unsafe addresses: pointers come from and go to C.
 
+#![expect(unsafe_code, reason = "pointers come from C and go to C")]
+
 pub mod bandwidth;
 pub mod clock_timer;
 pub mod event_loop;

@@ -1,6 +1,7 @@
 //! The end of a timer's memory: in its own callback, in another one's, and from outside. Under
 //! Miri, every later touch of memory that was given back is seen.
 
+#![expect(unsafe_code, reason = "calls the C interface")]
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]

@@ -5,6 +5,7 @@
 //! spread, and the ratio to an uncontended atomic add in the same run. Wall time: every result
 //! is asserted, no figure is.
 
+#![expect(unsafe_code, reason = "benches own the nodes that they pass in")]
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]

@@ -25,34 +25,25 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[expect(unsafe_code, reason = "intrusive nodes are accessed through pointers")]
 pub mod link;
+#[expect(unsafe_code, reason = "the owner of a timer frees it")]
 pub mod owned;
 
-#[forbid(unsafe_code)]
 pub mod bandwidth;
-#[forbid(unsafe_code)]
 pub mod bases;
-#[forbid(unsafe_code)]
 pub mod clock;
-#[forbid(unsafe_code)]
 pub mod histogram;
-#[forbid(unsafe_code)]
 #[warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 pub mod local;
-#[forbid(unsafe_code)]
 pub mod periodic;
-#[forbid(unsafe_code)]
 pub mod phase;
+#[expect(unsafe_code, reason = "a platform promises what unsafe code relies on")]
 pub mod platform;
-#[forbid(unsafe_code)]
 pub mod queues;
-#[forbid(unsafe_code)]
 pub mod rearm;
-#[forbid(unsafe_code)]
 pub mod state;
-#[forbid(unsafe_code)]
 pub mod time;
-#[forbid(unsafe_code)]
 pub mod word;
 
 /// Compiles the code in the README.

@@ -17,6 +17,7 @@
 #![expect(clippy::expect_used, reason = "a fuzz target fails by panicking")]
 
 mod bytes;
+#[expect(unsafe_code, reason = "calls the C interface")]
 pub mod c;
 pub mod campaign;
 pub mod local;

@@ -1,5 +1,5 @@
-//! How a program on a simulated CPU acts on its machine: each action waits for the CPU's turn, after
-//! the interrupts that are due before it.
+//! How a program on a simulated CPU acts on its machine: each action waits for the CPU's turn,
+//! after the interrupts that are due before it.
 
 use crate::coherence::{Access, Found};
 use crate::deliver::deliver;

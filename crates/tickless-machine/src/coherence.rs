@@ -8,8 +8,8 @@
 //! | access | starts | takes |
 //! |---|---|---|
 //! | the core has a copy | at once | a hit |
-//! | read, the own socket has a copy or waits for one | the socket's cache is free and filled | a transfer within the socket |
-//! | read, other sockets have copies | the directory is free, the owner's hold has ended | a hop |
+//! | read, a copy in the socket | the socket's cache is free and filled | a transfer within it |
+//! | read, no copy in the socket | the directory is free, the owner's hold has ended | a hop |
 //! | store or atomic | as above | the hop from the farthest copy; later requests wait for its end |
 //!
 //! A hop is the time of an atomic operation on a line that another core has written. Loads and

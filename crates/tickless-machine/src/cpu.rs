@@ -41,8 +41,9 @@ impl MachineState {
     }
 }
 
-/// Computes for as long as `amount` takes a thread that is alone on its core. Interrupts are handled
-/// during that time, and busy siblings slow the thread down. Does nothing outside a simulated CPU.
+/// Computes for as long as `amount` takes a thread that is alone on its core. Interrupts are
+/// handled during that time, and busy siblings slow the thread down. Does nothing outside a
+/// simulated CPU.
 pub fn work(amount: Ps) {
     work_until(amount, Ps::NEVER);
 }

@@ -50,8 +50,8 @@ pub fn new_counter() -> Option<CounterId> {
     })
 }
 
-/// Reads a counter, in nanoseconds: waits for its turn, then for the answer. Until then the CPU does
-/// nothing else and takes no interrupt.
+/// Reads a counter, in nanoseconds: waits for its turn, then for the answer. Until then the CPU
+/// does nothing else and takes no interrupt.
 pub fn read_counter(counter: CounterId) -> Ns {
     act(Ps::ZERO, |machine, cpu| machine.read(cpu, counter)).unwrap_or(Ns::ZERO)
 }

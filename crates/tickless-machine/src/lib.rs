@@ -23,6 +23,7 @@ mod deliver;
 pub mod device;
 pub mod engine;
 pub mod fault;
+#[expect(unsafe_code, reason = "a fiber suspends itself through a pointer")]
 mod fiber;
 pub mod fuzz;
 pub mod irq;
@@ -30,6 +31,7 @@ mod machine_state;
 pub mod machines;
 mod order;
 pub mod os;
+#[expect(unsafe_code, reason = "a platform promises exclusive locks")]
 pub mod platform;
 mod power;
 mod prices;

@@ -216,7 +216,8 @@ impl MachineState {
         self.leave_core(cpu);
     }
 
-    /// Updates the time at which another CPU acts next, after the running CPU has changed its state.
+    /// Updates the time at which another CPU acts next, after the running CPU has changed its
+    /// state.
     pub(crate) fn reschedule(&mut self, cpu: usize) {
         let key = self.cpus[cpu].key();
         self.order.set(cpu, key);

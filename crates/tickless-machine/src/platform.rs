@@ -93,8 +93,8 @@ pub fn locks_held() -> u32 {
     with_cpu(|cpu| cpu.locks).unwrap_or(0)
 }
 
-/// The first rule about locks that was broken: a CPU holds one at a time, it programs a device under
-/// one, and it kicks other CPUs under none.
+/// The first rule about locks that was broken: a CPU holds one at a time, it programs a device
+/// under one, and it kicks other CPUs under none.
 pub fn broken_rule() -> Option<&'static str> {
     with(|machine| machine.broken_rule).flatten()
 }

@@ -1,7 +1,7 @@
 //! Picoseconds: the machine's own unit of time.
 //!
-//! A cache hit takes 1.3 ns and a place in a queue 3.5 ns: rounding to nanoseconds would be wrong by
-//! 10 to 30 %. The engine's order leaves 10 hours of simulated time with 512 CPUs.
+//! A cache hit takes 1.3 ns and a place in a queue 3.5 ns: rounding to nanoseconds would be wrong
+//! by 10 to 30 %. The engine's order leaves 10 hours of simulated time with 512 CPUs.
 
 use std::ops::{Add, AddAssign, Sub};
 use tickless_core::time::Ns;

@@ -1,7 +1,7 @@
-//! Examples in documentation that nobody runs.
+//! Examples in documentation that never run.
 //!
-//! A crate without examples says `doctest = false`, so that `cargo test` does not read all of it to
-//! find none. An example that is added later would never run.
+//! A crate without examples has `doctest = false`, so that `cargo test` does not search it for
+//! examples. An example that is added later would never run.
 
 use crate::Finding;
 use crate::source::SourceFile;
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn examples_are_found_where_they_are_off() {
+    fn examples_without_doctests_are_found() {
         let off = "[lib]\ndoctest = false\n";
         let files = [
             ("crates/a/Cargo.toml", off),

@@ -1,4 +1,4 @@
-//! Floors: which module of a crate may use which, and no circle of files.
+//! Floors: which module of a crate may use which, without circles of files.
 //!
 //! A crate's modules stand on floors, listed in [`CRATES`] from the bottom up; a module uses those
 //! below it and none above. Whatever a path such as `crate::bases::start` or `super::start` names

@@ -1,29 +1,29 @@
 //! Style as a test: the rules of this project that neither the compiler nor clippy checks.
 //!
-//! `cargo tidy` walks every file that git knows and fails with one line per breach: where it
-//! stands, which rule it breaks, and what to do instead. Whatever clippy can check is in the
-//! lint table of the workspace's `Cargo.toml`, and in `clippy.toml`.
+//! `cargo tidy` reads every file that git lists and fails with one line per breach: the place, the
+//! rule, and what to do instead. Rules that clippy can check are in the lint table of the
+//! workspace's `Cargo.toml`, and in `clippy.toml`.
 //!
 //! Ground rules:
-//! - a rule is a function from files to [`Finding`]s, and has a unit test on a bad sample: a
-//!   check that cannot fail is a defect;
-//! - rules look at code with comments and strings blanked out ([`mask`]);
-//! - exceptions stand in a const beside the rule, with their reasons.
-#![forbid(unsafe_code)]
+//! - a rule is a function from files to [`Finding`]s, and has a unit test on a bad sample, because
+//!   a check that cannot fail is a defect;
+//! - rules for code read it with comments and strings blanked out ([`mask`]);
+//! - the exceptions of a rule are a const beside it, with their reasons.
 
+pub mod atomics;
 pub mod doctests;
 pub mod floors;
 pub mod mask;
 pub mod orphans;
+pub mod plain;
 pub mod source;
 pub mod text;
 pub mod tree;
-pub mod unsafety;
 
 use source::SourceFile;
 use std::fmt;
 
-/// One breach of one rule, at one place.
+/// A breach of a rule.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Finding {
     /// The file, from the repository's root.
@@ -32,9 +32,9 @@ pub struct Finding {
     pub line: usize,
     /// The rule's name.
     pub rule: &'static str,
-    /// What is wrong here.
+    /// The breach.
     pub what: String,
-    /// What to do instead.
+    /// The correction.
     pub instead: String,
 }
 
@@ -45,24 +45,19 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The rules that look at one file at a time.
-const FILE_RULES: &[fn(&SourceFile) -> Vec<Finding>] = &[
-    text::line_length,
-    text::machine_paths,
-    text::unfinished_words,
-    unsafety::unsafe_addresses,
-    unsafety::atomics,
-];
+/// The rules for single files.
+const FILE_RULES: &[fn(&SourceFile) -> Vec<Finding>] =
+    &[text::line_length, text::machine_paths, text::unfinished_words, atomics::atomics];
 
-/// Everything that is wrong with these files, in the order of path and line.
+/// Returns all breaches in these files, in the order of path and line.
 pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     let by_file = |file| FILE_RULES.iter().flat_map(move |rule| rule(file));
     let mut findings: Vec<Finding> = files.iter().flat_map(by_file).collect();
     findings.extend(orphans::unreachable_modules(files));
     findings.extend(orphans::uncalled_scripts(files));
-    findings.extend(unsafety::stale_addresses(files));
     findings.extend(floors::arrows(files, floors::CRATES));
     findings.extend(doctests::unrun_examples(files));
+    findings.extend(plain::phrases(files, plain::LIMIT));
     findings.sort();
     findings
 }

@@ -1,10 +1,10 @@
 //! Rust text with its comments and strings blanked out.
 //!
-//! This is a lexer for one question only: is this character code, comment, or the inside of a
-//! string? It knows nested block comments, raw strings, and that `'a` may be a lifetime.
+//! The lexer distinguishes code, comments and the contents of strings. It handles nested block
+//! comments, raw strings and lifetimes such as `'a`.
 
-/// The text with comments and the insides of literals blanked out: one ASCII byte per character,
-/// so that lines and columns stay. O(length).
+/// Returns the text with comments and the contents of literals blanked out, one ASCII byte per
+/// character, so that lines and columns remain. O(length).
 pub fn mask(text: &str) -> String {
     let mut lexer = Lexer { chars: text.chars().collect(), at: 0, code: String::new() };
     while let Some(c) = lexer.peek(0) {
@@ -20,13 +20,13 @@ pub fn mask(text: &str) -> String {
     lexer.code
 }
 
-/// Is this a character of an identifier?
+/// Returns whether this is a character of an identifier.
 pub fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Where `needle` stands in `code` with no identifier touching either of its ends that is
-/// itself an identifier's.
+/// Returns the offsets of `needle` in `code` as a whole word: no identifier continues over either
+/// of its ends.
 pub fn find_words(code: &str, needle: &str) -> Vec<usize> {
     let bytes = code.as_bytes();
     let touches = |edge: Option<u8>, next: Option<&u8>| {
@@ -98,7 +98,7 @@ impl Lexer {
         self.literal_up_to('"');
     }
 
-    /// The rest of a literal with escapes, and the quote that ends it.
+    /// The rest of a literal with escapes, up to the quote that ends it.
     fn literal_up_to(&mut self, end: char) {
         while let Some(c) = self.peek(0) {
             if c == end {
@@ -167,20 +167,20 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_told_from_lifetimes() {
+    fn characters_and_lifetimes_are_distinguished() {
         assert_eq!(code("'{' '\\'' '\"' x"), "' ' '  ' ' ' x");
         assert_eq!(code("fn f<'a>(x: &'a str) {}"), "fn f<'a>(x: &'a str) {}");
     }
 
     #[test]
-    fn lines_and_columns_stay_where_they_were() {
+    fn lines_and_columns_remain() {
         let text = "a\n\"µ\n\" // é\nb";
         assert_eq!(code(text).chars().count(), text.chars().count());
         assert_eq!(code(text).lines().count(), text.lines().count());
     }
 
     #[test]
-    fn words_are_whole() {
+    fn find_words_finds_whole_words() {
         assert_eq!(find_words("unsafe unsafe_code", "unsafe"), [0]);
         assert_eq!(find_words("eprintln!() println!()", "println!"), [12]);
         assert_eq!(find_words("x.unwrap() x.unwrap_or(1)", ".unwrap()"), [1]);

@@ -1,7 +1,6 @@
-//! Files that nobody uses: modules that no `mod` declares, scripts that nothing calls.
+//! Unused files: modules that no `mod` declares, scripts that nothing calls.
 //!
-//! The compiler does not see a module file that lost its declaration, and neither do the
-//! tests inside it: they stop running without a word.
+//! The compiler ignores a module file without a declaration, and the tests in it never run.
 
 use crate::Finding;
 use crate::mask::find_words;
@@ -19,7 +18,7 @@ pub fn unreachable_modules(files: &[SourceFile]) -> Vec<Finding> {
     breaches.collect()
 }
 
-/// Every script in `ci/` is called by `.ci/run` or stands in the table of `ci/README.md`.
+/// Every script in `ci/` is called by `.ci/run` or listed in the table of `ci/README.md`.
 pub fn uncalled_scripts(files: &[SourceFile]) -> Vec<Finding> {
     let lines_of =
         |path| files.iter().filter(move |file| file.path == path).flat_map(|file| &file.lines);
@@ -49,10 +48,10 @@ fn names(line: &str, script: &str) -> bool {
     !find_words(line, script).is_empty()
 }
 
-/// A module that some other file must declare.
+/// A module that another file must declare.
 struct Module<'a> {
     name: &'a str,
-    /// The folder that the module's parent keeps its children in.
+    /// The folder of the modules that the parent declares.
     folder: &'a str,
 }
 
@@ -87,7 +86,7 @@ fn declares(file: &SourceFile, name: &str) -> bool {
     })
 }
 
-/// Does an attribute `#[path = "..."]` in this file name that one?
+/// Returns whether an attribute `#[path = "..."]` in this file names that one.
 fn names_path(file: &SourceFile, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let named = format!("{name}\"");

@@ -1,4 +1,4 @@
-//! A file as the rules see it: its lines, and its code without comments and strings.
+//! A file as the rules read it: its lines, and its code without comments and strings.
 //!
 //! Only `.rs` files have code. Line numbers count from 1 everywhere.
 
@@ -10,42 +10,42 @@ use crate::mask::mask;
 pub struct SourceFile {
     /// The file, from the repository's root, with `/` between folders.
     pub path: String,
-    /// Its lines as they are.
+    /// The lines.
     pub lines: Vec<String>,
-    /// Its code, with comments and the insides of strings blanked out. Empty outside Rust.
+    /// The code, with comments and the contents of strings blanked out. Empty for other languages.
     pub code: String,
 }
 
 impl SourceFile {
-    /// Takes a file apart. O(length).
+    /// Splits a file. O(length).
     pub fn new(path: &str, text: &str) -> SourceFile {
         let code = if path.ends_with(".rs") { mask(text) } else { String::new() };
         let lines = text.lines().map(str::to_string).collect();
         SourceFile { path: path.to_string(), lines, code }
     }
 
-    /// Is this Rust?
+    /// Returns whether this is a Rust file.
     pub fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
 
-    /// The crate under `crates/` that has this file in its `src/`, and where in there.
+    /// Returns the crate under `crates/` that has this file in its `src/`, and the path in there.
     pub fn library(&self) -> Option<(&str, &str)> {
         let (name, rest) = self.path.strip_prefix("crates/")?.split_once('/')?;
         self.is_rust().then_some((name, rest.strip_prefix("src/")?))
     }
 
-    /// Its code up to the module of its tests, which stands last by convention.
+    /// The code up to the module of its tests, which is the last by convention.
     pub fn code_without_tests(&self) -> &str {
         self.code.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
     }
 
-    /// The line that an offset into [`SourceFile::code`] is on.
+    /// Returns the line of an offset into [`SourceFile::code`].
     pub fn line_of(&self, offset: usize) -> usize {
         1 + self.code[..offset].matches('\n').count()
     }
 
-    /// A breach of `rule` in this file.
+    /// Returns a breach of `rule` in this file.
     pub fn finding(
         &self,
         line: usize,
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_file_is_told_from_its_path() {
+    fn library_files_are_recognised_by_path() {
         let library = |path: &str| {
             let file = SourceFile::new(path, "");
             file.library().map(|(name, inside)| format!("{name} {inside}"))

@@ -1,7 +1,6 @@
-//! Rules for any text: line length, a machine's paths, marks of unfinished work.
+//! Rules for any text: line length, paths of one machine, marks of unfinished work.
 //!
-//! The words that these rules look for are put together from pieces, so that this file does
-//! not break its own rules.
+//! The forbidden words are concatenated, so that this file does not break its own rules.
 
 use crate::Finding;
 use crate::mask::find_words;
@@ -14,7 +13,7 @@ pub const LINE_LENGTH_MAX: usize = 100;
 const MACHINE_PATHS: &[&str] =
     &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
-/// Marks of work that somebody meant to come back to.
+/// Marks of unfinished work.
 const UNFINISHED: &[&str] = &[
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
@@ -41,10 +40,10 @@ pub fn line_length(file: &SourceFile) -> Vec<Finding> {
     breaches.collect()
 }
 
-/// No file names a folder of the machine it was written on.
+/// No file names a folder of a developer's machine.
 pub fn machine_paths(file: &SourceFile) -> Vec<Finding> {
     let breaches = (1..).zip(&file.lines).flat_map(|(number, line)| {
-        let hit = MACHINE_PATHS.iter().find(|path| stands_at_a_start(line, path));
+        let hit = MACHINE_PATHS.iter().find(|path| begins_a_path(line, path));
         hit.map(|path| {
             let what = format!("`{path}` is a folder of one machine");
             file.finding(number, "machine-path", what, "write a path from the repository's root")
@@ -53,7 +52,7 @@ pub fn machine_paths(file: &SourceFile) -> Vec<Finding> {
     breaches.collect()
 }
 
-/// No file carries marks of unfinished work.
+/// No file has marks of unfinished work.
 pub fn unfinished_words(file: &SourceFile) -> Vec<Finding> {
     if file.path == "Cargo.lock" {
         return Vec::new();
@@ -77,8 +76,8 @@ fn ends_in(file: &SourceFile, endings: &[&str]) -> bool {
     endings.iter().any(|ending| file.path.ends_with(ending))
 }
 
-/// Does an absolute path begin with `folder` here? The middle of a longer path does not count.
-fn stands_at_a_start(line: &str, folder: &str) -> bool {
+/// Returns whether an absolute path in `line` begins with `folder`.
+fn begins_a_path(line: &str, folder: &str) -> bool {
     let is_path = |c: char| c.is_alphanumeric() || "_-.~}".contains(c);
     line.match_indices(folder).any(|(i, _)| !line[..i].ends_with(is_path))
 }

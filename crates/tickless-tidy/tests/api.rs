@@ -1,8 +1,8 @@
 //! The public interface of the library, as committed in `docs/dev/public-api.txt`.
 //!
-//! It is read from the pages that rustdoc writes: every item with its declaration, and its methods.
-//! Implementations of other crates' traits are left out: they say little, and change with those.
-//! `ci/api.sh` documents the library and runs this; `TICKLESS_API=write` writes the listing anew.
+//! It lists every item with its declaration and its methods, from the pages that rustdoc writes.
+//! Implementations of other crates' traits are omitted, because they change with those crates.
+//! `ci/api.sh` documents the library and runs this; `TICKLESS_API=write` updates the listing.
 
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::panic)]
 
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 const LISTING: &str = "docs/dev/public-api.txt";
 
-/// Goal: nobody changes the interface without noticing.
+/// Goal: a change of the interface is always deliberate.
 #[test]
 #[ignore = "needs the library's documentation: ci/api.sh makes it"]
-fn the_public_interface_is_the_committed_one() {
+fn public_interface_matches_the_listing() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let docs = std::env::var_os("TICKLESS_DOCS").expect("ci/api.sh says where the pages are");
+    let docs = std::env::var_os("TICKLESS_DOCS").expect("ci/api.sh sets the folder of the pages");
     let docs = PathBuf::from(docs);
     let mut pages = Vec::new();
     collect(&docs, &mut pages);
@@ -25,7 +25,7 @@ fn the_public_interface_is_the_committed_one() {
     for page in &pages {
         list(&docs, page, &mut listing);
     }
-    assert!(listing.lines().count() > 500, "rustdoc's pages look different by now:\n{listing}");
+    assert!(listing.lines().count() > 500, "rustdoc's pages have another form:\n{listing}");
     let committed = root.join(LISTING);
     if std::env::var_os("TICKLESS_API").is_some() {
         return std::fs::write(committed, listing).expect("the listing can be written");
@@ -39,12 +39,12 @@ fn the_public_interface_is_the_committed_one() {
     let changes = only(&before, &listing, '-') + &only(&listing, &before, '+');
     assert!(
         before == listing,
-        "the public interface has changed:\n{changes}if that is meant, say so in CHANGELOG.md and \
-         run TICKLESS_API=write ci/api.sh"
+        "the public interface has changed:\n{changes}if that is deliberate, record it in \
+         CHANGELOG.md and run TICKLESS_API=write ci/api.sh"
     );
 }
 
-/// The pages of items, without those that only list others or are hidden.
+/// Collects the pages of items, without lists and hidden items.
 fn collect(folder: &Path, pages: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("the pages are there").flatten() {
         let path = entry.path();
@@ -61,7 +61,7 @@ fn collect(folder: &Path, pages: &mut Vec<PathBuf>) {
 
 fn list(docs: &Path, page: &Path, listing: &mut String) {
     let html = std::fs::read_to_string(page).expect("a page can be read");
-    let path = page.strip_prefix(docs).expect("it is one of them").with_extension("");
+    let path = page.strip_prefix(docs).expect("the page is in the folder").with_extension("");
     let path = path.to_string_lossy().replace('/', "::");
     let (modules, item) = path.rsplit_once("::").unwrap_or(("", &path));
     let (kind, item) = item.split_once('.').expect("a page is named after its kind");
@@ -83,12 +83,12 @@ fn list(docs: &Path, page: &Path, listing: &mut String) {
     }
 }
 
-/// Whatever stands between these marks.
+/// Returns the texts between these marks.
 fn between<'a>(html: &'a str, begin: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
     html.split(begin).skip(1).filter_map(move |rest| rest.split_once(end).map(|(found, _)| found))
 }
 
-/// What a reader sees of some markup, on one line.
+/// Returns the visible text of some markup, on one line.
 fn text(html: &str) -> String {
     let mut plain = String::new();
     let mut is_tag = false;
@@ -96,7 +96,7 @@ fn text(html: &str) -> String {
         match c {
             '<' => is_tag = true,
             '>' if is_tag => is_tag = false,
-            // What marks a type that is worth a note in the margin.
+            // The mark of a note in the margin.
             'ⓘ' => {}
             _ if !is_tag => plain.push(c),
             _ => {}

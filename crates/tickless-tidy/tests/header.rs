@@ -1,6 +1,7 @@
-//! The committed header is what the sources say. `TICKLESS_HEADER=write` writes it anew.
+//! The committed C header equals the one generated from the sources. `TICKLESS_HEADER=write`
+//! updates it.
 
-// A test fails by panicking, and may print and sleep.
+// Tests panic and print.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -8,7 +9,7 @@ use cbindgen::{Builder, Config};
 use std::fmt::Write;
 use std::path::Path;
 
-/// In the order in which a reader wants them.
+/// In the order of the header.
 const SOURCES: [&str; 16] = [
     "version.rs",
     "status.rs",
@@ -29,7 +30,7 @@ const SOURCES: [&str; 16] = [
 ];
 
 #[test]
-fn the_committed_header_is_what_the_sources_say() {
+fn committed_header_matches_the_sources() {
     let root = &Path::new(env!("CARGO_MANIFEST_DIR")).join("../tickless-capi");
     let path = root.join("include/tickless.h");
     let made = made(root);
@@ -42,7 +43,7 @@ fn the_committed_header_is_what_the_sources_say() {
         let (made, committed) = (at(&made), at(&committed));
         panic!(
             "include/tickless.h differs from line {} on:\n  made:      {made}\n  committed: \
-             {committed}\nwrite it anew: TICKLESS_HEADER=write cargo test -p tickless-tidy \
+             {committed}\nupdate it: TICKLESS_HEADER=write cargo test -p tickless-tidy \
              --test header",
             line + 1
         );
@@ -69,7 +70,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Names as in C, and what a Rust reader calls safety: what the library cannot check.
+/// Names and headings as C has them. A safety section is a list of what the caller must ensure.
 fn for_readers(header: &str) -> String {
     let header = header
         .replace("TICKLESS_STATUS_T_", "TICKLESS_")

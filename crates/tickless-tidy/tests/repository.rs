@@ -1,6 +1,6 @@
 //! This repository against its own rules.
 
-// A test fails by panicking, and may print and sleep.
+// Tests panic and print.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use tickless_tidy::{check, tree};
 
 /// Goal: no file of the repository breaks a rule.
 #[test]
-fn the_repository_is_tidy() {
+fn repository_is_tidy() {
     let files = tree::repository().expect("the repository can be read");
     let findings = check(&files);
     let mut report = String::new();
@@ -19,21 +19,21 @@ fn the_repository_is_tidy() {
     assert!(findings.is_empty(), "{} breaches:\n{report}", findings.len());
 }
 
-/// Goal: the walk sees the files it is meant to check; a walk over nothing finds nothing.
+/// Goal: the rules read the whole repository, because rules for no files find nothing.
 #[test]
-fn the_walk_covers_the_repository() {
+fn listing_covers_the_repository() {
     let files = tree::repository().expect("the repository can be read");
     for path in
         ["Cargo.toml", ".ci/run", "crates/tickless-tidy/src/lib.rs", "crates/tickless/src/lib.rs"]
     {
-        assert!(files.iter().any(|file| file.path == path), "{path} was not walked");
+        assert!(files.iter().any(|file| file.path == path), "{path} was not listed");
     }
 }
 
-/// Goal: a breach in any walked Rust file would be reported.
+/// Goal: a breach in any Rust file is reported.
 /// Method: break a rule at the end of each file in turn, in memory.
 #[test]
-fn a_breach_in_any_file_is_reported() {
+fn breach_in_any_file_is_reported() {
     let files = tree::repository().expect("the repository can be read");
     for file in files.iter().filter(|file| file.is_rust()) {
         let text = file.lines.join("\n") + concat!("\n// TO", "DO\n");

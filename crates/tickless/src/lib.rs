@@ -78,15 +78,18 @@ mod guarded;
 mod hrtimer;
 pub mod local;
 pub mod periodic;
+#[expect(unsafe_code, reason = "system calls and counter instructions")]
 mod platform;
 #[cfg(feature = "policy")]
 pub mod policy;
 mod process;
 #[doc(hidden)]
+#[expect(unsafe_code, reason = "the caller owns the memory of a slot")]
 pub mod slots;
 pub mod stats;
 pub mod time;
 mod timeout;
+#[expect(unsafe_code, reason = "the owner of a timer frees it")]
 mod timer;
 mod timers;
 #[cfg(feature = "tokio-time")]

@@ -1,5 +1,6 @@
 //! H4: what a fork leaves of timers in the child, and in the parent.
 
+#![expect(unsafe_code, reason = "fork(2) has no safe function")]
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]

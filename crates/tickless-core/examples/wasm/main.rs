@@ -7,6 +7,8 @@
 //!     target/wasm32-unknown-unknown/release/examples/wasm.wasm
 //! ```
 
+#![expect(unsafe_code, reason = "exports functions by name")]
+
 use core::time::Duration;
 use std::cell::RefCell;
 use tickless_core::local::{Key, LocalTimers};

@@ -18,8 +18,11 @@ mod migrate;
 mod pending;
 mod periodic;
 mod phase;
+#[expect(unsafe_code, reason = "tests own the nodes that they pass in")]
 mod queue;
 mod rearm;
 mod threads;
+#[expect(unsafe_code, reason = "tests own the nodes that they pass in")]
 mod wheel;
+#[expect(unsafe_code, reason = "a platform promises exclusive locks")]
 mod world;

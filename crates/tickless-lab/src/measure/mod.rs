@@ -29,6 +29,7 @@ mod here;
 mod interleave;
 mod reference;
 mod spread;
+#[expect(unsafe_code, reason = "the counter instruction")]
 mod stopwatch;
 mod thread;
 mod thread_usage;

@@ -25,8 +25,8 @@
 //! - the run ends: no program waits forever.
 
 // The contract's numbers: expiry W1 (never early), X10 (no callback of a cancelled arming), D8 and
-// R13 (nothing lost); cancel X1 (waits for the callback), X2 (no overlap); idle R1 and R6 (the device
-// is armed for the first timer).
+// R13 (nothing lost); cancel X1 (waits for the callback), X2 (no overlap); idle R1 and R6 (the
+// device is armed for the first timer).
 
 mod oracle;
 mod plan;

@@ -51,8 +51,8 @@ impl Oracle {
         self.cancelled.set(self.cancelled.get() + 1);
     }
 
-    /// Checks that no rule about locks was broken, and that the CPU holds none in a callback or after
-    /// a call.
+    /// Checks that no rule about locks was broken, and that the CPU holds none in a callback or
+    /// after a call.
     pub(super) fn check_locks(&self) {
         if let Some(rule) = platform::broken_rule() {
             self.fail(rule.to_string());

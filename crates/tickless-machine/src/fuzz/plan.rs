@@ -1,5 +1,5 @@
-//! The faults of a history: late, lost and slow interrupts, CPUs that are stopped, a clock that stops
-//! or jumps. All end with the safety phase.
+//! The faults of a history: late, lost and slow interrupts, CPUs that are stopped, a clock that
+//! stops or jumps. All end with the safety phase.
 
 use super::{FaultCounts, SAFE_UNTIL};
 use crate::fault::Faults;

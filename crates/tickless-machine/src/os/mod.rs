@@ -191,8 +191,8 @@ impl std::fmt::Debug for Kernel {
 }
 
 impl Kernel {
-    /// Boots a machine: every CPU idles, with a tick by the configuration. Tasks may be added before
-    /// the machine runs, and by tasks. Fails when there is no memory for stacks.
+    /// Boots a machine: every CPU idles, with a tick by the configuration. Tasks may be added
+    /// before the machine runs, and by tasks. Fails when there is no memory for stacks.
     pub fn boot(machine: &mut Machine, config: Config) -> io::Result<Rc<Kernel>> {
         let Some(costs) = machine.costs().cloned() else {
             return Err(io::Error::other("the machine is running"));

@@ -1,10 +1,10 @@
 //! CPUs that are switched off and on, and lost events of other CPUs' bases.
 //!
-//! A CPU switches itself off in an interrupt, as in a real kernel. It stops its tick, takes its base
-//! offline, which gives the timers to other bases, and is off: its event device loses its setting,
-//! and interrupts that reach it are lost. Its program is suspended. A real kernel would first move
-//! the CPU's tasks away. This one does not switch a CPU off during [`Kernel::keep_on`], which tasks
-//! use inside the timer core, but not in callbacks.
+//! A CPU switches itself off in an interrupt, as in a real kernel. It stops its tick, takes its
+//! base offline, which gives the timers to other bases, and is off: its event device loses its
+//! setting, and interrupts that reach it are lost. Its program is suspended. A real kernel would
+//! first move the CPU's tasks away. This one does not switch a CPU off during [`Kernel::keep_on`],
+//! which tasks use inside the timer core, but not in callbacks.
 
 use super::Kernel;
 use crate::irq::{self, Vector};

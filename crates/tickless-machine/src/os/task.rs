@@ -103,8 +103,8 @@ impl RunQueue {
 }
 
 impl Kernel {
-    /// Adds a task, ready to run. With `bound` it runs on that CPU only. Otherwise its number decides
-    /// the first CPU.
+    /// Adds a task, ready to run. With `bound` it runs on that CPU only. Otherwise its number
+    /// decides the first CPU.
     pub fn spawn(
         self: &Rc<Self>,
         machine: &mut Machine,

@@ -15,6 +15,7 @@
 //! | `fit` | prices from measured scenes |
 
 pub mod fit;
+#[expect(unsafe_code, reason = "a platform promises exclusive locks")]
 mod library;
 mod primitives;
 pub mod simulate;

@@ -56,8 +56,8 @@ fn runs_are_deterministic() {
     }
 }
 
-/// Goal: a ping-pong over one line costs a transfer each way, and the waiting side is parked instead
-/// of running its loop.
+/// Goal: a ping-pong over one line costs a transfer each way, and the waiting side is parked
+/// instead of running its loop.
 #[test]
 fn ping_pong_costs_two_transfers() {
     let spec = spec("x5675-2s");
@@ -113,8 +113,8 @@ fn atomic_operation_locks_its_line() {
     }
 }
 
-/// Goal: a core may use a line until the next request for it arrives: an atomic operation that waits
-/// for the stores before it fetches the line again if the request has arrived by then.
+/// Goal: a core may use a line until the next request for it arrives: an atomic operation that
+/// waits for the stores before it fetches the line again if the request has arrived by then.
 #[test]
 fn lease_may_end_inside_an_atomic_operation() {
     let spec = spec("x5675-2s");
@@ -154,8 +154,8 @@ fn lease_may_end_inside_an_atomic_operation() {
     }
 }
 
-/// Goal: a CPU that is switched off loses its event device's setting and the interrupts that arrive,
-/// does nothing until it is on again, and then works as before.
+/// Goal: a CPU that is switched off loses its event device's setting and the interrupts that
+/// arrive, does nothing until it is on again, and then works as before.
 #[test]
 fn power_off_loses_interrupts_and_the_device_setting() {
     let mut machine = machine("itanium2-4p");
@@ -186,8 +186,8 @@ fn power_off_loses_interrupts_and_the_device_setting() {
     assert!(seen[0].0 == Vector::Timer && seen[0].1 >= us(80), "{seen:?}");
 }
 
-/// Goal: readers of one socket share a fill: 480 readers of one line are served in microseconds, not
-/// in 480 far transfers.
+/// Goal: readers of one socket share a fill: 480 readers of one line are served in microseconds,
+/// not in 480 far transfers.
 #[test]
 fn readers_of_one_socket_share_a_fill() {
     let mut machine = machine("ivybridge-ex-16s");

@@ -10,8 +10,8 @@ fn small() -> &'static str {
     FILES.iter().find(|(name, _)| *name == "itanium2-4p").unwrap().1
 }
 
-/// Goal: a parameter does not change without a recorded reason. A new version of a file needs a line in
-/// `machines/CHANGES.md`, with its fingerprint and the reason.
+/// Goal: a parameter does not change without a recorded reason. A new version of a file needs a
+/// line in `machines/CHANGES.md`, with its fingerprint and the reason.
 #[test]
 fn parameters_change_with_a_reason() {
     for (name, _) in FILES {

@@ -9,8 +9,8 @@ fn host() -> Spec {
     machines::named("host").unwrap().unwrap()
 }
 
-/// Goal: from the times of a machine's scenes the fit recovers its prices, and predicts the times of
-/// its other scenes.
+/// Goal: from the times of a machine's scenes the fit recovers its prices, and predicts the times
+/// of its other scenes.
 #[test]
 fn fit_recovers_prices() {
     for (transfer, hold, section) in [(40.0, 0.0, 30.0), (90.0, 60.0, 12.0)] {
@@ -61,8 +61,8 @@ fn endless_play_is_an_error() {
     assert_eq!(error.to_string(), message);
 }
 
-/// Goal: all CPUs contend for a line: a holding of a ticket lock takes longer with more CPUs, and an
-/// addition is no cheaper than between two.
+/// Goal: all CPUs contend for a line: a holding of a ticket lock takes longer with more CPUs, and
+/// an addition is no cheaper than between two.
 #[test]
 fn all_cpus_contend() {
     let takes = |cores: f64, scene: Scene| {

@@ -22,11 +22,13 @@ mod last_running;
 mod offline;
 mod owner;
 mod permits;
+#[expect(unsafe_code, reason = "models free timers to detect later accesses")]
 mod place;
 mod pushing_out;
 mod stage;
 mod temporary_heads;
 mod under_loom;
+#[expect(unsafe_code, reason = "a platform promises exclusive locks")]
 mod world;
 
 /// The checker of this binary.

@@ -39,6 +39,7 @@ mod script;
 pub mod streams;
 mod summary;
 mod timeline;
+#[expect(unsafe_code, reason = "a platform promises exclusive locks")]
 mod world;
 
 pub use agreement::{AGREEMENT_PERCENT, Agreement, Comparison, Measure, Told};

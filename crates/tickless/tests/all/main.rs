@@ -42,6 +42,7 @@ mod policies;
 #[cfg(not(linux_platform))]
 mod portable;
 #[cfg(linux_platform)]
+#[expect(unsafe_code, reason = "seccomp(2) has no safe function")]
 mod refused;
 mod shortage;
 mod statistics;

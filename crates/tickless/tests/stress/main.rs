@@ -8,6 +8,7 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+#[expect(unsafe_code, reason = "fork(2) has no safe function")]
 mod soak;
 #[path = "../support/mod.rs"]
 mod support;
