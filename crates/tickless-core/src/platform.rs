@@ -84,7 +84,7 @@ pub trait Lock<T>: Send + Sync {
     /// [`lock`](Lock::lock). One that does so in a function of its own keeps what it has in
     /// registers on the usual way.
     #[inline(always)]
-    fn lock_usually(&self) -> Option<Self::Guard<'_>> {
+    fn try_lock_fast(&self) -> Option<Self::Guard<'_>> {
         Some(self.lock())
     }
 

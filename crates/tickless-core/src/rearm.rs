@@ -156,28 +156,12 @@ impl Device {
         self.move_to(earliest(), now())
     }
 
-    /// A pending timer was armed anew, from `old` to `new`; the policy judges the whole.
+    /// A pending timer of this urgency was rearmed, from `old` to `new`. The policy judges both
+    /// together. The device stays where it is for a lazy timer that moves later.
     ///
     /// Under [`Policy::Eager`] a restart is a removal and a start: use those.
     #[inline(always)]
     pub fn restarted(
-        &mut self,
-        old: Ns,
-        new: Ns,
-        place: Locality,
-        earliest: impl FnOnce() -> Ns,
-        now: impl FnOnce() -> Ns,
-    ) -> Rearm {
-        if self.policy == Policy::RestartAware && self.stands_on(old, place) {
-            return self.move_to(earliest(), now());
-        }
-        self.started(new, now)
-    }
-
-    /// The same for a timer of this urgency. A lazy one that the device is armed for, and that
-    /// moves later, leaves it where it is.
-    #[inline]
-    pub fn restarted_as(
         &mut self,
         urgency: Urgency,
         old: Ns,
@@ -186,10 +170,16 @@ impl Device {
         earliest: impl FnOnce() -> Ns,
         now: impl FnOnce() -> Ns,
     ) -> Rearm {
-        if self.spares(urgency) && self.stands_on(old, place) && new >= self.armed {
+        if !self.stands_on(old, place) {
+            return self.started(new, now);
+        }
+        if self.spares(urgency) && new >= self.armed {
             return Rearm::Keep;
         }
-        self.restarted(old, new, place, earliest, now)
+        match self.policy {
+            Policy::RestartAware => self.move_to(earliest(), now()),
+            Policy::Lazy | Policy::Eager => self.started(new, now),
+        }
     }
 
     /// Does it stay where it is when a pending timer of this urgency is taken off?

@@ -1,20 +1,21 @@
 //! One CPU's base, and all bases together.
 //!
-//! A base is a lock around a wheel (coarse timers), a queue (precise, high-resolution timers)
-//! and what is known of the event device; beside the lock stands which callbacks it runs. A
-//! timer is armed on the base of the CPU that arms it, as the kernel does it: that base's lock
-//! and lines are in the arming CPU's cache, and the lock has no second user.
+//! A base is a lock around a wheel (coarse timers), a queue (precise, high-resolution timers) and
+//! the state of the event device. Beside the lock, words record which callbacks the base runs. As
+//! in Linux, a timer is armed on the base of the CPU that arms it: that base's lock and cache lines
+//! are in the arming CPU's cache, and other CPUs seldom take the lock.
 //!
 //! # Ground rules
 //!
-//! - Lock order: one base's lock at a time. Moving a timer means: mark it migrating under the
-//!   old lock, let go, take the new lock.
-//! - A timer whose callback runs stays on its base when it is armed again (X2), so that looking
-//!   at one base is enough to know whether it runs, and it never overlaps itself.
-//! - Nothing is called, woken or allocated under a lock.
-//! - One holding moves or looks at no more than [`HOLDING`](super::HOLDING) timers (W8). Whoever
-//!   has more to do lets go and comes back; what it has not come to is where it was, and can be
-//!   cancelled.
+//! - Lock order: one base's lock at a time. To move a timer, a thread marks it as migrating under
+//!   the old lock, unlocks, and takes the new lock.
+//! - A timer whose callback runs stays on its base when it is rearmed (X2), so that one base shows
+//!   whether it runs, and its callback never overlaps itself.
+//! - No callback or system call is made, no thread woken and no memory allocated under a lock,
+//!   except for programming the event device.
+//! - A thread moves or checks at most [`HOLDING`](super::HOLDING) timers while it holds a lock
+//!   (W8). If there are more, it unlocks and continues later; until then the remaining timers stay
+//!   on their lists and can be cancelled.
 
 use super::expiry_thread::{Deferred, DeferredCounts};
 use super::family::{Family, Queues, least_distances};
@@ -35,56 +36,56 @@ pub struct Bases<P: Platform> {
     platform: P,
     bases: Box<[Base<P>]>,
     settings: Settings,
-    /// Is expiry deferred?
+    /// Whether expiry is deferred.
     pub(crate) defers: bool,
-    /// May pending coarse timers be put off without a lock? The order in which they were armed, and
-    /// a device that follows each of them, take the lock.
-    pub(crate) may_push_out: bool,
+    /// Whether pending coarse timers are pushed out without a lock. Keeping them in the order in
+    /// which they were armed, or the device at the earliest of them, requires the lock.
+    pub(crate) push_out_is_lazy: bool,
     /// How far ahead a deadline must lie for each level of the wheel to be fine enough.
     pub(crate) least: [Ns; 16],
-    /// How many bases are online.
+    /// The number of bases that are online.
     pub(crate) online: P::Word,
 }
 
-/// One CPU's base. On a line of its own: its neighbours belong to other CPUs.
+/// One CPU's base, on cache lines of its own, because its neighbours belong to other CPUs.
 #[repr(align(128))]
 pub(crate) struct Base<P: Platform> {
     pub(crate) state: P::Lock<BaseState>,
-    /// The callbacks that run. Written under the lock; read without it by cancels.
+    /// The callbacks that run here. Written under the lock; cancels read it without the lock.
     pub(crate) running: Running<P>,
     /// When the expiry thread is next needed, or earlier, never later (D4). Written under the
-    /// lock; read without it by ticks (D1). Not kept up unless expiry is deferred.
+    /// lock; ticks read it without the lock (D1). Only updated if expiry is deferred.
     pub(crate) thread_next: P::Word,
 }
 
-/// What a base's lock guards.
+/// The state that a base's lock guards.
 pub(crate) struct BaseState {
     pub(crate) queues: Queues,
     pub(crate) device: Device,
     pub(crate) deferred: Deferred,
     pub(crate) counts: BaseCounts,
     pub(crate) late: Late,
-    /// The most timers that one holding of the lock has moved or looked at.
+    /// The most timers that a thread has moved or checked while it held the lock.
     longest_holding: usize,
-    /// Does anybody wait until a callback of this base is over, or is a runner to pause then?
+    /// Whether a canceller waits for a callback of this base, or a runner must pause after one.
     pub(crate) has_waiters: bool,
-    /// Which runners are to pause after their callback: a bit for each.
+    /// The runners that must pause after their callback: a bit for each.
     pub(crate) pauses: u8,
-    /// May timers be armed here? Only those whose callback runs here, if not (X2).
+    /// Whether timers may be armed here. If not, only those whose callback runs here may (X2).
     pub(crate) is_online: bool,
-    /// Is it online, does the handler fire everything, and is the device told of everything? One
-    /// question instead of two for every start.
-    pub(crate) is_usual: bool,
+    /// Whether the base is online, the handler fires everything, and the device tracks every timer:
+    /// one check instead of two in every start.
+    pub(crate) is_plain: bool,
 }
 
-/// What happened on a base.
+/// Counts of what happened on a base.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct BaseCounts {
     /// Idle timers that were armed.
     pub armed: u64,
-    /// Pending timers that were armed anew. Not those that were put off without a lock: a count
-    /// would be a line of memory that all of them write.
+    /// Pending timers that were rearmed. Push-outs without a lock are not counted: all of them
+    /// would write the same cache line.
     pub rearmed: u64,
     /// Armings that were cancelled.
     pub cancelled: u64,
@@ -94,13 +95,13 @@ pub struct BaseCounts {
     pub migrated: u64,
 }
 
-/// How long after their deadlines timers were found to be due, by family.
+/// How long after their deadlines timers fired, by family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Late {
-    /// Coarse timers: what the wheel rounds by is in it, up to 13 % of the distance.
+    /// Coarse timers. Includes the wheel's rounding, up to 13 % of the distance.
     pub coarse: Histogram,
-    /// Precise timers, from the soft ends of their windows: slack is in it.
+    /// Precise timers, from the soft ends of their windows. Includes their slack.
     pub precise: Histogram,
 }
 
@@ -128,33 +129,33 @@ impl BaseCounts {
     }
 }
 
-/// A look at one base, for statistics.
+/// A snapshot of one base, for statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BaseView {
-    /// Coarse timers pending.
+    /// The number of pending coarse timers.
     pub coarse: usize,
-    /// Where in the wheel those are.
+    /// The levels of the wheel on which they are.
     pub levels: Levels,
-    /// Precise timers pending.
+    /// The number of pending precise timers.
     pub precise: usize,
-    /// When its next timer is due; [`Instant::NEVER`] if none is.
+    /// When the next timer is due; [`Instant::NEVER`] if none is pending.
     pub earliest: Instant,
-    /// What the event device is armed for; [`Instant::NEVER`] if for nothing.
+    /// When the event device is armed to fire; [`Instant::NEVER`] if it is not armed.
     pub armed: Instant,
-    /// May timers be armed on it?
+    /// Whether timers may be armed on the base.
     pub is_online: bool,
-    /// What happened on it.
+    /// Armings, cancels, expiries and moves.
     pub counts: BaseCounts,
     /// How late timers fired.
     pub late: Late,
-    /// What its event device was put through.
+    /// Writes and events of the event device.
     pub device: DeviceCounts,
-    /// What its expiry thread was put through.
+    /// Wakeups and batches of the expiry thread.
     pub deferred: DeferredCounts,
     /// Pushed-out timers that were moved when their old bucket came due.
     pub relocated: u64,
-    /// The most timers that one holding of its lock has moved or looked at: at most
+    /// The most timers that a thread has moved or checked while it held the base's lock: at most
     /// [`HOLDING`](super::HOLDING).
     pub longest_holding: usize,
 }
@@ -166,7 +167,7 @@ impl<P: Platform> core::fmt::Debug for Bases<P> {
 }
 
 impl<P: Platform> Bases<P> {
-    /// `count` bases without any timer. Allocates; nothing afterwards does.
+    /// Creates `count` bases without timers. Allocates; later operations do not.
     pub fn new(platform: P, count: u16, settings: Settings) -> Bases<P> {
         let now = platform.now();
         let is_exact = settings.coarse == CoarseExpiry::AtDeadline;
@@ -195,7 +196,7 @@ impl<P: Platform> Bases<P> {
                 has_waiters: false,
                 pauses: 0,
                 is_online: true,
-                is_usual: is_plain,
+                is_plain,
             }),
             running: Running::new(),
             thread_next: P::Word::new(Ns::NEVER.0),
@@ -203,32 +204,33 @@ impl<P: Platform> Bases<P> {
         let bases: Box<[Base<P>]> = (0..count.max(1)).map(|_| base()).collect();
         let online = P::Word::new(bases.len() as u64);
         let defers = settings.deferral != Deferral::None;
-        let lazy = (settings.push_out, settings.policy) == (PushOut::Lazy, Policy::Lazy);
+        let push_out_is_lazy =
+            (settings.push_out, settings.policy) == (PushOut::Lazy, Policy::Lazy);
         let least = least_distances(settings.tick);
-        Bases { platform, bases, settings, defers, may_push_out: lazy, least, online }
+        Bases { platform, bases, settings, defers, push_out_is_lazy, least, online }
     }
 
-    /// The world they live in.
+    /// The platform on which the bases run.
     pub fn platform(&self) -> &P {
         &self.platform
     }
 
-    /// How they are set up.
+    /// The settings of all bases.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// How many there are.
+    /// The number of bases.
     pub fn count(&self) -> usize {
         self.bases.len()
     }
 
-    /// When a base's next timer is due; [`Ns::NEVER`] if none is, or there is no such base.
+    /// When a base's next timer is due; [`Ns::NEVER`] if none is pending or the base does not exist.
     pub fn next_event(&self, cpu: CpuId) -> Ns {
         self.bases.get(cpu.index()).map_or(Ns::NEVER, |base| base.state.lock().earliest())
     }
 
-    /// A look at one base.
+    /// Takes a snapshot of one base; `None` if it does not exist.
     pub fn view(&self, cpu: CpuId) -> Option<BaseView> {
         let state = self.bases.get(cpu.index())?.state.lock();
         let levels = state.queues.wheel.by_level();
@@ -258,7 +260,7 @@ impl<P: Platform> Bases<P> {
         if cpu.index() < self.bases.len() { cpu } else { CpuId(cpu.0 % self.bases.len() as u16) }
     }
 
-    /// The base that comes after this one, the first after the last.
+    /// The base after this one; after the last one, the first.
     pub(crate) fn after(&self, cpu: CpuId) -> CpuId {
         CpuId((cpu.index() as u16 + 1) % self.bases.len() as u16)
     }
@@ -273,58 +275,35 @@ impl<P: Platform> Bases<P> {
         &self.bases[cpu.index()]
     }
 
-    /// Takes the lock that guards a timer. `None` if it has never been armed.
-    #[inline(always)]
+    /// Takes the lock that guards a timer. Waits while the timer is migrating. Returns `None` if it
+    /// has never been armed.
     pub(crate) fn lock_timer<L: Link>(&self, timer: TimerRef<P, L>) -> Option<Locked<'_, P>> {
-        match self.try_lock_timer(timer) {
-            Ok(locked) => locked,
-            Err(Moved) => self.wait_for_timer(timer),
-        }
-    }
-
-    /// Inlined: the tuple is too big to be returned in registers.
-    #[inline(always)]
-    fn try_lock_timer<L: Link>(
-        &self,
-        timer: TimerRef<P, L>,
-    ) -> Result<Option<Locked<'_, P>>, Moved> {
-        // Acquire: pairs with the Release of whoever moved the timer here.
-        let life = Life::from_word(timer.word().load(Ordering::Acquire));
-        if life.is_migrating() {
-            return Err(Moved);
-        }
-        let Some(cpu) = life.base() else { return Ok(None) };
-        let state = self.base(cpu).state.lock();
-        // Under the lock that the word names, the word does not change any more.
-        if timer.word().load(Ordering::Relaxed) == life.word() {
-            Ok(Some((cpu, state, life)))
-        } else {
-            Err(Moved)
-        }
-    }
-
-    #[cold]
-    fn wait_for_timer<L: Link>(&self, timer: TimerRef<P, L>) -> Option<Locked<'_, P>> {
         let mut round = 0;
         loop {
+            // Acquire: pairs with the Release of the thread that moved the timer here.
+            let life = timer.life(Ordering::Acquire);
+            if !life.is_migrating() {
+                let cpu = life.base()?;
+                let state = self.base(cpu).state.lock();
+                // The lock that the word names keeps the word from changing.
+                if timer.life(Ordering::Relaxed) == life {
+                    return Some((cpu, state, life));
+                }
+            }
             self.platform.relax(round);
             round = round.saturating_add(1);
-            if let Ok(locked) = self.try_lock_timer(timer) {
-                return locked;
-            }
         }
     }
 
-    /// Takes a timer off the base it is on, if it is pending. Another CPU's device is left
-    /// alone (R3); it comes early, for nothing.
-    #[inline]
+    /// Takes a pending timer off its base; does nothing to a timer that is not pending. Another
+    /// CPU's device is left alone, and may fire early with nothing to do (R3).
     pub(crate) fn take_out<L: Family<P>>(
         &self,
         cpu: CpuId,
         state: &mut BaseState,
         timer: TimerRef<P, L>,
         life: Life,
-        here: impl FnOnce() -> CpuId,
+        locality: Locality,
     ) -> Rearm {
         if !life.is_pending() {
             return Rearm::Keep;
@@ -334,7 +313,6 @@ impl<P: Platform> Bases<P> {
             return Rearm::Keep;
         }
         let expiry = state.for_device::<L>(life, expiry);
-        let locality = if cpu == here() { Locality::Local } else { Locality::Remote };
         let BaseState { queues, device, deferred, .. } = state;
         let earliest = || deferred.earliest(queues);
         let rearm = device.removed(expiry, locality, earliest, || self.platform.now());
@@ -345,45 +323,42 @@ impl<P: Platform> Bases<P> {
 impl BaseState {
     pub(crate) fn come_online(&mut self) {
         self.is_online = true;
-        self.is_usual = self.deferred.plain;
+        self.is_plain = self.deferred.plain;
     }
 
     pub(crate) fn go_offline(&mut self) {
         self.is_online = false;
-        self.is_usual = false;
+        self.is_plain = false;
     }
 
-    /// When the event device must come, for whatever reason.
+    /// When the event device must fire next.
     #[inline]
     pub(crate) fn earliest(&self) -> Ns {
         self.deferred.earliest(&self.queues)
     }
 
-    /// A holding of the lock has moved or looked at so many timers.
+    /// Records that a thread has moved or checked so many timers while it held the lock.
     #[inline]
-    pub(crate) fn looked_at(&mut self, timers: usize) {
+    pub(crate) fn record_holding(&mut self, timers: usize) {
         if timers > self.longest_holding {
             self.longest_holding = timers;
         }
     }
 
-    /// When the event device must come for a timer that is due at `due`.
+    /// When the event device must fire for a timer that is due at `due`.
     #[inline]
     pub(crate) fn for_device<L: Link>(&self, life: Life, due: Ns) -> Ns {
         self.deferred.for_device::<L>(life, due)
     }
 }
 
-/// A timer was taken to another base, or armed anew, while its lock was being taken.
-struct Moved;
-
-/// A base's state, as long as its lock is held.
+/// A base's state, while its lock is held.
 pub(crate) type Guard<'a, P> = <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>;
 
-/// A timer's base, its state under the lock, and what the timer's word says.
+/// A timer's base, the base's state under the lock, and the timer's state.
 pub(crate) type Locked<'a, P> = (CpuId, Guard<'a, P>, Life);
 
-/// A coarse timer: 13 % late at most, cheap to arm, cancel and push out.
+/// A coarse timer: at most 13 % late, cheap to arm, cancel and push out.
 pub type CoarseTimer<P> = Timer<P, WheelLink<<P as Platform>::Word>>;
 /// A high-resolution timer with a window in which it may fire.
 pub type RangedTimer<P> = Timer<P, QueueLink>;

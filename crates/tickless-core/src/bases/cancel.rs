@@ -1,46 +1,49 @@
-//! Cancelling: taking an arming back, and knowing that a callback is over.
+//! Cancelling a timer, and waiting for its callback.
 //!
-//! | | takes the arming back | if the callback runs |
+//! | | cancels the arming | if the callback runs |
 //! |---|---|---|
-//! | [`try_cancel`](Bases::try_cancel) | unless the callback runs | says so, changes nothing |
-//! | [`cancel`](Bases::cancel) | yes | says so |
-//! | [`cancel_sync`](Bases::cancel_sync) | yes | waits until it is over |
+//! | [`try_cancel`](Bases::try_cancel) | unless the callback runs | reports it, changes nothing |
+//! | [`cancel`](Bases::cancel) | yes | reports it |
+//! | [`cancel_sync`](Bases::cancel_sync) | yes | waits until it has returned |
 //! | [`cancel_single_shot`](Bases::cancel_single_shot) | yes | waits; cheaper if it does not run |
-//! | [`shutdown`](Bases::shutdown) | and every later one | says so |
-//! | [`shutdown_sync`](Bases::shutdown_sync) | and every later one | waits until it is over |
+//! | [`shutdown`](Bases::shutdown) | and every later one | reports it |
+//! | [`shutdown_sync`](Bases::shutdown_sync) | and every later one | waits until it has returned |
+//!
+//! `decide` has the decision, and this file carries it out: `disarm` for a pending timer whose
+//! callback does not run, `disarm_slow` for all others.
 //!
 //! # Guarantees
 //!
-//! - X1 After a synchronous cancel the timer is not pending, its callback runs nowhere, and what
-//!   the callback wrote can be seen.
-//! - X2, X9 One base is looked at, however many there are: a running timer stays on its base.
-//!   ([`Scan::AllBases`] looks at all, for comparison.)
-//! - X3 A callback that arms itself again cannot keep its canceller waiting: while somebody
-//!   waits, such an arming counts as made and cancelled.
-//! - X4 An address is compared and never followed; if another timer has come to live there, the
-//!   wait is longer than it had to be, no more.
-//! - X5 After a shut-down every later arm is refused.
-//! - X7 Who waits spins briefly, then sleeps until the callback is over.
-//! - X8 The single-shot form looks at callbacks only if the timer was not pending, and says so
-//!   if the timer had been armed again after all.
-//! - X10 Exactly one of "cancelled" and "fired" holds for each arming: both are decided under
-//!   the lock of the timer's base.
+//! - X1 After a synchronous cancel the timer is not pending, its callback runs nowhere, and the
+//!   caller sees what the callback wrote.
+//! - X2, X9 A cancel checks one base, however many there are: a running timer stays on its base.
+//!   ([`Scan::AllBases`] checks all, for comparison.)
+//! - X3 A callback that rearms its timer cannot keep its canceller waiting: until the wait ends,
+//!   such an arming counts as made and cancelled.
+//! - X4 An address is compared and never dereferenced. If another timer has been allocated at the
+//!   same address, the wait takes longer than necessary.
+//! - X5 After a shutdown every later arming fails.
+//! - X7 A canceller spins briefly, then sleeps until the callback has returned.
+//! - X8 The single-shot form checks callbacks only if the timer is not pending, and reports a timer
+//!   that was armed again.
+//! - X10 Each arming is either cancelled or fires: both are decided under the lock of the timer's
+//!   base.
+//! - X3, X10 A cancel whose wait is refused leaves no mark on the timer: it can be armed again, by
+//!   its callback too, unless another canceller still waits.
 //!
-//! - X3, X10 A cancel that is refused its wait leaves nothing behind: from then on the timer can
-//!   be armed, by its callback as well, unless somebody else still waits.
+//! X6 (a wait that could never end is refused) needs the wait graph, which only the caller has: see
+//! [`cancel_sync_unless`](Bases::cancel_sync_unless).
 //!
-//! X6, that a wait which could never end is refused, takes knowing who waits; only the caller
-//! does: see [`cancel_sync_unless`](Bases::cancel_sync_unless).
-//!
-//! A canceller's priority is not handed on to the callback that it waits for.
+//! A callback does not inherit the priority of the canceller that waits for it.
 
-use super::base::{Base, Bases, Guard};
+use super::base::Bases;
+use super::decide::{Action, Operation, Seen};
 use super::family::Family;
 use super::running::Runner;
 use super::settings::Scan;
 use crate::link::TimerRef;
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::rearm::Policy;
+use crate::rearm::{Locality, Policy};
 use crate::state::Life;
 use crate::time::CpuId;
 use core::convert::Infallible;
@@ -53,33 +56,33 @@ pub enum Cancel {
     Pending,
     /// The timer was neither pending nor running.
     Idle,
-    /// Its callback is running just now. Had it been armed again meanwhile, that arming has
-    /// been cancelled too.
+    /// The timer's callback was running. If the timer had been armed again, that arming has been
+    /// cancelled, too.
     Running,
 }
 
-/// Whose end a synchronous cancel would have to wait for.
+/// A callback for which a synchronous cancel is about to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Occupied {
     /// The base that runs the callback.
     pub cpu: CpuId,
-    /// Its runner that is in it.
+    /// The runner that executes it.
     pub runner: Runner,
-    /// What kind of a wait this would be.
+    /// How the cancel is about to wait.
     pub wait: Wait,
 }
 
 /// How a synchronous cancel waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// It looks a hundred times or so: a few microseconds.
+    /// It checks about a hundred times, which takes a few microseconds.
     Spinning,
-    /// It sleeps for as long as it takes.
+    /// It sleeps until the callback has returned.
     Parked,
 }
 
-/// A timer was cancelled as a single shot and had armed itself again (X8). It has been cancelled
-/// nevertheless; use [`Bases::cancel_sync`] for it.
+/// A timer was cancelled as a single shot, but had been armed again (X8). It has been cancelled all
+/// the same; use [`Bases::cancel_sync`] for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotSingleShot;
 
@@ -94,156 +97,98 @@ impl fmt::Display for NotSingleShot {
 
 impl core::error::Error for NotSingleShot {}
 
+/// What a cancel found under the lock.
+#[derive(Clone, Copy)]
+struct Found {
+    cancel: Cancel,
+    /// The timer's base; `None` for a timer that was never armed.
+    cpu: Option<CpuId>,
+    /// The timer's state after the cancel.
+    life: Life,
+    /// The timer was armed, or a thread tried to arm it while it was being cancelled.
+    was_armed: bool,
+}
+
 impl<P: Platform> Bases<P> {
     /// Cancels a timer without waiting for its callback.
     ///
-    /// Takes the lock of one base, none if the timer is idle and not running. No system call,
-    /// no allocation; cost independent of the number of bases.
+    /// Takes the lock of one base, or none if the timer is idle and not running. Makes no system
+    /// call and allocates nothing; the cost does not depend on the number of bases.
     #[inline]
     pub fn cancel<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
-        if self.take_back(timer, Life::idle) {
-            return Cancel::Pending;
-        }
-        if let Some(found) = self.look(timer) {
-            return found;
-        }
-        self.deactivate(timer, How::Once).cancel
+        self.disarm(timer, Operation::Cancel).cancel
     }
 
-    /// Cancels a timer and makes every later arming fail (X5), without waiting for its
-    /// callback.
-    pub fn shutdown<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
-        if self.take_back(timer, |life| life.idle().shut()) {
-            return Cancel::Pending;
-        }
-        if self.shut_fresh(timer) {
-            return Cancel::Idle;
-        }
-        self.deactivate(timer, How::ForGood).cancel
-    }
-
-    /// Is the timer pending, or its callback running? Never a false no, even while it changes
-    /// its base (R10). A yes may be out of date.
-    pub fn is_active<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
-        loop {
-            // Acquire: who sees the timer idle sees that its base names it as running.
-            let seen = timer.word().load(Ordering::Acquire);
-            let life = Life::from_word(seen);
-            if life.is_pending() || life.is_migrating() {
-                return true;
-            }
-            let Some(cpu) = life.base() else { return false };
-            // Acquire: who sees another timer there sees what this one's restart wrote.
-            if self.base(cpu).running.has(timer.address(), Ordering::Acquire) {
-                return true;
-            }
-            if timer.word().load(Ordering::Acquire) == seen {
-                return false;
-            }
-        }
-    }
-
-    /// Is the timer pending? May be out of date as soon as it is known.
-    pub fn is_pending<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
-        let life = Life::from_word(timer.word().load(Ordering::Acquire));
-        life.is_pending() || life.is_migrating()
-    }
-
-    /// Is the callback of this timer running?
-    pub fn is_running<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
-        let life = Life::from_word(timer.word().load(Ordering::Acquire));
-        // Acquire: who finds the callback over sees what it wrote (X1).
-        let runs = |cpu| self.base(cpu).running.has(timer.address(), Ordering::Acquire);
-        life.base().is_some_and(runs)
-    }
-
-    /// Cancels a timer, unless its callback is running: then it says so and changes nothing,
-    /// even if the timer has been armed again.
+    /// Cancels a timer unless its callback is running: then this changes nothing, even if the timer
+    /// has been armed again.
     pub fn try_cancel<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
-        if self.take_back(timer, Life::idle) {
-            return Cancel::Pending;
-        }
-        match self.look(timer) {
-            Some(found) => found,
-            None => self.deactivate(timer, How::UnlessRunning).cancel,
-        }
+        self.disarm(timer, Operation::TryCancel).cancel
     }
 
-    /// Cancels a timer and waits until its callback runs nowhere (X1). Says what it found when
-    /// it came.
+    /// Cancels a timer and makes every later arming fail (X5), without waiting for its callback.
+    pub fn shutdown<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
+        self.disarm(timer, Operation::Shutdown).cancel
+    }
+
+    /// Cancels a timer and waits until its callback runs nowhere (X1). Returns what the call found
+    /// before it waited.
     ///
-    /// If the callback is not running this costs what [`cancel`](Bases::cancel) does, whatever
-    /// the number of bases. Must not be called from that callback, nor from anything that it
-    /// waits for: [`cancel_sync_unless`](Bases::cancel_sync_unless) is for callers who may be.
+    /// If the callback is not running, this costs as much as [`cancel`](Bases::cancel). It must not
+    /// be called from that callback, nor from anything for which the callback waits; callers that
+    /// might be use [`cancel_sync_unless`](Bases::cancel_sync_unless).
     pub fn cancel_sync<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
-        match self.cancel_sync_unless(timer, |_| Ok::<(), Infallible>(())) {
-            Ok(found) => found,
-            Err(never) => match never {},
-        }
+        let Ok(found) = self.cancel_sync_unless(timer, |_| Ok::<(), Infallible>(()));
+        found
     }
 
-    /// [`cancel_sync`](Bases::cancel_sync) for callers that may be in a callback. Before each wait
-    /// `refuse` is asked, and may end it: then the timer has been cancelled, but its callback is
-    /// still running, and the timer can be armed again at once. It is asked again whenever a
-    /// callback ends on that base and after [`nudge`](Bases::nudge).
+    /// [`cancel_sync`](Bases::cancel_sync) for callers that may be in a callback. Calls `refuse`
+    /// before each wait. If `refuse` returns an error, the timer has been cancelled, but its
+    /// callback is still running, and the timer can be armed again at once. `refuse` is called
+    /// again whenever a callback ends on that base, and after
+    /// [`recheck_waits`](Bases::recheck_waits).
     #[inline]
     pub fn cancel_sync_unless<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Cancel, E> {
-        if self.take_back(timer, Life::idle) {
-            self.scan_if_asked(timer);
-            return Ok(Cancel::Pending);
-        }
-        if let Some(found) = self.look(timer) {
-            self.scan_if_asked(timer);
-            return Ok(found);
-        }
-        self.deactivate_and_wait(timer, How::AndWait, refuse)
+        self.disarm_and_wait(timer, Operation::CancelAndWait, refuse)
     }
 
-    /// [`cancel_sync`](Bases::cancel_sync) for a timer that nobody arms again while its callback
-    /// runs, the callback included: if it is pending it cannot be running, so nobody looks.
+    /// [`cancel_sync`](Bases::cancel_sync) for a timer that is never armed while its callback runs,
+    /// by that callback or by others. Such a timer does not run while it is pending, so no callback
+    /// is checked then.
     pub fn cancel_single_shot<L: Family<P>>(
         &self,
         timer: TimerRef<P, L>,
     ) -> Result<Cancel, NotSingleShot> {
-        match self.single_shot_unless(timer, |_| Ok::<(), Infallible>(())) {
-            Ok(found) => found,
-            Err(never) => match never {},
-        }
+        let Ok(found) = self.single_shot_unless(timer, |_| Ok::<(), Infallible>(()));
+        found.ok_or(NotSingleShot)
     }
 
     /// [`cancel_single_shot`](Bases::cancel_single_shot) for callers that may be in a callback; see
-    /// [`cancel_sync_unless`](Bases::cancel_sync_unless).
+    /// [`cancel_sync_unless`](Bases::cancel_sync_unless). Returns `None` if the timer had been armed
+    /// again.
     #[inline]
     pub fn single_shot_unless<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
-    ) -> Result<Result<Cancel, NotSingleShot>, E> {
-        let (found, pending) = self.deactivate_pending(timer);
-        if pending {
-            return Ok(Ok(Cancel::Pending));
+    ) -> Result<Option<Cancel>, E> {
+        let first = self.disarm(timer, Operation::CancelSingleShot);
+        if first.cancel == Cancel::Pending {
+            return Ok(Some(Cancel::Pending));
         }
-        if found.is_some() {
-            return Ok(Ok(Cancel::Idle));
-        }
-        let mut was_armed = false;
-        let first = self.deactivate(timer, How::AndWait);
-        let found = self.wait_for(timer, How::AndWait, first, &mut was_armed, refuse)?;
-        Ok(if was_armed { Err(NotSingleShot) } else { Ok(found) })
+        let was_armed = self.wait(timer, Operation::CancelAndWait, first, refuse)?;
+        Ok((!was_armed).then_some(first.cancel))
     }
 
-    /// Shuts a timer down and waits until its callback runs nowhere: it may be freed then.
+    /// Shuts a timer down and waits until its callback runs nowhere. Then the timer may be freed.
     ///
     /// Must not be called from that callback.
     pub fn shutdown_sync<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
-        match self.shutdown_sync_unless(timer, |_| Ok::<(), Infallible>(())) {
-            Ok(found) => found,
-            Err(never) => match never {},
-        }
+        let Ok(found) = self.shutdown_sync_unless(timer, |_| Ok::<(), Infallible>(()));
+        found
     }
 
     /// [`shutdown_sync`](Bases::shutdown_sync) for callers that may be in a callback; see
@@ -253,18 +198,46 @@ impl<P: Platform> Bases<P> {
         timer: TimerRef<P, L>,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Cancel, E> {
-        if self.take_back(timer, |life| life.idle().shut()) {
-            self.scan_if_asked(timer);
-            return Ok(Cancel::Pending);
-        }
-        if self.shut_fresh(timer) {
-            return Ok(Cancel::Idle);
-        }
-        self.deactivate_and_wait(timer, How::ForGood, refuse)
+        self.disarm_and_wait(timer, Operation::Shutdown, refuse)
     }
 
-    /// Has whoever waits for a callback of this base ask again whether to.
-    pub fn nudge(&self, cpu: CpuId) {
+    /// Returns whether the timer is pending or its callback is running. Returns `true` while the
+    /// timer moves to another base (R10). A `true` may be out of date at once.
+    pub fn is_active<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
+        loop {
+            // Acquire: a thread that sees the timer idle sees that its base names it as running.
+            let life = timer.life(Ordering::Acquire);
+            if life.is_pending() || life.is_migrating() {
+                return true;
+            }
+            let Some(cpu) = life.base() else { return false };
+            // Acquire: a thread that sees another timer there sees what this timer's restart wrote.
+            if self.base(cpu).running.has(timer.address(), Ordering::Acquire) {
+                return true;
+            }
+            if timer.life(Ordering::Acquire) == life {
+                return false;
+            }
+        }
+    }
+
+    /// Returns whether the timer is pending. The answer may be out of date at once.
+    pub fn is_pending<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
+        let life = timer.life(Ordering::Acquire);
+        life.is_pending() || life.is_migrating()
+    }
+
+    /// Returns whether the callback of this timer is running.
+    pub fn is_running<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
+        let life = timer.life(Ordering::Acquire);
+        // Acquire: a thread that sees that the callback has returned sees what it wrote (X1).
+        let runs = |cpu| self.base(cpu).running.has(timer.address(), Ordering::Acquire);
+        life.base().is_some_and(runs)
+    }
+
+    /// Wakes the cancellers that wait for a callback of this base, so that each calls its `refuse`
+    /// again.
+    pub fn recheck_waits(&self, cpu: CpuId) {
         let base = self.base(cpu);
         let mut state = base.state.lock();
         let has_waiters = state.has_waiters;
@@ -278,61 +251,139 @@ impl<P: Platform> Bases<P> {
         }
     }
 
+    /// Disarms a pending timer whose callback does not run, under a policy that keeps the device as
+    /// it is. Nearly every cancel ends here; all others go on in
+    /// [`disarm_slow`](Bases::disarm_slow).
     #[inline]
-    fn deactivate_and_wait<L: Family<P>, E>(
+    fn disarm<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
+        // Acquire: as in `lock_timer`.
+        let life = timer.life(Ordering::Acquire);
+        if let Some(cpu) = life.pending_at()
+            && let Some(base) = self.bases().get(cpu.index())
+            && let Some(mut state) = base.state.try_lock_fast()
+            // The lock that the word names keeps the word from changing.
+            && timer.life(Ordering::Relaxed) == life
+            && !(operation.checks_running(life)
+                && base.running.has(timer.address(), Ordering::Relaxed))
+            && state.device.policy() == Policy::Lazy
+            && let Action::Disarm(disarmed) =
+                operation.decide(life, Seen { is_running: false, is_target: true })
+        {
+            L::dequeue(&mut state.queues, timer.node(), life);
+            state.counts.cancelled += 1;
+            timer.set_life(disarmed);
+            let cancel = Cancel::Pending;
+            return Found { cancel, cpu: Some(cpu), life: disarmed, was_armed: true };
+        }
+        self.disarm_slow(timer, operation)
+    }
+
+    /// Disarms a timer in all other cases. Takes no lock if the timer is idle.
+    #[inline(never)]
+    fn disarm_slow<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
+        let is_done = match operation {
+            Operation::Shutdown => self.shut_fresh(timer),
+            _ => !self.is_active(timer),
+        };
+        if is_done {
+            return Found { cancel: Cancel::Idle, cpu: None, life: Life::FRESH, was_armed: false };
+        }
+        self.disarm_locked(timer, operation)
+    }
+
+    /// Shuts down a timer that was never armed. It has no lock, so this races with a first start.
+    fn shut_fresh<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
+        // Relaxed: what a timer was created with never changes.
+        let fresh = timer.life(Ordering::Relaxed).never_armed();
+        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+        let (fresh, shut) = (fresh.word(), fresh.shut().word());
+        timer.word().compare_exchange(fresh, shut, success, failure).is_ok()
+    }
+
+    /// Disarms a timer under the lock of its base.
+    fn disarm_locked<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
+        let Some((cpu, mut state, life)) = self.lock_timer(timer) else {
+            return Found { cancel: Cancel::Idle, cpu: None, life: Life::FRESH, was_armed: false };
+        };
+        let is_running = operation.checks_running(life)
+            && self.base(cpu).running.has(timer.address(), Ordering::Relaxed);
+        let seen = Seen { is_running, is_target: true };
+        let Action::Disarm(disarmed) = operation.decide(life, seen) else {
+            return Found { cancel: Cancel::Running, cpu: Some(cpu), life, was_armed: false };
+        };
+        let locality = if cpu == self.here() { Locality::Local } else { Locality::Remote };
+        let left = self.take_out(cpu, &mut state, timer, life, locality);
+        state.counts.cancelled += u64::from(life.is_pending());
+        timer.set_life(disarmed);
+        drop(state);
+        self.finish(left);
+        let cancel = match (is_running, life.is_pending()) {
+            (true, _) => Cancel::Running,
+            (false, true) => Cancel::Pending,
+            (false, false) => Cancel::Idle,
+        };
+        let was_armed = life.is_pending() || life.was_refused();
+        Found { cancel, cpu: Some(cpu), life: disarmed, was_armed }
+    }
+
+    #[inline]
+    fn disarm_and_wait<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
-        how: How,
+        operation: Operation,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Cancel, E> {
-        let found = self.deactivate(timer, how);
-        if found.cancel == Cancel::Running {
-            return self.wait_for(timer, how, found, &mut false, refuse);
+        let found = self.disarm(timer, operation);
+        if found.cancel == Cancel::Running || self.settings().scan == Scan::AllBases {
+            self.wait(timer, operation, found, refuse)?;
         }
-        self.scan_if_asked(timer);
         Ok(found.cancel)
     }
 
-    /// Waits until the callback is over, taking back whatever arms the timer meanwhile. Returns
-    /// what was found first.
+    /// Waits until the callback has returned, and cancels every arming that is made until then.
+    /// Returns whether there was one.
     #[cold]
-    fn wait_for<L: Family<P>, E>(
+    fn wait<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
-        how: How,
-        first: Found,
-        was_armed: &mut bool,
+        operation: Operation,
+        mut found: Found,
         mut refuse: impl FnMut(Occupied) -> Result<(), E>,
-    ) -> Result<Cancel, E> {
-        let mut found = first;
-        loop {
-            *was_armed |= found.was_armed;
-            let (Cancel::Running, Some(cpu)) = (found.cancel, found.cpu) else {
-                self.scan_if_asked(timer);
-                return Ok(first.cancel);
-            };
+    ) -> Result<bool, E> {
+        let mut was_armed = false;
+        while let (Cancel::Running, Some(cpu)) = (found.cancel, found.cpu) {
+            was_armed |= found.was_armed;
             if let Err(refused) = self.wait_on(cpu, timer.address(), &mut refuse) {
-                if how == How::AndWait {
+                if operation == Operation::CancelAndWait {
                     self.give_up(timer, found.life);
                 }
                 return Err(refused);
             }
-            found = self.deactivate(timer, how);
+            found = self.disarm_locked(timer, operation);
         }
+        if self.settings().scan == Scan::AllBases {
+            // A running timer stays on its base, so this finds no callback. The check itself is
+            // what the study of cancels measures.
+            for cpu in 0..self.count() as u16 {
+                let Ok(()) =
+                    self.wait_on(CpuId(cpu), timer.address(), &mut |_| Ok::<(), Infallible>(()));
+            }
+        }
+        Ok(was_armed | found.was_armed)
     }
 
-    /// Does not wait for a callback after all, so that from here on the timer can be armed, unless
-    /// somebody else waits.
+    /// Removes the mark of a canceller that does not wait after all, so that the timer can be armed
+    /// unless another canceller waits.
     ///
-    /// The callback may be over by now, and the timer armed and its callback begun once more, with
-    /// others that wait for that: `life` tells.
+    /// The callback may have returned by now, and the timer may have been armed and its callback
+    /// started again, with other cancellers waiting for that; a different arming in `life` shows
+    /// it.
     #[cold]
     fn give_up<L: Family<P>>(&self, timer: TimerRef<P, L>, life: Life) {
         if let Some((_, _state, now)) = self.lock_timer(timer)
             && now.is_same_arming(life)
         {
-            // Release: as wherever a timer's word is written.
-            timer.word().store(now.without_canceller().word(), Ordering::Release);
+            timer.set_life(now.without_canceller());
         }
     }
 
@@ -363,175 +414,4 @@ impl<P: Platform> Bases<P> {
             }
         }
     }
-
-    /// Under [`Scan::AllBases`]: looks at every base for a callback of this timer, and waits
-    /// for it. There is none, since a running timer stays on its base; looking is what the
-    /// study measures.
-    #[inline]
-    fn scan_if_asked<L: Family<P>>(&self, timer: TimerRef<P, L>) {
-        if self.settings().scan == Scan::AllBases {
-            self.scan_all(timer.address());
-        }
-    }
-
-    #[inline(never)]
-    fn scan_all(&self, address: u64) {
-        for cpu in 0..self.count() as u16 {
-            let _: Result<(), Infallible> = self.wait_on(CpuId(cpu), address, &mut |_| Ok(()));
-        }
-    }
-
-    /// Takes the arming of a pending timer back whose callback runs nowhere, which is what nearly
-    /// every cancel finds; `false` if it is not so, or the event device has to be asked.
-    #[inline]
-    fn take_back<L: Family<P>>(
-        &self,
-        timer: TimerRef<P, L>,
-        becomes: impl FnOnce(Life) -> Life,
-    ) -> bool {
-        // Acquire: as in `try_lock_timer`.
-        let life = Life::from_word(timer.word().load(Ordering::Acquire));
-        let Some(base) = life.pending_at().and_then(|cpu| self.bases().get(cpu.index())) else {
-            return false;
-        };
-        match base.state.lock_usually() {
-            Some(state) => self.take_back_under(base, state, timer, life, becomes),
-            None => self.take_back_after_waiting(base, timer, life, becomes),
-        }
-    }
-
-    /// The same if the base's lock is not had in the usual way.
-    #[cold]
-    #[inline(never)]
-    fn take_back_after_waiting<L: Family<P>>(
-        &self,
-        base: &Base<P>,
-        timer: TimerRef<P, L>,
-        life: Life,
-        becomes: impl FnOnce(Life) -> Life,
-    ) -> bool {
-        self.take_back_under(base, base.state.lock(), timer, life, becomes)
-    }
-
-    /// The same under the lock of the base that the timer was on.
-    #[inline(always)]
-    fn take_back_under<L: Family<P>>(
-        &self,
-        base: &Base<P>,
-        mut state: Guard<'_, P>,
-        timer: TimerRef<P, L>,
-        life: Life,
-        becomes: impl FnOnce(Life) -> Life,
-    ) -> bool {
-        // Under the lock that the word names, the word does not change any more.
-        if timer.word().load(Ordering::Relaxed) != life.word()
-            || base.running.has(timer.address(), Ordering::Relaxed)
-            || state.device.policy() != Policy::Lazy
-        {
-            return false;
-        }
-        L::dequeue(&mut state.queues, timer.node(), life);
-        state.counts.cancelled += 1;
-        // Release: pairs with the Acquire of whoever looks at the word without the lock.
-        timer.word().store(becomes(life).word(), Ordering::Release);
-        true
-    }
-
-    /// The answer, if no lock is needed for it.
-    #[inline]
-    fn look<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Option<Cancel> {
-        let life = Life::from_word(timer.word().load(Ordering::Acquire));
-        if life.is_pending() || life.is_migrating() {
-            return None;
-        }
-        if self.is_active(timer) { None } else { Some(Cancel::Idle) }
-    }
-
-    /// Shuts down a timer that was never armed: that one has no lock, and a racing first start
-    /// has to win or lose.
-    fn shut_fresh<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
-        // Relaxed: what it was made with never changes.
-        let fresh = Life::from_word(timer.word().load(Ordering::Relaxed)).never_armed();
-        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-        let (fresh, shut) = (fresh.word(), fresh.shut().word());
-        timer.word().compare_exchange(fresh, shut, success, failure).is_ok()
-    }
-
-    /// Takes a timer's arming back under its lock.
-    #[inline]
-    fn deactivate<L: Family<P>>(&self, timer: TimerRef<P, L>, how: How) -> Found {
-        let Some((cpu, mut state, life)) = self.lock_timer(timer) else {
-            return Found { cancel: Cancel::Idle, cpu: None, life: Life::FRESH, was_armed: false };
-        };
-        let running = self.base(cpu).running.has(timer.address(), Ordering::Relaxed);
-        if running && how == How::UnlessRunning {
-            return Found { cancel: Cancel::Running, cpu: Some(cpu), life, was_armed: false };
-        }
-        let left = self.take_out(cpu, &mut state, timer, life, || self.here());
-        state.counts.cancelled += u64::from(life.is_pending());
-        let becomes = match how {
-            How::ForGood => life.idle().shut(),
-            How::AndWait if running => life.idle().with_canceller(),
-            _ => life.idle(),
-        };
-        // Release: pairs with the Acquire of whoever looks at the word without the lock.
-        timer.word().store(becomes.word(), Ordering::Release);
-        drop(state);
-        self.finish(left);
-        let cancel = match (running, life.is_pending()) {
-            (true, _) => Cancel::Running,
-            (false, true) => Cancel::Pending,
-            (false, false) => Cancel::Idle,
-        };
-        let was_armed = life.is_pending() || life.was_refused();
-        Found { cancel, cpu: Some(cpu), life: becomes, was_armed }
-    }
-
-    /// The single-shot form's first try. A pending timer is taken off, and nobody looks at what
-    /// runs; of another one it says what it is, if that takes no lock.
-    #[inline]
-    fn deactivate_pending<L: Family<P>>(&self, timer: TimerRef<P, L>) -> (Option<Cancel>, bool) {
-        if let Some(found) = self.look(timer) {
-            self.scan_if_asked(timer);
-            return (Some(found), false);
-        }
-        let Some((cpu, mut state, life)) = self.lock_timer(timer) else {
-            return (Some(Cancel::Idle), false);
-        };
-        if !life.is_pending() {
-            return (None, false);
-        }
-        let left = self.take_out(cpu, &mut state, timer, life, || self.here());
-        state.counts.cancelled += 1;
-        // Release: as in `deactivate`.
-        timer.word().store(life.idle().word(), Ordering::Release);
-        drop(state);
-        self.finish(left);
-        (Some(Cancel::Pending), true)
-    }
-}
-
-/// What a cancel found under the lock.
-#[derive(Clone, Copy)]
-struct Found {
-    cancel: Cancel,
-    /// On which base; `None` for a timer that was never armed.
-    cpu: Option<CpuId>,
-    /// Its life from then on.
-    life: Life,
-    /// Was it armed, or has somebody tried to arm it while it was being cancelled?
-    was_armed: bool,
-}
-
-/// What becomes of a timer whose arming is taken back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum How {
-    /// It may be armed again at once.
-    Once,
-    /// Nothing, if its callback runs.
-    UnlessRunning,
-    /// Not until its callback is over.
-    AndWait,
-    /// Never again.
-    ForGood,
 }

@@ -12,11 +12,11 @@
 
 use super::base::{Base, BaseState, Bases, Guard};
 use super::by_deadline::gather_by_deadline;
+use super::decide::{Action, Operation, Seen};
 use super::expiry_thread::{Call, bit};
 use super::family::{Arming, Family};
 use super::running::Runner;
 use super::settings::{CoarseExpiry, HOLDING};
-use super::start::publish;
 use crate::link::WheelRef;
 use crate::link::{Link, QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
@@ -272,7 +272,7 @@ impl<P: Platform> Bases<P> {
                 }
             };
         }
-        state.looked_at(looks);
+        state.record_holding(looks);
         (state, pass.fired)
     }
 
@@ -297,7 +297,7 @@ impl<P: Platform> Bases<P> {
         state.counts.fired += 1;
         let late = if L::COARSE { &mut state.late.coarse } else { &mut state.late.precise };
         late.count_ns(firing.late);
-        state.looked_at(*looks);
+        state.record_holding(*looks);
         begin(timer, base, runner);
         drop(state);
         let unwinding = Unwinding(pass);
@@ -324,7 +324,7 @@ impl<P: Platform> Bases<P> {
         mut state: Guard<'a, P>,
         looks: &mut usize,
     ) -> Guard<'a, P> {
-        state.looked_at(*looks);
+        state.record_holding(*looks);
         drop(state);
         self.platform().relax(0);
         base.state.let_in();
@@ -547,38 +547,40 @@ impl Expiry {
     }
 }
 
-/// The callback is about to start: from here on the timer is idle, and running.
+/// Starts a callback: the base names the timer as running first, then the timer is idle.
 #[inline]
 fn begin<P: Platform, L: Family<P>>(timer: TimerRef<P, L>, base: &Base<P>, runner: Runner) {
     base.running.begin(runner, timer.address());
-    let life = Life::from_word(timer.word().load(Ordering::Relaxed));
-    // Release: pairs with the Acquire in `is_active`.
-    timer.word().store(life.idle().word(), Ordering::Release);
+    // The Release in this pairs with the Acquire in `is_active`.
+    timer.set_life(timer.life(Ordering::Relaxed).idle());
 }
 
-/// Arms a timer again whose callback asked for it. Its runner is still at work, so the device is
-/// not touched (R5).
+/// Rearms a timer as its callback requested. Its runner is still at work, and programs the device
+/// when it ends (R5).
 fn restart<P: Platform, L: Family<P>>(
     timer: TimerRef<P, L>,
     state: &mut BaseState,
     window: Window,
     firing: &Firing<P>,
 ) {
-    // The timer is running, so it is still on this base, whoever armed it meanwhile (X2).
-    let life = Life::from_word(timer.word().load(Ordering::Acquire));
-    if life.is_pending() || life.is_shut() {
-        return;
+    // The timer is running, so it is still on this base, even if another thread has armed it (X2).
+    let life = timer.life(Ordering::Acquire);
+    let seen = Seen { is_running: true, is_target: true };
+    match Operation::Restart.decide(life, seen) {
+        Action::Arm => {
+            state.counts.armed += 1;
+            enqueue(timer, state, window, firing);
+        }
+        Action::RefuseOnce(refused) => {
+            state.counts.armed += 1;
+            state.counts.cancelled += 1;
+            timer.set_life(refused);
+        }
+        _ => {}
     }
-    state.counts.armed += 1;
-    if life.is_being_cancelled() {
-        state.counts.cancelled += 1;
-        // Release: as wherever a timer's word is written.
-        timer.word().store(life.refused().word(), Ordering::Release);
-        return;
-    }
-    enqueue(timer, state, window, firing);
 }
 
+/// Puts a timer back on a list of its base, as it was armed before.
 fn enqueue<P: Platform, L: Family<P>>(
     timer: TimerRef<P, L>,
     state: &mut BaseState,
@@ -586,8 +588,7 @@ fn enqueue<P: Platform, L: Family<P>>(
     firing: &Firing<P>,
 ) {
     let Expiry { now, fires_in, .. } = **firing;
-    let life = Life::from_word(timer.word().load(Ordering::Relaxed)).idle();
+    let life = timer.life(Ordering::Relaxed).idle();
     let arming = Arming { window, now, wakes: firing.wakes(), fires_in };
-    let (_, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
-    publish(timer, life, window);
+    L::enqueue(&mut state.queues, timer, life, arming);
 }

@@ -1,14 +1,15 @@
-//! What the two families of timers differ in, towards a base.
+//! The differences between the two families of timers.
 //!
-//! Coarse timers live in the wheel, precise ones in the queue; everything else about arming,
-//! cancelling and firing is the same and is written once, in `base`, `cancel` and `expiry`.
+//! Coarse timers live in the wheel, precise ones in the queue. Everything else about arming,
+//! cancelling and firing is common to both and is written once, in `start`, `cancel` and `expiry`.
 
-use crate::link::{Link, QueueLink, QueueRef, TimerRef, WheelLink};
-use crate::platform::{Ordering, Platform, Word};
+use super::start::{IfPending, Options};
+use crate::link::{Link, QueueLink, TimerRef, WheelLink};
+use crate::platform::{Ordering, Platform};
 use crate::queues::wheel::{LEVELS, Wakes, Wheel};
 use crate::queues::windows::PreciseQueue;
 use crate::state::{FiresIn, Life};
-use crate::time::{CpuId, Ns, Tick, Window};
+use crate::time::{Ns, Tick, Window};
 
 /// The timers of one base.
 pub struct Queues {
@@ -19,64 +20,50 @@ pub struct Queues {
     pub(crate) deferred: PreciseQueue,
 }
 
-/// When a timer is to fire, as its family has to know it.
+/// When and where a timer should fire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arming {
     /// When it may fire and when it must.
     pub window: Window,
-    /// The present, or a little before.
+    /// The current time, or slightly before.
     pub now: Ns,
-    /// Does it keep a CPU awake?
+    /// Whether it keeps a CPU awake.
     pub wakes: Wakes,
-    /// Who fires it, if it is precise.
+    /// Where a precise timer's callback runs.
     pub fires_in: FiresIn,
 }
 
-/// What the families of timers differ in, towards a base.
+/// What a base does differently for the two families of timers.
 pub trait Family<P: Platform>: Link {
-    /// The window, as far as the family goes by it, and so that it has an end after its beginning.
+    /// The part of a window that the family uses, ordered so that its end is not before its start.
     fn window(window: Window) -> Window {
         Window::new(window.soft, window.hard)
     }
-    /// A timer that is armed like this is due then, or later.
+    /// A timer with this window is due at this time or later.
     fn least_due(window: Window) -> Ns {
         window.hard
     }
-    /// Puts a node in, or moves it if `life` says that it is pending. Returns when it will be
-    /// due, and its life from now on; once that has been stored, it is to be [opened](Self::open).
-    fn enqueue(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> (Ns, Life);
-    /// Puts the node of an idle timer in, at a present that is no news to the
-    /// wheel. Returns its life, as [`enqueue`](Self::enqueue) does.
-    fn insert(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> Life {
-        Self::enqueue(queues, node, life, arming).1
+    /// Puts a timer on a list, or moves it if `life` is pending, and publishes its new state.
+    /// Returns the new state.
+    fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life;
+    /// Does what [`enqueue`](Self::enqueue) does, for an idle timer at a time that does not move
+    /// the wheel's clock.
+    #[inline(always)]
+    fn insert(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
+        Self::enqueue(queues, timer, life, arming)
     }
-    /// Lets a node whose life says that it is pending be put off without the lock.
-    fn open(_: Self::Ref, _: Window) {}
-    /// Makes a pending node's deadline later without the lock. `false` if that takes the lock.
-    fn push_out(_: TimerRef<P, Self>, _: PushingOut<'_>) -> bool {
+    /// Makes a pending timer's deadline later without the lock. `least` is how far ahead a deadline
+    /// must lie for each level of the wheel to be fine enough (W1). Returns `false`, and changes
+    /// nothing, if that requires the lock.
+    fn push_out(_: TimerRef<P, Self>, _: Window, _: Ns, _: Options, _: &[Ns; 16]) -> bool {
         false
     }
-    /// Takes a pending node out. Returns when it would have been due.
+    /// Takes a pending timer off its list. Returns when it would have been due.
     fn dequeue(queues: &mut Queues, node: Self::Ref, life: Life) -> Ns;
-    /// When a pending node is due.
+    /// When a pending timer is due.
     fn expiry(queues: &Queues, node: Self::Ref) -> Ns;
-    /// Would this window make a pending node's deadline earlier?
+    /// Returns whether this window would make a pending timer's deadline earlier.
     fn is_earlier(node: Self::Ref, window: Window) -> bool;
-}
-
-/// How a pending coarse timer is to be put off.
-#[derive(Clone, Copy, Debug)]
-pub struct PushingOut<'a> {
-    /// To when.
-    pub deadline: Ns,
-    /// The present, or about that.
-    pub now: Ns,
-    /// Does it keep a CPU awake?
-    pub wakes: Wakes,
-    /// The base that it has to be on.
-    pub pinned: Option<CpuId>,
-    /// How far ahead a deadline must lie for each level to be fine enough (W1).
-    pub least: &'a [Ns; 16],
 }
 
 impl<P: Platform> Family<P> for WheelLink<P::Word> {
@@ -91,36 +78,46 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
     }
 
     #[inline(always)]
-    fn enqueue(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> (Ns, Life) {
-        let (node, Arming { window, now, wakes, .. }) = (node.node(), arming);
-        let due = queues.wheel.arm(node, window.soft, now, wakes);
-        (due, life.armed().held(Wheel::held(node)))
-    }
-
-    #[inline(always)]
-    fn insert(queues: &mut Queues, node: Self::Ref, life: Life, arming: Arming) -> Life {
-        let (_, held) = queues.wheel.put_in(node.node(), arming.window.soft, arming.wakes);
-        life.armed().held(held)
-    }
-
-    #[inline]
-    fn open(node: Self::Ref, window: Window) {
+    fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
+        let (node, Arming { window, now, wakes, .. }) = (timer.node(), arming);
+        queues.wheel.arm(node.node(), window.soft, now, wakes);
+        let life = life.armed().held(Wheel::held(node.node()));
+        timer.set_life(life);
         node.open(window.soft);
+        life
     }
 
     #[inline(always)]
-    fn push_out(timer: TimerRef<P, Self>, off: PushingOut<'_>) -> bool {
-        // The deadline first: the life that is read after it is that of its arming, or a later one.
-        let (node, from) = (timer.node(), timer.node().read());
-        let life = Life::from_word(timer.word().load(Ordering::Relaxed));
+    fn insert(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
+        let (node, deadline) = (timer.node(), arming.window.soft);
+        let (_, held) = queues.wheel.put_in(node.node(), deadline, arming.wakes);
+        let life = life.armed().held(held);
+        timer.set_life(life);
+        node.open(deadline);
+        life
+    }
+
+    #[inline(always)]
+    fn push_out(
+        timer: TimerRef<P, Self>,
+        window: Window,
+        now: Ns,
+        options: Options,
+        least: &[Ns; 16],
+    ) -> bool {
+        // Read the deadline first: the life that is read after it belongs to the deadline's arming,
+        // or to a later one.
+        let (node, from, to) = (timer.node(), timer.node().read(), window.soft);
+        let life = timer.life(Ordering::Relaxed);
         let held = life.held_as();
-        let may = life.is_pending()
-            && held.is_deferrable() == (off.wakes == Wakes::No)
-            // Late by no more than if it were armed anew. A time that is yet to come only makes
-            // the distance shorter.
-            && off.deadline.since(off.now) >= off.least[held.level()]
-            && (off.pinned.is_none() || off.pinned == life.base());
-        may && node.push_out(from, off.deadline)
+        let may = options.pending == IfPending::Rearm
+            && life.is_pending()
+            && held.is_deferrable() == (options.wakes == Wakes::No)
+            // The timer is late by no more than if it were rearmed. A `now` in the future only
+            // makes the distance shorter.
+            && to.since(now) >= least[held.level()]
+            && (options.pinned.is_none() || options.pinned == life.base());
+        may && node.push_out(from, to)
     }
 
     #[inline(always)]
@@ -142,7 +139,8 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
 
 impl<P: Platform> Family<P> for QueueLink {
     #[inline]
-    fn enqueue(queues: &mut Queues, node: QueueRef, life: Life, arming: Arming) -> (Ns, Life) {
+    fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
+        let node = timer.node();
         let (from, to) = (life.fires_in(), arming.fires_in);
         if life.is_pending() && from != to {
             queues.precise(from).remove(node, life.lane());
@@ -153,30 +151,32 @@ impl<P: Platform> Family<P> for QueueLink {
         } else {
             queue.insert(node, arming.window)
         };
-        (node.window().hard, life.armed().on(lane).fired_in(arming.fires_in))
+        let life = life.armed().on(lane).fired_in(to);
+        timer.set_life(life);
+        life
     }
 
     #[inline]
-    fn dequeue(queues: &mut Queues, node: QueueRef, life: Life) -> Ns {
+    fn dequeue(queues: &mut Queues, node: Self::Ref, life: Life) -> Ns {
         queues.precise(life.fires_in()).remove(node, life.lane());
         node.window().hard
     }
 
-    fn expiry(_: &Queues, node: QueueRef) -> Ns {
+    fn expiry(_: &Queues, node: Self::Ref) -> Ns {
         node.window().hard
     }
 
-    fn is_earlier(node: QueueRef, window: Window) -> bool {
+    fn is_earlier(node: Self::Ref, window: Window) -> bool {
         window.hard < node.window().hard
     }
 }
 
-/// How far ahead a deadline must lie for each level of a wheel with this tick to be fine enough:
-/// from here on a timer would be put on that level or a coarser one.
+/// How far ahead a deadline must lie for each level of a wheel with this tick to be fine enough: a
+/// timer that far ahead would be put on that level or a coarser one.
 pub(crate) fn least_distances(tick: Tick) -> [Ns; 16] {
     core::array::from_fn(|level| match level {
         0 => Ns::ZERO,
-        // What `level_of` says, in nanoseconds, and rounded up.
+        // The inverse of `level_of`, in nanoseconds, rounded up.
         _ => Ns((tick.nanos() << (3 * level.min(LEVELS - 1) + 8)).div_ceil(33)),
     })
 }
@@ -190,12 +190,12 @@ impl Queues {
         }
     }
 
-    /// When the event device must come for what fires in the handler.
+    /// When the event device must come for the precise timers that fire in the handler.
     pub(crate) fn earliest_in_handler(&self) -> Ns {
         self.precise.first().map_or(Ns::NEVER, |window| window.hard)
     }
 
-    /// When the event device would have to come for the precise timers that the thread fires.
+    /// When the event device would have to come for the precise timers that fire in the thread.
     pub(crate) fn earliest_in_thread(&self) -> Ns {
         self.deferred.first().map_or(Ns::NEVER, |window| window.hard)
     }

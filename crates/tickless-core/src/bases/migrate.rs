@@ -13,12 +13,11 @@
 use super::base::{BaseState, Bases};
 use super::family::{Arming, Family};
 use super::running::RUNNERS;
-use super::start::publish;
 use crate::link::{QueueLink, QueueRef, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queues::wheel::Wakes;
 use crate::queues::windows::PreciseQueue;
-use crate::rearm::Rearm;
+use crate::rearm::{Locality, Rearm};
 use crate::state::{Lane, Life};
 use crate::time::{CpuId, Ns, Window};
 use core::fmt;
@@ -142,7 +141,7 @@ impl<P: Platform> Bases<P> {
         let running = &self.base(cpu).running;
         let runs = |address| running.has(address, Ordering::Relaxed);
         // Each runner's timer may be found first, in the wheel or in a queue, and one that goes.
-        state.looked_at(RUNNERS + 1);
+        state.record_holding(RUNNERS + 1);
         let coarse = TimerRef::<P, WheelLink<P::Word>>::of_wheel;
         let queues = &mut state.queues;
         if let Some(node) = queues.wheel.find(|node| !runs(coarse(node).address())) {
@@ -186,12 +185,8 @@ impl<P: Platform> Bases<P> {
         state: <P::Lock<BaseState> as Lock<BaseState>>::Guard<'a>,
         target: CpuId,
     ) {
-        let (cpu, mut state, life) = self.move_over(timer, life, state, Rearm::Keep, target);
-        let (due, life) = L::enqueue(&mut state.queues, timer.node(), life, arming);
-        publish(timer, life, arming.window);
-        let expiry = self.expect::<L>(cpu, &mut state, life, due);
-        let rearm = state.device.started(expiry, || arming.now);
-        let left = self.carry_out(cpu, &mut state.device, rearm);
+        let (cpu, mut state, life) = self.move_to(timer, life, state, Rearm::Keep, target);
+        let left = self.arm_locked(cpu, &mut state, timer, life, arming, Locality::Remote);
         drop(state);
         self.finish(left);
     }

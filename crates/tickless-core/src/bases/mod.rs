@@ -23,6 +23,7 @@ mod base;
 mod by_deadline;
 pub mod cancel;
 pub mod check;
+mod decide;
 pub mod deferred;
 mod device;
 pub mod expiry;

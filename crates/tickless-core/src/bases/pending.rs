@@ -119,7 +119,7 @@ impl<P: Platform> Bases<P> {
                 walked != Walked::Cut
             }
         };
-        state.looked_at(slice.len());
+        state.record_holding(slice.len());
         is_whole
     }
 }

@@ -1,20 +1,28 @@
-//! How a timer gets onto a base.
+//! Arming a timer.
 //!
-//! A start takes the lock that the timer's word names, and a second one if the timer is to move
-//! to another base. Between the two the timer is migrating, and nobody else touches it.
+//! A start takes the lock of the base that the timer's word names, and a second lock if the timer
+//! moves to another base. Between the two locks the timer is migrating, and other threads leave it
+//! alone. `decide` has the decision, and this file carries it out.
+//!
+//! | the timer | function | cost |
+//! |---|---|---|
+//! | coarse, pending, and moves later | `Family::push_out` | one compare-and-swap |
+//! | idle, on the base on which it should be | `start_fast` | one lock |
+//! | all others | `start_slow` | one lock, or two |
 //!
 //! # Guarantees
 //!
-//! - X2 A timer whose callback runs stays on its base, and with the runner that it has.
+//! - X2 A timer whose callback runs stays on its base, and with its runner.
 //! - X3 While a synchronous cancel waits for its callback, a timer is not armed.
-//! - D8 Nothing is armed on a base that is offline, but for a timer whose callback still runs
-//!   there; that one moves when the callback is over.
-//! - R3, R4 What the device is told: see `rearm`.
-//! - W1 What a caller takes for the present is a hint: it never moves a base's time beyond the
-//!   platform's clock, so that a wrong one spoils no other timer.
+//! - D8 Nothing is armed on an offline base, except a timer whose callback still runs there; that
+//!   timer moves when the callback has returned.
+//! - R3, R4 What the event device is told: see `rearm`.
+//! - W1 The current time that a caller passes is a hint: it never moves a base's time beyond the
+//!   platform's clock, so a wrong one affects no other timer.
 
 use super::base::{Base, BaseState, Bases, Guard, Locked};
-use super::family::{Arming, Family, PushingOut};
+use super::decide::{Action, Operation, Seen};
+use super::family::{Arming, Family};
 use crate::link::{Link, NewTimer, TimerRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queues::wheel::Wakes;
@@ -22,44 +30,45 @@ use crate::rearm::{Locality, Policy, Rearm};
 use crate::state::{FiresIn, Life};
 use crate::time::{CpuId, Ns, Window};
 
-/// How a timer is to be armed, beside its window.
+/// How to arm a timer, beside its window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Does it keep a CPU awake? Coarse timers only.
+    /// Whether the timer keeps a CPU awake. Coarse timers only.
     pub wakes: Wakes,
-    /// The base it must be on; otherwise that of the caller's CPU. If that base is offline, it is
-    /// on another one.
+    /// The base on which to arm it, by default that of the caller's CPU. If that base is offline,
+    /// the timer is armed on another one.
     pub pinned: Option<CpuId>,
-    /// Who fires it, if expiry is deferred. Precise timers only; a change waits until no callback
-    /// of the timer runs.
+    /// Where the callback runs if expiry is deferred. Precise timers only. While a callback of the
+    /// timer runs, this does not change.
     pub fires_in: FiresIn,
-    /// What happens to a timer that is pending already.
+    /// What to do with a timer that is pending.
     pub pending: IfPending,
 }
 
-/// What an arming does to a timer that is pending already.
+/// What an arming does to a timer that is pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IfPending {
-    /// It is armed anew, to whatever time.
+    /// Rearms it, for an earlier or a later time.
     #[default]
     Rearm,
-    /// Only if that makes it earlier (the kernel's `timer_reduce`).
+    /// Rearms it only if its deadline moves earlier (Linux's `timer_reduce`).
     Reduce,
-    /// It is left alone: for a callback's own restart, when somebody was faster (R9).
+    /// Leaves it as it is, so that a callback's own restart does not undo a start by another thread
+    /// (R9).
     Leave,
 }
 
 /// What an arming found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Started {
-    /// An idle timer, which is pending now.
+    /// The timer was idle and is pending now.
     Idle,
-    /// A pending timer, which was armed anew.
+    /// The timer was pending and has been rearmed.
     Pending,
-    /// A pending timer, which stays as it was: [`IfPending`] said so.
+    /// The timer was pending and has not changed, as [`IfPending`] requested.
     Kept,
-    /// A timer whose callback runs and is waited for by a synchronous cancel, which has cancelled
-    /// this arming as well (X3).
+    /// The timer's callback runs, and a synchronous cancel waits for it. The cancel has cancelled
+    /// this arming, too (X3).
     Cancelled,
 }
 
@@ -67,9 +76,9 @@ pub enum Started {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// It has been shut down (X5). Make a new one.
+    /// The timer was shut down (X5). Create a new one.
     Shut,
-    /// It was to be pinned to a CPU that has no base here.
+    /// The timer is pinned to a CPU that has no base here.
     NoSuchBase(CpuId),
 }
 
@@ -87,18 +96,19 @@ impl core::fmt::Display for StartError {
 impl core::error::Error for StartError {}
 
 impl<P: Platform> Bases<P> {
-    /// Arms a timer, or arms it anew, to fire within `window`. Coarse timers use the window's
-    /// soft end as their deadline.
+    /// Arms or rearms a timer to fire within `window`. For a coarse timer the deadline is the
+    /// window's soft end.
     ///
-    /// A coarse timer that is pending and moves later is put off where it is by one
-    /// compare-and-swap, whichever CPU asks; see [`PushOut::Lazy`](crate::queues::wheel::PushOut).
-    /// It takes the lock if it is to be deferrable or not from now on, or on another base, or if
-    /// its bucket is too coarse for what is left. Should two threads start one timer at once, and
-    /// differ in that, then the later deadline may hold with what the other one asked for.
+    /// A pending coarse timer that moves later stays on its list and is pushed out by one
+    /// compare-and-swap, from any CPU; see [`PushOut::Lazy`](crate::queues::wheel::PushOut). A
+    /// push-out takes the lock if the timer becomes deferrable or ceases to be, if it moves to
+    /// another base, or if its bucket is too coarse for the remaining time. If two threads start
+    /// one timer concurrently with different options, the later deadline may combine with the
+    /// other thread's options.
     ///
-    /// All others take one lock, two if the timer was on another CPU's base. Waits for nothing else
-    /// and allocates nothing. `now` may be a little old: a coarse timer is then rounded as if it
-    /// were farther away. One that is yet to come counts as the present.
+    /// All other starts take one lock, or two if the timer was on another CPU's base. They wait for
+    /// nothing else and do not allocate. `now` may be slightly old: a coarse timer is then rounded
+    /// as if it were farther away. A `now` in the future counts as the current time.
     #[inline]
     pub fn start<L: Family<P>>(
         &self,
@@ -110,12 +120,12 @@ impl<P: Platform> Bases<P> {
         if self.push_out(timer, window, now, options) {
             return Ok(Started::Pending);
         }
-        self.start_locked(timer, window, now, options)
+        self.start_fast(timer, window, now, options)
     }
 
-    /// The part of [`start`](Bases::start) that takes no lock: makes a pending coarse timer later.
-    /// `false` if nothing has changed, because that takes the lock.
-    #[inline]
+    /// The part of [`start`](Bases::start) that takes no lock: pushes out a pending coarse timer.
+    /// Returns `false`, and changes nothing, if that requires the lock.
+    #[inline(always)]
     pub fn push_out<L: Family<P>>(
         &self,
         timer: TimerRef<P, L>,
@@ -123,59 +133,35 @@ impl<P: Platform> Bases<P> {
         now: Ns,
         options: Options,
     ) -> bool {
-        let Options { wakes, pinned, pending, .. } = options;
-        let (deadline, least) = (window.soft, &self.least);
-        L::COARSE
-            && self.may_push_out
-            && pending == IfPending::Rearm
-            && L::push_out(timer, PushingOut { deadline, now, wakes, pinned, least })
+        L::COARSE && self.push_out_is_lazy && L::push_out(timer, window, now, options, &self.least)
     }
 
     /// Arms a timer for the first time, on the base of the caller's CPU and with the default
-    /// [`Options`]. Does what [`start`](Bases::start) does, and costs less: nobody else can arm it
-    /// or cancel it meanwhile.
+    /// [`Options`]. Costs less than [`start`](Bases::start), because no other thread can arm or
+    /// cancel the timer yet.
     #[inline]
     pub fn start_new<L: Family<P>>(&self, timer: NewTimer<P, L>, window: Window, now: Ns) {
         let here = self.here();
         let (timer, life) = timer.on(here);
-        let mut state = self.base(here).state.lock();
-        if !state.is_online {
+        let state = self.base(here).state.lock();
+        let options = Options::default();
+        if state.is_plain && !(L::COARSE && state.queues.wheel.is_news(now)) {
+            let _ = self.arm_plain(state, timer, life, self.arming::<L>(window, now, options));
+        } else {
             drop(state);
-            self.start_new_elsewhere(timer, life, window, now);
-            return;
-        }
-        state.counts.armed += 1;
-        let (window, now) = (L::window(window), self.believe::<L>(&state, now));
-        let Options { wakes, fires_in, .. } = Options::default();
-        let arming = Arming { window, now, wakes, fires_in };
-        let (_, armed) = L::enqueue(&mut state.queues, timer.node(), life, arming);
-        if let Some(left) = self.announce(&mut state, timer, armed, window) {
-            drop(state);
-            self.finish(left);
+            // Relaxed: no other thread knows the timer. Its start publishes it.
+            timer.word().store(life.word(), Ordering::Relaxed);
+            // Only a timer that was shut down is refused.
+            let _ = self.start_slow(timer, window, now, options);
         }
     }
 
-    /// The same if that CPU is offline.
-    #[cold]
-    fn start_new_elsewhere<L: Family<P>>(
-        &self,
-        timer: TimerRef<P, L>,
-        life: Life,
-        window: Window,
-        now: Ns,
-    ) {
-        // Relaxed: as in `NewTimer::on`.
-        timer.word().store(life.word(), Ordering::Relaxed);
-        // A timer that was not shut down is refused by nobody.
-        let _ = self.start_elsewhere(timer, window, now, Options::default());
-    }
-
-    /// The same under the lock of the timer's base. The usual case by itself: a timer that is on
-    /// the base where it is to be, or belongs to it, and a device that removals leave alone. It has
-    /// a guard that stays where it is: one that is moved goes through memory in pieces, and reading
-    /// it back as a whole stalls for longer than the rest of a start takes.
+    /// Arms a timer that is idle, on the base on which it belongs, with a device that tracks every
+    /// timer; all other starts go on in [`start_slow`](Bases::start_slow). Here the guard never
+    /// moves: a guard that does is written to memory in parts and read back as a whole, which
+    /// stalls for longer than the rest of a start takes.
     #[inline(never)]
-    fn start_locked<L: Family<P>>(
+    fn start_fast<L: Family<P>>(
         &self,
         timer: TimerRef<P, L>,
         window: Window,
@@ -184,22 +170,31 @@ impl<P: Platform> Bases<P> {
     ) -> Result<Started, StartError> {
         let here = self.here();
         let target = options.pinned.unwrap_or(here);
-        // Acquire: as in `try_lock_timer`.
-        let life = Life::from_word(timer.word().load(Ordering::Acquire));
-        let (true, Some(base)) = (life.may_start_at(target), self.bases().get(target.index()))
-        else {
-            return self.start_elsewhere(timer, window, now, options);
+        // Acquire: as in `lock_timer`.
+        let life = timer.life(Ordering::Acquire);
+        let base = self.bases().get(target.index());
+        let Some(base) = base.filter(|_| life.may_start_at(target)) else {
+            return self.start_slow(timer, window, now, options);
         };
-        match base.state.lock_usually() {
-            Some(state) => self.start_under(state, timer, life, window, now, options),
-            None => self.start_after_waiting(base, timer, life, window, now, options),
+        let Some(state) = base.state.try_lock_fast() else {
+            return self.start_waiting(base, timer, life, window, now, options);
+        };
+        if timer.life(Ordering::Relaxed) != life
+            || !state.is_plain
+            || life.is_pending()
+            || (L::COARSE && state.queues.wheel.is_news(now))
+        {
+            return self.start_locked(state, timer, life, window, now, options);
         }
+        self.arm_plain(state, timer, life, self.arming::<L>(window, now, options))
     }
 
-    /// The same if the base's lock is not had in the usual way.
+    /// Waits for the lock of the base on which the timer belongs, apart from
+    /// [`start_fast`](Bases::start_fast): a wait in the middle of that function would keep its
+    /// values in memory, which costs an arming 15 instructions.
     #[cold]
     #[inline(never)]
-    fn start_after_waiting<L: Family<P>>(
+    fn start_waiting<L: Family<P>>(
         &self,
         base: &Base<P>,
         timer: TimerRef<P, L>,
@@ -208,209 +203,147 @@ impl<P: Platform> Bases<P> {
         now: Ns,
         options: Options,
     ) -> Result<Started, StartError> {
-        self.start_under(base.state.lock(), timer, life, window, now, options)
+        self.start_locked(base.state.lock(), timer, life, window, now, options)
     }
 
-    /// The same under the lock of the base that the timer is on, or belongs to.
+    /// Puts an idle timer on a list of a plain base, at a time that does not move the base's clock.
     #[inline(always)]
-    fn start_under<L: Family<P>>(
+    fn arm_plain<L: Family<P>>(
         &self,
         mut state: Guard<'_, P>,
         timer: TimerRef<P, L>,
         life: Life,
-        window: Window,
-        now: Ns,
-        options: Options,
+        arming: Arming,
     ) -> Result<Started, StartError> {
-        let is_usual = timer.word().load(Ordering::Relaxed) == life.word()
-            && state.is_usual
-            && !life.is_pending()
-            && !(L::COARSE && state.queues.wheel.is_news(now));
-        if !is_usual {
-            return self.start_anew(state, timer, life, window, now, options);
-        }
-        let arming = self.arming::<L>(window, now, options);
         state.counts.armed += 1;
-        let armed = L::insert(&mut state.queues, timer.node(), life, arming);
-        if let Some(left) = self.announce_usually(&mut state, timer, armed, arming.window) {
+        let armed = L::insert(&mut state.queues, timer, life, arming);
+        // A timer is due at its window's end or later. Its exact time is only needed if the window
+        // ends before the time for which the device is armed.
+        let device_at = state.device.armed();
+        let is_due_before_device = || L::expiry(&state.queues, timer.node()) < device_at;
+        if L::least_due(arming.window) < device_at && is_due_before_device() {
+            let left = self.update_device(&mut state, timer, armed, None);
             drop(state);
             self.finish(left);
         }
         Ok(Started::Idle)
     }
 
-    /// The same for a timer that is pending, at a present that moves the base's clock on, or on a
-    /// base that is not as usual: apart, so that the usual start makes no room for it.
+    /// Takes the lock of a timer's base, whatever base that is, and arms the timer.
     #[inline(never)]
-    fn start_anew<L: Family<P>>(
+    fn start_slow<L: Family<P>>(
         &self,
-        mut state: Guard<'_, P>,
         timer: TimerRef<P, L>,
-        life: Life,
         window: Window,
         now: Ns,
         options: Options,
     ) -> Result<Started, StartError> {
-        // Under the lock that the word names, the word does not change any more.
-        let is_here = timer.word().load(Ordering::Relaxed) == life.word()
-            && state.is_online
-            && (!life.is_pending() || state.device.policy() == Policy::Lazy)
-            && !self.changes_runner::<L>(life, options.fires_in);
-        if !is_here {
-            drop(state);
-            return self.start_elsewhere(timer, window, now, options);
+        let target = options.pinned.unwrap_or_else(|| self.here());
+        if target.index() >= self.count() {
+            return Err(StartError::NoSuchBase(target));
         }
-        let mut arming = self.arming::<L>(window, now, options);
-        let started = if life.is_pending() {
-            if Self::keeps(timer, arming.window, options.pending) {
-                return Ok(Started::Kept);
-            }
-            state.counts.rearmed += 1;
-            Started::Pending
-        } else {
-            state.counts.armed += 1;
-            Started::Idle
-        };
-        arming.now = self.believe::<L>(&state, now);
-        let (_, armed) = L::enqueue(&mut state.queues, timer.node(), life, arming);
-        if let Some(left) = self.announce(&mut state, timer, armed, arming.window) {
-            drop(state);
-            self.finish(left);
-        }
-        Ok(started)
+        let (_, state, life) = self.lock_or_claim(timer, target)?;
+        self.start_locked(state, timer, life, window, now, options)
     }
 
-    /// What a timer's family has to know of these.
+    /// Arms a timer under the lock of the base that `life` names, if it still names it.
+    #[inline(never)]
+    fn start_locked<'a, L: Family<P>>(
+        &'a self,
+        mut state: Guard<'a, P>,
+        timer: TimerRef<P, L>,
+        mut life: Life,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
+        let here = self.here();
+        let target = options.pinned.unwrap_or(here);
+        let mut cpu = life.base().unwrap_or(target);
+        // The lock that the word names keeps the word from changing.
+        if timer.life(Ordering::Relaxed) != life {
+            drop(state);
+            (cpu, state, life) = self.lock_or_claim(timer, target)?;
+        }
+        let mut arming = self.arming::<L>(window, now, options);
+        let is_target = cpu == target && state.is_online;
+        let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
+        // Elsewhere it makes no difference whether the callback runs, and a check is not free.
+        let is_running = (!is_target || changes_runner || life.is_being_cancelled())
+            && self.base(cpu).running.has(timer.address(), Ordering::Relaxed);
+        let keeps = options.pending == IfPending::Reduce
+            && life.is_pending()
+            && !L::is_earlier(timer.node(), arming.window);
+        let pending = if keeps { IfPending::Leave } else { options.pending };
+        let seen = Seen { is_running, is_target };
+        let mut locality = if cpu == here { Locality::Local } else { Locality::Remote };
+        let was_pending = life.is_pending();
+        match Operation::Start(pending).decide(life, seen) {
+            Action::Refuse => return Err(StartError::Shut),
+            Action::Keep | Action::Disarm(_) => return Ok(Started::Kept),
+            Action::RefuseOnce(refused) => {
+                state.counts.armed += 1;
+                state.counts.cancelled += 1;
+                timer.set_life(refused);
+                return Ok(Started::Cancelled);
+            }
+            Action::Arm if is_running => arming.fires_in = life.fires_in(),
+            Action::Arm => {}
+            Action::Move => {
+                let left = self.take_out(cpu, &mut state, timer, life, locality);
+                (cpu, state, life) = self.move_to(timer, life, state, left, target);
+                locality = if cpu == here { Locality::Local } else { Locality::Remote };
+            }
+        }
+        state.counts.armed += u64::from(!was_pending);
+        state.counts.rearmed += u64::from(was_pending);
+        if L::COARSE && state.queues.wheel.is_news(now) {
+            // The caller's time would move the base's clock, so it must not be in the future (W1).
+            arming.now = now.min(self.platform().now());
+        }
+        let left = self.arm_locked(cpu, &mut state, timer, life, arming, locality);
+        drop(state);
+        self.finish(left);
+        Ok(if was_pending { Started::Pending } else { Started::Idle })
+    }
+
+    /// The part of the options that the timer's family uses.
     #[inline(always)]
     fn arming<L: Family<P>>(&self, window: Window, now: Ns, options: Options) -> Arming {
         let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
         Arming { window: L::window(window), now, wakes: options.wakes, fires_in }
     }
 
-    /// Says to all others that a timer is on a list of the base whose lock is held, and tells the
-    /// event device if that is not to come too late: then something may be left to be done without
-    /// the lock.
-    #[inline(always)]
-    fn announce<L: Family<P>>(
-        &self,
-        state: &mut BaseState,
-        timer: TimerRef<P, L>,
-        armed: Life,
-        window: Window,
-    ) -> Option<Rearm> {
-        if state.deferred.plain {
-            return self.announce_usually(state, timer, armed, window);
-        }
-        publish(timer, armed, window);
-        Some(self.tell_of(state, timer, armed))
-    }
-
-    /// The same if the device is told of every timer, and of nothing else.
-    #[inline(always)]
-    fn announce_usually<L: Family<P>>(
-        &self,
-        state: &mut BaseState,
-        timer: TimerRef<P, L>,
-        armed: Life,
-        window: Window,
-    ) -> Option<Rearm> {
-        publish(timer, armed, window);
-        // It is due no earlier than that, so mostly there is no need to know when.
-        let armed_for = state.device.armed();
-        let is_earlier = || L::expiry(&state.queues, timer.node()) < armed_for;
-        let is_told = L::least_due(window) < armed_for && is_earlier();
-        is_told.then(|| self.tell_of(state, timer, armed))
-    }
-
-    /// Tells the event device of a timer that has been armed, under a policy that has nothing to
-    /// say about its removal if it was pending.
-    #[inline(never)]
-    fn tell_of<L: Family<P>>(
-        &self,
-        state: &mut BaseState,
-        timer: TimerRef<P, L>,
-        armed: Life,
-    ) -> Rearm {
-        // That of the word, as that of any timer which is on a list.
-        let Some(cpu) = armed.pending_at() else { return Rearm::Keep };
-        let due = L::expiry(&state.queues, timer.node());
-        let new = self.expect::<L>(cpu, state, armed, due);
-        let rearm = state.device.started(new, || self.present());
-        self.carry_out(cpu, &mut state.device, rearm)
-    }
-
-    /// The present, as far as a caller is to be believed about it. Of what lies beyond the tick
-    /// that a base has come to, the platform's clock knows more: it is read once a tick.
-    #[inline]
-    fn believe<L: Family<P>>(&self, state: &BaseState, now: Ns) -> Ns {
-        if L::COARSE && state.queues.wheel.is_news(now) { self.not_ahead(now) } else { now }
-    }
-
-    #[cold]
-    fn not_ahead(&self, now: Ns) -> Ns {
-        now.min(self.present())
-    }
-
-    /// The present for an event device, read under the base's lock. A caller's is older by as long
-    /// as it has waited for the lock: several that arm what has passed would write the device one
-    /// after the other, each for a little earlier (R8).
-    #[cold]
-    fn present(&self) -> Ns {
-        self.platform().now()
-    }
-
-    /// Starts a timer that is not on the base where it is to be, or was not just now, or which
-    /// cannot be armed like any other.
-    #[inline(never)]
-    fn start_elsewhere<L: Family<P>>(
+    /// Takes the lock of a timer's base. A timer without a base is claimed for `target`: it is
+    /// migrating until it is armed, so that other threads never see it idle in between (R10).
+    fn lock_or_claim<L: Link>(
         &self,
         timer: TimerRef<P, L>,
-        window: Window,
-        now: Ns,
-        options: Options,
-    ) -> Result<Started, StartError> {
-        if let Some(cpu) = options.pinned
-            && cpu.index() >= self.count()
-        {
-            return Err(StartError::NoSuchBase(cpu));
+        target: CpuId,
+    ) -> Result<Locked<'_, P>, StartError> {
+        loop {
+            if let Some(locked) = self.lock_timer(timer) {
+                return Ok(locked);
+            }
+            let fresh = timer.life(Ordering::Relaxed);
+            if fresh.is_shut() {
+                return Err(StartError::Shut);
+            }
+            let fresh = fresh.never_armed();
+            let claimed = fresh.migrating_to(target);
+            // Acquire and Release: of two threads that race for the first start, one loses, and
+            // continues with the word that the other wrote.
+            let (current, new) = (fresh.word(), claimed.word());
+            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+            if timer.word().compare_exchange(current, new, success, failure).is_ok() {
+                return Ok((target, self.base(target).state.lock(), claimed));
+            }
         }
-        let here = self.here();
-        let target = options.pinned.unwrap_or(here);
-        let mut arming = self.arming::<L>(window, now, options);
-        let window = arming.window;
-        let (mut cpu, mut state, mut life) = self.lock_or_claim(timer, target)?;
-        if life.is_shut() {
-            return Err(StartError::Shut);
-        }
-        let runs = self.base(cpu).running.has(timer.address(), Ordering::Relaxed);
-        if runs && life.is_being_cancelled() {
-            state.counts.armed += 1;
-            state.counts.cancelled += 1;
-            // Release: as wherever a timer's word is written.
-            timer.word().store(life.refused().word(), Ordering::Release);
-            return Ok(Started::Cancelled);
-        }
-        let started = if life.is_pending() { Started::Pending } else { Started::Idle };
-        if life.is_pending() && Self::keeps(timer, window, options.pending) {
-            return Ok(Started::Kept);
-        }
-        if runs {
-            arming.fires_in = life.fires_in();
-        } else if cpu != target || !state.is_online {
-            let left = self.take_out(cpu, &mut state, timer, life, || here);
-            (cpu, state, life) = self.move_over(timer, life, state, left, target);
-        }
-        arming.now = self.believe::<L>(&state, arming.now);
-        let place = if cpu == here { Locality::Local } else { Locality::Remote };
-        let left = self.arm::<L>(cpu, &mut state, timer, life, arming, place, started);
-        drop(state);
-        self.finish(left);
-        Ok(started)
     }
 
-    /// Takes a timer that is on no list from the base whose lock is held to `target`, or, if
-    /// that is offline, to the next one that is not.
-    pub(crate) fn move_over<'a, L: Family<P>>(
+    /// Moves a timer that is on no list from the base whose lock is held to `target`, or, if
+    /// that is offline, to the next base that is online.
+    pub(super) fn move_to<'a, L: Family<P>>(
         &'a self,
         timer: TimerRef<P, L>,
         life: Life,
@@ -420,8 +353,8 @@ impl<P: Platform> Bases<P> {
     ) -> Locked<'a, P> {
         loop {
             let life = life.migrating_to(target);
-            // Release: the node's fields, written under the old lock, are read under the new.
-            timer.word().store(life.word(), Ordering::Release);
+            // Release: the node's fields, written under the old lock, are read under the new one.
+            timer.set_life(life);
             drop(state);
             self.finish(left);
             state = self.base(target).state.lock();
@@ -429,137 +362,64 @@ impl<P: Platform> Bases<P> {
                 state.counts.migrated += 1;
                 return (target, state, life);
             }
-            // One base is online at least, so this ends.
+            // At least one base is online, so this ends.
             left = Rearm::Keep;
             target = self.after(target);
         }
     }
 
-    /// Arms a timer on a base whose lock is held, and which the timer is on or on its way to.
-    #[expect(clippy::too_many_arguments, reason = "a struct would only rename them")]
-    #[inline(always)]
-    fn arm<L: Family<P>>(
+    /// Puts a timer on a list of the base whose lock is held, and updates its event device. A
+    /// pending timer is on that base already.
+    pub(super) fn arm_locked<L: Family<P>>(
         &self,
         cpu: CpuId,
         state: &mut BaseState,
         timer: TimerRef<P, L>,
-        life: Life,
+        mut life: Life,
         arming: Arming,
-        place: Locality,
-        started: Started,
+        locality: Locality,
     ) -> Rearm {
-        state.counts.armed += u64::from(started == Started::Idle);
-        state.counts.rearmed += u64::from(started == Started::Pending);
-        let node = timer.node();
-        // Each arm of this says by itself what comes of it: a value that is joined from several
-        // would go through memory (see `start`).
+        let (mut left, mut old) = (Rearm::Keep, None);
         if life.is_pending() && state.device.policy() == Policy::Eager {
-            let left = self.take_out_eagerly::<L>(cpu, state, node, life, place);
-            let (due, life) = L::enqueue(&mut state.queues, node, life.idle(), arming);
-            publish(timer, life, arming.window);
-            let new = self.expect::<L>(cpu, state, life, due);
-            return match state.device.started(new, || self.present()) {
-                Rearm::Keep => left,
-                rearm => self.carry_out(cpu, &mut state.device, rearm),
-            };
+            // The removal programs the device by itself.
+            left = self.take_out(cpu, state, timer, life, locality);
+            life = life.idle();
+        } else if life.is_pending() {
+            let was_due = L::expiry(&state.queues, timer.node());
+            old = Some((state.for_device::<L>(life, was_due), locality));
         }
-        let was_due = if life.is_pending() { L::expiry(&state.queues, node) } else { Ns::NEVER };
-        let old = state.for_device::<L>(life, was_due);
-        let (due, armed) = L::enqueue(&mut state.queues, node, life, arming);
-        publish(timer, armed, arming.window);
+        let armed = L::enqueue(&mut state.queues, timer, life, arming);
+        match self.update_device(state, timer, armed, old) {
+            Rearm::Keep => left,
+            left => left,
+        }
+    }
+
+    /// Updates the event device after a timer has been armed. `old` is when the device would have
+    /// had to come for a timer that was pending.
+    #[inline(never)]
+    fn update_device<L: Family<P>>(
+        &self,
+        state: &mut BaseState,
+        timer: TimerRef<P, L>,
+        armed: Life,
+        old: Option<(Ns, Locality)>,
+    ) -> Rearm {
+        // A timer on a list is pending, so its word names the base.
+        let Some(cpu) = armed.pending_at() else { return Rearm::Keep };
+        let due = L::expiry(&state.queues, timer.node());
         let new = self.expect::<L>(cpu, state, armed, due);
         let BaseState { queues, device, deferred, .. } = state;
-        let now = || self.present();
-        let rearm = if life.is_pending() {
-            let earliest = || deferred.earliest(queues);
-            device.restarted_as(life.urgency(), old, new, place, earliest, now)
-        } else {
-            device.started(new, now)
+        // Read under the lock. A caller that has waited for the lock has an older time, and several
+        // that arm for the past would each program the device for a little earlier (R8).
+        let now = || self.platform().now();
+        let rearm = match old {
+            None => device.started(new, now),
+            Some((old, locality)) => {
+                let earliest = || deferred.earliest(queues);
+                device.restarted(armed.urgency(), old, new, locality, earliest, now)
+            }
         };
         self.carry_out(cpu, device, rearm)
     }
-
-    /// Is this a precise timer that is to be fired by another runner than the last time?
-    #[inline]
-    fn changes_runner<L: Family<P>>(&self, life: Life, fires_in: FiresIn) -> bool {
-        self.defers && !L::COARSE && L::fires_in(life) != fires_in
-    }
-
-    /// As [`lock_timer`](Self::lock_timer), but takes a timer without a base to `target`'s. Such
-    /// a timer is migrating until it is armed, so that nobody sees it idle in between (R10).
-    #[inline(always)]
-    fn lock_or_claim<L: Link>(
-        &self,
-        timer: TimerRef<P, L>,
-        target: CpuId,
-    ) -> Result<Locked<'_, P>, StartError> {
-        match self.lock_timer(timer) {
-            Some(locked) => Ok(locked),
-            None => self.claim(timer, target),
-        }
-    }
-
-    #[cold]
-    fn claim<L: Link>(
-        &self,
-        timer: TimerRef<P, L>,
-        target: CpuId,
-    ) -> Result<Locked<'_, P>, StartError> {
-        loop {
-            let fresh = Life::from_word(timer.word().load(Ordering::Relaxed));
-            if fresh.is_shut() {
-                return Err(StartError::Shut);
-            }
-            let fresh = fresh.never_armed();
-            let claimed = fresh.migrating_to(target);
-            // Acquire and Release: two first starts may race, and the loser goes by the
-            // winner's word like everybody else.
-            let (current, new) = (fresh.word(), claimed.word());
-            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-            if timer.word().compare_exchange(current, new, success, failure).is_ok() {
-                return Ok((target, self.base(target).state.lock(), claimed));
-            }
-            if let Some(locked) = self.lock_timer(timer) {
-                return Ok(locked);
-            }
-        }
-    }
-
-    fn keeps<L: Family<P>>(timer: TimerRef<P, L>, window: Window, pending: IfPending) -> bool {
-        match pending {
-            IfPending::Rearm => false,
-            IfPending::Reduce => !L::is_earlier(timer.node(), window),
-            IfPending::Leave => true,
-        }
-    }
-
-    /// The removal in a restart under [`Policy::Eager`], which programs by itself, for nothing
-    /// if the start that follows programs again.
-    #[inline(never)]
-    fn take_out_eagerly<L: Family<P>>(
-        &self,
-        cpu: CpuId,
-        state: &mut BaseState,
-        node: L::Ref,
-        life: Life,
-        place: Locality,
-    ) -> Rearm {
-        let old = L::dequeue(&mut state.queues, node, life);
-        let old = state.for_device::<L>(life, old);
-        let BaseState { queues, device, deferred, .. } = state;
-        let rearm = device.removed(old, place, || deferred.earliest(queues), || self.present());
-        self.carry_out(cpu, device, rearm)
-    }
-}
-
-/// A timer has been put onto a list of the base whose lock is held: says so to all others.
-#[inline]
-pub(crate) fn publish<P: Platform, L: Family<P>>(
-    timer: TimerRef<P, L>,
-    life: Life,
-    window: Window,
-) {
-    // Release: pairs with the Acquire of whoever looks at the word without the lock.
-    timer.word().store(life.word(), Ordering::Release);
-    L::open(timer.node(), window);
 }

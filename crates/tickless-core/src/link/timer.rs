@@ -110,6 +110,19 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
         unsafe { &(*self.0.as_ptr()).word }
     }
 
+    /// The timer's state.
+    #[inline(always)]
+    pub(crate) fn life(self, order: Ordering) -> Life {
+        Life::from_word(self.word().load(order))
+    }
+
+    /// Publishes the timer's next state. Under the lock of its base, or while it is migrating.
+    #[inline(always)]
+    pub(crate) fn set_life(self, life: Life) {
+        // Release: pairs with the Acquire of a thread that reads the word without the lock.
+        self.word().store(life.word(), Ordering::Release);
+    }
+
     pub(crate) fn task(self) -> P::Task {
         // SAFETY: `new` promised a valid timer; the task never changes.
         unsafe { (*self.0.as_ptr()).task }
@@ -155,7 +168,7 @@ impl<P: Platform, L: Link> NewTimer<P, L> {
     #[inline]
     pub(crate) fn on(self, base: CpuId) -> (TimerRef<P, L>, Life) {
         // Relaxed: only the caller can reach the timer; what publishes it later also orders this.
-        let life = Life::from_word(self.0.word().load(Ordering::Relaxed)).never_armed();
+        let life = self.0.life(Ordering::Relaxed).never_armed();
         (self.0, life.migrating_to(base).idle())
     }
 }

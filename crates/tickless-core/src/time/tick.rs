@@ -105,7 +105,7 @@ impl Tick {
 
     /// Returns the first tick that begins at or after `time`: for deadlines.
     #[doc(hidden)]
-    #[inline]
+    #[inline(always)]
     pub const fn ceil(self, time: Ns) -> u64 {
         // One comparison for both special cases: 0 wraps to the latest time.
         let before = time.0.wrapping_sub(1);

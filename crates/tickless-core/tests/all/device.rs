@@ -42,9 +42,14 @@ fn make(device: &mut Device, step: Move, now: Ns) -> Told {
     let rearm = match step {
         Start(at) => device.started(us(Some(at)), || now),
         Remove(at, left) => device.removed(us(Some(at)), Locality::Local, || us(left), || now),
-        Restart(old, new, left) => {
-            device.restarted(us(Some(old)), us(Some(new)), Locality::Local, || us(left), || now)
-        }
+        Restart(old, new, left) => device.restarted(
+            Urgency::Prompt,
+            us(Some(old)),
+            us(Some(new)),
+            Locality::Local,
+            || us(left),
+            || now,
+        ),
         Enter => {
             device.enter(now);
             Rearm::Keep
@@ -89,7 +94,7 @@ fn lazy_timers_move_the_device_only_ahead() {
         assert_eq!(device.started(us(500), || Ns::ZERO), Rearm::Arm(us(500)));
         let mut restart = |urgency, old, new, left| {
             let (earliest, now) = (|| us(left), || us(1));
-            device.restarted_as(urgency, us(old), us(new), Locality::Local, earliest, now)
+            device.restarted(urgency, us(old), us(new), Locality::Local, earliest, now)
         };
         let pushed_out = if kept { Rearm::Keep } else { Rearm::Arm(us(700)) };
         assert_eq!(restart(Urgency::Lazy, 500, 900, 700), pushed_out, "{honours:?}");
@@ -173,7 +178,8 @@ fn a_removal_from_elsewhere() {
         let (at, never, now) = (Ns::from_us(500), || Ns::NEVER, || Ns::ZERO);
         assert_eq!(device.removed(at, Locality::Remote, never, now), Rearm::Keep);
         let later = Ns::from_us(900);
-        let left = device.restarted(at, later, Locality::Remote, || later, || Ns::ZERO);
+        let left =
+            device.restarted(Urgency::Prompt, at, later, Locality::Remote, || later, || Ns::ZERO);
         assert_eq!((left, device.armed()), (Rearm::Keep, at));
     }
 }

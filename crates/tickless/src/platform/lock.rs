@@ -110,12 +110,12 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
 
     #[inline]
     fn lock(&self) -> Guard<'_, T> {
-        self.lock_usually().unwrap_or_else(|| self.take_mutex())
+        self.try_lock_fast().unwrap_or_else(|| self.take_mutex())
     }
 
     /// By the bias, if this thread has it.
     #[inline(always)]
-    fn lock_usually(&self) -> Option<Guard<'_, T>> {
+    fn try_lock_fast(&self) -> Option<Guard<'_, T>> {
         let slot = slot();
         let has_entered = self.bias.enter(self.name(), slot.name(), &slot.0);
         has_entered.then(|| Guard { lock: self, slot: Some(slot), here: PhantomData })

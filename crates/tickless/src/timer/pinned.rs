@@ -27,7 +27,7 @@ use crate::events;
 use core::fmt;
 use core::ops::Deref;
 use core::ptr::NonNull;
-use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied, Wait};
+use tickless_core::bases::cancel::{Cancel, Occupied, Wait};
 use tickless_core::bases::{Family, Options, StartError, Started};
 use tickless_core::link::{NewTimer, Timer, TimerRef};
 use tickless_core::time::{Ns, Window};
@@ -223,7 +223,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         let mut waiting = None;
         let refuse = |occupied| self.refuse(occupied, &mut waiting);
         let found = self.set.bases.single_shot_unless(self.timer(), refuse)?;
-        found.map(|found| self.found(found)).map_err(|NotSingleShot| CancelError::NotSingleShot)
+        found.map(|found| self.found(found)).ok_or(CancelError::NotSingleShot)
     }
 
     /// Cancels the timer for good and waits for its callback.

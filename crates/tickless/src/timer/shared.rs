@@ -96,7 +96,7 @@ impl fmt::Debug for Shared {
 
 impl Nudge for Shared {
     fn nudge(&self, cpu: CpuId) {
-        self.bases.nudge(cpu);
+        self.bases.recheck_waits(cpu);
     }
 }
 

@@ -1,0 +1,196 @@
+//! What an operation does to a timer: decided here, carried out by `start`, `cancel` and `expiry`.
+//!
+//! A decision depends on the timer's state, on the operation, and on what the lock of the timer's
+//! base shows ([`Seen`]). A callback that runs is a property of the base, not of the timer's state:
+//!
+//! | operation | shut down | idle | pending | callback runs | ... and is being cancelled |
+//! |---|---|---|---|---|---|
+//! | start | refuse | arm or move | arm or move, unless kept | arm, never move (X2) | refuse once (X3) |
+//! | restart | keep | arm | keep (R9) | arm | refuse once (X3) |
+//! | cancel | idle | idle | idle | idle | idle, still being cancelled |
+//! | try cancel | idle | idle | idle | keep | keep |
+//! | cancel and wait | idle | idle | idle | idle, one more canceller | idle, one more canceller |
+//! | cancel single shot | idle | idle | idle, unchecked (X8) | as cancel and wait | as cancel and wait |
+//! | shut down | shut | shut | shut | shut | shut |
+
+use super::start::IfPending;
+use crate::state::Life;
+
+/// An operation on a timer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Operation {
+    /// Arm it. The caller has resolved [`IfPending::Reduce`].
+    Start(IfPending),
+    /// Arm it again, as its own callback requests.
+    Restart,
+    /// Cancel its arming.
+    Cancel,
+    /// Cancel its arming unless its callback runs.
+    TryCancel,
+    /// Cancel its arming, and every one that is made until its callback has returned.
+    CancelAndWait,
+    /// Like `CancelAndWait`, for a timer that is not armed while its callback runs.
+    CancelSingleShot,
+    /// Cancel its arming and every later one.
+    Shutdown,
+}
+
+/// What a thread that holds the lock of a timer's base sees beside the timer's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Seen {
+    /// The callback of the timer runs on this base.
+    pub(super) is_running: bool,
+    /// The base is online and the one on which the timer should be armed.
+    pub(super) is_target: bool,
+}
+
+/// What is done to a timer.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Action {
+    /// The timer was shut down: report that.
+    Refuse,
+    /// Leave the timer as it is.
+    Keep,
+    /// Count an arming and a cancel, and store this state.
+    RefuseOnce(Life),
+    /// Arm the timer on its base.
+    Arm,
+    /// Move the timer to the target base, and arm it there.
+    Move,
+    /// Take the timer off its list if it is pending, and store this state.
+    Disarm(Life),
+}
+
+impl Operation {
+    /// Returns whether the decision depends on [`Seen::is_running`]. Checking it reads one word for
+    /// each runner.
+    pub(super) const fn checks_running(self, life: Life) -> bool {
+        !(matches!(self, Operation::CancelSingleShot) && life.is_pending())
+    }
+
+    /// Decides what to do to a timer in this state.
+    pub(super) const fn decide(self, life: Life, seen: Seen) -> Action {
+        let Seen { is_running, is_target } = seen;
+        match self {
+            Operation::Start(_) if life.is_shut() => Action::Refuse,
+            Operation::Start(_) if is_running && life.is_being_cancelled() => {
+                Action::RefuseOnce(life.refused())
+            }
+            Operation::Start(IfPending::Leave) if life.is_pending() => Action::Keep,
+            Operation::Start(_) if is_running || is_target => Action::Arm,
+            Operation::Start(_) => Action::Move,
+            Operation::Restart if life.is_pending() || life.is_shut() => Action::Keep,
+            Operation::Restart if life.is_being_cancelled() => Action::RefuseOnce(life.refused()),
+            Operation::Restart => Action::Arm,
+            Operation::TryCancel if is_running => Action::Keep,
+            Operation::CancelAndWait | Operation::CancelSingleShot if is_running => {
+                Action::Disarm(life.idle().with_canceller())
+            }
+            Operation::Cancel
+            | Operation::TryCancel
+            | Operation::CancelAndWait
+            | Operation::CancelSingleShot => Action::Disarm(life.idle()),
+            Operation::Shutdown => Action::Disarm(life.idle().shut()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::CpuId;
+
+    const IDLE: Life = Life::FRESH.migrating_to(CpuId(1)).idle();
+    const PENDING: Life = IDLE.armed();
+    const CANCELLED: Life = PENDING.idle().with_canceller();
+
+    const OPERATIONS: [Operation; 9] = [
+        Operation::Start(IfPending::Rearm),
+        Operation::Start(IfPending::Reduce),
+        Operation::Start(IfPending::Leave),
+        Operation::Restart,
+        Operation::Cancel,
+        Operation::TryCancel,
+        Operation::CancelAndWait,
+        Operation::CancelSingleShot,
+        Operation::Shutdown,
+    ];
+
+    /// Each operation's decisions: not running, running.
+    type Row = [(Life, [Action; 9], [Action; 9]); 5];
+
+    /// Goal: every operation in every state, on the target base.
+    #[test]
+    fn decisions_in_every_state() {
+        use Action::{Arm, Disarm, Keep, Refuse, RefuseOnce};
+        let off = |life: Life| Disarm(life.idle());
+        let waits = |life: Life| Disarm(life.idle().with_canceller());
+        let shut = |life: Life| Disarm(life.idle().shut());
+        // An operation that cancels, by state; a single shot reads no runner if it is pending, so
+        // its caller passes `false` then.
+        let idle = |life| [off(life), off(life), off(life), off(life), shut(life)];
+        let runs = |life| [off(life), Keep, waits(life), waits(life), shut(life)];
+        let row = |starts: [Action; 4], cancels: [Action; 5]| {
+            core::array::from_fn(|nth| if nth < 4 { starts[nth] } else { cancels[nth - 4] })
+        };
+        let table: Row = [
+            (IDLE, row([Arm; 4], idle(IDLE)), row([Arm; 4], runs(IDLE))),
+            (
+                PENDING,
+                row([Arm, Arm, Keep, Keep], idle(PENDING)),
+                row([Arm, Arm, Keep, Keep], runs(PENDING)),
+            ),
+            (
+                CANCELLED,
+                // Only a running callback restarts its timer.
+                row([Arm, Arm, Arm, RefuseOnce(CANCELLED.refused())], idle(CANCELLED)),
+                row([RefuseOnce(CANCELLED.refused()); 4], runs(CANCELLED)),
+            ),
+            (
+                IDLE.shut(),
+                row([Refuse, Refuse, Refuse, Keep], idle(IDLE.shut())),
+                row([Refuse, Refuse, Refuse, Keep], runs(IDLE.shut())),
+            ),
+            (
+                CANCELLED.shut(),
+                row([Refuse, Refuse, Refuse, Keep], idle(CANCELLED.shut())),
+                row([Refuse, Refuse, Refuse, Keep], runs(CANCELLED.shut())),
+            ),
+        ];
+        for (life, idle, running) in table {
+            for (is_running, expected) in [(false, idle), (true, running)] {
+                let seen = Seen { is_running, is_target: true };
+                let found = OPERATIONS.map(|operation| operation.decide(life, seen));
+                assert_eq!(found, expected, "{life:?}, running: {is_running}");
+            }
+        }
+    }
+
+    /// Goal: only a start, of a timer whose callback does not run, moves a timer (X2).
+    #[test]
+    fn only_a_start_moves_a_timer() {
+        for life in [IDLE, PENDING, CANCELLED, IDLE.shut()] {
+            for is_running in [false, true] {
+                let [here, elsewhere] = [true, false].map(|is_target| {
+                    OPERATIONS.map(|one| one.decide(life, Seen { is_running, is_target }))
+                });
+                for nth in 0..OPERATIONS.len() {
+                    let moves = nth < 3 && here[nth] == Action::Arm && !is_running;
+                    let expected = if moves { Action::Move } else { here[nth] };
+                    assert_eq!(elsewhere[nth], expected, "{:?} of {life:?}", OPERATIONS[nth]);
+                }
+            }
+        }
+    }
+
+    /// Goal: X8: a pending single shot is cancelled without checking what runs.
+    #[test]
+    fn a_pending_single_shot_checks_no_runner() {
+        for operation in OPERATIONS {
+            assert!(operation.checks_running(IDLE));
+            let checks = operation != Operation::CancelSingleShot;
+            assert_eq!(operation.checks_running(PENDING), checks);
+        }
+    }
+}
