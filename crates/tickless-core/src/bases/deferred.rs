@@ -1,44 +1,42 @@
-//! Deferred expiry: the handler finds out that timers are due, a thread fires them.
+//! Deferred expiry: the handler detects due timers, and an expiry thread fires them.
 //!
-//! The handler of an event device should be short: everything behind it waits. So the callbacks
-//! of coarse timers, and of precise ones that ask for it, run in an expiry thread, which the
-//! handler wakes. The question is when: on every tick, or only if something expired.
+//! The handler of an event device should be short, because everything behind it waits. So the
+//! callbacks of coarse timers, and of precise timers that request it, run in an expiry thread,
+//! which the handler wakes: on every tick, or only if a timer has expired.
 //!
-//! # What is collected
+//! # Collecting
 //!
-//! The published patch moved expired timers to lists of their own in the interrupt, and had to
-//! merge those with what the thread had not fired yet. Here the interrupt moves one number: the
-//! tick up to which the wheel is to be emptied
-//! ([`Wheel::advance`](crate::queues::wheel::Wheel::advance)).
-//! What lies at or before it has been collected, wherever it stands; it can still be cancelled,
-//! and what is armed for the past from then on belongs to the next round. So collecting is a
-//! comparison and a store, merging is the maximum of two numbers, and neither takes memory. The
-//! lists are spliced, in constant time each, by the thread under the base's lock, as it comes to
-//! them.
+//! The published patch moved expired timers to separate lists in the interrupt, and had to merge
+//! these with timers that the thread had not fired yet. Here the interrupt changes one number: the
+//! tick up to which the thread must empty the wheel
+//! ([`Wheel::advance`](crate::queues::wheel::Wheel::advance)). Timers at or before that tick have
+//! been collected, on whatever list they are, and can still be cancelled. A timer that is armed for
+//! the past from then on belongs to the next round. So collecting is a comparison and a store,
+//! merging is the maximum of two numbers, and neither needs memory. The thread splices the lists
+//! under the base's lock when it reaches them, in constant time each.
 //!
 //! # Guarantees
 //!
-//! - D1 A tick reads a scalar without any lock; lists change under the lock alone.
-//! - D3 The thread is woken only if something expired, unless [`Deferral::EveryTick`].
-//! - D4 The cached next expiry is stale early, never late: arming lowers it at once, and only the
-//!   thread, under the lock, raises it.
-//! - D6 Collecting and merging are constant time and lose nothing.
-//! - D9 A callback that blocks delays what its own thread fires, until a second thread takes
-//!   over; that is asked for when nothing has been fired for
-//!   [`Settings::patience`](super::Settings::patience) though something is due. A timer that is
-//!   due again while its own callback still runs waits for that (X2).
+//! - D1 A tick reads a scalar without a lock; lists change under the lock only.
+//! - D3 The thread is woken only if a timer has expired, unless [`Deferral::EveryTick`] is set.
+//! - D4 The cached next expiry may be too early, never too late: arming lowers it at once, and only
+//!   the thread raises it, under the lock.
+//! - D6 Collecting and merging take constant time and lose no timer.
+//! - D9 A callback that blocks delays the other timers of its thread until a second thread takes
+//!   over. The handler requests that when a timer is due and none has fired for
+//!   [`Settings::patience`](super::Settings::patience). A timer that is due again while its own
+//!   callback still runs waits for that callback (X2).
 //!
-//! While the thread is at work the event device does not come for what the thread fires, until
-//! its patience is over: the thread will look by itself before it goes to sleep, and arms the
-//! device then.
+//! While the thread is at work, the event device does not fire for the thread's timers until the
+//! patience has passed: the thread checks for due timers before it sleeps, and arms the device.
 //!
-//! After the last batch the device comes once more, when patience is over, and finds nothing. To
-//! take that back would be a write for every batch instead, and on the host, whose device is a
-//! thread that sleeps until then, the very wakeup that it saves. It is one a patience at most, and
-//! none if anything else comes before.
+//! After the last batch the device fires once more, when the patience has passed, and finds nothing
+//! due. Avoiding this would take a write to the device for every batch, and on the host, whose
+//! device is a sleeping thread, the same wakeup that it avoids. It happens at most once in each
+//! period of patience, and not if another event comes before.
 
 use super::base::{Base, BaseState, Bases};
-use super::expiry::{Batch, CallbackResult, Expired, Firing, Share, Unpaused};
+use super::expiry::{Batch, CallbackResult, Expired, Firing, NoPause, Share};
 pub use super::expiry_thread::{Call, DeferredCounts};
 use super::expiry_thread::{bit, thread_next};
 use super::family::Family;
@@ -49,36 +47,35 @@ use crate::rearm::Rearm;
 use crate::state::{FiresIn, Life};
 use crate::time::{CpuId, Ns};
 
-/// What came of a handler that defers.
+/// The result of a handler that defers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Collected {
-    /// What it fired itself, and when the device comes next.
+    /// The timers that the handler fired itself, and when the device fires next.
     pub expired: Expired,
-    /// Whom to wake.
+    /// The expiry thread to wake.
     pub call: Call,
 }
 
 impl<P: Platform> Bases<P> {
-    /// Handles an event of `cpu`'s device on bases that defer: fires what the handler fires,
-    /// collects the rest, and says whom to wake for that. Otherwise like
+    /// Handles an event of `cpu`'s device on bases that defer: fires the handler's timers, collects
+    /// the others, and returns which thread to wake for them. Otherwise like
     /// [`expire`](Bases::expire).
     pub fn collect(&self, cpu: CpuId, run: impl FnMut(&Firing<P>) -> CallbackResult) -> Collected {
-        self.collect_batch(cpu, &mut Unpaused(run))
+        self.collect_batch(cpu, &mut NoPause(run))
     }
 
     /// [`collect`](Bases::collect) with pauses.
     pub fn collect_batch(&self, cpu: CpuId, batch: &mut impl Batch<P>) -> Collected {
-        let (expired, call) = self.handle(cpu, Share::Handler, batch);
-        Collected { expired, call }
+        self.handle(cpu, Share::Handler, batch)
     }
 
-    /// A periodic tick of `cpu`: says whom to wake. Reads one word, and takes the lock only if
-    /// something has expired (D1). On bases that do not defer, [`Call::Thread`] means that there
-    /// is something to [`expire`](Bases::expire).
+    /// Handles a periodic tick of `cpu`: returns which thread to wake. Reads one word, and takes the
+    /// lock only if a timer has expired (D1). On bases that do not defer, [`Call::Thread`] means
+    /// that there are timers to [`expire`](Bases::expire).
     pub fn tick(&self, cpu: CpuId) -> Call {
         let base = self.base(cpu);
         let now = self.platform().now();
-        // Acquire: pairs with the Release in `expect`; who sees an old value ticks again.
+        // Acquire: pairs with the Release in `expect`. A CPU that reads an old value ticks again.
         let next = Ns(base.thread_next.load(Ordering::Acquire));
         let every_tick = self.settings().deferral == Deferral::EveryTick;
         if now < next && !every_tick {
@@ -91,25 +88,25 @@ impl<P: Platform> Bases<P> {
             state.queues.wheel.advance(now);
             state.deferred.call(now)
         } else {
-            // The cached value was early; now it is exact.
+            // The cached value was too early; now it is exact.
             self.refresh(base, &mut state);
             Call::Nobody
         }
     }
 
-    /// Fires what has been collected on a base, and whatever else is due for its thread until
-    /// nothing is; what an expiry thread does when it has been woken. Returns how many that was.
+    /// Fires the timers that have been collected on a base, and all others of its thread that are
+    /// due. An expiry thread that has been woken calls this. Returns how many timers have fired.
     ///
-    /// One call a runner at a time: a second one finds nothing to do. Callbacks run without any
-    /// lock and may use the bases freely. Should one panic, its timer is idle, everything is as
-    /// if this had ended, and the panic goes on to the caller, who calls again.
+    /// Each runner is in one call at a time: a second one returns at once. Callbacks run without a
+    /// lock and may use the bases. If a callback panics, its timer is idle, the base is as if this
+    /// had returned, and the panic continues in the caller, which calls this again.
     pub fn fire(
         &self,
         cpu: CpuId,
         runner: Runner,
         run: impl FnMut(&Firing<P>) -> CallbackResult,
     ) -> u64 {
-        self.fire_batch(cpu, runner, &mut Unpaused(run))
+        self.fire_batch(cpu, runner, &mut NoPause(run))
     }
 
     /// [`fire`](Bases::fire) with pauses.
@@ -128,8 +125,8 @@ impl<P: Platform> Bases<P> {
             (state, in_pass) = self.pass(cpu, runner, Share::Thread, state, now, batch);
             fired += in_pass;
             now = self.platform().now();
-            // What is due and was not fired waits for its own callback, which another runner is
-            // in; that one will see to it.
+            // A timer that is due and has not fired waits for its own callback, which another
+            // runner executes. That runner fires it.
             if in_pass == 0 || thread_next(&state.queues) > now {
                 break;
             }
@@ -144,7 +141,7 @@ impl<P: Platform> Bases<P> {
         fired
     }
 
-    /// A runner is through, and arms the device for what is left.
+    /// Ends a runner's batch, and arms the device for the next timer.
     pub(crate) fn end_batch(
         &self,
         cpu: CpuId,
@@ -164,13 +161,13 @@ impl<P: Platform> Bases<P> {
         if !deferred.is_active() {
             self.refresh(self.base(cpu), state);
         }
-        // Callbacks that had their timers armed again have not told the device.
+        // Restarts by callbacks have not updated the device.
         let earliest = state.earliest();
         let rearm = state.device.started(earliest, || now);
         self.carry_out(cpu, &mut state.device, rearm)
     }
 
-    /// A handler has fired what is its own: is the thread to be called? Under the lock.
+    /// Returns which thread to wake when a handler has fired its own timers. Under the lock.
     pub(crate) fn collect_due(&self, state: &mut BaseState, now: Ns) -> Call {
         let BaseState { queues, deferred, .. } = state;
         if deferred.is_active() {
@@ -184,7 +181,7 @@ impl<P: Platform> Bases<P> {
         deferred.call(now)
     }
 
-    /// A timer has been armed to be due at `due`. Returns when the device must come for it.
+    /// Records that a timer was armed to be due at `due`. Returns when the device must fire for it.
     #[inline]
     pub(crate) fn expect<L: Family<P>>(
         &self,

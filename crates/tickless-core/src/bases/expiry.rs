@@ -1,55 +1,55 @@
-//! Expiry: what an event device's handler does with a base.
+//! Expiry: the handler of a base's event device.
 //!
-//! The base hands the timers that are due to its caller one by one, without its lock, and the
-//! caller runs the callbacks: the core itself calls nothing it does not know.
+//! The handler passes each timer that is due to its caller, without the base's lock, and the caller
+//! runs the callback. The core itself calls no code that it does not know.
 //!
 //! # Guarantees
 //!
-//! - W1 nothing is fired before its deadline; W4 timers of one instant fire as armed.
-//! - R5, R6 the device is written once, at the end, on every way out, a panic included.
-//! - After a callback has started, the core touches no field of its timer, unless the callback
-//!   itself asks for a restart and thereby says that the timer is still there (X4).
+//! - W1 No timer fires before its deadline. W4 Timers of one instant fire in the order of arming.
+//! - R5, R6 The handler programs the device once, at its end, also when a callback panics.
+//! - X4 After a callback has started, the core accesses no field of its timer, unless the callback
+//!   requests a restart: then its timer has not been freed.
 
 use super::base::{Base, BaseState, Bases, Guard};
 use super::by_deadline::gather_by_deadline;
 use super::decide::{Action, Operation, Seen};
+use super::deferred::Collected;
 use super::expiry_thread::{Call, bit};
 use super::family::{Arming, Family};
 use super::running::Runner;
 use super::settings::{CoarseExpiry, HOLDING};
-use crate::link::WheelRef;
-use crate::link::{Link, QueueLink, TimerRef, WheelLink};
-use crate::platform::{Lock, Ordering, Platform, Word};
+use crate::link::{Link, QueueLink, TimerRef, WheelLink, WheelRef};
+use crate::platform::{Lock, Ordering, Platform};
 use crate::queues::wheel::{Deadlines, Popped, Wakes, Wheel, WheelPlace};
-use crate::state::{FiresIn, Held, Lane, Life};
+use crate::state::{FiresIn, Held, Lane};
 use crate::time::{CpuId, Ns, Tick, Window};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// A timer that fires: what to run, and the expiry that it is run for.
+/// A timer that fires: what to run, and for which expiry.
 #[derive(Debug)]
 pub struct Firing<P: Platform> {
-    /// The timer's address. Only its owner may know whether it can be followed.
+    /// The timer's address. Only its owner knows whether it may be dereferenced.
     pub timer: NonNull<()>,
     /// What to run.
     pub task: P::Task,
     expiry: Expiry,
 }
 
-/// One expiry of a timer: everything its callback may know.
+/// One expiry of a timer: everything that its callback may use.
 #[derive(Debug)]
 pub struct Expiry {
-    /// The window it was armed with; coarse timers have only a deadline, which is both ends.
+    /// The window with which the timer was armed. For a coarse timer both ends are the deadline.
     pub window: Window,
-    /// Where it was in the wheel, if it is coarse.
+    /// Where a coarse timer was in the wheel.
     place: WheelPlace,
-    /// Where it fires, if expiry is deferred. A restart keeps that.
+    /// Where the callback runs if expiry is deferred. A restart keeps this.
     pub fires_in: FiresIn,
-    /// The time at which it was found to be due.
+    /// The time at which the handler found the timer due.
     pub now: Ns,
-    /// How long after the soft end of its window that is.
+    /// How long after the soft end of the window that is.
     pub late: Ns,
-    /// On which base.
+    /// The base on which the timer fires.
     pub cpu: CpuId,
 }
 
@@ -62,26 +62,26 @@ impl<P: Platform> Deref for Firing<P> {
     }
 }
 
-/// What a callback wants to happen to its timer.
+/// What a callback requests for its timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallbackResult {
-    /// Nothing; the timer may not even exist any more.
+    /// Nothing. The timer may have been freed.
     Done,
-    /// It is armed again, deferrable or not as before, unless somebody did that meanwhile (R9)
-    /// or it has been shut down.
+    /// A restart with this window, deferrable or not as before. Does nothing if another thread has
+    /// armed the timer (R9) or shut it down.
     Restart(Window),
 }
 
-/// What came of looking at a base.
+/// The result of a handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expired {
-    /// How many timers fired.
+    /// The number of timers that fired.
     pub fired: u64,
-    /// When the next one is due; the device is armed for that, or has backed off.
+    /// When the next timer is due. The device is armed for this time, or has backed off.
     pub next: Ns,
 }
 
-/// Which of the due timers a runner fires.
+/// The due timers that a runner fires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Share {
     /// All of them.
@@ -92,20 +92,20 @@ pub(crate) enum Share {
     Thread,
 }
 
-/// What a runner does with what a base hands it. A closure has no pauses.
+/// How a runner runs callbacks.
 pub trait Batch<P: Platform> {
     /// Runs a timer's callback.
     fn run(&mut self, firing: &Firing<P>) -> CallbackResult;
 
-    /// Called without any lock, and while this runner is in no callback, after a callback that
-    /// asked for it by [`Bases::pause_after`]. May use the bases freely, and does not unwind.
+    /// Called without a lock, between two callbacks, after a callback that has called
+    /// [`Bases::pause_after`]. May use the bases. Must not unwind.
     fn pause(&mut self);
 }
 
-/// A batch without pauses.
-pub(super) struct Unpaused<F>(pub(super) F);
+/// A closure that runs callbacks, and never pauses.
+pub(super) struct NoPause<F>(pub(super) F);
 
-impl<P: Platform, F: FnMut(&Firing<P>) -> CallbackResult> Batch<P> for Unpaused<F> {
+impl<P: Platform, F: FnMut(&Firing<P>) -> CallbackResult> Batch<P> for NoPause<F> {
     #[inline(always)]
     fn run(&mut self, firing: &Firing<P>) -> CallbackResult {
         (self.0)(firing)
@@ -114,7 +114,7 @@ impl<P: Platform, F: FnMut(&Firing<P>) -> CallbackResult> Batch<P> for Unpaused<
     fn pause(&mut self) {}
 }
 
-/// A pass over a base, as long as it lasts.
+/// A pass over a base.
 struct Pass<'a, P: Platform> {
     bases: &'a Bases<P>,
     base: &'a Base<P>,
@@ -124,48 +124,48 @@ struct Pass<'a, P: Platform> {
     fired: u64,
 }
 
-/// Dropped when a callback panics: the way out of the handler that remains (R6).
+/// Ends the handler when a callback panics (R6).
 struct Unwinding<'a, 'b, P: Platform>(&'b Pass<'a, P>);
 
-/// So many pushed-out timers are moved in one holding of the lock, and one if it is wanted.
-/// Each of them is a cache miss or two.
+/// The most pushed-out timers that the handler moves before it unlocks; one if another thread waits
+/// for the lock. Each of them costs a cache miss or two.
 const MOVES: usize = 4;
 
-/// What a look for a timer that is due has found.
+/// The result of a search for a due timer.
 enum Taken<P: Platform> {
     Due(Due<P>),
-    /// This holding of the lock has lasted for long enough; there may be more.
+    /// The lock has been held for long enough. There may be more due timers.
     Enough,
     Nothing,
 }
 
-/// A timer taken off a base's data structures.
+/// A due timer that has been taken off its list.
 enum Due<P: Platform> {
-    /// With its deadline.
+    /// A coarse timer and its deadline.
     Coarse(TimerRef<P, WheelLink<P::Word>>, Ns),
     Precise(TimerRef<P, QueueLink>, FiresIn),
 }
 
 impl<P: Platform> Bases<P> {
-    /// Handles an event of `cpu`'s device: runs everything that is due, then arms the device
-    /// for what is left. `run` is called without any lock and may use the bases freely. On bases
-    /// that defer this does the expiry thread's work as well.
+    /// Handles an event of `cpu`'s device: fires all timers that are due, then arms the device for
+    /// the next one. `run` is called without a lock and may use the bases. If expiry is deferred,
+    /// this also does the work of the expiry thread.
     ///
-    /// One handler a base at a time: a second one, from another thread or from inside a
-    /// callback, finds nothing to do. The first will see to what is due and arm the device.
+    /// A base has one handler at a time: a second one, from another thread or inside a callback,
+    /// returns at once. The first handler fires what is due and arms the device.
     ///
-    /// Should `run` panic, its timer is idle, the device is armed for what is left, and the
-    /// panic goes on to the caller.
+    /// If `run` panics, its timer is idle, the device is armed for the next timer, and the panic
+    /// continues in the caller.
     pub fn expire(&self, cpu: CpuId, run: impl FnMut(&Firing<P>) -> CallbackResult) -> Expired {
-        self.expire_batch(cpu, &mut Unpaused(run))
+        self.expire_batch(cpu, &mut NoPause(run))
     }
 
     /// [`expire`](Bases::expire) with pauses.
     pub fn expire_batch(&self, cpu: CpuId, batch: &mut impl Batch<P>) -> Expired {
         if !self.defers {
-            return self.handle(cpu, Share::All, batch).0;
+            return self.handle(cpu, Share::All, batch).expired;
         }
-        let (mut expired, call) = self.handle(cpu, Share::Handler, batch);
+        let Collected { mut expired, call } = self.handle(cpu, Share::Handler, batch);
         if call == Call::Thread {
             expired.fired += self.fire_batch(cpu, Runner::Thread, batch);
             expired.next = self.base(cpu).state.lock().device.armed();
@@ -173,8 +173,8 @@ impl<P: Platform> Bases<P> {
         expired
     }
 
-    /// For a callback that this runner of a base is in: has the batch [pause](Batch::pause) when
-    /// the callback is over. Takes the base's lock.
+    /// Makes the batch [pause](Batch::pause) when the callback that this runner of a base executes
+    /// has returned. Called inside that callback. Takes the base's lock.
     #[cold]
     pub fn pause_after(&self, cpu: CpuId, runner: Runner) {
         let mut state = self.base(cpu).state.lock();
@@ -182,21 +182,17 @@ impl<P: Platform> Bases<P> {
         state.has_waiters = true;
     }
 
-    /// What a handler does for its share, and whom it wants to be woken for the rest.
-    pub(crate) fn handle(
-        &self,
-        cpu: CpuId,
-        share: Share,
-        batch: &mut impl Batch<P>,
-    ) -> (Expired, Call) {
+    /// Fires the handler's share, and returns which expiry thread must be woken for the rest.
+    pub(crate) fn handle(&self, cpu: CpuId, share: Share, batch: &mut impl Batch<P>) -> Collected {
         let base = self.base(cpu);
         let (mut fired, mut passes, mut call) = (0, 0, Call::Nobody);
         let mut state = base.state.lock();
         if state.device.is_handling() {
-            return (Expired { fired, next: state.device.armed() }, call);
+            let expired = Expired { fired, next: state.device.armed() };
+            return Collected { expired, call };
         }
-        // Read under the lock: who had it before may have brought the wheel up to a time that
-        // was still to come when this handler began to wait.
+        // Read under the lock: while this handler waited for it, another thread may have advanced
+        // the wheel to a later time.
         let mut now = self.platform().now();
         state.device.enter(now);
         let rearm = loop {
@@ -206,12 +202,12 @@ impl<P: Platform> Bases<P> {
             passes += 1;
             now = self.platform().now();
             if share == Share::Handler {
-                // In every pass: a pass may take longer than patience lasts.
+                // In every pass, because a pass may take longer than `Settings::patience`.
                 call = call.and(self.collect_due(&mut state, now));
             }
             let earliest = state.earliest();
             if earliest > now {
-                // Whom it calls has something to do, so the event was not for nothing.
+                // If it calls a thread, the event was not spurious.
                 let done = fired + u64::from(call != Call::Nobody);
                 break state.device.leave(earliest, done, now);
             }
@@ -231,10 +227,11 @@ impl<P: Platform> Bases<P> {
         if !is_online {
             self.evacuate(cpu);
         }
-        (Expired { fired, next }, call)
+        Collected { expired: Expired { fired, next }, call }
     }
 
-    /// Fires what is due at one moment. Takes and returns the lock, which callbacks run without.
+    /// Fires the timers that are due at `now`. Takes and returns the lock, and unlocks for each
+    /// callback.
     pub(crate) fn pass<'a>(
         &'a self,
         cpu: CpuId,
@@ -246,37 +243,37 @@ impl<P: Platform> Bases<P> {
     ) -> (Guard<'a, P>, u64) {
         let base = self.base(cpu);
         let mut pass = Pass { bases: self, base, cpu, runner, share, fired: 0 };
-        let mut looks = 0;
-        state = self.begin_pass(base, state, share, now, &mut looks);
+        let mut visited = 0;
+        state = self.begin_pass(base, state, share, now, &mut visited);
         loop {
-            let due = match Self::take_due(base, &mut state, share, &mut looks) {
+            let due = match Self::take_due(base, &mut state, share, &mut visited) {
                 Taken::Due(due) => due,
                 Taken::Enough => {
-                    state = self.let_others_in(base, state, &mut looks);
+                    state = self.yield_lock(base, state, &mut visited);
                     continue;
                 }
                 Taken::Nothing => break,
             };
-            // Each family by itself: nothing is asked twice of which it is.
+            // One branch for each family, so that the family is checked once.
             state = match due {
                 Due::Coarse(timer, deadline) => {
                     let window = Window { soft: deadline, hard: deadline };
                     let place = WheelPlace::of(timer.node().node());
                     let firing = Firing::of(timer, window, place, FiresIn::Thread, now, cpu);
-                    self.fire_one(&mut pass, state, timer, firing, &mut looks, batch)
+                    self.fire_one(&mut pass, state, timer, firing, &mut visited, batch)
                 }
                 Due::Precise(timer, fires_in) => {
                     let window = timer.node().window();
                     let firing = Firing::of(timer, window, WheelPlace::NOWHERE, fires_in, now, cpu);
-                    self.fire_one(&mut pass, state, timer, firing, &mut looks, batch)
+                    self.fire_one(&mut pass, state, timer, firing, &mut visited, batch)
                 }
             };
         }
-        state.record_holding(looks);
+        state.record_holding(visited);
         (state, pass.fired)
     }
 
-    /// Runs the callback of a timer that has been taken off, without the lock.
+    /// Runs the callback of a timer that has been taken off its list, without the lock.
     #[inline(always)]
     fn fire_one<'a, L: Family<P>>(
         &'a self,
@@ -284,12 +281,12 @@ impl<P: Platform> Bases<P> {
         mut state: Guard<'a, P>,
         timer: TimerRef<P, L>,
         firing: Firing<P>,
-        looks: &mut usize,
+        visited: &mut usize,
         batch: &mut impl Batch<P>,
     ) -> Guard<'a, P> {
         let &mut Pass { runner, share, base, .. } = pass;
         if share == Share::Thread && base.running.has_elsewhere(timer.address(), runner) {
-            // Its last callback is not over yet: it is left to the next pass.
+            // Its last callback has not returned: the next pass fires it.
             enqueue(timer, &mut state, firing.window, &firing);
             return state;
         }
@@ -297,42 +294,42 @@ impl<P: Platform> Bases<P> {
         state.counts.fired += 1;
         let late = if L::COARSE { &mut state.late.coarse } else { &mut state.late.precise };
         late.count_ns(firing.late);
-        state.record_holding(*looks);
+        state.record_holding(*visited);
         begin(timer, base, runner);
         drop(state);
         let unwinding = Unwinding(pass);
         let result = batch.run(&firing);
         core::mem::forget(unwinding);
-        // Or a callback that keeps coming due keeps out whoever wants to cancel it.
+        // Otherwise a callback that is always due keeps out a thread that wants to cancel it.
         if base.state.is_wanted() {
             base.state.let_in();
         }
         state = base.state.lock();
-        *looks = 0;
+        *visited = 0;
         if let CallbackResult::Restart(window) = result {
             restart(timer, &mut state, window, &firing);
-            *looks += 1;
+            *visited += 1;
         }
         self.end_callback(base, runner, share, state, || batch.pause())
     }
 
-    /// A holding that has lasted for long enough ends, and the next one begins (W8).
+    /// Unlocks for other threads, and takes the lock again (W8).
     #[cold]
-    fn let_others_in<'a>(
+    fn yield_lock<'a>(
         &'a self,
         base: &'a Base<P>,
         mut state: Guard<'a, P>,
-        looks: &mut usize,
+        visited: &mut usize,
     ) -> Guard<'a, P> {
-        state.record_holding(*looks);
+        state.record_holding(*visited);
         drop(state);
         self.platform().relax(0);
         base.state.let_in();
-        *looks = 0;
+        *visited = 0;
         base.state.lock()
     }
 
-    /// A callback is over, whichever way.
+    /// Ends a callback that has returned or panicked.
     #[inline]
     fn end_callback<'a>(
         &'a self,
@@ -349,8 +346,8 @@ impl<P: Platform> Bases<P> {
         if state.has_waiters { self.end_waits(base, runner, state, pause) } else { state }
     }
 
-    /// Wakes whoever waits for a callback of this base; they look whether it was theirs. Then
-    /// pauses, if this runner's callback asked for that.
+    /// Wakes the cancellers that wait for a callback of this base; each checks whether it waits for
+    /// this one. Then pauses, if this runner's callback has requested it.
     #[cold]
     fn end_waits<'a>(
         &'a self,
@@ -361,7 +358,7 @@ impl<P: Platform> Bases<P> {
     ) -> Guard<'a, P> {
         let is_paused = state.pauses & bit(runner) != 0;
         state.pauses &= !bit(runner);
-        // Another runner that is to pause looks at this first.
+        // Another runner that must pause checks this first.
         state.has_waiters = state.pauses != 0;
         base.running.end_waits();
         drop(state);
@@ -372,21 +369,22 @@ impl<P: Platform> Bases<P> {
         base.state.lock()
     }
 
-    /// What is due by now becomes this pass's, what is armed for the past from here on the next
-    /// one's: a callback that keeps doing that cannot hold the handler up (R7).
+    /// Begins a pass: it fires what is due by now. A timer that is armed for the past from here on
+    /// fires in the next pass, so that a callback which keeps doing that cannot keep the handler
+    /// busy (R7).
     fn begin_pass<'a>(
         &'a self,
         base: &'a Base<P>,
         mut state: Guard<'a, P>,
         share: Share,
         now: Ns,
-        looks: &mut usize,
+        visited: &mut usize,
     ) -> Guard<'a, P> {
         if share != Share::Thread {
-            state = self.queue_late(base, state, FiresIn::Handler, now, looks);
+            state = self.queue_late(base, state, FiresIn::Handler, now, visited);
         }
         if share != Share::Handler {
-            state = self.queue_late(base, state, FiresIn::Thread, now, looks);
+            state = self.queue_late(base, state, FiresIn::Thread, now, visited);
             state.queues.wheel.advance(now);
         }
         if self.settings().coarse == CoarseExpiry::AtDeadline {
@@ -395,66 +393,65 @@ impl<P: Platform> Bases<P> {
         state
     }
 
-    /// A pass over precise timers begins: those that were late for the last one line up.
+    /// Begins a pass over precise timers: queues those that were late for the last pass.
     fn queue_late<'a>(
         &'a self,
         base: &'a Base<P>,
         mut state: Guard<'a, P>,
         fires_in: FiresIn,
         now: Ns,
-        looks: &mut usize,
+        visited: &mut usize,
     ) -> Guard<'a, P> {
         let queued = |node| {
             let timer = TimerRef::<P, QueueLink>::around(node);
-            let life = Life::from_word(timer.word().load(Ordering::Relaxed));
-            // Release: as wherever a pending timer's word is written.
-            timer.word().store(life.on(Lane::Queued).word(), Ordering::Release);
+            timer.set_life(timer.life(Ordering::Relaxed).on(Lane::Queued));
         };
         let mut late = state.queues.precise(fires_in).announce_pass(now);
         while late.count > 0 {
-            if *looks == HOLDING {
-                state = self.let_others_in(base, state, looks);
+            if *visited == HOLDING {
+                state = self.yield_lock(base, state, visited);
             }
-            let (before, room) = (late.count, HOLDING - *looks);
+            let (before, room) = (late.count, HOLDING - *visited);
             state.queues.precise(fires_in).queue_late(&mut late, room, queued);
-            *looks += (before - late.count).min(room);
+            *visited += (before - late.count).min(room);
         }
         state.queues.precise(fires_in).start_pass();
         state
     }
 
-    /// The next timer that is due: first the precise ones, whose users asked for precision.
+    /// Takes the next due timer off its list. Precise timers come first, because their users need
+    /// precision.
     #[inline(always)]
     fn take_due(
         base: &Base<P>,
         state: &mut BaseState,
         share: Share,
-        looks: &mut usize,
+        visited: &mut usize,
     ) -> Taken<P> {
-        if *looks > HOLDING - MOVES * Wheel::LOOKS_MAX {
+        if *visited > HOLDING - MOVES * Wheel::LOOKS_MAX {
             return Taken::Enough;
         }
         let queues = &mut state.queues;
         if share != Share::Thread
             && let Some(node) = queues.precise.pop()
         {
-            *looks += 1;
+            *visited += 1;
             return Taken::Due(Due::Precise(TimerRef::around(node), FiresIn::Handler));
         }
         if share == Share::Handler {
             return Taken::Nothing;
         }
         if let Some(node) = queues.deferred.pop() {
-            *looks += 1;
+            *visited += 1;
             return Taken::Due(Due::Precise(TimerRef::around(node), FiresIn::Thread));
         }
-        let mut deadlines = OfBase { base, moves: MOVES };
+        let mut deadlines = BaseDeadlines { base, moves_left: MOVES };
         loop {
-            match queues.wheel.pop(looks, &mut deadlines) {
+            match queues.wheel.pop(visited, &mut deadlines) {
                 Popped::Due(node, deadline) => {
                     return Taken::Due(Due::Coarse(TimerRef::of_wheel(node), deadline));
                 }
-                Popped::PushedOut if deadlines.moves == 0 => return Taken::Enough,
+                Popped::PushedOut if deadlines.moves_left == 0 => return Taken::Enough,
                 Popped::PushedOut => {}
                 Popped::Nothing => return Taken::Nothing,
             }
@@ -463,13 +460,13 @@ impl<P: Platform> Bases<P> {
 }
 
 /// The deadlines of a base's coarse timers.
-struct OfBase<'a, P: Platform> {
+struct BaseDeadlines<'a, P: Platform> {
     base: &'a Base<P>,
-    /// How many more may be moved in this holding of the lock.
-    moves: usize,
+    /// How many more timers may be moved before the lock is given up.
+    moves_left: usize,
 }
 
-impl<P: Platform> Deadlines for OfBase<'_, P> {
+impl<P: Platform> Deadlines for BaseDeadlines<'_, P> {
     #[inline(always)]
     fn close_by(&mut self, node: WheelRef, by: Ns) -> Result<Ns, Ns> {
         TimerRef::<P, WheelLink<P::Word>>::of_wheel(node).node().close_by(by)
@@ -477,10 +474,8 @@ impl<P: Platform> Deadlines for OfBase<'_, P> {
 
     fn moved(&mut self, node: WheelRef, held: Held) {
         let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
-        let life = Life::from_word(timer.word().load(Ordering::Relaxed));
-        // Release: as wherever a timer's word is written.
-        timer.word().store(life.held(held).word(), Ordering::Release);
-        self.moves = if self.base.state.is_wanted() { 0 } else { self.moves - 1 };
+        timer.set_life(timer.life(Ordering::Relaxed).held(held));
+        self.moves_left = if self.base.state.is_wanted() { 0 } else { self.moves_left - 1 };
     }
 }
 
@@ -493,7 +488,7 @@ impl<P: Platform> Drop for Unwinding<'_, '_, P> {
         let left = if share == Share::Thread {
             bases.end_batch(cpu, &mut state, runner, fired, now)
         } else {
-            // Whoever was to be called will not be, so the device comes for that again.
+            // The thread that was to be called is not woken, so the device must fire for it again.
             state.deferred.forget_call();
             let earliest = state.earliest();
             let rearm = state.device.leave(earliest, fired, now);
@@ -525,24 +520,24 @@ impl<P: Platform> Firing<P> {
 }
 
 impl Expiry {
-    /// Whether it would have woken a CPU. A restart keeps that.
+    /// Whether the timer would have woken a CPU. A restart keeps this.
     #[inline]
     pub fn wakes(&self) -> Wakes {
         self.place.wakes()
     }
 
-    /// When bases with this tick were to fire it: at the hard end, or at the deadline as the wheel
-    /// has rounded it.
+    /// When bases with this tick should fire the timer: at the hard end of its window, or at the
+    /// deadline as rounded by the wheel.
     #[inline]
     pub fn due(&self, tick: Tick) -> Ns {
-        // One that was gathered by its deadline is not due with its bucket.
+        // A timer that was gathered by its deadline is not due with its bucket.
         self.place.due(tick).max(self.window.hard)
     }
 
-    /// Was it due longer than this before it was found to be?
+    /// Returns whether the timer fires more than `by` after it was due.
     #[inline]
     pub fn is_overdue(&self, by: Ns, tick: Tick) -> bool {
-        // Mostly the first answer is enough.
+        // The first comparison mostly decides.
         self.late > by && self.now.since(self.due(tick)) > by
     }
 }

@@ -1,6 +1,6 @@
-//! What a base knows of its expiry threads: which is called, which is at work, which is stuck.
+//! A base's record of its expiry threads: which one is called, at work, or stuck.
 //!
-//! Under the base's lock throughout; [`deferred`](super::deferred) says what it is for.
+//! Used under the base's lock only; [`deferred`](super::deferred) explains what it is for.
 
 use super::family::Queues;
 use super::running::Runner;
@@ -9,11 +9,11 @@ use crate::link::Link;
 use crate::state::{FiresIn, Life};
 use crate::time::Ns;
 
-/// Whom a handler or a tick wants to be woken.
-#[must_use = "who is not woken fires nothing"]
+/// The expiry thread that must be woken after a handler or a tick.
+#[must_use = "a thread that is not woken fires nothing"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
-    /// Nobody.
+    /// None.
     Nobody,
     /// The base's expiry thread, to [`fire`](super::Bases::fire) as [`Runner::Thread`].
     Thread,
@@ -22,8 +22,8 @@ pub enum Call {
 }
 
 impl Call {
-    /// Both calls in one. A thread that has been called must be woken; whether somebody is to
-    /// stand in for it is asked again.
+    /// Combines two calls. A thread that has been called must be woken; the need for a rescuer is
+    /// checked again later.
     pub(crate) fn and(self, later: Call) -> Call {
         match (self, later) {
             (Call::Thread, _) | (_, Call::Nobody) => self,
@@ -32,26 +32,26 @@ impl Call {
     }
 }
 
-/// What the expiry threads of a base were put through.
+/// Counts of what the expiry threads of a base did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct DeferredCounts {
-    /// Batches of the expiry thread: times it was woken and looked.
+    /// Batches of the expiry thread, one for each wakeup.
     pub wakes: u64,
-    /// Those of them that found nothing to fire.
+    /// Batches that found nothing to fire.
     pub empty_wakes: u64,
     /// Timers that expiry threads fired.
     pub fired: u64,
-    /// Times that more came due before a thread was through.
+    /// Collections while a thread was still firing earlier timers.
     pub merged: u64,
-    /// The most timers fired by one wake.
+    /// The most timers that fired in one batch.
     pub longest_batch: u64,
-    /// Times a second thread was asked to take over.
+    /// Requests for a second thread to take over.
     pub reliefs: u64,
 }
 
 impl DeferredCounts {
-    /// The sum over two bases; of the longest batches the longer.
+    /// The sum over two bases, and the maximum of their longest batches.
     #[must_use]
     pub fn plus(self, other: DeferredCounts) -> DeferredCounts {
         DeferredCounts {
@@ -65,22 +65,22 @@ impl DeferredCounts {
     }
 }
 
-/// What a base knows of its expiry threads. Used under the base's lock.
+/// A base's record of its expiry threads. Used under the base's lock.
 pub(crate) struct Deferred {
     deferral: Deferral,
     events: WheelEvents,
     patience: Ns,
-    /// Is everything fired by the handler, and the device told of everything?
+    /// Whether the handler fires everything and the device tracks every timer.
     pub(super) plain: bool,
-    /// The thread has been called and has not come to an end since.
+    /// The thread has been called and has not finished a batch since.
     pub(super) called: bool,
-    /// Who is firing: a bit for each [`Runner`].
+    /// The runners that are firing: a bit for each [`Runner`].
     pub(super) at_work: u8,
-    /// When the handler looks whether the thread is stuck, if something is due by then.
-    look_at: Ns,
-    /// How many callbacks had ended when it last looked.
-    fired_then: u64,
-    /// What `thread_next` of the base says.
+    /// When the handler checks whether the thread is stuck, if a timer is due by then.
+    check_at: Ns,
+    /// How many callbacks had returned at the last check.
+    fired_at_check: u64,
+    /// The value of the base's `thread_next`.
     pub(super) next: Ns,
     pub(super) counts: DeferredCounts,
 }
@@ -95,8 +95,8 @@ impl Deferred {
             plain: deferral == Deferral::None && wheel == WheelEvents::Device,
             called: false,
             at_work: 0,
-            look_at: Ns::NEVER,
-            fired_then: 0,
+            check_at: Ns::NEVER,
+            fired_at_check: 0,
             next: Ns::NEVER,
             counts: DeferredCounts::default(),
         }
@@ -106,19 +106,19 @@ impl Deferred {
         self.counts
     }
 
-    /// A callback that a thread ran is over.
+    /// Counts a callback of a thread that has returned.
     pub(crate) fn has_fired(&mut self) {
         self.counts.fired += 1;
     }
 
-    /// When the event device must come, for whatever reason.
+    /// When the event device must fire next.
     pub(crate) fn earliest(&self, queues: &Queues) -> Ns {
         let in_thread = self.thread_is_called_at(queues);
-        let in_thread = if self.is_active() { in_thread.max(self.look_at) } else { in_thread };
+        let in_thread = if self.is_active() { in_thread.max(self.check_at) } else { in_thread };
         queues.earliest_in_handler().min(in_thread)
     }
 
-    /// When the event device must come for a timer that is due at `due`.
+    /// When the event device must fire for a timer that is due at `due`.
     #[inline]
     pub(crate) fn for_device<L: Link>(&self, life: Life, due: Ns) -> Ns {
         if self.plain {
@@ -128,18 +128,18 @@ impl Deferred {
         let ticks = L::COARSE && self.events == WheelEvents::Tick;
         match () {
             () if ticks => Ns::NEVER,
-            () if in_thread && self.is_active() => due.max(self.look_at),
+            () if in_thread && self.is_active() => due.max(self.check_at),
             () => due,
         }
     }
 
-    /// May ticks believe that nothing is due before `next` (D4)? They need not know while the
-    /// thread is at work.
+    /// Returns whether `next` is at or before the thread's next timer (D4). Ticks do not use it
+    /// while the thread is at work.
     pub(crate) fn is_early(&self, next: Ns, queues: &Queues) -> bool {
         self.plain || self.is_active() || next == self.next && next <= thread_next(queues)
     }
 
-    /// When the event device has to come to have the thread called.
+    /// When the event device must fire so that the handler calls the thread.
     pub(super) fn thread_is_called_at(&self, queues: &Queues) -> Ns {
         match self.events {
             WheelEvents::Device => thread_next(queues),
@@ -161,25 +161,26 @@ impl Deferred {
 
     pub(super) fn call(&mut self, now: Ns) -> Call {
         self.called = true;
-        self.look_at = now.after(self.patience);
-        self.fired_then = self.counts.fired;
+        self.check_at = now.after(self.patience);
+        self.fired_at_check = self.counts.fired;
         Call::Thread
     }
 
-    /// Is somebody to take over, now that more is due while the thread is at work?
+    /// Checks for a stuck thread when more timers are due while the thread is at work. Returns which
+    /// thread must take over.
     pub(super) fn relieve(&mut self, now: Ns) -> Call {
         self.counts.merged += 1;
-        if now < self.look_at {
+        if now < self.check_at {
             return Call::Nobody;
         }
-        let is_stuck = self.fired_then == self.counts.fired;
-        self.look_at = now.after(self.patience);
-        self.fired_then = self.counts.fired;
+        let is_stuck = self.fired_at_check == self.counts.fired;
+        self.check_at = now.after(self.patience);
+        self.fired_at_check = self.counts.fired;
         if !is_stuck {
             return Call::Nobody;
         }
         if !self.works(Runner::Thread) && !self.called {
-            // The first one has come back, and it is the other one that is stuck.
+            // The expiry thread has finished; the rescuer is stuck.
             return self.call(now);
         }
         if self.works(Runner::Rescuer) {
@@ -190,7 +191,7 @@ impl Deferred {
     }
 }
 
-/// When the next timer is due that the thread fires.
+/// When the next timer of the thread is due.
 pub(super) fn thread_next(queues: &Queues) -> Ns {
     queues.earliest_in_thread().min(queues.wheel.next_event())
 }

@@ -268,9 +268,13 @@ impl<P: Platform> Bases<P> {
         let mut arming = self.arming::<L>(window, now, options);
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
-        // Elsewhere it makes no difference whether the callback runs, and a check is not free.
-        let is_running = (!is_target || changes_runner || life.is_being_cancelled())
-            && self.base(cpu).running.has(timer.address(), Ordering::Relaxed);
+        // In all other cases it makes no difference whether the callback runs, and the check reads a
+        // word for each runner. A first start (migrating) may reuse the address of a timer whose
+        // callback has freed it and still runs (X4).
+        let checks_running =
+            !is_target || changes_runner || life.is_being_cancelled() || life.is_migrating();
+        let is_running =
+            checks_running && self.base(cpu).running.has(timer.address(), Ordering::Relaxed);
         let keeps = options.pending == IfPending::Reduce
             && life.is_pending()
             && !L::is_earlier(timer.node(), arming.window);
