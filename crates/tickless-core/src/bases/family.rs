@@ -138,7 +138,7 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
 }
 
 impl<P: Platform> Family<P> for QueueLink {
-    #[inline]
+    #[inline(always)]
     fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
         let node = timer.node();
         let (from, to) = (life.fires_in(), arming.fires_in);
