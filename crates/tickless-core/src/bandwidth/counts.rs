@@ -1,31 +1,31 @@
-//! What has happened in a group.
+//! Counters of a group.
 
 use core::time::Duration;
 
-/// What has happened in a limiter or throttle. Amounts are permits, or nanoseconds of CPU time. A
-/// *member* is a caller of a limiter, or a worker of a throttle.
+/// Counters of a limiter or throttle. Amounts are permits, or nanoseconds of CPU time. A *member*
+/// is a caller of a limiter, or a worker of a throttle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Counts {
-    /// What refills have brought, `expired` included. What is neither `used` nor `expired` is still
-    /// there to be taken, or held by members.
+    /// The amount that refills have added, including `expired`. The rest, neither `used` nor
+    /// `expired`, is still available or held by members.
     pub refilled: u128,
-    /// What members have used.
+    /// The amount that members have used.
     pub used: u128,
-    /// What was left over at a refill and could not be kept for later.
+    /// The amount that was left at a refill and exceeded the capacity.
     pub expired: u128,
-    /// How often it was refilled.
+    /// The number of refills.
     pub refills: u64,
-    /// Periods that passed without a refill of their own, because one came late.
+    /// The number of periods that had no refill of their own, because a refill came late.
     pub missed: u64,
-    /// How often a member had to wait.
+    /// The number of times that a member had to wait.
     pub throttled: u64,
-    /// How often a member that waited was let go on.
+    /// The number of times that a waiting member was released.
     pub released: u64,
-    /// How long members waited until they were let go on, all together.
+    /// The total time that members have waited until they were released.
     pub waited: Duration,
-    /// How often the period was doubled, because refills could not keep up with it.
+    /// The number of times that the period was doubled, because refills came too late.
     pub stretched: u64,
-    /// How often the period was halved again afterwards.
+    /// The number of times that a doubled period was halved again.
     pub relaxed: u64,
 }

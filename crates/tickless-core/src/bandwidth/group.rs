@@ -1,7 +1,7 @@
-//! A group: what is in its pool and with its members, and how they ask for more.
+//! A group: its pool, the balances of its members, and how they ask for more.
 
 mod check;
-mod line;
+mod queue;
 mod refill;
 
 use crate::bandwidth::counts::Counts;
@@ -19,31 +19,31 @@ pub use refill::Refill;
 #[derive(Debug)]
 pub struct Group {
     settings: Settings,
-    /// How often the period is doubled at present.
+    /// How many times the period is doubled now.
     stretch: u32,
     /// When the next refill is due.
     next: Ns,
-    /// What is there to be taken; below zero if members have left in debt.
+    /// The amount that members may take. Negative if members have left in debt.
     pool: i128,
     /// The sum of all members' balances.
     lent: i128,
     members: Vec<Slot>,
     free: Vec<u32>,
-    /// Who waits, the longest waiting first. May name some that have left.
+    /// The waiting members, oldest first. May contain members that have left.
     waiting: VecDeque<MemberId>,
-    /// How many of those have left.
+    /// How many members in `waiting` have left.
     stale: usize,
     batch_left: u32,
-    /// When the next batch may go, once this one is used up.
+    /// When the next batch may be released, after this batch is used up.
     batch_at: Ns,
     late_in_row: u32,
     kept_in_row: u32,
-    /// What was in the pool when it was opened to those that take no lock.
+    /// The amount in the pool when it was opened to callers that take no lock.
     opened: u64,
     counts: Counts,
 }
 
-/// A member of a group; used up by [`Group::leave`], unknown afterwards.
+/// A member of a group. After [`Group::leave`] it names no member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MemberId {
     place: u32,
@@ -64,21 +64,22 @@ enum State {
     Waiting { want: u64, since: Ns },
 }
 
-/// What came of asking.
+/// The result of [`Group::ask`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grant {
-    /// Go on; this much is left before asking again.
+    /// The member may continue, and spend this amount before it asks again.
     Run(u64),
-    /// Wait until [`Group::pop_released`] names this member.
+    /// The member must wait until [`Group::pop_released`] returns it.
     Wait,
 }
 
-/// Why asking is in vain.
+/// Why [`Group::ask`] or [`Group::try_take`] failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AskError {
-    /// More than quota and extra together: it is never there at once. Ask for less at a time.
+    /// The amount is greater than quota and extra together, so it is never available at once.
+    /// Ask for less at a time.
     NeverEnough {
-        /// The most that can be asked for.
+        /// The largest amount that can be asked for.
         most: u64,
     },
     /// This member has left.
@@ -89,7 +90,7 @@ impl core::fmt::Display for AskError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             AskError::NeverEnough { most } => {
-                write!(f, "more than {most} are never there at once; ask for less at a time")
+                write!(f, "more than {most} are never available at once; ask for less at a time")
             }
             AskError::Left => f.write_str("this member has left its group; join again"),
         }
@@ -99,12 +100,12 @@ impl core::fmt::Display for AskError {
 impl core::error::Error for AskError {}
 
 impl Group {
-    /// A group with its quota in the pool, whose first refill is due at `first`.
+    /// Makes a group with its quota in the pool. The first refill is due at `first`.
     pub fn new(settings: Settings, first: Ns) -> Result<Group, SettingsError> {
         Group::with_pool(settings, settings.quota, first)
     }
 
-    /// The same with so much in the pool, up to what it may hold.
+    /// Makes a group with `pool` in the pool, limited to quota and extra.
     pub fn with_pool(settings: Settings, pool: u64, first: Ns) -> Result<Group, SettingsError> {
         settings.check()?;
         let pool = pool.min(settings.most());
@@ -127,27 +128,28 @@ impl Group {
         })
     }
 
-    /// What it was made with.
+    /// Returns the settings that the group was made with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What has happened.
+    /// Returns the counters.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// What is in the pool and with the members; below zero if they owe more than there is.
+    /// Returns the amount in the pool and with the members; negative if they owe more than the
+    /// pool has.
     pub fn held(&self) -> i128 {
         self.pool + self.lent
     }
 
-    /// What is in the pool.
+    /// Returns the amount in the pool.
     pub fn pool(&self) -> i128 {
         self.pool
     }
 
-    /// A new member, with nothing. May allocate.
+    /// Adds a member with a balance of zero. May allocate.
     pub fn join(&mut self) -> MemberId {
         let place = self.free.pop().unwrap_or_else(|| {
             self.members.push(Slot { generation: 0, balance: 0, state: State::Free });
@@ -158,7 +160,7 @@ impl Group {
         MemberId { place, generation: slot.generation }
     }
 
-    /// A member has used so much. It may be more than it had.
+    /// Records that a member has used an amount, which may be more than its balance.
     pub fn charge(&mut self, id: MemberId, used: u64) {
         let Some(slot) = self.slot(id) else { return };
         slot.balance -= i128::from(used);
@@ -166,8 +168,8 @@ impl Group {
         self.counts.used += u128::from(used);
     }
 
-    /// A member has not used what it charged after all. What there is no room for any more
-    /// expires when it comes back to the pool.
+    /// Takes back a charge of an amount that the member did not use. What exceeds the capacity
+    /// expires when it returns to the pool.
     pub fn refund(&mut self, id: MemberId, unused: u64) {
         let Some(slot) = self.slot(id) else { return };
         slot.balance += i128::from(unused);
@@ -176,8 +178,8 @@ impl Group {
         self.expire_excess();
     }
 
-    /// A member asks for at least `want`, at least 1, and is given a slice if that is more. If
-    /// it must wait it lines up; asking again while it waits changes nothing.
+    /// Asks for `want`, at least 1, on behalf of a member. The member gets a slice if that is
+    /// more. If it must wait it joins the queue; asking again while it waits changes nothing.
     pub fn ask(&mut self, id: MemberId, want: u64, now: Ns) -> Result<Grant, AskError> {
         let most = self.settings.most();
         let slot = self.slot(id).ok_or(AskError::Left)?;
@@ -205,8 +207,8 @@ impl Group {
         Ok(Grant::Wait)
     }
 
-    /// Uses `amount` at once, without being a member; `false` if it is not there or others wait
-    /// for it.
+    /// Uses `amount` at once, without a member. Returns `false` if the pool has less, or if
+    /// members wait for it.
     pub fn try_take(&mut self, amount: u64) -> Result<bool, AskError> {
         let most = self.settings.most();
         if amount > most {
@@ -220,17 +222,17 @@ impl Group {
         Ok(is_there)
     }
 
-    /// Lets the pool be taken without a lock until the next refill; nothing of it while somebody
-    /// waits. From then until [`close`](Group::close) nothing else may be done with the group.
+    /// Lets callers take the pool without a lock until the next refill, or nothing of it while a
+    /// member waits. Until [`close`](Group::close) is called, no other method may be called.
     pub fn open<W: Word>(&mut self, permits: &Permits<W>) {
         let is_free = self.waiting() == 0;
-        // The pool never holds more than `AMOUNT_MAX` and refunds.
+        // The pool holds at most `AMOUNT_MAX` and refunds.
         self.opened = if is_free { self.pool.clamp(0, i128::from(AMOUNT_MAX)) as u64 } else { 0 };
         permits.open(self.opened, self.next);
     }
 
-    /// Ends what [`open`](Group::open) began: what was taken counts as used. Returns whether it
-    /// was open.
+    /// Closes the pool that [`open`](Group::open) opened, and counts what callers took as used.
+    /// Returns whether it was open.
     pub fn close<W: Word>(&mut self, permits: &Permits<W>) -> bool {
         let Some(left) = permits.close() else { return false };
         let taken = self.opened - left;
@@ -239,8 +241,8 @@ impl Group {
         true
     }
 
-    /// A member that is about to rest gives back what it has above `keep`. Afterwards others may
-    /// be let go.
+    /// Returns a member's balance above `keep` to the pool, when the member is about to rest.
+    /// Afterwards, release the members that the pool has enough for.
     pub fn rest(&mut self, id: MemberId, keep: u64) {
         let Some(slot) = self.slot(id) else { return };
         let back = (slot.balance - i128::from(keep)).max(0);
@@ -250,8 +252,8 @@ impl Group {
         self.expire_excess();
     }
 
-    /// A member leaves, waiting or not: what it has goes back to the pool, or what it owes is
-    /// taken from it. Afterwards others may be let go.
+    /// Removes a member, which may be waiting. The pool takes over its balance or its debt.
+    /// Afterwards, release the members that the pool has enough for.
     pub fn leave(&mut self, id: MemberId) {
         let Some(slot) = self.slot(id) else { return };
         let (balance, state) = (slot.balance, slot.state);
@@ -267,16 +269,16 @@ impl Group {
         }
     }
 
-    /// Takes out of the pool what there is no room for, after a refund, or since half the quota
-    /// has half the room; members keep what they have.
+    /// Removes from the pool what exceeds the capacity, after a refund or after the quota was
+    /// halved. Members keep their balances.
     fn expire_excess(&mut self) {
         let over = (self.held() - self.capacity()).clamp(0, self.pool.max(0));
         self.pool -= over;
         self.counts.expired += over.unsigned_abs();
     }
 
-    /// Gives a member what the pool has, up to a slice or what it wants. What it then has, if
-    /// that is enough.
+    /// Moves up to a slice, or `want` if that is more, from the pool to a member. Returns the
+    /// member's balance if it is enough.
     fn lend(&mut self, id: MemberId, want: u64) -> Option<u64> {
         let fill = i128::from(want.max(self.settings.slice));
         let pool = self.pool;

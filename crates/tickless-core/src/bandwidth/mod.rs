@@ -1,32 +1,33 @@
-//! Bandwidth groups: so much in every period, and then a pause (P6).
+//! Bandwidth groups: a quota for each period.
 //!
-//! A group has a pool, which every period fills up by the quota. Members take slices out of the
-//! pool and spend them without asking; who finds the pool empty waits. A refill lets those that
-//! wait go again, the longest waiting first. It is the mechanism of the kernel's CPU bandwidth
-//! control, for threads, permits, or the simulated machine: the group knows neither clock nor
-//! thread, so the present is passed in, and who is to be woken is handed out.
+//! A group has a pool, and a refill adds the quota to it once in every period. Members take slices
+//! from the pool and spend a slice without further calls. A member that finds the pool empty
+//! waits, and a refill releases waiting members in the order in which they began to wait. This is
+//! the mechanism of the kernel's CPU bandwidth control, for threads, permits, or the simulated
+//! machine. A group uses neither clocks nor threads: the caller passes the current time and wakes
+//! the members that the group releases.
 //!
 //! # Guarantees
 //!
-//! - Every unit is accounted for, always: `refilled = used + expired + held`, where `held` is what
-//!   is in the pool and with the members. Who charges more than it has owes the difference, and
-//!   pays it out of the next slice; who leaves in debt leaves the debt to the pool.
-//! - At most `quota + extra` are held at any time, but for refunds that members keep. So in N
-//!   periods no more is used than `(N + 1) x quota + extra` and what members owe at the end.
-//! - First come, first served: whoever asks while others wait, waits behind them.
-//! - After a refill members are let go in batches ([`Release`]), not as a herd, and only as many
-//!   as there is quota for.
-//! - A refill that comes late brings what all periods since are worth, as far as there is room.
-//!   If three in a row miss a whole period, and the group was not at rest, the period cannot be
-//!   kept: it is doubled, with the quota, so that the rate stays; after 64 that come in time it is
-//!   halved again. Both are counted.
-//! - A clock that steps back only makes a refill wait; one that steps ahead brings no more than
-//!   there is room for.
+//! - Every unit is accounted for: `refilled = used + expired + held`, where `held` is the amount
+//!   in the pool and with the members. A member that charges more than it holds owes the
+//!   difference and pays it from its next slice. If it leaves first, the pool takes over the debt.
+//! - The group holds at most `quota + extra`, apart from refunds that members keep. So in N
+//!   periods members use at most `(N + 1) x quota + extra` and what they owe at the end.
+//! - First come, first served: a member that asks while others wait is queued behind them.
+//! - After a refill, members are released in batches ([`Release`]) rather than all at once, and
+//!   only while the pool has quota for them.
+//! - A late refill adds the quota of every period since the last one, up to the capacity. If three
+//!   refills in a row miss a whole period, and the group was in use, the period is too short for
+//!   its timer: period and quota are doubled, which keeps the rate. After 64 refills in time they
+//!   are halved again. Both events are counted.
+//! - A clock that steps back only delays a refill. A clock that steps ahead adds no more than the
+//!   capacity.
 //!
 //! # Cost
 //!
-//! O(1) for everything, amortised where somebody left while waiting. Joining and waiting may
-//! allocate; charging, refilling and letting go do not.
+//! Every operation takes O(1), amortised where a waiting member has left. Joining and waiting may
+//! allocate; charging, refilling and releasing do not.
 //!
 //! # Example
 //!
@@ -52,17 +53,17 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `settings` | quota, period and slices of a group, and which of them are refused |
-//! | `period` | how short and how long a period may be; which refills have passed |
-//! | `permits` | the word from which permits are taken without a lock |
-//! | `counts` | what has happened in a group |
+//! | `settings` | quota, period and slices of a group, and the settings that are refused |
+//! | `period` | the shortest and longest period; how many refills have passed |
+//! | `permits` | the word from which callers take permits without a lock |
+//! | `counts` | counters of what has happened in a group |
 //! | `group` | a group: its pool, its members, and how they ask for more |
-//! | `group/refill` | what a period brings; stretching a period that cannot be kept |
-//! | `group/line` | those that wait, and how they are let go |
-//! | `group/check` | is a group in order? for tests |
+//! | `group/refill` | what a refill adds; stretching a period that the timer cannot keep |
+//! | `group/queue` | the waiting members, and how they are released |
+//! | `group/check` | a consistency check, for tests |
 //!
 //! `permits` is generic over [`Word`](crate::word::Word), so that the host and the model
-//! checkers run the same code; everything else knows neither words nor threads.
+//! checkers run the same code. All other files use neither words nor threads.
 
 mod counts;
 mod group;

@@ -1,18 +1,18 @@
-//! Periods: how short, how long, how often doubled, and how many have passed.
+//! Periods: their limits, and counting those that have passed.
 
 use crate::time::Ns;
 
-/// The shortest period: 100 us. Below, refilling costs more than it is worth.
+/// The shortest period: 100 us. With a shorter one, most of the time would go into refills.
 pub const PERIOD_MIN: Ns = Ns::from_us(100);
 
-/// The longest period: 18 years. One that is stretched as far as can be has half the range of the
-/// clock, so that its second refill still fits it.
+/// The longest period: 18 years. Stretched to its maximum it covers half the range of the clock, so
+/// that its second refill is still within that range.
 pub const PERIOD_LIMIT: Ns = Ns(u64::MAX >> (1 + STRETCH_MAX));
 
-/// How often a period may be doubled.
+/// The number of times that a period may be doubled.
 pub(crate) const STRETCH_MAX: u32 = 4;
 
-/// Passes the refills that are due by `now`, the next of them included. Returns how many.
+/// Moves `next` beyond `now` by whole periods. Returns the number of refills that were due.
 pub(crate) fn pass_refills(next: &mut Ns, period: Ns, now: Ns) -> u64 {
     let periods = (now.0 - next.0) / period.0 + 1;
     *next = next.after(Ns(periods.saturating_mul(period.0)));

@@ -1,48 +1,48 @@
-//! Permits that are taken without a lock while they last.
+//! Permits that callers take without a lock, from the pool of a group.
 //!
-//! A [`Group`](crate::bandwidth::Group) is guarded by a lock. What its pool holds stands in one
-//! word beside
-//! that lock, and whoever wants permits takes them out of the word with one compare-and-swap. The
-//! group is only asked when its state has to change: a refill is due, somebody has to wait, or the
-//! refill timer has to be started.
+//! A lock guards a [`Group`](crate::bandwidth::Group). A word beside that lock holds a copy of the
+//! group's pool, and a caller takes permits from the word with one compare-and-swap. A caller
+//! takes the lock only when the group's state must change: a refill is due, a member must wait, or
+//! the refill timer must be started.
 //!
-//! A key of many that are limited alike has nothing else: nobody waits for it, so it needs no
-//! group, and its refills are made up for by whoever asks ([`Permits::refill`]).
+//! A limiter with many keys has only such a word for each key. No caller waits for a key, so it
+//! needs no group, and the next caller after a period adds its refill ([`Permits::refill`]).
 //!
 //! # Guarantees
 //!
-//! - What is taken from the word is in the pool: never more permits than without it.
-//! - Nobody takes permits on a clock that shows the next period: these belong to the refill.
-//! - Nobody takes permits while others wait for them, and a refusal needs no lock either.
+//! - Callers take from the word only what is in the pool.
+//! - A caller whose clock shows the next period takes nothing from the word, because the refill
+//!   must come first.
+//! - A caller takes nothing while members wait. A refusal takes no lock either.
 //!
 //! # Ground rules
 //!
 //! - The word is *open* or *closed*. Only the holder of the group's lock opens and closes it, and
-//!   the group is only used while it is closed.
-//! - `until` is only written while the word is closed.
+//!   uses the group only while the word is closed.
+//! - `until` is written only while the word is closed.
 //!
-//! # A refill races a taker
+//! # A refill races with a caller
 //!
 //! ```text
-//! taker                               holder of the group's lock
-//! until: it is earlier than that
-//! word = (open, 5)
+//! caller                              holder of the group's lock
+//! its time is before `until`
+//! reads word = (open, 5)
 //!                                     close: word = closed, 5 are left
 //!                                     refill, until = later, word = (open, 10)
-//! (open, 5) to (open, 4): fails,
-//! the word is (open, 10): again
+//! (open, 5) to (open, 4) fails:
+//! the word is (open, 10), retry
 //! ```
 //!
-//! Had the refill brought the word to 5 again, the exchange would have succeeded, and rightly: the
-//! word is what the pool holds at that moment. A clock that was read before a refill and permits
-//! that are taken after it are in order as well; the taking counts for the later period.
+//! If the refill had set the word to 5 again, the exchange would have succeeded, which is correct:
+//! the word is what the pool holds at that moment. It is also correct to read the clock before a
+//! refill and to take permits after it; they count for the later period.
 
 use crate::bandwidth::period::pass_refills;
 use crate::bandwidth::settings::Settings;
 use crate::time::Ns;
 use crate::word::{Ordering, Word};
 
-/// How many permits can be had without a lock, and until when.
+/// The number of permits that callers can take without a lock, and until when.
 #[derive(Debug)]
 pub struct Permits<W> {
     /// `left << 1 | OPEN`, or [`CLOSED`].
@@ -54,39 +54,41 @@ pub struct Permits<W> {
 const CLOSED: u64 = 0;
 const OPEN: u64 = 1;
 
-/// Relaxed: the word is a number of its own, and the group is ordered by its lock.
+/// Relaxed: the word publishes nothing but itself, and the lock orders accesses to the group.
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// What came of taking permits.
+/// The result of [`Permits::take`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Take {
-    /// They are taken.
+    /// The permits were taken.
     Taken,
-    /// There are too few of them until the next refill, or others wait for them.
+    /// Too few are left until the next refill, or members wait for them.
     Refused,
-    /// Only the group knows; take its lock.
+    /// The word cannot decide: take the group's lock and ask the group.
     AskGroup,
 }
 
 impl<W: Word> Permits<W> {
-    /// Closed: everybody asks the group.
+    /// Makes a closed word: every caller asks the group.
     pub fn closed() -> Permits<W> {
         Permits { word: W::new(CLOSED), until: W::new(0) }
     }
 
-    /// All that these settings allow, from `now` on, and without a group: for one key of many.
+    /// Makes a word without a group, for a limiter with keys, with all permits that the settings
+    /// allow at `now`.
     pub fn full(settings: &Settings, now: Ns) -> Permits<W> {
         Permits::with(settings.most(), now.after(settings.period))
     }
 
-    /// So many until the next refill, without a group.
+    /// Makes a word without a group, with `left` permits until the next refill.
     pub fn with(left: u64, until: Ns) -> Permits<W> {
         Permits { word: W::new(left << 1 | OPEN), until: W::new(until.0) }
     }
 
-    /// Brings what the periods up to `now` are worth, for permits without a group. For a caller
-    /// that has locked others out. Returns how many there are, and when the next refill is due.
+    /// Adds the quota of the periods that have passed until `now`, for a word without a group. The
+    /// caller holds the lock that guards the word's refills. Returns the number of permits, and
+    /// when the next refill is due.
     pub fn refill(&self, settings: &Settings, now: Ns) -> (u64, Ns) {
         let left = self.close().unwrap_or(0);
         let (left, until) = refilled(left, Ns(self.until.load(RELAXED)), settings, now);
@@ -94,19 +96,20 @@ impl<W: Word> Permits<W> {
         (left, until)
     }
 
-    /// How many there are, for permits without a group. Others may take some meanwhile.
+    /// Returns the number of permits of a word without a group. Other callers may take some
+    /// concurrently.
     pub fn available(&self, settings: &Settings, now: Ns) -> u64 {
         let until = Ns(self.until.load(RELAXED));
         refilled(self.word.load(RELAXED) >> 1, until, settings, now).0
     }
 
-    /// Takes this many at once, or none. Takes no lock and makes no system call.
+    /// Takes `amount` permits, or none. Takes no lock and makes no system call.
     #[inline]
     pub fn take(&self, amount: u64, now: Ns) -> Take {
-        // Acquire: pairs with the Release in `open`. Who sees a period's end sees that the word was
-        // closed since the period before, and takes nothing of that one's. (A checker cannot show
-        // it: they carry stores out in the program's order.)
-        // None at all is a question of order: are others waiting? The group knows.
+        // Acquire: pairs with the Release in `open`. A caller that reads a period's end also sees
+        // that the word was closed since the previous period, and takes nothing of that period.
+        // (The model checkers cannot show this, because they perform stores in program order.)
+        // An amount of zero asks whether members wait, which only the group can tell.
         if now.0 >= self.until.load(Ordering::Acquire) || amount == 0 {
             return Take::AskGroup;
         }
@@ -115,7 +118,7 @@ impl<W: Word> Permits<W> {
             if amount > word >> 1 {
                 return Take::Refused;
             }
-            // A period that began meanwhile only ends later.
+            // If a new period has begun, it ends later than the one that was checked.
             match self.word.compare_exchange(word, word - (amount << 1), RELAXED, RELAXED) {
                 Ok(_) => return Take::Taken,
                 Err(found) => word = found,
@@ -124,16 +127,16 @@ impl<W: Word> Permits<W> {
         Take::AskGroup
     }
 
-    /// Lets so many be taken on clocks that show less than `until`. For the holder of the group's
-    /// lock, while closed.
+    /// Opens the word: callers may take `left` permits while their clock shows less than `until`.
+    /// The caller holds the group's lock, and the word is closed.
     pub(crate) fn open(&self, left: u64, until: Ns) {
-        // Release: pairs with the Acquire in `take`, for the word's having been closed.
+        // Release: pairs with the Acquire in `take`, and publishes that the word was closed.
         self.until.store(until.0, Ordering::Release);
         self.word.store(left << 1 | OPEN, RELAXED);
     }
 
-    /// Lets nobody take any more. Returns how many are left; `None` if it was closed. For the
-    /// holder of the group's lock.
+    /// Closes the word. Returns the number of permits left; `None` if it was closed. The caller
+    /// holds the group's lock.
     pub(crate) fn close(&self) -> Option<u64> {
         let mut word = self.word.load(RELAXED);
         while word != CLOSED {
@@ -146,8 +149,8 @@ impl<W: Word> Permits<W> {
     }
 }
 
-/// What `left` has become by `now`, and when the next refill is due. Once all are there again the
-/// next period begins with the next use, as if the key were new.
+/// Returns the permits that a word with `left` has at `now`, and when the next refill is due. When
+/// all permits are available, the next period begins with the next use, as for a new key.
 fn refilled(left: u64, mut until: Ns, settings: &Settings, now: Ns) -> (u64, Ns) {
     if now < until {
         return (left, until);

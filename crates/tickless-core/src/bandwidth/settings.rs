@@ -1,84 +1,88 @@
-//! What a bandwidth group is given, and what it cannot be given.
+//! The settings of a bandwidth group, and their limits.
 
 use crate::bandwidth::period::{PERIOD_LIMIT, PERIOD_MIN};
 use crate::time::Ns;
 use core::fmt;
 use core::time::Duration;
 
-/// How much a group may use, and how it is handed out.
+/// How much a group may use, and how members get it.
 ///
-/// Amounts are in a unit of the user's: nanoseconds of CPU time, or permits.
+/// The caller chooses the unit of amounts: nanoseconds of CPU time, or permits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// What every period brings.
+    /// The amount that each refill adds.
     pub quota: u64,
     /// How often the quota is refilled.
     pub period: Ns,
-    /// How much of what a period leaves over may be used later. At most `quota + extra` are held
-    /// at any time.
+    /// The unused amount of earlier periods that the group keeps. It holds at most
+    /// `quota + extra` at any time.
     pub extra: u64,
-    /// How much a member takes at a time, to spend without asking.
+    /// The amount that a member takes at a time, to spend without further calls.
     pub slice: u64,
-    /// How fast those that wait are let go.
+    /// How fast waiting members are released.
     pub release: Release,
 }
 
-/// How fast those that wait are let go after a refill.
+/// How fast waiting members are released after a refill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Release {
-    /// How many at once, at least one.
+    /// The number of members that are released at once; at least one.
     pub batch: u32,
-    /// How long until the next as many.
+    /// The time until the next batch.
     pub gap: Duration,
 }
 
 impl Release {
-    /// All that there is quota for, at once: the herd.
+    /// Releases every member that the pool has enough for at once.
     pub const TOGETHER: Release = Release { batch: u32::MAX, gap: Duration::ZERO };
 }
 
-/// The most that quota and extra may add up to.
+/// The largest sum of quota and extra.
 pub const AMOUNT_MAX: u64 = 1 << 58;
 
-/// Why there can be no such group.
+/// Why [`Settings`] are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// Nothing could ever run.
+    /// The quota is zero: no member could ever continue.
     QuotaZero,
-    /// Nobody could ever take anything.
+    /// The slice is zero: no member could ever take anything.
     SliceZero,
-    /// Nobody could ever be let go.
+    /// The batch is zero: no waiting member could ever be released.
     BatchZero,
-    /// Shorter than [`PERIOD_MIN`].
+    /// The period is shorter than [`PERIOD_MIN`].
     PeriodTooShort(Duration),
-    /// Longer than [`PERIOD_LIMIT`].
+    /// The period is longer than [`PERIOD_LIMIT`].
     PeriodTooLong(Duration),
-    /// The first slice would be more than there is.
+    /// The slice is larger than the quota.
     QuotaBelowSlice {
-        /// What a period brings.
+        /// The amount that each refill adds.
         quota: u64,
-        /// What a member takes at a time.
+        /// The amount that a member takes at a time.
         slice: u64,
     },
-    /// More CPU time than there are CPUs: it would never throttle.
+    /// The quota is more CPU time than the machine has: it would never throttle.
     QuotaAboveMachine {
-        /// What a period brings.
+        /// The amount that each refill adds.
         quota: u64,
-        /// What all CPUs can do in a period.
+        /// The CPU time of all CPUs in a period.
         capacity: u64,
     },
-    /// Quota and extra add up to more than [`AMOUNT_MAX`].
+    /// The sum of quota and extra is greater than [`AMOUNT_MAX`].
     TooMuch,
 }
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SettingsError::QuotaZero => f.write_str("a quota of zero stops everything for ever"),
-            SettingsError::SliceZero => f.write_str("a slice of zero hands nothing out; use 1"),
+            SettingsError::QuotaZero => {
+                f.write_str("with a quota of zero no member ever continues; use at least 1")
+            }
+            SettingsError::SliceZero => {
+                f.write_str("with a slice of zero no member gets anything; use 1")
+            }
             SettingsError::BatchZero => {
-                f.write_str("batches of zero let nobody go; release at least one at a time")
+                f.write_str("with a batch of zero no member is released; use at least 1")
             }
             SettingsError::PeriodTooShort(period) => {
                 write!(f, "a period of {period:?} is under {PERIOD_MIN:?}; scale period and quota")
@@ -103,12 +107,12 @@ impl fmt::Display for SettingsError {
 impl core::error::Error for SettingsError {}
 
 impl Settings {
-    /// The most that is ever held, and that can be asked for at once.
+    /// Returns the largest amount that the group holds, and that a member can ask for at once.
     pub fn most(&self) -> u64 {
         self.quota.saturating_add(self.extra)
     }
 
-    /// Can there be such a group?
+    /// Returns an error if no group can have these settings.
     pub fn check(&self) -> Result<(), SettingsError> {
         let Settings { quota, period, slice, release, .. } = *self;
         if quota == 0 {
@@ -135,7 +139,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The same for a quota of CPU time on so many CPUs.
+    /// Checks the settings of a quota of CPU time on a machine with `cpus` CPUs.
     pub fn check_cpu_time(&self, cpus: u32) -> Result<(), SettingsError> {
         self.check()?;
         let capacity = self.period.0.saturating_mul(u64::from(cpus));

@@ -1,37 +1,37 @@
-//! Is a group in order? Walks all of it; for tests and for who doubts.
+//! A consistency check that walks the whole group, for tests.
 
 use super::{Group, State};
 use core::fmt;
 
-/// What is wrong with a group.
+/// An inconsistency in a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BandwidthFault {
-    /// Refilled is not used, expired and held together.
+    /// The refilled amount is not the sum of what was used, expired and held.
     Unaccounted {
-        /// What refills have brought.
+        /// The amount that refills have added.
         refilled: i128,
-        /// What has become of it.
+        /// The sum of the used, expired and held amounts.
         found: i128,
     },
-    /// The sum of the balances is not what members are said to have.
+    /// The sum of the balances is not the recorded one.
     Lent {
-        /// What they are said to have.
-        said: i128,
-        /// What they have.
+        /// The recorded sum.
+        recorded: i128,
+        /// The actual sum.
         found: i128,
     },
-    /// More is held than quota and extra.
+    /// The group holds more than quota and extra.
     Overfull(i128),
-    /// Members that wait are not those in line.
-    Line {
-        /// How many stand in line.
-        said: usize,
-        /// How many wait.
+    /// The number of waiting members is not the length of the queue.
+    Queue {
+        /// The length of the queue.
+        recorded: usize,
+        /// The number of waiting members.
         found: usize,
     },
-    /// Most of those in line have left.
+    /// Most members in the queue have left.
     Stale(usize),
-    /// Somebody waits who has what it waits for.
+    /// A member waits although its balance is enough.
     WaitsInVain,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for BandwidthFault {
 impl core::error::Error for BandwidthFault {}
 
 impl Group {
-    /// Looks for faults. O(members).
+    /// Checks the group's consistency in O(members).
     pub fn check(&self) -> Result<(), BandwidthFault> {
         let signed = |amount: u128| i128::try_from(amount).unwrap_or(i128::MAX);
         let refilled = signed(self.counts.refilled);
@@ -54,16 +54,16 @@ impl Group {
         }
         let lent: i128 = self.members.iter().map(|slot| slot.balance).sum();
         if lent != self.lent {
-            return Err(BandwidthFault::Lent { said: self.lent, found: lent });
+            return Err(BandwidthFault::Lent { recorded: self.lent, found: lent });
         }
-        // What members were refunded, or had when a stretched period was relaxed, stays with them.
+        // Members keep refunds, and their balances when a stretched period is halved.
         if self.pool > 0 && self.held() > self.capacity() {
             return Err(BandwidthFault::Overfull(self.held()));
         }
         let waits = |slot: &&super::Slot| matches!(slot.state, State::Waiting { .. });
         let found = self.members.iter().filter(waits).count();
         if found != self.waiting() {
-            return Err(BandwidthFault::Line { said: self.waiting(), found });
+            return Err(BandwidthFault::Queue { recorded: self.waiting(), found });
         }
         if self.stale > self.waiting() {
             return Err(BandwidthFault::Stale(self.stale));

@@ -1,28 +1,28 @@
-//! What every period brings, and what becomes of a period that cannot be kept.
+//! What each refill adds, and how a period is stretched that the timer cannot keep.
 
 use super::Group;
 use crate::bandwidth::period::{STRETCH_MAX, pass_refills};
 use crate::time::Ns;
 
-/// After how many refills in a row that missed a period it is stretched.
+/// The number of consecutive refills that missed a period after which it is stretched.
 const LATE_MAX: u32 = 3;
 
-/// After how many refills in time a stretched period is tried at half its length.
+/// The number of refills in time after which a stretched period is halved.
 const KEPT_MIN: u32 = 64;
 
-/// What a refill did.
+/// The result of a refill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refill {
-    /// How many periods it was for: each more than one was missed.
+    /// The number of periods that it covered. All but one of them were missed.
     pub periods: u64,
-    /// When the next one is due.
+    /// When the next refill is due.
     pub next: Ns,
-    /// From there, how long until the one after.
+    /// The time from `next` to the refill after it.
     pub period: Ns,
 }
 
 impl Group {
-    /// The period as it is now, stretched or not.
+    /// Returns the current period, which may be stretched.
     pub fn period(&self) -> Ns {
         Ns(self.settings.period.0 << self.stretch)
     }
@@ -32,19 +32,20 @@ impl Group {
         self.next
     }
 
-    /// Would a refill change nothing? Then there need be none until somebody charges or asks.
+    /// Returns whether a refill would change nothing. Then the refill timer may stop until a
+    /// member charges or asks.
     pub fn is_idle(&self) -> bool {
         self.held() >= self.capacity() && self.waiting() == 0
     }
 
-    /// Brings what the periods up to `now` are worth; `None` if none has passed. Call it on the
-    /// periodic timer, and whenever somebody asks while the timer is stopped. Afterwards let go
-    /// who may go.
+    /// Adds the quota of the periods that have passed until `now`; `None` if none has passed. Call
+    /// it from the periodic timer, and before a member asks while that timer is stopped.
+    /// Afterwards, release the members that the pool has enough for.
     pub fn refill(&mut self, now: Ns) -> Option<Refill> {
         if now < self.next {
             return None;
         }
-        // At rest it has no timer that could have missed a period.
+        // An idle group has no timer that could have missed a period.
         let had_timer = !self.is_idle();
         let period = self.period();
         let periods = pass_refills(&mut self.next, period, now);
@@ -58,27 +59,27 @@ impl Group {
         Some(Refill { periods, next: self.next, period: self.period() })
     }
 
-    /// The quota of the period as it is now.
+    /// The quota of the current period.
     fn quota(&self) -> u64 {
         self.settings.quota << self.stretch
     }
 
-    /// The most that may be held in the period as it is now.
+    /// The largest amount that may be held in the current period.
     pub(super) fn capacity(&self) -> i128 {
         i128::from(self.quota()) + i128::from(self.settings.extra)
     }
 
-    /// Puts into the pool what fits.
+    /// Adds an amount to the pool, up to the capacity.
     fn bring(&mut self, amount: u128) {
         let room = (self.capacity() - self.held()).max(0).unsigned_abs();
         let fits = amount.min(room);
         self.counts.refilled += amount;
         self.counts.expired += amount - fits;
-        // It fits the room, which is far below the range.
+        // At most the room, which is far below the type's range.
         self.pool += fits as i128;
     }
 
-    /// Was the period kept? If not for long, it is stretched; if it is for long, relaxed.
+    /// Stretches the period after several late refills, and relaxes it after many in time.
     fn judge(&mut self, periods: u64) {
         if periods > 1 {
             self.late_in_row += 1;
@@ -88,7 +89,7 @@ impl Group {
             self.kept_in_row += 1;
         }
         if self.late_in_row >= LATE_MAX && self.stretch < STRETCH_MAX {
-            // The next refill moves by the difference, so that a whole new period lies before it.
+            // The next refill is moved by the difference, so that a whole new period precedes it.
             self.next = self.next.after(self.period());
             self.stretch += 1;
             self.late_in_row = 0;

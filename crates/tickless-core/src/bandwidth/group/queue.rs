@@ -1,16 +1,16 @@
-//! The line of those that wait, and how they are let go.
+//! The queue of waiting members, and how they are released.
 
 use super::{Group, MemberId, Slot, State};
 use crate::time::Ns;
 
 impl Group {
-    /// How many wait.
+    /// Returns the number of waiting members.
     pub fn waiting(&self) -> usize {
         self.waiting.len() - self.stale
     }
 
-    /// The next member that may go, having got what it asked for. Call it until `None`, then
-    /// again at [`Group::next_release`].
+    /// Releases the next waiting member, which has got the amount that it asked for. Call it until
+    /// it returns `None`, and again at [`Group::next_release`].
     pub fn pop_released(&mut self, now: Ns) -> Option<MemberId> {
         if self.batch_left == 0 {
             if now < self.batch_at {
@@ -34,7 +34,8 @@ impl Group {
         Some(id)
     }
 
-    /// When the next batch may go; `None` if nobody waits or there is nothing until the refill.
+    /// Returns when the next batch may be released; `None` if no member waits, or the pool is empty
+    /// until the next refill.
     pub fn next_release(&self) -> Option<Ns> {
         let has_more = self.waiting() > 0 && self.pool > 0;
         has_more.then_some(if self.batch_left == 0 { self.batch_at } else { Ns::ZERO })
@@ -51,8 +52,8 @@ impl Group {
         }
     }
 
-    /// Sweeps those that have left out of the line when they are the most of it: each of them
-    /// pays for itself and one other.
+    /// Removes members that have left from the queue once they are the majority. So the cost of a
+    /// sweep is at most two steps for each member that has left.
     pub(super) fn sweep(&mut self) {
         if self.stale > self.waiting() {
             let members = &self.members;
