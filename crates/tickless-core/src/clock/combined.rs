@@ -1,47 +1,47 @@
 //! One reader reads a slow shared counter, and the others take its value.
 //!
-//! Some counters serve one CPU at a time and take a microsecond over it. When all CPUs want
-//! the time at once they queue for the device, and the longer the queue the longer everybody
-//! holds whatever lock they ask the time under. Here whoever finds the counter free reads it,
-//! and everybody who comes meanwhile waits for that reader's value: one device read serves
-//! them all.
+//! Some counters serve one CPU at a time, and each read takes about a microsecond. When all CPUs
+//! read the time at once they queue for the device, and every lock under which they read the time
+//! is held for the length of the queue. Here, a thread that finds the counter free reads it, and
+//! every thread that arrives during that read waits for its value: one device read serves them
+//! all.
 //!
-//! For whom: PTP hardware clocks, device counters behind a bus, any `clock_gettime` that is a
-//! system call. Not for a counter that costs less than a few cache misses, nor for one that
-//! serves all CPUs at once: there the word below is the slower of the two.
+//! Use it for PTP hardware clocks, device counters behind a bus, and any `clock_gettime` that is a
+//! system call. It does not pay for a counter that costs less than a few cache misses, or for one
+//! that serves all CPUs at once.
 //!
 //! # Guarantees
 //!
-//! - C1 One device read per lock holding. The lock is tried, never queued for.
-//! - C2 Who does not get it takes a value that was published after they arrived; so it is by
-//!   the holder they watched, or by a later one.
-//! - C3 Value and unlocking are one release store of one 64-bit word; readers use Acquire. Where
-//!   holders may be taken over from it is a compare-exchange.
-//! - C4 The word carries a publish sequence, so a counter that has stopped still lets waiters
-//!   go: they wait for the sequence to move, not for the value.
-//! - C5 A context that may have interrupted the holder, a signal handler say, calls
-//!   [`read_directly`](Combined::read_directly) and waits for nobody. Its value may be ahead
-//!   of what is published next, by one device read.
-//! - C6 A value may predate the call that returns it by at most one device read.
-//! - C8 [`read`](Combined::read) never goes back for any thread, nor across threads that are
-//!   ordered by happens-before, as long as the counter does not: every value that it returns
-//!   was published, and publications are ordered.
+//! - One device read for each holding of the lock. A thread tries the lock and never queues for it.
+//! - A thread that does not get the lock takes a value that was published after its arrival, by the
+//!   holder that it saw or by a later one.
+//! - One release store of one 64-bit word publishes the value and unlocks; readers use Acquire.
+//!   Where waiters may take over it is a compare-exchange.
+//! - The word contains a publish sequence. Waiters wait for the sequence to change rather than the
+//!   value, so they continue even if the counter has stopped.
+//! - A context that may have interrupted the holder, such as a signal handler, calls
+//!   [`read_directly`](Combined::read_directly), which never waits. Its value may be ahead of the
+//!   next published one by one device read.
+//! - A value may be older than the call that returns it by at most one device read.
+//! - [`read`](Combined::read) never goes back for any thread, nor across threads that are ordered
+//!   by happens-before, as long as the counter does not go back: every value that it returns was
+//!   published, and publications are ordered.
 //!
 //! # Taking over
 //!
-//! A kernel's holder has its interrupts off. A program's may lose its CPU, and would keep
-//! everybody waiting. So a waiter's patience is limited: after so many rounds it takes the
-//! lock away, reads the counter itself and publishes. The word tells one holding from the
-//! next, so the first holder's publication fails, and it takes a value like any waiter: had
-//! it returned its own it might, by its next call, see time go back:
+//! In a kernel, the holder has its interrupts off. In a program, the holder may lose its CPU while
+//! others wait. So a waiter's patience is limited: after a number of rounds it takes over the lock,
+//! reads the counter itself and publishes. The word identifies each holding, so the first holder's
+//! publication fails, and it takes a published value as waiters do. If it returned its own value,
+//! it might see time go back in its next call:
 //!
 //! | A | B | C |
 //! |---|---|---|
 //! | locks; loses its CPU | takes over, publishes 10 | |
 //! | | | locks, reads 20; loses its CPU |
-//! | reads 30, may not publish | | |
-//! | returns 30? | | publishes 20 |
-//! | watches C: 20 | | |
+//! | reads 30, fails to publish | | |
+//! | returns 30 (wrong) | | publishes 20 |
+//! | next call waits for C: 20 | | |
 //!
 //! # The word
 //!
@@ -52,10 +52,10 @@
 //! | 3-7 | publish sequence |
 //! | 8-63 | the last published value, its lower 56 bits |
 //!
-//! A sequence that has come round by the time a waiter looks again makes it wait for one more
-//! publication, and nothing worse. Counters of more than 56 bits keep, in a second word, a
-//! value that is near; it changes once in 208 days of nanoseconds, or when somebody sets the
-//! device. A reader that sees it change begins again.
+//! If the sequence wraps around between two checks of a waiter, it waits for one more publication.
+//! Counters of more than 56 bits store a full value that is near the published one in a second
+//! word. It changes once in 208 days of nanoseconds, or when the device is set. A reader that sees
+//! it change starts again.
 
 use crate::clock::counter::{Counter, Hertz, Rating, Width};
 use crate::word::{Ordering, Relax, Word};
@@ -63,23 +63,23 @@ use crate::word::{Ordering, Relax, Word};
 /// How a shared counter is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
 pub enum ReadPolicy {
-    /// Everybody reads the device: before.
+    /// Every caller reads the device. This is the behaviour that combined reads replace.
     Direct,
-    /// One reads, the others take its value: after.
+    /// One caller reads the device, and concurrent callers take its value.
     #[default]
     Combined,
 }
 
-/// For how many rounds of [`Relax`] a waiter watches one holder before it takes over.
+/// The number of rounds of [`Relax`] for which a waiter waits for one holder before it takes over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience(pub u32);
 
 impl Patience {
-    /// Nobody takes over: for worlds where a holder keeps its CPU.
+    /// Waiters never take over: for platforms where a holder cannot lose its CPU.
     pub const ENDLESS: Patience = Patience(u32::MAX);
 }
 
-/// A counter that is read by one thread for all who want it at that moment.
+/// A counter that one thread reads for all threads that read it at that moment.
 #[derive(Debug)]
 pub struct Combined<W, C, R> {
     word: Apart<W>,
@@ -92,14 +92,14 @@ pub struct Combined<W, C, R> {
     patience: Patience,
 }
 
-/// On cache lines of its own, and on the neighbour's that is fetched along with it.
+/// A word on two cache lines of its own, because CPUs prefetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<W>(W);
 
-/// Bits of the counter that fit the word.
+/// The number of bits of the counter that the word contains.
 pub const VALUE_BITS: u32 = 56;
-/// A full value is renewed when the present one is so far from it.
+/// The distance from a reading at which the full value is replaced.
 const FAR: u64 = 1 << (VALUE_BITS - 2);
 
 impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
@@ -116,32 +116,32 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// The same, by another policy.
+    /// Sets the policy.
     #[must_use]
     pub fn with_policy(self, policy: ReadPolicy) -> Self {
         Combined { policy, ..self }
     }
 
-    /// The same, with waiters of limited patience.
+    /// Sets the patience of waiters.
     #[must_use]
     pub fn with_patience(self, patience: Patience) -> Self {
         Combined { patience, ..self }
     }
 
-    /// How it is read.
+    /// Returns the policy.
     pub fn policy(&self) -> ReadPolicy {
         self.policy
     }
 
-    /// The counter itself.
+    /// Returns the counter.
     pub fn counter(&self) -> &C {
         &self.counter
     }
 
-    /// What the counter stands at, or stood at by one device read before the call (C6).
+    /// Returns the counter's value, which may be older than the call by at most one device read.
     ///
-    /// Costs a device read and two compare-exchanges if nobody else reads; otherwise it waits
-    /// for whoever does, for at most one device read.
+    /// Costs a device read and two compare-exchanges if no other thread reads. Otherwise it waits
+    /// for the thread that reads, for at most one device read.
     #[inline]
     pub fn read(&self) -> u64 {
         match self.policy {
@@ -150,7 +150,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Reads the device, whoever else may be at it (C5). Waits for nobody.
+    /// Reads the device without waiting, even if another thread is reading it.
     #[inline]
     pub fn read_directly(&self) -> u64 {
         self.counter.read()
@@ -159,11 +159,11 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     #[inline]
     fn read_combined(&self) -> u64 {
         loop {
-            // Acquire: pairs with the Release in `renew`. Who sees a new value here sees its
-            // holder's lock below, so a word published before it is no candidate any more.
+            // Acquire: pairs with the Release in `renew`. A reader that sees a new value here also
+            // sees its holder's lock below, so it does not take an older publication.
             let near = if self.is_wide() { self.near.0.load(Ordering::Acquire) } else { 0 };
-            // Relaxed: nothing is taken from this word. Whoever takes a value or the lock later
-            // reads the word again, with Acquire.
+            // Relaxed: no value is taken from this word. Before a value or the lock is taken, the
+            // word is read again with Acquire.
             let arrived = State(self.word.0.load(Ordering::Relaxed));
             let read = match self.try_once(arrived) {
                 Ok(value) => Some(value),
@@ -175,7 +175,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Reads the device if nobody is at it; otherwise says what the word holds now.
+    /// Reads the device if it is free; otherwise returns the current word.
     #[inline]
     fn try_once(&self, seen: State) -> Result<u64, State> {
         if seen.is_locked() {
@@ -184,11 +184,11 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         self.try_hold(seen, seen.locked())
     }
 
-    /// Turns the word from `seen` to `held` and then reads and publishes as its holder.
+    /// Changes the word from `seen` to `held`, then reads and publishes as its holder.
     #[inline]
     fn try_hold(&self, seen: State, held: State) -> Result<u64, State> {
-        // Acquire, both: pairs with the Release in `publish`. The device is read after the last
-        // holder has read it, and the failure's word may be one to take.
+        // Acquire, both: pairs with the Release in `publish`. The device is read after the previous
+        // holder has read it, and a value may be taken from the word of a failure.
         let order = (Ordering::Acquire, Ordering::Acquire);
         match self.word.0.compare_exchange(seen.0, held.0, order.0, order.1) {
             Ok(_) => self.read_and_publish(held),
@@ -196,7 +196,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// The one device read of a holding (C1), and its publication.
+    /// Performs the one device read of a holding, and publishes the value.
     #[inline]
     fn read_and_publish(&self, held: State) -> Result<u64, State> {
         let unlock = UnlockOnPanic { word: &self.word.0, held };
@@ -208,17 +208,20 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         self.publish(held, value)
     }
 
-    /// Release: pairs with every Acquire of the word. Whoever takes the value, or the lock,
-    /// sees what was done before the device was read, and the value that is near.
+    /// Publishes a value and unlocks. On failure, returns the current word.
+    ///
+    /// Release: pairs with every Acquire of the word. A thread that takes the value or the lock
+    /// sees everything before the device read, and the nearby full value.
     #[inline]
     fn publish(&self, held: State, value: u64) -> Result<u64, State> {
         let published = held.published(value).0;
         if self.patience == Patience::ENDLESS {
-            // The lock is still ours, and a store need not wait until the line is.
+            // No waiter takes over, so the lock is still held here. A plain store need not wait
+            // for the cache line.
             self.word.0.store(published, Ordering::Release);
             return Ok(value);
         }
-        // Acquire, on failure: pairs with the Release of whoever took over and published.
+        // Acquire, on failure: pairs with the Release of the waiter that took over and published.
         let order = (Ordering::Release, Ordering::Acquire);
         match self.word.0.compare_exchange(held.0, published, order.0, order.1) {
             Ok(_) => Ok(value),
@@ -226,19 +229,19 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Sees to it that readers can tell the upper bits of `value`.
+    /// Replaces the nearby full value if readers could not derive the upper bits of `value`.
     #[inline]
     fn renew(&self, value: u64) {
         let near = self.near.0.load(Ordering::Relaxed);
         if value.wrapping_sub(near).wrapping_add(FAR) >= 2 * FAR {
-            // Release: pairs with the Acquire in `read_combined`. Only if it is what it was: a
-            // holder that has been taken over from must not undo what came after it.
+            // Release: pairs with the Acquire in `read_combined`. A compare-exchange, because a
+            // holder that has lost its lock must not undo a later change.
             let _ = self.near.0.compare_exchange(near, value, Ordering::Release, Ordering::Relaxed);
         }
     }
 
-    /// Until somebody has published, or the lock can be had. `None` if what is near has changed
-    /// meanwhile: then the reader begins again.
+    /// Waits until a value is published or the lock is free. Returns `None` if the nearby full
+    /// value has changed; then the reader starts again.
     #[cold]
     fn wait(&self, near: u64, arrived: State, mut seen: State) -> Option<u64> {
         let mut round = 0;
@@ -254,7 +257,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
             } else {
                 self.relax.relax(round);
                 round = round.saturating_add(1);
-                // Acquire: pairs with the Release in `publish`; this is a word to take.
+                // Acquire: pairs with the Release in `publish`; a value may be taken from this word.
                 Err(State(self.word.0.load(Ordering::Acquire)))
             };
             match tried {
@@ -264,18 +267,19 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// All bits of a published value; `None` if what was near on arrival is not any more.
+    /// Returns all bits of a published value; `None` if the nearby full value has changed since the
+    /// reader's arrival.
     #[inline]
     fn full(&self, near: u64, seen: State) -> Option<u64> {
         if !self.is_wide() {
             return Some(seen.value());
         }
-        // Relaxed: `seen` was read with Acquire, and whoever published it has renewed this.
+        // Relaxed: `seen` was read with Acquire, and its publisher had replaced this value before.
         if self.near.0.load(Ordering::Relaxed) != near {
             return None;
         }
         let unused = u64::BITS - VALUE_BITS;
-        // Sign-extended: the published value lies before or after the one that is near.
+        // Sign-extended: the published value may be before or after the nearby one.
         let distance = (seen.value().wrapping_sub(near) << unused).cast_signed() >> unused;
         Some(near.wrapping_add_signed(distance) & self.counter.width().mask())
     }
@@ -286,7 +290,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     }
 }
 
-/// A combined counter is a counter: a [timekeeper](super::timekeeper) may run on it.
+/// So a [timekeeper](super::timekeeper) may use a combined counter.
 impl<W: Word, C: Counter, R: Relax> Counter for Combined<W, C, R> {
     #[inline]
     fn read(&self) -> u64 {
@@ -311,7 +315,7 @@ impl<W: Word, C: Counter, R: Relax> Counter for Combined<W, C, R> {
     }
 }
 
-/// What the word holds.
+/// The contents of the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct State(u64);
 
@@ -352,7 +356,7 @@ impl State {
         State(self.0 & !State::TAKEOVERS | takeovers)
     }
 
-    /// Unlocked, with the next sequence number and this value.
+    /// The unlocked word with the next sequence number and this value.
     #[inline]
     fn published(self, value: u64) -> State {
         let sequence = self.0.wrapping_add(State::PUBLICATION) & State::SEQUENCE;
@@ -360,7 +364,7 @@ impl State {
     }
 }
 
-/// Gives the lock back, with nothing published, if the counter panics.
+/// Unlocks without publishing if the counter panics.
 struct UnlockOnPanic<'a, W: Word> {
     word: &'a W,
     held: State,
@@ -369,7 +373,7 @@ struct UnlockOnPanic<'a, W: Word> {
 impl<W: Word> Drop for UnlockOnPanic<'_, W> {
     fn drop(&mut self) {
         let (held, free) = (self.held.0, self.held.0 & !State::LOCKED);
-        // Release: as in `publish`. It fails if somebody has taken over: the lock is theirs then.
+        // Release: as in `publish`. It fails if a waiter has taken over and holds the lock.
         let _ = self.word.compare_exchange(held, free, Ordering::Release, Ordering::Relaxed);
     }
 }
@@ -380,14 +384,14 @@ mod tests {
     use core::sync::atomic::AtomicU64;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    /// Shows what it is told to, and panics at zero.
-    struct Told {
+    /// A counter with a settable value, which panics at zero.
+    struct Settable {
         shows: AtomicU64,
         width: Width,
         readings: AtomicU64,
     }
 
-    impl Counter for &Told {
+    impl Counter for &Settable {
         fn read(&self) -> u64 {
             self.readings.fetch_add(1, Ordering::Relaxed);
             let shows = self.shows.load(Ordering::Relaxed);
@@ -408,30 +412,30 @@ mod tests {
         }
 
         fn name(&self) -> &str {
-            "told"
+            "settable"
         }
     }
 
-    fn told(width: Width) -> Told {
-        Told { shows: AtomicU64::new(1), width, readings: AtomicU64::new(0) }
+    fn settable(width: Width) -> Settable {
+        Settable { shows: AtomicU64::new(1), width, readings: AtomicU64::new(0) }
     }
 
     fn relax(_: u32) {
-        unreachable!("nobody else reads")
+        unreachable!("no other thread reads")
     }
 
-    type Alone<'a> = Combined<AtomicU64, &'a Told, fn(u32)>;
+    type Alone<'a> = Combined<AtomicU64, &'a Settable, fn(u32)>;
 
-    /// Goal: C1, C4: alone, each read is one device read, whatever the counter does, through
-    /// every sequence number; the last bits of a wide one are kept, and it may be set to and fro.
+    /// Goal: without other readers each read is one device read, for every sequence number and
+    /// every change of the counter, back and forth; all bits of a wide counter are kept.
     #[test]
     fn alone_every_read_reads_the_device() {
         for width in [Width::bits(32), Width::bits(56), Width::bits(57), Width::FULL] {
-            let told = told(width);
-            let counter: Alone<'_> = Combined::new(&told, relax);
+            let settable = settable(width);
+            let counter: Alone<'_> = Combined::new(&settable, relax);
             let mut readings = 1;
             for value in [7, 7, 8, width.mask(), width.mask() - 1, 3, width.mask() / 2, 1] {
-                told.shows.store(value, Ordering::Relaxed);
+                settable.shows.store(value, Ordering::Relaxed);
                 for _ in 0..40 {
                     assert_eq!(counter.read(), value);
                     let state = State(counter.word.0.load(Ordering::Relaxed));
@@ -440,27 +444,27 @@ mod tests {
                     readings += 1;
                 }
             }
-            assert_eq!(told.readings.load(Ordering::Relaxed), readings);
+            assert_eq!(settable.readings.load(Ordering::Relaxed), readings);
         }
     }
 
     /// Goal: a counter that panics leaves the lock free and publishes nothing.
     #[test]
-    fn a_panic_gives_the_lock_back() {
-        let told = told(Width::FULL);
-        let counter: Alone<'_> = Combined::new(&told, relax);
+    fn a_panic_releases_the_lock() {
+        let settable = settable(Width::FULL);
+        let counter: Alone<'_> = Combined::new(&settable, relax);
         let before = State(counter.word.0.load(Ordering::Relaxed));
-        told.shows.store(0, Ordering::Relaxed);
+        settable.shows.store(0, Ordering::Relaxed);
         assert!(catch_unwind(AssertUnwindSafe(|| counter.read())).is_err());
         assert_eq!(State(counter.word.0.load(Ordering::Relaxed)), before);
-        told.shows.store(9, Ordering::Relaxed);
+        settable.shows.store(9, Ordering::Relaxed);
         assert_eq!((counter.read(), counter.read_directly()), (9, 9));
     }
 
-    /// Goal: C1: of waiters that saw the same holder one takes over, since that is another
-    /// holding; what was published stays.
+    /// Goal: of several waiters that saw the same holder only one takes over, because a takeover
+    /// changes the word's identity of the holding; the published value stays.
     #[test]
-    fn a_takeover_is_another_holding() {
+    fn a_takeover_is_a_new_holding() {
         let held = State::new(5).published(6).locked();
         let mut seen = held;
         for _ in 0..3 {
@@ -472,12 +476,12 @@ mod tests {
     }
 
     #[test]
-    fn direct_reads_leave_the_word_alone() {
-        let told = told(Width::FULL);
-        let counter: Alone<'_> = Combined::new(&told, relax as fn(u32));
+    fn direct_reads_do_not_change_the_word() {
+        let settable = settable(Width::FULL);
+        let counter: Alone<'_> = Combined::new(&settable, relax as fn(u32));
         let counter = counter.with_policy(ReadPolicy::Direct);
         let before = counter.word.0.load(Ordering::Relaxed);
-        told.shows.store(9, Ordering::Relaxed);
+        settable.shows.store(9, Ordering::Relaxed);
         assert_eq!((counter.read(), counter.policy()), (9, ReadPolicy::Direct));
         assert_eq!(counter.word.0.load(Ordering::Relaxed), before);
     }

@@ -1,9 +1,8 @@
-//! What a counter is: something that counts up at a steady rate and may be read at any time.
+//! A counter: it counts up at a steady rate, and any thread may read it at any time.
 //!
-//! Counters differ in how wide they are, how fast they run, what a reading costs and how far
-//! they can be trusted. Only the first matters to correctness: a narrow counter wraps, so a
-//! difference of two readings is masked (C7), and a difference of more than half the width is
-//! taken for a small step back, not for a long way forward (C5).
+//! Counters differ in width, frequency, cost of a reading, and reliability. Only the width matters
+//! to correctness: a narrow counter wraps, so differences of readings are masked, and a difference
+//! of more than half the width is taken for a small step back rather than a long way forward.
 //!
 //! | counter | bits | wraps after | a reading costs |
 //! |---|---|---|---|
@@ -12,8 +11,8 @@
 //! | ACPI PM timer | 24 | 4.7 s at 3.58 MHz | about 1 µs |
 //! | PTP clock, any `clock_gettime` | 64, in ns | 584 years | a system call, often a bus as well |
 //!
-//! Figures: the first and third columns follow from the frequencies; the costs are published
-//! ones, by order of magnitude.
+//! The time to a wrap follows from width and frequency. The costs are published orders of
+//! magnitude.
 
 use crate::time::Ns;
 use alloc::boxed::Box;
@@ -22,22 +21,22 @@ use core::num::NonZeroU64;
 
 /// A counter that can be read from any thread.
 pub trait Counter: Send + Sync {
-    /// What it stands at. Bits above its [width](Counter::width) are zero.
+    /// Returns the current count. Bits above its [width](Counter::width) are zero.
     ///
-    /// Must not panic; a counter that has gone away keeps returning its last value, and the
-    /// [watchdog](super::watchdog) finds that out.
+    /// Must not panic. A counter whose device has gone keeps returning its last value, and the
+    /// [watchdog](super::watchdog) detects that.
     fn read(&self) -> u64;
 
-    /// How many bits count.
+    /// Returns the number of bits that count.
     fn width(&self) -> Width;
 
-    /// How fast it counts.
+    /// Returns its frequency.
     fn frequency(&self) -> Hertz;
 
-    /// How good it is, among those that a machine has.
+    /// Returns its rating among the counters of a machine.
     fn rating(&self) -> Rating;
 
-    /// What it is called, in reports.
+    /// Returns its name, for reports.
     fn name(&self) -> &str;
 }
 
@@ -49,7 +48,7 @@ impl Width {
     /// All 64 bits of a word.
     pub const FULL: Width = Width(64);
 
-    /// So many bits; fewer than 2 count as 2 and more than 64 as 64.
+    /// Makes a width of `bits` bits, limited to 2 to 64.
     pub const fn bits(bits: u32) -> Width {
         Width(if bits < 2 {
             2
@@ -60,36 +59,36 @@ impl Width {
         })
     }
 
-    /// The width that was made of so many bits before: nothing is clamped.
+    /// Makes a width of a number of bits that [`count`](Width::count) returned, without limiting it.
     #[inline]
     pub(crate) const fn restored(bits: u8) -> Width {
         Width(bits)
     }
 
-    /// How many bits these are.
+    /// Returns the number of bits.
     #[inline]
     pub const fn count(self) -> u32 {
         self.0 as u32
     }
 
-    /// Ones where the counter counts.
+    /// Returns a mask of the bits that count.
     #[inline]
     pub const fn mask(self) -> u64 {
         u64::MAX >> (64 - self.0 as u32)
     }
 
-    /// How far the counter has come from one reading to a later one: a masked subtraction, so
-    /// one wrap in between does no harm (C7). Zero where `to` lies behind `from` by up to half
-    /// the width, which is how a reader that lost a race looks (C5).
+    /// Returns the distance from one reading to a later one. The subtraction is masked, so the
+    /// counter may wrap once in between. Returns zero if `to` is behind `from` by up to half the
+    /// width, as it is for a reader that lost a race.
     #[inline]
     pub const fn elapsed(self, from: u64, to: u64) -> u64 {
-        // At the upper end of the word, where the sign says which half of the width it is.
+        // Shifted to the top of the word, the sign tells the half of the width.
         let unused = 64 - self.0 as u32;
         let difference = to.wrapping_sub(from).wrapping_shl(unused) as i64;
         if difference < 0 { 0 } else { (difference as u64).wrapping_shr(unused) }
     }
 
-    /// The longest distance that [`elapsed`](Width::elapsed) tells from a step back.
+    /// Returns the longest distance that [`elapsed`](Width::elapsed) does not take for a step back.
     #[inline]
     pub const fn reach(self) -> u64 {
         self.mask() >> 1
@@ -104,7 +103,7 @@ impl Hertz {
     /// One count is one nanosecond, as in every clock that counts nanoseconds.
     pub const NANOSECONDS: Hertz = Hertz::new(1_000_000_000);
 
-    /// So many counts per second; zero counts as one.
+    /// Makes a frequency; zero is replaced by one.
     pub const fn new(counts_per_s: u64) -> Hertz {
         match NonZeroU64::new(counts_per_s) {
             Some(counts) => Hertz(counts),
@@ -112,20 +111,19 @@ impl Hertz {
         }
     }
 
-    /// Counts per second.
+    /// Returns the counts per second.
     pub const fn counts_per_s(self) -> u64 {
         self.0.get()
     }
 }
 
-/// How good a counter is: the higher the better. The scale is the one that Linux uses.
-///
-/// Source of the scale: the description of clock source ratings in Linux's documentation.
+/// The quality of a counter; higher is better. The scale is Linux's, as its documentation of clock
+/// source ratings describes it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rating(pub u16);
 
 impl Rating {
-    /// Only for want of anything else.
+    /// Only if there is no other counter.
     pub const LAST_RESORT: Rating = Rating(1);
     /// Usable, but slow.
     pub const SLOW: Rating = Rating(110);
@@ -133,11 +131,11 @@ impl Rating {
     pub const GOOD: Rating = Rating(250);
     /// Fast and exact.
     pub const FAST: Rating = Rating(300);
-    /// To be used wherever it exists.
+    /// The best choice wherever it exists.
     pub const PERFECT: Rating = Rating(400);
 }
 
-/// How long a counter may go unread, at most, until time would be lost: half its width.
+/// Returns the longest time between two readings that loses no time: half the time to a wrap.
 ///
 /// A 32-bit counter at 14.318180 MHz: 149.98 s. At 64 bits and 3 GHz: 97 years.
 pub fn max_idle(counter: &(impl Counter + ?Sized)) -> Ns {
@@ -176,7 +174,7 @@ by_reference!(&C, Box<C>, Arc<C>);
 mod tests {
     use super::*;
 
-    /// Goal: C7, C5: subtraction across a wrap is exact; a small step back is no long way ahead.
+    /// Goal: subtraction across a wrap is exact, and a small step back is not a long way forward.
     #[test]
     fn differences_are_masked() {
         for bits in [2, 8, 24, 31, 32, 33, 56, 63, 64] {

@@ -1,79 +1,77 @@
-//! How fast a counter runs by the system's clock, and what to do when the two part.
+//! Measures a counter's rate against the system's clock, and corrects the error of our clock.
 //!
-//! The rate is measured from one comparison of the two clocks to another some ten seconds
-//! later, and what the clock has gone astray meanwhile is made good by bending the line a
-//! little. Two things must not be mistaken for a rate:
-//! - Over a suspend the counter may go on counting while `CLOCK_MONOTONIC` stops. By a rate
-//!   measured across that the clock would run at a fraction of its speed for hours. A step
-//!   that does not fit the rate known so far therefore only moves the *offset* between the
-//!   clocks: both go on from where they are.
-//! - The counter may begin anew at zero. The clock goes on from the system's.
+//! The rate is measured between two comparisons of the clocks that are some ten seconds apart. An
+//! error that has accumulated is corrected by a small change of the line's slope. Two events must
+//! not be mistaken for a change of rate:
+//! - During a suspend the counter may continue while `CLOCK_MONOTONIC` stops. With a rate measured
+//!   across a suspend, our clock would be slow for hours. So a step that does not fit the known
+//!   rate only changes the *offset* between the clocks: both continue from where they are.
+//! - The counter may restart at zero. Then our clock continues from the system's.
 //!
-//! Nothing here reads a clock, so that the tests can suspend a machine.
+//! Nothing here reads a clock, so the tests can simulate a suspend.
 
 use crate::clock::slope::{FRACTION_BITS, Slope};
 use crate::time::Ns;
 
-/// How far the rate may be bent to bring the line back to `CLOCK_MONOTONIC`: 500 ppm, the
-/// kernel's own bound for slewing.
+/// The largest change of slope to correct an error: 500 ppm, the kernel's own bound for slewing.
 const SLEW: f64 = 500e-6;
-/// How far two rates may differ that are one: the system's clock may be slewed one way while
-/// the first was measured and the other way now.
+/// The largest difference between two measurements of an unchanged rate: the system's clock may be
+/// slewed in opposite directions during them.
 const TOLERANCE: f64 = 2.0 * SLEW;
-/// How long it takes, at most, to make good an error: comparisons are seldom nearer.
+/// The time over which an error is corrected. Comparisons are rarely closer to each other.
 pub const EVERY: Ns = Ns::from_ms(100);
-/// The rate is measured over once to twice this.
+/// The rate is measured over one to two times this.
 const BASELINE: Ns = Ns::from_secs(10);
-/// An error that would take a minute to make good becomes part of the offset.
+/// An error, in ns, that would take a minute to correct. A larger one becomes part of the offset.
 const FAR: f64 = 30e6;
 
-/// Both clocks at one moment.
+/// A comparison of both clocks at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moment {
-    /// What the counter stands at.
+    /// The counter's reading.
     pub counter: u64,
-    /// What the system's clock shows.
+    /// The time of the system's clock.
     pub system: Ns,
-    /// The counter may be wrong by this many cycles, either way.
+    /// The uncertainty of the counter's reading, in cycles, in either direction.
     pub doubt: u64,
 }
 
-/// How the line goes on.
+/// How the line continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Course {
-    /// How fast.
+    /// Its slope.
     pub slope: Slope,
-    /// Not before this time.
+    /// The line continues at this time or later.
     pub at_least: Ns,
-    /// Did the counter run as it was known to?
+    /// How the counter ran since the last comparison.
     pub step: Step,
 }
 
-/// How a counter ran from one comparison to the next.
+/// How a counter ran between two comparisons.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// At the rate that was known.
+    /// At the known rate.
     Steady,
-    /// At another: a suspend, a disturbed first measurement, or a counter gone bad.
+    /// At another rate: a suspend, a disturbed first measurement, or a bad counter.
     Odd,
-    /// Backwards: it has begun anew.
+    /// Backwards: it has restarted.
     Anew,
 }
 
-/// What is known about the two clocks.
+/// The measured relation of the two clocks.
 #[derive(Clone, Debug)]
 pub struct Discipline {
     rate: Rate,
-    /// What the rate is measured from, and what it will be measured from after that.
+    /// The start of the current measurement of the rate, and the start of the next one.
     bases: [Moment; 2],
     last: Moment,
-    /// How far this clock is meant to be ahead of the system's, in nanoseconds.
+    /// The intended offset of our clock to the system's, in nanoseconds.
     offset: f64,
-    /// Did the last step not fit the rate either?
+    /// Whether the last step did not fit the known rate.
     is_doubtful: bool,
 }
 
-/// Nanoseconds per cycle, and the part of it that may be wrong.
+/// Nanoseconds per cycle, and their relative uncertainty.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     ns: f64,
@@ -97,18 +95,18 @@ impl Rate {
 }
 
 impl Discipline {
-    /// From a first measurement of the rate.
+    /// Starts with a first measurement of the rate.
     pub fn new(from: Moment, to: Moment) -> Discipline {
         let rate = Rate::between(from, to);
         Discipline { rate, bases: [from, to], last: to, offset: 0.0, is_doubtful: false }
     }
 
-    /// The line's slope by what is known.
+    /// Returns the line's slope at the known rate.
     pub fn slope(&self) -> Slope {
         self.rate.slope(0.0)
     }
 
-    /// Takes a comparison into account that was made when this clock showed `ours`.
+    /// Takes into account a comparison that was made when our clock showed `ours`.
     pub fn compare(&mut self, now: Moment, ours: Ns) -> Course {
         let last = core::mem::replace(&mut self.last, now);
         let behind = now.system.0 as f64 + self.offset - ours.0 as f64;
@@ -122,7 +120,7 @@ impl Discipline {
         if !step.fits(self.rate) {
             self.bases = [now; 2];
             self.offset -= behind;
-            // Once is a suspend; twice, and it is the rate that was wrong.
+            // After one such step assume a suspend; after two, that the known rate is wrong.
             if self.is_doubtful && step.ns > 0.0 {
                 self.rate = step;
             }
@@ -150,19 +148,19 @@ mod tests {
     use crate::clock::segment::{Segment, SourceId};
     use crate::clock::slope::Point;
 
-    /// A machine whose counter and clock can be made to do anything.
+    /// A machine whose counter and clock the tests control.
     struct Machine {
         counter: f64,
         system: f64,
         cycles_per_ns: f64,
         line: Segment,
         discipline: Discipline,
-        /// The latest reading: time must not go back behind it.
+        /// The latest reading, which later ones must not precede.
         last: Ns,
     }
 
     impl Machine {
-        /// With a first calibration that is wrong by so much.
+        /// A machine whose first calibration has the relative error `wrong`.
         fn new(cycles_per_ns: f64, wrong: f64) -> Machine {
             let moment = |counter: f64, system: f64| Moment {
                 counter: counter as u64,
@@ -183,7 +181,7 @@ mod tests {
             Machine { counter, system, cycles_per_ns, line, discipline, last: Ns::ZERO }
         }
 
-        /// Runs on, with a comparison at the end.
+        /// Runs for `ns`, and compares the clocks at the end.
         fn run(&mut self, ns: f64) {
             self.counter += ns * self.cycles_per_ns;
             self.system += ns;
@@ -203,7 +201,7 @@ mod tests {
             now
         }
 
-        /// By how much the clock's speed is wrong over the next 100 ms.
+        /// The relative error of the clock's speed over the next 100 ms.
         fn error(&mut self) -> f64 {
             let before = self.now();
             self.run(1e8);
@@ -215,9 +213,9 @@ mod tests {
         }
     }
 
-    /// Goal: whatever the first calibration was worth, the clock finds the rate and the time.
+    /// Goal: after any first calibration the clock converges to the right rate and time.
     #[test]
-    fn a_bad_calibration_is_made_good() {
+    fn a_bad_calibration_is_corrected() {
         for wrong in [0.0, 60e-6, -60e-6, 900e-6, -900e-6, 0.3, -0.3] {
             let mut machine = Machine::new(2.9, wrong);
             (0..100).for_each(|_| machine.run(1.5e8));
@@ -228,10 +226,10 @@ mod tests {
         }
     }
 
-    /// Goal: a calibration that is good for nothing but an hour of idleness does no harm: the
-    /// rate is right at once, and no minute is spent on making good what was lost.
+    /// Goal: after a bad calibration and an idle hour the rate is right at once, and the lost time
+    /// becomes part of the offset.
     #[test]
-    fn an_hour_of_idleness() {
+    fn an_idle_hour_after_a_bad_calibration_is_corrected_at_once() {
         let mut machine = Machine::new(3.1, 80e-6);
         machine.run(3.6e12);
         for _ in 0..3 {
@@ -239,10 +237,10 @@ mod tests {
         }
     }
 
-    /// Goal: over a suspend the counter goes on and the system's clock does not: the clock does
-    /// not slow down for it.
+    /// Goal: if the counter continues during a suspend and the system's clock does not, our clock
+    /// does not slow down.
     #[test]
-    fn the_counter_goes_on_over_a_suspend() {
+    fn a_counter_that_continues_over_a_suspend_does_not_change_the_rate() {
         let mut machine = Machine::new(2.0, 40e-6);
         for asleep in [5e9, 8.0 * 3.6e12, 1e9] {
             (0..50).for_each(|_| machine.run(2e8));
@@ -255,10 +253,10 @@ mod tests {
         }
     }
 
-    /// Goal: a counter that begins anew stops the clock for no longer than until somebody looks,
-    /// and never turns it back.
+    /// Goal: a counter that restarts stops the clock until the next comparison at most, and never
+    /// turns it back.
     #[test]
-    fn the_counter_begins_anew() {
+    fn a_counter_that_restarts_does_not_turn_the_clock_back() {
         let mut machine = Machine::new(2.0, 0.0);
         for _ in 0..3 {
             (0..50).for_each(|_| machine.run(2e8));

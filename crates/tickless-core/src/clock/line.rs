@@ -1,18 +1,19 @@
-//! A [segment](super::segment) that is replaced while it is read, without locks.
+//! A [segment](super::segment) that one thread replaces while others read it, without locks.
 //!
-//! A sequence lock: readers take what they have read if no replacement began or was under way
-//! meanwhile. While the segment is being replaced nobody can read it, which is the point: no
-//! reading by the old segment is newer than the joint of the two (C8).
+//! It is a sequence lock: readers discard what they have read if a replacement began or was in
+//! progress during the read. No thread can read the segment while it is being replaced. So no
+//! reading by the old segment is newer than the joint of the two, and time does not go back.
 //!
-//! Who may touch what: anybody reads; one thread at a time [redraws](Line::redraw), and
-//! a second one is turned away. Readers of a line whose writer has lost its CPU wait for it.
+//! Any thread may read. One thread at a time [redraws](Line::redraw) the line, and the call fails
+//! for a second one. If the writer loses its CPU during a replacement, readers wait for it.
 //!
-//! A counter's reading counts as ordered with the words. Where it may move among them, as an
-//! unordered TSC reading may by some nanoseconds, time is off by so much times the change of
-//! slope at the joint: 500 ppm of 100 ns are a twentieth of a nanosecond.
+//! The reading of a counter is assumed to be ordered with the accesses to the words. Where it may
+//! be reordered, as an unordered TSC reading may be by some nanoseconds, the error is that time
+//! multiplied by the change of slope at the joint: 500 ppm of 100 ns are 0.05 ns.
 //!
-//! There are no fences: every part is written with Release and read with Acquire, which is the
-//! same code on x86 and one instruction more per part elsewhere, and keeps the seam to words.
+//! There are no fences: every word is written with Release and read with Acquire. That is the same
+//! machine code on x86 and one more instruction for each word elsewhere, and it needs nothing but
+//! words of a platform.
 
 use crate::clock::counter::Width;
 use crate::clock::segment::{Segment, SourceId};
@@ -23,8 +24,8 @@ use crate::word::{Ordering, Word};
 /// A segment in words. Together they fit a cache line.
 #[derive(Debug)]
 pub struct Line<W> {
-    /// Above: the sequence number, odd while the rest is being written. Below: the start's
-    /// fraction.
+    /// The upper half is the sequence number, which is odd while the rest is being written. The
+    /// lower half is the start's fraction.
     head: W,
     /// The source and the width of the counter.
     shape: W,
@@ -37,7 +38,7 @@ pub struct Line<W> {
 const STEP: u64 = 1 << 32;
 
 impl<W: Word> Line<W> {
-    /// A line that begins with this segment.
+    /// Makes a line that begins with this segment.
     pub fn new(segment: Segment) -> Line<W> {
         Line {
             head: W::new(u64::from(segment.start.fraction)),
@@ -48,25 +49,26 @@ impl<W: Word> Line<W> {
         }
     }
 
-    /// The time, by the counter that `read` reads; `None` while the segment is being replaced,
-    /// and then the caller tries again. Three cache hits and a multiplication besides the
-    /// counter.
+    /// Returns the time by the counter that `read` reads. Returns `None` while the segment is being
+    /// replaced; then the caller tries again. Costs three cache hits and a multiplication besides
+    /// the counter.
     #[inline]
     pub fn try_at(&self, read: impl FnOnce(SourceId) -> u64) -> Option<Ns> {
         let (segment, count) = self.try_read(|source| Some(read(source)))?;
         Some(segment.at(count).ns)
     }
 
-    /// The present segment; `None` while it is being replaced.
+    /// Returns the current segment; `None` while it is being replaced.
     pub fn try_segment(&self) -> Option<Segment> {
         self.try_read(|_| Some(0)).map(|(segment, _)| segment)
     }
 
-    /// The segment, and what its counter stood at while it was the line's; `None` while it is
-    /// being replaced, or if `read` does not know the counter.
+    /// Returns the segment and a reading of its counter, taken while the segment was current.
+    /// Returns `None` while the segment is being replaced, or if `read` returns `None`.
     #[inline]
     pub fn try_read(&self, read: impl FnOnce(SourceId) -> Option<u64>) -> Option<(Segment, u64)> {
-        // Acquire: pairs with the Release that ends `redraw`: the parts are at least as new.
+        // Acquire: pairs with the Release at the end of `redraw`: the other words are at least as
+        // new.
         let head = self.head.load(Ordering::Acquire);
         let shape = self.shape.load(Ordering::Acquire);
         let source = SourceId((shape >> 8) as u8);
@@ -74,8 +76,8 @@ impl<W: Word> Line<W> {
         let segment = Segment {
             source,
             width: Width::restored(shape as u8),
-            // Acquire, each: pairs with the Release of the same part in `redraw`. Who has read
-            // a new part reads the odd number below, or a later one.
+            // Acquire, each: pairs with the Release of the same word in `redraw`. A reader that has
+            // read a new word then reads the odd number below, or a later one.
             count0: self.count0.load(Ordering::Acquire),
             start: Point { ns: Ns(self.ns0.load(Ordering::Acquire)), fraction: head as u32 },
             slope: Slope(self.slope.load(Ordering::Acquire)),
@@ -84,23 +86,22 @@ impl<W: Word> Line<W> {
         is_settled.then_some((segment, count))
     }
 
-    /// Replaces the segment by what `next` makes of it, and returns that; `None` if somebody
-    /// else is at it. `next` runs when nobody can read the line any more, so the joint is where
-    /// it reads the counter. If it panics, the old segment stays.
+    /// Replaces the segment by the result of `next` and returns it; `None` if another thread is
+    /// replacing it. No thread can read the line while `next` runs, so the joint is where `next`
+    /// reads the counter. If `next` panics, the old segment stays.
     pub fn redraw(&self, next: impl FnOnce(Segment) -> Segment) -> Option<Segment> {
         let head = self.head.load(Ordering::Relaxed);
         if head & STEP != 0 {
             return None;
         }
-        // SeqCst: not for its order among words, but since it is a full barrier on the CPUs
-        // that reorder: `next` reads the counter when the odd number is out. Acquire, by the
-        // way, of what the last writer left; pairs with the Release in `drop`.
+        // SeqCst: a full barrier on CPUs that reorder, so that `next` reads the counter after the
+        // odd number is visible. It includes Acquire, which pairs with the Release in `drop`.
         let (closing, failed) = (Ordering::SeqCst, Ordering::Relaxed);
         self.head.compare_exchange(head, head.wrapping_add(STEP), closing, failed).ok()?;
-        let old = self.as_left(head);
+        let old = self.current(head);
         let mut closed = Closed { line: self, head, fraction: old.start.fraction };
         let segment = next(old);
-        // Release, each: pairs with the Acquire of the same part in `try_read`.
+        // Release, each: pairs with the Acquire of the same word in `try_read`.
         self.shape.store(shape_of(&segment), Ordering::Release);
         self.count0.store(segment.count0, Ordering::Release);
         self.ns0.store(segment.start.ns.0, Ordering::Release);
@@ -109,8 +110,8 @@ impl<W: Word> Line<W> {
         Some(segment)
     }
 
-    /// The segment, for its one writer.
-    fn as_left(&self, head: u64) -> Segment {
+    /// Returns the segment, for its only writer.
+    fn current(&self, head: u64) -> Segment {
         let shape = self.shape.load(Ordering::Relaxed);
         Segment {
             source: SourceId((shape >> 8) as u8),
@@ -122,7 +123,7 @@ impl<W: Word> Line<W> {
     }
 }
 
-/// A line that nobody can read; opened when dropped.
+/// A line that no thread can read, until this is dropped.
 struct Closed<'a, W: Word> {
     line: &'a Line<W>,
     head: u64,
@@ -132,7 +133,7 @@ struct Closed<'a, W: Word> {
 impl<W: Word> Drop for Closed<'_, W> {
     fn drop(&mut self) {
         let sequence = self.head.wrapping_add(2 * STEP) & !(STEP - 1);
-        // Release: pairs with the Acquire that begins `try_read`.
+        // Release: pairs with the first Acquire in `try_read`.
         self.line.head.store(sequence | u64::from(self.fraction), Ordering::Release);
     }
 }
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_what_was_drawn() {
+    fn a_line_returns_the_segment_that_was_set() {
         let line = Line::<AtomicU64>::new(segment(5));
         assert_eq!(line.try_segment(), Some(segment(5)));
         for round in 0..5 {
@@ -170,10 +171,10 @@ mod tests {
         assert_eq!(time, Some(Ns((4 << 40) + 2)));
     }
 
-    /// Goal: while it is replaced nobody reads it, a second writer is turned away, and a writer
-    /// that panics leaves the line as it was.
+    /// Goal: during a replacement reads and a second replacement fail, and a writer that panics
+    /// leaves the line unchanged.
     #[test]
-    fn is_closed_while_it_is_redrawn() {
+    fn a_line_is_closed_while_it_is_replaced() {
         let line = Line::<AtomicU64>::new(segment(5));
         let redrawn = line.redraw(|old| {
             assert_eq!(line.try_segment(), None);
@@ -186,9 +187,9 @@ mod tests {
         assert_eq!(line.try_segment(), redrawn);
     }
 
-    /// Goal: C8: while the line is bent to and fro, no reader sees time go back.
+    /// Goal: while the slope changes up and down, no reader sees time go back.
     #[test]
-    fn never_goes_back() {
+    fn time_is_monotonic() {
         let rounds = if cfg!(miri) { 50 } else { 100_000 };
         let line = Line::<AtomicU64>::new(segment(5));
         let (counter, done) = (AtomicU64::new(100), AtomicBool::new(false));

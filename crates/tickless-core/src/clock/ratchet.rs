@@ -1,16 +1,16 @@
 //! A counter that never goes back, over one that may.
 //!
-//! A timekeeper takes a counter's word for it between two ticks, and if that goes back so does
-//! time, to the last tick at most. Who has a counter that may do that, one that is not the same
-//! on all CPUs or can be set from outside, puts it behind a ratchet: readings that lie behind
-//! the highest so far are held back to it (C8). To the watchdog a counter that goes far back
-//! then looks as if it stood still, which is fault enough.
+//! Between two ticks a timekeeper relies on its counter. If the counter goes back, time goes back
+//! too, to the last tick at most. A counter that may do so, because it differs between CPUs or can
+//! be set from outside, belongs behind a ratchet: a reading behind the highest one so far is
+//! replaced by that one. A counter that goes far back then appears to have stopped, which the
+//! watchdog detects.
 //!
-//! A narrow counter must then be read at least once in half its wrap, or the ratchet takes its
-//! readings for older ones.
+//! A narrow counter must be read at least once in half the time to a wrap, or the ratchet takes new
+//! readings for old ones.
 //!
-//! The price is one word that all readers share and most of them write. A counter that everybody
-//! may trust should not have one.
+//! The cost is one word that all readers share and most of them write. A reliable counter should
+//! not have a ratchet.
 
 use crate::clock::counter::{Counter, Hertz, Rating, Width};
 use crate::word::{Ordering, Word};
@@ -18,7 +18,7 @@ use crate::word::{Ordering, Word};
 /// A counter behind a ratchet.
 #[derive(Debug)]
 pub struct Ratchet<W, C> {
-    /// The highest reading that was handed out.
+    /// The highest reading that was returned.
     highest: W,
     counter: C,
 }
@@ -33,7 +33,7 @@ impl<W: Word, C: Counter> Ratchet<W, C> {
 impl<W: Word, C: Counter> Counter for Ratchet<W, C> {
     fn read(&self) -> u64 {
         let (width, now) = (self.counter.width(), self.counter.read());
-        // Relaxed: the order of readings is that of the word's own values.
+        // Relaxed: only the order of the word's own values matters.
         let mut highest = self.highest.load(Ordering::Relaxed);
         loop {
             if width.elapsed(highest, now) == 0 {
@@ -69,10 +69,10 @@ mod tests {
     use super::*;
     use core::sync::atomic::AtomicU64;
 
-    /// A counter of 8 bits that shows what it is told to.
-    struct Told(AtomicU64);
+    /// A counter of 8 bits with a settable value.
+    struct Settable(AtomicU64);
 
-    impl Counter for &Told {
+    impl Counter for &Settable {
         fn read(&self) -> u64 {
             self.0.load(Ordering::Relaxed)
         }
@@ -90,21 +90,21 @@ mod tests {
         }
 
         fn name(&self) -> &str {
-            "told"
+            "settable"
         }
     }
 
-    /// Goal: C8: what goes back is held back; a wrap is not going back.
+    /// Goal: a reading that goes back is replaced by the highest; a wrap is no step back.
     #[test]
-    fn holds_back_what_goes_back() {
-        let told = Told(AtomicU64::new(250));
-        let ratchet = Ratchet::<AtomicU64, _>::new(&told);
+    fn a_lower_reading_is_replaced() {
+        let settable = Settable(AtomicU64::new(250));
+        let ratchet = Ratchet::<AtomicU64, _>::new(&settable);
         let read = |count| {
-            told.0.store(count, Ordering::Relaxed);
+            settable.0.store(count, Ordering::Relaxed);
             ratchet.read()
         };
         let seen: [u64; 7] = [250, 240, 253, 2, 255, 2, 3].map(read);
         assert_eq!(seen, [250, 250, 253, 2, 2, 2, 3]);
-        assert_eq!((ratchet.width(), ratchet.name()), (Width::bits(8), "told"));
+        assert_eq!((ratchet.width(), ratchet.name()), (Width::bits(8), "settable"));
     }
 }

@@ -1,20 +1,19 @@
 //! A straight line from the counts of one counter to time: pure arithmetic, no words.
 //!
-//! Time is a chain of segments. Each begins at a joint, where the one before it ends to the
-//! 2^-32th of a nanosecond, and goes on at a slope of its own, perhaps on another counter. So
-//! time never goes back (C8), and however often the segment is renewed nothing is rounded away
-//! (C7).
+//! Time is a chain of segments. Each begins exactly where the previous one ends, to the 2^-32th of a
+//! nanosecond, and continues with a slope of its own, perhaps on another counter. So time never
+//! goes back, and rounding errors do not accumulate over many segments.
 
 use crate::clock::counter::{Counter, Width};
 use crate::clock::slope::{Point, Slope};
 use crate::time::Ns;
 
-/// Which of a machine's counters: its place in the list.
+/// A counter of a machine: its index in the list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SourceId(pub u8);
 
 impl SourceId {
-    /// Its place in a slice of counters.
+    /// Returns its index in a slice of counters.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -24,39 +23,39 @@ impl SourceId {
 /// `time = start + (count - count0) * slope`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
-    /// Whose counts these are.
+    /// The counter.
     pub source: SourceId,
-    /// How wide they are.
+    /// The counter's width.
     pub width: Width,
-    /// What the counter stood at when the segment began.
+    /// The count at the start of the segment.
     pub count0: u64,
-    /// What time it was then.
+    /// The time at the start of the segment.
     pub start: Point,
-    /// How fast time runs.
+    /// Time per count.
     pub slope: Slope,
 }
 
 impl Segment {
-    /// A segment over `counter`, which stands at `count` now, at its nominal frequency.
+    /// Makes a segment over `counter` at its nominal frequency, which begins at `count`.
     pub fn over(source: SourceId, counter: &impl Counter, count: u64, start: Point) -> Segment {
         let slope = Slope::of(counter.frequency());
         Segment { source, width: counter.width(), count0: count, start, slope }
     }
 
-    /// The time at which the counter stood there. A counter that has gone back behind the
-    /// joint stands still.
+    /// Returns the time of a count. A count before the start of the segment gives the time of the
+    /// start.
     #[inline]
     pub const fn at(&self, count: u64) -> Point {
         self.slope.ahead(self.start, self.width.elapsed(self.count0, count))
     }
 
-    /// Goes on from where the counter stands now, at another slope.
+    /// Returns a segment that continues this one from `count` with another slope.
     #[must_use]
     pub const fn continued(&self, count: u64, slope: Slope) -> Segment {
         Segment { count0: count, start: self.at(count), slope, ..*self }
     }
 
-    /// The same, but not before that time.
+    /// Returns this segment, moved so that it starts at `at_least` or later.
     #[must_use]
     pub fn not_before(self, at_least: Ns) -> Segment {
         Segment { start: self.start.max(Point::at(at_least)), ..self }
@@ -74,8 +73,8 @@ mod tests {
         Segment { source: SourceId(0), width, count0: count, start: Point::default(), slope }
     }
 
-    /// Goal: C7: a 32-bit counter, looked at whenever it has gone all but half its width, keeps
-    /// time over a hundred wraps as if it had 64 bits.
+    /// Goal: a 32-bit counter that is read each time it has passed nearly half its width keeps time
+    /// over a hundred wraps as one of 64 bits does.
     #[test]
     fn a_narrow_counter_keeps_time_over_many_wraps() {
         let mut segment = hpet(0xffff_fff0);
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_its_joint_a_counter_stands_still() {
+    fn a_count_before_the_start_gives_the_time_of_the_start() {
         let segment = hpet(1000);
         assert_eq!([segment.at(1000), segment.at(990)], [Point::default(); 2]);
         assert_eq!(segment.at(1002).ns, Ns(139));

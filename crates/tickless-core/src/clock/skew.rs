@@ -1,14 +1,13 @@
-//! Whether two CPUs read the same counter alike.
+//! Checks whether two CPUs read the same values from a counter.
 //!
-//! A counter that each CPU has to itself, as the TSC is, may be ahead on one of them. Nobody
-//! sees that from one CPU; a thread that moves, or two that talk, see time go back (C8). So
-//! the CPUs take turns: each reads the counter and leaves the reading behind, and whoever finds
-//! a reading ahead of its own has found a *warp*.
+//! A counter that exists once in each CPU, as the TSC does, may be ahead on one of them. One CPU
+//! alone cannot detect that, but a thread that migrates, or two that communicate, see time go back.
+//! In this check the CPUs take turns: each reads the counter and stores its reading, and a CPU that
+//! finds a stored reading ahead of its own has found a *warp*.
 //!
-//! The turns are a word that is handed on with Release and Acquire, so that a later turn's
-//! reading is ordered after the one before it. How often CPUs alternate, and with whom, is the
-//! caller's affair; a thousand turns for each pair take well under a millisecond on real
-//! machines.
+//! A word is passed on with Release and Acquire, so that each reading is ordered after the previous
+//! one. The caller decides how often which CPUs alternate. A thousand turns for each pair take well
+//! under a millisecond on real machines.
 //!
 //! Source of the idea: the kernel's check of TSC synchronisation between CPUs.
 
@@ -16,28 +15,28 @@ use crate::clock::counter::Width;
 use crate::word::{Ordering, Word};
 use core::fmt;
 
-/// The reading that CPUs hand to each other.
+/// The reading that CPUs pass to each other.
 #[derive(Debug)]
 pub struct Handover<W> {
     width: Width,
-    /// The last reading that nobody found a warp with.
+    /// The last reading that was no warp.
     last: W,
-    /// How far readings went back at most.
+    /// The largest step back between readings.
     worst: W,
     warps: W,
 }
 
-/// What a skew check has found.
+/// The result of a skew check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Skew {
-    /// Turns in which a CPU read less than the one before it had.
+    /// Turns in which a CPU read less than the CPU before it.
     pub warps: u64,
-    /// How much less at most, in counts.
+    /// The largest difference, in counts.
     pub worst: u64,
 }
 
 impl Skew {
-    /// Did all CPUs read alike?
+    /// Returns whether no reading went back.
     pub const fn is_none(&self) -> bool {
         self.warps == 0
     }
@@ -50,16 +49,16 @@ impl fmt::Display for Skew {
 }
 
 impl<W: Word> Handover<W> {
-    /// Before the first turn; `now` is a reading from whichever CPU.
+    /// Starts a check; `now` is a reading from any CPU.
     pub fn new(width: Width, now: u64) -> Handover<W> {
         Handover { width, last: W::new(now), worst: W::new(0), warps: W::new(0) }
     }
 
-    /// One turn of the calling CPU: reads the counter after what it finds, and leaves the
-    /// reading behind. If another CPU's turn comes in between, this one reads again.
+    /// Performs a turn of the calling CPU: reads the counter after the stored reading, compares
+    /// the two, and stores its own. If another CPU's turn comes in between, it reads again.
     pub fn take_turn(&self, read: impl Fn() -> u64) {
-        // Acquire, here and on failure: pairs with the Release below; the counter is read after
-        // whoever left this.
+        // Acquire, here and on failure: pairs with the Release below. The counter is read after
+        // the CPU that stored this reading has read it.
         let mut before = self.last.load(Ordering::Acquire);
         loop {
             let now = read();
@@ -75,7 +74,7 @@ impl<W: Word> Handover<W> {
         }
     }
 
-    /// What has been found so far.
+    /// Returns the result so far.
     pub fn skew(&self) -> Skew {
         let (warps, worst) =
             (self.warps.load(Ordering::Relaxed), self.worst.load(Ordering::Relaxed));
@@ -89,7 +88,7 @@ impl<W: Word> Handover<W> {
     }
 }
 
-/// Relaxed: nothing but the count itself is to be seen.
+/// Relaxed: the count publishes nothing else.
 fn add<W: Word>(word: &W, change: impl Fn(u64) -> u64) {
     let mut seen = word.load(Ordering::Relaxed);
     let order = (Ordering::Relaxed, Ordering::Relaxed);
@@ -104,9 +103,9 @@ mod tests {
     use core::cell::Cell;
     use core::sync::atomic::AtomicU64;
 
-    /// Goal: C8: a CPU whose counter is behind is found, with how far; wraps are no warps.
+    /// Goal: a CPU whose counter is behind is detected, with the distance; wraps are no warps.
     #[test]
-    fn a_cpu_that_is_behind_is_found() {
+    fn a_cpu_that_is_behind_is_detected() {
         let width = Width::bits(32);
         for behind in [0, 1, 1000] {
             let time = Cell::new(u64::from(u32::MAX) - 50);
@@ -123,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Goal: a turn that another CPU's came between is judged by what that one left.
+    /// Goal: a turn that is interrupted by another CPU's turn is compared with that one's reading.
     #[test]
     fn an_overtaken_turn_reads_again() {
         let handover = Handover::<AtomicU64>::new(Width::FULL, 10);

@@ -1,35 +1,34 @@
-//! How many nanoseconds a count is worth: fixed point with 32 bits behind the point.
+//! Conversion between counts and nanoseconds: a fixed-point number with 32 fractional bits.
 //!
-//! The product of a count and a slope has 128 bits, so nothing overflows on the way and no
-//! shift has to be chosen for the longest idle; on 64-bit CPUs it is one instruction. What the
-//! slope itself is off by, at most half of 2^-32 ns per count, comes to less than a nanosecond
-//! in 2^32 counts: 0.4 parts in 10^9 at 3 GHz, a thousandth of what an oscillator is off by. A
-//! counter that divides 10^9 Hz is exact.
+//! The product of a count and a slope has 128 bits, so it cannot overflow, and no shift must be
+//! chosen for the longest idle time. On 64-bit CPUs it is one instruction. The slope's rounding
+//! error of at most half of 2^-32 ns per count is less than a nanosecond in 2^32 counts: 0.4 parts
+//! in 10^9 at 3 GHz, a thousandth of the error of an oscillator. The slope of a counter whose
+//! frequency divides 10^9 Hz is exact.
 //!
-//! What conversion drops behind the point is not lost either: a [`Point`] carries it on to the
-//! next segment (C7).
+//! The fraction that a conversion drops is not lost: a [`Point`] carries it to the next segment.
 
 use crate::clock::counter::Hertz;
 use crate::time::Ns;
 
-/// Bits behind the point.
+/// The number of fractional bits.
 pub const FRACTION_BITS: u32 = 32;
 
 /// Nanoseconds per count, in units of 2^-32.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Slope(pub u64);
 
-/// A moment that is known more finely than to the nanosecond.
+/// A moment with a fraction of a nanosecond.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Point {
     /// Whole nanoseconds.
     pub ns: Ns,
-    /// What comes on top, in units of 2^-32 ns.
+    /// The fraction, in units of 2^-32 ns.
     pub fraction: u32,
 }
 
 impl Point {
-    /// A whole nanosecond.
+    /// Makes a point without a fraction.
     pub const fn at(ns: Ns) -> Point {
         Point { ns, fraction: 0 }
     }
@@ -39,14 +38,14 @@ impl Slope {
     /// One count is one nanosecond.
     pub const ONE: Slope = Slope(1 << FRACTION_BITS);
 
-    /// The slope of a counter with this frequency, to the nearest.
+    /// Returns the nearest slope of a counter with this frequency.
     pub const fn of(frequency: Hertz) -> Slope {
         let hertz = frequency.counts_per_s() as u128;
         let fine = ((1_000_000_000u128 << FRACTION_BITS) + hertz / 2) / hertz;
         Slope(fine as u64)
     }
 
-    /// Where one gets from `start` in so many counts. Wraps beyond 584 years.
+    /// Returns the point that is `counts` counts after `start`. Wraps beyond 584 years.
     #[inline]
     pub const fn ahead(self, start: Point, counts: u64) -> Point {
         let fine = counts as u128 * self.0 as u128 + start.fraction as u128;
@@ -54,14 +53,13 @@ impl Slope {
         Point { ns: Ns(ns), fraction: fine as u32 }
     }
 
-    /// How many nanoseconds so many counts are, rounded down, saturating.
+    /// Converts counts to nanoseconds, rounded down, saturating.
     pub const fn ns(self, counts: u64) -> Ns {
         let ns = (counts as u128 * self.0 as u128) >> FRACTION_BITS;
         if ns > u64::MAX as u128 { Ns::NEVER } else { Ns(ns as u64) }
     }
 
-    /// How many counts it takes until so much time is over, rounded up, saturating. Takes a
-    /// division.
+    /// Converts a time to counts, rounded up, saturating. Costs a division.
     pub const fn counts(self, time: Ns) -> u64 {
         if self.0 == 0 {
             return u64::MAX;
@@ -75,8 +73,8 @@ impl Slope {
 mod tests {
     use super::*;
 
-    /// Goal: C7: over the longest idle of a 32-bit counter the conversion is off by less than
-    /// a nanosecond, whatever its frequency.
+    /// Goal: over the longest idle time of a 32-bit counter of any frequency, the error of the
+    /// conversion is less than a nanosecond.
     #[test]
     fn half_a_wrap_of_a_narrow_counter_is_exact_to_the_nanosecond() {
         for hertz in [1_193_182, 3_579_545, 14_318_180, 24_000_000, 25_000_000, 999_999_937] {
@@ -89,7 +87,7 @@ mod tests {
         }
     }
 
-    /// Goal: a counter whose period is a whole number of nanoseconds is exact for centuries.
+    /// Goal: conversion is exact for counters with a period of whole nanoseconds.
     #[test]
     fn divisors_of_a_gigahertz_are_exact() {
         for ns in [1, 2, 8, 10, 100, 1_000_000] {
@@ -100,9 +98,9 @@ mod tests {
         }
     }
 
-    /// Goal: C7: a long way in many steps ends where one step ends.
+    /// Goal: many small steps end where one large step ends.
     #[test]
-    fn steps_lose_nothing() {
+    fn many_steps_lose_nothing() {
         let slope = Slope::of(Hertz::new(2_994_375_731));
         let mut point = Point::at(Ns(17));
         let (mut total, mut step) = (0u64, 12_345u64);
@@ -115,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_over_after_its_counts() {
+    fn counts_of_a_time_cover_that_time() {
         for hertz in [3, 1_193_182, 14_318_180, 2_994_375_731, 10_000_000_000] {
             let slope = Slope::of(Hertz::new(hertz));
             for time in [Ns(0), Ns(1), Ns(999), Ns::from_secs(1), Ns::from_secs(86_400)] {

@@ -1,8 +1,7 @@
-//! The counters that a machine has, what is held against each, and which one is the best.
+//! The counters of a machine, their faults, and which one is the best.
 //!
-//! Pure: it knows their ratings, not the counters. A counter that was found to be bad stays
-//! bad: what stood still once may stand still again, and going back to it would be a change of
-//! source for nothing.
+//! Pure: it stores their ratings rather than the counters. A counter that was found bad stays bad,
+//! because the fault may return.
 
 use crate::clock::counter::{Counter, Rating};
 use crate::clock::segment::SourceId;
@@ -10,37 +9,37 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-/// Why a counter is not to be used any more.
+/// Why a counter must not be used any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// It stood still while others went on.
+    /// It stood still while others continued.
     Frozen,
     /// It went back.
     Backwards,
-    /// It ran too fast or jumped ahead: by so much more than the reference.
+    /// It ran too fast or jumped ahead, by this much more than the reference.
     Fast(Duration),
-    /// It ran too slowly: by so much less than the reference.
+    /// It ran too slowly, by this much less than the reference.
     Slow(Duration),
-    /// CPUs do not read it alike: by so many counts.
+    /// CPUs read different values, by this many counts.
     Skewed(u64),
-    /// Whoever provides it says so: its device went away, or the system has given it up.
+    /// Its provider withdrew it: its device went away, or the system stopped using it.
     Withdrawn,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Frozen => write!(f, "stood still while others went on"),
+            Fault::Frozen => write!(f, "stood still while others continued"),
             Fault::Backwards => write!(f, "went back"),
-            Fault::Fast(by) => write!(f, "ran {by:?} ahead between two looks"),
-            Fault::Slow(by) => write!(f, "fell {by:?} behind between two looks"),
+            Fault::Fast(by) => write!(f, "ran {by:?} ahead between two readings"),
+            Fault::Slow(by) => write!(f, "fell {by:?} behind between two readings"),
             Fault::Skewed(by) => write!(f, "differs by {by} counts between CPUs"),
             Fault::Withdrawn => write!(f, "was withdrawn by its provider"),
         }
     }
 }
 
-/// What is known of one counter.
+/// A counter's rating and its fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Standing {
     rating: Rating,
@@ -54,39 +53,39 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// These counters, in this order; a 257th and later ones are ignored.
+    /// Makes a list of these counters, in this order; a 257th and later ones are ignored.
     pub fn new<C: Counter>(counters: &[C]) -> Sources {
         let standing = |counter: &C| Standing { rating: counter.rating(), fault: None };
         Sources { standings: counters.iter().take(256).map(standing).collect() }
     }
 
-    /// The best-rated one that nothing is held against; of equals, the first.
+    /// Returns the counter with the highest rating and no fault; of equals, the first.
     pub fn best(&self) -> Option<SourceId> {
         self.ids()
             .filter(|id| self.fault(*id).is_none())
             .reduce(|best, id| if self.rating(id) > self.rating(best) { id } else { best })
     }
 
-    /// The best one besides `other`.
+    /// Returns the best counter other than `other`.
     pub fn best_besides(&self, other: SourceId) -> Option<SourceId> {
         let mut rest = self.clone();
         rest.blame(other, Fault::Withdrawn);
         rest.best()
     }
 
-    /// What is held against a counter. A counter that does not exist was withdrawn.
+    /// Returns a counter's fault. A counter that does not exist counts as withdrawn.
     pub fn fault(&self, id: SourceId) -> Option<Fault> {
         self.standings.get(id.index()).map_or(Some(Fault::Withdrawn), |standing| standing.fault)
     }
 
-    /// Holds something against a counter; the first fault stays.
+    /// Records a counter's fault; the first fault stays.
     pub fn blame(&mut self, id: SourceId, fault: Fault) {
         if let Some(standing) = self.standings.get_mut(id.index()) {
             standing.fault.get_or_insert(fault);
         }
     }
 
-    /// All of them, good and bad.
+    /// Returns all counters, good and bad.
     pub fn ids(&self) -> impl Iterator<Item = SourceId> + use<> {
         (0..self.standings.len()).map(|index| SourceId(index as u8))
     }
@@ -105,7 +104,7 @@ mod tests {
         Sources { standings: ratings.iter().map(standing).collect() }
     }
 
-    /// Goal: C9: the best is taken, then the best of what remains, then none.
+    /// Goal: the best counter is taken, then the best of the remaining ones, then none.
     #[test]
     fn the_best_of_what_remains() {
         let mut sources = rated(&[250, 300, 110, 300]);

@@ -1,35 +1,35 @@
 //! Monotonic, boottime and realtime, over the best counter that a machine has.
 //!
-//! A [`ClockReader`] is what everybody reads, without locks; a [`Timekeeper`] is what one thread
-//! at a time uses to keep it right.
+//! All threads read a [`ClockReader`], without locks. One thread at a time maintains it through its
+//! [`Timekeeper`].
 //!
 //! # Guarantees
 //!
-//! - C7 No time is lost as long as [`tick`](Timekeeper::tick) is called at least once in
+//! - No time is lost as long as [`tick`](Timekeeper::tick) is called at least once in
 //!   [`max_idle`](Timekeeper::max_idle).
-//! - C8 Monotonic time never goes back, for any thread and across threads that are ordered by
-//!   happens-before: not when the source changes, not while the watchdog acts. That is as long
-//!   as the source in use does not go back; one that may belongs behind a
-//!   [ratchet](super::ratchet). Without one, time goes back to the last tick at most.
-//! - C9 [`watch`](Timekeeper::watch) compares the sources, and when the one in use is bad goes
-//!   over to the best that remains, and says so. What the bad one has lost since it was last
-//!   known to be good is made good by the reference; what it has gained stays, and is told.
-//! - H5 Monotonic time stands still over a suspend, boottime goes on; realtime may be set, and
-//!   who waits for realtime learns of it by [`ClockReader::steps`].
+//! - Monotonic time never goes back, for any thread and across threads that are ordered by
+//!   happens-before, even when the source changes or the watchdog acts. This requires that the
+//!   source in use does not go back. A source that may go back belongs behind a
+//!   [ratchet](super::ratchet); without one, time goes back to the last tick at most.
+//! - [`watch`](Timekeeper::watch) compares the sources. If the one in use is bad, it switches to
+//!   the best remaining one and reports that. Time that the bad source has lost since it was last
+//!   known to be good is added by the reference. Time that it has gained stays, and is reported.
+//! - Monotonic time stops during a suspend, and boottime continues. Realtime may be set;
+//!   [`ClockReader::steps`] tells waiters about that.
 //!
-//! # Who may touch what
+//! # Ground rules
 //!
-//! The counters never change. The line is written by the timekeeper, which is not shared. The
-//! two offsets are single words: boottime is monotonic time plus one, realtime plus the other,
-//! so a reader has a clock from before the step or from after it, and who has seen the number of
-//! steps go up has one from after it.
+//! The counters never change. Only the timekeeper, which is not shared, writes the line. The two
+//! offsets are single words: boottime is monotonic time plus one of them, realtime monotonic time
+//! plus the other. So a reader sees the clock from before a step or from after it, and a reader
+//! that has seen the number of steps increase sees the clock from after it.
 
 use crate::clock::counter::{Counter, max_idle};
 use crate::clock::line::Line;
 use crate::clock::segment::{Segment, SourceId};
 use crate::clock::slope::{Point, Slope};
 use crate::clock::sources::{Fault, Sources};
-use crate::clock::watchdog::{Comparison, Look, Scale, Tolerance, judge};
+use crate::clock::watchdog::{Comparison, Sample, Scale, Tolerance, judge};
 use crate::time::Ns;
 use crate::word::{Ordering, Relax, Word};
 use alloc::sync::Arc;
@@ -37,23 +37,24 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-/// The clocks that everybody reads.
+/// The clocks, which all threads read.
 #[derive(Debug)]
 pub struct ClockReader<W, C, R> {
     line: Line<W>,
     counters: Vec<C>,
     relax: R,
-    /// Boottime minus monotonic: how long the machine has slept.
+    /// Boottime minus monotonic: the total time that the machine was suspended.
     slept: W,
     /// Realtime minus monotonic, wrapping.
     wall: W,
-    /// How often realtime was set, and the machine slept. Written after the offsets.
+    /// The number of times that realtime was set or the machine was suspended. Written after the
+    /// offsets.
     steps: W,
 }
 
 impl<W: Word, C: Counter, R: Relax> ClockReader<W, C, R> {
-    /// Time since the beginning, without suspends. Takes no lock; waits only while the source
-    /// or its slope changes.
+    /// Returns the time since the start, without suspends. Takes no lock, and waits only while the
+    /// source or its slope changes.
     #[inline]
     pub fn monotonic(&self) -> Ns {
         let mut round = 0;
@@ -66,28 +67,28 @@ impl<W: Word, C: Counter, R: Relax> ClockReader<W, C, R> {
         }
     }
 
-    /// Time since the beginning, with suspends.
+    /// Returns the time since the start, including suspends.
     #[inline]
     pub fn boottime(&self) -> Ns {
         let monotonic = self.monotonic();
         monotonic.after(Ns(self.slept.load(Ordering::Relaxed)))
     }
 
-    /// The time of day, in nanoseconds since the epoch that was set.
+    /// Returns the wall-clock time, in nanoseconds since the epoch that was set.
     #[inline]
     pub fn realtime(&self) -> Ns {
         let monotonic = self.monotonic();
         Ns(monotonic.0.wrapping_add(self.wall.load(Ordering::Relaxed)))
     }
 
-    /// Goes up whenever realtime was set or the machine has slept: a timer that waits for
-    /// realtime or boottime must then be looked at anew (H5).
+    /// Returns a number that increases whenever realtime was set or the machine was suspended. A
+    /// timer on realtime or boottime must then be checked again.
     pub fn steps(&self) -> u64 {
         // Acquire: pairs with the Release in `stepped`.
         self.steps.load(Ordering::Acquire)
     }
 
-    /// Which counter is in use.
+    /// Returns the counter in use.
     pub fn source(&self) -> SourceId {
         let mut round = 0;
         loop {
@@ -99,7 +100,7 @@ impl<W: Word, C: Counter, R: Relax> ClockReader<W, C, R> {
         }
     }
 
-    /// The counters, in the order in which they were given.
+    /// Returns the counters, in the order of [`Timekeeper::new`].
     pub fn counters(&self) -> &[C] {
         &self.counters
     }
@@ -110,76 +111,76 @@ impl<W: Word, C: Counter, R: Relax> ClockReader<W, C, R> {
     }
 }
 
-/// Keeps a [`ClockReader`] right. One thread at a time uses it.
+/// Maintains a [`ClockReader`]. One thread at a time uses it.
 #[derive(Debug)]
 pub struct Timekeeper<W, C, R> {
     reader: Arc<ClockReader<W, C, R>>,
     sources: Sources,
     reference: SourceId,
-    looks: Vec<Option<Look>>,
+    samples: Vec<Option<Sample>>,
     /// The last moment at which the counter in use was known to be good.
     anchor: Option<Anchor>,
     tolerance: Tolerance,
     counts: WatchCounts,
 }
 
-/// What time it was when the reference stood there.
+/// The time of a reading of the reference.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
     reference: u64,
     time: Ns,
 }
 
-/// There is nothing to keep time with: give it a counter, if only a slow one.
+/// There is no counter to keep time with. Add one, even a slow one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoCounter;
 
 impl fmt::Display for NoCounter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no counter to keep time with; add one, if only a slow one")
+        write!(f, "there is no counter to keep time with; add one, even a slow one")
     }
 }
 
 impl core::error::Error for NoCounter {}
 
-/// What a watchdog has been through.
+/// Counters of a watchdog.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WatchCounts {
-    /// Comparisons that were judged and found good.
+    /// Comparisons that found a good counter.
     pub good: u64,
-    /// Looks that were disturbed every time, and not judged.
+    /// Samples that were disturbed in every attempt, and not compared.
     pub disturbed: u64,
-    /// Looks that came too late to be judged.
+    /// Samples that came too late to be judged.
     pub late: u64,
-    /// Sources found to be bad.
+    /// Sources that were found bad.
     pub bad: u64,
 }
 
-/// What the watchdog has found and done.
+/// A bad counter that the watchdog has found, and the consequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
     /// The counter that is bad.
     pub bad: SourceId,
-    /// What is wrong with it.
+    /// Its fault.
     pub fault: Fault,
-    /// What became of the time, if the bad one was in use.
+    /// How time continued, if the bad counter was in use.
     pub change: Option<Change>,
 }
 
-/// How time went on when the counter in use was found to be bad.
+/// How time continued when the counter in use was found bad.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// The counter in use now: the best that remains, or the bad one if there is no other.
+    /// The counter in use now: the best remaining one, or the bad one if there is no other.
     pub to: SourceId,
-    /// What the bad counter had lost by the reference, up to now; time made a step ahead by it.
+    /// The time that the bad counter had lost against the reference. Time stepped ahead by it.
     pub made_good: Duration,
-    /// What it had gained by the reference. Time cannot go back, so it stays ahead by that.
+    /// The time that it had gained against the reference. Time cannot go back, so it stays ahead.
     pub ahead: Duration,
 }
 
 impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
-    /// Keeps time by the best of these counters, from zero. The best of the rest is the
-    /// watchdog's reference.
+    /// Makes a timekeeper that starts at zero and uses the best of these counters. The second best
+    /// is the watchdog's reference.
     pub fn new(counters: Vec<C>, relax: R) -> Result<Timekeeper<W, C, R>, NoCounter> {
         let sources = Sources::new(&counters);
         let best = sources.best().ok_or(NoCounter)?;
@@ -195,53 +196,53 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         };
         Ok(Timekeeper {
             reference: sources.best_besides(best).unwrap_or(best),
-            looks: sources.ids().map(|_| None).collect(),
+            samples: sources.ids().map(|_| None).collect(),
             anchor: None,
             sources,
             reader: Arc::new(reader),
-            tolerance: Tolerance::USUAL,
+            tolerance: Tolerance::DEFAULT,
             counts: WatchCounts::default(),
         })
     }
 
-    /// The same, with a watchdog of other tolerance.
+    /// Sets the watchdog's tolerances.
     #[must_use]
     pub fn with_tolerance(self, tolerance: Tolerance) -> Self {
         Timekeeper { tolerance, ..self }
     }
 
-    /// The same, compared with this counter instead of the second best.
+    /// Sets the watchdog's reference, which is otherwise the second best counter.
     #[must_use]
     pub fn with_reference(self, reference: SourceId) -> Self {
         Timekeeper { reference, ..self }
     }
 
-    /// What everybody reads.
+    /// Returns the reader of the clocks, for all threads.
     pub fn reader(&self) -> &Arc<ClockReader<W, C, R>> {
         &self.reader
     }
 
-    /// What is known of the counters.
+    /// Returns the counters and their faults.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }
 
-    /// What the watchdog has been through.
+    /// Returns the watchdog's counters.
     pub fn watch_counts(&self) -> WatchCounts {
         self.counts
     }
 
-    /// How long may pass between two ticks without losing time (C7).
+    /// Returns the longest time between two ticks that loses no time.
     pub fn max_idle(&self) -> Ns {
         self.counter(self.reader.source()).map_or(Ns::NEVER, max_idle)
     }
 
-    /// Begins a new segment where the counter stands, so that its next wrap is far away again.
+    /// Begins a new segment at the counter's current value, so that a wrap is far away again.
     pub fn tick(&mut self) {
         self.bend(|old| old.slope);
     }
 
-    /// Lets time run at another slope from here on.
+    /// Changes the slope of time from now on.
     pub fn steer(&mut self, slope: Slope) {
         self.bend(|_| slope);
     }
@@ -250,21 +251,22 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         self.reader.line.redraw(|old| old.continued(self.reader.read(old.source), slope(old)));
     }
 
-    /// Sets realtime. Monotonic time and boottime do not notice.
+    /// Sets realtime. Monotonic time and boottime do not change.
     pub fn set_realtime(&mut self, realtime: Ns) {
         let wall = realtime.0.wrapping_sub(self.reader.monotonic().0);
         self.reader.wall.store(wall, Ordering::Relaxed);
         self.stepped();
     }
 
-    /// The machine is about to sleep: nobody reads the clocks until [`resume`](Self::resume).
+    /// Records that the machine is about to be suspended. No thread may read the clocks until
+    /// [`resume`](Self::resume).
     pub fn suspend(&mut self) -> Suspended {
         self.tick();
         Suspended { monotonic: self.reader.monotonic() }
     }
 
-    /// The machine has slept for so long, by a clock that went on. Monotonic time goes on from
-    /// where it was, whatever the counter did meanwhile.
+    /// Records that the machine was suspended for `slept`, by a clock that continued. Monotonic
+    /// time continues from where it was, whatever the counter did during the suspend.
     pub fn resume(&mut self, suspended: Suspended, slept: Ns) {
         let Suspended { monotonic } = suspended;
         self.reader.line.redraw(|old| {
@@ -276,17 +278,18 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         self.reader.slept.store(total, Ordering::Relaxed);
         self.reader.wall.store(wall, Ordering::Relaxed);
         self.stepped();
-        self.forget_looks();
+        self.forget_samples();
     }
 
     fn stepped(&mut self) {
         let steps = self.reader.steps.load(Ordering::Relaxed);
-        // Release: pairs with the Acquire in `steps`. Who sees the step sees the new offset.
+        // Release: pairs with the Acquire in `steps`. A reader of the new number sees the new
+        // offset.
         self.reader.steps.store(steps.wrapping_add(1), Ordering::Release);
     }
 
-    /// Compares all counters with the reference, once. Returns what was found to be bad and
-    /// what was done about it; call it every half a second or so.
+    /// Compares all counters with the reference once. Returns the counters that were found bad,
+    /// and how time continued. Call it about every half second.
     pub fn watch(&mut self) -> Vec<Report> {
         let comparisons: Vec<(SourceId, Comparison)> = self
             .sources
@@ -294,9 +297,9 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
             .filter(|id| *id != self.reference && self.sources.fault(*id).is_none())
             .collect::<Vec<_>>()
             .into_iter()
-            .filter_map(|id| Some((id, self.look_at(id)?)))
+            .filter_map(|id| Some((id, self.compare(id)?)))
             .collect();
-        // If one counter agrees with the reference, nobody has slept.
+        // If one counter agrees with the reference, the samples are not too far apart.
         let is_prompt = comparisons.iter().any(|(_, comparison)| *comparison == Comparison::Good);
         let mut blamed: Vec<(SourceId, Fault)> = Vec::new();
         match blame_of_reference(&comparisons) {
@@ -312,30 +315,30 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         blamed.into_iter().map(|(id, fault)| self.blame(id, fault)).collect()
     }
 
-    /// Holds something against a counter that the watchdog cannot see: a skew between CPUs, a
-    /// device that went away.
+    /// Records a fault that the watchdog cannot detect: a skew between CPUs, or a device that went
+    /// away.
     pub fn blame(&mut self, id: SourceId, fault: Fault) -> Report {
         self.counts.bad += 1;
         self.sources.blame(id, fault);
         if id == self.reference {
-            // What it says of the others is worth nothing.
+            // The anchor came from the reference.
             self.anchor = None;
         }
         let change = (id == self.reader.source()).then(|| self.switch_to_best(id));
         let used = self.reader.source();
         if id == self.reference || change.is_some_and(|change| change.to == self.reference) {
             self.reference = self.sources.best_besides(used).unwrap_or(used);
-            self.forget_looks();
+            self.forget_samples();
         }
         Report { bad: id, fault, change }
     }
 
-    fn forget_looks(&mut self) {
-        self.looks.fill(None);
+    fn forget_samples(&mut self) {
+        self.samples.fill(None);
         self.anchor = None;
     }
 
-    /// Goes over to the best counter that remains; stays where it is if none does.
+    /// Switches to the best remaining counter, if there is one.
     fn switch_to_best(&mut self, in_use: SourceId) -> Change {
         let mut change = Change { to: in_use, made_good: Duration::ZERO, ahead: Duration::ZERO };
         let best = self.sources.best().and_then(|best| Some((best, self.counter(best)?)));
@@ -344,7 +347,8 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         };
         change.to = best;
         self.reader.line.redraw(|old| {
-            // Readers may have seen all that the old counter shows by now (C8).
+            // Readers may have seen the old counter's time up to now, so time must not go back
+            // behind it.
             let shown = old.at(self.reader.read(old.source));
             if let Some(right) = self.time_by_reference() {
                 change.made_good = right - shown.ns;
@@ -357,41 +361,41 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         change
     }
 
-    /// What time it should be, by the reference alone since the last good look.
+    /// Returns the time by the reference alone, from the last good sample on.
     fn time_by_reference(&self) -> Option<Ns> {
         let (anchor, reference) = (self.anchor?, self.counter(self.reference)?);
         let Scale { width, slope } = Scale::of(reference);
         Some(anchor.time.after(slope.ns(width.elapsed(anchor.reference, reference.read()))))
     }
 
-    /// Compares one counter with the reference; `None` while there is nothing to say.
-    fn look_at(&mut self, id: SourceId) -> Option<Comparison> {
+    /// Compares one counter with the reference; `None` if there is no result.
+    fn compare(&mut self, id: SourceId) -> Option<Comparison> {
         let (counter, reference) = (self.counter(id)?, self.counter(self.reference)?);
-        let Some(look) = Look::take(reference, counter, &self.tolerance) else {
+        let Some(sample) = Sample::take(reference, counter, &self.tolerance) else {
             self.counts.disturbed += 1;
             return None;
         };
         let scales = (Scale::of(counter), Scale::of(reference));
-        let last = self.looks.get_mut(id.index())?;
-        let comparison = last.map(|from| judge(from, look, scales.0, scales.1, &self.tolerance));
+        let last = self.samples.get_mut(id.index())?;
+        let comparison = last.map(|from| judge(from, sample, scales.0, scales.1, &self.tolerance));
         match comparison {
             Some(Comparison::TooSoon) => return None,
             Some(Comparison::Good) => self.counts.good += 1,
             Some(Comparison::TooLate(_)) => self.counts.late += 1,
             None | Some(Comparison::Bad(_) | Comparison::BadReference(_)) => {}
         }
-        *last = Some(look);
+        *last = Some(sample);
         if matches!(comparison, None | Some(Comparison::Good)) {
-            self.drop_anchor(id, look);
+            self.set_anchor(id, sample);
         }
         comparison
     }
 
-    fn drop_anchor(&mut self, id: SourceId, look: Look) {
+    fn set_anchor(&mut self, id: SourceId, sample: Sample) {
         let segment = self.reader.line.try_segment().filter(|segment| segment.source == id);
         if let Some(segment) = segment {
-            let time = segment.at(look.count).ns;
-            self.anchor = Some(Anchor { reference: look.reference, time });
+            let time = segment.at(sample.count).ns;
+            self.anchor = Some(Anchor { reference: sample.reference, time });
         }
     }
 
@@ -400,15 +404,15 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     }
 }
 
-/// Where the machine stood when it went to sleep; hand it back when it wakes.
-#[must_use = "a machine that has slept must resume, or its clocks go wrong"]
+/// The time at which the machine was suspended; pass it to [`Timekeeper::resume`].
+#[must_use = "pass this to `resume`, or the clocks are wrong after the suspend"]
 #[derive(Debug)]
 pub struct Suspended {
     monotonic: Ns,
 }
 
-/// Is it the reference that is bad? It is if it gave itself away, or if at least two counters
-/// are as far from it as from one another not at all.
+/// Returns the reference's fault, if it is the reference that is bad: a comparison has shown that
+/// directly, or at least two counters agree with each other and differ from it.
 fn blame_of_reference(comparisons: &[(SourceId, Comparison)]) -> Option<Fault> {
     let itself = comparisons.iter().find_map(|(_, comparison)| match comparison {
         Comparison::BadReference(fault) => Some(*fault),
@@ -432,7 +436,7 @@ fn blame_of_reference(comparisons: &[(SourceId, Comparison)]) -> Option<Fault> {
     let agree = most - least <= least.abs().min(most.abs()) / 4;
     let by = |apart: i128| Duration::from_nanos(apart.unsigned_abs() as u64);
     match agree {
-        // They ran ahead of it: it fell behind.
+        // The others ran ahead of the reference, so it fell behind.
         true if least > 0 => Some(Fault::Slow(by(least))),
         true if most < 0 => Some(Fault::Fast(by(most))),
         _ => None,

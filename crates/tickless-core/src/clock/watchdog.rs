@@ -1,17 +1,17 @@
-//! Tells a disturbed reading from a bad counter (C9).
+//! Tells a disturbed reading from a bad counter.
 //!
-//! A counter is compared with another one, the reference: how far did each get from one look
-//! to the next? Three things must not be held against it:
-//! - The reading was *disturbed*: an interrupt or a hypervisor came between the readings of the
-//!   two counters. The reference is read before and after, a look that took too long is taken
-//!   again, and if that does not help nothing is judged this time.
-//! - Nobody *looked for long*, and a narrow counter has wrapped. So a difference counts only up
-//!   to whole wraps of either; where the tolerance over so long a time is no smaller than a
-//!   wrap, nothing is judged either.
-//! - The *reference* is bad. One that stands still or goes back gives itself away; where two
-//!   other counters agree with each other and not with it, it is outvoted.
+//! A counter is compared with a reference counter: how far has each advanced between two samples?
+//! Three causes of a difference are not faults of the counter:
+//! - The sample was *disturbed*: an interrupt or a hypervisor delayed the thread between the
+//!   readings of the two counters. The reference is read before and after, and a sample that took
+//!   too long is repeated. If every attempt is disturbed, nothing is judged.
+//! - The samples are *far apart*, and a narrow counter has wrapped. So differences are compared
+//!   modulo whole wraps of either counter. If the tolerance over that time is not smaller than a
+//!   wrap, nothing is judged.
+//! - The *reference* is bad. A reference that stops or goes back is detected directly. If
+//!   two other counters agree with each other and not with the reference, they outvote it.
 //!
-//! Pure, but for [`Look::take`], which reads the two counters that it is given.
+//! Pure, apart from [`Sample::take`], which reads the two counters that it gets.
 
 use crate::clock::counter::{Counter, Width};
 use crate::clock::slope::Slope;
@@ -19,25 +19,25 @@ use crate::clock::sources::Fault;
 use crate::time::Ns;
 use core::time::Duration;
 
-/// What a watchdog lets pass.
+/// The tolerances of a watchdog.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tolerance {
-    /// A look that takes longer than this was disturbed.
+    /// A sample that takes longer than this was disturbed.
     pub disturbance: Duration,
-    /// How often a disturbed look is taken again.
+    /// The number of times that a disturbed sample is repeated.
     pub retries: u32,
-    /// Looks nearer to each other than this are not judged.
+    /// Samples closer to each other than this are not compared.
     pub shortest: Duration,
-    /// How far two good counters may part, in parts per million.
+    /// The largest relative difference of two good counters, in parts per million.
     pub ppm: u32,
-    /// And how far besides, between any two looks.
+    /// The additional difference that is allowed between any two samples.
     pub slack: Duration,
 }
 
 impl Tolerance {
-    /// For real machines: 50 µs and 10 tries for a look, 100 ms between looks, 500 ppm (what
-    /// the kernel slews its clocks by at most) and 100 µs.
-    pub const USUAL: Tolerance = Tolerance {
+    /// For real machines: 50 µs and 10 attempts for a sample, 100 ms between samples, 500 ppm (the
+    /// kernel's bound for slewing its clocks) and 100 µs.
+    pub const DEFAULT: Tolerance = Tolerance {
         disturbance: Duration::from_micros(50),
         retries: 10,
         shortest: Duration::from_millis(100),
@@ -51,22 +51,22 @@ impl Tolerance {
     }
 }
 
-/// Two counters at one moment.
+/// The readings of two counters at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Look {
-    /// What the reference stood at.
+pub struct Sample {
+    /// The reference's reading.
     pub reference: u64,
-    /// What the counter stood at.
+    /// The counter's reading.
     pub count: u64,
 }
 
-impl Look {
-    /// Reads both counters, several times if need be; `None` if it was disturbed every time.
+impl Sample {
+    /// Reads both counters, repeatedly if disturbed; `None` if every attempt was disturbed.
     pub fn take(
         reference: &impl Counter,
         counter: &impl Counter,
         tolerance: &Tolerance,
-    ) -> Option<Look> {
+    ) -> Option<Sample> {
         let scale = Scale::of(reference);
         (0..=tolerance.retries).find_map(|_| {
             let before = reference.read();
@@ -74,27 +74,27 @@ impl Look {
             let took = scale.width.elapsed(before, reference.read());
             let middle = before.wrapping_add(took / 2) & scale.width.mask();
             (scale.slope.ns(took).to_duration() <= tolerance.disturbance)
-                .then_some(Look { reference: middle, count })
+                .then_some(Sample { reference: middle, count })
         })
     }
 }
 
-/// How a counter counts.
+/// The width and frequency of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scale {
-    /// How wide it is.
+    /// Its width.
     pub width: Width,
-    /// How fast.
+    /// Time per count.
     pub slope: Slope,
 }
 
 impl Scale {
-    /// A counter's own, by its nominal frequency.
+    /// Returns a counter's scale at its nominal frequency.
     pub fn of(counter: &impl Counter) -> Scale {
         Scale { width: counter.width(), slope: Slope::of(counter.frequency()) }
     }
 
-    /// The time from one count to another, if there was no wrap but what masking hides.
+    /// Returns the time from one count to another, modulo wraps.
     fn between(self, from: u64, to: u64) -> Ns {
         self.slope.ns(to.wrapping_sub(from) & self.width.mask())
     }
@@ -103,7 +103,7 @@ impl Scale {
         from != to && self.width.elapsed(from, to) == 0
     }
 
-    /// The time in which it wraps.
+    /// Returns the time to a wrap.
     fn wrap(self) -> Ns {
         self.slope.ns(self.width.mask())
     }
@@ -113,26 +113,26 @@ impl Scale {
     }
 }
 
-/// What comes out of two looks.
+/// The result of comparing two samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
-    /// The two agree.
+    /// The counters agree.
     Good,
-    /// The looks are too near to each other; keep the earlier one.
+    /// The samples are too close to each other; keep the earlier one.
     TooSoon,
-    /// The looks seem to be so far apart that nothing can be said; go on from the later one.
-    /// If another counter knows that they are not, the fault stands.
+    /// The samples seem to be too far apart to be judged; continue from the later one. If another
+    /// counter shows that they are not, the fault counts.
     TooLate(Fault),
     /// The counter is bad.
     Bad(Fault),
-    /// The reference is.
+    /// The reference is bad.
     BadReference(Fault),
 }
 
-/// Judges a counter by how far it and the reference came between two looks.
+/// Judges a counter by how far it and the reference advanced between two samples.
 pub fn judge(
-    from: Look,
-    to: Look,
+    from: Sample,
+    to: Sample,
     counter: Scale,
     reference: Scale,
     tolerance: &Tolerance,
@@ -161,7 +161,7 @@ pub fn judge(
     compare(ours.0, theirs.0, counter.wrap().0, reference.wrap().0, tolerance)
 }
 
-/// Compares two distances, each known up to whole wraps.
+/// Compares two distances, each known modulo whole wraps.
 fn compare(
     ours: u64,
     theirs: u64,
@@ -177,7 +177,7 @@ fn compare(
     }
     let by = Duration::from_nanos(apart);
     let fault = if ours > theirs { Fault::Fast(by) } else { Fault::Slow(by) };
-    // The shorter of the two may have wrapped: then they are apart by whole wraps.
+    // The shorter one may have wrapped: then the difference is a number of whole wraps.
     let beyond = apart % wrap.max(1);
     let fits_wraps = apart >= wrap / 2 && beyond.min(wrap - beyond) <= allowed;
     if fits_wraps || allowed >= wrap / 4 {
@@ -193,19 +193,19 @@ mod tests {
 
     const HPET: Scale = Scale { width: Width::bits(32), slope: Slope::of(Hertz::new(14_318_180)) };
     const TSC: Scale = Scale { width: Width::FULL, slope: Slope::of(Hertz::new(2_000_000_000)) };
-    const START: Look = Look { reference: 0xffff_0000, count: 77 };
+    const START: Sample = Sample { reference: 0xffff_0000, count: 77 };
 
-    /// A look that comes so long after the first, by the reference and by the counter.
-    fn later(theirs: f64, ours: f64) -> Look {
+    /// A sample that is `theirs` seconds after the first by the reference and `ours` by the counter.
+    fn later(theirs: f64, ours: f64) -> Sample {
         let reference = (START.reference as f64 + theirs * 14_318_180.0) as u64 & 0xffff_ffff;
-        Look { reference, count: START.count + (ours * 2e9) as u64 }
+        Sample { reference, count: START.count + (ours * 2e9) as u64 }
     }
 
     fn comparison(theirs: f64, ours: f64) -> Comparison {
-        judge(START, later(theirs, ours), TSC, HPET, &Tolerance::USUAL)
+        judge(START, later(theirs, ours), TSC, HPET, &Tolerance::DEFAULT)
     }
 
-    /// Goal: C9: good counters pass, across wraps of the reference and long sleeps.
+    /// Goal: good counters pass, across wraps of the reference and long sleeps.
     #[test]
     fn good_counters_pass() {
         for seconds in [0.2, 0.5, 10.0, 149.0, 299.0] {
@@ -223,9 +223,9 @@ mod tests {
         }
     }
 
-    /// Goal: C9: each way of being bad is told, and told from the others.
+    /// Goal: each kind of fault is reported as itself.
     #[test]
-    fn bad_counters_are_told() {
+    fn each_fault_is_reported() {
         assert_eq!(comparison(0.5, 0.0), Comparison::Bad(Fault::Frozen));
         for (theirs, ours) in [(0.5, 0.49), (0.5, 0.1), (140.0, 139.0), (0.5, 0.501)] {
             let told = comparison(theirs, ours);
@@ -239,19 +239,19 @@ mod tests {
             assert!(fits, "{theirs} {ours}: {told:?}");
             assert_eq!(is_slow, matches!(told, Comparison::Bad(Fault::Slow(_))));
         }
-        // A jump by hours is no long sleep, unless it happens to fit the reference's wraps.
+        // A jump by hours is not taken for a long sleep, unless it fits the reference's wraps.
         assert!(matches!(comparison(0.5, 7350.0), Comparison::Bad(Fault::Fast(_))));
-        let back = Look { count: START.count - 70, ..later(0.5, 0.0) };
-        let told = judge(START, back, TSC, HPET, &Tolerance::USUAL);
+        let back = Sample { count: START.count - 70, ..later(0.5, 0.0) };
+        let told = judge(START, back, TSC, HPET, &Tolerance::DEFAULT);
         assert_eq!(told, Comparison::Bad(Fault::Backwards));
     }
 
-    /// Goal: C9: a reference that stands still or goes back is not believed.
+    /// Goal: a reference that stops or goes back is reported as bad.
     #[test]
-    fn a_bad_reference_is_told() {
+    fn a_bad_reference_is_reported() {
         assert_eq!(comparison(0.0, 0.5), Comparison::BadReference(Fault::Frozen));
-        let back = Look { reference: START.reference - 5000, ..later(0.0, 0.5) };
-        let told = judge(START, back, TSC, HPET, &Tolerance::USUAL);
+        let back = Sample { reference: START.reference - 5000, ..later(0.0, 0.5) };
+        let told = judge(START, back, TSC, HPET, &Tolerance::DEFAULT);
         assert_eq!(told, Comparison::BadReference(Fault::Backwards));
     }
 }

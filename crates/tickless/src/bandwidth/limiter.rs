@@ -79,7 +79,7 @@ impl fmt::Display for AcquireError {
         match self {
             AcquireError::Empty => f.write_str("no permits are left; await them, or try later"),
             AcquireError::NeverEnough { most } => {
-                write!(f, "more than {most} are never there at once; ask for less at a time")
+                write!(f, "more than {most} are never available at once; ask for less at a time")
             }
             AcquireError::NoTimers => {
                 f.write_str("nothing refills these permits in this process; start timers anew")

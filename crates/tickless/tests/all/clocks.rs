@@ -149,7 +149,7 @@ fn a_stopped_counter_stops_nobody() {
 fn a_clock_falls_back() {
     static OWN: std::sync::OnceLock<Own> = std::sync::OnceLock::new();
     let own = OWN.get_or_init(|| Own::new(Duration::ZERO));
-    let tolerance = Tolerance { shortest: Duration::from_millis(10), ..Tolerance::USUAL };
+    let tolerance = Tolerance { shortest: Duration::from_millis(10), ..Tolerance::DEFAULT };
     let counters: Vec<Box<dyn Counter>> = vec![Box::new(monotonic()), Box::new(own)];
     let clock = Clock::with_tolerance(counters, tolerance).unwrap();
     assert_eq!(clock.source_name(), "own");

@@ -54,7 +54,7 @@ impl Clock {
     ///
     /// [`NoCounter`] if there is no counter that can keep time.
     pub fn over(counters: Vec<Any>) -> Result<Clock, NoCounter> {
-        Clock::with_tolerance(counters, Tolerance::USUAL)
+        Clock::with_tolerance(counters, Tolerance::DEFAULT)
     }
 
     /// The same, with a watchdog of other tolerance.
