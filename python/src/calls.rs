@@ -71,7 +71,7 @@ pub fn replay(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Table> {
     let policies = match policies {
-        None => ReplayPolicy::USUAL.to_vec(),
+        None => ReplayPolicy::DEFAULT.to_vec(),
         Some(names) => {
             names.iter().map(|name| policy_of(name)).collect::<Result<_, _>>().map_err(error)?
         }
@@ -129,7 +129,7 @@ pub fn project(
 ) -> PyResult<Table> {
     let spec = machine.spec;
     let cpus = cpus.unwrap_or_else(|| vec![spec.costs().topology.cpus()]);
-    let names = ReplayPolicy::USUAL.map(|policy| policy.name().to_string());
+    let names = ReplayPolicy::DEFAULT.map(|policy| policy.name().to_string());
     let policies = policies.unwrap_or_else(|| names.to_vec());
     let known = Clock::ALL.into_iter().find(|known| known.name() == clock);
     let known = known.ok_or_else(|| error(format!("there is no clock {clock}")))?;

@@ -30,7 +30,7 @@ use tickless_lab::studies::{Study, StudyError};
 use tickless_trace::read::TraceError;
 use tickless_trace::record::{self, RecordError};
 use tickless_trace::replay::{
-    Comparison, Inference, Measure, ReplayPolicy, Summary, Told, summarise, write_timeline,
+    Comparison, Inference, Measure, ReplayPolicy, Summary, Verdict, summarise, write_timeline,
 };
 
 /// Measures, explains and predicts what timers cost.
@@ -349,7 +349,7 @@ fn run_report(args: &ReportArgs) -> Result<ExitCode, Failure> {
 
 fn run_replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let policies: Vec<ReplayPolicy> = match args.policy.as_slice() {
-        [] => ReplayPolicy::USUAL.to_vec(),
+        [] => ReplayPolicy::DEFAULT.to_vec(),
         some => some.iter().map(|&policy| policy.into()).collect(),
     };
     let inference = if args.no_inference { Inference::Off } else { Inference::On };
@@ -533,7 +533,7 @@ fn judge(summary: &Summary) -> ExitCode {
         }
     }
     for Comparison { policy, verdict, .. } in &agreement.others {
-        if *verdict == Told::FitsBetter {
+        if *verdict == Verdict::FitsBetter {
             complain(format_args!(
                 "{file}: {policy} fits better than {}, which its kernel should have",
                 agreement.policy

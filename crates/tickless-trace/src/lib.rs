@@ -18,7 +18,7 @@
 //! use tickless_trace::Trace;
 //!
 //! let trace = Trace::read(Path::new("traces/nginx.txt.gz"))?;
-//! let summary = summarise(&trace, &ReplayPolicy::USUAL, Inference::On);
+//! let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
 //! for result in &summary.policies {
 //!     println!("{}: {} device writes", result.policy, result.device_writes);
 //! }

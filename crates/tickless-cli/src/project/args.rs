@@ -28,7 +28,7 @@ pub struct ProjectArgs {
     #[arg(long, default_value = "tsc", value_parser = choice::of(&Clock::ALL, told))]
     clock: Clock,
     /// Only this policy; may be given several times
-    #[arg(long, value_parser = choice::of(&ReplayPolicy::USUAL, about))]
+    #[arg(long, value_parser = choice::of(&ReplayPolicy::DEFAULT, about))]
     policy: Vec<ReplayPolicy>,
     /// Where randomness starts: which CPU of the trace each CPU plays, and from when on
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -92,7 +92,7 @@ impl ProjectArgs {
         trace.messages().for_each(|message| complain(message.to_string()));
         let streams = Streams::of(&trace, Inference::On);
         let policies = match self.policy.as_slice() {
-            [] => &ReplayPolicy::USUAL[..],
+            [] => &ReplayPolicy::DEFAULT[..],
             some => some,
         };
         let progress = Bar::on_terminal();

@@ -58,7 +58,7 @@ impl From<PolicyArg> for ReplayPolicy {
             PolicyArg::Lazy => ReplayPolicy::Lazy,
             PolicyArg::RestartAware => ReplayPolicy::RestartAware,
             PolicyArg::LazyTimers => ReplayPolicy::LazyTimers,
-            PolicyArg::RearmPutOff => ReplayPolicy::RearmPutOff,
+            PolicyArg::RearmPutOff => ReplayPolicy::DeferredRearm,
             PolicyArg::Linux71 => ReplayPolicy::Linux71,
         }
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use tickless_lab::text::time;
 use tickless_trace::replay::{
     Agreement, Comparison, FamilyCounts, Measure, OperationCounts, Overlap, Periodic, PhaseSet,
-    Quantiles, Summary, Told,
+    Quantiles, Summary, Verdict,
 };
 
 /// Prints a summary.
@@ -211,14 +211,14 @@ fn told_apart(other: &Comparison, kernel: &str) -> String {
     let Comparison { policy, differs_in, differs_by, verdict, .. } = other;
     let by = format!("{differs_by} {} apart", differs_in.replace('_', " "));
     match verdict {
-        Told::RuledOut => format!("{policy} instead is ruled out: {by}"),
-        Told::FitsBetter => {
+        Verdict::RuledOut => format!("{policy} instead is ruled out: {by}"),
+        Verdict::FitsBetter => {
             format!("{policy} instead fits better: {by}. Was the kernel not {kernel}?")
         }
-        Told::CannotTell if *differs_by == 0 => {
+        Verdict::CannotTell if *differs_by == 0 => {
             format!("{policy} instead cannot be told from it: the same counts")
         }
-        Told::CannotTell => format!("{policy} instead cannot be told from it: only {by}"),
+        Verdict::CannotTell => format!("{policy} instead cannot be told from it: only {by}"),
     }
 }
 

@@ -110,12 +110,12 @@ impl StudyName {
     /// compares all of its own.
     pub const fn policies(self) -> &'static [ReplayPolicy] {
         match self {
-            StudyName::Rearm => &ReplayPolicy::USUAL,
+            StudyName::Rearm => &ReplayPolicy::DEFAULT,
             StudyName::Schedule => &[
                 ReplayPolicy::Lazy,
                 ReplayPolicy::RestartAware,
                 ReplayPolicy::LazyTimers,
-                ReplayPolicy::RearmPutOff,
+                ReplayPolicy::DeferredRearm,
                 ReplayPolicy::Linux71,
             ],
             _ => &[],

@@ -207,7 +207,7 @@ fn seed_zero() -> Numbers {
 }
 
 fn default_policies() -> Vec<ReplayPolicy> {
-    ReplayPolicy::USUAL.to_vec()
+    ReplayPolicy::DEFAULT.to_vec()
 }
 
 fn tsc() -> Vec<Clock> {

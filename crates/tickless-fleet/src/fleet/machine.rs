@@ -92,7 +92,7 @@ impl Machine {
         let trace = path.display().to_string();
         let read = || {
             let trace = Trace::read(path).map_err(|error| error.to_string())?;
-            let summary = summarise(&trace, &ReplayPolicy::USUAL, Inference::On);
+            let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
             Figures::of(&summary).ok_or_else(|| format!("{}: no time passes in it", path.display()))
         };
         // A damaged trace must not end the other million.

@@ -37,7 +37,7 @@ pub fn project(
     like: &Spec,
     request: &Request,
 ) -> Result<Projection, ProjectError> {
-    if !ReplayPolicy::USUAL.contains(&request.policy) {
+    if !ReplayPolicy::DEFAULT.contains(&request.policy) {
         return Err(ProjectError::Policy(request.policy));
     }
     let machine = sized(like, request.cpus);
@@ -143,8 +143,8 @@ impl Run {
     fn make(&self, home: CpuId, slot: u32) -> Instance {
         let task = u64::from(home.0) << 32 | u64::from(slot);
         let timer = match self.layout.timer(home, slot).family {
-            Family::Coarse => Timer::Coarse(OwnedTimer::new(&self.bases, task)),
-            Family::Precise => Timer::Precise(OwnedTimer::new(&self.bases, task)),
+            Family::Wheel => Timer::Coarse(OwnedTimer::new(&self.bases, task)),
+            Family::Queue => Timer::Precise(OwnedTimer::new(&self.bases, task)),
         };
         let expiries = self.layout.expiries(home, slot);
         Instance {

@@ -135,7 +135,7 @@ pub struct RecordedTimers {
 impl RecordedTimers {
     /// Replays it, under each policy. Some microseconds for each event.
     pub fn new(trace: Trace, threads: BTreeMap<u32, String>) -> RecordedTimers {
-        let summary = summarise(&trace, &ReplayPolicy::USUAL, Inference::On);
+        let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
         RecordedTimers { trace, summary, threads }
     }
 }

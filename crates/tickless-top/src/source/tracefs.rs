@@ -86,8 +86,8 @@ impl FromTracefs {
         self.poll()?;
         let unseen_idle = self.unseen_idle();
         let FromTracefs { live, tally, processes, sees_device_writes, sees_wakeups, .. } = self;
-        let mut name = |process| processes.name(process, |pid| live.name_of_gone(pid));
-        let snapshot = tally.snapshot(at, live.decoder().names(), &mut name);
+        let mut name = |process| processes.name(process, |pid| live.name_of_ended(pid));
+        let snapshot = tally.snapshot(at, live.names(), &mut name);
         Ok(Snapshot {
             lost: live.lost(),
             unseen_idle,

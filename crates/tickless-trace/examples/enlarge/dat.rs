@@ -125,10 +125,13 @@ impl Dat {
 
     /// From the first event to the last, and one more nanosecond.
     pub fn span(&self) -> u64 {
-        let pages = self.cpus.iter().flat_map(|(_, pages)| pages.chunks(self.page_size));
-        let times = pages.flat_map(|page| Page::new(page).into_iter().flatten());
         let (mut first, mut last) = (u64::MAX, 0);
-        times.for_each(|(time, _)| (first, last) = (first.min(time), last.max(time)));
+        for bytes in self.cpus.iter().flat_map(|(_, pages)| pages.chunks(self.page_size)) {
+            let Some(mut page) = Page::new(bytes) else { continue };
+            while let Some((time, _)) = page.next(bytes) {
+                (first, last) = (first.min(time), last.max(time));
+            }
+        }
         last.saturating_sub(first) + 1
     }
 

@@ -1,18 +1,17 @@
-//! What a hop was spent on.
+//! The causes of hops, in words that are equal for all hops with one cause.
 
 use super::follow::{HopKind, Sleep};
-use super::spans::{Doing, Spans};
-use crate::read::{Event, Record, Trace};
-use std::collections::BTreeMap;
-use tickless_core::time::{CpuId, Ns};
+use super::spans::{Activity, Spans};
+use crate::read::{Event, Trace};
+use tickless_core::time::Ns;
 
-/// Longer than this no CPU takes to leave an idle state.
+/// No CPU takes longer to leave an idle state.
 const IDLE_EXIT_MAX: Ns = Ns(1_000_000);
 
-/// The callbacks by which the kernel lets groups run again that had used up their quota.
+/// The callbacks by which the kernel lets groups run again after they used up their quota.
 const QUOTA_FUNCTIONS: [&str; 2] = ["sched_cfs_period_timer", "sched_cfs_slack_timer"];
 
-/// What a hop was spent on, in words that are the same for all hops with one cause.
+/// Returns what a sleep's hop was spent on.
 pub(super) fn of(
     trace: &Trace,
     spans: &Spans,
@@ -21,109 +20,108 @@ pub(super) fn of(
     from: Ns,
     to: Ns,
 ) -> String {
+    let on_timer_cpu = || spans.longest(sleep.cpu, from, to);
+    let on_thread_cpu = || spans.longest(sleep.ran_on, from, to);
     match hop {
         HopKind::Slack => "timer slack: the sleeper allowed it".to_string(),
-        HopKind::Wheel => wheel(trace, spans, sleep, from, to),
-        HopKind::Interrupt => interrupt(trace, spans, sleep, from, to),
-        HopKind::Callback => match most(spans, sleep.cpu, from, to) {
-            Some(Doing::Callback(function)) => {
+        HopKind::Wheel if to.since(from) <= granularity(trace, sleep) => {
+            "timer wheel: far deadlines are rounded up".to_string()
+        }
+        HopKind::Wheel | HopKind::Interrupt => interrupt(trace, on_timer_cpu(), sleep, from, to),
+        HopKind::Callback => match on_timer_cpu() {
+            Some(Activity::Callback(function)) => {
                 format!("callback {} ran before it", trace.names.name(function))
             }
             _ => "the timer interrupt itself".to_string(),
         },
         HopKind::Wakeup => "waking the thread".to_string(),
-        HopKind::Run => run(trace, spans, sleep, from, to),
-        HopKind::After => match most(spans, sleep.ran_on, from, to) {
-            Some(Doing::Thread(pid)) if pid == sleep.pid => "the thread itself".to_string(),
-            _ => run(trace, spans, sleep, from, to),
+        HopKind::Run => run(trace, on_thread_cpu(), sleep, from, to),
+        HopKind::After => match on_thread_cpu() {
+            Some(Activity::Thread(pid)) if pid == sleep.pid => "the thread itself".to_string(),
+            activity => run(trace, activity, sleep, from, to),
         },
     }
 }
 
-/// The timer was due and no interrupt came.
-fn interrupt(trace: &Trace, spans: &Spans, sleep: &Sleep, from: Ns, to: Ns) -> String {
-    match most(spans, sleep.cpu, from, to) {
-        Some(Doing::Idle(_) | Doing::Thread(0)) if to.since(from) > IDLE_EXIT_MAX => {
-            let is_written = |record: &Record| {
-                record.event.is_device_write()
-                    && record.cpu == sleep.cpu
-                    && record.time >= sleep.armed
-            };
-            let until = trace.records.partition_point(|record| record.time <= from);
-            let armed =
-                trace.records.partition_point(|record| record.time < sleep.armed).min(until);
-            let writes = trace.device_writes().next().is_some();
-            match writes && !trace.records.range(armed..until).any(|record| is_written(&record)) {
+/// The timer was due, and its interrupt did not begin.
+fn interrupt(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns, to: Ns) -> String {
+    match activity {
+        Some(Activity::Idle(_) | Activity::Thread(0)) if to.since(from) > IDLE_EXIT_MAX => {
+            let mut writes = trace.device_writes();
+            let are_recorded = writes.next().is_some();
+            match are_recorded && !is_programmed(trace, sleep, from) {
                 true => "the timer device was not programmed for it".to_string(),
                 false => "the timer device's event was lost".to_string(),
             }
         }
-        Some(Doing::Idle(state)) => format!("leaving idle state {state}"),
-        Some(Doing::Thread(0)) => "leaving idle".to_string(),
-        Some(Doing::Thread(pid)) => format!("interrupts off in {}", thread(trace, pid)),
-        Some(Doing::Softirq(vector)) => format!("interrupts off in softirq {}", softirq(vector)),
-        Some(Doing::Irq(irq)) => format!("interrupt {irq} was handled"),
-        Some(Doing::TimerInterrupt) => "the timer interrupt before it".to_string(),
-        Some(Doing::Callback(function)) => {
+        Some(Activity::Thread(pid)) if pid != 0 => {
+            format!("interrupts off in {}", thread(trace, pid))
+        }
+        Some(Activity::Softirq(vector)) => format!("interrupts off in softirq {}", softirq(vector)),
+        Some(Activity::TimerInterrupt) => "the timer interrupt before it".to_string(),
+        Some(Activity::Callback(function)) => {
             format!("callback {} in the timer interrupt before it", trace.names.name(function))
         }
-        None => "unknown".to_string(),
+        activity => idle_or_irq(activity),
     }
+}
+
+/// Returns whether the device of a sleep's CPU was written from its arming until `until`.
+fn is_programmed(trace: &Trace, sleep: &Sleep, until: Ns) -> bool {
+    let end = trace.records.partition_point(|record| record.time <= until);
+    let start = trace.records.partition_point(|record| record.time < sleep.armed).min(end);
+    let mut records = trace.records.range(start..end);
+    records.any(|record| record.event.is_device_write() && record.cpu == sleep.cpu)
 }
 
 /// The thread could run and did not.
-fn run(trace: &Trace, spans: &Spans, sleep: &Sleep, from: Ns, to: Ns) -> String {
-    let most = most(spans, sleep.ran_on, from, to);
+fn run(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns, to: Ns) -> String {
     let is_long = to.since(from) > IDLE_EXIT_MAX;
-    let is_idle = matches!(most, Some(Doing::Idle(_) | Doing::Thread(0)));
-    if is_long && (is_idle || most == Some(Doing::Thread(sleep.pid))) {
-        // A CPU that is idle runs whoever may run: it may not.
-        return match is_refilled(trace, to) {
-            true => "CPU limit: the group's quota was used up".to_string(),
-            false => "the CPU was idle and left the thread waiting".to_string(),
-        };
-    }
-    match most {
-        Some(Doing::Idle(state)) => format!("leaving idle state {state}"),
-        Some(Doing::Thread(0)) => "leaving idle".to_string(),
-        Some(Doing::Thread(pid)) if pid == sleep.pid => "the scheduler".to_string(),
-        Some(Doing::Thread(pid)) => format!("thread {} kept the CPU", thread(trace, pid)),
-        Some(Doing::Softirq(vector)) => format!("softirq {} kept the CPU", softirq(vector)),
-        Some(Doing::Irq(irq)) => format!("interrupt {irq} was handled"),
-        Some(Doing::TimerInterrupt | Doing::Callback(_)) => "the timer interrupt".to_string(),
-        None => "unknown".to_string(),
+    match activity {
+        // An idle CPU runs any thread that may run, so this one may not.
+        Some(Activity::Idle(_) | Activity::Thread(0)) if is_long => refused(trace, to),
+        Some(Activity::Thread(pid)) if pid == sleep.pid && is_long => refused(trace, to),
+        Some(Activity::Thread(pid)) if pid == sleep.pid => "the scheduler".to_string(),
+        Some(Activity::Thread(pid)) if pid != 0 => {
+            format!("thread {} kept the CPU", thread(trace, pid))
+        }
+        Some(Activity::Softirq(vector)) => format!("softirq {} kept the CPU", softirq(vector)),
+        Some(Activity::TimerInterrupt | Activity::Callback(_)) => "the timer interrupt".to_string(),
+        activity => idle_or_irq(activity),
     }
 }
 
-/// A wheel timer was due, and the wheel had not come to it.
-fn wheel(trace: &Trace, spans: &Spans, sleep: &Sleep, from: Ns, to: Ns) -> String {
+fn idle_or_irq(activity: Option<Activity>) -> String {
+    match activity {
+        Some(Activity::Idle(state)) => format!("leaving idle state {state}"),
+        Some(Activity::Thread(_)) => "leaving idle".to_string(),
+        Some(Activity::Irq(irq)) => format!("interrupt {irq} was handled"),
+        _ => "unknown".to_string(),
+    }
+}
+
+/// Returns how late the wheel may expire a sleep's timer. A bucket is as wide as an eighth of the
+/// timer's duration, and the next tick expires it.
+fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
     let tick = trace.hz.map_or(Ns(0), |hz| hz.tick());
-    let ahead = sleep.due.since(sleep.armed);
-    // A bucket is as wide as an eighth of how far ahead it is; and the next tick looks at it.
-    let granularity = Ns(ahead.0 / 8 + 2 * tick.0);
-    match to.since(from) <= granularity {
-        true => "timer wheel: far deadlines are rounded up".to_string(),
-        false => interrupt(trace, spans, sleep, from, to),
-    }
+    Ns(sleep.due.since(sleep.armed).0 / 8 + 2 * tick.0)
 }
 
-/// Whether a group had its quota refilled just before.
-fn is_refilled(trace: &Trace, before: Ns) -> bool {
+/// Returns why the scheduler did not run a thread until `until`. A group that used up its quota has
+/// it refilled just before.
+fn refused(trace: &Trace, until: Ns) -> String {
     let functions = QUOTA_FUNCTIONS.map(|name| trace.names.find(name));
-    let end = trace.records.partition_point(|record| record.time <= before);
+    let end = trace.records.partition_point(|record| record.time <= until);
     let near = trace.records.range(0..end).rev();
-    let near = near.take_while(|record| before.since(record.time) <= IDLE_EXIT_MAX);
-    near.into_iter().any(|record| match record.event {
+    let mut near = near.take_while(|record| until.since(record.time) <= IDLE_EXIT_MAX);
+    let is_refilled = near.any(|record| match record.event {
         Event::HrtimerExpireEntry { function, .. } => functions.contains(&Some(function)),
         _ => false,
-    })
-}
-
-/// What a CPU did most of this time.
-fn most(spans: &Spans, cpu: CpuId, from: Ns, to: Ns) -> Option<Doing> {
-    let mut times: BTreeMap<Doing, u64> = BTreeMap::new();
-    spans.during(cpu, from, to).for_each(|(doing, ns)| *times.entry(doing).or_default() += ns);
-    times.into_iter().max_by_key(|&(_, ns)| ns).map(|(doing, _)| doing)
+    });
+    match is_refilled {
+        true => "CPU limit: the group's quota was used up".to_string(),
+        false => "the CPU was idle and left the thread waiting".to_string(),
+    }
 }
 
 fn thread(trace: &Trace, pid: u32) -> String {

@@ -7,30 +7,30 @@ use tickless_core::time::{CpuId, Ns};
 /// A sleep, from its deadline until its thread ran. Times are on the trace's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sleep {
-    /// Who slept.
+    /// The thread that slept.
     pub(super) pid: u32,
-    /// Whose timer it was, and where the thread ran.
+    /// The CPU of its timer.
     pub(super) cpu: CpuId,
+    /// The CPU on which the thread ran.
     pub(super) ran_on: CpuId,
     /// When the timer was armed.
     pub(super) armed: Ns,
-    /// From when on it was to fire.
+    /// The soft deadline.
     pub(super) due: Ns,
-    /// Until when it had to: the end of its slack. As `due` for wheel timers.
+    /// The hard deadline, which ends the slack. Equals `due` for wheel timers.
     pub(super) hard: Ns,
-    /// When the interrupt began in which it fired.
+    /// When the interrupt began in which the timer expired.
     pub(super) interrupt: Ns,
-    /// When its callback began.
+    /// When the timer's callback began.
     pub(super) callback: Ns,
-    /// When that woke the thread.
+    /// When the callback woke the thread.
     pub(super) woken: Ns,
     /// When the thread ran.
     pub(super) ran: Ns,
-    /// Whether it is a timer of the wheel.
     pub(super) is_wheel: bool,
 }
 
-/// A part of the way.
+/// A step from a deadline to the thread that runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum HopKind {
     Slack,
@@ -57,12 +57,12 @@ impl HopKind {
 }
 
 impl Sleep {
-    /// How much later than its deadline the thread ran.
+    /// Returns how much later than its deadline the thread ran.
     pub(super) fn late(&self) -> Ns {
         self.ran.since(self.due)
     }
 
-    /// Its hops in order, each from when to when; some take no time.
+    /// Returns the hops in order, with their beginnings and ends. Some take no time.
     pub(super) fn hops(&self) -> Vec<(HopKind, Ns, Ns)> {
         let mut hops = if self.is_wheel {
             vec![(HopKind::Wheel, self.due, self.callback)]
@@ -80,61 +80,67 @@ impl Sleep {
     }
 }
 
-/// What a timer was armed for.
+/// The arming of a timer.
 #[derive(Clone, Copy)]
-enum Armed {
-    Queue { at: Ns, soft: Ns, hard: Ns },
-    Wheel { at: Ns, due: Ns },
+struct Armed {
+    at: Ns,
+    /// The soft and the hard deadline, on the clock of the timer.
+    soft: Ns,
+    hard: Ns,
 }
 
-/// Where a CPU is.
 #[derive(Clone, Copy, Default)]
 struct Cpu {
-    /// When the timer interrupt began that it is in.
+    /// When the current timer interrupt began.
     interrupt: Option<Ns>,
-    /// The sleep whose callback runs, but for the thread that it wakes.
+    /// The sleep whose callback runs. The thread that it wakes is not known yet.
     callback: Option<Sleep>,
 }
 
-/// All sleeps that begin and end in the trace, in the order in which threads ran.
+/// Returns the sleeps that begin and end in the trace, in the order in which threads ran. O(n).
 pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     let mut armed: HashMap<TimerAddr, Armed> = HashMap::new();
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
     let mut woken: HashMap<u32, Sleep> = HashMap::new();
     let mut sleeps = Vec::new();
     for record in &trace.records {
-        let cpu = &mut cpus[record.cpu.index()];
+        let (at, cpu) = (record.time, &mut cpus[record.cpu.index()]);
         match record.event {
             Event::HrtimerStart { timer, expires, soft_expires, .. } => {
-                let start = Armed::Queue { at: record.time, soft: soft_expires, hard: expires };
-                armed.insert(timer, start);
+                armed.insert(timer, Armed { at, soft: soft_expires, hard: expires });
             }
             Event::TimerStart { timer, expires, .. } => {
                 if let Some(jiffies) = trace.jiffies {
-                    let start = Armed::Wheel { at: record.time, due: jiffies.time(expires) };
-                    armed.insert(timer, start);
+                    let due = jiffies.time(expires);
+                    armed.insert(timer, Armed { at, soft: due, hard: due });
                 }
             }
-            Event::LocalTimerEntry => cpu.interrupt = Some(record.time),
+            Event::LocalTimerEntry => cpu.interrupt = Some(at),
             Event::LocalTimerExit => *cpu = Cpu::default(),
             Event::HrtimerExpireEntry { timer, now, .. } => {
-                let interrupt = cpu.interrupt.unwrap_or(record.time);
-                cpu.callback = armed.remove(&timer).map(|of| begun(&record, of, now, interrupt));
+                let interrupt = cpu.interrupt.unwrap_or(at);
+                // `now` is the time of the interrupt on the timer's clock.
+                let on_trace = |deadline: Ns| match now >= deadline {
+                    true => Ns(interrupt.0.saturating_sub(now.since(deadline).0)),
+                    false => interrupt.after(deadline.since(now)),
+                };
+                cpu.callback = armed.remove(&timer).map(|Armed { at, soft, hard }| {
+                    let armed = Armed { at, soft: on_trace(soft), hard: on_trace(hard) };
+                    begin(&record, armed, interrupt, false)
+                });
             }
             Event::TimerExpireEntry { timer, .. } => {
-                let (now, interrupt) = (Ns::ZERO, record.time);
-                cpu.callback = armed.remove(&timer).map(|of| begun(&record, of, now, interrupt));
+                cpu.callback = armed.remove(&timer).map(|armed| begin(&record, armed, at, true));
             }
             Event::HrtimerExpireExit { .. } | Event::TimerExpireExit { .. } => cpu.callback = None,
             Event::SchedWakeup { pid, target } => {
                 if let Some(sleep) = cpu.callback.take() {
-                    let sleep = Sleep { pid, ran_on: target, woken: record.time, ..sleep };
-                    woken.insert(pid, sleep);
+                    woken.insert(pid, Sleep { pid, ran_on: target, woken: at, ..sleep });
                 }
             }
             Event::SchedSwitch { next_pid, .. } => {
                 if let Some(sleep) = woken.remove(&next_pid) {
-                    sleeps.push(Sleep { ran: record.time, ran_on: record.cpu, ..sleep });
+                    sleeps.push(Sleep { ran: at, ran_on: record.cpu, ..sleep });
                 }
             }
             _ => {}
@@ -143,28 +149,17 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     sleeps
 }
 
-/// A sleep whose callback begins. `now` is what the timer's clock showed when the interrupt began.
-fn begun(record: &Record, armed: Armed, now: Ns, interrupt: Ns) -> Sleep {
-    let (at, due, hard, is_wheel) = match armed {
-        Armed::Wheel { at, due } => (at, due, due, true),
-        // The deadlines are on the timer's clock, of which this is one moment on both.
-        Armed::Queue { at, soft, hard } => {
-            let on_trace = |deadline: Ns| match now >= deadline {
-                true => Ns(interrupt.0.saturating_sub(now.since(deadline).0)),
-                false => interrupt.after(deadline.since(now)),
-            };
-            (at, on_trace(soft), on_trace(hard), false)
-        }
-    };
-    // Nothing is late before it was asked for: programs arm timers for times that have passed.
-    let (due, hard) = (due.max(at), hard.max(at));
+/// Returns a sleep whose callback begins. The deadlines of `armed` are on the trace's clock.
+fn begin(record: &Record, armed: Armed, interrupt: Ns, is_wheel: bool) -> Sleep {
+    let Armed { at, soft, hard } = armed;
     Sleep {
         pid: 0,
         cpu: record.cpu,
         ran_on: record.cpu,
         armed: at,
-        due,
-        hard,
+        // Programs arm timers for past times. Lateness counts from the arming.
+        due: soft.max(at),
+        hard: hard.max(at),
         interrupt,
         callback: record.time,
         woken: record.time,

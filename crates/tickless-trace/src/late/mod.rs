@@ -1,19 +1,20 @@
 //! Why threads that slept until a deadline ran late, hop by hop.
 //!
 //! A sleep ends in hops: the timer was due, its CPU took the interrupt, the callback began, it woke
-//! the thread, the thread ran. Each hop has a length, and what the CPU did meanwhile is its cause.
+//! the thread, the thread ran. Each hop has a length, and its cause is what the CPU did in it.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `spans` | what each CPU did when |
+//! | `spans` | what each CPU did at which time |
 //! | `follow` | the sleeps of a trace, with the times of their hops |
-//! | `cause` | what a hop was spent on |
+//! | `cause` | the causes of hops |
 //!
-//! # Which events it takes
+//! # Required events
 //!
-//! Besides those that a replay needs: `sched_switch` and `sched_wakeup`, or no thread is known to
-//! run; and for the causes `cpu_idle`, `softirq_entry` and `softirq_exit`, `irq_handler_entry` and
-//! `irq_handler_exit`. [`EVENTS`] lists them, and [`Late::missing`] says which a trace lacks.
+//! Besides the events that a replay needs: `sched_switch` and `sched_wakeup`, without which no
+//! thread is known to run; and for the causes `cpu_idle`, `softirq_entry` and `softirq_exit`,
+//! `irq_handler_entry` and `irq_handler_exit`. [`EVENTS`] lists them, and [`Late::missing`] lists
+//! those that a trace lacks.
 
 mod cause;
 mod follow;
@@ -27,7 +28,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tickless_core::time::Ns;
 
-/// What to record beside the timers, so that late sleeps can be explained.
+/// The events to record in addition to the timers, so that late sleeps can be explained.
 pub const EVENTS: [&str; 8] = [
     "sched:sched_switch",
     "sched:sched_wakeup",
@@ -39,40 +40,40 @@ pub const EVENTS: [&str; 8] = [
     "irq:irq_handler_exit",
 ];
 
-/// How many of the latest are listed.
+/// The number of sleeps that are listed.
 const WORST_MAX: usize = 10;
 
-/// Why the sleeps of a trace ended late. Serialises to the JSON of `docs/book/src/late.md`.
+/// Why the sleeps of a trace ended late. `docs/book/src/late.md` documents its JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Late {
     /// The trace's file.
     pub file: String,
     /// Sleeps that end later than this are explained.
     pub threshold_ns: u64,
-    /// Sleeps whose deadline and end are both in the trace.
+    /// The number of sleeps whose deadline and end are both in the trace.
     pub sleeps: u64,
-    /// How many of them ended later than the threshold.
+    /// The number of these that ended later than the threshold.
     pub late: u64,
-    /// What the lateness of these was spent on, the most first.
+    /// The causes of their lateness, the largest first.
     pub causes: Vec<CauseShare>,
-    /// Whether it was interrupted before its time was over.
+    /// Whether the recording was interrupted.
     pub is_partial: bool,
-    /// The latest, at most ten.
+    /// The ten latest sleeps.
     pub worst: Vec<LateSleep>,
-    /// Events that the trace lacks, and what cannot be told without them.
+    /// The events that the trace lacks, and what remains unknown without them.
     pub missing: Vec<String>,
 }
 
-/// What part of all lateness has one cause.
+/// The share of a cause in all lateness.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CauseShare {
     /// The cause, such as `thread spin-77 kept the CPU`.
     pub cause: String,
-    /// In how many late sleeps it had a part.
+    /// The number of late sleeps that have a hop with this cause.
     pub sleeps: u64,
-    /// How much lateness it caused.
+    /// The lateness it caused, in nanoseconds.
     pub ns: u64,
-    /// The same, of all lateness.
+    /// The lateness it caused, in percent of all lateness.
     pub percent: f64,
 }
 
@@ -81,38 +82,41 @@ pub struct CauseShare {
 pub struct LateSleep {
     /// The thread that slept.
     pub thread: String,
-    /// Its number.
+    /// The thread's number.
     pub pid: u32,
     /// The CPU whose timer it was.
     pub cpu: u16,
-    /// When it should have run, in nanoseconds of the trace's clock.
+    /// When the thread should have run, in nanoseconds of the trace's clock.
     pub due_ns: u64,
-    /// How much later it ran.
+    /// How much later it ran, in nanoseconds.
     pub late_ns: u64,
-    /// Where the time went, in order.
+    /// The hops that took time, in order.
     pub hops: Vec<Hop>,
 }
 
-/// A part of the way from a deadline to the thread that runs.
+/// A step from a deadline to the thread that runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Hop {
-    /// `slack`, `wheel`, `interrupt`, `callback`, `wakeup` or `run`; of [`explain_wakeup`] also
+    /// `slack`, `wheel`, `interrupt`, `callback`, `wakeup` or `run`; [`explain_wakeup`] adds
     /// `after`.
     pub hop: &'static str,
-    /// How long it took.
+    /// Its length in nanoseconds.
     pub ns: u64,
-    /// What it was spent on.
+    /// Its cause.
     pub cause: String,
 }
 
-/// Explains the sleeps of a trace that ended later than `threshold`. O(n log n), and 32 bytes for
-/// every change of what a CPU does.
+/// Explains the sleeps of a trace that ended later than `threshold`. O(n log n); takes 32 bytes for
+/// every change of a CPU's activity.
 pub fn explain(trace: &Trace, threshold: Ns) -> Late {
     let spans = Spans::of(trace);
     let sleeps = follow::sleeps(trace);
     let late = |sleep: &&Sleep| sleep.late() > threshold;
-    let mut found: Vec<LateSleep> =
-        sleeps.iter().filter(late).map(|sleep| told(trace, &spans, sleep)).collect();
+    let mut found: Vec<LateSleep> = sleeps
+        .iter()
+        .filter(late)
+        .map(|sleep| explained(trace, &spans, sleep, sleep.hops()))
+        .collect();
     let mut causes: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for hop in found.iter().flat_map(|sleep| &sleep.hops) {
         let (sleeps, ns) = causes.entry(&hop.cause).or_default();
@@ -143,23 +147,23 @@ pub fn explain(trace: &Trace, threshold: Ns) -> Late {
     }
 }
 
-/// A late wakeup as its thread saw it. Times are on the trace's clock.
+/// A late wakeup as its thread measured it. Times are on the trace's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SeenWakeup {
     /// The thread.
     pub thread: u32,
     /// When it should have run.
     pub deadline: Ns,
-    /// When it looked at the clock.
+    /// When it read the clock.
     pub seen: Ns,
 }
 
-/// Explains one wakeup: where the time went from its deadline until its thread looked at the clock.
-/// It belongs to the last sleep of that thread that ended before; none if the trace has no such
-/// sleep. Costs as much as [`explain`].
+/// Explains one wakeup, from its deadline until its thread read the clock. It belongs to the last
+/// sleep of that thread that ended before; `None` if the trace has no such sleep. Costs as much as
+/// [`explain`].
 ///
-/// The last hop is `after`: the thread ran, and had not looked at the clock yet. A thread that gets
-/// up before its deadline, and is interrupted while it spins, has no other.
+/// The last hop is `after`: the thread ran, and had not read the clock yet. A thread that wakes up
+/// before its deadline, and is interrupted while it spins, has no other.
 pub fn explain_wakeup(trace: &Trace, wakeup: SeenWakeup) -> Option<LateSleep> {
     let SeenWakeup { thread, deadline, seen } = wakeup;
     let sleeps = follow::sleeps(trace);
@@ -167,23 +171,20 @@ pub fn explain_wakeup(trace: &Trace, wakeup: SeenWakeup) -> Option<LateSleep> {
     let sleep = sleeps.iter().filter(is_its).max_by_key(|sleep| sleep.ran)?;
     let mut hops = sleep.hops();
     hops.push((HopKind::After, sleep.ran, seen));
-    let after_deadline =
-        hops.into_iter().map(|(hop, from, to)| (hop, from.max(deadline), to.max(deadline)));
-    let told = tell(trace, &Spans::of(trace), sleep, after_deadline);
-    Some(LateSleep { due_ns: deadline.0, late_ns: seen.since(deadline).0, ..told })
+    for (_, from, to) in &mut hops {
+        (*from, *to) = ((*from).max(deadline), (*to).max(deadline));
+    }
+    let explained = explained(trace, &Spans::of(trace), sleep, hops);
+    Some(LateSleep { due_ns: deadline.0, late_ns: seen.since(deadline).0, ..explained })
 }
 
-fn told(trace: &Trace, spans: &Spans, sleep: &Sleep) -> LateSleep {
-    tell(trace, spans, sleep, sleep.hops().into_iter())
-}
-
-fn tell(
+fn explained(
     trace: &Trace,
     spans: &Spans,
     sleep: &Sleep,
-    hops: impl Iterator<Item = (HopKind, Ns, Ns)>,
+    hops: Vec<(HopKind, Ns, Ns)>,
 ) -> LateSleep {
-    let hops = hops.filter(|(_, from, to)| to > from);
+    let hops = hops.into_iter().filter(|(_, from, to)| to > from);
     let hop = |(hop, from, to): (HopKind, Ns, Ns)| Hop {
         hop: hop.name(),
         ns: to.since(from).0,

@@ -1,11 +1,11 @@
-//! What each CPU did when.
+//! What each CPU did at which time.
 
-use crate::read::{CPU_IDLE_EXIT, Event, NameId, Trace};
+use crate::read::{Event, NameId, Trace};
 use tickless_core::time::{CpuId, Ns};
 
 /// What a CPU does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Doing {
+pub(super) enum Activity {
     /// It runs a thread; 0 is the idle task.
     Thread(u32),
     /// It is in this idle state.
@@ -16,119 +16,109 @@ pub(super) enum Doing {
     Irq(u32),
     /// It handles the timer interrupt.
     TimerInterrupt,
-    /// In that, this function's callback runs.
+    /// It runs this callback in the timer interrupt.
     Callback(NameId),
 }
 
-/// A change of what a CPU does.
-#[derive(Clone, Copy, Debug)]
-struct Change {
-    at: Ns,
-    doing: Doing,
-}
-
-/// What each CPU did when.
+/// The activities of each CPU, as the times at which they change.
 #[derive(Debug)]
 pub(super) struct Spans {
-    cpus: Vec<Vec<Change>>,
+    cpus: Vec<Vec<(Ns, Activity)>>,
 }
 
-/// What a CPU is in the middle of, the innermost last.
+/// The activities that a CPU has begun and not ended, the innermost last.
 #[derive(Clone, Debug)]
 struct Stack {
     thread: u32,
     idle: Option<u32>,
-    above: Vec<Doing>,
+    nested: Vec<Activity>,
 }
 
 impl Stack {
-    fn doing(&self) -> Doing {
-        let below = || self.idle.map_or(Doing::Thread(self.thread), Doing::Idle);
-        self.above.last().copied().unwrap_or_else(below)
+    fn current(&self) -> Activity {
+        let outermost = || self.idle.map_or(Activity::Thread(self.thread), Activity::Idle);
+        self.nested.last().copied().unwrap_or_else(outermost)
     }
 
-    fn begin(&mut self, doing: Doing) {
-        // What is nested deeper has lost its ends.
-        const DEEPEST: usize = 8;
-        if self.above.len() == DEEPEST {
-            self.above.clear();
+    fn begin(&mut self, activity: Activity) {
+        // Deeper nesting means that the trace lacks ends.
+        const DEPTH_MAX: usize = 8;
+        if self.nested.len() == DEPTH_MAX {
+            self.nested.clear();
         }
-        self.above.push(doing);
+        self.nested.push(activity);
     }
 
-    /// Ends the innermost that is so, and what never ended above it.
-    fn end(&mut self, is_it: impl Fn(&Doing) -> bool) {
-        if let Some(at) = self.above.iter().rposition(is_it) {
-            self.above.truncate(at);
+    /// Ends the innermost activity for which `is_it` holds, and those that never ended inside it.
+    fn end(&mut self, is_it: impl Fn(&Activity) -> bool) {
+        if let Some(at) = self.nested.iter().rposition(is_it) {
+            self.nested.truncate(at);
+        }
+    }
+
+    fn follow(&mut self, event: &Event) {
+        match *event {
+            Event::SchedSwitch { next_pid, .. } => {
+                self.thread = next_pid;
+                self.nested.clear();
+                if next_pid != 0 {
+                    self.idle = None;
+                }
+            }
+            Event::CpuIdle { state, .. } => self.idle = state,
+            Event::SoftirqEntry { vector } => self.begin(Activity::Softirq(vector)),
+            Event::SoftirqExit { vector } => self.end(|of| *of == Activity::Softirq(vector)),
+            Event::IrqEntry { irq } => self.begin(Activity::Irq(irq)),
+            Event::IrqExit { irq } => self.end(|of| *of == Activity::Irq(irq)),
+            Event::LocalTimerEntry => self.begin(Activity::TimerInterrupt),
+            Event::LocalTimerExit => self.end(|of| *of == Activity::TimerInterrupt),
+            Event::HrtimerExpireEntry { function, .. }
+            | Event::TimerExpireEntry { function, .. } => self.begin(Activity::Callback(function)),
+            Event::HrtimerExpireExit { .. } | Event::TimerExpireExit { .. } => {
+                self.end(|of| matches!(of, Activity::Callback(_)));
+            }
+            _ => {}
         }
     }
 }
 
 impl Spans {
-    /// Of all CPUs of a trace.
+    /// Follows all CPUs of a trace. O(n).
     pub(super) fn of(trace: &Trace) -> Spans {
         let count = usize::from(trace.cpus);
-        let mut cpus: Vec<Vec<Change>> = vec![Vec::new(); count];
-        let mut stacks = vec![Stack { thread: 0, idle: None, above: Vec::new() }; count];
+        let mut cpus: Vec<Vec<(Ns, Activity)>> = vec![Vec::new(); count];
+        let mut stacks = vec![Stack { thread: 0, idle: None, nested: Vec::new() }; count];
         for record in &trace.records {
             let cpu = match record.event {
                 Event::CpuIdle { cpu, .. } => cpu,
                 _ => record.cpu,
             };
-            let stack = &mut stacks[cpu.index()];
-            if cpus[cpu.index()].is_empty() {
+            let (changes, stack) = (&mut cpus[cpu.index()], &mut stacks[cpu.index()]);
+            if changes.is_empty() {
                 stack.thread = record.pid;
             }
-            follow(stack, &record.event);
-            let (changes, doing) = (&mut cpus[cpu.index()], stack.doing());
-            if changes.last().is_none_or(|last| last.doing != doing) {
-                changes.push(Change { at: record.time, doing });
+            stack.follow(&record.event);
+            let activity = stack.current();
+            if changes.last().is_none_or(|(_, last)| *last != activity) {
+                changes.push((record.time, activity));
             }
         }
         Spans { cpus }
     }
 
-    /// What this CPU did from then to then, with how long.
-    pub(super) fn during(
-        &self,
-        cpu: CpuId,
-        from: Ns,
-        to: Ns,
-    ) -> impl Iterator<Item = (Doing, u64)> {
-        let changes = self.cpus.get(cpu.index()).map_or(&[][..], Vec::as_slice);
-        let first = changes.partition_point(|change| change.at <= from).saturating_sub(1);
-        let after = changes.partition_point(|change| change.at < to);
-        (first..after.max(first)).filter_map(move |at| {
-            let begin = changes[at].at.max(from);
-            let end = changes.get(at + 1).map_or(to, |next| next.at.min(to));
-            (end > begin).then(|| (changes[at].doing, end.since(begin).0))
-        })
-    }
-}
-
-fn follow(stack: &mut Stack, event: &Event) {
-    match *event {
-        Event::SchedSwitch { next_pid, .. } => {
-            stack.thread = next_pid;
-            stack.above.clear();
-            if next_pid != 0 {
-                stack.idle = None;
+    /// Returns what this CPU did longest in an interval.
+    pub(super) fn longest(&self, cpu: CpuId, from: Ns, to: Ns) -> Option<Activity> {
+        let changes = self.cpus.get(cpu.index())?;
+        let first = changes.partition_point(|(at, _)| *at <= from).saturating_sub(1);
+        let after = changes.partition_point(|(at, _)| *at < to).max(first);
+        let mut times = std::collections::BTreeMap::new();
+        for (at, &(begin, activity)) in changes.iter().enumerate().take(after).skip(first) {
+            let end = changes.get(at + 1).map_or(to, |(next, _)| to.min(*next));
+            let ns = end.since(begin.max(from)).0;
+            if ns > 0 {
+                *times.entry(activity).or_insert(0) += ns;
             }
         }
-        Event::CpuIdle { state: CPU_IDLE_EXIT, .. } => stack.idle = None,
-        Event::CpuIdle { state, .. } => stack.idle = Some(state),
-        Event::SoftirqEntry { vector } => stack.begin(Doing::Softirq(vector)),
-        Event::SoftirqExit { vector } => stack.end(|of| *of == Doing::Softirq(vector)),
-        Event::IrqEntry { irq } => stack.begin(Doing::Irq(irq)),
-        Event::IrqExit { irq } => stack.end(|of| *of == Doing::Irq(irq)),
-        Event::LocalTimerEntry => stack.begin(Doing::TimerInterrupt),
-        Event::LocalTimerExit => stack.end(|of| *of == Doing::TimerInterrupt),
-        Event::HrtimerExpireEntry { function, .. } | Event::TimerExpireEntry { function, .. } => {
-            stack.begin(Doing::Callback(function));
-        }
-        Event::HrtimerExpireExit { .. } | Event::TimerExpireExit { .. } => {
-            stack.end(|of| matches!(of, Doing::Callback(_)));
-        }
-        _ => {}
+        times.into_iter().max_by_key(|&(_, ns)| ns).map(|(activity, _)| activity)
     }
 }

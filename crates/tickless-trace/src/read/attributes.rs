@@ -1,28 +1,31 @@
-//! The small words in an event's line: modes, flags, clocks, and the context column.
+//! Modes, flags, clocks and contexts of events: values of one or two bytes.
 //!
-//! Each is one or two bytes, and each says "not printed" in its own way: older kernels
-//! leave words out, and a guess would be replayed as if it were recorded.
+//! Older kernels do not print some of them. Each type has a value for "not printed", so that a
+//! replay never takes a guess for something that was recorded.
 
-/// Where the CPU was when the event happened, from the third letter of ftrace's flags
-/// column (`d.h1.`). Perf, and trace-cmd before version 3, do not print the column.
+use super::build::Value;
+use super::fields::hex;
+
+/// What the CPU was executing when the event occurred. Text has it in the third letter of ftrace's
+/// flags column (`d.h1.`), which perf, and trace-cmd before version 3, do not print.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Context {
-    /// The line has no flags column.
+    /// Not recorded.
     NotRecorded,
-    /// In a task, or in the idle loop.
+    /// A task, or the idle loop.
     Task,
-    /// In a softirq: where the wheel's callbacks run.
+    /// A softirq, in which the wheel's callbacks run.
     SoftIrq,
-    /// In a hardware interrupt.
+    /// A hardware interrupt.
     HardIrq,
-    /// In a hardware interrupt that came during a softirq.
+    /// A hardware interrupt that interrupted a softirq.
     HardIrqInSoftIrq,
-    /// In a non-maskable interrupt.
+    /// A non-maskable interrupt.
     Nmi,
 }
 
 impl Context {
-    /// All, in the order of their numbers.
+    /// All contexts in the order of their numbers.
     pub(super) const ALL: [Context; 6] = [
         Context::NotRecorded,
         Context::Task,
@@ -32,7 +35,7 @@ impl Context {
         Context::Nmi,
     ];
 
-    /// Whether the event happened in a hardware interrupt; `None` where not recorded.
+    /// Returns whether the event occurred in a hardware interrupt; `None` where not recorded.
     pub fn in_hard_irq(self) -> Option<bool> {
         match self {
             Context::NotRecorded => None,
@@ -41,9 +44,9 @@ impl Context {
         }
     }
 
-    /// Reads a flags column: irqs-off, need-resched, *this*, preempt depth, more.
-    pub(super) fn from_flags(flags: &[u8]) -> Context {
-        match flags.get(2) {
+    /// Reads ftrace's flags column: interrupts off, need to reschedule, context, preemption depth.
+    pub(super) fn from_column(column: &[u8]) -> Context {
+        match column.get(2) {
             Some(b'.') => Context::Task,
             Some(b's') => Context::SoftIrq,
             Some(b'h') => Context::HardIrq,
@@ -52,9 +55,30 @@ impl Context {
             _ => Context::NotRecorded,
         }
     }
+
+    /// Reads the kernel's `common_flags`.
+    pub(super) fn from_flags(flags: u64) -> Context {
+        const HARD: u64 = 0x08;
+        const SOFT: u64 = 0x10;
+        const NMI: u64 = 0x40;
+        match (flags & NMI != 0, flags & HARD != 0, flags & SOFT != 0) {
+            (true, ..) => Context::Nmi,
+            (_, true, true) => Context::HardIrqInSoftIrq,
+            (_, true, false) => Context::HardIrq,
+            (_, false, true) => Context::SoftIrq,
+            (_, false, false) => Context::Task,
+        }
+    }
 }
 
-/// What kind of wheel timer it is.
+/// Returns the flags that `letters` stand for, joined by `|`; `None` if one is unknown.
+fn flags<const N: usize>(word: &[u8], letters: [(&[u8], u8); N]) -> Option<u8> {
+    word.split(|&byte| byte == b'|').filter(|part| !part.is_empty()).try_fold(0, |flags, part| {
+        letters.iter().find(|(letter, _)| *letter == part).map(|(_, flag)| flags | flag)
+    })
+}
+
+/// The properties of a wheel timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TimerFlags(pub(super) u8);
 
@@ -64,73 +88,60 @@ impl TimerFlags {
     const PINNED: u8 = 4;
     const IRQSAFE: u8 = 8;
 
-    /// Does not wake an idle CPU.
+    /// Returns whether the timer leaves an idle CPU asleep.
     pub fn is_deferrable(self) -> bool {
         self.0 & Self::DEFERRABLE != 0
     }
 
-    /// Stays on the CPU it was started for.
+    /// Returns whether the timer stays on the CPU it was started for.
     pub fn is_pinned(self) -> bool {
         self.0 & Self::PINNED != 0
     }
 
-    /// Its callback runs with interrupts off.
+    /// Returns whether its callback runs with interrupts off.
     pub fn is_irqsafe(self) -> bool {
         self.0 & Self::IRQSAFE != 0
     }
 
-    /// Was between two bases when the line was printed.
-    pub fn is_migrating(self) -> bool {
-        self.0 & Self::MIGRATING != 0
-    }
-
-    /// Reads `D|P|I`, an empty word, or the raw word older kernels print (`0x00300001`).
-    pub(super) fn parse(word: &[u8]) -> Option<TimerFlags> {
-        if let Some(raw) = raw_timer_flags(word) {
-            return Some(TimerFlags::of_word(raw));
-        }
-        let mut flags = 0;
-        for letter in word.split(|&byte| byte == b'|').filter(|letter| !letter.is_empty()) {
-            flags |= match letter {
-                b"M" => Self::MIGRATING,
-                b"D" => Self::DEFERRABLE,
-                b"P" => Self::PINNED,
-                b"I" => Self::IRQSAFE,
-                _ => return None,
-            };
-        }
-        Some(TimerFlags(flags))
-    }
-
-    /// Reads the kernel's word.
-    pub(super) fn of_word(raw: u64) -> TimerFlags {
+    /// Reads `D|P|I`, an empty word, or the kernel's own word, which older kernels print
+    /// (`0x00300001`).
+    pub(super) fn of(value: Value<'_>) -> Option<TimerFlags> {
         // Linux include/linux/timer.h: bit 18 on, in this order.
-        TimerFlags((raw >> 18 & 0xf) as u8)
+        if let Some(raw) = raw_timer_flags(value) {
+            return Some(TimerFlags((raw >> 18 & 0xf) as u8));
+        }
+        let letters = [
+            (&b"M"[..], Self::MIGRATING),
+            (b"D", Self::DEFERRABLE),
+            (b"P", Self::PINNED),
+            (b"I", Self::IRQSAFE),
+        ];
+        flags(value.word()?, letters).map(TimerFlags)
     }
 }
 
-/// The CPU in a raw flags word, for kernels that print no `cpu=`.
-pub(super) fn raw_flags_cpu(word: &[u8]) -> Option<u64> {
-    raw_timer_flags(word).map(|raw| raw & 0x3_ffff)
+/// Returns the kernel's own word of a wheel timer: CPU, flags and bucket.
+pub(super) fn raw_timer_flags(value: Value<'_>) -> Option<u64> {
+    match value {
+        Value::Number(raw) => Some(raw),
+        Value::Word(word) => word.strip_prefix(b"0x").and_then(hex),
+        Value::Missing => None,
+    }
 }
 
-fn raw_timer_flags(word: &[u8]) -> Option<u64> {
-    word.strip_prefix(b"0x").and_then(super::fields::hex)
-}
-
-/// Which of a wheel's buckets a timer went to: level times 64, plus the place in it.
+/// The bucket of the wheel that a timer was put into: level times 64, plus the place in the level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket(pub(super) u16);
 
 impl Bucket {
     pub(super) const NOT_PRINTED: Bucket = Bucket(u16::MAX);
 
-    /// The bucket's number; `None` where the kernel did not print it.
+    /// Returns the bucket's number; `None` where the kernel did not print it.
     pub fn index(self) -> Option<u16> {
         (self != Self::NOT_PRINTED).then_some(self.0)
     }
 
-    /// The level: 0 holds single ticks, each further one is 8 times coarser.
+    /// Returns the level. Level 0 holds single ticks, and each further level is 8 times coarser.
     pub fn level(self) -> Option<u16> {
         self.index().map(|index| index / 64)
     }
@@ -140,7 +151,7 @@ impl Bucket {
     }
 }
 
-/// How a high-resolution timer is queued. All clear means the kernel did not print it.
+/// How a high-resolution timer is queued. All flags are clear if the kernel did not print them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HrtimerMode(pub(super) u8);
 
@@ -151,96 +162,77 @@ impl HrtimerMode {
     const SOFT: u8 = 8;
     const HARD: u8 = 16;
 
-    /// Whether the line had a mode at all.
+    /// Returns whether the mode was printed.
     pub fn is_printed(self) -> bool {
         self.0 & (Self::ABSOLUTE | Self::RELATIVE) != 0
     }
 
-    /// The caller gave a distance; the printed expiry is absolute all the same.
+    /// Returns whether the caller gave a duration. The printed expiry is absolute in any case.
     pub fn is_relative(self) -> bool {
         self.0 & Self::RELATIVE != 0
     }
 
-    /// Stays on the CPU it was started on.
+    /// Returns whether the timer stays on the CPU it was started on.
     pub fn is_pinned(self) -> bool {
         self.0 & Self::PINNED != 0
     }
 
-    /// Its callback runs in a softirq. What `hrtimer_start` prints is what its caller
+    /// Returns whether the callback runs in a softirq. `hrtimer_start` prints what its caller
     /// passed: only the mode of `hrtimer_setup` is binding.
     pub fn is_soft(self) -> bool {
         self.0 & Self::SOFT != 0
     }
 
-    /// Its callback runs in the hardware interrupt even on a real-time kernel.
+    /// Returns whether the callback runs in the hardware interrupt even on a real-time kernel.
     pub fn is_hard(self) -> bool {
         self.0 & Self::HARD != 0
     }
 
-    /// Reads `ABS|PINNED|HARD`, or the number where the tool did not know the words.
-    pub(super) fn parse(word: &[u8]) -> Option<HrtimerMode> {
-        if let Some(raw) = super::fields::number(word) {
-            return HrtimerMode::of_number(raw);
+    /// Reads `ABS|PINNED|HARD`, or the kernel's number.
+    pub(super) fn of(value: Value<'_>) -> Option<HrtimerMode> {
+        if let Some(raw) = value.number() {
+            // Linux include/linux/hrtimer.h: REL 1, PINNED 2, SOFT 4, HARD 8, ABS none.
+            let base = if raw & 1 != 0 { Self::RELATIVE } else { Self::ABSOLUTE };
+            return (raw < 16).then_some(HrtimerMode(base | (raw as u8 & 0xe) << 1));
         }
-        let mut mode = 0;
-        for part in word.split(|&byte| byte == b'|') {
-            mode |= match part {
-                b"ABS" => Self::ABSOLUTE,
-                b"REL" => Self::RELATIVE,
-                b"PINNED" => Self::PINNED,
-                b"SOFT" => Self::SOFT,
-                b"HARD" => Self::HARD,
-                _ => return None,
-            };
-        }
-        Some(HrtimerMode(mode))
-    }
-
-    /// Reads the kernel's number.
-    pub(super) fn of_number(raw: u64) -> Option<HrtimerMode> {
-        // Linux include/linux/hrtimer.h: REL 1, PINNED 2, SOFT 4, HARD 8, ABS none.
-        let base = if raw & 1 != 0 { Self::RELATIVE } else { Self::ABSOLUTE };
-        (raw < 16).then_some(HrtimerMode(base | (raw as u8 & 0xe) << 1))
+        let words = [
+            (&b"ABS"[..], Self::ABSOLUTE),
+            (b"REL", Self::RELATIVE),
+            (b"PINNED", Self::PINNED),
+            (b"SOFT", Self::SOFT),
+            (b"HARD", Self::HARD),
+        ];
+        flags(value.word()?, words).map(HrtimerMode)
     }
 }
 
-/// The clock a high-resolution timer's expiry is measured on.
+/// The clock on which a high-resolution timer's expiry is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClockId {
     /// CLOCK_MONOTONIC.
     Monotonic,
-    /// CLOCK_REALTIME: may be set; its `now` is decades away from the others.
+    /// CLOCK_REALTIME. It may be set, and shows a time decades after that of the other clocks.
     Realtime,
     /// CLOCK_BOOTTIME.
     Boottime,
     /// CLOCK_TAI.
     Tai,
-    /// One this reader does not know.
+    /// A clock that this reader does not know.
     Other,
 }
 
 impl ClockId {
-    /// All, in the order of their numbers.
-    pub(super) const ALL: [ClockId; 5] =
+    /// All clocks in the order of their numbers.
+    pub(crate) const ALL: [ClockId; 5] =
         [ClockId::Monotonic, ClockId::Realtime, ClockId::Boottime, ClockId::Tai, ClockId::Other];
 
-    pub(super) fn parse(word: &[u8]) -> ClockId {
-        match word {
-            b"CLOCK_MONOTONIC" => ClockId::Monotonic,
-            b"CLOCK_REALTIME" => ClockId::Realtime,
-            b"CLOCK_BOOTTIME" => ClockId::Boottime,
-            b"CLOCK_TAI" => ClockId::Tai,
-            _ => super::fields::number(word).map_or(ClockId::Other, ClockId::of_number),
-        }
-    }
-
-    /// Reads the kernel's number.
-    pub(super) fn of_number(raw: u64) -> ClockId {
-        match raw {
-            1 => ClockId::Monotonic,
-            0 => ClockId::Realtime,
-            7 => ClockId::Boottime,
-            11 => ClockId::Tai,
+    /// Reads the kernel's name or number.
+    pub(super) fn of(value: Value<'_>) -> ClockId {
+        match (value.word(), value.number()) {
+            (Some(b"CLOCK_MONOTONIC"), _) | (_, Some(1)) => ClockId::Monotonic,
+            (Some(b"CLOCK_REALTIME"), _) | (_, Some(0)) => ClockId::Realtime,
+            (Some(b"CLOCK_BOOTTIME"), _) | (_, Some(7)) => ClockId::Boottime,
+            (Some(b"CLOCK_TAI"), _) | (_, Some(11)) => ClockId::Tai,
             _ => ClockId::Other,
         }
     }
@@ -251,18 +243,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timer_flags_read_letters_and_raw_words() {
-        let all = TimerFlags::parse(b"D|P|I").unwrap();
+    fn timer_flags_are_letters_or_a_raw_word() {
+        let of = |word: &'static str| TimerFlags::of(Value::Word(word.as_bytes()));
+        let all = of("D|P|I").unwrap();
         assert!(all.is_deferrable() && all.is_pinned() && all.is_irqsafe());
-        assert_eq!(TimerFlags::parse(b""), Some(TimerFlags::default()));
-        assert_eq!(TimerFlags::parse(b"D|X"), None);
-        let raw = TimerFlags::parse(b"0x00100001").unwrap();
+        assert_eq!((of(""), of("D|X")), (Some(TimerFlags::default()), None));
+        let raw = of("0x00100001").unwrap();
         assert!(raw.is_pinned() && !raw.is_deferrable());
-        assert_eq!(raw_flags_cpu(b"0x00100001"), Some(1));
+        assert_eq!(TimerFlags::of(Value::Number(0x0010_0001)), Some(raw));
     }
 
     #[test]
-    fn hrtimer_modes_read_words_and_numbers_alike() {
+    fn hrtimer_modes_are_words_or_numbers() {
         for (words, number) in [
             (&b"ABS"[..], &b"0"[..]),
             (b"REL", b"1"),
@@ -270,10 +262,11 @@ mod tests {
             (b"ABS|PINNED|HARD", b"10"),
             (b"REL|PINNED|SOFT", b"7"),
         ] {
-            assert_eq!(HrtimerMode::parse(words), HrtimerMode::parse(number));
-            assert!(HrtimerMode::parse(words).unwrap().is_printed());
+            let mode = HrtimerMode::of(Value::Word(words));
+            assert_eq!(mode, HrtimerMode::of(Value::Word(number)));
+            assert!(mode.unwrap().is_printed());
         }
-        assert_eq!(HrtimerMode::parse(b"ABS|NEW"), None);
+        assert_eq!(HrtimerMode::of(Value::Word(b"ABS|NEW")), None);
         assert!(!HrtimerMode::default().is_printed());
     }
 }

@@ -1,61 +1,216 @@
-//! The events a kernel timer trace is made of, typed.
+//! The events of a kernel timer trace.
 //!
-//! Ground rules:
-//! - An event holds what its line printed, in the line's own units: jiffies for the
-//!   wheel (`timer_*`), nanoseconds for the queue (`hrtimer_*`). Nothing is converted
-//!   here; [`super::JiffyClock`] and [`super::MonotonicOffset`] do that.
-//! - Every event fits 32 bytes, and fewer where a trace is kept: see [`super::Records`]. Names are
-//!   interned, those of tasks kept once a task.
+//! One table declares every event: the kernel's name for it, its fields, and thereby how
+//! [`Records`](super::Records) packs it into bits.
+//!
+//! - An event holds what the kernel recorded, in the kernel's units: jiffies for the wheel
+//!   (`timer_*`), nanoseconds for the queue (`hrtimer_*`). [`super::JiffyClock`] and
+//!   [`super::MonotonicOffset`] convert them.
+//! - Names are interned in [`super::Names`].
 
 use tickless_core::time::{CpuId, Ns};
 
 use super::attributes::{Bucket, ClockId, HrtimerMode, TimerFlags};
 use super::names::NameId;
+use super::pack::{Bits, Pack};
 
-/// A timer's address as printed. It is a name and nothing else: kernels hash it, and
-/// reuse it once the timer is freed.
+/// A timer's address as printed. It only identifies the timer: kernels hash addresses, and use
+/// them again once a timer is freed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TimerAddr(pub u64);
 
-/// A value of the kernel's tick counter. Where it lies in time says [`super::JiffyClock`].
+/// A value of the kernel's tick counter. [`super::JiffyClock`] converts it to a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Jiffy(pub u64);
 
-/// The register a CPU's timer interrupt is programmed through: IA32_TSC_DEADLINE.
+/// The register that programs a CPU's timer interrupt: IA32_TSC_DEADLINE.
 pub const TSC_DEADLINE_REGISTER: u32 = 0x6e0;
 
-/// One thing the kernel said it did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// A wheel timer was initialised.
-    TimerInit {
-        /// Which timer.
-        timer: TimerAddr,
-    },
+/// The two kinds of kernel timers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Family {
+    /// Coarse timers (`timer_*`, in jiffies), in a wheel of buckets.
+    Wheel,
+    /// High-resolution timers (`hrtimer_*`, in nanoseconds), in an ordered queue.
+    Queue,
+}
+
+/// Declares [`Event`] and [`EventKind`], and how the fields of an event are packed.
+macro_rules! events {
+    ($(
+        $(#[$doc:meta])*
+        $kind:ident $name:literal $({ $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })?
+    )*) => {
+        /// Something that the kernel recorded.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Event {
+            $($(#[$doc])* $kind $({ $($(#[$field_doc])* $field: $type,)* })?,)*
+        }
+
+        /// The kinds of events that are read, without their fields.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[repr(u8)]
+        pub enum EventKind {
+            $(#[doc = concat!("`", $name, "`")] $kind,)*
+        }
+
+        impl Event {
+            /// Returns the kind of this event.
+            pub fn kind(&self) -> EventKind {
+                match self { $(Event::$kind { .. } => EventKind::$kind,)* }
+            }
+
+            /// Appends the fields to `bits`, in the order of their declaration.
+            pub(super) fn pack(&self, bits: &mut Bits) {
+                match *self {
+                    $(Event::$kind $({ $($field),* })? => { $($(bits.push($field);)*)? })*
+                }
+            }
+
+            /// Takes the fields of an event of this kind from `bits`.
+            pub(super) fn unpack(kind: EventKind, bits: &mut Bits) -> Event {
+                match kind {
+                    $(EventKind::$kind => Event::$kind $({ $($field: bits.take(),)* })?,)*
+                }
+            }
+        }
+
+        impl EventKind {
+            /// Every kind, in the order of their numbers.
+            pub const ALL: &[EventKind] = &[$(EventKind::$kind),*];
+
+            /// Returns the kernel's name for this kind (Linux 6.18).
+            pub fn name(self) -> &'static str {
+                match self { $(EventKind::$kind => $name,)* }
+            }
+
+            /// Returns the number of bits that the fields of this kind take.
+            pub(super) const fn bits(self) -> u32 {
+                match self { $(EventKind::$kind => 0 $($(+ <$type as Pack>::BITS)*)?,)* }
+            }
+
+            /// Returns the kind of a kernel event by its current or a former name.
+            pub(super) fn from_name(name: &[u8]) -> Option<EventKind> {
+                $(if name == $name.as_bytes() { return Some(EventKind::$kind); })*
+                match name {
+                    b"hrtimer_init" => Some(EventKind::HrtimerSetup),
+                    b"sched_wakeup_new" => Some(EventKind::SchedWakeup),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+// The most frequent kinds come first, because `from_name` compares names in this order. The last
+// field is packed into the highest bits, so a field that is usually small belongs at the end.
+events! {
     /// A wheel timer was queued.
-    TimerStart {
+    TimerStart "timer_start" {
         /// Which timer.
         timer: TimerAddr,
-        /// The expiry asked for, before the wheel rounds it up to a bucket.
+        /// The requested expiry, before the wheel rounds it up to a bucket.
         expires: Jiffy,
         /// The kernel's jiffies at this moment: `expires` less the printed timeout.
         now: Jiffy,
         /// Its callback.
         function: NameId,
-        /// The base it was queued on; not always the CPU that queued it.
+        /// The base it was queued on, which may belong to another CPU.
         base: CpuId,
-        /// The bucket it went to.
+        /// The bucket it was put into.
         bucket: Bucket,
         /// Deferrable, pinned, irqsafe.
         flags: TimerFlags,
-    },
-    /// A wheel timer was taken off its bucket: cancelled, re-armed or about to expire.
-    TimerCancel {
+    }
+    /// A wheel timer was removed from its bucket: it was cancelled, or is about to be restarted or
+    /// to expire.
+    TimerCancel "timer_cancel" {
         /// Which timer.
         timer: TimerAddr,
-    },
+    }
+    /// A wheel timer was initialised.
+    TimerInit "timer_init" {
+        /// Which timer.
+        timer: TimerAddr,
+    }
+    /// A high-resolution timer was initialised (`hrtimer_init` before Linux 6.15).
+    HrtimerSetup "hrtimer_setup" {
+        /// Which timer.
+        timer: TimerAddr,
+        /// The clock its expiry is measured on.
+        clock: ClockId,
+        /// How it will be used.
+        mode: HrtimerMode,
+    }
+    /// A high-resolution timer was queued.
+    HrtimerStart "hrtimer_start" {
+        /// Which timer.
+        timer: TimerAddr,
+        /// Hard expiry on the timer's own clock: what the device is armed for.
+        expires: Ns,
+        /// Soft expiry: from here on the timer may fire if the CPU is awake anyway. Equals
+        /// `expires` where the kernel did not print it.
+        soft_expires: Ns,
+        /// Its callback.
+        function: NameId,
+        /// Pinned, soft, hard; all clear where the kernel did not print it.
+        mode: HrtimerMode,
+        /// Whether it was pending already, where printed.
+        was_armed: Option<bool>,
+    }
+    /// A high-resolution timer was removed from its queue. Kernels before 7.0 also print this just
+    /// before every [`Event::HrtimerExpireEntry`], unless the fix was backported to them.
+    HrtimerCancel "hrtimer_cancel" {
+        /// Which timer.
+        timer: TimerAddr,
+    }
+    /// A model-specific register was written; see [`Event::is_device_write`].
+    WriteMsr "write_msr" {
+        /// The value; for the deadline register, TSC cycles.
+        value: u64,
+        /// Which register.
+        register: u32,
+    }
+    /// The CPU switched to another task. The record's `pid` is the task that it left.
+    SchedSwitch "sched_switch" {
+        /// The task that runs next; 0 for the idle task.
+        next_pid: u32,
+    }
+    /// A task was woken.
+    SchedWakeup "sched_wakeup" {
+        /// The CPU on which it will run.
+        target: CpuId,
+        /// The task.
+        pid: u32,
+    }
+    /// The CPU entered an idle state, or left it.
+    CpuIdle "cpu_idle" {
+        /// Which CPU.
+        cpu: CpuId,
+        /// The state that was entered; `None` when the CPU leaves idle.
+        state: Option<u32>,
+    }
+    /// A high-resolution timer's callback begins.
+    HrtimerExpireEntry "hrtimer_expire_entry" {
+        /// Which timer.
+        timer: TimerAddr,
+        /// The current time on the timer's own clock, read when the interrupt began.
+        now: Ns,
+        /// Its callback.
+        function: NameId,
+    }
+    /// A high-resolution timer's callback has returned. If it asked for a restart, the
+    /// [`Event::HrtimerStart`] of that restart follows.
+    HrtimerExpireExit "hrtimer_expire_exit" {
+        /// Which timer.
+        timer: TimerAddr,
+    }
+    /// The timer interrupt begins.
+    LocalTimerEntry "local_timer_entry"
+    /// The timer interrupt ends.
+    LocalTimerExit "local_timer_exit"
     /// A wheel timer's callback begins.
-    TimerExpireEntry {
+    TimerExpireEntry "timer_expire_entry" {
         /// Which timer.
         timer: TimerAddr,
         /// The kernel's jiffies at this moment.
@@ -64,151 +219,70 @@ pub enum Event {
         base_clock: Jiffy,
         /// Its callback.
         function: NameId,
-    },
+    }
     /// A wheel timer's callback has returned.
-    TimerExpireExit {
-        /// Which timer. It may have been freed by its callback.
+    TimerExpireExit "timer_expire_exit" {
+        /// Which timer. Its callback may have freed it.
         timer: TimerAddr,
-    },
-    /// A high-resolution timer was initialised (`hrtimer_init` before Linux 6.15).
-    HrtimerSetup {
-        /// Which timer.
-        timer: TimerAddr,
-        /// The clock its expiry is measured on.
-        clock: ClockId,
-        /// How it will be used.
-        mode: HrtimerMode,
-    },
-    /// A high-resolution timer was queued.
-    HrtimerStart {
-        /// Which timer.
-        timer: TimerAddr,
-        /// Hard expiry on the timer's own clock: what the device is armed for.
-        expires: Ns,
-        /// Soft expiry: may fire from here when the CPU is awake anyway. Equals
-        /// `expires` where the kernel did not print it.
-        soft_expires: Ns,
-        /// Its callback.
-        function: NameId,
-        /// Pinned, soft, hard; all clear where the kernel did not print it.
-        mode: HrtimerMode,
-        /// Whether it was queued already and this moves it, where printed.
-        was_armed: Option<bool>,
-    },
-    /// A high-resolution timer was taken off its queue. Kernels before 7.0 also say so just
-    /// before every [`Event::HrtimerExpireEntry`], unless the fix was backported to them.
-    HrtimerCancel {
-        /// Which timer.
-        timer: TimerAddr,
-    },
-    /// A high-resolution timer's callback begins.
-    HrtimerExpireEntry {
-        /// Which timer.
-        timer: TimerAddr,
-        /// Now, on the timer's own clock, as read when the interrupt began.
-        now: Ns,
-        /// Its callback.
-        function: NameId,
-    },
-    /// A high-resolution timer's callback has returned; if it asked for a restart, the
-    /// [`Event::HrtimerStart`] that does so follows.
-    HrtimerExpireExit {
-        /// Which timer.
-        timer: TimerAddr,
-    },
+    }
     /// A wheel base was marked idle, or no longer idle.
-    TimerBaseIdle {
+    TimerBaseIdle "timer_base_idle" {
         /// The new state.
         is_idle: bool,
-        /// Whose base.
+        /// The CPU that the base belongs to.
         base: CpuId,
-    },
-    /// The periodic tick of this CPU was stopped, or could not be.
-    TickStop {
+    }
+    /// The periodic tick of this CPU was stopped, or could not be stopped.
+    TickStop "tick_stop" {
         /// Whether it was stopped.
         success: bool,
-        /// What forbade it; `NONE` on success.
+        /// What prevented it; `NONE` on success.
         dependency: NameId,
-    },
-    /// The timer interrupt begins.
-    LocalTimerEntry,
-    /// The timer interrupt ends.
-    LocalTimerExit,
-    /// An interrupt sent by another CPU to make this one look at its work begins.
-    RescheduleEntry,
-    /// That interrupt ends.
-    RescheduleExit,
-    /// A model-specific register was written; see [`Event::is_device_write`].
-    WriteMsr {
-        /// Which register.
-        register: u32,
-        /// What was written; for the deadline register, TSC cycles.
-        value: u64,
-    },
-    /// The CPU went from one task to another; task 0 is the idle task.
-    SchedSwitch {
-        /// Who left.
-        prev_pid: u32,
-        /// Who came.
-        next_pid: u32,
-    },
-    /// A task was woken.
-    SchedWakeup {
-        /// Who.
-        pid: u32,
-        /// Where it will run.
-        target: CpuId,
-    },
-    /// The CPU entered an idle state, or left it.
-    CpuIdle {
-        /// The state entered; [`CPU_IDLE_EXIT`] on leaving.
-        state: u32,
-        /// Which CPU.
-        cpu: CpuId,
-    },
-    /// The CPU begins to handle softirqs of this vector.
-    SoftirqEntry {
-        /// Which, as the kernel numbers them.
+    }
+    /// An interrupt that another CPU sent to make this one check its work begins.
+    RescheduleEntry "reschedule_entry"
+    /// A reschedule interrupt ends.
+    RescheduleExit "reschedule_exit"
+    /// The CPU begins to handle softirqs of a vector.
+    SoftirqEntry "softirq_entry" {
+        /// The kernel's number of the vector.
         vector: u32,
-    },
-    /// It has handled them.
-    SoftirqExit {
-        /// Which.
+    }
+    /// The CPU has handled the softirqs of a vector.
+    SoftirqExit "softirq_exit" {
+        /// The kernel's number of the vector.
         vector: u32,
-    },
+    }
     /// The CPU begins to handle a device's interrupt.
-    IrqEntry {
-        /// Which.
+    IrqEntry "irq_handler_entry" {
+        /// The interrupt's number.
         irq: u32,
-    },
-    /// It has handled it.
-    IrqExit {
-        /// Which.
+    }
+    /// The CPU has handled a device's interrupt.
+    IrqExit "irq_handler_exit" {
+        /// The interrupt's number.
         irq: u32,
-    },
-    /// A thread was made, by the one that the CPU was in.
-    TaskNew {
-        /// Its number.
+    }
+    /// The current thread created a thread or a process.
+    TaskNew "task_newtask" {
+        /// The new thread's number.
         pid: u32,
-        /// Whether it is one more thread of the same process.
+        /// Whether it belongs to the same process.
         is_thread: bool,
-    },
+    }
     /// A process set or cleared an interval timer. Its hrtimer has events of its own.
-    ItimerState,
+    ItimerState "itimer_state"
     /// A process's interval timer expired. Its hrtimer has events of its own.
-    ItimerExpire,
+    ItimerExpire "itimer_expire"
 }
 
-/// The state a `cpu_idle` event prints when the CPU stops idling: -1 as 32 bits.
-pub const CPU_IDLE_EXIT: u32 = u32::MAX;
-
 impl Event {
-    /// Whether this programmed the timer interrupt.
+    /// Returns whether this event programmed the timer interrupt.
     pub fn is_device_write(&self) -> bool {
         matches!(self, Event::WriteMsr { register: TSC_DEADLINE_REGISTER, .. })
     }
 
-    /// The CPU that the event is about where that is not the one it happened on.
+    /// Returns the CPU that the event concerns, if it may be another than the one it occurred on.
     pub fn target(&self) -> Option<CpuId> {
         match *self {
             Event::TimerStart { base, .. } | Event::TimerBaseIdle { base, .. } => Some(base),
@@ -218,133 +292,40 @@ impl Event {
         }
     }
 
-    /// Which kind of event this is, without its fields.
-    pub fn kind(&self) -> EventKind {
-        match self {
-            Event::TimerInit { .. } => EventKind::TimerInit,
-            Event::TimerStart { .. } => EventKind::TimerStart,
-            Event::TimerCancel { .. } => EventKind::TimerCancel,
-            Event::TimerExpireEntry { .. } => EventKind::TimerExpireEntry,
-            Event::TimerExpireExit { .. } => EventKind::TimerExpireExit,
-            Event::HrtimerSetup { .. } => EventKind::HrtimerSetup,
-            Event::HrtimerStart { .. } => EventKind::HrtimerStart,
-            Event::HrtimerCancel { .. } => EventKind::HrtimerCancel,
-            Event::HrtimerExpireEntry { .. } => EventKind::HrtimerExpireEntry,
-            Event::HrtimerExpireExit { .. } => EventKind::HrtimerExpireExit,
-            Event::TimerBaseIdle { .. } => EventKind::TimerBaseIdle,
-            Event::TickStop { .. } => EventKind::TickStop,
-            Event::LocalTimerEntry => EventKind::LocalTimerEntry,
-            Event::LocalTimerExit => EventKind::LocalTimerExit,
-            Event::RescheduleEntry => EventKind::RescheduleEntry,
-            Event::RescheduleExit => EventKind::RescheduleExit,
-            Event::WriteMsr { .. } => EventKind::WriteMsr,
-            Event::SchedSwitch { .. } => EventKind::SchedSwitch,
-            Event::SchedWakeup { .. } => EventKind::SchedWakeup,
-            Event::CpuIdle { .. } => EventKind::CpuIdle,
-            Event::SoftirqEntry { .. } => EventKind::SoftirqEntry,
-            Event::SoftirqExit { .. } => EventKind::SoftirqExit,
-            Event::IrqEntry { .. } => EventKind::IrqEntry,
-            Event::IrqExit { .. } => EventKind::IrqExit,
-            Event::TaskNew { .. } => EventKind::TaskNew,
-            Event::ItimerState => EventKind::ItimerState,
-            Event::ItimerExpire => EventKind::ItimerExpire,
+    /// Returns the timer that the event concerns.
+    pub fn timer(&self) -> Option<TimerAddr> {
+        match *self {
+            Event::TimerInit { timer }
+            | Event::TimerStart { timer, .. }
+            | Event::TimerCancel { timer }
+            | Event::TimerExpireEntry { timer, .. }
+            | Event::TimerExpireExit { timer }
+            | Event::HrtimerSetup { timer, .. }
+            | Event::HrtimerStart { timer, .. }
+            | Event::HrtimerCancel { timer }
+            | Event::HrtimerExpireEntry { timer, .. }
+            | Event::HrtimerExpireExit { timer } => Some(timer),
+            _ => None,
         }
     }
-}
-
-/// Declares [`EventKind`] beside the kernel's name for each kind, so that the two
-/// cannot drift apart.
-macro_rules! event_kinds {
-    ($($kind:ident $name:literal)*) => {
-        /// The kinds of events that are read, without their fields.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        #[repr(u8)]
-        pub enum EventKind {
-            $(#[doc = concat!("`", $name, "`")] $kind,)*
-        }
-
-        impl EventKind {
-            /// Every kind, in the order of their numbers.
-            pub const ALL: &[EventKind] = &[$(EventKind::$kind),*];
-
-            /// The kernel's name for it (6.18).
-            pub fn name(self) -> &'static str {
-                match self { $(EventKind::$kind => $name,)* }
-            }
-
-            /// The kind of a kernel event, by any name it has or had.
-            pub(super) fn from_name(name: &[u8]) -> Option<EventKind> {
-                const OLDER_NAME: &[u8] = b"hrtimer_init";
-                const NEW_TASK: &[u8] = b"sched_wakeup_new";
-                $(if name == $name.as_bytes() { return Some(EventKind::$kind); })*
-                match name {
-                    OLDER_NAME => Some(EventKind::HrtimerSetup),
-                    NEW_TASK => Some(EventKind::SchedWakeup),
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-// The most frequent come first: names are compared in this order.
-event_kinds! {
-    TimerStart "timer_start"
-    TimerCancel "timer_cancel"
-    TimerInit "timer_init"
-    HrtimerSetup "hrtimer_setup"
-    HrtimerStart "hrtimer_start"
-    HrtimerCancel "hrtimer_cancel"
-    WriteMsr "write_msr"
-    SchedSwitch "sched_switch"
-    SchedWakeup "sched_wakeup"
-    CpuIdle "cpu_idle"
-    HrtimerExpireEntry "hrtimer_expire_entry"
-    HrtimerExpireExit "hrtimer_expire_exit"
-    LocalTimerEntry "local_timer_entry"
-    LocalTimerExit "local_timer_exit"
-    TimerExpireEntry "timer_expire_entry"
-    TimerExpireExit "timer_expire_exit"
-    TimerBaseIdle "timer_base_idle"
-    TickStop "tick_stop"
-    RescheduleEntry "reschedule_entry"
-    RescheduleExit "reschedule_exit"
-    SoftirqEntry "softirq_entry"
-    SoftirqExit "softirq_exit"
-    IrqEntry "irq_handler_entry"
-    IrqExit "irq_handler_exit"
-    TaskNew "task_newtask"
-    ItimerState "itimer_state"
-    ItimerExpire "itimer_expire"
 }
 
 impl EventKind {
-    /// Whether it tells of a timer; a trace without any cannot be replayed.
-    pub fn is_timer(self) -> bool {
-        self.is_wheel() || self.is_queue()
-    }
-
-    /// Whether it tells of a wheel timer (`timer_*`, in jiffies).
-    pub fn is_wheel(self) -> bool {
-        matches!(
-            self,
+    /// Returns the family of timers that the kind concerns. A trace without any such event cannot
+    /// be replayed.
+    pub fn family(self) -> Option<Family> {
+        match self {
             EventKind::TimerInit
-                | EventKind::TimerStart
-                | EventKind::TimerCancel
-                | EventKind::TimerExpireEntry
-                | EventKind::TimerExpireExit
-        )
-    }
-
-    /// Whether it tells of a high-resolution timer (`hrtimer_*`, in ns).
-    pub fn is_queue(self) -> bool {
-        matches!(
-            self,
+            | EventKind::TimerStart
+            | EventKind::TimerCancel
+            | EventKind::TimerExpireEntry
+            | EventKind::TimerExpireExit => Some(Family::Wheel),
             EventKind::HrtimerSetup
-                | EventKind::HrtimerStart
-                | EventKind::HrtimerCancel
-                | EventKind::HrtimerExpireEntry
-                | EventKind::HrtimerExpireExit
-        )
+            | EventKind::HrtimerStart
+            | EventKind::HrtimerCancel
+            | EventKind::HrtimerExpireEntry
+            | EventKind::HrtimerExpireExit => Some(Family::Queue),
+            _ => None,
+        }
     }
 }

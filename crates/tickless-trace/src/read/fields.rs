@@ -1,10 +1,10 @@
 //! `key=value` words and numbers, read from bytes.
 //!
-//! Keys are found by name, never by place: kernels add fields, and trace-cmd's plug-ins
-//! print `now=` before `function=` where the kernel does the opposite.
+//! Keys are found by name, never by position: kernels add fields, and trace-cmd's plug-ins print
+//! `now=` before `function=` where the kernel does the opposite.
 
-/// The `key=value` words of an event's text, in order. Words without `=` are passed over,
-/// and so are the brackets in `[timeout=1]`.
+/// Returns the `key=value` words of an event's text in order. Words without `=` are skipped, and
+/// so are the brackets of `[timeout=1]`.
 pub(super) fn fields(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|&byte| byte == b' ').filter_map(|word| {
         let word = word.strip_prefix(b"[").unwrap_or(word);
@@ -14,7 +14,7 @@ pub(super) fn fields(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// A decimal number, or a hexadecimal one with `0x`.
+/// Reads a decimal number, or a hexadecimal one with `0x`.
 pub(super) fn number(word: &[u8]) -> Option<u64> {
     match word.strip_prefix(b"0x") {
         Some(digits) => hex(digits),
@@ -22,7 +22,7 @@ pub(super) fn number(word: &[u8]) -> Option<u64> {
     }
 }
 
-/// Decimal digits and nothing else.
+/// Reads decimal digits. Anything else makes the word unreadable.
 pub(super) fn decimal(word: &[u8]) -> Option<u64> {
     if word.is_empty() {
         return None;
@@ -36,7 +36,7 @@ pub(super) fn decimal(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// A decimal number with an optional sign.
+/// Reads a decimal number with an optional minus sign.
 pub(super) fn signed(word: &[u8]) -> Option<i64> {
     match word.strip_prefix(b"-") {
         Some(digits) => 0i64.checked_sub_unsigned(decimal(digits)?),
@@ -44,33 +44,24 @@ pub(super) fn signed(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// One to sixteen hexadecimal digits without prefix.
+/// Reads one to sixteen hexadecimal digits without prefix.
 pub(super) fn hex(word: &[u8]) -> Option<u64> {
     if word.is_empty() || word.len() > 16 {
         return None;
     }
-    word.iter().try_fold(0u64, |value, &byte| {
-        let digit = match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            b'A'..=b'F' => byte - b'A' + 10,
-            _ => return None,
-        };
-        Some(value << 4 | u64::from(digit))
-    })
+    word.iter()
+        .try_fold(0u64, |value, &byte| Some(value << 4 | u64::from(char::from(byte).to_digit(16)?)))
 }
 
-/// Text that is safe to print: invalid UTF-8 and control characters are replaced, and
-/// no name is longer than a kernel symbol.
+/// Returns text that is safe to print: invalid UTF-8 and control characters are replaced, and a
+/// name longer than any kernel symbol is cut.
 pub(super) fn printable(text: &[u8]) -> String {
     const KERNEL_SYMBOL_LEN_MAX: usize = 512;
     let text = &text[..text.len().min(KERNEL_SYMBOL_LEN_MAX)];
-    let safe =
-        |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
-    String::from_utf8_lossy(text).chars().map(safe).collect()
+    String::from_utf8_lossy(text).replace(char::is_control, "\u{fffd}")
 }
 
-/// Where `needle` begins in `text`.
+/// Returns the place at which `needle` begins in `text`.
 pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     text.windows(needle.len()).position(|window| window == needle)
 }
@@ -80,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_wherever_they_are() {
+    fn fields_are_found_at_any_position() {
         let text = b"timer=00ab function=f [mod] expires=7 [timeout=-1] cpu=0 flags=";
         let found: Vec<_> = fields(text).collect();
         assert_eq!(found.len(), 6);
@@ -89,13 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_cannot_steer_a_terminal() {
+    fn printable_text_has_no_control_characters() {
         assert_eq!(printable(b"a\x1b[2J\xffb"), "a\u{fffd}[2J\u{fffd}b");
         assert_eq!(printable(&[b'x'; 9_999]).len(), 512);
     }
 
     #[test]
-    fn numbers_end_where_they_should() {
+    fn numbers_are_range_checked() {
         assert_eq!(decimal(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(decimal(b"18446744073709551616"), None);
         assert_eq!((decimal(b""), decimal(b"1x"), hex(b"")), (None, None, None));

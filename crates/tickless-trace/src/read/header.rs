@@ -1,26 +1,27 @@
-//! What a trace says about itself, and the other lines that are no events.
+//! What a trace tells about itself, and the other lines that hold no event.
 //!
-//! None of it is required: every fact is optional, and [`super::Trace`] does without.
+//! Every fact is optional: [`super::Trace`] does without.
 
 use super::fields::{decimal, find, printable};
 
-/// Which tool printed the trace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The tool that printed or recorded the trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Format {
     /// The kernel's own `trace` file.
     Ftrace,
-    /// `trace-cmd report`.
+    /// `trace-cmd report`, or `trace.dat`.
     TraceCmd,
-    /// `perf script`.
+    /// `perf script`, or `perf.data`.
     Perf,
-    /// Cannot be told: a bare piece of ftrace or trace-cmd.
+    /// Part of the text of ftrace or trace-cmd, without what would distinguish these.
+    #[default]
     Unknown,
 }
 
-/// What the trace says about itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// What a trace tells about itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    /// Which tool printed it.
+    /// The tool that printed or recorded it.
     pub format: Format,
     /// What was recorded, in the words of `# recorded:`.
     pub recorded: Option<String>,
@@ -34,42 +35,29 @@ pub struct Header {
     pub hz: Option<u32>,
     /// CPUs online when it was recorded.
     pub cpus: Option<u16>,
-    /// Entries ftrace still had, and entries it had recorded; fewer means lost ones.
+    /// Ftrace's count of entries.
     pub entries: Option<Entries>,
 }
 
 /// Ftrace's `entries-in-buffer/entries-written`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entries {
-    /// Still there when the trace was printed.
+    /// Entries in the buffer when the trace was printed.
     pub in_buffer: u64,
-    /// Recorded since the start; the difference was overwritten.
+    /// Entries recorded since the start. Those that are not in the buffer were overwritten.
     pub written: u64,
 }
 
-/// What a line is that holds no event.
+/// What a line without an event is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Aside {
+pub(super) enum Remark {
     /// Empty, a known remark, or a line of a stack trace that belongs to an event.
-    Nothing,
-    /// Events are missing here; how many, where said.
+    Ignored,
+    /// Events are missing here; how many, where printed.
     EventsLost(Option<u64>),
 }
 
 impl Header {
-    pub(super) fn new() -> Header {
-        Header {
-            format: Format::Unknown,
-            recorded: None,
-            kernel: None,
-            tracer: None,
-            clock: None,
-            hz: None,
-            cpus: None,
-            entries: None,
-        }
-    }
-
     /// Reads a line that begins with `#`.
     pub(super) fn comment(&mut self, line: &[u8]) {
         let text = line.trim_ascii_start().trim_ascii_end();
@@ -88,15 +76,15 @@ impl Header {
         }
     }
 
-    /// The facts that stand beside others: `kernel R`, `HZ=`, `clock=`, entries, `#P:`.
+    /// Reads the facts that share a line: `kernel R`, `HZ=`, `clock=`, entries, `#P:`.
     fn words(&mut self, text: &[u8]) {
         let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
         while let Some(word) = words.next() {
             if word == b"kernel" {
                 self.kernel = words.next().map(printable).or(self.kernel.take());
             } else if let Some(hz) = word.strip_prefix(b"HZ=") {
-                let usable = |hz: &u64| (1..=10_000).contains(hz);
-                self.hz = decimal(hz).filter(usable).map(|hz| hz as u32).or(self.hz);
+                let hz = decimal(hz).filter(|hz| (1..=10_000).contains(hz));
+                self.hz = hz.map(|hz| hz as u32).or(self.hz);
             } else if let Some(clock) = word.strip_prefix(b"clock=") {
                 self.clock = Some(printable(clock));
             } else if let Some(cpus) = word.strip_prefix(b"#P:") {
@@ -108,33 +96,33 @@ impl Header {
         }
     }
 
-    /// Reads a line that neither begins with `#` nor holds an event; `None` if it is not
-    /// one that any of the tools prints.
-    pub(super) fn aside(&mut self, line: &[u8]) -> Option<Aside> {
+    /// Reads a line that neither begins with `#` nor holds an event; `None` if none of the tools
+    /// prints such a line.
+    pub(super) fn remark(&mut self, line: &[u8]) -> Option<Remark> {
         let text = line.trim_ascii();
         if let Some(lost) = lost_events(text) {
-            return Some(Aside::EventsLost(lost));
+            return Some(Remark::EventsLost(lost));
         }
         if let Some(cpus) = text.strip_prefix(b"cpus=") {
             self.format = Format::TraceCmd;
             self.cpus = cpu_count(cpus).or(self.cpus);
-            return Some(Aside::Nothing);
+            return Some(Remark::Ignored);
         }
         let is_remark = text.is_empty()
             || text.starts_with(b"version = ")
             || text.starts_with(b"=>")
             || text.starts_with(b"CPU") && text.ends_with(b" is empty")
             || is_perf_stack_line(text);
-        is_remark.then_some(Aside::Nothing)
+        is_remark.then_some(Remark::Ignored)
     }
 
-    /// Events that were recorded and overwritten before the trace was printed.
+    /// Returns the number of events that were overwritten before the trace was printed.
     pub(super) fn overwritten(&self) -> u64 {
         self.entries.map_or(0, |entries| entries.written.saturating_sub(entries.in_buffer))
     }
 }
 
-/// The marks left where events are missing: ftrace's `CPU:1 [LOST 12 EVENTS]`, trace-cmd's
+/// Reads the marks at which events are missing: ftrace's `CPU:1 [LOST 12 EVENTS]`, trace-cmd's
 /// `CPU:1 [12 EVENTS DROPPED]` (or without a number), perf's `PERF_RECORD_LOST lost 12` and
 /// `LOST 12 events!`.
 pub(super) fn lost_events(text: &[u8]) -> Option<Option<u64>> {
@@ -152,8 +140,8 @@ pub(super) fn lost_events(text: &[u8]) -> Option<Option<u64>> {
     })
 }
 
-/// `ffffffff81d0a5b4 hrtimer_start_range_ns+0x4 ([kernel.kallsyms])`: one frame of the
-/// stack that perf prints under an event.
+/// Returns whether `text` is a frame of the stack that perf prints under an event:
+/// `ffffffff81d0a5b4 hrtimer_start_range_ns+0x4 ([kernel.kallsyms])`.
 fn is_perf_stack_line(text: &[u8]) -> bool {
     let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     digits >= 6 && text.get(digits) == Some(&b' ')
@@ -192,7 +180,7 @@ mod tests {
 
     #[test]
     fn facts_are_read_from_comments() {
-        let mut header = Header::new();
+        let mut header = Header::default();
         for line in [
             "# recorded: idle machine",
             "# kernel 6.18.44 HZ=250 clock=mono span=5.0 s",
@@ -213,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn remarks_are_known() {
-        let mut header = Header::new();
+    fn remarks_are_recognised() {
+        let mut header = Header::default();
         for line in ["", "version = 7", "CPU 0 is empty", " => schedule", "cpus=2"] {
-            assert_eq!(header.aside(line.as_bytes()), Some(Aside::Nothing), "{line}");
+            assert_eq!(header.remark(line.as_bytes()), Some(Remark::Ignored), "{line}");
         }
         assert_eq!((header.format, header.cpus), (Format::TraceCmd, Some(2)));
         let frame = b"\tffffffff81d0a5b4 hrtimer_start_range_ns+0x4 ([kernel.kallsyms])";
-        assert_eq!(header.aside(frame), Some(Aside::Nothing));
-        assert_eq!(header.aside(b"something else"), None);
+        assert_eq!(header.remark(frame), Some(Remark::Ignored));
+        assert_eq!(header.remark(b"something else"), None);
     }
 }

@@ -1,32 +1,32 @@
-//! Where the kernel's jiffies lie in time.
+//! Where the kernel's jiffies are in time.
 //!
-//! Wheel timers are printed in jiffies, and no trace says what those are. Method:
+//! Wheel timers are printed in jiffies, and no trace states the time of a jiffy. Method:
 //!
-//! 1. HZ. The header's `HZ=` if there is one. Else each usual rate is tried on the pairs
+//! 1. HZ. The header's `HZ=` if there is one. Else each common rate is tried on the pairs
 //!    (time, jiffies) that `timer_start` and `timer_expire_entry` print: with the right one
 //!    `time - jiffies * tick` hardly varies, with a wrong one it drifts by 17% of the trace's
-//!    length or more. Too short a trace leaves the distance between two expirations of the
-//!    tick.
-//! 2. The place. Jiffies are read after they were advanced, never before, and an idle
-//!    machine advances them late: so the smallest `time - jiffies * tick` belongs to the
-//!    freshest reading, and jiffy J began at most one tick earlier.
-//! 3. The very moment. Jiffies advance with the tick, so they begin on the lattice of the
-//!    tick's own expiries: the place is moved down to the lattice. Then it is exact to the
-//!    resolution of the trace, and otherwise to one tick; [`JiffyClock::late_max`] says.
+//!    length or more. In a trace too short for that, the distance between two expirations of the
+//!    tick remains.
+//! 2. The tick. Jiffies are read after they were advanced, never before, and an idle machine
+//!    advances them late: so the smallest `time - jiffies * tick` is the most recent reading, and
+//!    jiffy J began at most one tick earlier.
+//! 3. The exact time. Jiffies advance with the tick, so they begin at expiries of the tick: the
+//!    result is moved down to the nearest one. Then it is exact to the resolution of the trace, and
+//!    otherwise to one tick; see [`JiffyClock::late_max`].
 
 use std::collections::HashMap;
 
 use tickless_core::time::Ns;
 
 use super::event::{Event, EventKind, Jiffy, TimerAddr};
-use super::monotonic::{MonotonicOffset, tick_callbacks};
+use super::monotonic::MonotonicOffset;
 use super::names::Names;
 use super::{Record, Records};
 
-/// The rates a distribution's kernel has.
-const USUAL_HZ: [u32; 4] = [100, 250, 300, 1000];
+/// The rates that distributions choose.
+const COMMON_HZ: [u32; 4] = [100, 250, 300, 1000];
 
-/// Ftrace cuts times to microseconds: a time may be printed this much too early.
+/// Ftrace cuts times to microseconds, so a time may be printed this much too early.
 const PRINTED_EARLY_NS: i64 = 1_000;
 
 /// The kernel's tick rate.
@@ -41,7 +41,7 @@ pub struct Hz {
 /// How the tick rate was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HzSource {
-    /// The trace says so.
+    /// In the trace's header.
     Header,
     /// From the jiffies that wheel events print.
     WheelEvents,
@@ -50,20 +50,20 @@ pub enum HzSource {
 }
 
 impl Hz {
-    /// The length of a tick, as the kernel rounds it.
+    /// Returns the length of a tick, as the kernel rounds it.
     pub fn tick(&self) -> Ns {
         Ns((1_000_000_000 + u64::from(self.value) / 2) / u64::from(self.value.max(1)))
     }
 }
 
-/// Turns jiffies into times on the trace's clock.
+/// Converts jiffies to times on the trace's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JiffyClock {
     /// A jiffy of the trace.
     pub anchor: Jiffy,
     /// When it began; before the trace clock's zero if negative.
     pub anchor_ns: i64,
-    /// How long each lasts.
+    /// The length of each jiffy.
     pub tick: Ns,
     /// How much too late [`JiffyClock::time`] may be: zero, or one tick without tick events.
     pub late_max: Ns,
@@ -81,8 +81,8 @@ pub enum JiffyWidth {
 }
 
 impl JiffyWidth {
-    /// Only a 64-bit machine prints larger jiffies. One that prints none reads alike either way,
-    /// as long as no two are 2^31 ticks apart.
+    /// Only a 64-bit machine prints larger jiffies. A trace of one that prints none reads the same
+    /// with 32 bits, as long as no two jiffies are 2^31 ticks apart.
     fn of(records: &Records) -> JiffyWidth {
         const NARROW_MAX: u64 = u32::MAX as u64;
         let is_wide = |record: Record| match record.event {
@@ -93,7 +93,7 @@ impl JiffyWidth {
         if readings(records).any(is_wide) { JiffyWidth::Bits64 } else { JiffyWidth::Bits32 }
     }
 
-    /// Ticks from one jiffy to another, negative if the other is earlier.
+    /// Returns the ticks from one jiffy to another, negative if the other is earlier.
     fn distance(self, from: Jiffy, to: Jiffy) -> i64 {
         let ticks = to.0.wrapping_sub(from.0);
         match self {
@@ -102,7 +102,7 @@ impl JiffyWidth {
         }
     }
 
-    /// The jiffy `ticks` after another.
+    /// Returns the jiffy `ticks` after another.
     fn after(self, from: Jiffy, ticks: i64) -> Jiffy {
         let jiffy = from.0.wrapping_add_signed(ticks);
         Jiffy(match self {
@@ -113,7 +113,7 @@ impl JiffyWidth {
 }
 
 impl JiffyClock {
-    /// When jiffy `jiffy` begins: the moment a timer expiring then is due. Saturates at
+    /// Returns when a jiffy begins, which is when a timer that expires then is due. Saturates at
     /// both ends.
     pub fn time(&self, jiffy: Jiffy) -> Ns {
         let ticks = i128::from(self.width.distance(self.anchor, jiffy));
@@ -121,7 +121,7 @@ impl JiffyClock {
         Ns(ns.clamp(0, u64::MAX.into()) as u64)
     }
 
-    /// Which jiffy `time` is in. Exact if the tick was not stopped for longer than that.
+    /// Returns the jiffy that contains `time`. Exact if the tick was not stopped for longer.
     pub fn jiffy(&self, time: Ns) -> Jiffy {
         let ns = i128::from(time.0) - i128::from(self.anchor_ns);
         let ticks = ns.div_euclid(i128::from(self.tick.0.max(1))) as i64;
@@ -129,7 +129,7 @@ impl JiffyClock {
     }
 }
 
-/// Finds the tick rate and the place of jiffies. O(n log n).
+/// Finds the tick rate and the time of jiffies. O(n log n).
 pub(super) fn measure(
     records: &Records,
     names: &Names,
@@ -141,7 +141,7 @@ pub(super) fn measure(
     let ticks = tick_expiries(records, names);
     let of_events = readings.as_ref().and_then(Readings::hz);
     let of_header = header_hz.map(|value| Hz { value, source: HzSource::Header });
-    // The header is right unless the events say that it cannot be, and what it is instead.
+    // The header is wrong if the events contradict it and show another rate.
     let is_wrong = |hz: &Hz| {
         let agrees = readings.as_ref().is_some_and(|readings| readings.agree_with(hz.value));
         of_events.is_some() && !agrees
@@ -152,8 +152,8 @@ pub(super) fn measure(
         .or_else(|| hz_of_ticks(&ticks))
         .or(of_header);
     let clock = hz.zip(readings).and_then(|(hz, readings)| {
-        let latest = readings.freshest(hz.tick())?;
-        let exact = monotonic.and_then(|offset| on_lattice(latest, &ticks, hz.tick(), offset));
+        let latest = readings.earliest(hz.tick())?;
+        let exact = monotonic.and_then(|offset| at_tick(latest, &ticks, hz.tick(), offset));
         Some(JiffyClock {
             anchor: readings.first,
             anchor_ns: exact.unwrap_or(latest),
@@ -165,19 +165,19 @@ pub(super) fn measure(
     (hz, clock)
 }
 
-/// The events that print jiffies.
+/// Returns the events that print jiffies.
 fn readings(records: &Records) -> impl Iterator<Item = Record> {
     records.of_kinds(&[EventKind::TimerStart, EventKind::TimerExpireEntry])
 }
 
-/// Every reading of jiffies in the trace: when, and how far from the first one.
+/// The readings of jiffies in the trace: the time, and the ticks since the first one.
 struct Readings {
     first: Jiffy,
     readings: Vec<(i64, i64)>,
 }
 
 impl Readings {
-    /// A shorter trace does not tell 250 Hz from 300 Hz.
+    /// A shorter trace does not distinguish 250 Hz from 300 Hz.
     const SPAN_NS_MIN: i64 = 250_000_000;
 
     fn collect(records: &Records, width: JiffyWidth) -> Option<Readings> {
@@ -195,7 +195,7 @@ impl Readings {
         first.map(|first| Readings { first, readings })
     }
 
-    /// When the first jiffy would have begun, by each reading, in order.
+    /// Returns when the first jiffy began according to each reading, sorted.
     fn beginnings(&self, tick: Ns) -> Vec<i64> {
         let tick = i64::try_from(tick.0).unwrap_or(i64::MAX);
         let begin = |&(time, ticks): &(i64, i64)| time.saturating_sub(ticks.saturating_mul(tick));
@@ -204,7 +204,7 @@ impl Readings {
         beginnings
     }
 
-    /// The usual rate with which the readings agree best, if they do at all.
+    /// Returns the common rate with which the readings agree best, if they agree with any.
     fn hz(&self) -> Option<Hz> {
         let (first, last) = (self.readings.first()?.0, self.readings.last()?.0);
         if last.saturating_sub(first) < Self::SPAN_NS_MIN {
@@ -214,12 +214,13 @@ impl Readings {
             let (spread, tick) = self.spread(value);
             (spread, value, tick)
         };
-        let (spread, value, tick) = USUAL_HZ.iter().map(spread).min()?;
+        let (spread, value, tick) = COMMON_HZ.iter().map(spread).min()?;
         let agree = spread <= 2 * tick.0 as i64 && self.readings.len() >= 4;
         agree.then_some(Hz { value, source: HzSource::WheelEvents })
     }
 
-    /// How far half of all readings are apart that should begin at one moment, with this rate.
+    /// Returns the interquartile range of [`Readings::beginnings`] at this rate. The right rate
+    /// makes them equal.
     fn spread(&self, value: u32) -> (i64, Ns) {
         let tick = Hz { value, source: HzSource::WheelEvents }.tick();
         let sorted = self.beginnings(tick);
@@ -228,14 +229,15 @@ impl Readings {
         (sorted[last].saturating_sub(sorted[quarter]), tick)
     }
 
-    /// Whether jiffies can have advanced at this rate.
+    /// Returns whether jiffies can have advanced at this rate.
     fn agree_with(&self, value: u32) -> bool {
         let (spread, tick) = self.spread(value);
         spread <= 2 * tick.0 as i64
     }
 
-    /// The smallest beginning that is not alone: a damaged number must not place all others.
-    fn freshest(&self, tick: Ns) -> Option<i64> {
+    /// Returns the smallest beginning that has others near it, so that one damaged number does not
+    /// move all jiffies.
+    fn earliest(&self, tick: Ns) -> Option<i64> {
         let sorted = self.beginnings(tick);
         let company = if sorted.len() < 4 { 0 } else { (sorted.len() / 50).max(1) };
         let tick = i64::try_from(tick.0).unwrap_or(i64::MAX);
@@ -247,9 +249,9 @@ impl Readings {
     }
 }
 
-/// The expiries the tick was armed for, per tick timer: one per CPU.
+/// Returns the expiries that the tick was armed for, by tick timer, of which each CPU has one.
 fn tick_expiries(records: &Records, names: &Names) -> HashMap<TimerAddr, Vec<u64>> {
-    let callbacks = tick_callbacks(names);
+    let callbacks = names.tick_functions();
     let mut expiries: HashMap<TimerAddr, Vec<u64>> = HashMap::new();
     for record in records.of_kinds(&[EventKind::HrtimerStart]) {
         if let Event::HrtimerStart { timer, expires, function, .. } = record.event
@@ -261,17 +263,18 @@ fn tick_expiries(records: &Records, names: &Names) -> HashMap<TimerAddr, Vec<u64
     expiries
 }
 
-/// The rate whose tick is the shortest distance between two expiries of one tick timer.
+/// Returns the rate whose tick is the shortest distance between two expiries of a tick timer.
 fn hz_of_ticks(ticks: &HashMap<TimerAddr, Vec<u64>>) -> Option<Hz> {
     let steps = ticks.values().flat_map(|expiries| expiries.windows(2));
     let shortest = steps.map(|pair| pair[1].saturating_sub(pair[0])).filter(|&ns| ns > 0).min()?;
-    let rates = USUAL_HZ.iter().map(|&value| Hz { value, source: HzSource::TickPeriod });
+    let rates = COMMON_HZ.iter().map(|&value| Hz { value, source: HzSource::TickPeriod });
     // A step is as long as the tick to the nanosecond; 0.1% allows for other roundings.
     rates.into_iter().find(|hz| hz.tick().0.abs_diff(shortest) <= shortest / 1_000)
 }
 
-/// The last moment of the tick's lattice that is not after `latest`, on the trace's clock.
-fn on_lattice(
+/// Returns the last multiple of the tick, in the tick's phase, that is not after `latest`, on the
+/// trace's clock.
+fn at_tick(
     latest: i64,
     ticks: &HashMap<TimerAddr, Vec<u64>>,
     tick: Ns,

@@ -1,46 +1,41 @@
-//! Where CLOCK_MONOTONIC lies on the trace's own clock.
+//! The offset between CLOCK_MONOTONIC and the trace's own clock.
 //!
-//! `hrtimer_start` prints deadlines on the timer's clock, mostly CLOCK_MONOTONIC, while the
-//! line's time is on the trace's: the same with ftrace's `mono`, another with its default
-//! `local` and with perf, seconds apart after a suspend. `hrtimer_expire_entry` has both
-//! clocks in one line. The line is printed a little after `now` was read, never before, so
-//! the smallest difference is the nearest to the truth.
+//! `hrtimer_start` prints deadlines on the timer's clock, mostly CLOCK_MONOTONIC, while the line's
+//! time is on the trace's. These are one clock if ftrace records with `mono`; they differ with
+//! ftrace's default `local` and with perf, by seconds after a suspend. `hrtimer_expire_entry` shows
+//! both clocks in one line. The line is printed a little after `now` was read, never before, so the
+//! smallest difference is the most exact.
 
 use tickless_core::time::Ns;
 
 use super::Records;
 use super::event::{Event, EventKind};
-use super::names::{NameId, Names};
+use super::names::Names;
 
 /// How far the trace's clock is ahead of CLOCK_MONOTONIC; negative when behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MonotonicOffset {
     /// Nanoseconds to add to a CLOCK_MONOTONIC time. Zero if the two seem to be one clock.
     pub ns: i64,
-    /// How many events it was measured with.
+    /// The number of events that it was measured with.
     pub samples: usize,
 }
 
-/// The tick's callback: `tick_sched_timer` until Linux 6.7. It is always on CLOCK_MONOTONIC.
-pub(super) fn tick_callbacks(names: &Names) -> [Option<NameId>; 2] {
-    [names.find("tick_nohz_handler"), names.find("tick_sched_timer")]
-}
-
 impl MonotonicOffset {
-    /// A smaller difference is the time it takes from reading the clock to printing.
+    /// A smaller difference is the time from reading the clock to printing.
     const SAME_CLOCK_NS: std::ops::Range<i64> = -1_000..100_000;
-    /// How far below the median a difference may lie and still be one of the usual ones.
-    const USUAL_NS: i64 = 1_000_000;
+    /// A difference further below the median is an outlier.
+    const BELOW_MEDIAN_NS: i64 = 1_000_000;
 
-    /// When on the trace's clock CLOCK_MONOTONIC shows `time`. [`Ns::NEVER`] stays.
+    /// Converts a CLOCK_MONOTONIC time to the trace's clock. [`Ns::NEVER`] stays.
     pub fn trace_time(&self, time: Ns) -> Ns {
         if time == Ns::NEVER { Ns::NEVER } else { Ns(time.0.saturating_add_signed(self.ns)) }
     }
 
-    /// Measures it. Uses the tick's expirations if there are any, else all: timers on
-    /// CLOCK_REALTIME are rare, and the median passes them over. O(n log n).
+    /// Measures the offset with the tick's expirations, or with all if there are none: timers on
+    /// CLOCK_REALTIME are rare, so the median ignores them. O(n log n).
     pub(super) fn measure(records: &Records, names: &Names) -> Option<MonotonicOffset> {
-        let ticks = tick_callbacks(names);
+        let ticks = names.tick_functions();
         let (mut of_ticks, mut of_all) = (Vec::new(), Vec::new());
         for record in records.of_kinds(&[EventKind::HrtimerExpireEntry]) {
             if let Event::HrtimerExpireEntry { now, function, .. } = record.event {
@@ -54,9 +49,9 @@ impl MonotonicOffset {
         }
         let mut ahead = if of_ticks.is_empty() { of_all } else { of_ticks };
         ahead.sort_unstable();
-        let usual_from = ahead.get(ahead.len() / 2)?.saturating_sub(Self::USUAL_NS);
-        let least = *ahead.iter().find(|&&ns| ns >= usual_from)?;
-        let ns = if Self::SAME_CLOCK_NS.contains(&least) { 0 } else { least };
+        let lowest = ahead.get(ahead.len() / 2)?.saturating_sub(Self::BELOW_MEDIAN_NS);
+        let smallest = *ahead.iter().find(|&&ns| ns >= lowest)?;
+        let ns = if Self::SAME_CLOCK_NS.contains(&smallest) { 0 } else { smallest };
         Some(MonotonicOffset { ns, samples: ahead.len() })
     }
 }
@@ -80,9 +75,9 @@ mod tests {
         assert_eq!(measured(&[&tick]), Some(MonotonicOffset { ns: 0, samples: 1 }));
     }
 
-    /// Goal: a timer on another clock does not count where the tick is there.
+    /// Goal: if the tick was recorded, timers on other clocks do not count.
     #[test]
-    fn ticks_are_trusted_before_others() {
+    fn ticks_are_preferred() {
         let other = format!("{WAKEUP} function=hrtimer_wakeup now=1700000000000000000");
         let tick = format!("{TICK} function=tick_sched_timer now=70000000000");
         let found = measured(&[&other, &other, &tick]).unwrap();
@@ -92,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_the_usual_differences_counts() {
+    fn the_smallest_difference_near_the_median_counts() {
         let at = |now: u64| format!("{WAKEUP} function=hrtimer_wakeup now={now}");
         // The trace clock is 2 s behind; one line was printed late, one is damaged.
         let lines =

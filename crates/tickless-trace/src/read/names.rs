@@ -1,61 +1,113 @@
-//! The table of callback names: a trace repeats a few dozen names many thousand times.
+//! The table of names: a trace repeats a few dozen names many thousand times.
 
+use super::binary::Symbols;
+use super::build::Value;
+use super::fields::printable;
 use std::collections::HashMap;
 
-/// A name's place in its trace's [`Names`].
+/// The place of a name in its trace's [`Names`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NameId(pub(super) u16);
 
 impl NameId {
-    /// The name of a callback the line did not print.
+    /// The name of a callback that was not recorded.
     pub const UNKNOWN: NameId = NameId(0);
 
-    /// This name's place in a slice of per-name counts; below [`Names::len`].
+    /// Returns the place of this name in a slice of per-name counts; below [`Names::len`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Every name of one trace, in the order they appeared. O(1) either way.
+/// The tick's callback, and its name before Linux 6.8. It is always on CLOCK_MONOTONIC.
+pub const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
+
+/// The callback that wakes a thread when its sleep ends.
+pub const SLEEPER_FUNCTION: &str = "hrtimer_wakeup";
+
+/// The names of one trace, in the order of their appearance. Lookups are O(1).
 #[derive(Debug)]
 pub struct Names {
     by_id: Vec<Box<str>>,
     by_name: HashMap<Box<[u8]>, NameId>,
+    /// Functions of a binary recording, which has their addresses.
+    symbols: Symbols,
+    by_address: HashMap<u64, NameId>,
 }
 
 impl Names {
-    /// The name itself; `?` for [`NameId::UNKNOWN`] and for ids of another trace.
+    /// Returns the name with an id; `?` for [`NameId::UNKNOWN`] and for ids of another trace.
     pub fn name(&self, id: NameId) -> &str {
         self.by_id.get(id.index()).map_or("?", |name| name)
     }
 
-    /// The id of a name, if the trace has it.
+    /// Returns the id of a name, if the trace has it.
     pub fn find(&self, name: &str) -> Option<NameId> {
         self.by_name.get(name.as_bytes()).copied()
     }
 
-    /// How many names there are, `?` included.
+    /// Returns the ids of [`TICK_FUNCTIONS`].
+    pub fn tick_functions(&self) -> [Option<NameId>; 2] {
+        TICK_FUNCTIONS.map(|name| self.find(name))
+    }
+
+    /// Returns all names in the order of [`NameId::index`].
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.by_id.iter().map(|name| &**name)
+    }
+
+    /// Returns the number of names, including `?`.
     pub fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// Never: `?` is always there.
+    /// Returns false: `?` is always there.
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
 
-    pub(super) fn new() -> Names {
-        Names { by_id: vec!["?".into()], by_name: HashMap::new() }
+    /// Returns a table that names functions by `symbols`.
+    pub(crate) fn new(symbols: Symbols) -> Names {
+        let by_id = vec!["?".into()];
+        Names { by_id, by_name: HashMap::new(), symbols, by_address: HashMap::new() }
     }
 
-    /// The id of `name`, new or known. A trace with more names than ids (a kernel has
-    /// far fewer timer callbacks) folds the rest into [`NameId::UNKNOWN`].
+    /// Names functions by `symbols` from here on.
+    pub(super) fn set_symbols(&mut self, symbols: Symbols) {
+        self.symbols = symbols;
+        self.by_address.clear();
+    }
+
+    /// Returns the id of a function, which text has by name and binary recordings by address.
+    pub(super) fn function(&mut self, function: Value<'_>) -> NameId {
+        match function {
+            Value::Missing => NameId::UNKNOWN,
+            Value::Word(word) => {
+                // trace-cmd prints `tick_nohz_handler/0x0`, `%pS` prints `name+0x0/0x90`.
+                let end = word.iter().position(|byte| matches!(byte, b'/' | b'+'));
+                let name = &word[..end.unwrap_or(word.len())];
+                if name.is_empty() { NameId::UNKNOWN } else { self.intern(name) }
+            }
+            Value::Number(address) => {
+                if let Some(&known) = self.by_address.get(&address) {
+                    return known;
+                }
+                let name = self.symbols.name(address).map(str::to_owned);
+                let id = name.map_or(NameId::UNKNOWN, |name| self.intern(name.as_bytes()));
+                self.by_address.insert(address, id);
+                id
+            }
+        }
+    }
+
+    /// Returns the id of `name`, which is added if it is new. Once all ids are taken, further names
+    /// become [`NameId::UNKNOWN`]; a kernel has far fewer timer callbacks.
     pub(super) fn intern(&mut self, name: &[u8]) -> NameId {
         if let Some(&id) = self.by_name.get(name) {
             return id;
         }
         let Ok(next) = u16::try_from(self.by_id.len()) else { return NameId::UNKNOWN };
-        self.by_id.push(super::fields::printable(name).into());
+        self.by_id.push(printable(name).into());
         self.by_name.insert(name.into(), NameId(next));
         NameId(next)
     }
@@ -67,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_name_has_one_id() {
-        let mut names = Names::new();
+        let mut names = Names::new(Symbols::default());
         let tick = names.intern(b"tick_nohz_handler");
         assert_ne!(tick, names.intern(b"hrtimer_wakeup"));
         assert_eq!(tick, names.intern(b"tick_nohz_handler"));
@@ -77,8 +129,8 @@ mod tests {
     }
 
     #[test]
-    fn more_names_than_ids_are_folded() {
-        let mut names = Names::new();
+    fn names_beyond_the_last_id_are_unknown() {
+        let mut names = Names::new(Symbols::default());
         for number in 0..70_000u32 {
             names.intern(number.to_string().as_bytes());
         }

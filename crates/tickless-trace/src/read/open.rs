@@ -1,8 +1,8 @@
-//! From a file to its lines, or to the bytes of a binary one: plain or gzip, told apart by the
-//! first bytes, never by name.
+//! Opens a trace: as lines of text, or as the bytes of a binary recording. Gzip and binary files
+//! are recognised by their first bytes, not by their names.
 //!
-//! Lines are handed out one at a time from one buffer, so a trace of any size needs the
-//! memory of its longest line. A stream that breaks hands out what came before.
+//! One buffer holds one line at a time, so a trace of any size needs the memory of its longest
+//! line. If reading fails, the lines before the failure are still returned.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -11,7 +11,8 @@ use flate2::bufread::MultiGzDecoder;
 use super::binary::{is_perf_data, is_trace_dat};
 use super::problem::TraceError;
 
-/// No event prints a line this long; a file without line ends must not fill the memory.
+/// No event prints a line this long. Longer ones are skipped, so that a file without line ends
+/// does not fill the memory.
 const LINE_LEN_MAX: u64 = 64 * 1024;
 
 /// One line, or what is there instead.
@@ -21,7 +22,7 @@ pub(super) enum Line<'a> {
     Whole(&'a [u8]),
     /// The last line, if nothing ends it: it may have been cut anywhere.
     Cut,
-    /// More than [`LINE_LEN_MAX`] bytes, passed over.
+    /// More than [`LINE_LEN_MAX`] bytes, which were skipped.
     TooLong,
 }
 
@@ -29,20 +30,20 @@ pub(super) enum Line<'a> {
 pub(super) struct Lines<'a> {
     reader: Box<dyn BufRead + 'a>,
     buffer: Vec<u8>,
-    /// Whether the bytes come out of a gzip stream.
+    /// Whether the lines come out of a gzip stream.
     pub(super) is_gzip: bool,
-    /// What ended the lines before the end of the file.
-    pub(super) broken: Option<io::Error>,
+    /// Why the lines ended before the end of the file.
+    pub(super) error: Option<io::Error>,
 }
 
-/// What a file is.
+/// A file of one of the formats.
 pub(super) enum Opened<'a> {
     Text(Lines<'a>),
     TraceDat(Vec<u8>),
     PerfData(Vec<u8>),
 }
 
-/// Looks at the first bytes of `input` and unpacks it if need be.
+/// Recognises the format of `input`, and unpacks it if necessary.
 pub(super) fn open<'a>(path: &str, mut input: impl Read + 'a) -> Result<Opened<'a>, TraceError> {
     let mut head = Vec::new();
     let read = input.by_ref().take(16).read_to_end(&mut head);
@@ -57,7 +58,7 @@ pub(super) fn open<'a>(path: &str, mut input: impl Read + 'a) -> Result<Opened<'
     } else {
         Box::new(whole)
     };
-    // One that breaks here breaks again where lines are read.
+    // A stream that fails here fails again when its lines are read.
     let head = reader.fill_buf().unwrap_or_default();
     if let Some((what, with)) = other_format(head) {
         return Err(TraceError::Convert { path: path.to_owned(), what, with });
@@ -65,27 +66,26 @@ pub(super) fn open<'a>(path: &str, mut input: impl Read + 'a) -> Result<Opened<'
     let kind = match head {
         head if is_trace_dat(head) => Opened::TraceDat,
         head if is_perf_data(head) => Opened::PerfData,
-        _ => return Ok(Opened::Text(Lines { reader, buffer: Vec::new(), is_gzip, broken: None })),
+        _ => return Ok(Opened::Text(Lines { reader, buffer: Vec::new(), is_gzip, error: None })),
     };
     let mut file = Vec::new();
-    // Of one that is cut, what is there is used.
-    let read = reader.read_to_end(&mut file);
-    match read {
+    match reader.read_to_end(&mut file) {
         Err(error) if file.is_empty() => Err(TraceError::Read { path: path.to_owned(), error }),
+        // The part before a failure is used.
         _ => Ok(kind(file)),
     }
 }
 
 impl Lines<'_> {
-    /// The next line; `None` at the end of the file, or where it broke.
+    /// Returns the next line; `None` at the end of the file, or where reading failed.
     pub(super) fn next(&mut self) -> Option<Line<'_>> {
-        if self.broken.is_some() {
+        if self.error.is_some() {
             return None;
         }
         self.buffer.clear();
         let mut limited = self.reader.by_ref().take(LINE_LEN_MAX);
         match limited.read_until(b'\n', &mut self.buffer) {
-            Err(error) => self.broken = Some(error),
+            Err(error) => self.error = Some(error),
             Ok(0) => return None,
             Ok(_) => {}
         }
@@ -93,23 +93,22 @@ impl Lines<'_> {
             self.buffer.pop_if(|last| *last == b'\r');
             return Some(Line::Whole(&self.buffer));
         }
-        if self.buffer.len() as u64 == LINE_LEN_MAX && self.broken.is_none() {
-            self.broken = self.reader.skip_until(b'\n').err();
+        if self.buffer.len() as u64 == LINE_LEN_MAX && self.error.is_none() {
+            self.error = self.reader.skip_until(b'\n').err();
             return Some(Line::TooLong);
         }
         (!self.buffer.is_empty()).then_some(Line::Cut)
     }
 }
 
-/// What a file is that some other program can turn into text, and that program.
+/// Returns what a file is that another program can convert to text, and that program.
 fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
-    const FORMATS: [(&[u8], &str, &str); 3] = [
-        (b"\x28\xb5\x2f\xfd", "compressed with zstd", "zstd -dc"),
-        (b"\xfd7zXZ\0", "compressed with xz", "xz -dc"),
-        (b"BZh", "compressed with bzip2", "bzip2 -dc"),
-    ];
-    let format = FORMATS.iter().find(|(magic, ..)| head.starts_with(magic))?;
-    Some((format.1, format.2))
+    match head {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(("compressed with zstd", "zstd -dc")),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(("compressed with xz", "xz -dc")),
+        [b'B', b'Z', b'h', ..] => Some(("compressed with bzip2", "bzip2 -dc")),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -136,9 +135,9 @@ mod tests {
         assert_eq!(all(b"\n"), [""]);
     }
 
-    /// Goal: a line that never ends costs neither memory nor the line after it.
+    /// Goal: a line that never ends takes no memory, and the line after it is read.
     #[test]
-    fn an_endless_line_is_passed_over() {
+    fn an_endless_line_is_skipped() {
         let mut input = vec![b'x'; 3 * LINE_LEN_MAX as usize];
         input.extend(b"\nb\n");
         assert_eq!(all(&input), ["<too long>", "b"]);
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn other_formats_are_named() {
+    fn formats_are_recognised() {
         for (head, with) in
             [(&b"\x28\xb5\x2f\xfd...."[..], "zstd -dc"), (b"\xfd7zXZ\0......", "xz -dc")]
         {

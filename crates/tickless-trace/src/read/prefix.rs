@@ -1,6 +1,6 @@
-//! Takes a line apart up to its event: CPU, context, time, name, and the text after it.
+//! Splits a line up to its event: task, CPU, context, time, name, and the text after it.
 //!
-//! The three tools print the same thing with different ornaments:
+//! The three tools print the same parts in slightly different forms:
 //!
 //! ```text
 //! ftrace      <idle>-0       [000] d.h1.  3028.536010: hrtimer_expire_exit: hrtimer=...
@@ -9,33 +9,34 @@
 //! perf        swapper     0 [000]  3028.536010: timer:hrtimer_expire_exit: hrtimer=...
 //! ```
 //!
-//! So one reader does for all: it looks for a CPU in brackets that is followed by an
-//! optional flags column and a time. Whatever stands before the CPU (task, pid, `pid/tid`,
-//! thread group, file name) may hold spaces and even brackets; its last number is the thread's.
+//! So one reader serves all of them: it searches for a CPU in brackets that is followed by an
+//! optional flags column and a time. The text before the CPU (task, pid, `pid/tid`, thread group,
+//! file name) may contain spaces and even brackets; its last number is the thread's.
 
 use tickless_core::time::{CpuId, Ns};
 
 use super::attributes::Context;
 use super::fields::decimal;
+use super::problem::Cause;
 
-/// The most CPUs a Linux kernel can be built for on any architecture. A higher number is a
-/// damaged line, and would otherwise cost the replay a base for each CPU below it.
+/// The largest number of CPUs for which a Linux kernel can be built. A higher number is a damaged
+/// line; accepted, it would cost the replay a base for each CPU below it.
 const CPUS_MAX: u64 = 8192;
 
-/// A line that holds an event, taken apart.
+/// The parts of a line that holds an event.
 pub(super) struct Prefix<'a> {
     pub(super) task: Task<'a>,
     pub(super) cpu: CpuId,
     pub(super) context: Context,
     pub(super) time: Ns,
-    /// Perf prints `timer:` before the event's name, the others do not.
+    /// `timer` of perf's `timer:hrtimer_start`; the other tools do not print it.
     pub(super) system: Option<&'a [u8]>,
     pub(super) name: &'a [u8],
     /// The event's own text, without the spaces that pad the name.
     pub(super) text: &'a [u8],
 }
 
-/// The task that the CPU was in.
+/// The task that the CPU ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Task<'a> {
     /// Its thread's number; 0 for the idle task, and where none is printed.
@@ -44,7 +45,7 @@ pub(super) struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// Of what stands before the CPU: `name-pid`, `name-pid (tgid)`, `name pid` or `name pid/tid`.
+    /// Reads `name-pid`, `name-pid (tgid)`, `name pid` or `name pid/tid`.
     fn of(text: &'a [u8]) -> Task<'a> {
         let mut text = text.trim_ascii();
         if text.ends_with(b")")
@@ -66,20 +67,9 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Why a line holds no event that can be used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NoPrefix {
-    /// There is no CPU, time and name in it.
-    NotAnEvent,
-    /// The time is a bare count: the trace clock was `counter`, `x86-tsc` or the like.
-    ClockNotInSeconds,
-    /// The CPU's number is beyond what Linux supports.
-    CpuOutOfRange,
-}
-
-/// Takes `line` apart. O(length), no allocation.
-pub(super) fn split(line: &[u8]) -> Result<Prefix<'_>, NoPrefix> {
-    let mut reason = NoPrefix::NotAnEvent;
+/// Splits `line`; the error is why it holds no event that can be used. O(length), no allocation.
+pub(super) fn split(line: &[u8]) -> Result<Prefix<'_>, Cause> {
+    let mut cause = Cause::NotAnEvent;
     let mut rest = line;
     while let Some(open) = rest.iter().position(|&byte| byte == b'[') {
         rest = &rest[open + 1..];
@@ -88,30 +78,29 @@ pub(super) fn split(line: &[u8]) -> Result<Prefix<'_>, NoPrefix> {
                 let before = &line[..line.len() - rest.len() - 1];
                 return Ok(Prefix { task: Task::of(before), ..prefix });
             }
-            Err(NoPrefix::NotAnEvent) => {}
-            Err(better) => reason = better,
+            Err(Cause::NotAnEvent) => {}
+            Err(specific) => cause = specific,
         }
     }
-    Err(reason)
+    Err(cause)
 }
 
-/// Reads on from behind a `[` that may be the one before the CPU.
-fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, NoPrefix> {
-    const NO: NoPrefix = NoPrefix::NotAnEvent;
-    let close = text.iter().take(8).position(|&byte| byte == b']').ok_or(NO)?;
-    let cpu = decimal(&text[..close]).ok_or(NO)?;
+/// Reads the text behind a `[` that may be the one before the CPU.
+fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, Cause> {
+    let close = text.iter().take(8).position(|&byte| byte == b']').ok_or(Cause::NotAnEvent)?;
+    let cpu = decimal(&text[..close]).ok_or(Cause::NotAnEvent)?;
 
     let (mut word, mut rest) = next_word(&text[close + 1..]);
     let mut context = Context::NotRecorded;
     if is_flags_column(word) {
-        context = Context::from_flags(word);
+        context = Context::from_column(word);
         (word, rest) = next_word(rest);
     }
-    let time = word.strip_suffix(b":").ok_or(NO)?;
-    let time = seconds(time).ok_or(if decimal(time).is_some() {
-        NoPrefix::ClockNotInSeconds
-    } else {
-        NO
+    let time = word.strip_suffix(b":").ok_or(Cause::NotAnEvent)?;
+    let time = seconds(time).ok_or_else(|| match decimal(time) {
+        // A bare count: the trace clock was `counter`, `x86-tsc` or the like.
+        Some(_) => Cause::ClockNotInSeconds,
+        None => Cause::NotAnEvent,
     })?;
 
     (word, rest) = next_word(rest);
@@ -119,8 +108,8 @@ fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, NoPrefix> {
     if word.starts_with(b"(+") || decimal(word).is_some() {
         (word, rest) = next_word(rest);
     }
-    let name = word.strip_suffix(b":").filter(|name| !name.is_empty()).ok_or(NO)?;
-    let cpu = cpu_id(cpu).ok_or(NoPrefix::CpuOutOfRange)?;
+    let name = word.strip_suffix(b":").filter(|name| !name.is_empty()).ok_or(Cause::NotAnEvent)?;
+    let cpu = cpu_id(cpu).ok_or(Cause::CpuOutOfRange)?;
     let (system, name) = match name.iter().position(|&byte| byte == b':') {
         Some(colon) => (Some(&name[..colon]), &name[colon + 1..]),
         None => (None, name),
@@ -129,25 +118,26 @@ fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, NoPrefix> {
     Ok(Prefix { task: Task::default(), cpu, context, time, system, name, text })
 }
 
-/// A CPU's number, if a kernel could have it.
+/// Returns a CPU's number, if a kernel could have it.
 pub(super) fn cpu_id(number: u64) -> Option<CpuId> {
     (number < CPUS_MAX).then_some(CpuId(number as u16))
 }
 
-/// The next word and what follows it; an empty word at the end.
+/// Returns the next word and the text after it; an empty word at the end.
 fn next_word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_start();
     let end = text.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// `d.h1.` and its longer and shorter relatives (4 letters before 5.18, more on RT kernels).
+/// Returns whether `word` is `d.h1.` or a shorter or longer form of it: 4 letters before 5.18, more
+/// on RT kernels.
 fn is_flags_column(word: &[u8]) -> bool {
     let is_flag = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'#' | b'?');
     (4..=8).contains(&word.len()) && word.iter().all(is_flag)
 }
 
-/// `3028.536010`: whole seconds and one to nine digits of fraction.
+/// Reads `3028.536010`: whole seconds and one to nine digits of fraction.
 fn seconds(word: &[u8]) -> Option<Ns> {
     let dot = word.iter().position(|&byte| byte == b'.')?;
     let (whole, fraction) = (&word[..dot], &word[dot + 1..]);
@@ -164,14 +154,14 @@ mod tests {
     use super::*;
 
     fn found(line: &str) -> (u16, Context, u64, String, String) {
-        let prefix = split(line.as_bytes()).unwrap_or_else(|no| panic!("{line}: {no:?}"));
+        let prefix = split(line.as_bytes()).unwrap_or_else(|cause| panic!("{line}: {cause}"));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (prefix.cpu.0, prefix.context, prefix.time.0, text(prefix.name), text(prefix.text))
     }
 
-    /// Goal: each tool's ornaments leave the same event.
+    /// Goal: the form of each tool is read as the same event.
     #[test]
-    fn every_tool_says_the_same() {
+    fn every_tool_is_read_alike() {
         let want = (0, Context::NotRecorded, 3_028_536_010_000, "tick_stop".into(), "a=1".into());
         for line in [
             "          <idle>-0     [000]  3028.536010: tick_stop: a=1",
@@ -199,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Goal: the thread and its name are found in each tool's form, whatever the name is.
+    /// Goal: the thread and its name are found in each tool's form, with any name.
     #[test]
     fn tasks_have_a_number_and_a_name() {
         for (before, pid, name) in [
@@ -223,18 +213,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_says_why() {
-        for (line, reason) in [
-            ("", NoPrefix::NotAnEvent),
-            ("a-1 [000] d.h1.  3028.536010:", NoPrefix::NotAnEvent),
-            ("a-1 [000] d.h1.  3028.536010: tick_stop", NoPrefix::NotAnEvent),
-            ("a-1 [000] d.h1.  3028.: tick_stop: a=1", NoPrefix::NotAnEvent),
-            ("a-1 [000] d.h1.  3028.0123456789: tick_stop: a=1", NoPrefix::NotAnEvent),
-            ("a-1 [000] d.h1.  99999999999999.5: tick_stop: a=1", NoPrefix::NotAnEvent),
-            ("a-1 [000] d.h1.  3028536010: tick_stop: a=1", NoPrefix::ClockNotInSeconds),
-            ("a-1 [8192] d.h1.  3028.536010: tick_stop: a=1", NoPrefix::CpuOutOfRange),
+    fn lines_without_an_event_have_a_cause() {
+        for (line, cause) in [
+            ("", Cause::NotAnEvent),
+            ("a-1 [000] d.h1.  3028.536010:", Cause::NotAnEvent),
+            ("a-1 [000] d.h1.  3028.536010: tick_stop", Cause::NotAnEvent),
+            ("a-1 [000] d.h1.  3028.: tick_stop: a=1", Cause::NotAnEvent),
+            ("a-1 [000] d.h1.  3028.0123456789: tick_stop: a=1", Cause::NotAnEvent),
+            ("a-1 [000] d.h1.  99999999999999.5: tick_stop: a=1", Cause::NotAnEvent),
+            ("a-1 [000] d.h1.  3028536010: tick_stop: a=1", Cause::ClockNotInSeconds),
+            ("a-1 [8192] d.h1.  3028.536010: tick_stop: a=1", Cause::CpuOutOfRange),
         ] {
-            assert_eq!(split(line.as_bytes()).err(), Some(reason), "{line}");
+            assert_eq!(split(line.as_bytes()).err(), Some(cause), "{line}");
         }
     }
 }

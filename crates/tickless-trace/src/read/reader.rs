@@ -1,25 +1,27 @@
-//! From lines to a [`Trace`]: every line ends as a record, a fact, or a counted problem.
+//! Turns lines, or binary events, into a [`Trace`]. Each becomes a record, a fact of the header, or
+//! a counted problem.
 
 use tickless_core::time::{CpuId, Ns};
 
 use super::attributes::Context;
-use super::binary::{Decoder, Occurrence, Undecoded};
-use super::event::{Event, EventKind};
+use super::binary::{Decoder, Symbols, Undecoded};
+use super::build::Fields;
+use super::event::EventKind;
 use super::fields::printable;
-use super::header::{Aside, Format, Header, lost_events};
+use super::header::{Format, Header, Remark, lost_events};
 use super::monotonic::MonotonicOffset;
 use super::names::Names;
 use super::open::{Line, Lines};
-use super::payload::{self, BadText};
-use super::prefix::{self, NoPrefix, Prefix};
+use super::prefix::{self, Prefix};
 use super::problem::{Cause, MissingPlace, Problems, TraceError};
 use super::{Record, Records, Trace, jiffies, soundness};
 use crate::record::IDLE_NOT_RECORDED;
 use std::collections::HashMap;
+use std::io;
 
 /// Reads `lines` to their end.
 pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, TraceError> {
-    let mut reader = Reader::new();
+    let mut reader = Reader::new(Format::Unknown, Symbols::default());
     while let Some(line) = lines.next() {
         reader.line_number += 1;
         match line {
@@ -28,83 +30,76 @@ pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, TraceError
             Line::TooLong => reader.skip(Cause::LineTooLong),
         }
     }
-    reader.finish(path, Ended { is_gzip: lines.is_gzip, broken: lines.broken })
+    let is_gzip = lines.is_gzip;
+    reader.finish(path, lines.error.map(|error| ReadFailure { error, is_gzip }))
 }
 
-/// How a file's lines ended.
-struct Ended {
+/// Why lines ended before the end of the file.
+struct ReadFailure {
+    error: io::Error,
     is_gzip: bool,
-    /// What ended them before the end of the file.
-    broken: Option<std::io::Error>,
 }
 
-/// What was read so far.
+/// What has been read so far.
 pub(super) struct Reader {
+    /// Lines, or events of a binary recording.
     line_number: u64,
-    header: Header,
+    pub(super) header: Header,
     records: Records,
-    names: Names,
+    pub(super) names: Names,
     problems: Problems,
     skipped_lines: u64,
-    /// Sum of the marks that have a number, and the first mark's line.
+    /// The sum of the counts of lost events, and the line of the first mark.
     lost: u64,
     lost_line: Option<u32>,
     latest: Ns,
-    /// The latest time of each CPU, and how many of its events are earlier than one before them.
     latest_of_cpu: Vec<Ns>,
+    /// The number of events earlier than one before them on the same CPU, and the first line.
     cpu_out_of_order: (u64, u32),
     tasks: HashMap<u32, Box<str>>,
     has_nul: bool,
 }
 
 impl Reader {
-    /// A reader for events that no tool has printed; see [`Reader::occurrence`].
-    pub(super) fn of_binary(format: Format) -> Reader {
-        let mut reader = Reader::new();
-        reader.header.format = format;
-        reader
-    }
-
-    pub(super) fn header(&mut self) -> &mut Header {
-        &mut self.header
-    }
-
-    /// Takes an event as the kernel wrote it. It counts as a line.
-    pub(super) fn occurrence(&mut self, time: Ns, cpu: CpuId, bytes: &[u8], by: &mut Decoder) {
-        self.line_number += 1;
-        match by.occurrence(bytes, cpu) {
-            Ok(Occurrence { event, context, pid }) => {
-                // Perf does not print it, and the same file as text is to be the same trace.
-                let is_perf = self.header.format == Format::Perf;
-                let context = if is_perf { Context::NotRecorded } else { context };
-                let line = self.line_u32();
-                if time < self.latest {
-                    self.note(Cause::OutOfOrder);
-                }
-                self.latest = self.latest.max(time);
-                self.follow_cpu(cpu, time, line);
-                self.records.push(Record { time, event, line, cpu, context, pid });
-            }
-            Err(Undecoded::Other(name)) => {
-                self.skipped_lines += 1;
-                self.problems.note_unknown_event(self.line_u32(), name.as_bytes());
-            }
-            Err(Undecoded::Missing(event, field)) => {
-                self.skip(Cause::MissingField { event, field });
-            }
-            Err(Undecoded::NoFormat) => self.skip(Cause::NotAnEvent),
+    pub(super) fn new(format: Format, symbols: Symbols) -> Reader {
+        Reader {
+            line_number: 0,
+            header: Header { format, ..Header::default() },
+            records: Records::default(),
+            names: Names::new(symbols),
+            problems: Problems::default(),
+            skipped_lines: 0,
+            lost: 0,
+            lost_line: None,
+            latest: Ns::ZERO,
+            latest_of_cpu: Vec::new(),
+            cpu_out_of_order: (0, 0),
+            tasks: HashMap::new(),
+            has_nul: false,
         }
     }
 
-    /// Ends what [`Reader::of_binary`] began. `tasks` are the names of all threads that are known.
+    /// Reads an event as the kernel wrote it.
+    pub(super) fn binary_event(&mut self, time: Ns, cpu: CpuId, bytes: &[u8], by: &Decoder) {
+        self.line_number += 1;
+        match by.record(time, cpu, bytes, &mut self.names) {
+            // Perf does not print the context. A file must read like its text.
+            Ok(record) if self.header.format == Format::Perf => {
+                self.record(Record { context: Context::NotRecorded, ..record });
+            }
+            Ok(record) => self.record(record),
+            Err(Undecoded::Skipped(name)) => self.skip_unknown(name.as_bytes()),
+            Err(Undecoded::Unreadable(cause)) => self.skip(cause),
+        }
+    }
+
+    /// Finishes a binary recording. `tasks` are the names of all threads that are known.
     pub(super) fn finish_binary(
         mut self,
         path: &str,
-        decoder: Decoder,
         mut tasks: HashMap<u32, Box<str>>,
     ) -> Result<Trace, TraceError> {
-        self.names = decoder.into_names();
-        // As the text has them: of threads that something happened in.
+        // Text has the names of threads in which something occurred.
         let mut last = None;
         for pid in self.records.pids() {
             if last.replace(pid) == Some(pid) {
@@ -116,25 +111,7 @@ impl Reader {
                 printable(name.as_bytes()).into()
             });
         }
-        self.finish(path, Ended { is_gzip: false, broken: None })
-    }
-
-    fn new() -> Reader {
-        Reader {
-            line_number: 0,
-            header: Header::new(),
-            records: Records::default(),
-            names: Names::new(),
-            problems: Problems::default(),
-            skipped_lines: 0,
-            lost: 0,
-            lost_line: None,
-            latest: Ns::ZERO,
-            latest_of_cpu: Vec::new(),
-            cpu_out_of_order: (0, 0),
-            tasks: HashMap::new(),
-            has_nul: false,
-        }
+        self.finish(path, None)
     }
 
     fn line(&mut self, text: &[u8]) {
@@ -148,8 +125,8 @@ impl Reader {
             return self.header.comment(text);
         }
         match prefix::split(text) {
-            Ok(prefix) => self.event(prefix),
-            Err(reason) => self.no_event(text, reason),
+            Ok(prefix) => self.event(&prefix),
+            Err(cause) => self.no_event(text, cause),
         }
     }
 
@@ -160,54 +137,51 @@ impl Reader {
         }
     }
 
-    fn event(&mut self, prefix: Prefix<'_>) {
+    fn event(&mut self, prefix: &Prefix<'_>) {
         if prefix.system.is_some() && self.header.format == Format::Unknown {
             self.header.format = Format::Perf;
         }
         let Some(kind) = EventKind::from_name(prefix.name) else {
-            return self.unknown_event(&prefix);
+            return self.unknown_event(prefix);
         };
-        let event = match payload::event(kind, prefix.text, prefix.cpu, &mut self.names) {
-            Ok(event) => event,
-            Err(BadText::Missing(field)) => {
-                return self.skip(Cause::MissingField { event: kind, field });
-            }
-            Err(BadText::Unreadable(field)) => {
-                return self.skip(Cause::UnreadableField { event: kind, field });
-            }
+        let &Prefix { task, cpu, context, time, text, .. } = prefix;
+        let built = Fields::of_text(kind, text).and_then(|fields| {
+            let event = fields.event(cpu, &mut self.names)?;
+            Ok((event, kind.family().is_some() && fields.has_narrow_address()))
+        });
+        let (event, is_narrow) = match built {
+            Ok(built) => built,
+            Err(cause) => return self.skip(cause),
         };
-        if kind.is_timer() && payload::has_narrow_address(prefix.text) {
+        if is_narrow {
             self.note(Cause::NarrowAddresses);
         }
-        self.record(prefix, event);
-    }
-
-    fn record(&mut self, prefix: Prefix<'_>, event: Event) {
-        if prefix.time < self.latest {
-            self.note(Cause::OutOfOrder);
-        }
-        self.latest = self.latest.max(prefix.time);
-        let Prefix { cpu, context, time, task, .. } = prefix;
-        let line = self.line_u32();
-        self.follow_cpu(cpu, time, line);
         match self.tasks.get(&task.pid) {
             Some(known) if known.as_bytes() == task.name => {}
             _ => drop(self.tasks.insert(task.pid, printable(task.name).into())),
         }
-        self.records.push(Record { time, event, line, cpu, context, pid: task.pid });
+        self.record(Record { time, event, line: 0, cpu, context, pid: task.pid });
     }
 
-    /// Counts times of one CPU that run backwards: its buffer cannot have had them so.
-    fn follow_cpu(&mut self, cpu: CpuId, time: Ns, line: u32) {
+    /// Adds a record, which gets the current line.
+    fn record(&mut self, record: Record) {
+        let Record { time, cpu, .. } = record;
+        let line = self.line_u32();
+        if time < self.latest {
+            self.note(Cause::OutOfOrder);
+        }
+        self.latest = self.latest.max(time);
         if self.latest_of_cpu.len() <= cpu.index() {
             self.latest_of_cpu.resize(cpu.index() + 1, Ns::ZERO);
         }
+        // A CPU's own buffer is in order, so the lines were shuffled afterwards.
         let latest = &mut self.latest_of_cpu[cpu.index()];
         if time < *latest {
             let (count, first) = self.cpu_out_of_order;
             self.cpu_out_of_order = (count + 1, if count == 0 { line } else { first });
         }
         *latest = time.max(*latest);
+        self.records.push(Record { line, ..record });
     }
 
     fn unknown_event(&mut self, prefix: &Prefix<'_>) {
@@ -218,20 +192,15 @@ impl Reader {
         if prefix.name.len() > 64 || !prefix.name.iter().all(is_letter) {
             return self.skip(Cause::NotAnEvent);
         }
-        self.skipped_lines += 1;
-        self.problems.note_unknown_event(self.line_u32(), prefix.name);
+        self.skip_unknown(prefix.name);
     }
 
-    fn no_event(&mut self, text: &[u8], reason: NoPrefix) {
+    fn no_event(&mut self, text: &[u8], cause: Cause) {
         self.has_nul |= text.contains(&0);
-        match self.header.aside(text) {
-            Some(Aside::Nothing) => {}
-            Some(Aside::EventsLost(lost)) => self.lose(lost),
-            None => self.skip(match reason {
-                NoPrefix::NotAnEvent => Cause::NotAnEvent,
-                NoPrefix::ClockNotInSeconds => Cause::ClockNotInSeconds,
-                NoPrefix::CpuOutOfRange => Cause::CpuOutOfRange,
-            }),
+        match self.header.remark(text) {
+            Some(Remark::Ignored) => {}
+            Some(Remark::EventsLost(lost)) => self.lose(lost),
+            None => self.skip(cause),
         }
     }
 
@@ -246,7 +215,17 @@ impl Reader {
         self.note(cause);
     }
 
-    /// Notes what concerns the file as a whole.
+    fn skip_unknown(&mut self, name: &[u8]) {
+        self.skipped_lines += 1;
+        self.problems.note_unknown_event(self.line_u32(), name);
+    }
+
+    fn skip_many(&mut self, line: u32, count: usize, cause: Cause) {
+        self.skipped_lines += count as u64;
+        self.problems.note_many(line, count as u64, cause);
+    }
+
+    /// Adds a problem of the whole file.
     pub(super) fn note_file(&mut self, cause: Cause) {
         self.problems.note(0, cause);
     }
@@ -259,26 +238,35 @@ impl Reader {
         u32::try_from(self.line_number).unwrap_or(u32::MAX)
     }
 
-    fn finish(mut self, path: &str, ended: Ended) -> Result<Trace, TraceError> {
-        if !self.records.kinds().any(EventKind::is_timer) {
-            return Err(self.nothing_usable(path, ended));
+    fn has_timer_event(&self) -> bool {
+        self.records.kinds().any(|kind| kind.family().is_some())
+    }
+
+    fn finish(mut self, path: &str, failure: Option<ReadFailure>) -> Result<Trace, TraceError> {
+        if !self.has_timer_event() {
+            return Err(self.nothing_usable(path, failure));
         }
-        self.note_end(&ended);
+        if let Some(ReadFailure { error, is_gzip }) = &failure {
+            self.note(match (is_gzip, error.kind()) {
+                (true, io::ErrorKind::UnexpectedEof) => Cause::GzipCut,
+                (true, _) => Cause::GzipDamaged,
+                (false, _) => Cause::ReadFailed,
+            });
+        }
         let found = self.records.len() as u64 + self.skipped_lines;
         let dropped_events = self.note_dropped();
-        let cpus = self.refuse_unknown_cpus();
+        let cpus = self.remove_unknown_cpus();
         if self.problems.find(&Cause::OutOfOrder).is_some() {
             self.records.sort_by_time();
         }
-        self.refuse_far_times();
-        if !self.records.kinds().any(EventKind::is_timer) {
-            return Err(self.nothing_usable(path, ended));
+        self.remove_far_times();
+        if !self.has_timer_event() {
+            return Err(self.nothing_usable(path, failure));
         }
         let missing = self.note_unsound();
         self.note_header(found, missing);
         let monotonic = MonotonicOffset::measure(&self.records, &self.names);
-        let measured = jiffies::measure(&self.records, &self.names, self.header.hz, monotonic);
-        let (hz, jiffies) = measured;
+        let (hz, jiffies) = jiffies::measure(&self.records, &self.names, self.header.hz, monotonic);
         if let (Some(header), Some(hz)) = (self.header.hz, hz)
             && header != hz.value
         {
@@ -286,7 +274,7 @@ impl Reader {
         }
         let has_start = self.records.kinds().any(|kind| kind == EventKind::TimerStart);
         if jiffies.is_none() && has_start {
-            self.problems.note(0, Cause::JiffiesNotPlaced);
+            self.note_file(Cause::JiffiesNotPlaced);
         }
         Ok(Trace {
             path: path.to_owned(),
@@ -305,75 +293,63 @@ impl Reader {
         })
     }
 
-    /// Notes what ended the file before its end.
-    fn note_end(&mut self, ended: &Ended) {
-        let Some(error) = &ended.broken else { return };
-        self.note(match (ended.is_gzip, error.kind()) {
-            (true, std::io::ErrorKind::UnexpectedEof) => Cause::GzipCut,
-            (true, _) => Cause::GzipDamaged,
-            (false, _) => Cause::ReadFailed,
-        });
-    }
-
-    fn note_header(&mut self, found: u64, middle: Option<u32>) {
+    fn note_header(&mut self, found: u64, missing: Option<u32>) {
         if self.header.format == Format::Unknown {
-            self.problems.note(0, Cause::NoHeader);
+            self.note_file(Cause::NoHeader);
         }
         let promised = self.header.entries.map_or(0, |entries| entries.in_buffer);
         if found < promised {
             let ends = [Cause::LastLineCut, Cause::GzipCut, Cause::GzipDamaged, Cause::ReadFailed];
             let is_cut = ends.iter().any(|cause| self.problems.find(cause).is_some());
-            // Every second line or so is one of two that belong together: where more than these
-            // are missing in the middle, some of them are seen to be.
+            // About every second line is one of a pair. Where more lines than these are missing in
+            // the middle, some of them leave half a pair.
             const UNSEEN_MAX: u64 = 20;
-            let place = match middle {
+            let place = match missing {
                 Some(line) => MissingPlace::Middle { line },
                 None if is_cut || promised - found > UNSEEN_MAX => MissingPlace::End,
                 None => MissingPlace::Unknown,
             };
-            self.problems.note(0, Cause::FewerThanPromised { promised, found, place });
+            self.note_file(Cause::FewerThanPromised { promised, found, place });
         }
     }
 
-    /// Takes out what happened on CPUs that cannot be there, and returns how many CPUs there are.
-    fn refuse_unknown_cpus(&mut self) -> u16 {
+    /// Removes the events of CPUs that cannot exist, and returns the number of CPUs.
+    fn remove_unknown_cpus(&mut self) -> u16 {
         let highest =
             |record: &Record| record.event.target().map_or(record.cpu, |to| to.max(record.cpu));
         if let Some(known) = self.header.cpus {
-            let refused = soundness::unknown_cpus(&self.records, known);
-            if !refused.is_empty() {
-                let before = self.records.len() as u64;
-                let mut first = 0;
+            let unknown = soundness::unknown_cpus(&self.records, known);
+            let (mut removed, mut first) = (0, 0);
+            if !unknown.is_empty() {
                 self.records.retain(|record| {
-                    let is_refused =
-                        refused.contains(&highest(record)) || refused.contains(&record.cpu);
-                    first = if is_refused && first == 0 { record.line } else { first };
-                    !is_refused
+                    let is_removed =
+                        unknown.contains(&highest(record)) || unknown.contains(&record.cpu);
+                    first = if is_removed && removed == 0 { record.line } else { first };
+                    removed += usize::from(is_removed);
+                    !is_removed
                 });
-                let count = before - self.records.len() as u64;
-                if count > 0 {
-                    self.skipped_lines += count;
-                    self.problems.note_many(first, count, Cause::CpuNotInHeader { known });
-                }
+            }
+            if removed > 0 {
+                self.skip_many(first, removed, Cause::CpuNotInHeader { known });
             }
         }
         let seen = self.records.iter().map(|record| highest(&record).0 + 1).max();
         seen.unwrap_or(0).max(self.header.cpus.unwrap_or(0))
     }
 
-    /// Takes out the few events that are hours away from all others.
-    fn refuse_far_times(&mut self) {
+    /// Removes the few events that are hours away from all others.
+    fn remove_far_times(&mut self) {
         let Some(near) = soundness::without_far_times(&self.records) else { return };
         let far = self.records.len() - near.len();
-        let line = if near.start > 0 { 0 } else { near.end };
-        let line = self.records.at(line).line;
-        self.records.keep(near);
-        self.skipped_lines += far as u64;
-        self.problems.note_many(line, far as u64, Cause::TimeOutOfPlace);
+        let first = if near.start > 0 { 0 } else { near.end };
+        let line = self.records.at(first).line;
+        let mut places = 0..;
+        self.records.retain(|_| places.next().is_some_and(|place| near.contains(&place)));
+        self.skip_many(line, far, Cause::TimeOutOfPlace);
     }
 
-    /// Notes what cannot have happened like that; returns the first line behind one that is
-    /// missing in the middle, if that can be told.
+    /// Adds the problems of a recording that cannot be right. Returns the first line that shows
+    /// that lines are missing in the middle.
     fn note_unsound(&mut self) -> Option<u32> {
         let of = self.records.len() as u64;
         let (count, line) = self.cpu_out_of_order;
@@ -384,24 +360,22 @@ impl Reader {
             self.problems.note_many(line, count, Cause::Repeated { of });
         }
         if soundness::has_no_time(&self.records) {
-            self.problems.note(0, Cause::NoTime);
+            self.note_file(Cause::NoTime);
         }
         if let Some((line, seconds)) = soundness::jump(&self.records) {
             self.problems.note(line, Cause::TimeJump { seconds });
         }
-        // Where events were dropped, pairs are broken, and the trace owns up to it.
+        // Dropped events leave half pairs too, and the trace reports these.
         if self.lost_line.is_some() || self.header.overwritten() > 0 {
             return None;
         }
-        let halves = soundness::halves(&self.records);
-        let line = halves.first?;
-        let soundness::Halves { whole, broken, .. } = halves;
-        self.problems.note(line, Cause::HalvesMissing { whole, broken });
-        Some(line)
+        let soundness::Pairs { whole, broken, first } = soundness::pairs(&self.records);
+        self.problems.note(first?, Cause::HalvesMissing { whole, broken });
+        first
     }
 
-    /// The header counts overwritten events, and ftrace also marks where they were: the
-    /// larger of both is the number of dropped ones, not the sum.
+    /// The header counts overwritten events, and ftrace also marks where they were: the larger of
+    /// both, not the sum, is the number of dropped ones.
     fn note_dropped(&mut self) -> u64 {
         let events = self.lost.max(self.header.overwritten());
         if events > 0 || self.lost_line.is_some() {
@@ -411,11 +385,11 @@ impl Reader {
         events
     }
 
-    fn nothing_usable(self, path: &str, ended: Ended) -> TraceError {
+    fn nothing_usable(self, path: &str, failure: Option<ReadFailure>) -> TraceError {
         let path = path.to_owned();
-        match ended.broken {
-            Some(error) if ended.is_gzip => TraceError::BrokenGzip { path, error },
-            Some(error) => TraceError::Read { path, error },
+        match failure {
+            Some(ReadFailure { error, is_gzip: true }) => TraceError::BrokenGzip { path, error },
+            Some(ReadFailure { error, is_gzip: false }) => TraceError::Read { path, error },
             None if self.has_nul => TraceError::NotText { path },
             None => {
                 let first = self.problems.messages(&path).next();

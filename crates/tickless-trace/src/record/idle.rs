@@ -1,29 +1,28 @@
 //! Whether the kernel records what its idle threads do.
 //!
-//! On a virtual machine that was resumed from an image, ftrace and perf had no event of what one
-//! CPU's idle thread does, and said nothing about it: interrupts on that CPU were recorded, and
-//! eBPF programs at the same tracepoints ran. The kernel counts how often each idle thread stopped
-//! its tick, whether or not anybody records: that many times at least something happened to a timer
-//! in it.
+//! On a virtual machine that was resumed from an image, ftrace and perf recorded no event of one
+//! CPU's idle thread, without any notice: interrupts on that CPU were recorded, and eBPF programs at
+//! the same tracepoints ran. The kernel counts how often each idle thread stopped its tick, also
+//! without a recording. Each time, the thread performs at least one operation on a timer.
 
 use std::collections::BTreeMap;
 use std::fs;
 use tickless_core::time::CpuId;
 
-/// How often the idle thread of each CPU stopped its tick, as the kernel counts.
+/// How often the idle thread of each CPU has stopped its tick.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IdleStops(BTreeMap<u16, u64>);
 
-/// Events of idle threads, by CPU: those in an interrupt are not the thread's.
+/// The number of events of idle threads, by CPU. Events in interrupts do not count.
 pub type IdleEvents = BTreeMap<u16, u64>;
 
 impl IdleStops {
-    /// Asks the kernel. Nothing where it does not tell, or not this user.
+    /// Reads the kernel's counts; empty where the kernel has none, or not for this user.
     pub fn now() -> IdleStops {
         IdleStops::parse(&fs::read_to_string("/proc/timer_list").unwrap_or_default())
     }
 
-    /// Of the text of `/proc/timer_list`.
+    /// Reads the text of `/proc/timer_list`.
     fn parse(text: &str) -> IdleStops {
         let mut cpu = None;
         let mut stops = BTreeMap::new();
@@ -40,9 +39,9 @@ impl IdleStops {
         IdleStops(stops)
     }
 
-    /// The CPUs whose idle threads stopped the tick since `before`, and of which hardly an event
-    /// was recorded: less than one for ten stops. Fewer than twenty stops say nothing: the first
-    /// and the last ones may have been before and after the recording.
+    /// Returns the CPUs whose idle threads stopped the tick since `before`, with less than one
+    /// recorded event for ten stops. Fewer than twenty stops are too few, since the first and the
+    /// last ones may be outside the recording.
     pub fn unseen(&self, before: &IdleStops, recorded: &IdleEvents) -> Vec<CpuId> {
         const STOPS_MIN: u64 = 20;
         const STOPS_PER_EVENT: u64 = 10;
@@ -55,13 +54,13 @@ impl IdleStops {
     }
 }
 
-/// The CPU of a line of a trace, if it is of an idle thread and not in an interrupt.
+/// Returns the CPU of a trace's line, if the line is of an idle thread outside interrupts.
 pub(super) fn idle_thread(line: &[u8]) -> Option<u16> {
     let rest = line.trim_ascii_start().strip_prefix(b"<idle>-0")?;
     let open = rest.iter().position(|&byte| byte == b'[')?;
     let close = rest.iter().position(|&byte| byte == b']')?;
     let cpu = std::str::from_utf8(rest.get(open + 1..close)?).ok()?.parse().ok()?;
-    // Interrupts off, need to reschedule, and then in what: a dot is in no interrupt.
+    // The third flag is a dot outside interrupts.
     let flags = rest[close + 1..].trim_ascii_start();
     (flags.get(2) == Some(&b'.')).then_some(cpu)
 }
@@ -74,10 +73,10 @@ mod tests {
         IdleStops(of.iter().copied().collect())
     }
 
-    /// Goal: a CPU whose idle thread the kernel saw at work and the recorder did not is named, and
-    /// no other: neither one that was busy, nor one that was recorded.
+    /// Goal: a CPU is reported if the kernel counted stops of its idle thread and the trace lacks
+    /// them; a busy or recorded CPU is not.
     #[test]
-    fn an_idle_thread_that_is_not_recorded_is_told() {
+    fn an_idle_thread_without_records_is_reported() {
         let before = stops(&[(0, 100), (1, 100), (2, 100), (3, 7)]);
         let after = stops(&[(0, 400), (1, 400), (2, 119), (3, 7)]);
         let recorded = IdleEvents::from([(0, 900), (1, 29)]);
@@ -85,13 +84,13 @@ mod tests {
         let recorded = IdleEvents::from([(0, 900), (1, 30)]);
         assert_eq!(after.unseen(&before, &recorded), []);
         assert_eq!(after.unseen(&before, &IdleEvents::new()), [CpuId(0), CpuId(1)]);
-        // A kernel that does not tell, and a CPU that came meanwhile.
+        // A kernel without counts, and a CPU that came online during the recording.
         assert_eq!(IdleStops::default().unseen(&before, &recorded), []);
         assert_eq!(after.unseen(&stops(&[(0, 395)]), &IdleEvents::new()), []);
     }
 
     #[test]
-    fn the_kernels_list_is_read() {
+    fn the_timer_list_is_read() {
         let text = "Timer List Version: v0.10\n\ncpu: 0\n  .idle_calls     : 9\n  \
                     .idle_sleeps    : 5\ncpu: 11\n  .idle_sleeps    : 77\nTick Device: x\n";
         assert_eq!(IdleStops::parse(text), stops(&[(0, 5), (11, 77)]));
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_threads_are_told_from_interrupts() {
+    fn interrupts_are_not_of_the_idle_thread() {
         let of = |line: &str| idle_thread(line.as_bytes());
         assert_eq!(of("  <idle>-0       [012] d..1.  7.1: tick_stop: success=1"), Some(12));
         assert_eq!(of("  <idle>-0       [001] d.h1.  7.1: local_timer_entry: vector=236"), None);

@@ -1,8 +1,8 @@
 //! A recorder's own buffers in tracefs, and those that dead recorders left.
 //!
 //! An instance is named `tickless-PID-START-N` after its recorder: its process, when that was
-//! started (in ticks since boot, so that a number that is used again is told apart), and how many
-//! it made before. Who finds one whose process is gone may remove it.
+//! started (in ticks since boot, which distinguishes processes of one number), and how many
+//! instances it made before. Any recorder may remove an instance whose process is gone.
 
 use super::{RecordError, Tracefs};
 use std::fs;
@@ -12,17 +12,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const PREFIX: &str = "tickless";
 
-/// An instance. Dropping it removes it.
+/// An instance. Dropping it removes it from tracefs.
 #[derive(Debug)]
 pub(super) struct Instance {
     path: PathBuf,
 }
 
 impl Instance {
-    /// Makes an instance that records nothing yet.
+    /// Makes an instance, with recording off.
     pub(super) fn make(tracefs: &Tracefs) -> Result<Instance, RecordError> {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let name = format!("{}{}", names_of_mine(), MADE.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{}{}", own_prefix(), MADE.fetch_add(1, Ordering::Relaxed));
         let path = tracefs.root().join("instances").join(&name);
         fs::create_dir(&path).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => RecordError::NotPermitted,
@@ -49,7 +49,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // If it cannot be removed now, the next recorder will try again.
+        // If this fails, the next recorder tries again.
         let _ = fs::remove_dir(&self.path);
     }
 }
@@ -65,20 +65,20 @@ pub fn remove_leftovers(tracefs: &Tracefs) -> Vec<String> {
     names.filter(is_leftover).filter(|name| fs::remove_dir(instances.join(name)).is_ok()).collect()
 }
 
-/// What the names of this process's instances begin with.
-pub(super) fn names_of_mine() -> String {
+/// Returns the prefix of the names of this process's instances.
+pub(super) fn own_prefix() -> String {
     let pid = std::process::id();
     format!("{PREFIX}-{pid}-{}-", start_time(pid).unwrap_or(0))
 }
 
-/// Whether there is an instance whose name begins so.
-pub(super) fn is_left(tracefs: &Tracefs, names: &str) -> bool {
+/// Returns whether there is an instance with this prefix.
+pub(super) fn is_left(tracefs: &Tracefs, prefix: &str) -> bool {
     let entries = fs::read_dir(tracefs.root().join("instances")).into_iter().flatten().flatten();
     let mut found = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    found.any(|name| name.starts_with(names))
+    found.any(|name| name.starts_with(prefix))
 }
 
-/// The process that an instance is named after, and when it was started.
+/// Returns the process after which an instance is named, and when it was started.
 fn recorder(name: &str) -> Option<(u32, u64)> {
     let mut words = name.split('-');
     let is_ours = words.next() == Some(PREFIX);
@@ -86,16 +86,16 @@ fn recorder(name: &str) -> Option<(u32, u64)> {
     is_ours.then_some((pid, start))
 }
 
-/// When a process was started, in ticks since boot; none if there is no such process.
+/// Returns when a process was started, in ticks since boot; `None` if it does not run.
 fn start_time(pid: u32) -> Option<u64> {
     start_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 fn start_of(stat: &str) -> Option<u64> {
-    // The name, in brackets, may have anything in it. Behind it, this is the twentieth word.
+    // The name, in brackets, may contain anything. This is the twentieth word behind it.
     let (_, words) = stat.rsplit_once(") ")?;
     let mut words = words.split(' ');
-    // Dead, and only not yet collected by whoever started it.
+    // A zombie has ended, though its parent has not waited for it.
     let is_dead = words.next().is_none_or(|state| matches!(state, "Z" | "X" | "x"));
     words.nth(18).filter(|_| !is_dead)?.parse().ok()
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_whose_instance_it_is() {
+    fn an_instance_is_named_after_its_recorder() {
         assert_eq!(recorder("tickless-12-345-0"), Some((12, 345)));
         for other in ["tickless", "tickless-", "tickless-x-1-0", "other-12-345-0", "tickless-12"] {
             assert_eq!(recorder(other), None, "{other}");
@@ -113,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn processes_have_a_start() {
+    fn running_processes_have_a_start_time() {
         let mine = start_time(std::process::id());
         assert!(mine.is_some_and(|start| start > 0), "{mine:?}");
         // Larger than any process number can be.
         assert_eq!(start_time(u32::MAX), None);
         let stat = |state| format!("7 (a) b) {state} 1{} 4711 0", " 0".repeat(17));
         assert_eq!(start_of(&stat("S")), Some(4_711));
-        assert_eq!(start_of(&stat("Z")), None, "dead, whether or not its parent knows");
+        assert_eq!(start_of(&stat("Z")), None, "dead, whether or not its parent has waited");
     }
 }

@@ -1,23 +1,33 @@
-//! The kernel's release and tick rate, for the first line of a trace.
+//! What is read of the running kernel's configuration and memory.
 
 use flate2::read::GzDecoder;
 use std::fs::{self, File};
 use std::io::Read;
 
-/// The running kernel's release.
+/// Returns the running kernel's release.
 pub(super) fn release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().to_string()
 }
 
-/// Its tick rate, if its configuration can be read.
+/// Returns its tick rate, if its configuration can be read.
 pub fn hz() -> Option<u32> {
     configured_hz(&config()?)
 }
 
-/// Whether it was built to stop the tick of idle CPUs, if its configuration can be read.
+/// Returns whether it was built to stop the tick of idle CPUs, if its configuration can be read.
 pub fn stops_idle_ticks() -> Option<bool> {
     Some(config()?.lines().any(|line| line == "CONFIG_NO_HZ_COMMON=y"))
+}
+
+/// Returns the default size of a CPU's buffer in kilobytes: room for half a million events, but
+/// never more than an eighth of the free memory for all CPUs.
+pub(super) fn default_buffer_kb(cpus: usize) -> u64 {
+    const DEFAULT_KB: u64 = 32 << 10;
+    const MIN_KB: u64 = 256;
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let free = available_kb(&memory).unwrap_or(DEFAULT_KB * 8);
+    (free / 8 / cpus.max(1) as u64).clamp(MIN_KB, DEFAULT_KB)
 }
 
 fn config() -> Option<String> {
@@ -34,6 +44,11 @@ fn configured_hz(config: &str) -> Option<u32> {
     config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok())
 }
 
+fn available_kb(meminfo: &str) -> Option<u64> {
+    let value = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    value.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +57,12 @@ mod tests {
     fn the_tick_rate_is_a_number() {
         assert_eq!(configured_hz("CONFIG_HZ_250=y\nCONFIG_HZ=250\n"), Some(250));
         assert_eq!(configured_hz("# CONFIG_HZ is not set\n"), None);
+    }
+
+    #[test]
+    fn buffers_of_many_cpus_leave_memory_free() {
+        assert_eq!(available_kb("MemTotal: 9 kB\nMemAvailable:   4096 kB\n"), Some(4_096));
+        assert!(default_buffer_kb(4_096) <= default_buffer_kb(1));
+        assert_eq!(default_buffer_kb(1_000_000), 256);
     }
 }

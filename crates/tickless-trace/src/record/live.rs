@@ -1,8 +1,8 @@
 //! A recording that is read while it is recorded.
 //!
-//! The kernel hands out whole pages of each CPU's buffer as they are, so that reading costs little
-//! and nothing is printed. Events are handed on in the order of their times: a reading first asks
-//! for the time, then reads every CPU, and keeps back what came later than that.
+//! The kernel returns whole pages of each CPU's buffer unchanged, so that reading costs little. The
+//! caller gets events in the order of their times: a reading first reads the clock, then every CPU,
+//! and keeps events that are later than that for the next reading.
 
 use super::{Options, RecordError, Recording, Statistics, Tracefs};
 use crate::read::binary::{Decoder, Page, Symbols};
@@ -21,30 +21,31 @@ use tickless_core::time::{CpuId, Ns};
 pub struct Live {
     cpus: Vec<(CpuId, OwnedFd)>,
     decoder: Decoder,
+    names: Names,
     page: Vec<u8>,
-    /// What came later than the last reading began, and what is read now.
+    /// Events later than the beginning of the last reading, and those of the current one.
     waiting: Vec<Record>,
     lost: u64,
     read: u64,
-    // Dropped last: an instance that is open cannot be removed.
+    // Dropped last: an instance with open files cannot be removed.
     recording: Recording,
 }
 
-/// The events whose fields are read.
+/// The systems whose events are decoded.
 const SYSTEMS: [&str; 6] = ["timer", "irq_vectors", "msr", "sched", "power", "task"];
 
 impl Live {
-    /// Records from now on. See [`Recording::prepare`] for what is made and who removes it.
+    /// Starts recording. See [`Recording::prepare`] for what it creates, and how that is removed.
     ///
     /// # Errors
-    /// When tracefs cannot be used or refuses what was asked for.
+    /// When tracefs cannot be used or refuses the options.
     pub fn start(
         tracefs: Tracefs,
         options: &Options,
         program: Option<&Path>,
     ) -> Result<Live, RecordError> {
         let read = |error| RecordError::Read { error };
-        let mut decoder = Decoder::new(Symbols::of_this_kernel());
+        let mut decoder = Decoder::default();
         for system in SYSTEMS {
             let events = fs::read_dir(tracefs.root().join("events").join(system));
             for event in events.into_iter().flatten().flatten() {
@@ -68,13 +69,14 @@ impl Live {
         cpus.sort_by_key(|(cpu, _)| *cpu);
         recording.start()?;
         let page = vec![0; page_length(recording.path())];
-        Ok(Live { cpus, decoder, page, waiting: Vec::new(), lost: 0, read: 0, recording })
+        let names = Names::new(Symbols::of_this_kernel());
+        Ok(Live { cpus, decoder, names, page, waiting: Vec::new(), lost: 0, read: 0, recording })
     }
 
-    /// Hands on what happened since the last reading, in the order of time. Does not block.
+    /// Passes the events since the last reading to `event`, in the order of time. Does not block.
     ///
     /// # Errors
-    /// When the kernel takes the buffers away.
+    /// When the kernel removes the buffers.
     pub fn read(&mut self, mut event: impl FnMut(&Record, &Names)) -> Result<(), RecordError> {
         let until = now();
         for at in 0..self.cpus.len() {
@@ -82,7 +84,7 @@ impl Live {
         }
         self.waiting.sort_by_key(|record| record.time);
         let ready = self.waiting.partition_point(|record| record.time <= until);
-        self.waiting.drain(..ready).for_each(|record| event(&record, self.decoder.names()));
+        self.waiting.drain(..ready).for_each(|record| event(&record, &self.names));
         Ok(())
     }
 
@@ -95,47 +97,43 @@ impl Live {
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(RecordError::Read { error: io::Error::from(errno) }),
             };
-            let Some(page) = Page::new(&self.page[..length]) else { continue };
+            let bytes = &self.page[..length];
+            let Some(mut page) = Page::new(bytes) else { continue };
             self.lost += page.lost().unwrap_or(0);
-            for (time, event) in page {
-                let Some(found) = self.decoder.decode(event, *cpu) else { continue };
-                self.read += 1;
-                self.waiting.push(Record {
-                    time: Ns(time),
-                    event: found.event,
-                    line: 0,
-                    cpu: *cpu,
-                    context: found.context,
-                    pid: found.pid,
-                });
+            while let Some((time, event)) = page.next(bytes) {
+                let event = &bytes[event];
+                let record = self.decoder.decode(Ns(time), *cpu, event, &mut self.names);
+                self.read += u64::from(record.is_some());
+                self.waiting.extend(record);
             }
         }
     }
 
-    /// The names of the events' functions, and the functions by their addresses.
-    pub fn decoder(&self) -> &Decoder {
-        &self.decoder
+    /// Returns the names of the events' functions.
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
-    /// How many events were read.
+    /// Returns the number of events that were read.
     pub fn events(&self) -> u64 {
         self.read
     }
 
-    /// How many were lost, because they were not read in time. Asks the kernel.
+    /// Returns the number of events that were lost because they were not read in time. Reads the
+    /// kernel's counts.
     pub fn lost(&self) -> u64 {
-        // Pages tell of most losses, but not of those behind the last one that was read.
+        // Pages report most losses, but not those behind the last page that was read.
         let Statistics { overwritten, refused, .. } = self.recording.statistics();
         self.lost.max(overwritten + refused)
     }
 
-    /// What is not as it should be, and what was found to do.
+    /// Returns [`Recording::notes`].
     pub fn notes(&self) -> &[String] {
         self.recording.notes()
     }
 
-    /// What the recorder knows a thread's name by that is gone; none if it does not.
-    pub fn name_of_gone(&self, pid: u32) -> Option<String> {
+    /// Returns the recorded name of a thread that has ended, if there is one.
+    pub fn name_of_ended(&self, pid: u32) -> Option<String> {
         let names = fs::read_to_string(self.recording.root().join("saved_cmdlines")).ok()?;
         let name = |line: &str| line.split_once(' ').map(|(pid, name)| (pid.parse(), name.into()));
         names.lines().filter_map(name).find_map(|(of, name): (Result<u32, _>, String)| {
@@ -144,14 +142,14 @@ impl Live {
     }
 }
 
-/// How long the pages are that the kernel hands out.
+/// Returns the length of the pages that the kernel returns.
 fn page_length(instance: &Path) -> usize {
     let kilobytes = fs::read_to_string(instance.join("buffer_subbuf_size_kb")).ok();
     let kilobytes = kilobytes.and_then(|text| text.trim().parse::<usize>().ok());
     kilobytes.map_or(rustix::param::page_size(), |kilobytes| kilobytes * 1024)
 }
 
-/// The time on the clock of the recording.
+/// Returns the current time on the recording's clock.
 fn now() -> Ns {
     let now = clock_gettime(ClockId::Monotonic);
     Ns(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned())

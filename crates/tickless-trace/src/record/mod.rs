@@ -1,24 +1,23 @@
-//! Records a kernel's timers from tracefs: what [`replay`](crate::replay) replays.
+//! Records a kernel's timers from tracefs, for [`replay`](crate::replay) and [`late`](crate::late).
 //!
 //! Guarantees:
-//! - Other users of tracing are left alone: the recording has an instance of its own, and tracefs
-//!   is mounted where only this process sees it if it is not mounted.
-//! - The instance is removed however the recorder ends: by itself, by a watcher if it is killed,
-//!   and if both were killed by the next recorder, which finds it by its name.
-//! - Nothing is read while it is recorded, so that the recorder is not in what it records;
-//!   [`Live`] is for those that must see now what happens now.
+//! - Other users of tracing are not affected: the recording has an instance of its own, and
+//!   tracefs, if it is not mounted, is mounted visible to this process alone.
+//! - The instance is removed in any case: by the recorder when it ends, by a watcher if the
+//!   recorder is killed, and if both were killed by the next recorder, which finds it by its name.
+//! - Nothing is read while it is recorded, so that the recorder does not record itself. [`Live`] is
+//!   for callers that need events as they occur.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `tracefs` | where tracefs is |
 //! | `instance` | a recorder's own buffers in it; those that dead recorders left |
 //! | `watcher` | a process that outlives a killed recorder, and removes its instance |
-//! | `recording` | what is recorded, from which clock, and into which text |
+//! | `recording` | which events are recorded, with which clock, and their text |
 //! | `live` | a recording that is read while it is recorded |
 //! | `statistics` | events kept and events dropped |
 //! | `idle` | whether the kernel records what its idle threads do |
-//! | `kernel` | the kernel's release and tick rate |
-//! | `size` | how large buffers are if nobody says |
+//! | `kernel` | the kernel's release and tick rate, and its free memory |
 //! | `error` | why nothing was recorded, and what to do |
 
 mod error;
@@ -27,7 +26,6 @@ mod instance;
 mod kernel;
 mod live;
 mod recording;
-mod size;
 mod statistics;
 mod tracefs;
 mod watcher;

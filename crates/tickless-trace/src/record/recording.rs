@@ -1,34 +1,34 @@
-//! What is recorded, from which clock, and into which text.
+//! Which events are recorded, with which clock, and their text.
 
 use super::idle::{IdleEvents, IdleStops, idle_thread};
 use super::instance::{Instance, remove_leftovers};
 use super::watcher::Watcher;
-use super::{RecordError, Statistics, Tracefs, kernel, size};
+use super::{RecordError, Statistics, Tracefs, kernel};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use tickless_core::time::CpuId;
 
-/// Whose time stands in the trace.
+/// The clock of the trace's times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TraceClock {
     /// CLOCK_MONOTONIC, on which timers are
     #[default]
     Mono,
-    /// The same, never slewed
+    /// CLOCK_MONOTONIC_RAW, which is never slewed
     MonoRaw,
-    /// CLOCK_BOOTTIME, which goes on while the machine sleeps
+    /// CLOCK_BOOTTIME, which advances while the machine is suspended
     Boot,
     /// CLOCK_TAI
     Tai,
     /// The scheduler's clock: fast, and may differ between CPUs
     Local,
-    /// The same, in one order for all CPUs: slow
+    /// The scheduler's clock, in one order for all CPUs: slow
     Global,
 }
 
 impl TraceClock {
-    /// All of them.
+    /// All clocks.
     pub const ALL: [TraceClock; 6] = [
         TraceClock::Mono,
         TraceClock::MonoRaw,
@@ -38,7 +38,7 @@ impl TraceClock {
         TraceClock::Global,
     ];
 
-    /// As tracefs names it.
+    /// Returns tracefs's name for the clock.
     pub fn name(self) -> &'static str {
         match self {
             TraceClock::Mono => "mono",
@@ -51,24 +51,25 @@ impl TraceClock {
     }
 }
 
-/// What `tickless doctor` wants beside what a replay needs.
+/// The events that `tickless doctor` records in addition to those of a replay.
 pub const EXTRA_FOR_DOCTOR: [&str; 1] = ["sched:sched_wakeup"];
 
 /// How to record.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Buffer for each CPU; none for what suits the machine.
+    /// The size of each CPU's buffer; `None` for a default that suits the machine.
     pub buffer_kb: Option<u64>,
-    /// Whose time.
+    /// The clock.
     pub clock: TraceClock,
-    /// Events beside those that a replay needs, as `SYSTEM:EVENT` or `SYSTEM`.
+    /// Events in addition to those of a replay, as `SYSTEM:EVENT` or `SYSTEM`.
     pub more: Vec<String>,
 }
 
-/// An event that a replay uses. Only the timers' own are indispensable.
+/// An event that a replay uses. Only the events of timers are required.
 struct Wanted {
     path: &'static str,
     filter: Option<&'static str>,
+    /// The note about a kernel that lacks the event.
     without: &'static str,
 }
 
@@ -87,27 +88,27 @@ const WANTED: [Wanted; 3] = [
     },
 ];
 
-/// A recording that is prepared, under way or stopped. Dropping it removes what it made.
+/// A recording that is prepared, running or stopped. Dropping it removes what it created.
 #[derive(Debug)]
 pub struct Recording {
     instance: Instance,
     clock: TraceClock,
     buffer_kb: u64,
     notes: Vec<String>,
-    // Dropped after the instance: finds it gone, and ends. Then the mount goes.
+    // Dropped after the instance and before the mount, which the watcher needs.
     _watcher: Option<Watcher>,
     tracefs: Tracefs,
 }
 
 impl Recording {
-    /// Makes an instance, and sets it up so that [`Recording::start`] is all that is left to do.
-    /// Removes what dead recorders left. Takes some milliseconds, mostly for the buffers.
+    /// Makes an instance, and sets it up for [`Recording::start`]. Removes the instances of dead
+    /// recorders. Takes some milliseconds, mostly for the buffers.
     ///
-    /// A process of `program`, which is this one's, watches: it removes the instance should this
-    /// process be killed. Without it the next recorder does.
+    /// A process of `program`, which must be this process's program, watches: it removes the
+    /// instance if this process is killed. Without it, the next recorder does.
     ///
     /// # Errors
-    /// When tracefs cannot be used or refuses what was asked for.
+    /// When tracefs cannot be used or refuses the options.
     pub fn prepare(
         tracefs: Tracefs,
         options: &Options,
@@ -119,9 +120,10 @@ impl Recording {
             notes.push(format!("removed what killed recorders had left: {}", left.join(", ")));
         }
         notes.extend(other_tracer(tracefs.root()));
-        let buffer_kb = options.buffer_kb.unwrap_or_else(|| size::usual(cpus(&tracefs)));
+        let buffer_kb =
+            options.buffer_kb.unwrap_or_else(|| kernel::default_buffer_kb(cpus(&tracefs)));
         let settings = settings(tracefs.root(), options, buffer_kb, &mut notes)?;
-        // Before there is anything to remove.
+        // The watcher starts before there is anything to remove.
         let watcher = program.map(Watcher::start).transpose().unwrap_or_else(|error| {
             notes.push(format!(
                 "nothing watches this recorder ({error}): if it is killed, the next one cleans up"
@@ -147,38 +149,38 @@ impl Recording {
         })
     }
 
-    /// What is not as a replay would have it, and what was found to do.
+    /// Returns remarks for the user: what a replay will lack, and what was cleaned up.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The folder of the recording's own buffers.
+    /// Returns the folder of the recording's own buffers.
     pub(super) fn path(&self) -> &Path {
         self.instance.path()
     }
 
-    /// The root of tracefs.
+    /// Returns the root of tracefs.
     pub(super) fn root(&self) -> &Path {
         self.tracefs.root()
     }
 
-    /// How much buffer each CPU has.
+    /// Returns the size of each CPU's buffer.
     pub fn buffer_kb(&self) -> u64 {
         self.buffer_kb
     }
 
-    /// Records from now on.
+    /// Starts recording.
     pub fn start(&self) -> Result<(), RecordError> {
         self.instance.set(TRACING_ON, "1")
     }
 
-    /// Records nothing from now on.
+    /// Stops recording.
     pub fn stop(&self) -> Result<(), RecordError> {
         self.instance.set(TRACING_ON, "0")
     }
 
-    /// What stops it at once, by one system call, from whichever thread; see
-    /// [`Recording::stop`]. What was recorded until then stays.
+    /// Returns a handle that stops recording with one system call, from any thread. The events
+    /// recorded until then stay.
     ///
     /// # Errors
     /// When tracefs refuses.
@@ -188,12 +190,12 @@ impl Recording {
         Ok(Freezer { file: file.map_err(|error| RecordError::Instance { error })? })
     }
 
-    /// How much was kept and dropped.
+    /// Returns how many events were kept and dropped.
     pub fn statistics(&self) -> Statistics {
         Statistics::of(self.instance.path())
     }
 
-    /// The trace as text, with a first line that says what, where and when.
+    /// Returns the trace as text. Its first lines are `recorded`, the kernel and the clock.
     pub fn text(&self, recorded: &str) -> Result<impl BufRead + use<>, RecordError> {
         let hz = kernel::hz().map(|hz| format!(" HZ={hz}")).unwrap_or_default();
         let (release, clock) = (kernel::release(), self.clock.name());
@@ -204,12 +206,11 @@ impl Recording {
         Ok(io::Read::chain(io::Cursor::new(head), BufReader::with_capacity(1 << 16, trace)))
     }
 
-    /// Writes the trace. Returns the CPUs whose idle threads did something that is not in it,
-    /// though nothing was dropped; `before` is from before the start. The trace says it at its
-    /// end, for those that read it.
+    /// Writes the trace. Returns the CPUs whose idle threads were not recorded, though no event was
+    /// dropped; `before` was read before the start. The end of the trace lists these CPUs too.
     ///
     /// # Errors
-    /// When it cannot be read from tracefs, or `out` refuses it.
+    /// When it cannot be read from tracefs, or written to `out`.
     pub fn write(
         &self,
         recorded: &str,
@@ -242,7 +243,7 @@ impl Recording {
     }
 }
 
-/// What is said where somebody traces functions or latencies of the whole machine.
+/// Returns a note if another user traces functions or latencies of the whole machine.
 fn other_tracer(tracefs: &Path) -> Option<String> {
     let file = tracefs.join("current_tracer");
     let tracer = std::fs::read_to_string(&file).unwrap_or_default();
@@ -256,33 +257,33 @@ fn other_tracer(tracefs: &Path) -> Option<String> {
     })
 }
 
-/// How many CPUs have a buffer.
+/// Returns the number of CPUs that have a buffer.
 fn cpus(tracefs: &Tracefs) -> usize {
     std::fs::read_dir(tracefs.root().join("per_cpu")).map_or(1, Iterator::count)
 }
 
-/// A line of a trace that says of which CPU the idle thread is not in it.
+/// The beginning of a trace's line that names a CPU whose idle thread was not recorded.
 pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
 
 const BUFFER: &str = "buffer_size_kb";
 const TRACING_ON: &str = "tracing_on";
 
-/// Stops a [`Recording`]. It has to go before the recording does: an instance whose files are open
-/// cannot be removed.
+/// Stops a [`Recording`]. Drop it before the recording, because an instance with open files cannot
+/// be removed.
 #[derive(Debug)]
 pub struct Freezer {
     file: File,
 }
 
 impl Freezer {
-    /// Records nothing from now on. One system call; does not fail on an instance that is there.
+    /// Stops recording. One system call; does not fail while the instance exists.
     pub fn freeze(&self) {
         let _ = (&self.file).write_all(b"0");
     }
 }
 
-/// The files of an instance to be written, and with what, in this order. Tracefs is only asked
-/// which events there are.
+/// Returns the files of an instance to write, and their contents, in this order. Of tracefs it only
+/// reads which events exist.
 fn settings(
     tracefs: &Path,
     options: &Options,
@@ -326,7 +327,7 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    /// A folder that looks like a tracefs with these events. Removed with the value.
+    /// A folder with the layout of a tracefs with these events. Dropping it removes the folder.
     struct Fake(PathBuf);
 
     impl Fake {
@@ -355,10 +356,10 @@ mod tests {
         "sched/sched_switch",
     ];
 
-    /// Goal: exactly what a replay needs is enabled, a filter before its event, and what was
-    /// asked for besides.
+    /// Goal: the events of a replay and the requested ones are enabled, and no others; a filter is
+    /// set before its event.
     #[test]
-    fn a_replay_gets_what_it_needs_and_no_more() {
+    fn only_needed_events_are_enabled() {
         let fake = Fake::with("all", &ALL);
         let mut notes = Vec::new();
         let options = Options { clock: TraceClock::MonoRaw, ..Options::default() };
@@ -383,23 +384,23 @@ mod tests {
         assert_eq!(more[8].0, "events/sched/enable");
     }
 
-    /// Goal: a tracer of somebody else's is named, with what to do; none is no reason to say so.
+    /// Goal: another active tracer is reported, and an inactive one is not.
     #[test]
-    fn another_tracer_is_told() {
+    fn another_tracer_is_reported() {
         let fake = Fake::with("tracer", &ALL);
         assert_eq!(other_tracer(&fake.0), None);
-        for (tracer, is_told) in [("nop\n", false), ("function_graph\n", true)] {
+        for (tracer, is_active) in [("nop\n", false), ("function_graph\n", true)] {
             fs::write(fake.0.join("current_tracer"), tracer).unwrap();
-            let told = other_tracer(&fake.0);
-            assert_eq!(told.is_some(), is_told, "{told:?}");
-            assert!(told.is_none_or(|told| told.contains("(function_graph)")));
+            let note = other_tracer(&fake.0);
+            assert_eq!(note.is_some(), is_active, "{note:?}");
+            assert!(note.is_none_or(|note| note.contains("(function_graph)")));
         }
     }
 
-    /// Goal: what a kernel lacks is told, and only the lack of timer events is an error; nothing
-    /// outside of the events can be named.
+    /// Goal: missing events are reported, and only missing timer events are an error; no path
+    /// outside the events is accepted.
     #[test]
-    fn what_is_missing_is_told() {
+    fn missing_events_are_reported() {
         let fake = Fake::with("few", &ALL[..1]);
         let mut notes = Vec::new();
         let of = |more: &str, notes: &mut Vec<String>| {
@@ -418,20 +419,20 @@ mod tests {
         assert!(matches!(error, RecordError::NoTimerEvents), "{error}");
     }
 
-    /// Goal: the instances of recorders that are gone are removed, and no others: neither those
-    /// of a recorder that runs, nor somebody else's.
+    /// Goal: the instances of recorders that have ended are removed; those of running recorders and
+    /// of other programs are not.
     #[test]
-    fn leftovers_are_those_of_the_dead() {
+    fn instances_of_ended_recorders_are_removed() {
         let fake = Fake::with("left", &[]);
         let instances = fake.0.join("instances");
         let tracefs = Tracefs::at(fake.0.clone());
         let mine = make(&tracefs);
         let name = mine.path().file_name().unwrap().to_str().unwrap().to_string();
         let words: Vec<&str> = name.split('-').collect();
-        // A process that has the number of one that is gone was started at another time.
+        // A process with the number of one that has ended was started at another time.
         let reused = format!("tickless-{}-{}1-0", words[1], words[2]);
         let dead = "tickless-4294967295-7-0".to_string();
-        for other in [reused.as_str(), dead.as_str(), "somebody-else", "tickless-of-mine"] {
+        for other in [reused.as_str(), dead.as_str(), "other-program", "tickless-of-mine"] {
             fs::create_dir(instances.join(other)).unwrap();
         }
         let mut removed = remove_leftovers(&tracefs);
@@ -439,12 +440,12 @@ mod tests {
         let mut want = [reused, dead];
         want.sort();
         assert_eq!(removed, want);
-        for left in [name.as_str(), "somebody-else", "tickless-of-mine"] {
+        for left in [name.as_str(), "other-program", "tickless-of-mine"] {
             assert!(instances.join(left).is_dir(), "{left}");
         }
     }
 
-    /// An instance in a fake, where switching off is a file that has to go again.
+    /// Makes an instance in a fake, and removes the file that switches it off.
     fn make(tracefs: &Tracefs) -> Instance {
         let instance = Instance::make(tracefs).unwrap();
         fs::remove_file(instance.path().join("tracing_on")).unwrap();

@@ -1,18 +1,18 @@
-//! How many events were kept and how many were dropped, by CPU.
+//! How many events a recording kept and dropped.
 
 use std::fs;
 use std::path::Path;
 
-/// What an instance's buffers went through, over all CPUs.
+/// The events of an instance's buffers, over all CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
     /// Events in the buffers.
     pub kept: u64,
-    /// Events that later ones took the place of.
+    /// Events that later ones overwrote.
     pub overwritten: u64,
-    /// Events for which there was no place at all.
+    /// Events for which there was no room.
     pub refused: u64,
-    /// Of all of them, those of the CPU that dropped most.
+    /// The events that the CPU with the most losses dropped.
     pub dropped_on_one_cpu_max: u64,
 }
 
@@ -28,12 +28,13 @@ impl Statistics {
         sum
     }
 
-    /// Events that are missing in the trace.
+    /// Returns the number of events that are missing in the trace.
     pub fn dropped(&self) -> u64 {
         self.overwritten + self.refused
     }
 
-    /// How many times larger buffers would have held everything, rounded up to a power of two.
+    /// Returns how many times larger the buffers must be to hold all events, rounded up to a power
+    /// of two.
     pub fn times_larger(&self) -> u64 {
         let all = self.kept + self.dropped();
         all.div_ceil(self.kept.max(1)).max(2).next_power_of_two()
@@ -68,7 +69,7 @@ impl Statistics {
 mod tests {
     use super::*;
 
-    /// Goal: every way in which the kernel counts a loss is a loss here.
+    /// Goal: every kind of loss that the kernel counts is included.
     #[test]
     fn all_losses_are_counted() {
         let text = "entries: 100\noverrun: 20\ncommit overrun: 3\nbytes: 4096\n\
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn larger_buffers_would_have_held_all() {
+    fn times_larger_is_a_power_of_two() {
         let of = |kept, overwritten| Statistics { kept, overwritten, ..Statistics::default() };
         assert_eq!(of(100, 1).times_larger(), 2);
         assert_eq!(of(100, 250).times_larger(), 4);

@@ -1,4 +1,4 @@
-//! Where tracefs is: where it is mounted, or mounted for this process alone.
+//! Finds tracefs, or mounts it for this process alone.
 
 use super::RecordError;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -11,15 +11,16 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Tracefs {
     root: PathBuf,
-    /// A mount without a place. It goes with this, however the process ends.
+    /// A mount without a path. The kernel removes it when the process ends.
     _mount: Option<OwnedFd>,
 }
 
 impl Tracefs {
-    /// Finds it, or mounts it where nobody else sees it. Some system calls; does not block.
+    /// Finds tracefs, or mounts it visible to this process alone. Some system calls; does not
+    /// block.
     ///
     /// # Errors
-    /// When the caller may not, or the kernel has none.
+    /// When the caller lacks the rights, or the kernel has no tracefs.
     pub fn find() -> Result<Tracefs, RecordError> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let tracefs = match mounted(&mounts) {
@@ -35,17 +36,17 @@ impl Tracefs {
         }
     }
 
-    /// Takes a folder for it.
+    /// Uses `root` as tracefs.
     pub fn at(root: PathBuf) -> Tracefs {
         Tracefs { root, _mount: None }
     }
 
-    /// The folder.
+    /// Returns its root folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Those of these events, as `SYSTEM:EVENT`, that this kernel has.
+    /// Returns the given events, as `SYSTEM:EVENT`, that this kernel has.
     pub fn having(&self, events: &[&str]) -> Vec<String> {
         let path = |event: &str| self.root.join("events").join(event.replacen(':', "/", 1));
         let has = |event: &&&str| path(event).is_dir();
@@ -63,7 +64,7 @@ impl Tracefs {
     }
 }
 
-/// Why it cannot be mounted.
+/// Returns why it cannot be mounted.
 fn refused(errno: Errno) -> RecordError {
     match errno {
         Errno::PERM | Errno::ACCESS => RecordError::NotPermitted,
@@ -72,11 +73,11 @@ fn refused(errno: Errno) -> RecordError {
     }
 }
 
-/// Where one of these mounts is tracefs.
+/// Returns where tracefs is mounted.
 fn mounted(mounts: &str) -> Option<PathBuf> {
     let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let tracefs = mounts.find(|mount| mount.get(2) == Some(&"tracefs"))?;
-    // The kernel writes a blank in a path as \040.
+    // The kernel writes a space in a path as \040.
     Some(PathBuf::from(tracefs[1].replace("\\040", " ")))
 }
 
@@ -84,9 +85,9 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Goal: what the kernel says when it mounts becomes what it is for a user, and what to do.
+    /// Goal: the kernel's errors become advice to the user.
     #[test]
-    fn refusals_say_what_to_do() {
+    fn mount_errors_give_advice() {
         for (errno, advice) in [
             (Errno::NODEV, "CONFIG_FTRACE"),
             (Errno::PERM, "sudo"),
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_is_found_by_its_type() {
+    fn the_mount_is_found_by_its_type() {
         let mounts = "proc /proc proc rw 0 0\n\
                       tracefs /sys/kernel/my\\040tracing tracefs rw,nosuid 0 0\n";
         assert_eq!(mounted(mounts), Some(PathBuf::from("/sys/kernel/my tracing")));

@@ -1,19 +1,21 @@
-//! The policy that the kernel has, against what the kernel did.
+//! Compares a replay under the kernel's own policy with what the kernel did.
 
 use super::engine::Outcome;
 use super::policy::ReplayPolicy;
-use super::script::{Interrupts, Script};
+use super::script::Script;
+use super::summary::Recorded;
 use crate::read::Trace;
 use serde::Serialize;
+use std::cmp::Reverse;
 
 /// How far the replay may be off, in percent of what was recorded.
 pub const AGREEMENT_PERCENT: f64 = 5.0;
 
-/// The first kernel, major and minor, that judges a restart of the first timer as a whole:
+/// The first kernel, major and minor, that treats a restart of the first timer as one operation:
 /// T. Gleixner, "hrtimer: Avoid double reprogramming in __hrtimer_start_range_ns()", 2021.
 const RESTART_AWARE_SINCE: (u32, u32) = (5, 15);
 
-/// The first kernel whose slice timer is lazy and whose interrupts put the rearm off.
+/// The first kernel whose slice timer is lazy and whose interrupts defer the rearm.
 const LAZY_TIMERS_SINCE: (u32, u32) = (7, 1);
 
 /// How near the replay comes to the recorded register writes.
@@ -25,138 +27,129 @@ pub struct Agreement {
     pub recorded: u64,
     /// Writes of the replay under that policy.
     pub replayed: u64,
-    /// By how much they differ, in percent of the recorded.
+    /// Their difference, in percent of the recorded.
     pub off_percent: f64,
-    /// Within 5 %?
+    /// Whether it is within 5 %.
     pub inside: bool,
-    /// Everything that the trace recorded and the replay counts, under the kernel's policy.
+    /// All counts that both the trace and the replay have, under the kernel's policy.
     pub measures: Vec<Measure>,
-    /// Operations of which the trace does not say what they wrote to the device: counts that
-    /// differ by no more than this tell nothing.
+    /// Operations of which the trace does not show what they wrote to the device. Counts that
+    /// differ by no more than this are not distinguished.
     pub uncertain: u64,
-    /// Whether the trace can tell each other policy from the kernel's.
+    /// Whether the trace distinguishes each other policy from the kernel's.
     pub others: Vec<Comparison>,
-    /// What makes the trace one that cannot have happened like that.
+    /// The problems that make the trace unsound.
     pub damage: Vec<String>,
-    /// Whether the replay did what the kernel did: every measure within 5 %, no policy fits
+    /// Whether the replay did what the kernel did: every measure is within 5 %, no policy fits
     /// better than the kernel's, and the trace is sound.
     pub agrees: bool,
     /// What the difference may come from.
     pub why: Vec<String>,
 }
 
-/// Something that the trace recorded and the replay counts.
+/// A count that both the trace and the replay have.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Measure {
     /// `device_writes`, `wakeups`, `spurious_wakeups` or `expirations`.
     pub measure: &'static str,
-    /// As often as the trace says.
+    /// The count in the trace.
     pub recorded: u64,
-    /// As often as in the replay.
+    /// The count in the replay.
     pub replayed: u64,
-    /// Within 5 % of all that could be counted?
+    /// Whether they differ by no more than 5 % of what could be counted.
     pub inside: bool,
 }
 
-/// What a trace says of a policy that its kernel should not have.
+/// Whether a trace distinguishes a policy from its kernel's.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
     /// The policy.
     pub policy: &'static str,
-    /// By how much its device writes are off those recorded, in percent.
+    /// The difference between its device writes and the recorded ones, in percent.
     pub off_percent: f64,
-    /// The count in which it differs most from the kernel's policy, and by how much.
+    /// The count in which it differs most from the kernel's policy.
     pub differs_in: &'static str,
-    /// By how much.
+    /// The difference in that count.
     pub differs_by: u64,
-    /// Can the trace tell the two apart, and which of them fits?
-    pub verdict: Told,
+    /// Which of the two policies fits.
+    pub verdict: Verdict,
 }
 
-/// Whether a trace can tell a policy from that of its kernel.
+/// Whether a trace distinguishes a policy from its kernel's, and which of the two fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Told {
+pub enum Verdict {
     /// The recorded counts are not those of this policy.
     RuledOut,
-    /// Both come to the same, as far as the trace tells.
+    /// Both policies lead to these counts.
     CannotTell,
-    /// This policy is nearer to what was recorded than that of the kernel.
+    /// This policy is nearer to the recorded counts than the kernel's.
     FitsBetter,
 }
 
 impl Measure {
+    /// Compares two counts of at most `of` events.
     fn new(measure: &'static str, recorded: u64, replayed: u64, of: u64) -> Measure {
         let most = of.max(1) as f64 * AGREEMENT_PERCENT / 100.0;
         let inside = recorded.abs_diff(replayed) as f64 <= most;
         Measure { measure, recorded, replayed, inside }
     }
-
-    fn off(&self) -> u64 {
-        self.recorded.abs_diff(self.replayed)
-    }
 }
 
-/// What a trace recorded that can be compared.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
-    pub(super) writes: u64,
+/// What a trace recorded that a replay counts too.
+#[derive(Clone, Copy)]
+struct Counted {
+    writes: u64,
     /// Interrupts, and how many of them expired nothing.
-    pub(super) interrupts: Option<(u64, u64)>,
-    pub(super) expirations: u64,
+    interrupts: Option<(u64, u64)>,
+    expirations: u64,
 }
 
 impl Counted {
     fn measures(&self, outcome: &Outcome) -> Vec<Measure> {
+        let &Counted { writes, interrupts, expirations } = self;
         let mut measures =
-            vec![Measure::new("device_writes", self.writes, outcome.device.writes, self.writes)];
-        if let Some((interrupts, spurious)) = self.interrupts {
+            vec![Measure::new("device_writes", writes, outcome.device.writes, writes)];
+        if let Some((interrupts, spurious)) = interrupts {
             let new = |name, recorded, replayed| Measure::new(name, recorded, replayed, interrupts);
             measures.push(new("wakeups", interrupts, outcome.device.events));
             measures.push(new("spurious_wakeups", spurious, outcome.device.spurious));
         }
         let fired = outcome.expirations;
-        measures.push(Measure::new("expirations", self.expirations, fired, self.expirations));
+        measures.push(Measure::new("expirations", expirations, fired, expirations));
         measures
     }
-}
 
-impl Comparison {
-    fn of(counted: &Counted, kernel: &Outcome, other: &Outcome, uncertain: u64) -> Comparison {
-        let (ours, theirs) = (counted.measures(kernel), counted.measures(other));
-        let apart =
-            |(one, two): (&Measure, &Measure)| (one.replayed.abs_diff(two.replayed), one.measure);
-        let (differs_by, differs_in) = ours
-            .iter()
-            .zip(&theirs)
-            .rev()
-            .map(apart)
-            .max_by_key(|apart| apart.0)
-            .unwrap_or((0, ""));
-        let off = |measures: &[Measure]| measures.iter().map(Measure::off).sum::<u64>();
-        let verdict = match (off(&ours), off(&theirs)) {
-            _ if differs_by <= uncertain => Told::CannotTell,
-            (ours, theirs) if theirs + uncertain < ours => Told::FitsBetter,
-            (ours, theirs) if ours + uncertain < theirs => Told::RuledOut,
-            _ => Told::CannotTell,
-        };
-        Comparison {
-            policy: other.policy.name(),
-            off_percent: off_percent(other.device.writes, counted.writes),
-            differs_in,
-            differs_by,
-            verdict,
-        }
+    fn off_percent(&self, outcome: &Outcome) -> f64 {
+        (outcome.device.writes as f64 - self.writes as f64) / self.writes as f64 * 100.0
     }
-}
 
-fn off_percent(replayed: u64, recorded: u64) -> f64 {
-    (replayed as f64 - recorded as f64) / recorded as f64 * 100.0
+    fn compare(&self, kernel: &[Measure], other: &Outcome, uncertain: u64) -> Comparison {
+        let others = self.measures(other);
+        let (mut differs_by, mut differs_in) = (0, kernel[0].measure);
+        for (one, two) in kernel.iter().zip(&others) {
+            let apart = one.replayed.abs_diff(two.replayed);
+            if apart > differs_by {
+                (differs_by, differs_in) = (apart, one.measure);
+            }
+        }
+        let off = |measures: &[Measure]| -> u64 {
+            measures.iter().map(|measure| measure.recorded.abs_diff(measure.replayed)).sum()
+        };
+        let verdict = match (off(kernel), off(&others)) {
+            _ if differs_by <= uncertain => Verdict::CannotTell,
+            (kernel, other) if other + uncertain < kernel => Verdict::FitsBetter,
+            (kernel, other) if kernel + uncertain < other => Verdict::RuledOut,
+            _ => Verdict::CannotTell,
+        };
+        let (policy, off_percent) = (other.policy.name(), self.off_percent(other));
+        Comparison { policy, off_percent, differs_in, differs_by, verdict }
+    }
 }
 
 impl Agreement {
-    /// Which policy the kernel has that recorded a trace; that of 5.15 to 7.0 if the trace does not
-    /// tell.
+    /// Returns the policy of the kernel that recorded a trace; that of 5.15 to 7.0 if the trace
+    /// does not name its kernel.
     pub(super) fn policy_of(trace: &Trace) -> ReplayPolicy {
         let release = trace.header.kernel.as_deref().unwrap_or_default();
         let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
@@ -168,37 +161,44 @@ impl Agreement {
         }
     }
 
-    /// Of the outcomes under all policies; none without that of the kernel's.
+    /// Compares the outcomes under all policies; `None` if no device writes were recorded, or the
+    /// kernel's policy was not replayed. `spurious` is the number of interrupts that expired
+    /// nothing.
     pub(super) fn new(
         trace: &Trace,
         script: &Script,
-        counted: &Counted,
+        recorded: &Recorded,
+        spurious: Option<u64>,
         outcomes: &[Outcome],
     ) -> Option<Agreement> {
+        let counted = Counted {
+            writes: recorded.device_writes?,
+            interrupts: recorded.timer_interrupts.zip(spurious),
+            expirations: recorded.expirations,
+        };
         let policy = Agreement::policy_of(trace);
         let outcome = outcomes.iter().find(|outcome| outcome.policy == policy)?;
-        let (recorded, replayed) = (counted.writes, outcome.device.writes);
-        let off = off_percent(replayed, recorded);
+        let off_percent = counted.off_percent(outcome);
         let mut why = reasons(trace, script);
         why.extend(differing_cpus(trace, outcome));
         let uncertain = outcome.inferred_writes + script.unknown_cancels + trace.dropped_events;
+        let measures = counted.measures(outcome);
         let others: Vec<Comparison> = outcomes
             .iter()
             .filter(|other| other.policy != policy)
-            .map(|other| Comparison::of(counted, outcome, other, uncertain))
+            .map(|other| counted.compare(&measures, other, uncertain))
             .collect();
-        let measures = counted.measures(outcome);
         let damage: Vec<String> =
             trace.problems.damage().map(|problem| problem.message(&trace.path)).collect();
         let agrees = damage.is_empty()
             && measures.iter().all(|measure| measure.inside)
-            && others.iter().all(|other| other.verdict != Told::FitsBetter);
+            && others.iter().all(|other| other.verdict != Verdict::FitsBetter);
         Some(Agreement {
             policy: policy.name(),
-            recorded,
-            replayed,
-            off_percent: off,
-            inside: off.abs() <= AGREEMENT_PERCENT,
+            recorded: counted.writes,
+            replayed: outcome.device.writes,
+            off_percent,
+            inside: off_percent.abs() <= AGREEMENT_PERCENT,
             measures,
             uncertain,
             others,
@@ -210,45 +210,50 @@ impl Agreement {
 }
 
 fn reasons(trace: &Trace, script: &Script) -> Vec<String> {
-    let mut reasons = Vec::new();
-    let mut reason = |what: &str, count: u64, so: &str| {
-        if count > 0 {
-            reasons.push(format!("{what}: {count}{so}"));
-        }
-    };
-    reason(
-        "cancels of timers armed before the recording began",
-        script.unknown_cancels,
-        "; what those wrote is not known",
-    );
-    reason(
-        "timers pending when the recording began",
-        script.pending_at_start.len() as u64,
-        "; each is taken to have been armed for the moment at which it expired",
-    );
-    reason("events lost while recording", trace.dropped_events, "");
-    if script.interrupts == Interrupts::Implied {
+    let reasons = [
+        (
+            "cancels of timers armed before the recording began",
+            script.unknown_cancels,
+            "; what those wrote is not known",
+        ),
+        (
+            "timers pending when the recording began",
+            script.pending_at_start.len() as u64,
+            "; each is taken to have been armed for the moment at which it expired",
+        ),
+        ("events lost while recording", trace.dropped_events, ""),
+    ];
+    let reasons = reasons.into_iter().filter(|(_, count, _)| *count > 0);
+    let mut reasons: Vec<String> =
+        reasons.map(|(what, count, so)| format!("{what}: {count}{so}")).collect();
+    if !script.has_interrupts {
         reasons.push("timer interrupts were not recorded".to_string());
     }
     reasons
 }
 
+/// Returns the CPUs whose device writes differ most from the recorded ones.
 fn differing_cpus(trace: &Trace, outcome: &Outcome) -> Vec<String> {
-    const TOLD_MAX: usize = 8;
+    const LISTED_MAX: usize = 8;
     let mut recorded = vec![0u64; outcome.per_cpu.len()];
     for record in trace.device_writes() {
         recorded[record.cpu.index()] += 1;
     }
-    let pairs = recorded.iter().zip(&outcome.per_cpu).enumerate();
-    let mut differing: Vec<_> = pairs
-        .map(|(cpu, (&recorded, device))| (recorded.abs_diff(device.writes), cpu, recorded, device))
-        .filter(|(difference, ..)| *difference > 0)
+    let writes = outcome.per_cpu.iter().map(|device| device.writes);
+    let mut differing: Vec<(usize, (u64, u64))> =
+        recorded.into_iter().zip(writes).enumerate().filter(|(_, (a, b))| a != b).collect();
+    differing
+        .sort_by_key(|&(cpu, (recorded, replayed))| (Reverse(recorded.abs_diff(replayed)), cpu));
+    let rest = differing.len().saturating_sub(LISTED_MAX);
+    differing.truncate(LISTED_MAX);
+    let mut listed: Vec<String> = differing
+        .into_iter()
+        .map(|(cpu, (recorded, replayed))| {
+            format!("CPU {cpu}: {recorded} writes recorded, {replayed} replayed")
+        })
         .collect();
-    differing.sort_by_key(|&(difference, cpu, ..)| (std::cmp::Reverse(difference), cpu));
-    let told = differing.iter().take(TOLD_MAX).map(|(_, cpu, recorded, device)| {
-        format!("CPU {cpu}: {recorded} writes recorded, {} replayed", device.writes)
-    });
-    let rest = differing.len().saturating_sub(TOLD_MAX);
-    let rest = (rest > 0).then(|| format!("{rest} further CPUs differ by less"));
-    told.chain(rest).collect()
+    if rest > 0 {
+        listed.push(format!("{rest} further CPUs differ by less"));
+    }
+    listed
 }

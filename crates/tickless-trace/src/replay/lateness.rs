@@ -1,18 +1,15 @@
 //! How late timers fired, by family.
 
-use super::family::Family;
+use crate::read::Family;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use tickless_core::time::Ns;
 
-/// Lateness of everything that fired, in two histograms.
+/// The lateness of the expirations of each family.
 #[derive(Clone, Debug)]
-pub(super) struct Lateness {
-    wheel: Histogram<u64>,
-    queue: Histogram<u64>,
-}
+pub(super) struct Lateness([Histogram<u64>; 2]);
 
-/// Some quantiles, in nanoseconds, to three digits; the maximum is exact to 0.1 %.
+/// Some quantiles in nanoseconds, to three digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Quantiles {
     /// The median.
@@ -25,29 +22,28 @@ pub struct Quantiles {
 
 impl Lateness {
     pub(super) fn new() -> Lateness {
-        Lateness { wheel: histogram(), queue: histogram() }
+        /// 18 minutes.
+        const HIGHEST_NS: u64 = 1 << 40;
+        Lateness([(); 2].map(|()| {
+            Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"))
+        }))
     }
 
     pub(super) fn record(&mut self, family: Family, late: Ns) {
-        match family {
-            Family::Wheel => self.wheel.saturating_record(late.0),
-            Family::Queue => self.queue.saturating_record(late.0),
-        }
+        self.0[family as usize].saturating_record(late.0);
     }
 
-    /// Of one family; `None` if nothing of it fired.
+    /// Returns the quantiles of one family; `None` if none of it fired.
     pub(super) fn of(&self, family: Family) -> Option<Quantiles> {
-        match family {
-            Family::Wheel => quantiles(&self.wheel),
-            Family::Queue => quantiles(&self.queue),
-        }
+        quantiles(&self.0[family as usize])
     }
 
-    /// Of both families; `None` if nothing fired.
+    /// Returns the quantiles of both families; `None` if nothing fired.
     pub(super) fn of_all(&self) -> Option<Quantiles> {
-        let mut all = self.wheel.clone();
+        let [wheel, queue] = &self.0;
+        let mut all = wheel.clone();
         // Both have the same bounds, so this cannot fail.
-        let _ = all.add(&self.queue);
+        let _ = all.add(queue);
         quantiles(&all)
     }
 }
@@ -58,10 +54,4 @@ fn quantiles(histogram: &Histogram<u64>) -> Option<Quantiles> {
         p99: histogram.value_at_quantile(0.99),
         max: histogram.max(),
     })
-}
-
-/// From 1 ns to 18 minutes, to three digits.
-fn histogram() -> Histogram<u64> {
-    const HIGHEST: u64 = 1 << 40;
-    Histogram::new_with_max(HIGHEST, 3).unwrap_or_else(|_| unreachable!("valid bounds"))
 }

@@ -1,12 +1,12 @@
 //! Which periodic timers of a trace expire together, and what spreading them would change.
 //!
-//! A high-resolution timer is taken to be periodic if most of the distances between its expiries
-//! are the same, and nearly all are whole multiples of that; distances are those of soft
-//! deadlines, which are exact, not of when the kernel got round to them. Timers with one function
-//! and one period are set beside each other, with the phases that they have and with those that
-//! [`Phase::Spread`] would have given them, in the order in which they appear.
+//! A high-resolution timer counts as periodic if most distances between its expiries are equal, and
+//! nearly all are multiples of that distance. Distances are those of soft deadlines, which are
+//! exact, not of the times at which the kernel expired them. Timers with one function and one
+//! period are compared: their recorded phases with those that [`Phase::Spread`] would have given
+//! them in the order of their appearance.
 
-use crate::read::{Event, EventKind, NameId, TimerAddr, Trace};
+use crate::read::{Event, EventKind, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,36 +22,30 @@ pub struct Overlap {
     pub period_ns: u64,
     /// How often they expired, all of them.
     pub expirations: u64,
-    /// Expiries as near to each other as this count as together: a hundredth of the period.
+    /// Expiries this close count as together: a hundredth of the period.
     pub within_ns: u64,
-    /// Expiries that had another timer's expiry so near.
+    /// Expiries that had another timer's expiry so close.
     pub together: u64,
-    /// As recorded.
+    /// Their recorded phases.
     pub recorded: PhaseSet,
-    /// As spread would place them.
+    /// The phases that spreading would give them.
     pub spread: PhaseSet,
 }
 
-/// Where timers of one period sit in it.
+/// The phases of timers of one period.
 #[derive(Debug, Serialize)]
 pub struct PhaseSet {
-    /// Behind the multiples of the period on the timers' clock, in the order of appearance.
+    /// The offsets from multiples of the period on the timers' clock, in the order of appearance.
     pub phases_ns: Vec<u64>,
     /// The shortest distance between two neighbours, around the period.
     pub gap_min_ns: u64,
-    /// The longest.
+    /// The longest distance between two neighbours.
     pub gap_max_ns: u64,
-    /// How many of the timers have another one so near that they expire together.
+    /// How many of the timers have another one so close that they expire together.
     pub together_timers: usize,
 }
 
-/// A timer needs so many expiries to be taken for periodic.
-const EXPIRIES_MIN: usize = 4;
-
-/// So many of a hundred distances between expiries must be whole periods.
-const WHOLE_PERCENT: usize = 90;
-
-/// A timer, or a thread that sleeps, which expires at one interval.
+/// A timer, or a thread that sleeps, which expires periodically.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Periodic {
     /// The kernel's name for the function.
@@ -64,7 +58,7 @@ pub struct Periodic {
     pub period_ns: u64,
     /// How often it expired.
     pub expirations: u64,
-    /// Under how many addresses the trace has its timer.
+    /// The number of addresses of its timer.
     pub addresses: usize,
 }
 
@@ -76,7 +70,7 @@ enum Source {
     Thread(u32, NameId),
 }
 
-/// A source's deadlines, in the order in which they expired.
+/// A source's deadlines, in the order of their expiries.
 struct Deadlines {
     source: Source,
     function: NameId,
@@ -84,8 +78,8 @@ struct Deadlines {
     addresses: HashSet<TimerAddr>,
 }
 
-/// Finds timers that expire together. O(n log n) in the number of expiries. Those that expired
-/// most come first.
+/// Finds timers that expire together, those with the most expiries first. O(n log n) in the number
+/// of expiries.
 pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
     let mut groups: BTreeMap<(NameId, u64), Vec<Vec<u64>>> = BTreeMap::new();
     for Deadlines { function, deadlines, .. } in deadlines(trace) {
@@ -101,9 +95,9 @@ pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
     found
 }
 
-/// Finds what expires at one interval, alone or not. O(n log n) in the number of expiries.
+/// Finds what expires periodically, alone or not. O(n log n) in the number of expiries.
 pub(super) fn periodic(trace: &Trace) -> Vec<Periodic> {
-    const SHOWN_MAX: usize = 50;
+    const LISTED_MAX: usize = 50;
     let periodic = |found: Deadlines| {
         let pid = match found.source {
             Source::Thread(pid, _) => Some(pid),
@@ -120,19 +114,18 @@ pub(super) fn periodic(trace: &Trace) -> Vec<Periodic> {
     };
     let mut found: Vec<Periodic> = deadlines(trace).into_iter().filter_map(periodic).collect();
     found.sort_by_key(|periodic| Reverse(periodic.expirations));
-    found.truncate(SHOWN_MAX);
+    found.truncate(LISTED_MAX);
     found
 }
 
-/// What the kernel calls when a sleep of a thread is over.
-const WAKES_A_SLEEPER: &str = "hrtimer_wakeup";
-
-/// The deadlines that each high-resolution timer expired for, in the order of its first start.
+/// Returns the deadlines for which each high-resolution timer expired, in the order of the first
+/// expiries.
 fn deadlines(trace: &Trace) -> Vec<Deadlines> {
-    let sleep = trace.names.find(WAKES_A_SLEEPER);
-    let mut place: HashMap<Source, usize> = HashMap::new();
+    let sleep = trace.names.find(SLEEPER_FUNCTION);
+    let mut places: HashMap<Source, usize> = HashMap::new();
     let mut armed: HashMap<TimerAddr, (u64, Source)> = HashMap::new();
     let mut found: Vec<Deadlines> = Vec::new();
+    // Cancels are skipped: most kernels record one just before an expiry.
     for record in trace.records.of_kinds(&[EventKind::HrtimerStart, EventKind::HrtimerExpireEntry])
     {
         match record.event {
@@ -146,7 +139,7 @@ fn deadlines(trace: &Trace) -> Vec<Deadlines> {
             }
             Event::HrtimerExpireEntry { timer, function, .. } => {
                 let Some((deadline, source)) = armed.remove(&timer) else { continue };
-                let at = *place.entry(source).or_insert_with(|| {
+                let at = *places.entry(source).or_insert_with(|| {
                     let (deadlines, addresses) = (Vec::new(), HashSet::new());
                     found.push(Deadlines { source, function, deadlines, addresses });
                     found.len() - 1
@@ -154,28 +147,35 @@ fn deadlines(trace: &Trace) -> Vec<Deadlines> {
                 found[at].deadlines.push(deadline);
                 found[at].addresses.insert(timer);
             }
-            // Just before an expiry there is a cancel too, on most kernels: what it was armed for
-            // stands.
             _ => {}
         }
     }
     found
 }
 
-/// The period of a timer with these deadlines, if it has one.
+/// Returns how often each value occurs.
+fn frequencies(values: impl Iterator<Item = u64>) -> BTreeMap<u64, usize> {
+    let mut counts = BTreeMap::new();
+    values.for_each(|value| *counts.entry(value).or_default() += 1);
+    counts
+}
+
+/// Returns the period of a timer with these deadlines, if it is periodic.
 fn period(deadlines: &[u64]) -> Option<u64> {
+    const EXPIRIES_MIN: usize = 4;
+    const MULTIPLES_PERCENT: usize = 90;
     if deadlines.len() < EXPIRIES_MIN {
         return None;
     }
-    let mut apart: Vec<u64> =
-        deadlines.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
-    let mut times: BTreeMap<u64, usize> = BTreeMap::new();
-    apart.iter().for_each(|&apart| *times.entry(apart).or_default() += 1);
-    // The shorter of equally frequent ones: the longer may be two of it.
-    let commonest = times.iter().max_by_key(|&(&apart, &count)| (count, u64::MAX - apart));
-    let (&period, _) = commonest.filter(|&(&apart, _)| apart > 0)?;
-    apart.retain(|apart| apart % period == 0 && *apart > 0);
-    (apart.len() * 100 >= (deadlines.len() - 1) * WHOLE_PERCENT).then_some(period)
+    let distances = deadlines.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    let frequencies = frequencies(distances.clone()).into_iter();
+    // The smallest of equally frequent ones: a larger one may be a multiple of it.
+    let (period, _) = frequencies.max_by_key(|&(apart, count)| (count, Reverse(apart)))?;
+    if period == 0 {
+        return None;
+    }
+    let multiples = distances.filter(|apart| apart % period == 0 && *apart > 0).count();
+    (multiples * 100 >= (deadlines.len() - 1) * MULTIPLES_PERCENT).then_some(period)
 }
 
 impl Overlap {
@@ -186,10 +186,15 @@ impl Overlap {
             all.extend(deadlines.iter().map(|&deadline| (deadline, timer)));
         }
         all.sort_unstable();
-        let recorded = timers.iter().filter_map(|deadlines| phase(deadlines, period)).collect();
+        // A timer that was restarted may have changed its phase.
+        let phase = |deadlines: &Vec<u64>| {
+            let phases = frequencies(deadlines.iter().map(|deadline| deadline % period));
+            phases.into_iter().max_by_key(|&(_, count)| count).map(|(phase, _)| phase)
+        };
+        let recorded = timers.iter().filter_map(phase).collect();
         let mut phases = Phases::new();
         let spread = timers.iter().filter_map(|_| {
-            // Seats stay taken: the registry goes with this function.
+            // No seat is given back, as each timer keeps its phase.
             phases.take(Ns(period), Phase::Spread).ok().map(|slot| slot.phase().0)
         });
         Overlap {
@@ -204,23 +209,15 @@ impl Overlap {
     }
 }
 
-/// Where a timer mostly was in its period: one that was started anew may have moved.
-fn phase(deadlines: &[u64], period: u64) -> Option<u64> {
-    let mut times: BTreeMap<u64, usize> = BTreeMap::new();
-    deadlines.iter().for_each(|deadline| *times.entry(deadline % period).or_default() += 1);
-    times.into_iter().max_by_key(|&(_, count)| count).map(|(phase, _)| phase)
-}
-
-/// Of these expiries, sorted, how many have one of another timer so near?
+/// Returns how many of these sorted expiries have one of another timer so close.
 fn together(expiries: &[(u64, usize)], within: u64) -> u64 {
-    let is_near = |at: usize| {
+    let is_close = |at: usize| {
         let (time, timer) = expiries[at];
-        let is_other = |&&(_, other): &&(u64, usize)| other != timer;
         let before = expiries[..at].iter().rev().take_while(|other| time - other.0 <= within);
-        let behind = expiries[at + 1..].iter().take_while(|other| other.0 - time <= within);
-        before.chain(behind).find(is_other).is_some()
+        let after = expiries[at + 1..].iter().take_while(|other| other.0 - time <= within);
+        before.chain(after).any(|other| other.1 != timer)
     };
-    (0..expiries.len()).filter(|&at| is_near(at)).count() as u64
+    (0..expiries.len()).filter(|&at| is_close(at)).count() as u64
 }
 
 impl PhaseSet {
@@ -232,19 +229,19 @@ impl PhaseSet {
             None => sorted[0] + period,
         };
         let gaps: Vec<u64> = (0..sorted.len()).map(|at| next(at) - sorted[at]).collect();
-        let is_near = |&at: &usize| {
+        let is_close = |&at: &usize| {
             let before = if at == 0 { gaps.len() - 1 } else { at - 1 };
             gaps[at].min(gaps[before]) <= within
         };
         PhaseSet {
             gap_min_ns: gaps.iter().copied().min().unwrap_or(0),
             gap_max_ns: gaps.iter().copied().max().unwrap_or(0),
-            together_timers: (0..gaps.len()).filter(is_near).count(),
+            together_timers: (0..gaps.len()).filter(is_close).count(),
             phases_ns: phases,
         }
     }
 
-    /// The period as a strip of characters: how many timers sit where.
+    /// Returns the period as a strip of characters: the number of timers by phase.
     pub fn strip(&self, period: u64, width: usize) -> String {
         let width = width.max(1);
         let mut counts = vec![0u32; width];
@@ -266,20 +263,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn periods_are_told_from_chance() {
+    fn periods_are_distinguished_from_chance() {
         assert_eq!(period(&[5, 15, 25, 35]), Some(10));
-        assert_eq!(period(&[5, 15, 25]), None, "too few to tell");
+        assert_eq!(period(&[5, 15, 25]), None, "too few expiries");
         let skips: Vec<u64> = (0..30).filter(|n| n % 7 != 3).map(|n| 5 + 10 * n).collect();
         assert_eq!(period(&skips), Some(10), "whole periods may be missing");
         assert_eq!(period(&[0, 10, 20, 33, 47, 61, 70]), None);
         assert_eq!(period(&[7, 7, 7, 7, 7]), None, "no time passes");
-        // Once stopped and started anew, elsewhere in its period.
+        // Restarted once, with another phase.
         let moved: Vec<u64> = (0..20).map(|n| 10 * n).chain((20..40).map(|n| 10 * n + 3)).collect();
-        assert_eq!((period(&moved), phase(&moved, 10)), (Some(10), Some(3)));
+        assert_eq!(period(&moved), Some(10));
+        let timers = [moved, (0..40).map(|n| 10 * n).collect()];
+        assert_eq!(Overlap::of("f", 10, &timers).recorded.phases_ns, [3, 0]);
     }
 
     #[test]
-    fn expiries_of_others_are_together() {
+    fn expiries_of_other_timers_are_together() {
         let expiries = [(0, 0), (3, 0), (100, 1), (105, 0), (111, 1), (200, 0), (300, 2)];
         assert_eq!(together(&expiries, 5), 2, "a timer is not together with itself");
         assert_eq!(together(&expiries, 6), 3);

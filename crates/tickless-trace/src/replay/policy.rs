@@ -1,4 +1,4 @@
-//! Which kernel's way of programming the event device a replay follows.
+//! The ways of programming the event device that a replay can follow.
 
 use serde::{Deserialize, Serialize};
 use tickless_core::bases::Settings;
@@ -8,63 +8,64 @@ use tickless_core::time::Ns;
 /// A way to program the event device.
 ///
 /// The first three are the core's [`Policy`]. The others are what Linux 7.1 adds to
-/// [`ReplayPolicy::RestartAware`]: each addition by itself, and both.
+/// [`ReplayPolicy::RestartAware`]: each addition alone, and both.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplayPolicy {
     /// Every removal of the first timer programs the device: Linux until 5.14.
     Eager,
-    /// No removal programs it.
+    /// No removal programs the device.
     Lazy,
-    /// A cancel programs it, a restart is judged as a whole: Linux 5.15 to 7.0.
+    /// A cancel programs the device, and a restart counts as one operation: Linux 5.15 to 7.0.
     RestartAware,
-    /// The scheduler's slice timer (`hrtick`) leaves the device alone when it is cancelled or
+    /// The scheduler's slice timer (`hrtick`) does not program the device when it is cancelled or
     /// moves later.
     LazyTimers,
-    /// The end of a timer interrupt programs nothing; the device is programmed once, when the
+    /// The end of a timer interrupt does not program the device. It is programmed once, after the
     /// scheduler has chosen the next task.
-    RearmPutOff,
-    /// Both: Linux from 7.1 on.
+    #[serde(rename = "rearm-put-off")]
+    DeferredRearm,
+    /// Both of the above: Linux since 7.1.
     #[serde(rename = "linux-7.1")]
     Linux71,
 }
 
-/// How long after an interrupt a device that was put off is programmed at the latest: softirqs
-/// and the scheduler have run by then. Assumed, since a trace of timers does not show when the
-/// scheduler has chosen; what the CPU does to its timers meanwhile is in one write.
-pub(super) const SETTLES_AFTER: Ns = Ns(20_000);
+/// How long after an interrupt a deferred device is programmed at the latest: softirqs and the
+/// scheduler have run by then. This is an assumption, since a trace of timers does not show when
+/// the scheduler has chosen. One write covers what the CPU does to its timers until then.
+pub(super) const DEFERRED_MAX: Ns = Ns(20_000);
 
-/// The kernel's function of the scheduler's slice timer, the only lazy one.
-pub(super) const SLICE_TIMER: &str = "hrtick";
+/// The callback of the scheduler's slice timer, the only lazy timer.
+pub(super) const SLICE_FUNCTION: &str = "hrtick";
 
 impl ReplayPolicy {
-    /// What a replay compares unless told otherwise.
-    pub const USUAL: [ReplayPolicy; 3] =
+    /// The policies that a replay compares by default.
+    pub const DEFAULT: [ReplayPolicy; 3] =
         [ReplayPolicy::Eager, ReplayPolicy::Lazy, ReplayPolicy::RestartAware];
 
-    /// All of them, in the order of tables.
+    /// All policies, in the order of tables.
     pub const ALL: [ReplayPolicy; 6] = [
         ReplayPolicy::Eager,
         ReplayPolicy::Lazy,
         ReplayPolicy::RestartAware,
         ReplayPolicy::LazyTimers,
-        ReplayPolicy::RearmPutOff,
+        ReplayPolicy::DeferredRearm,
         ReplayPolicy::Linux71,
     ];
 
-    /// The name in tables, in JSON and on the command line.
+    /// Returns the name in tables, in JSON and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             ReplayPolicy::Eager => "eager",
             ReplayPolicy::Lazy => "lazy",
             ReplayPolicy::RestartAware => "restart-aware",
             ReplayPolicy::LazyTimers => "lazy-timers",
-            ReplayPolicy::RearmPutOff => "rearm-put-off",
+            ReplayPolicy::DeferredRearm => "rearm-put-off",
             ReplayPolicy::Linux71 => "linux-7.1",
         }
     }
 
-    /// The same settings with this way of programming the device.
+    /// Returns `settings` with this way of programming the device.
     pub fn set(self, settings: Settings) -> Settings {
         let policy = match self {
             ReplayPolicy::Eager => Policy::Eager,
@@ -76,14 +77,9 @@ impl ReplayPolicy {
             _ => LazyTimers::Ignored,
         };
         let handler_end = match self {
-            ReplayPolicy::RearmPutOff | ReplayPolicy::Linux71 => HandlerEnd::Defers,
+            ReplayPolicy::DeferredRearm | ReplayPolicy::Linux71 => HandlerEnd::Defers,
             _ => HandlerEnd::Programs,
         };
         Settings { policy, lazy_timers, handler_end, ..settings }
-    }
-
-    /// Does the end of an interrupt leave the device to be programmed later?
-    pub(super) const fn defers(self) -> bool {
-        matches!(self, ReplayPolicy::RearmPutOff | ReplayPolicy::Linux71)
     }
 }

@@ -1,106 +1,87 @@
-//! A trace's operations for others to perform: what was done to each timer, when, and on which
-//! CPU, and what its callback did each time.
+//! A trace's operations for other engines: what was done to each timer, when, and on which CPU, and
+//! what its callback did each time.
 //!
-//! Every timer has a home: the CPU on which it was armed first. Its life is in order of time, so
-//! that whoever performs some CPUs' lives, moved in time, has every timer armed before it is
-//! cancelled, and knows which were pending when they began ([`Streams::pending`]).
+//! Every timer has a home: the CPU on which it was armed first. Its events are in order of time, so
+//! that an engine that performs the events of some homes, shifted in time, arms every timer before
+//! it cancels it. [`Streams::pending`] returns the timers that are pending where it begins.
 
-use super::family::Family as ScriptFamily;
 use super::script::{self, Inference, ItemKind, Op, Start};
 use crate::read::Trace;
 use tickless_core::bases::WheelEvents;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Tick, Window};
 
+pub use crate::read::Family;
+
 /// The operations of a trace.
 #[derive(Clone, Debug)]
 pub struct Streams {
-    /// How many CPUs the trace has.
+    /// The number of CPUs.
     pub cpus: u16,
-    /// From one tick of its kernel to the next.
+    /// The tick of its kernel.
     pub tick: Tick,
-    /// Who advances the wheel.
+    /// What advances the wheel.
     pub wheel: WheelEvents,
     /// When it begins, on a clock on which ticks are multiples of the period.
     pub begins: Ns,
     /// When it ends.
     pub ends: Ns,
-    /// Writes to event devices that the trace recorded; `None` if it did not record them.
+    /// The recorded writes to event devices; `None` if they were not recorded.
     pub recorded_writes: Option<u64>,
-    /// By CPU: the timers that are at home there.
+    /// By CPU: the timers whose home it is.
     pub homes: Vec<Vec<u32>>,
-    /// By CPU: what happened to the timers that are at home there, in order of time.
+    /// By CPU: the events of the timers whose home it is, in order of time.
     pub lives: Vec<Vec<Event>>,
     /// By timer.
     pub families: Vec<Family>,
 }
 
-/// What holds a timer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Family {
-    /// The wheel.
-    Coarse,
-    /// The ordered queue.
-    Precise,
-}
-
-/// Something that happened to a timer.
+/// An operation on a timer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Event {
     /// When.
     pub at: Ns,
     /// On which CPU.
     pub cpu: CpuId,
-    /// To which.
+    /// Which timer.
     pub timer: u32,
-    /// What.
+    /// The operation.
     pub what: What,
 }
 
-/// What happened to a timer.
+/// The kinds of operations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum What {
-    /// It was armed.
+    /// The timer was armed.
     Arm(Arming),
     /// It was cancelled.
     Cancel,
-    /// It expired, and its callback armed it again or not.
+    /// It expired, and its callback armed it again or did not.
     Expire(Option<Arming>),
-    /// It was armed, or cancelled if there is none, without a record; what that wrote to a device
-    /// is not in the record either.
+    /// It was armed, or cancelled if `None`, without a record. What that wrote to a device was not
+    /// recorded either.
     Unseen(Option<Arming>),
 }
 
-/// An arming.
+/// An arming of a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arming {
-    /// When it may fire, and should have.
+    /// When it may fire, and must fire.
     pub window: Window,
-    /// The CPU on which it is to fire.
+    /// The CPU on which it should fire.
     pub base: CpuId,
-    /// Does it keep a CPU awake?
+    /// Whether it wakes an idle CPU.
     pub wakes: Wakes,
 }
 
 impl Streams {
-    /// The operations of a trace. O(n log n).
+    /// Returns the operations of a trace. O(n log n).
     pub fn of(trace: &Trace, inference: Inference) -> Streams {
         let script = script::write(trace, inference);
-        let writes = trace.device_writes().count();
-        let cpus = usize::from(trace.cpus);
-        let mut streams = Streams {
-            cpus: trace.cpus,
-            tick: trace
-                .hz
-                .and_then(|hz| Tick::new(hz.tick().to_duration()).ok())
-                .unwrap_or_default(),
-            wheel: script.wheel,
-            begins: script.begins,
-            ends: script.ends,
-            recorded_writes: (writes > 0).then_some(writes as u64),
-            homes: vec![Vec::new(); cpus],
-            lives: vec![Vec::new(); cpus],
-            families: script.families.iter().map(family).collect(),
+        let arming = |&Start { window, base, wakes, .. }: &Start| Arming { window, base, wakes };
+        let arming_at = |place: u32| {
+            let start = &script.starts[place as usize];
+            (start.timer, arming(start))
         };
         let mut events = Vec::new();
         for start in &script.pending_at_start {
@@ -108,27 +89,26 @@ impl Streams {
             events.push(Event { at: script.begins, cpu: start.base, timer: start.timer, what });
         }
         for item in &script.items {
-            let ops = &script.ops[item.ops.0 as usize..item.ops.1 as usize];
             let at = match item.kind {
                 ItemKind::Interrupt { now, .. } => now,
                 ItemKind::Operation => item.at,
             };
             let first = events.len();
-            for &op in ops {
+            for &op in script.ops(item) {
                 let (timer, what) = match op {
                     Op::Start(place) => {
-                        let start = &script.starts[place as usize];
-                        (start.timer, What::Arm(arming(start)))
+                        let (timer, arming) = arming_at(place);
+                        (timer, What::Arm(arming))
                     }
-                    Op::Moved(place) => {
-                        let start = &script.starts[place as usize];
-                        (start.timer, What::Unseen(Some(arming(start))))
+                    Op::InferredStart(place) => {
+                        let (timer, arming) = arming_at(place);
+                        (timer, What::Unseen(Some(arming)))
                     }
                     Op::Cancel(timer) => (timer, What::Cancel),
-                    Op::Gone(timer) => (timer, What::Unseen(None)),
+                    Op::InferredCancel(timer) => (timer, What::Unseen(None)),
                     Op::Expire(timer) => (timer, What::Expire(None)),
                 };
-                // A restart by the callback itself, in the same interrupt, is its verdict.
+                // A restart by the callback itself, in one interrupt, is part of the expiry.
                 let mut same = events[first..].iter_mut().rev();
                 let last: Option<&mut Event> = same.find(|event| event.timer == timer);
                 match (last.map(|event| &mut event.what), what) {
@@ -138,11 +118,24 @@ impl Streams {
             }
         }
         events.sort_by_key(|event| event.at);
+        let writes = trace.device_writes().count();
+        let cpus = usize::from(trace.cpus);
+        let mut streams = Streams {
+            cpus: trace.cpus,
+            tick: script::tick(trace),
+            wheel: script.wheel,
+            begins: script.begins,
+            ends: script.ends,
+            recorded_writes: (writes > 0).then_some(writes as u64),
+            homes: vec![Vec::new(); cpus],
+            lives: vec![Vec::new(); cpus],
+            families: script.families,
+        };
         streams.settle(&events);
         streams
     }
 
-    /// Finds each timer's home, and puts its life there.
+    /// Finds the home of each timer, and adds the timer's events there.
     fn settle(&mut self, events: &[Event]) {
         let mut home: Vec<Option<CpuId>> = vec![None; self.families.len()];
         for event in events {
@@ -155,38 +148,26 @@ impl Streams {
             });
             self.lives[at.index()].push(*event);
         }
-        for (timer, home) in home.iter().enumerate() {
+        for (timer, home) in (0..).zip(&home) {
             if let Some(home) = home {
-                self.homes[home.index()].push(timer as u32);
+                self.homes[home.index()].push(timer);
             }
         }
     }
 
-    /// The timers at home on a CPU that are pending at this moment, each with its arming, in order
-    /// of their numbers.
+    /// Returns the timers of a home that are pending at `at`, each with its arming, in order of
+    /// their numbers.
     pub fn pending(&self, home: CpuId, at: Ns) -> Vec<(u32, Arming)> {
         let Some(life) = self.lives.get(home.index()) else { return Vec::new() };
         let mut pending = vec![None; self.families.len()];
         for event in life.iter().take_while(|event| event.at < at) {
             pending[event.timer as usize] = match event.what {
-                What::Arm(arming) | What::Expire(Some(arming)) | What::Unseen(Some(arming)) => {
-                    Some(arming)
-                }
-                What::Cancel | What::Expire(None) | What::Unseen(None) => None,
+                What::Arm(arming) => Some(arming),
+                What::Expire(arming) | What::Unseen(arming) => arming,
+                What::Cancel => None,
             };
         }
         let timers = (0..).zip(pending);
         timers.filter_map(|(timer, arming)| Some((timer, arming?))).collect()
     }
-}
-
-fn family(family: &ScriptFamily) -> Family {
-    match family {
-        ScriptFamily::Wheel => Family::Coarse,
-        ScriptFamily::Queue => Family::Precise,
-    }
-}
-
-fn arming(start: &Start) -> Arming {
-    Arming { window: start.window, base: start.base, wakes: start.wakes }
 }

@@ -1,55 +1,63 @@
-//! A trace and its replay in time, for the viewers that exist: Perfetto's and Chrome's JSON.
+//! A trace and its replay as a timeline, in the JSON format of Perfetto and Chrome.
 //!
-//! Each CPU is a process with tracks: when it was idle; its timer interrupts, with the callbacks
-//! in them by their functions; what was written to its timer device, as recorded and under each
-//! policy. Times are microseconds since the first event. Open the file in `ui.perfetto.dev`.
+//! Each CPU is a process with these tracks: when it was idle; its timer interrupts, with the
+//! functions of the callbacks in them; and the writes to its timer device, as recorded and under
+//! each policy. Times are microseconds since the first event. Open the file in `ui.perfetto.dev`.
 
 use super::script::{self, Inference};
 use super::{ReplayPolicy, engine};
-use crate::read::{CPU_IDLE_EXIT, Event, EventKind, Record, Trace};
+use crate::read::{Event, EventKind, Record, Trace};
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use tickless_core::time::{CpuId, Ns, Tick};
+use tickless_core::time::{CpuId, Ns};
 
-/// The tracks of a CPU; those of the policies follow.
-const IDLE: u64 = 1;
-const TIMERS: u64 = 2;
-const SOFT_TIMERS: u64 = 3;
-const RECORDED: u64 = 4;
-const POLICIES: u64 = 5;
+/// The tracks of a CPU, which those of the policies follow.
+const IDLE: usize = 1;
+const TIMERS: usize = 2;
+const SOFT_TIMERS: usize = 3;
+const RECORDED: usize = 4;
+const POLICIES: usize = 5;
 
 /// Writes the timeline of a trace under these policies. O(n log n), as a replay for each policy.
 ///
 /// # Errors
-/// When `out` refuses it.
+/// When `out` cannot be written.
 pub fn write_timeline(
     trace: &Trace,
     policies: &[ReplayPolicy],
     inference: Inference,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut events = Events { out, is_first: true };
-    events.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
-    names(trace, policies, &mut events)?;
-    recorded(trace, &mut events)?;
+    let mut timeline = Timeline { out, is_first: true };
+    timeline.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
+    timeline.names(trace, policies)?;
+    timeline.recorded(trace)?;
     let script = script::write(trace, inference);
-    let tick = trace.hz.and_then(|hz| Tick::new(hz.tick().to_duration()).ok()).unwrap_or_default();
     for (track, &policy) in (POLICIES..).zip(policies) {
-        for (at, cpu) in engine::writes(&script, trace.cpus, tick, policy) {
+        for (at, cpu) in engine::writes(&script, trace, policy) {
             // The script's clock is the trace's, shifted.
-            events.instant(at.since(script.begins), cpu, track, "write")?;
+            timeline.instant(at.since(script.begins), cpu, track, "write")?;
         }
     }
-    events.out.write_all(b"\n]}\n")
+    timeline.out.write_all(b"\n]}\n")
 }
 
-/// Events with commas between them.
-struct Events<'a> {
+/// A list of events in JSON.
+struct Timeline<'a> {
     out: &'a mut dyn Write,
     is_first: bool,
 }
 
-impl Events<'_> {
+/// What a CPU currently does, since when.
+#[derive(Clone, Default)]
+struct Cpu {
+    idle: Option<(Ns, String)>,
+    interrupt: Option<(Ns, String)>,
+    callback: Option<(Ns, String)>,
+    soft_callback: Option<(Ns, String)>,
+}
+
+impl Timeline<'_> {
     fn write(&mut self, event: &Value) -> io::Result<()> {
         if !std::mem::replace(&mut self.is_first, false) {
             self.out.write_all(b",\n")?;
@@ -58,16 +66,85 @@ impl Events<'_> {
         Ok(())
     }
 
-    fn instant(&mut self, at: Ns, cpu: CpuId, track: u64, name: &str) -> io::Result<()> {
+    fn instant(&mut self, at: Ns, cpu: CpuId, track: usize, name: &str) -> io::Result<()> {
         let (ts, pid) = (micros(at), process(cpu));
         self.write(&json!({"ph": "i", "s": "t", "name": name, "ts": ts, "pid": pid, "tid": track}))
     }
 
-    fn slice(&mut self, from: Ns, to: Ns, cpu: CpuId, track: u64, name: &str) -> io::Result<()> {
-        let (ts, dur, pid) = (micros(from), micros(to.since(from)), process(cpu));
+    /// Ends the current activity of a track, if there is one.
+    fn end(
+        &mut self,
+        current: &mut Option<(Ns, String)>,
+        at: Ns,
+        cpu: CpuId,
+        track: usize,
+    ) -> io::Result<()> {
+        let Some((from, name)) = current.take() else { return Ok(()) };
+        let (ts, dur, pid) = (micros(from), micros(at.since(from)), process(cpu));
         self.write(&json!({
             "ph": "X", "name": name, "ts": ts, "dur": dur, "pid": pid, "tid": track
         }))
+    }
+
+    /// Names processes and tracks.
+    fn names(&mut self, trace: &Trace, policies: &[ReplayPolicy]) -> io::Result<()> {
+        let mut tracks: Vec<String> =
+            ["idle", "timer interrupts", "coarse timers", "device writes: recorded"]
+                .map(str::to_string)
+                .into();
+        tracks.extend(policies.iter().map(|policy| format!("device writes: {}", policy.name())));
+        for cpu in (0..trace.cpus).map(CpuId) {
+            let pid = process(cpu);
+            let mut name = |what: &str, track: usize, name: &str| {
+                self.write(&json!({
+                    "ph": "M", "name": what, "pid": pid, "tid": track, "args": {"name": name}
+                }))
+            };
+            name("process_name", 0, &format!("CPU {}", cpu.0))?;
+            for (track, track_name) in (IDLE..).zip(&tracks) {
+                name("thread_name", track, track_name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what the trace recorded.
+    fn recorded(&mut self, trace: &Trace) -> io::Result<()> {
+        let begins = trace.records.first().map_or(Ns::ZERO, |record| record.time);
+        let has_states = trace.count(EventKind::CpuIdle) > 0;
+        let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
+        for record in &trace.records {
+            let at = record.time.since(begins);
+            let here = record.cpu;
+            let Some(cpu) = cpus.get_mut(here.index()) else { continue };
+            match idle_change(&record, has_states) {
+                Some(Idle::Begins(name)) => {
+                    cpu.idle.get_or_insert((at, name));
+                }
+                Some(Idle::Ends) => self.end(&mut cpu.idle, at, here, IDLE)?,
+                None => {}
+            }
+            let name = |function| trace.names.name(function).to_string();
+            match record.event {
+                Event::LocalTimerEntry => cpu.interrupt = Some((at, "timer interrupt".to_string())),
+                Event::LocalTimerExit => self.end(&mut cpu.interrupt, at, here, TIMERS)?,
+                Event::HrtimerExpireEntry { function, .. } => {
+                    cpu.callback = Some((at, name(function)));
+                }
+                Event::HrtimerExpireExit { .. } => self.end(&mut cpu.callback, at, here, TIMERS)?,
+                Event::TimerExpireEntry { function, .. } => {
+                    cpu.soft_callback = Some((at, name(function)));
+                }
+                Event::TimerExpireExit { .. } => {
+                    self.end(&mut cpu.soft_callback, at, here, SOFT_TIMERS)?;
+                }
+                _ if record.event.is_device_write() => {
+                    self.instant(at, here, RECORDED, "write")?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -75,101 +152,9 @@ fn micros(ns: Ns) -> f64 {
     ns.0 as f64 / 1e3
 }
 
-/// A process may not be 0.
+/// Returns a CPU's number as a process, which must not be 0.
 fn process(cpu: CpuId) -> u64 {
     u64::from(cpu.0) + 1
-}
-
-/// What processes and tracks are called.
-fn names(trace: &Trace, policies: &[ReplayPolicy], events: &mut Events<'_>) -> io::Result<()> {
-    for cpu in (0..trace.cpus).map(CpuId) {
-        let pid = process(cpu);
-        let mut name = |what: &str, track: u64, name: String| {
-            events.write(&json!({
-                "ph": "M", "name": what, "pid": pid, "tid": track, "args": {"name": name}
-            }))
-        };
-        name("process_name", 0, format!("CPU {}", cpu.0))?;
-        name("thread_name", IDLE, "idle".to_string())?;
-        name("thread_name", TIMERS, "timer interrupts".to_string())?;
-        name("thread_name", SOFT_TIMERS, "coarse timers".to_string())?;
-        name("thread_name", RECORDED, "device writes: recorded".to_string())?;
-        for (track, policy) in (POLICIES..).zip(policies) {
-            name("thread_name", track, format!("device writes: {}", policy.name()))?;
-        }
-    }
-    Ok(())
-}
-
-/// What is under way on a CPU: since when.
-#[derive(Clone, Default)]
-struct Cpu<'a> {
-    idle: Option<(Ns, String)>,
-    interrupt: Option<Ns>,
-    callback: Option<(Ns, &'a str)>,
-    soft_callback: Option<(Ns, &'a str)>,
-}
-
-/// What the trace says that happened.
-fn recorded(trace: &Trace, events: &mut Events<'_>) -> io::Result<()> {
-    let begins = trace.records.first().map_or(Ns::ZERO, |record| record.time);
-    let told_by = match trace.count(EventKind::CpuIdle) {
-        0 => ToldBy::Task,
-        _ => ToldBy::States,
-    };
-    let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
-    for record in &trace.records {
-        let at = record.time.since(begins);
-        let here = record.cpu;
-        let Some(cpu) = cpus.get_mut(here.index()) else { continue };
-        match idle(&record, told_by) {
-            Some(Idle::Begins(name)) if cpu.idle.is_none() => cpu.idle = Some((at, name)),
-            Some(Idle::Ends) => {
-                if let Some((from, name)) = cpu.idle.take() {
-                    events.slice(from, at, here, IDLE, &name)?;
-                }
-            }
-            _ => {}
-        }
-        match record.event {
-            Event::LocalTimerEntry => cpu.interrupt = Some(at),
-            Event::LocalTimerExit => {
-                if let Some(from) = cpu.interrupt.take() {
-                    events.slice(from, at, here, TIMERS, "timer interrupt")?;
-                }
-            }
-            Event::HrtimerExpireEntry { function, .. } => {
-                cpu.callback = Some((at, trace.names.name(function)));
-            }
-            Event::HrtimerExpireExit { .. } => {
-                if let Some((from, name)) = cpu.callback.take() {
-                    events.slice(from, at, here, TIMERS, name)?;
-                }
-            }
-            Event::TimerExpireEntry { function, .. } => {
-                cpu.soft_callback = Some((at, trace.names.name(function)));
-            }
-            Event::TimerExpireExit { .. } => {
-                if let Some((from, name)) = cpu.soft_callback.take() {
-                    events.slice(from, at, here, SOFT_TIMERS, name)?;
-                }
-            }
-            _ if record.event.is_device_write() => {
-                events.instant(at, here, RECORDED, "write")?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// What tells that a CPU idles.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ToldBy {
-    /// `cpu_idle` events.
-    States,
-    /// The idle task.
-    Task,
 }
 
 enum Idle {
@@ -177,18 +162,19 @@ enum Idle {
     Ends,
 }
 
-/// Whether a CPU's idling begins or ends here. Without `cpu_idle` events, a CPU idles while what
-/// happens on it happens in the idle task.
-fn idle(record: &Record, told_by: ToldBy) -> Option<Idle> {
-    match record.event {
-        Event::CpuIdle { state: CPU_IDLE_EXIT, cpu } if cpu == record.cpu => Some(Idle::Ends),
+/// Returns whether a CPU's idle time begins or ends here. Without `cpu_idle` events (`has_states`),
+/// a CPU is idle while its events occur in the idle task.
+fn idle_change(record: &Record, has_states: bool) -> Option<Idle> {
+    let next_pid = match record.event {
         Event::CpuIdle { state, cpu } if cpu == record.cpu => {
-            Some(Idle::Begins(format!("idle state {state}")))
+            return Some(match state {
+                Some(state) => Idle::Begins(format!("idle state {state}")),
+                None => Idle::Ends,
+            });
         }
-        _ if told_by == ToldBy::States => None,
-        Event::SchedSwitch { next_pid: 0, .. } => Some(Idle::Begins("idle".to_string())),
-        Event::SchedSwitch { .. } => Some(Idle::Ends),
-        _ if record.pid == 0 => Some(Idle::Begins("idle".to_string())),
-        _ => Some(Idle::Ends),
-    }
+        _ if has_states => return None,
+        Event::SchedSwitch { next_pid } => next_pid,
+        _ => record.pid,
+    };
+    Some(if next_pid == 0 { Idle::Begins("idle".to_string()) } else { Idle::Ends })
 }

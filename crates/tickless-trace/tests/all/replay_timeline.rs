@@ -13,7 +13,7 @@ fn timelines_are_well_formed_and_whole() {
     for name in ["idle", "pipe-two-cpus"] {
         let trace = Trace::read(&sample_path(name)).unwrap();
         let mut text = Vec::new();
-        write_timeline(&trace, &ReplayPolicy::USUAL, Inference::On, &mut text).unwrap();
+        write_timeline(&trace, &ReplayPolicy::DEFAULT, Inference::On, &mut text).unwrap();
         let document: Value = serde_json::from_slice(&text).unwrap();
         let events = document["traceEvents"].as_array().unwrap();
         let mut tracks: BTreeMap<(u64, u64), String> = BTreeMap::new();
@@ -51,7 +51,7 @@ fn timelines_are_well_formed_and_whole() {
                 open.push(from + length);
             }
         }
-        let summary = summarise(&trace, &ReplayPolicy::USUAL, Inference::On);
+        let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
         let of = |name: &str| writes.get(&format!("device writes: {name}")).copied().unwrap_or(0);
         assert_eq!(Some(of("recorded")), summary.trace.recorded.device_writes, "{name}");
         for result in &summary.policies {

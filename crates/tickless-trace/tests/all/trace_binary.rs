@@ -69,7 +69,7 @@ fn assert_same(one: &Trace, other: &Trace) {
 
 /// What a replay of it has, without the file's name and the functions.
 fn results(trace: &Trace) -> String {
-    let summary = summarise(trace, &ReplayPolicy::USUAL, Inference::On);
+    let summary = summarise(trace, &ReplayPolicy::DEFAULT, Inference::On);
     format!("{:?} {:?}", summary.policies, summary.operations)
 }
 
@@ -148,7 +148,7 @@ fn a_cut_file_is_used() {
     // Text is still text.
     let text = replay(&crate::support::sample_text("idle"));
     let file = Trace::read(&sample_path("idle")).unwrap();
-    let file = summarise(&file, &ReplayPolicy::USUAL, Inference::On);
+    let file = summarise(&file, &ReplayPolicy::DEFAULT, Inference::On);
     assert_eq!(format!("{:?}", text.policies), format!("{:?}", file.policies));
 }
 

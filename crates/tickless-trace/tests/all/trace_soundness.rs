@@ -5,7 +5,7 @@ use crate::support::{SAMPLES, Text, replay, sample_text};
 use std::fmt::Write;
 use tickless_trace::Trace;
 use tickless_trace::read::{Cause, MissingPlace};
-use tickless_trace::replay::{Comparison, Summary, Told};
+use tickless_trace::replay::{Comparison, Summary, Verdict};
 
 fn parsed(text: &str) -> Trace {
     Trace::parse("t", text.as_bytes()).unwrap()
@@ -232,7 +232,7 @@ fn damaged_numbers_cost_their_line() {
     assert_eq!(parsed(&holes).cpus, 3);
 }
 
-fn verdicts(summary: &Summary) -> Vec<(&'static str, Told)> {
+fn verdicts(summary: &Summary) -> Vec<(&'static str, Verdict)> {
     let others = &summary.agreement.as_ref().unwrap().others;
     others.iter().map(|other| (other.policy, other.verdict)).collect()
 }
@@ -240,7 +240,7 @@ fn verdicts(summary: &Summary) -> Vec<(&'static str, Told)> {
 /// Goal: agreement says which policies a trace tells apart, and where it cannot.
 #[test]
 fn policies_are_told_apart_or_not() {
-    use Told::{CannotTell, RuledOut};
+    use Verdict::{CannotTell, RuledOut};
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
     let page = std::fs::read_to_string(page).unwrap();
     for (name, eager, lazy) in [
@@ -283,7 +283,7 @@ fn another_policy_than_the_kernels_is_noticed() {
     let summary = replay(&text.end(99_000));
     let agreement = summary.agreement.as_ref().unwrap();
     assert_eq!((agreement.policy, agreement.agrees), ("restart-aware", false));
-    let want = [("eager", Told::CannotTell), ("lazy", Told::FitsBetter)];
+    let want = [("eager", Verdict::CannotTell), ("lazy", Verdict::FitsBetter)];
     assert_eq!(verdicts(&summary), want, "{agreement:?}");
 }
 

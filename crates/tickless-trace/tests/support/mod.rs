@@ -31,7 +31,7 @@ pub fn replay(text: &str) -> Summary {
 
 pub fn replay_with(text: &str, inference: Inference) -> Summary {
     let trace = Trace::parse("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    summarise(&trace, &ReplayPolicy::USUAL, inference)
+    summarise(&trace, &ReplayPolicy::DEFAULT, inference)
 }
 
 /// The results in the order eager, lazy, restart-aware.

@@ -1,6 +1,6 @@
 //! Numbers and strings from a buffer that may be cut anywhere.
 
-/// What is left of a buffer. Reading past its end gives none, and no panic.
+/// The rest of a buffer. Reading past its end returns `None`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 
@@ -11,28 +11,44 @@ impl<'a> Bytes<'a> {
         Some(taken)
     }
 
-    /// As many bytes as a number before them says, which a damaged file may have made huge.
+    /// Takes as many bytes as a number in the file says, which damage may have made huge.
     pub(super) fn take_u64(&mut self, length: u64) -> Option<&'a [u8]> {
         self.take(usize::try_from(length).ok()?)
     }
 
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
     pub(super) fn u8(&mut self) -> Option<u8> {
-        Some(self.take(1)?[0])
+        self.array().map(u8::from_le_bytes)
     }
 
     pub(super) fn u16(&mut self) -> Option<u16> {
-        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
+        self.array().map(u16::from_le_bytes)
     }
 
     pub(super) fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+        self.array().map(u32::from_le_bytes)
     }
 
     pub(super) fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+        self.array().map(u64::from_le_bytes)
     }
 
-    /// Up to the next zero, which is passed over.
+    /// Takes bytes whose length is in the 4 bytes before them.
+    pub(super) fn sized_u32(&mut self) -> Option<&'a [u8]> {
+        let length = self.u32()?;
+        self.take_u64(length.into())
+    }
+
+    /// Takes bytes whose length is in the 8 bytes before them.
+    pub(super) fn sized_u64(&mut self) -> Option<&'a [u8]> {
+        let length = self.u64()?;
+        self.take_u64(length)
+    }
+
+    /// Takes the bytes up to the next zero, and the zero.
     pub(super) fn string(&mut self) -> Option<&'a [u8]> {
         let end = self.0.iter().position(|&byte| byte == 0)?;
         let text = self.take(end)?;
@@ -41,7 +57,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// What is at `offset` and behind it; none if that is past the end.
+/// Returns the bytes from `offset` on; `None` if that is past the end.
 pub(super) fn from(all: &[u8], offset: u64) -> Option<Bytes<'_>> {
     all.get(usize::try_from(offset).ok()?..).map(Bytes)
 }
@@ -51,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_read_past_the_end() {
+    fn reading_past_the_end_returns_none() {
         let mut bytes = Bytes(b"\x01\x02\x03name\0rest");
         assert_eq!((bytes.u8(), bytes.u16()), (Some(1), Some(0x302)));
         assert_eq!(bytes.string(), Some(&b"name"[..]));

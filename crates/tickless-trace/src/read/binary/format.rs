@@ -1,4 +1,4 @@
-//! Where the fields of an event are, from the kernel's text.
+//! The fields of an event, from the kernel's text.
 
 /// A field's place in an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,7 +9,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// The field's number; sign-extended if it has a sign. None if the event is cut before it.
+    /// Returns the field's number, sign-extended if it is signed; `None` if the event ends before it.
     pub(super) fn read(self, event: &[u8]) -> Option<u64> {
         let start = usize::from(self.offset);
         let bytes = event.get(start..start + usize::from(self.size))?;
@@ -24,7 +24,7 @@ impl Field {
     }
 }
 
-/// A kernel's text about one event.
+/// The kernel's description of one event.
 #[derive(Debug)]
 pub(super) struct Format<'a> {
     pub(super) name: &'a str,
@@ -33,7 +33,7 @@ pub(super) struct Format<'a> {
 }
 
 impl<'a> Format<'a> {
-    /// Reads the text; none if it has no name or number.
+    /// Reads the text; `None` if it has no name or number.
     pub(super) fn parse(text: &'a str) -> Option<Format<'a>> {
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         let fields = text.lines().filter_map(field).collect();
@@ -45,7 +45,7 @@ impl<'a> Format<'a> {
     }
 }
 
-/// `field:unsigned long expires;  offset:24;  size:8;  signed:0;`
+/// Reads `field:unsigned long expires;  offset:24;  size:8;  signed:0;`
 fn field(line: &str) -> Option<(&str, Field)> {
     let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
     let declaration = parts.next()?;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_where_the_text_says() {
+    fn fields_are_read_at_their_offsets() {
         let text = "name: hrtimer_start\nID: 460\nformat:\n\
             \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\n\
             \tfield:void * hrtimer;\toffset:8;\tsize:8;\tsigned:0;\n\

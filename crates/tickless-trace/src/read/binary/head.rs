@@ -1,4 +1,4 @@
-//! The formats and symbols that trace.dat (up to version 6) and perf.data begin with.
+//! The formats and symbols at the beginning of trace.dat (up to version 6) and perf.data.
 
 use super::bytes::Bytes;
 use super::decode::Decoder;
@@ -7,16 +7,16 @@ use std::collections::HashMap;
 
 pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// What a head says, and what is behind it.
+/// The contents of the head, and the bytes behind it.
 #[derive(Debug)]
 pub(super) struct Head<'a> {
     pub(super) decoder: Decoder,
+    pub(super) symbols: Symbols,
     pub(super) tasks: HashMap<u32, Box<str>>,
-    pub(super) page_size: usize,
     pub(super) rest: Bytes<'a>,
 }
 
-/// The very first bytes, which all versions share.
+/// The first bytes, which all versions share.
 #[derive(Debug)]
 pub(super) struct Start<'a> {
     pub(super) version: &'a [u8],
@@ -33,62 +33,43 @@ pub(super) fn start<'a>(bytes: &mut Bytes<'a>) -> Option<Start<'a>> {
     Some(Start { version, is_big_endian, page_size: bytes.u32()? as usize })
 }
 
-/// Reads what follows [`start`], up to the names of tasks where there are any.
-pub(super) fn read<'a>(start: &Start<'_>, mut bytes: Bytes<'a>) -> Option<Head<'a>> {
-    let mut formats = Vec::new();
-    header_pages(&mut bytes)?;
-    ftrace_formats(&mut bytes, &mut formats)?;
-    event_formats(&mut bytes, &mut formats)?;
-    let symbols = sized_u32(&mut bytes)?;
-    let _printk = sized_u32(&mut bytes)?;
-    // Since version 6 of both.
-    let tasks = sized_u64(&mut bytes).unwrap_or_default();
-    let mut decoder = Decoder::new(symbols_of(symbols));
-    formats.iter().for_each(|format| decoder.add_format(&String::from_utf8_lossy(format)));
-    Some(Head { decoder, tasks: tasks_of(tasks), page_size: start.page_size, rest: bytes })
-}
-
-/// `header_page` and `header_event`, which have said the same since 2009.
-pub(super) fn header_pages(bytes: &mut Bytes<'_>) -> Option<()> {
+/// Reads the bytes behind [`start`] up to the names of tasks.
+pub(super) fn read(mut bytes: Bytes<'_>) -> Option<Head<'_>> {
+    let mut decoder = Decoder::default();
+    // These formats have not changed since 2009.
     for name in [&b"header_page"[..], b"header_event"] {
         bytes.string().filter(|found| *found == name)?;
-        sized_u64(bytes)?;
+        bytes.sized_u64()?;
     }
-    Some(())
+    ftrace_formats(&mut bytes, &mut decoder)?;
+    event_formats(&mut bytes, &mut decoder)?;
+    let symbols = symbols_of(bytes.sized_u32()?);
+    let _printk = bytes.sized_u32()?;
+    // The names of tasks are there since version 6 of both files.
+    let tasks = tasks_of(bytes.sized_u64().unwrap_or_default());
+    Some(Head { decoder, symbols, tasks, rest: bytes })
 }
 
-pub(super) fn ftrace_formats<'a>(bytes: &mut Bytes<'a>, to: &mut Vec<&'a [u8]>) -> Option<()> {
+pub(super) fn ftrace_formats(bytes: &mut Bytes<'_>, decoder: &mut Decoder) -> Option<()> {
     for _ in 0..bytes.u32()? {
-        to.push(sized_u64(bytes)?);
+        decoder.add_format(&String::from_utf8_lossy(bytes.sized_u64()?));
     }
     Some(())
 }
 
-pub(super) fn event_formats<'a>(bytes: &mut Bytes<'a>, to: &mut Vec<&'a [u8]>) -> Option<()> {
+pub(super) fn event_formats(bytes: &mut Bytes<'_>, decoder: &mut Decoder) -> Option<()> {
     for _ in 0..bytes.u32()? {
         let _system = bytes.string()?;
-        for _ in 0..bytes.u32()? {
-            to.push(sized_u64(bytes)?);
-        }
+        ftrace_formats(bytes, decoder)?;
     }
     Some(())
-}
-
-pub(super) fn sized_u32<'a>(bytes: &mut Bytes<'a>) -> Option<&'a [u8]> {
-    let length = bytes.u32()?;
-    bytes.take_u64(length.into())
-}
-
-pub(super) fn sized_u64<'a>(bytes: &mut Bytes<'a>) -> Option<&'a [u8]> {
-    let length = bytes.u64()?;
-    bytes.take_u64(length)
 }
 
 pub(super) fn symbols_of(text: &[u8]) -> Symbols {
     Symbols::parse(String::from_utf8_lossy(text).into_owned())
 }
 
-/// Lines of `7 name`.
+/// Reads lines of `7 name`.
 pub(super) fn tasks_of(text: &[u8]) -> HashMap<u32, Box<str>> {
     let text = String::from_utf8_lossy(text);
     let task = |line: &str| {

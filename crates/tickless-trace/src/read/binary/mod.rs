@@ -1,20 +1,20 @@
-//! Events as the kernel writes them, before any tool prints them.
+//! Events as the kernel writes them.
 //!
-//! A ring buffer's pages hold events of a few dozen bytes. Where each field is in them, the kernel
-//! says in a text for each event (`events/*/*/format`), and functions are addresses that
-//! `/proc/kallsyms` names. Three things are made of these parts: `trace.dat`, which trace-cmd
-//! records; `perf.data`; and what [`Live`](crate::record::Live) reads while it is recorded. All
-//! three become the same [`Record`](super::Record)s as the text that the tools print.
+//! The pages of a ring buffer hold events of a few dozen bytes. The kernel describes the fields of
+//! each event in a text (`events/*/*/format`), and names functions by address in `/proc/kallsyms`.
+//! Three kinds of recordings consist of these parts: `trace.dat` of trace-cmd; `perf.data`; and
+//! what [`Live`](crate::record::Live) reads while it is recorded. All three become the same
+//! [`Record`](super::Record)s as the text that the tools print.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `bytes` | numbers and strings from a buffer that may be cut anywhere |
-//! | `format` | where the fields of an event are, from the kernel's text |
-//! | `decode` | an event's bytes as an [`Event`](super::Event) |
+//! | `format` | the fields of an event, from the kernel's text |
+//! | `decode` | an event's bytes as a [`Record`](super::Record) |
 //! | `page` | the events of a ring buffer's page |
-//! | `packed` | what trace-cmd compresses, and a CPU's pages one after the other |
+//! | `packed` | what trace-cmd compresses, and a CPU's pages in sequence |
 //! | `symbols` | functions by their addresses |
-//! | `head` | the formats and symbols that trace.dat and perf.data begin with |
+//! | `head` | the formats and symbols at the beginning of trace.dat and perf.data |
 //! | `trace_dat`, `perf_data` | the two files |
 
 mod bytes;
@@ -27,8 +27,8 @@ mod perf_data;
 mod symbols;
 mod trace_dat;
 
+pub(crate) use decode::Decoder;
 pub(super) use decode::Undecoded;
-pub use decode::{Decoder, Occurrence};
 pub use page::Page;
 pub use symbols::Symbols;
 

@@ -1,4 +1,4 @@
-//! What trace-cmd compresses: sections, and the pages of a CPU, unpacked one after the other.
+//! What trace-cmd compresses: sections, and the pages of a CPU in sequence.
 
 use super::bytes::Bytes;
 use core::fmt;
@@ -8,14 +8,15 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::io::Read;
 
 /// How sections and pages are compressed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(super) enum Compression {
+    #[default]
     None,
     Zlib,
     Zstd,
 }
 
-/// Unpacks one piece after the other, with the tables of the one before.
+/// Unpacks pieces. It keeps the decoder, because building its tables takes time.
 struct Unpacker {
     compression: Compression,
     zstd: FrameDecoder,
@@ -32,8 +33,8 @@ impl Unpacker {
         Unpacker { compression, zstd: FrameDecoder::new() }
     }
 
-    /// Takes a piece, which is how long it is packed, how long it was, and the data, and puts it
-    /// behind `whole`.
+    /// Takes a piece (its packed length, its unpacked length, and the data) and appends it to
+    /// `whole`.
     fn unpack(&mut self, bytes: &mut Bytes<'_>, whole: &mut Vec<u8>) -> Option<()> {
         let (packed, length) = (bytes.u32()?, bytes.u32()?);
         let mut packed = bytes.take_u64(packed.into())?;
@@ -53,20 +54,20 @@ impl Unpacker {
     }
 }
 
-/// A section's contents.
+/// Returns a section's contents.
 pub(super) fn unpacked(bytes: &mut Bytes<'_>, compression: Compression) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     Unpacker::new(compression).unpack(bytes, &mut whole)?;
     Some(whole)
 }
 
-/// The pages of a CPU, one after the other.
+/// The pages of a CPU in sequence.
 #[derive(Debug)]
 pub(super) struct Pages<'a> {
     source: Source<'a>,
     page_size: usize,
-    /// Where the present page is, in the file or in what is unpacked.
-    present: Range<usize>,
+    /// Where the current page is, in the file or in the unpacked chunks.
+    current: Range<usize>,
 }
 
 #[derive(Debug)]
@@ -75,43 +76,43 @@ enum Source<'a> {
     Packed(Box<Chunks<'a>>),
 }
 
-/// Pieces of some pages each.
+/// Compressed pieces of some pages each.
 #[derive(Debug)]
 struct Chunks<'a> {
     bytes: Bytes<'a>,
     left: u32,
     unpacker: Unpacker,
-    /// What is unpacked of them and still needed.
+    /// The unpacked bytes from the current page on.
     unpacked: Vec<u8>,
 }
 
 impl<'a> Pages<'a> {
-    /// Pages as they are.
+    /// Reads uncompressed pages.
     pub(super) fn plain(bytes: &'a [u8], page_size: usize) -> Pages<'a> {
-        Pages { source: Source::Plain(bytes), page_size, present: 0..0 }
+        Pages { source: Source::Plain(bytes), page_size, current: 0..0 }
     }
 
-    /// Pages in chunks: how many these are, then each.
+    /// Reads chunks, which their number precedes.
     pub(super) fn packed(bytes: &'a [u8], page_size: usize, compression: Compression) -> Pages<'a> {
         let mut bytes = Bytes(bytes);
         let left = bytes.u32().unwrap_or(0);
         let unpacker = Unpacker::new(compression);
         let chunks = Chunks { bytes, left, unpacker, unpacked: Vec::new() };
-        Pages { source: Source::Packed(Box::new(chunks)), page_size, present: 0..0 }
+        Pages { source: Source::Packed(Box::new(chunks)), page_size, current: 0..0 }
     }
 
-    /// The page that [`advance`](Pages::advance) has gone to. The last may be cut.
-    pub(super) fn present(&self) -> &[u8] {
+    /// Returns the page that [`advance`](Pages::advance) went to. The last one may be cut.
+    pub(super) fn current(&self) -> &[u8] {
         let bytes = match &self.source {
             Source::Plain(bytes) => bytes,
             Source::Packed(chunks) => &chunks.unpacked[..],
         };
-        &bytes[self.present.clone()]
+        &bytes[self.current.clone()]
     }
 
-    /// Goes to the next page; false if there is none.
+    /// Advances to the next page; returns whether there is one.
     pub(super) fn advance(&mut self) -> bool {
-        let mut start = self.present.end;
+        let mut start = self.current.end;
         let length = match &mut self.source {
             Source::Plain(bytes) => bytes.len(),
             Source::Packed(chunks) => {
@@ -123,13 +124,13 @@ impl<'a> Pages<'a> {
                 chunks.unpacked.len()
             }
         };
-        self.present = start..length.min(start + self.page_size);
-        !self.present.is_empty()
+        self.current = start..length.min(start + self.page_size);
+        !self.current.is_empty()
     }
 }
 
 impl Chunks<'_> {
-    /// Unpacks the next one. Those behind a damaged one are lost.
+    /// Unpacks the next chunk; returns whether it is whole. Those behind a damaged one are lost.
     fn unpack(&mut self) -> bool {
         let Some(left) = self.left.checked_sub(1) else { return false };
         let is_whole = self.unpacker.unpack(&mut self.bytes, &mut self.unpacked).is_some();
@@ -156,15 +157,15 @@ mod tests {
     fn all(mut pages: Pages<'_>) -> Vec<Vec<u8>> {
         let mut found = Vec::new();
         while pages.advance() {
-            found.push(pages.present().to_vec());
+            found.push(pages.current().to_vec());
         }
-        assert!(!pages.advance(), "it stays at the end");
+        assert!(!pages.advance(), "the end is final");
         found
     }
 
-    /// Goal: pages that go on in the next chunk are whole, and nothing comes after a damaged one.
+    /// Goal: pages that continue in the next chunk are whole, and none follows a damaged chunk.
     #[test]
-    fn pages_are_put_together() {
+    fn pages_continue_across_chunks() {
         let bytes: Vec<u8> = (0..10).collect();
         let wanted = [&bytes[..4], &bytes[4..8], &bytes[8..]].map(<[u8]>::to_vec);
         assert_eq!(all(Pages::plain(&bytes, 4)), wanted);

@@ -1,28 +1,23 @@
 //! The events of a ring buffer's page.
 //!
 //! A page begins with the time of its first event and the number of bytes behind the header. An
-//! event begins with five bits of length and 27 bits of time since the one before it. Four lengths
-//! mean something else: a length in a word of its own, padding, more time, and an absolute time.
+//! event begins with five bits of length and 27 bits of time since the event before it. Four
+//! lengths have another meaning: a length in a word of its own, padding, more time, and an absolute
+//! time.
 
 use super::bytes::Bytes;
 use core::ops::Range;
 
-/// A page of a ring buffer.
-#[derive(Debug)]
-pub struct Page<'a> {
-    bytes: &'a [u8],
-    next: Place,
-    lost: Option<u64>,
-}
-
-/// Where in a page the next event is, for somebody who keeps the page elsewhere.
+/// A position in a page of a ring buffer, whose bytes the caller keeps.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub struct Page {
+    /// Where the next event begins.
     at: usize,
-    /// Of the last event.
+    /// Where the last event ends.
     end: usize,
-    /// Nanoseconds, or whatever the trace's clock counts.
+    /// The time of the current event, in nanoseconds or in the units of the trace's clock.
     time: u64,
+    lost: Option<u64>,
 }
 
 /// The time, and the number of bytes with flags.
@@ -31,36 +26,9 @@ const HEADER_LEN: usize = 16;
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
-impl<'a> Page<'a> {
-    /// Takes a page; none if it has no header. The events of one that is cut end where it is cut.
-    pub fn new(page: &'a [u8]) -> Option<Page<'a>> {
-        let (next, lost) = Place::first(page)?;
-        Some(Page { bytes: page, next, lost })
-    }
-
-    /// Events that were lost before this page; 0 of them if the kernel did not count.
-    pub fn lost(&self) -> Option<u64> {
-        self.lost
-    }
-
-    /// How long the page is with its header.
-    pub fn length(&self) -> usize {
-        self.next.end
-    }
-}
-
-impl<'a> Iterator for Page<'a> {
-    type Item = (u64, &'a [u8]);
-
-    fn next(&mut self) -> Option<(u64, &'a [u8])> {
-        let (time, event) = self.next.advance(self.bytes)?;
-        Some((time, &self.bytes[event]))
-    }
-}
-
-impl Place {
-    /// A page's first event, and the events that were lost before it.
-    pub(super) fn first(page: &[u8]) -> Option<(Place, Option<u64>)> {
+impl Page {
+    /// Returns the beginning of `page`; `None` if it has no header.
+    pub fn new(page: &[u8]) -> Option<Page> {
         let mut header = Bytes(page);
         let (time, commit) = (header.u64()?, header.u64()?);
         let length = usize::try_from(commit & (MISSED_STORED - 1)).ok()?;
@@ -68,14 +36,20 @@ impl Place {
         let count = header.0.get(length..).filter(|_| commit & MISSED_STORED != 0);
         let lost =
             (commit & MISSED != 0).then(|| count.and_then(|count| Bytes(count).u64()).unwrap_or(0));
-        Some((Place { at: HEADER_LEN, end, time }, lost))
+        Some(Page { at: HEADER_LEN, end, time, lost })
     }
 
-    /// The time of the event, and where in its page it is. Goes to the one after it.
-    pub(super) fn advance(&mut self, page: &[u8]) -> Option<(u64, Range<usize>)> {
+    /// Returns the number of events that were lost before this page; 0 if the kernel did not count
+    /// them.
+    pub fn lost(&self) -> Option<u64> {
+        self.lost
+    }
+
+    /// Returns the time of the next event, and its place in `page`.
+    pub fn next(&mut self, page: &[u8]) -> Option<(u64, Range<usize>)> {
         let mut events = Bytes(page.get(self.at..self.end)?);
         let Some(length) = self.event(&mut events) else {
-            // What follows an event that is cut cannot be told from its rest.
+            // The events behind one that is cut cannot be found.
             self.at = self.end;
             return None;
         };
@@ -83,7 +57,7 @@ impl Place {
         Some((self.time, self.at - length..self.at))
     }
 
-    /// Takes the next event from `events`; returns its length, and keeps its time.
+    /// Takes the next event from `events` and keeps its time. Returns its length.
     fn event(&mut self, events: &mut Bytes<'_>) -> Option<usize> {
         loop {
             let header = events.u32()?;
@@ -125,6 +99,13 @@ mod tests {
         [&header, events, behind].concat()
     }
 
+    /// The times and bytes of a page's events.
+    fn events(bytes: &[u8]) -> Vec<(u64, &[u8])> {
+        let Some(mut page) = Page::new(bytes) else { return Vec::new() };
+        let next = || page.next(bytes).map(|(time, event)| (time, &bytes[event]));
+        std::iter::from_fn(next).collect()
+    }
+
     fn header(kind: u32, delta: u32) -> [u8; 4] {
         (kind | delta << 5).to_le_bytes()
     }
@@ -132,17 +113,17 @@ mod tests {
     /// Goal: every kind of entry, with the times that follow from it.
     #[test]
     fn times_add_up() {
-        let mut events = Vec::new();
-        events.extend([&header(1, 0)[..], b"aaaa"].concat());
-        events.extend([&header(30, 5)[..], &2_u32.to_le_bytes()].concat());
-        events.extend([&header(0, 7)[..], &12_u32.to_le_bytes(), b"bbbbbbbb"].concat());
-        events.extend([&header(29, 1)[..], &8_u32.to_le_bytes(), b"pppp"].concat());
-        events.extend([&header(31, 3)[..], &9_u32.to_le_bytes()].concat());
-        events.extend([&header(2, 1)[..], b"cccccccc"].concat());
-        events.extend(header(29, 0));
-        events.extend([&header(1, 0)[..], b"none"].concat());
-        let page = page(0, &events, b"");
-        let found: Vec<_> = Page::new(&page).unwrap().collect();
+        let mut bytes = Vec::new();
+        bytes.extend([&header(1, 0)[..], b"aaaa"].concat());
+        bytes.extend([&header(30, 5)[..], &2_u32.to_le_bytes()].concat());
+        bytes.extend([&header(0, 7)[..], &12_u32.to_le_bytes(), b"bbbbbbbb"].concat());
+        bytes.extend([&header(29, 1)[..], &8_u32.to_le_bytes(), b"pppp"].concat());
+        bytes.extend([&header(31, 3)[..], &9_u32.to_le_bytes()].concat());
+        bytes.extend([&header(2, 1)[..], b"cccccccc"].concat());
+        bytes.extend(header(29, 0));
+        bytes.extend([&header(1, 0)[..], b"none"].concat());
+        let page = page(0, &bytes, b"");
+        let found = events(&page);
         let extended = 1_000 + 5 + (2 << 27) + 7;
         assert_eq!(
             found,
@@ -160,16 +141,15 @@ mod tests {
         assert_eq!(Page::new(&page(0, &event, b"")).unwrap().lost(), None);
     }
 
-    /// Goal: a page that is cut anywhere gives what is whole, and ends.
+    /// Goal: a page that is cut anywhere yields its complete events.
     #[test]
-    fn a_cut_page_ends() {
+    fn a_cut_page_yields_complete_events() {
         let event = [&header(1, 1)[..], b"aaaa", &header(0, 1), &12_u32.to_le_bytes()].concat();
         let whole = page(0, &event, b"");
         for length in 0..whole.len() {
-            let found = Page::new(&whole[..length]).map_or(0, Iterator::count);
-            assert!(found <= 1, "{length}");
+            assert!(events(&whole[..length]).len() <= 1, "{length}");
         }
-        let lies = page(0, &header(0, 1), b"");
-        assert_eq!(Page::new(&lies).unwrap().count(), 0);
+        let too_long = page(0, &header(0, 1), b"");
+        assert_eq!(events(&too_long), []);
     }
 }

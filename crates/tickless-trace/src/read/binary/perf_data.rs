@@ -1,7 +1,7 @@
-//! `perf.data`, which perf records, as a file or through a pipe.
+//! `perf.data`, which perf records to a file or through a pipe.
 
 use super::bytes::{Bytes, from};
-use super::head;
+use super::head::{self, Head};
 use super::symbols::{Symbols, build_id_of_this_kernel};
 use crate::read::Trace;
 use crate::read::header::Format;
@@ -14,10 +14,10 @@ use std::collections::HashMap;
 use std::io::Cursor;
 use tickless_core::time::Ns;
 
-/// What perf calls the kernel's own code, with a symbol behind it.
+/// Perf's name for the kernel's own code, which a symbol follows.
 const KERNEL_MAP: &[u8] = b"[kernel.kallsyms]";
 
-/// What a file begins with.
+/// The first bytes of a file.
 const MAGIC: &[u8] = b"PERFILE2";
 const MAGIC_BIG_ENDIAN: &[u8] = b"2ELIFREP";
 
@@ -39,21 +39,19 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
     if matches!(perf_file.compression_info(), Ok(Some(_))) {
         return Err(convert("recorded by perf with -z"));
     }
-    let mut decoder = {
-        let formats = perf_file.feature_section_data(Feature::TRACING_DATA);
-        let mut formats = Bytes(formats.ok_or_else(damaged)?);
-        let start = head::start(&mut formats).ok_or_else(damaged)?;
-        head::read(&start, formats).ok_or_else(damaged)?.decoder
-    };
-    let mut reader = Reader::of_binary(Format::Perf);
-    reader.header().kernel = perf_file.os_release().ok().flatten().map(str::to_string);
+    let mut formats =
+        Bytes(perf_file.feature_section_data(Feature::TRACING_DATA).ok_or_else(damaged)?);
+    head::start(&mut formats).ok_or_else(damaged)?;
+    let Head { decoder, symbols, .. } = head::read(formats).ok_or_else(damaged)?;
+    let mut reader = Reader::new(Format::Perf, symbols);
+    reader.header.kernel = perf_file.os_release().ok().flatten().map(str::to_string);
     let cpus = perf_file.nr_cpus().ok().flatten().map(|cpus| cpus.nr_cpus_online);
-    reader.header().cpus = cpus.and_then(|cpus| u16::try_from(cpus).ok());
+    reader.header.cpus = cpus.and_then(|cpus| u16::try_from(cpus).ok());
     let mut tasks: HashMap<u32, Box<str>> = HashMap::new();
     let recorded = perf_file.build_ids().ok().and_then(|mut ids| ids.remove(&DsoKey::Kernel));
-    let is_this_kernel = recorded.is_some_and(|dso| is_same(&dso.build_id));
+    let is_this_kernel = recorded.is_some_and(|dso| is_of_this_kernel(&dso.build_id));
     let mut has_names = false;
-    // A file that is cut ends with an error; what came before is used.
+    // A file that is cut ends with an error; the records before it are used.
     while let Ok(Some(record)) = record_iter.next_record(&mut perf_file) {
         let PerfFileRecord::EventRecord { record, .. } = record else { continue };
         match record.parse() {
@@ -61,24 +59,23 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
                 let (Some(raw), Some(time)) = (sample.raw, sample.timestamp) else { continue };
                 let cpu = sample.cpu.and_then(|cpu| prefix::cpu_id(cpu.into()));
                 if let Some(cpu) = cpu {
-                    reader.occurrence(Ns(time), cpu, &raw.as_slice(), &mut decoder);
+                    reader.binary_event(Ns(time), cpu, &raw.as_slice(), &decoder);
                 }
             }
             Ok(EventRecord::Comm(comm)) => {
                 let name = String::from_utf8_lossy(&comm.name.as_slice()).into_owned();
                 tasks.insert(comm.tid.cast_unsigned(), name.into());
             }
-            Ok(EventRecord::Mmap(map)) if map.path.as_slice().starts_with(KERNEL_MAP) => {
-                // Perf keeps no names of functions. Where this kernel is still the one that it
-                // recorded, and lies where it did, they are to be had.
-                if !is_this_kernel {
-                    continue;
-                }
+            // Perf stores no names of functions. They are available if the running kernel is the
+            // recorded one, loaded at the same address.
+            Ok(EventRecord::Mmap(map))
+                if is_this_kernel && map.path.as_slice().starts_with(KERNEL_MAP) =>
+            {
                 let symbols = Symbols::of_this_kernel();
                 has_names = symbols.address("_text") == Some(map.address)
                     || symbols.address("_stext") == Some(map.address);
                 if has_names {
-                    decoder.name_by(symbols);
+                    reader.names.set_symbols(symbols);
                 }
             }
             Ok(EventRecord::Lost(lost)) => reader.lose(Some(lost.count)),
@@ -88,16 +85,16 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
     if !has_names {
         reader.note_file(Cause::NoFunctionNames);
     }
-    reader.finish_binary(path, decoder, tasks)
+    reader.finish_binary(path, tasks)
 }
 
-/// Is it the running kernel's build ID? Perf's may have zeroes behind it.
-fn is_same(build_id: &[u8]) -> bool {
+/// Returns whether this is the running kernel's build ID. Perf's may end with zeroes.
+fn is_of_this_kernel(build_id: &[u8]) -> bool {
     build_id_of_this_kernel().is_some_and(|ours| build_id.starts_with(&ours))
 }
 
-/// Whether the lengths fit the file by which its reader takes memory, before it has looked at what
-/// is there.
+/// Returns `None` if a length exceeds the file. The reader of perf.data allocates by these lengths
+/// before it reads the contents.
 fn has_sound_lengths(file: &[u8]) -> Option<()> {
     const HEADER_LEN: u64 = 104;
     const ATTRIBUTE_LEN_MAX: u64 = 4_096;
@@ -107,7 +104,7 @@ fn has_sound_lengths(file: &[u8]) -> Option<()> {
     header.take(MAGIC.len())?;
     let (_size, attribute) = (header.u64()?, header.u64()?);
     if file.starts_with(MAGIC_BIG_ENDIAN) {
-        // Told as such, before any of it is used.
+        // Refused for its byte order, before any length is used.
         return Some(());
     }
     if header.0.len() as u64 + 24 < HEADER_LEN || attribute > ATTRIBUTE_LEN_MAX {
@@ -120,7 +117,7 @@ fn has_sound_lengths(file: &[u8]) -> Option<()> {
     let [attributes, data, types] = sections;
     part(attributes.0, attributes.1)?;
     part(types.0, types.1)?;
-    // The list of features is right behind the data.
+    // The list of features follows the data.
     let mut list = from(file, data.0.checked_add(data.1)?)?;
     for word in 0..4 {
         let features = header.u64()?;
@@ -134,7 +131,7 @@ fn has_sound_lengths(file: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// The same within the section that describes the events.
+/// Returns `None` if a length within the section that describes the events exceeds it.
 fn has_sound_events(mut section: Bytes<'_>) -> Option<()> {
     let (count, attribute) = (section.u32()?, section.u32()?);
     if u64::from(count) * u64::from(attribute.max(1)) > section.0.len() as u64 {
@@ -143,8 +140,7 @@ fn has_sound_events(mut section: Bytes<'_>) -> Option<()> {
     for _ in 0..count {
         section.take(attribute as usize)?;
         let ids = section.u32()?;
-        let name = section.u32()?;
-        section.take(name as usize)?;
+        section.sized_u32()?;
         section.take_u64(u64::from(ids) * 8)?;
     }
     Some(())

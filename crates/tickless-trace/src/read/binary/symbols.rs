@@ -2,16 +2,17 @@
 
 use super::bytes::Bytes;
 
-/// What `/proc/kallsyms` says.
+/// The contents of `/proc/kallsyms`.
 #[derive(Debug, Default)]
 pub struct Symbols {
     text: String,
-    /// Address, and where the name is in the text; sorted.
+    /// The address, and the place and length of the name in `text`; sorted.
     places: Vec<(u64, u32, u32)>,
 }
 
 impl Symbols {
-    /// The running kernel's. Where it hides addresses from this user, no function has a name.
+    /// Reads the running kernel's symbols. Where the kernel hides addresses from this user, no
+    /// function has a name.
     pub fn of_this_kernel() -> Symbols {
         Symbols::parse(std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
@@ -28,37 +29,40 @@ impl Symbols {
         };
         let mut places: Vec<_> = text.lines().filter_map(place).collect();
         places.retain(|(address, ..)| *address != 0);
-        // Names of one address stay in their order.
+        // The sort is stable: names of one address keep their order.
         places.sort_by_key(|(address, ..)| *address);
         Symbols { text, places }
     }
 
-    /// The function that has this address in it. O(log n).
-    pub fn name(&self, address: u64) -> Option<&str> {
-        let end = self.places.partition_point(|(start, ..)| *start <= address);
-        let (start, ..) = *self.places.get(end.checked_sub(1)?)?;
-        // The first of those that share an address, as the kernel prints it.
-        let first = self.places.partition_point(|(other, ..)| *other < start);
-        let (_, at, length) = self.places[first];
+    fn text(&self, at: u32, length: u32) -> Option<&str> {
         self.text.get(at as usize..(at + length) as usize)
     }
 
-    /// The address of a function. O(n).
+    /// Returns the function that contains this address. O(log n).
+    pub fn name(&self, address: u64) -> Option<&str> {
+        let end = self.places.partition_point(|(start, ..)| *start <= address);
+        let (start, ..) = *self.places.get(end.checked_sub(1)?)?;
+        // The kernel prints the first of several names of one address.
+        let first = self.places.partition_point(|(other, ..)| *other < start);
+        let (_, at, length) = self.places[first];
+        self.text(at, length)
+    }
+
+    /// Returns the address of a function. O(n).
     pub fn address(&self, name: &str) -> Option<u64> {
-        let is_it = |&&(_, at, length): &&(u64, u32, u32)| {
-            self.text.get(at as usize..(at + length) as usize) == Some(name)
-        };
-        self.places.iter().find(is_it).map(|(address, ..)| *address)
+        let mut places = self.places.iter();
+        let found = places.find(|&&(_, at, length)| self.text(at, length) == Some(name));
+        found.map(|(address, ..)| *address)
     }
 }
 
-/// The build ID of the running kernel, if it says.
+/// Returns the build ID of the running kernel, if it can be read.
 pub fn build_id_of_this_kernel() -> Option<Vec<u8>> {
     build_id(&std::fs::read("/sys/kernel/notes").ok()?).map(<[u8]>::to_vec)
 }
 
-/// The build ID among ELF notes: each is the lengths of a name and of what it holds, a type, and
-/// both, which take up whole words.
+/// Finds the build ID among ELF notes. Each note has the lengths of its name and contents, a type,
+/// and both of these, padded to words.
 fn build_id(notes: &[u8]) -> Option<&[u8]> {
     const BUILD_ID: u32 = 3;
     let mut notes = Bytes(notes);
@@ -80,9 +84,9 @@ fn build_id(notes: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    /// Goal: the note is found behind others, and what is cut short is none.
+    /// Goal: the note is found behind others; in notes that are cut there is none.
     #[test]
-    fn a_build_id_is_one_of_the_notes() {
+    fn the_build_id_is_found_among_notes() {
         let other = [&[6, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0][..], b"Linux\0\0\0", &[7, 0, 0, 0]];
         let ours = [&[4, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0][..], b"GNU\0", &[1, 2, 3, 0]];
         let notes = [other.concat(), ours.concat()].concat();
@@ -93,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_in_the_function_before_it() {
+    fn an_address_belongs_to_the_function_before_it() {
         let text = "ffffffff81000100 t later\nffffffff81000000 T first\n\nbroken\n\
                     ffffffff81000200 t one\nffffffff81000200 t two\n0000000000000000 A hidden\n";
         let symbols = Symbols::parse(text.to_string());

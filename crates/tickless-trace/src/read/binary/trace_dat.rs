@@ -1,16 +1,18 @@
 //! `trace.dat`, which trace-cmd records: versions 6 and 7.
 //!
 //! Both have the formats of events, the kernel's symbols, the names of tasks, and for each CPU the
-//! pages of its ring buffer. Version 6 has them one after the other; version 7 in sections, which a
-//! list of options points to and which may be compressed.
+//! pages of its ring buffer. Version 6 has them in this order; version 7 in sections, which a list
+//! of options points to and which may be compressed.
 
 use super::bytes::{Bytes, from};
 use super::decode::Decoder;
 use super::head::{self, Head, MAGIC};
 use super::packed::{Compression, Pages, unpacked};
-use super::page::Place;
+use super::page::Page;
+use super::symbols::Symbols;
 use crate::read::Trace;
 use crate::read::header::Format;
+use crate::read::prefix;
 use crate::read::problem::TraceError;
 use crate::read::reader::Reader;
 use core::ops::Range;
@@ -23,191 +25,93 @@ pub(in crate::read) fn is_trace_dat(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-/// What is in a file, whichever version.
-struct Contents<'a> {
-    decoder: Decoder,
-    tasks: HashMap<u32, Box<str>>,
-    /// Of the top buffer and of each instance.
-    pages: Vec<(CpuId, Pages<'a>)>,
-    kernel: Option<String>,
-    clock: Option<String>,
-}
-
-/// Why a file cannot be read.
-enum Bad {
-    /// It ends too early, or a number in it is wrong.
-    Damaged,
-    /// What it is, and the command that makes text of it.
-    Unsupported(&'static str),
-}
-
-/// Where there is nothing, the file is damaged.
-trait OrDamaged<T> {
-    fn or_damaged(self) -> Result<T, Bad>;
-}
-
-impl<T> OrDamaged<T> for Option<T> {
-    fn or_damaged(self) -> Result<T, Bad> {
-        self.ok_or(Bad::Damaged)
-    }
-}
-
 /// Reads the file. O(events).
 pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError> {
-    let contents = contents(file).map_err(|bad| match bad {
-        Bad::Damaged => TraceError::DamagedBinary { path: path.to_owned(), what: "trace.dat" },
-        Bad::Unsupported(what) => {
-            TraceError::Convert { path: path.to_owned(), what, with: "trace-cmd report -i" }
-        }
-    })?;
-    let Contents { mut decoder, tasks, pages, kernel, clock } = contents;
-    let mut reader = Reader::of_binary(Format::TraceCmd);
-    reader.header().kernel = kernel;
-    // What is not told is the scheduler's clock; text does not tell either.
-    reader.header().clock = clock.filter(|clock| clock != "local");
+    let mut file = File { bytes: file, ..File::default() };
+    let Some(Contents { decoder, symbols, tasks, pages, kernel, clock, .. }) = file.contents()
+    else {
+        let path = path.to_owned();
+        return Err(match file.unsupported {
+            Some(what) => TraceError::Convert { path, what, with: "trace-cmd report -i" },
+            None => TraceError::DamagedBinary { path, what: "trace.dat" },
+        });
+    };
+    let mut reader = Reader::new(Format::TraceCmd, symbols);
+    reader.header.kernel = kernel;
+    // Text does not name the scheduler's clock, which is the default.
+    reader.header.clock = clock.filter(|clock| clock != "local");
     let cpus: BTreeSet<u16> = pages.iter().map(|(cpu, _)| cpu.0).collect();
-    reader.header().cpus = u16::try_from(cpus.len()).ok();
-    let mut buffers: Vec<Buffer> = pages.into_iter().map(Buffer::new).collect();
-    // By time; those of one moment by CPU, as trace-cmd prints them.
+    reader.header.cpus = u16::try_from(cpus.len()).ok();
+    let mut buffers: Vec<Buffer> = pages
+        .into_iter()
+        .map(|(cpu, pages)| Buffer { cpu, pages, page: None, event: 0..0 })
+        .collect();
+    // By time; events of equal time by CPU, as trace-cmd prints them.
     let mut next: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     for (at, buffer) in buffers.iter_mut().enumerate() {
         next.extend(buffer.advance(&mut reader).map(|time| Reverse((time, at))));
     }
     while let Some(Reverse((time, at))) = next.pop() {
         let buffer = &mut buffers[at];
-        reader.occurrence(Ns(time), buffer.cpu, buffer.event(), &mut decoder);
+        let event = &buffer.pages.current()[buffer.event.clone()];
+        reader.binary_event(Ns(time), buffer.cpu, event, &decoder);
         next.extend(buffer.advance(&mut reader).map(|time| Reverse((time, at))));
     }
-    reader.finish_binary(path, decoder, tasks)
+    reader.finish_binary(path, tasks)
 }
 
-/// A CPU's pages, of which events are taken one by one.
+/// The pages of a CPU, and the event in them that comes next.
 struct Buffer<'a> {
     cpu: CpuId,
     pages: Pages<'a>,
-    next: Option<Place>,
-    /// Where in the page the event is that was gone to.
+    page: Option<Page>,
+    /// Where the event is in the current page.
     event: Range<usize>,
 }
 
-impl<'a> Buffer<'a> {
-    fn new((cpu, pages): (CpuId, Pages<'a>)) -> Buffer<'a> {
-        Buffer { cpu, pages, next: None, event: 0..0 }
-    }
-
-    fn event(&self) -> &[u8] {
-        &self.pages.present()[self.event.clone()]
-    }
-
-    /// Goes to the next event, and returns its time.
+impl Buffer<'_> {
+    /// Advances to the next event, and returns its time.
     fn advance(&mut self, reader: &mut Reader) -> Option<u64> {
         loop {
-            let page = self.pages.present();
-            if let Some((time, event)) = self.next.as_mut().and_then(|next| next.advance(page)) {
+            let bytes = self.pages.current();
+            if let Some((time, event)) = self.page.as_mut().and_then(|page| page.next(bytes)) {
                 self.event = event;
                 return Some(time);
             }
             if !self.pages.advance() {
                 return None;
             }
-            let (next, lost) = Place::first(self.pages.present())?;
-            if let Some(lost) = lost {
+            let page = Page::new(self.pages.current())?;
+            if let Some(lost) = page.lost() {
                 reader.lose(Some(lost));
             }
-            self.next = Some(next);
+            self.page = Some(page);
         }
     }
 }
 
-fn contents(file: &[u8]) -> Result<Contents<'_>, Bad> {
-    let mut bytes = Bytes(file);
-    let start = head::start(&mut bytes).or_damaged()?;
-    if start.is_big_endian {
-        return Err(Bad::Unsupported("recorded by trace-cmd on a big-endian machine"));
-    }
-    // A page has room for its header; the largest that kernels make have 1 MB.
-    if !(32..=1 << 24).contains(&start.page_size) {
-        return Err(Bad::Damaged);
-    }
-    match start.version {
-        b"6" => version_6(file, head::read(&start, bytes).or_damaged()?),
-        b"7" => version_7(file, bytes, start.page_size),
-        _ => Err(Bad::Unsupported("recorded by a trace-cmd of another version than 6 or 7")),
-    }
-}
-
-fn version_6<'a>(file: &'a [u8], head: Head<'a>) -> Result<Contents<'a>, Bad> {
-    let Head { decoder, tasks, page_size, mut rest } = head;
-    let count = rest.u32().or_damaged()?;
-    let top = Options::read(&mut rest).or_damaged()?;
-    let mut pages = flyrecord(file, rest, count, page_size)?;
-    for &instance in &top.instances {
-        // What is cut off at the end of a file may be an instance.
-        let Some(mut rest) = from(file, instance) else { continue };
-        if Options::read(&mut rest).is_some() {
-            pages.extend(flyrecord(file, rest, count, page_size).unwrap_or_default());
-        }
-    }
-    Ok(Contents { decoder, tasks, pages, kernel: top.kernel, clock: top.clock })
-}
-
-/// The options in front of a buffer of version 6.
+/// What is read of a file of either version.
 #[derive(Default)]
-struct Options {
+struct Contents<'a> {
+    decoder: Decoder,
+    symbols: Symbols,
+    tasks: HashMap<u32, Box<str>>,
     kernel: Option<String>,
     clock: Option<String>,
-    /// Where in the file the instances are.
-    instances: Vec<u64>,
+    /// The descriptions of buffers: those of instances in version 6, all of them in version 7.
+    buffers: Vec<Vec<u8>>,
+    /// By CPU and buffer.
+    pages: Vec<(CpuId, Pages<'a>)>,
 }
 
-impl Options {
-    /// Takes the options, if there are some. None if they are cut.
-    fn read(rest: &mut Bytes<'_>) -> Option<Options> {
-        let mut options = Options::default();
-        if !rest.0.starts_with(b"options  \0") {
-            return Some(options);
-        }
-        rest.take(10)?;
-        loop {
-            let id = rest.u16()?;
-            if id == option::DONE {
-                return Some(options);
-            }
-            let data = head::sized_u32(rest)?;
-            match id {
-                option::UNAME => options.kernel = release(data),
-                option::TRACE_CLOCK => options.clock = chosen_clock(data),
-                option::BUFFER => options.instances.extend(Bytes(data).u64()),
-                _ => {}
-            }
-        }
-    }
-}
-
-/// A buffer of version 6: where the pages of each CPU are.
-fn flyrecord<'a>(
-    file: &'a [u8],
-    mut rest: Bytes<'a>,
-    count: u32,
+/// The file. Its methods return `None` where it ends too early, or where a number is wrong.
+#[derive(Default)]
+struct File<'a> {
+    bytes: &'a [u8],
     page_size: usize,
-) -> Result<CpuPages<'a>, Bad> {
-    if rest.take(10).or_damaged()? != b"flyrecord\0" {
-        return Err(Bad::Unsupported("recorded by trace-cmd as latency text"));
-    }
-    let mut pages = Vec::new();
-    for cpu in 0..count {
-        let (offset, size) = (rest.u64().or_damaged()?, rest.u64().or_damaged()?);
-        let cpu = crate::read::prefix::cpu_id(cpu.into()).or_damaged()?;
-        pages.push((cpu, Pages::plain(part(file, offset, size, 0), page_size)));
-    }
-    Ok(pages)
-}
-
-/// A part of the file. A file that was cut has less than that; what is there is used.
-fn part(file: &[u8], offset: u64, size: u64, more: usize) -> &[u8] {
-    let data = from(file, offset).map_or(&[][..], |at| at.0);
-    let size = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(more);
-    &data[..size.min(data.len())]
+    compression: Compression,
+    /// What the file is, if trace-cmd must convert it to text.
+    unsupported: Option<&'static str>,
 }
 
 /// The numbers of options, in both versions.
@@ -222,138 +126,205 @@ mod option {
     pub(super) const CMDLINES: u16 = 21;
 }
 
-fn version_7<'a>(
-    file: &'a [u8],
-    mut bytes: Bytes<'a>,
-    page_size: usize,
-) -> Result<Contents<'a>, Bad> {
-    let compression = match bytes.string().or_damaged()? {
-        b"none" | b"" => Compression::None,
-        b"zlib" => Compression::Zlib,
-        b"zstd" => Compression::Zstd,
-        _ => return Err(Bad::Unsupported("recorded by trace-cmd with an unknown compression")),
-    };
-    let _version_of_compressor = bytes.string().or_damaged()?;
-    let mut at = bytes.u64().or_damaged()?;
-    let section = |offset: u64| section(file, offset, compression);
-    let (mut kernel, mut clock) = (None, None);
-    let mut formats = Vec::new();
-    let (mut symbols, mut tasks) = (Cow::Borrowed(&[][..]), Cow::Borrowed(&[][..]));
-    let mut buffers = Vec::new();
-    // Lists of options point to the next one; as many as there could be in the file.
-    for _ in 0..file.len() / 8 {
-        let options = section(at)?;
-        at = 0;
-        let mut options = Bytes(&options);
-        while let Some(id) = options.u16() {
-            let data = head::sized_u32(&mut options).or_damaged()?;
-            let offset = || Bytes(data).u64().or_damaged();
-            match id {
-                option::DONE => {
-                    at = offset()?;
-                    break;
-                }
-                option::UNAME => kernel = release(data),
-                option::TRACE_CLOCK => clock = chosen_clock(data),
-                option::FTRACE_EVENTS | option::EVENT_FORMATS => {
-                    formats.push((id, section(offset()?)?));
-                }
-                option::KALLSYMS => symbols = section(offset()?)?,
-                option::CMDLINES => tasks = section(offset()?)?,
-                option::BUFFER => buffers.push(data.to_vec()),
-                _ => {}
-            }
-        }
-        if at == 0 {
-            break;
-        }
-    }
-    let symbols = head::sized_u32(&mut Bytes(&symbols)).unwrap_or(&[]);
-    let mut decoder = Decoder::new(head::symbols_of(symbols));
-    for (id, text) in &formats {
-        let mut texts = Vec::new();
-        let read = match *id {
-            option::FTRACE_EVENTS => head::ftrace_formats(&mut Bytes(text), &mut texts),
-            _ => head::event_formats(&mut Bytes(text), &mut texts),
-        };
-        read.or_damaged()?;
-        texts.iter().for_each(|text| decoder.add_format(&String::from_utf8_lossy(text)));
-    }
-    let tasks = head::tasks_of(head::sized_u64(&mut Bytes(&tasks)).unwrap_or(&[]));
-    let mut pages = Vec::new();
-    let mut name = None;
-    for buffer in &buffers {
-        let of_buffer = buffer_of(file, buffer, page_size, compression)?;
-        pages.extend(of_buffer.0);
-        name = name.or(Some(of_buffer.1));
-    }
-    let clock = clock.or(Some(name.or_damaged()?));
-    Ok(Contents { decoder, tasks, pages, kernel, clock })
-}
-
-type CpuPages<'a> = Vec<(CpuId, Pages<'a>)>;
-
-/// A buffer's pages by CPU, and its clock.
-fn buffer_of<'a>(
-    file: &'a [u8],
-    option: &[u8],
-    page_size: usize,
-    compression: Compression,
-) -> Result<(CpuPages<'a>, String), Bad> {
-    let mut option = Bytes(option);
-    let section = option.u64().or_damaged()?;
-    let is_compressed = section_flags(file, section).or_damaged()? & COMPRESSED != 0;
-    let _name = option.string().or_damaged()?;
-    let clock = String::from_utf8_lossy(option.string().or_damaged()?).into_owned();
-    let size = option.u32().or_damaged()? as usize;
-    let page_size = if (32..=1 << 24).contains(&size) { size } else { page_size };
-    let mut pages = Vec::new();
-    for _ in 0..option.u32().or_damaged()? {
-        let cpu = option.u32().or_damaged()?;
-        let cpu = crate::read::prefix::cpu_id(cpu.into()).or_damaged()?;
-        let (offset, size) = (option.u64().or_damaged()?, option.u64().or_damaged()?);
-        let of_cpu = match compression {
-            Compression::Zlib | Compression::Zstd if is_compressed => {
-                // The size is that of the chunks, without their number.
-                Pages::packed(part(file, offset, size, 4), page_size, compression)
-            }
-            _ => Pages::plain(part(file, offset, size, 0), page_size),
-        };
-        pages.push((cpu, of_cpu));
-    }
-    Ok((pages, clock))
-}
-
+/// Set in a section's flags.
 const COMPRESSED: u16 = 1;
 
-fn section_flags(file: &[u8], offset: u64) -> Option<u16> {
-    let mut bytes = from(file, offset)?;
-    let _id = bytes.u16()?;
-    bytes.u16()
-}
+/// A page has room for its header; the largest that kernels make have 1 MB.
+const PAGE_SIZES: std::ops::RangeInclusive<usize> = 32..=1 << 24;
 
-/// A section's contents.
-fn section(file: &[u8], offset: u64, compression: Compression) -> Result<Cow<'_, [u8]>, Bad> {
-    let flags = section_flags(file, offset).or_damaged()?;
-    let mut bytes = from(file, offset + 4).or_damaged()?;
-    let _description = bytes.u32().or_damaged()?;
-    let data = head::sized_u64(&mut bytes).or_damaged()?;
-    if flags & COMPRESSED == 0 {
-        return Ok(Cow::Borrowed(data));
+impl<'a> File<'a> {
+    fn unsupported<T>(&mut self, what: &'static str) -> Option<T> {
+        self.unsupported = Some(what);
+        None
     }
-    let mut data = Bytes(data);
-    unpacked(&mut data, compression).map(Cow::Owned).or_damaged()
+
+    fn contents(&mut self) -> Option<Contents<'a>> {
+        let mut bytes = Bytes(self.bytes);
+        let start = head::start(&mut bytes)?;
+        if start.is_big_endian {
+            return self.unsupported("recorded by trace-cmd on a big-endian machine");
+        }
+        self.page_size = Some(start.page_size).filter(|size| PAGE_SIZES.contains(size))?;
+        match start.version {
+            b"6" => self.version_6(bytes),
+            b"7" => self.version_7(bytes),
+            _ => self.unsupported("recorded by a trace-cmd of another version than 6 or 7"),
+        }
+    }
+
+    fn version_6(&mut self, bytes: Bytes<'a>) -> Option<Contents<'a>> {
+        let Head { decoder, symbols, tasks, mut rest } = head::read(bytes)?;
+        let count = rest.u32()?;
+        let mut contents = Contents { decoder, symbols, tasks, ..Contents::default() };
+        options_6(&mut rest, &mut contents)?;
+        contents.pages = self.flyrecord(rest, count)?;
+        for instance in std::mem::take(&mut contents.buffers) {
+            // An instance may be behind the end of a file that was cut.
+            let offset = Bytes(&instance).u64();
+            let Some(mut rest) = offset.and_then(|offset| from(self.bytes, offset)) else {
+                continue;
+            };
+            if options_6(&mut rest, &mut Contents::default()).is_some() {
+                contents.pages.extend(self.flyrecord(rest, count).unwrap_or_default());
+            }
+        }
+        Some(contents)
+    }
+
+    /// Returns the pages of a buffer of version 6 by CPU.
+    fn flyrecord(&mut self, mut rest: Bytes<'a>, count: u32) -> Option<Vec<(CpuId, Pages<'a>)>> {
+        if rest.take(10)? != b"flyrecord\0" {
+            return self.unsupported("recorded by trace-cmd as latency text");
+        }
+        let mut pages = Vec::new();
+        for cpu in 0..count {
+            let (offset, size) = (rest.u64()?, rest.u64()?);
+            let part = self.part(offset, size, 0);
+            pages.push((prefix::cpu_id(cpu.into())?, Pages::plain(part, self.page_size)));
+        }
+        Some(pages)
+    }
+
+    fn version_7(&mut self, mut bytes: Bytes<'a>) -> Option<Contents<'a>> {
+        self.compression = match bytes.string()? {
+            b"none" | b"" => Compression::None,
+            b"zlib" => Compression::Zlib,
+            b"zstd" => Compression::Zstd,
+            _ => return self.unsupported("recorded by trace-cmd with an unknown compression"),
+        };
+        let _version_of_compressor = bytes.string()?;
+        let mut contents = Contents::default();
+        let mut at = bytes.u64()?;
+        // Each list of options points to the next. A file has no more lists than numbers.
+        let mut lists_left = self.bytes.len() / 8;
+        while at != 0 && lists_left > 0 {
+            lists_left -= 1;
+            at = self.options_7(at, &mut contents)?;
+        }
+        let mut clock = None;
+        for buffer in std::mem::take(&mut contents.buffers) {
+            let name = self.buffer_7(Bytes(&buffer), &mut contents.pages)?;
+            clock.get_or_insert(name);
+        }
+        contents.clock = contents.clock.or(Some(clock?));
+        Some(contents)
+    }
+
+    /// Reads a list of options; returns the offset of the next, or 0.
+    fn options_7(&self, offset: u64, contents: &mut Contents<'_>) -> Option<u64> {
+        let options = self.section(offset)?;
+        let mut options = Bytes(&options);
+        while let Some(id) = options.u16() {
+            let data = options.sized_u32()?;
+            let section = || self.section(Bytes(data).u64()?);
+            match id {
+                option::DONE => return Bytes(data).u64(),
+                option::FTRACE_EVENTS => {
+                    head::ftrace_formats(&mut Bytes(&section()?), &mut contents.decoder)?;
+                }
+                option::EVENT_FORMATS => {
+                    head::event_formats(&mut Bytes(&section()?), &mut contents.decoder)?;
+                }
+                option::KALLSYMS => {
+                    let symbols = section()?;
+                    let text = Bytes(&symbols).sized_u32().unwrap_or_default();
+                    contents.symbols = head::symbols_of(text);
+                }
+                option::CMDLINES => {
+                    let tasks = section()?;
+                    contents.tasks = head::tasks_of(Bytes(&tasks).sized_u64().unwrap_or_default());
+                }
+                _ => contents.option(id, data),
+            }
+        }
+        Some(0)
+    }
+
+    /// Adds the pages of a buffer of version 7, and returns its clock.
+    fn buffer_7(
+        &self,
+        mut option: Bytes<'_>,
+        pages: &mut Vec<(CpuId, Pages<'a>)>,
+    ) -> Option<String> {
+        let flags = self.section_flags(option.u64()?)?;
+        let _name = option.string()?;
+        let clock = String::from_utf8_lossy(option.string()?).into_owned();
+        let size = option.u32()? as usize;
+        let page_size = if PAGE_SIZES.contains(&size) { size } else { self.page_size };
+        for _ in 0..option.u32()? {
+            let cpu = prefix::cpu_id(option.u32()?.into())?;
+            let (offset, size) = (option.u64()?, option.u64()?);
+            let of_cpu = match self.compression {
+                Compression::Zlib | Compression::Zstd if flags & COMPRESSED != 0 => {
+                    // The size does not include the number of chunks.
+                    let part = self.part(offset, size, 4);
+                    Pages::packed(part, page_size, self.compression)
+                }
+                _ => Pages::plain(self.part(offset, size, 0), page_size),
+            };
+            pages.push((cpu, of_cpu));
+        }
+        Some(clock)
+    }
+
+    /// Returns a part of the file, or what is there of it if the file was cut.
+    fn part(&self, offset: u64, size: u64, more: usize) -> &'a [u8] {
+        let data = from(self.bytes, offset).map_or(&[][..], |at| at.0);
+        let size = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(more);
+        &data[..size.min(data.len())]
+    }
+
+    fn section_flags(&self, offset: u64) -> Option<u16> {
+        let mut bytes = from(self.bytes, offset)?;
+        let _id = bytes.u16()?;
+        bytes.u16()
+    }
+
+    /// Returns a section's contents.
+    fn section(&self, offset: u64) -> Option<Cow<'a, [u8]>> {
+        let flags = self.section_flags(offset)?;
+        let mut bytes = from(self.bytes, offset + 4)?;
+        let _description = bytes.u32()?;
+        let data = bytes.sized_u64()?;
+        if flags & COMPRESSED == 0 {
+            return Some(Cow::Borrowed(data));
+        }
+        unpacked(&mut Bytes(data), self.compression).map(Cow::Owned)
+    }
 }
 
-/// `Linux host 6.18.0 #1 SMP ...`
-fn release(uname: &[u8]) -> Option<String> {
-    let uname = String::from_utf8_lossy(uname);
-    uname.split(' ').nth(2).map(|release| release.trim_end_matches('\0').to_string())
+/// Reads the options in front of a buffer of version 6, if there are any.
+fn options_6(rest: &mut Bytes<'_>, contents: &mut Contents<'_>) -> Option<()> {
+    if !rest.0.starts_with(b"options  \0") {
+        return Some(());
+    }
+    rest.take(10)?;
+    loop {
+        match rest.u16()? {
+            option::DONE => return Some(()),
+            id => contents.option(id, rest.sized_u32()?),
+        }
+    }
 }
 
-/// `local global [mono]`
-fn chosen_clock(clocks: &[u8]) -> Option<String> {
-    let clocks = String::from_utf8_lossy(clocks);
-    let (_, chosen) = clocks.split_once('[')?;
-    chosen.split_once(']').map(|(chosen, _)| chosen.to_string())
+impl Contents<'_> {
+    /// Takes an option that both versions have.
+    fn option(&mut self, id: u16, data: &[u8]) {
+        let text = || String::from_utf8_lossy(data);
+        match id {
+            // `Linux host 6.18.0 #1 SMP ...`
+            option::UNAME => {
+                let release = text().split(' ').nth(2).map(|release| release.to_string());
+                self.kernel = release.map(|release| release.trim_end_matches('\0').to_string());
+            }
+            // `local global [mono]`
+            option::TRACE_CLOCK => {
+                let text = text();
+                let chosen = text.split_once('[').and_then(|(_, chosen)| chosen.split_once(']'));
+                self.clock = chosen.map(|(clock, _)| clock.to_string());
+            }
+            option::BUFFER => self.buffers.push(data.to_vec()),
+            _ => {}
+        }
+    }
 }

@@ -1,19 +1,19 @@
 //! All times of a trace on one clock.
 //!
-//! The replay's clock runs with the trace's, shifted so that a jiffy of the kernel begins at a
-//! multiple of the tick and has the kernel's number, as far as the wheel's coarsest granule can
-//! tell: so the wheel's buckets here end when they did there.
+//! The replay's clock is the trace's, shifted such that a jiffy of the kernel begins at a multiple
+//! of the tick and has the kernel's number, modulo the wheel's coarsest granule. So the wheel's
+//! buckets end at the same times as the kernel's.
 //!
-//! An hrtimer's expiry is on the clock that the timer was set up for. How far that clock is from
-//! the trace's is measured where timers on it expire, since such a record shows both. Where the
-//! set-up was not recorded the timer is on CLOCK_MONOTONIC, unless that would be decades away:
-//! then it is on CLOCK_REALTIME.
+//! An hrtimer's expiry is on the clock for which the timer was set up. The distance of that clock
+//! from the trace's is measured where timers on it expire, since such a record shows both. A timer
+//! whose set-up was not recorded is on CLOCK_MONOTONIC; if that would be decades away, it is on
+//! CLOCK_REALTIME.
 
-use super::numbers::Numbers;
+use super::timers::Timers;
 use crate::read::{ClockId, Event, HrtimerMode, Jiffy, JiffyClock, Trace};
 use tickless_core::time::Ns;
 
-/// Nothing is armed for longer than this, and no machine runs for longer; CLOCK_REALTIME has
+/// No timer is armed for longer than this, and no machine runs for longer; CLOCK_REALTIME has
 /// shown more since 1990.
 const DECADES: Ns = Ns::from_secs(20 * 365 * 86_400);
 
@@ -22,25 +22,24 @@ const GRANULE_MAX_TICKS: i128 = 1 << 24;
 
 #[derive(Debug)]
 pub(super) struct Clocks {
-    /// What is added to the trace's time.
+    /// The replay's clock less the trace's.
     shift: Ns,
     jiffies: Option<JiffyClock>,
     /// By clock: how far the trace's clock is ahead.
-    ahead: [Option<i64>; CLOCKS],
+    ahead: [Option<i64>; ClockId::ALL.len()],
 }
-
-const CLOCKS: usize = 5;
 
 impl Clocks {
     /// Measures the clocks of a trace. O(n).
-    pub(super) fn measure(trace: &Trace, numbers: &Numbers) -> Clocks {
+    pub(super) fn measure(trace: &Trace, timers: &Timers) -> Clocks {
         let monotonic = trace.monotonic.map_or(0, |offset| offset.ns);
         let jiffies = trace.jiffies.map(with_interrupt);
-        let mut clocks = Clocks { shift: shift(jiffies), jiffies, ahead: [None; CLOCKS] };
-        clocks.ahead[place(ClockId::Monotonic)] = Some(monotonic);
-        let mut set_up = vec![None; numbers.families.len()];
+        let mut clocks =
+            Clocks { shift: shift(jiffies), jiffies, ahead: [None; ClockId::ALL.len()] };
+        clocks.ahead[ClockId::Monotonic as usize] = Some(monotonic);
+        let mut set_up = vec![None; timers.families.len()];
         for (place, record) in trace.records.iter().enumerate() {
-            let Some(timer) = numbers.of(place) else { continue };
+            let Some(timer) = timers.of(place) else { continue };
             match record.event {
                 Event::HrtimerSetup { clock, mode, .. } => {
                     set_up[timer as usize] = Some(effective(clock, mode));
@@ -54,77 +53,67 @@ impl Clocks {
                 _ => {}
             }
         }
-        // Without a suspend it is the same as the monotonic one.
-        clocks.ahead[place(ClockId::Boottime)].get_or_insert(monotonic);
+        // These two differ only after a suspend.
+        clocks.ahead[ClockId::Boottime as usize].get_or_insert(monotonic);
         clocks
     }
 
-    /// A time of the trace on the replay's clock.
-    pub(super) fn present(&self, trace_time: Ns) -> Ns {
+    /// Converts a time of the trace.
+    pub(super) fn replay_time(&self, trace_time: Ns) -> Ns {
         trace_time.after(self.shift)
     }
 
-    /// Which clock a timer is on that shows `time` when the trace's shows `now`.
+    /// Returns the clock of a timer, which shows `time` when the trace's clock shows `now`.
     pub(super) fn clock_of(&self, set_up: Option<ClockId>, time: Ns, now: Ns) -> ClockId {
         let is_far = || time.since(now) > DECADES;
         set_up.unwrap_or_else(|| if is_far() { ClockId::Realtime } else { ClockId::Monotonic })
     }
 
-    /// A time of some clock on the replay's; `None` if where that clock is cannot be told.
-    pub(super) fn place(&self, clock: ClockId, time: Ns) -> Option<Ns> {
-        let ahead = self.ahead[place(clock)]?;
+    /// Converts a time of `clock`; `None` if the distance of that clock is not known.
+    pub(super) fn convert(&self, clock: ClockId, time: Ns) -> Option<Ns> {
+        let ahead = self.ahead[clock as usize]?;
         if time == Ns::NEVER {
             return Some(Ns::NEVER);
         }
-        Some(self.present(Ns(time.0.saturating_add_signed(ahead))))
+        Some(self.replay_time(Ns(time.0.saturating_add_signed(ahead))))
     }
 
-    /// When a wheel timer is due that was started at `at`, when jiffies were `now`; `None` if
-    /// jiffies cannot be told.
+    /// Returns when a wheel timer is due that was started at `at`, in jiffy `now`; `None` if
+    /// jiffies cannot be converted.
     ///
-    /// Its caller meant "not before that many ticks from now": some moment in jiffy `expires`.
+    /// Its caller meant "not before that many ticks from now": a time in jiffy `expires`.
     pub(super) fn deadline(&self, at: Ns, now: Jiffy, expires: Jiffy) -> Option<Ns> {
         let clock = self.jiffies?;
         let ticks = clock.time(expires).since(clock.time(now));
-        let begins = self.present(clock.time(expires));
-        // Times are cut to microseconds, so that none is really at the very beginning.
+        let begins = self.replay_time(clock.time(expires));
+        // Times are cut to microseconds, so none is exactly at the beginning.
         Some(at.after(ticks).clamp(begins.after(Ns(1)), begins.after(clock.tick)))
     }
 
-    /// The earliest deadline that the wheel rounds up to the beginning of this jiffy.
+    /// Returns the earliest deadline that the wheel rounds up to the beginning of this jiffy.
     pub(super) fn bucket(&self, jiffy: Jiffy) -> Option<Ns> {
         let clock = self.jiffies?;
-        let begins = self.present(clock.time(jiffy));
+        let begins = self.replay_time(clock.time(jiffy));
         Some(Ns(begins.0.saturating_sub(clock.tick.0)).after(Ns(1)))
     }
 
-    /// Of several samples the smallest counts: records are printed late, never early.
+    /// Keeps the smallest sample: records are printed late, never early.
     fn sample(&mut self, clock: ClockId, trace_time: Ns, now: Ns) {
         let ahead = i128::from(trace_time.0) - i128::from(now.0);
         let Ok(ahead) = i64::try_from(ahead) else { return };
-        let known = self.ahead[place(clock)].get_or_insert(ahead);
+        let known = self.ahead[clock as usize].get_or_insert(ahead);
         *known = ahead.min(*known);
     }
 }
 
-/// The clock that a timer is really on: a time relative to now is not moved by setting the
-/// clock, so the kernel puts it on the monotonic one.
+/// Returns the clock that the kernel uses for a timer. Setting the clock must not move a relative
+/// time, so such a timer is on the monotonic clock.
 pub(super) fn effective(clock: ClockId, mode: HrtimerMode) -> ClockId {
     if clock == ClockId::Realtime && mode.is_relative() { ClockId::Monotonic } else { clock }
 }
 
-fn place(clock: ClockId) -> usize {
-    match clock {
-        ClockId::Monotonic => 0,
-        ClockId::Realtime => 1,
-        ClockId::Boottime => 2,
-        ClockId::Tai => 3,
-        ClockId::Other => 4,
-    }
-}
-
-/// Jiffies that could not be placed exactly begin where they were first read: after the
-/// interrupt that advances them, which must not come too early for what it expires.
+/// Jiffies that were not placed exactly begin where they were first read, which is after the
+/// interrupt that advances them. They must not begin too late for what that interrupt expires.
 fn with_interrupt(clock: JiffyClock) -> JiffyClock {
     const INTERRUPT_NS: i64 = 100_000;
     let early = if clock.late_max == Ns::ZERO { 0 } else { INTERRUPT_NS };

@@ -6,16 +6,17 @@
 //! | `local_timer_entry` alone | there | with its last callback |
 //! | neither | with the first callback | with its last callback |
 //!
-//! In the latter cases callbacks belong together if the handler went by the same present for
-//! them: the kernel reads it once and prints it with each. A start that follows a callback is
-//! the restart that the callback asked for if it is of the same timer.
+//! In the latter two cases callbacks belong together if the handler used one current time for
+//! them: the kernel reads it once, and prints it with each. A start that follows a callback is the
+//! restart that the callback asked for if it is of the same timer.
 
-use super::{Item, ItemKind, Moment, Op, Script};
+use super::{Moment, Op};
 use crate::read::{Event, EventKind, Record, TimerAddr, Trace};
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::Ns;
 
-/// Presents that differ by no more than this are one: clocks are compared to some microseconds.
-const SAME_PRESENT: Ns = Ns::from_us(20);
+/// Current times that differ by no more than this are one: clocks are compared to some
+/// microseconds.
+const SAME_NOW: Ns = Ns::from_us(20);
 
 /// The restart that a callback asked for follows its return within this; if no returns were
 /// recorded, its beginning.
@@ -27,44 +28,31 @@ const LASTS_MAX: Ns = Ns::from_ms(1);
 /// The interrupt that a CPU is in.
 #[derive(Debug)]
 pub(super) struct Interrupt {
-    pub(super) began: Ns,
-    record: u32,
-    /// The latest present that the handler is known to have gone by.
+    /// When it began.
+    pub(super) moment: Moment,
+    /// The latest current time that the handler is known to have used.
     pub(super) now: Ns,
-    /// The earliest expiry of what it expired.
+    /// The earliest expiry of the timers that it expired.
     pub(super) due: Ns,
     pub(super) ops: Vec<Op>,
     ends: Ends,
     callback: Callback,
 }
 
-/// What a trace says of ends.
+/// The ends that a trace has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ends {
-    /// Of interrupts.
-    pub(super) interrupt: End,
-    /// Of callbacks. Without them a callback is taken to do nothing but to restart its timer.
-    pub(super) callback: End,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
-    Recorded,
-    Implied,
+    pub(super) of_interrupts: bool,
+    /// Without these, a callback is assumed to do nothing but restart its timer.
+    pub(super) of_callbacks: bool,
 }
 
 impl Ends {
     pub(super) fn of(trace: &Trace) -> Ends {
-        let end = |kind| if trace.count(kind) > 0 { End::Recorded } else { End::Implied };
         Ends {
-            interrupt: end(EventKind::LocalTimerExit),
-            callback: end(EventKind::HrtimerExpireExit),
+            of_interrupts: trace.count(EventKind::LocalTimerExit) > 0,
+            of_callbacks: trace.count(EventKind::HrtimerExpireExit) > 0,
         }
-    }
-
-    /// Of an interrupt whose beginning was not recorded.
-    pub(super) fn without_interrupt(self) -> Ends {
-        Ends { interrupt: End::Implied, ..self }
     }
 }
 
@@ -76,32 +64,32 @@ enum Callback {
 }
 
 impl Interrupt {
-    pub(super) fn new((began, record): Moment, ends: Ends) -> Interrupt {
+    pub(super) fn new(moment: Moment, ends: Ends) -> Interrupt {
         let (due, ops, callback) = (Ns::NEVER, Vec::new(), Callback::NoneYet);
-        Interrupt { began, record, now: began, due, ops, ends, callback }
+        Interrupt { moment, now: moment.0, due, ops, ends, callback }
     }
 
-    /// Does this record of the same CPU still belong to the interrupt? `now` is the present
-    /// that an expiry went by.
+    /// Returns whether this record of the same CPU belongs to the interrupt. `now` is the current
+    /// time with which the handler expired a timer.
     pub(super) fn holds(&self, record: &Record, at: Ns, now: Option<Ns>) -> bool {
         if record.context.in_hard_irq() == Some(false) {
             return false;
         }
-        if self.ends.interrupt == End::Recorded {
-            // These are no work of an interrupt: its end was lost.
+        if self.ends.of_interrupts {
+            // An interrupt does none of these, so its end was lost.
             return !matches!(
                 record.event,
                 Event::SchedSwitch { .. } | Event::CpuIdle { .. } | Event::TimerExpireEntry { .. }
             );
         }
-        if at.since(self.began) > LASTS_MAX {
+        if at.since(self.moment.0) > LASTS_MAX {
             return false;
         }
         match (record.event, self.callback) {
             (Event::WriteMsr { .. } | Event::HrtimerExpireExit { .. }, _) => true,
             (Event::HrtimerExpireEntry { .. }, Callback::NoneYet) => true,
             (Event::HrtimerExpireEntry { .. }, _) => now.is_some_and(|now| {
-                now.since(self.now) <= SAME_PRESENT && self.now.since(now) <= SAME_PRESENT
+                now.since(self.now) <= SAME_NOW && self.now.since(now) <= SAME_NOW
             }),
             (_, Callback::Runs) => true,
             (Event::HrtimerStart { timer, .. }, Callback::Returned(last, since))
@@ -109,44 +97,28 @@ impl Interrupt {
             {
                 true
             }
-            // It may not have returned, if that is not recorded.
+            // The callback may still run if its end is not recorded.
             (_, Callback::Returned(..)) => {
-                self.ends.callback == End::Implied && record.context.in_hard_irq() == Some(true)
+                !self.ends.of_callbacks && record.context.in_hard_irq() == Some(true)
             }
             (_, Callback::NoneYet) => false,
         }
     }
 
-    /// Takes note of where the handler stands.
+    /// Follows the handler.
     pub(super) fn follow(&mut self, record: &Record, at: Ns, now: Option<Ns>) {
         match record.event {
             Event::HrtimerExpireEntry { timer, .. } => {
-                self.callback = match self.ends.callback {
-                    End::Recorded => Callback::Runs,
-                    End::Implied => Callback::Returned(timer, at),
+                self.callback = match self.ends.of_callbacks {
+                    true => Callback::Runs,
+                    false => Callback::Returned(timer, at),
                 };
-                // The present was read before it was printed, and printed times are cut.
+                // The handler read the time before it was printed, and printed times are cut.
                 let printed_max = at.after(Ns::from_us(1));
                 self.now = self.now.max(now.unwrap_or(Ns::ZERO).min(printed_max));
             }
             Event::HrtimerExpireExit { timer } => self.callback = Callback::Returned(timer, at),
             _ => {}
         }
-    }
-
-    pub(super) fn moment(&self) -> Moment {
-        (self.began, self.record)
-    }
-
-    /// What the interrupt was becomes an item.
-    pub(super) fn finish(self, cpu: CpuId, script: &mut Script) {
-        let kind = ItemKind::Interrupt { now: self.now, due: self.due };
-        script.push(self.moment(), cpu, kind, &self.ops);
-    }
-}
-
-impl Item {
-    pub(in crate::replay) fn is_interrupt(&self) -> bool {
-        matches!(self.kind, ItemKind::Interrupt { .. })
     }
 }

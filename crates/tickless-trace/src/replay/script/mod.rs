@@ -1,120 +1,111 @@
 //! A trace as a script: what was done to which timer, when, on which CPU.
 //!
-//! What the kernel prints is close to that but not the same:
-//! - an interrupt is a pair of records with others of the same CPU, and of other CPUs, in
-//!   between. Here it is one item that holds what its CPU did, at the time it began; see
-//!   [`interrupt`];
-//! - taking a timer off to arm it anew, or to expire it, may print a cancel of its own. Those
-//!   are left out; see [`halves`];
-//! - expiries are on the timers' own clocks, or in jiffies; see [`clocks`];
-//! - a start says on which CPU it was called, and an expiry on which one the timer really was.
-//!   The latter counts;
-//! - timers that were pending when the recording began show up out of nothing. One that
-//!   expires is taken to have been armed for that moment; one that is cancelled or started
-//!   anew first is left out, since nobody knows what it was armed for;
-//! - a CPU on its way into or out of idle may be out of tracing's sight, and events may be
-//!   lost. What must have happened all the same is inferred, and counted; see [`inference`].
+//! The records of a kernel differ from such operations:
+//! - An interrupt is a pair of records, with others of its CPU and of other CPUs in between. In a
+//!   script it is one item at the time it began, which holds what its CPU did; see [`interrupt`].
+//! - To restart a timer, or to expire it, the kernel removes it first, which may be recorded as a
+//!   cancel. The script has no such cancels; see [`paired`].
+//! - Expiries are on the timers' own clocks, or in jiffies; see [`clocks`].
+//! - A start shows the CPU that called it, and an expiry the CPU on which the timer was. The latter
+//!   counts.
+//! - Timers that were pending when the recording began appear later. One that expires is assumed to
+//!   have been armed for that time. One that is cancelled or restarted first is left out, since its
+//!   expiry is unknown.
+//! - The kernel may not record a CPU on its way into or out of idle, and events may be lost. The
+//!   script has and counts the operations that must have happened nevertheless; see [`inference`].
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `writer` | from records to operations |
-//! | `numbers` | which timer each record is about |
-//! | `halves` | which cancels are parts of other operations |
+//! | `timers` | the timer of each record |
+//! | `paired` | cancels that are parts of other operations |
 //! | `interrupt` | where interrupts begin and end, recorded or not |
-//! | `inference` | what must have happened without a record |
+//! | `inference` | operations without a record |
 //! | `clocks` | all times on one clock |
 
 mod clocks;
-mod halves;
 mod inference;
 mod interrupt;
-mod numbers;
+mod paired;
+mod timers;
 mod writer;
 
-use super::family::Family;
 use super::lateness::Lateness;
-use crate::read::{EventKind, NameId, Record, Trace};
+use crate::read::{EventKind, Family, Record, Trace};
+use serde::Serialize;
 use tickless_core::bases::WheelEvents;
 use tickless_core::queues::wheel::Wakes;
-use tickless_core::time::{CpuId, Ns, Window};
+use tickless_core::time::{CpuId, Ns, Tick, Window};
 
 /// Whether operations without a record are inferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Inference {
-    /// Where the record contradicts itself without them.
+    /// Where the records contradict each other without them.
     #[default]
     On,
-    /// Never: what is recorded and nothing else.
+    /// Never: the script has what was recorded.
     Off,
 }
 
-/// What is to be replayed.
+/// The operations to replay.
 #[derive(Debug)]
 pub(super) struct Script {
     /// In order of time.
     pub(super) items: Vec<Item>,
-    /// What the items refer to.
+    /// The operations of all items.
     pub(super) ops: Vec<Op>,
-    /// What the operations refer to.
+    /// The starts of all operations.
     pub(super) starts: Vec<Start>,
     /// By timer.
     pub(super) families: Vec<Family>,
-    /// By timer: is it the scheduler's slice, which Linux 7.1 treats as lazy?
+    /// By timer: whether it is the scheduler's slice, which Linux 7.1 treats as lazy.
     pub(super) slices: Vec<bool>,
     /// Timers that were pending when the recording began.
     pub(super) pending_at_start: Vec<Start>,
-    pub(super) operations: Operations,
-    /// By function: how often wheel timers with it were started, and hrtimers.
-    pub(super) starts_by_function: Vec<(NameId, [u64; 2])>,
-    /// How late the kernel expired what was armed within the recording.
+    /// By family: what the kernel did.
+    pub(super) counts: [FamilyCounts; 2],
+    /// By function, then by family: the number of starts.
+    pub(super) starts_by_function: Vec<[u64; 2]>,
+    /// How late the kernel expired timers that were armed within the recording.
     pub(super) late: Lateness,
-    /// Cancels of timers whose start lies before the recording.
+    /// Cancels of timers whose start precedes the recording.
     pub(super) unknown_cancels: u64,
     /// Operations without a record; see [`inference`].
     pub(super) inferred: u64,
     /// Starts that cannot be placed in time, and are not performed.
     pub(super) unplaced: u64,
-    pub(super) interrupts: Interrupts,
-    /// How late half of the interrupts were, or later.
-    pub(super) delivery: Ns,
-    /// Who advances the wheel.
+    /// Whether the trace has timer interrupts. Otherwise each is assumed to begin with its first
+    /// expiry.
+    pub(super) has_interrupts: bool,
+    /// What advances the wheel.
     pub(super) wheel: WheelEvents,
     pub(super) begins: Ns,
     pub(super) ends: Ns,
 }
 
-/// How interrupts were found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Interrupts {
-    /// The trace has them.
-    Recorded,
-    /// They are taken to begin with the first expiry in them.
-    Implied,
-}
-
-/// When something was, and with which record.
+/// A time, and the record from which it comes.
 type Moment = (Ns, u32);
 
-/// A moment of the trace on one CPU.
+/// What one CPU did at one time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub(super) at: Ns,
-    /// Which record it began with: the order within one instant.
+    /// The first record of it, which orders items of equal time.
     record: u32,
     pub(super) cpu: CpuId,
     pub(super) kind: ItemKind,
-    /// From and to where in [`Script::ops`].
-    pub(super) ops: (u32, u32),
+    /// The range of its operations in [`Script::ops`].
+    ops: (u32, u32),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ItemKind {
-    /// Something done outside a timer interrupt.
+    /// An operation outside timer interrupts.
     Operation,
     Interrupt {
-        /// The present that the handler went by: `at` or a little later.
+        /// The current time that the handler read: `at` or a little later.
         now: Ns,
-        /// The earliest expiry of what it expired; [`Ns::NEVER`] if that is not known.
+        /// The earliest expiry of the timers that it expired; [`Ns::NEVER`] if that is not known.
         due: Ns,
     },
 }
@@ -122,17 +113,16 @@ pub(super) enum ItemKind {
 /// One operation on one timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Op {
-    /// Arms a timer: the place in [`Script::starts`].
+    /// Starts a timer: the place in [`Script::starts`].
     Start(u32),
     /// Cancels a timer.
     Cancel(u32),
     /// The kernel ran the timer's callback.
     Expire(u32),
-    /// The kernel armed a timer without a record of it or of what it told the device: the
-    /// place in [`Script::starts`].
-    Moved(u32),
-    /// The same for a timer that was cancelled.
-    Gone(u32),
+    /// A start without a record, neither of itself nor of what it wrote to the device.
+    InferredStart(u32),
+    /// A cancel without a record.
+    InferredCancel(u32),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,33 +133,44 @@ pub(super) struct Start {
     pub(super) wakes: Wakes,
 }
 
-/// How often the trace did what.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Operations {
-    pub(super) wheel: Counts,
-    pub(super) queue: Counts,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) starts: u64,
+/// How often the kernel performed each operation on one family of timers.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct FamilyCounts {
+    /// Starts, including restarts.
+    pub start: u64,
     /// Starts of timers that were pending.
-    pub(super) restarts: u64,
-    pub(super) cancels: u64,
-    pub(super) expiries: u64,
+    pub restart: u64,
+    /// Cancels.
+    pub cancel: u64,
+    /// Expiries.
+    pub expire: u64,
 }
 
-/// Turns a trace into a script. O(n log n).
+impl FamilyCounts {
+    /// Returns how many of all starts were cancelled or restarted before they fired, in percent.
+    pub fn cancelled_percent(&self) -> f64 {
+        100.0 * (self.cancel + self.restart) as f64 / self.start.max(1) as f64
+    }
+}
+
+/// Converts a trace to a script. O(n log n).
 pub(super) fn write(trace: &Trace, inference: Inference) -> Script {
     writer::Writer::new(trace, inference).write(trace)
+}
+
+/// Returns the tick of a trace's kernel, or the default if it is not known.
+pub(super) fn tick(trace: &Trace) -> Tick {
+    trace.hz.and_then(|hz| Tick::new(hz.tick().to_duration()).ok()).unwrap_or_default()
 }
 
 impl Script {
     fn new(trace: &Trace, clocks: &clocks::Clocks, families: Vec<Family>) -> Script {
         let has_interrupts = trace.records.kinds().any(|kind| kind == EventKind::LocalTimerEntry);
-        let has_queue = trace.records.kinds().any(EventKind::is_queue);
-        let present =
-            |record: Option<Record>| record.map_or(Ns::ZERO, |record| clocks.present(record.time));
+        let mut families_seen = trace.records.kinds().map(EventKind::family);
+        let has_queue = families_seen.any(|family| family == Some(Family::Queue));
+        let time = |record: Option<Record>| {
+            record.map_or(Ns::ZERO, |record| clocks.replay_time(record.time))
+        };
         Script {
             items: Vec::new(),
             ops: Vec::new(),
@@ -177,53 +178,42 @@ impl Script {
             slices: vec![false; families.len()],
             families,
             pending_at_start: Vec::new(),
-            operations: Operations::default(),
-            starts_by_function: vec![(NameId::UNKNOWN, [0; 2]); trace.names.len()],
+            counts: [FamilyCounts::default(); 2],
+            starts_by_function: vec![[0; 2]; trace.names.len()],
             late: Lateness::new(),
             unknown_cancels: 0,
             inferred: 0,
             unplaced: 0,
-            interrupts: if has_interrupts { Interrupts::Recorded } else { Interrupts::Implied },
-            delivery: Ns::ZERO,
-            // With neither the tick nor its interrupt in the trace, nothing would ever look at
-            // the wheel.
-            wheel: if has_interrupts || has_queue {
-                WheelEvents::Tick
-            } else {
-                WheelEvents::Device
+            has_interrupts,
+            // With neither the tick nor its interrupt in the trace, nothing would advance the wheel.
+            wheel: match has_interrupts || has_queue {
+                true => WheelEvents::Tick,
+                false => WheelEvents::Device,
             },
-            begins: present(trace.records.first()),
-            ends: present(trace.records.last()),
+            begins: time(trace.records.first()),
+            ends: time(trace.records.last()),
         }
     }
 
-    fn counts(&mut self, timer: u32) -> &mut Counts {
-        match self.families[timer as usize] {
-            Family::Wheel => &mut self.operations.wheel,
-            Family::Queue => &mut self.operations.queue,
-        }
+    fn counts(&mut self, timer: u32) -> &mut FamilyCounts {
+        &mut self.counts[self.families[timer as usize] as usize]
     }
 
-    /// Puts items in order, once all are there.
-    fn finish(&mut self) {
-        // An interrupt stands where it ended; it belongs where it began. Stable, since an
-        // inferred operation shares its record with what it was inferred from.
-        self.items.sort_by_key(|item| (item.at, item.record));
-        let late = |item: &Item| match item.kind {
-            ItemKind::Interrupt { due, .. } if due != Ns::NEVER => Some(item.at.since(due)),
-            _ => None,
-        };
-        let mut late: Vec<Ns> = self.items.iter().filter_map(late).collect();
-        let middle = late.len() / 2;
-        if middle < late.len() {
-            self.delivery = *late.select_nth_unstable(middle).1;
-        }
+    /// Returns the operations of an item.
+    pub(super) fn ops(&self, item: &Item) -> &[Op] {
+        &self.ops[item.ops.0 as usize..item.ops.1 as usize]
     }
 
-    /// Adds operations that a CPU performed at one moment.
+    /// Adds the operations that a CPU performed at one time.
     fn push(&mut self, (at, record): Moment, cpu: CpuId, kind: ItemKind, ops: &[Op]) {
         let from = self.ops.len() as u32;
         self.ops.extend_from_slice(ops);
         self.items.push(Item { at, record, cpu, kind, ops: (from, self.ops.len() as u32) });
+    }
+
+    /// Adds a start, and returns its place.
+    fn push_start(&mut self, start: Start) -> u32 {
+        self.starts.push(start);
+        self.starts.len() as u32 - 1
     }
 }

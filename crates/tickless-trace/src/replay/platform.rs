@@ -1,4 +1,5 @@
-//! The world of a replay: a clock, a place and event devices, all moved by the engine.
+//! The core's platform in a replay: a clock, a current CPU and event devices, which the engine
+//! moves.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,36 +9,40 @@ use tickless_core::platform::{Lock, Platform};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
-/// The core's platform in a replay. One thread uses it; the atomics only satisfy the seam.
+/// The platform of a replay. One thread uses it; the interface requires the atomics.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct ReplayPlatform {
     now: AtomicU64,
     here: AtomicU16,
-    /// What each CPU's device is armed for.
+    /// The time for which each CPU's device is armed.
     devices: Box<[AtomicU64]>,
-    /// The same, earliest first, and what they were armed for before.
-    events: Mutex<BinaryHeap<Reverse<(Ns, CpuId)>>>,
-    /// When which device was written.
-    written: Mutex<Vec<(Ns, CpuId)>>,
+    /// The times for which devices are or were armed, earliest first.
+    events: Uncontended<BinaryHeap<Reverse<(Ns, CpuId)>>>,
+    /// The writes to devices, in order.
+    writes: Uncontended<Vec<(Ns, CpuId)>>,
 }
 
-impl World {
-    pub(super) fn new(cpus: u16, now: Ns) -> World {
-        let devices = (0..cpus).map(|_| AtomicU64::new(Ns::NEVER.0)).collect();
-        let (now, here) = (AtomicU64::new(now.0), AtomicU16::new(0));
-        World { now, here, devices, events: Mutex::default(), written: Mutex::default() }
+impl ReplayPlatform {
+    pub(super) fn new(cpus: u16, now: Ns) -> ReplayPlatform {
+        ReplayPlatform {
+            now: AtomicU64::new(now.0),
+            here: AtomicU16::new(0),
+            devices: (0..cpus).map(|_| AtomicU64::new(Ns::NEVER.0)).collect(),
+            events: Lock::new(BinaryHeap::new()),
+            writes: Lock::new(Vec::new()),
+        }
     }
 
-    /// Moves the clock, never back, and goes to a CPU.
+    /// Moves the clock, never back, and makes a CPU the current one.
     pub(super) fn go(&self, now: Ns, cpu: CpuId) {
         self.now.fetch_max(now.0, Ordering::Relaxed);
         self.here.store(cpu.0, Ordering::Relaxed);
     }
 
-    /// The earliest event that a device is armed for and that is due before `until`. It is
-    /// handed out once; the device stays armed. O(log n) for each arming.
+    /// Returns the earliest event for which a device is armed and that is due before `until`. Each
+    /// event is returned once; the device stays armed. O(log n) for each arming.
     pub(super) fn next_event(&self, until: Ns) -> Option<(Ns, CpuId)> {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.events.lock();
         while let Some(&Reverse((due, cpu))) = events.peek()
             && due < until
         {
@@ -49,24 +54,19 @@ impl World {
         None
     }
 
-    /// When which device was written, in order.
-    pub(super) fn written(&self) -> Vec<(Ns, CpuId)> {
-        std::mem::take(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Takes the writes to devices since the last call, in order.
+    pub(super) fn take_writes(&self) -> Vec<(Ns, CpuId)> {
+        std::mem::take(&mut self.writes.lock())
     }
 
-    /// Forgets the writes until now.
-    pub(super) fn forget_written(&self) {
-        drop(self.written());
-    }
-
-    /// A CPU's device delivers its event.
+    /// Delivers the event of a CPU's device, which is not armed then.
     pub(super) fn deliver(&self, cpu: CpuId) {
         self.devices[cpu.index()].store(Ns::NEVER.0, Ordering::Relaxed);
     }
 }
 
 // SAFETY: words are atomics, the lock is a mutex, and nothing here unwinds or uses the bases.
-unsafe impl Platform for World {
+unsafe impl Platform for ReplayPlatform {
     type Word = AtomicU64;
     type ParkingWord = AtomicU64;
     type Lock<T: Send> = Uncontended<T>;
@@ -83,12 +83,9 @@ unsafe impl Platform for World {
 
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         self.devices[cpu.index()].store(at.0, Ordering::Relaxed);
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        written.push((Ns(self.now.load(Ordering::Relaxed)), cpu));
-        drop(written);
+        self.writes.lock().push((self.now(), cpu));
         if at != Ns::NEVER {
-            let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-            events.push(Reverse((at, cpu)));
+            self.events.lock().push(Reverse((at, cpu)));
         }
         Rearm::Keep
     }
@@ -100,14 +97,14 @@ unsafe impl Platform for World {
     }
 
     fn park(&self, _: &AtomicU64, _: u32) {
-        // One thread plays all CPUs: nobody else could end a wait.
+        // One thread plays all CPUs, so no other thread could end a wait.
         std::hint::spin_loop();
     }
 
     fn unpark(&self, _: &AtomicU64) {}
 }
 
-/// A mutex that nobody waits for.
+/// A mutex that only one thread takes.
 #[derive(Debug)]
 pub(super) struct Uncontended<T>(Mutex<T>);
 

@@ -1,0 +1,146 @@
+//! An event's fields as a string of bits, in which [`Records`](super::Records) keeps them.
+
+use super::attributes::{Bucket, ClockId, HrtimerMode, TimerFlags};
+use super::event::{Jiffy, TimerAddr};
+use super::names::NameId;
+use tickless_core::time::{CpuId, Ns};
+
+/// A value of a fixed number of bits.
+pub(super) trait Pack: Copy {
+    const BITS: u32;
+    fn to_bits(self) -> u64;
+    fn from_bits(bits: u64) -> Self;
+}
+
+macro_rules! pack {
+    ($($type:ty, $bits:literal: $to:expr, $from:expr;)*) => {
+        $(impl Pack for $type {
+            const BITS: u32 = $bits;
+            fn to_bits(self) -> u64 {
+                let to: fn($type) -> u64 = $to;
+                to(self)
+            }
+            fn from_bits(bits: u64) -> $type {
+                let from: fn(u64) -> $type = $from;
+                from(bits)
+            }
+        })*
+    };
+}
+
+pack! {
+    u64, 64: |value| value, |bits| bits;
+    u32, 32: u64::from, |bits| bits as u32;
+    bool, 8: u64::from, |bits| bits & 1 != 0;
+    // `None` becomes 0, so that it is a small number.
+    Option<u32>, 32: |value| value.map_or(0, |value| value.wrapping_add(1).into()),
+        |bits| (bits as u32).checked_sub(1);
+    Option<bool>, 8: |value| value.map_or(0, |value| 1 + u64::from(value)),
+        |bits| match bits as u8 { 0 => None, value => Some(value == 2) };
+    Ns, 64: |ns| ns.0, Ns;
+    TimerAddr, 64: |timer| timer.0, TimerAddr;
+    Jiffy, 64: |jiffy| jiffy.0, Jiffy;
+    CpuId, 16: |cpu| cpu.0.into(), |bits| CpuId(bits as u16);
+    NameId, 16: |name| name.0.into(), |bits| NameId(bits as u16);
+    Bucket, 16: |bucket| bucket.0.into(), |bits| Bucket(bits as u16);
+    TimerFlags, 8: |flags| flags.0.into(), |bits| TimerFlags(bits as u8);
+    HrtimerMode, 8: |mode| mode.0.into(), |bits| HrtimerMode(bits as u8);
+    ClockId, 8: |clock| clock as u64,
+        |bits| *ClockId::ALL.get(usize::from(bits as u8)).unwrap_or(&ClockId::Other);
+}
+
+/// The largest number of bits that an event has, in words of 64.
+const WORDS_MAX: usize = 4;
+
+/// Bits that are pushed and taken in the same order. No value crosses a word, because events have
+/// their fields of 64 bits first, and no more than 64 bits besides.
+#[derive(Default)]
+pub(super) struct Bits {
+    words: [u64; WORDS_MAX],
+    /// How many bits were pushed, or taken.
+    at: u32,
+}
+
+impl Bits {
+    pub(super) fn push<T: Pack>(&mut self, value: T) {
+        self.words[(self.at / 64) as usize] |= value.to_bits() << (self.at % 64);
+        self.at += T::BITS;
+    }
+
+    /// Takes the next value. The bits behind it may be set.
+    pub(super) fn take<T: Pack>(&mut self) -> T {
+        let bits = self.words[(self.at / 64) as usize] >> (self.at % 64);
+        self.at += T::BITS;
+        T::from_bits(bits)
+    }
+
+    /// Returns all bits as one number, if there are no more than 64.
+    pub(super) fn number(&self) -> Option<u64> {
+        (self.at <= 64).then_some(self.words[0])
+    }
+
+    pub(super) fn from_number(number: u64) -> Bits {
+        Bits { words: [number, 0, 0, 0], at: 0 }
+    }
+
+    /// Appends the bits that were pushed to `words`.
+    pub(super) fn write(&self, words: &mut Vec<u32>) {
+        let halves = self.words.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]);
+        words.extend(halves.take(self.at.div_ceil(32) as usize));
+    }
+
+    /// Reads as many bits from the beginning of `words`.
+    pub(super) fn read(words: &[u32], bits: u32) -> Bits {
+        let mut read = Bits::default();
+        for (at, &word) in words[..bits.div_ceil(32) as usize].iter().enumerate() {
+            read.words[at / 2] |= u64::from(word) << (at % 2 * 32);
+        }
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::attributes::Context;
+    use crate::read::event::{Event, EventKind};
+    use crate::read::{Record, Records};
+    use proptest::prelude::*;
+
+    /// Small numbers, numbers of any size, and the largest.
+    fn number() -> impl Strategy<Value = u64> {
+        prop_oneof![0..4_u64, any::<u32>().prop_map(u64::from), any::<u64>(), Just(u64::MAX)]
+    }
+
+    /// An event of every kind, whose fields have these bits.
+    fn events(words: [u64; WORDS_MAX]) -> Vec<Event> {
+        let event = |&kind: &EventKind| Event::unpack(kind, &mut Bits { words, at: 0 });
+        EventKind::ALL.iter().map(event).collect()
+    }
+
+    proptest! {
+        /// Goal: records come out as they were put in, from either end and by place.
+        #[test]
+        fn records_survive_packing(
+            words in [number(), number(), number(), number()],
+            time in number(),
+            [line, pid] in any::<[u32; 2]>(),
+            cpu in any::<u16>(),
+            place in 0..Context::ALL.len(),
+        ) {
+            let records: Vec<Record> = events(words)
+                .into_iter()
+                .map(|event| {
+                    let context = Context::ALL[place];
+                    Record { time: Ns(time), event, line, cpu: CpuId(cpu), context, pid }
+                })
+                .collect();
+            let packed: Records = records.iter().copied().collect();
+            prop_assert!(packed.iter().eq(records.iter().copied()));
+            prop_assert!(packed.iter().rev().eq(records.iter().rev().copied()));
+            prop_assert!(packed.kinds().eq(EventKind::ALL.iter().copied()));
+            prop_assert!(packed.bytes() <= 56 * records.len());
+            prop_assert_eq!(packed.at(7), records[7]);
+        }
+    }
+}

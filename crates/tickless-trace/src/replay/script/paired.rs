@@ -1,0 +1,90 @@
+//! Cancels that are parts of other operations.
+//!
+//! The kernel records that a timer was removed wherever that happens: not only in a cancel, but
+//! also in these pairs of records of one timer:
+//!
+//! | first | second | which kernels |
+//! |---|---|---|
+//! | `timer_cancel` | `timer_start`: a restart of a pending timer | all |
+//! | `timer_cancel` | `timer_expire_entry` | all |
+//! | `hrtimer_cancel` | `hrtimer_start` | those that do not print `was_armed` |
+//! | `hrtimer_cancel` | `hrtimer_expire_entry` | before 7.0, unless backported |
+//!
+//! Between the two the kernel holds a lock with interrupts off, so the only other records of that
+//! CPU are writes to its event device. The wheel's expiry is an exception: the lock is free before
+//! the callback is recorded, and an interrupt may come in between. However, no timer of the wheel
+//! expires without its cancel.
+//!
+//! The two are microseconds apart. A cancel and a start that follows at once are not distinguished
+//! from a restart, unless the kernel prints `was_armed`. That makes a difference of at most one
+//! write to the event device.
+
+use super::timers::Timers;
+use crate::read::{Event, Record, Trace};
+use tickless_core::time::Ns;
+
+/// The lock is held for longer only if a virtual CPU does not run.
+const APART_MAX: Ns = Ns::from_us(100);
+
+/// Returns, by record, whether it is a cancel that is part of another operation. O(n).
+pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
+    let mut paired = vec![false; trace.records.len()];
+    let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
+    // By timer: its last record, on any CPU, if that is a cancel.
+    let mut cancels: Vec<Option<usize>> = vec![None; timers.families.len()];
+    for (place, record) in trace.records.iter().enumerate() {
+        let Some(cpu) = cpus.get_mut(record.cpu.index()) else { continue };
+        let just_before = cpu.advance(&record);
+        let Some(timer) = timers.of(place) else { continue };
+        let cancel = cancels[timer as usize].take();
+        let adjacent = cancel.filter(|cancel| {
+            let apart = record.time.since(trace.records.at(*cancel).time);
+            just_before == Some(*cancel) && apart <= APART_MAX
+        });
+        let first = match record.event {
+            Event::TimerStart { .. }
+            | Event::HrtimerStart { was_armed: None, .. }
+            | Event::HrtimerExpireEntry { .. } => adjacent,
+            Event::TimerExpireEntry { .. } => {
+                cancel.filter(|cancel| trace.records.at(*cancel).cpu == record.cpu)
+            }
+            _ => None,
+        };
+        if let Some(first) = first {
+            paired[first] = true;
+        }
+        if matches!(record.event, Event::TimerCancel { .. } | Event::HrtimerCancel { .. }) {
+            cpu.cancels[cpu.level(&record)] = Some(place);
+            cancels[timer as usize] = Some(place);
+        }
+    }
+    paired
+}
+
+#[derive(Clone, Default)]
+struct Cpu {
+    in_interrupt: bool,
+    /// The last record outside interrupts, and that inside, if it is a cancel.
+    cancels: [Option<usize>; 2],
+}
+
+impl Cpu {
+    /// Advances to a record, and returns the cancel just before it. An interrupt does not separate
+    /// the records outside it.
+    fn advance(&mut self, record: &Record) -> Option<usize> {
+        match record.event {
+            Event::LocalTimerEntry | Event::LocalTimerExit => {
+                self.in_interrupt = matches!(record.event, Event::LocalTimerEntry);
+                self.cancels[1] = None;
+                None
+            }
+            // Removing a timer may write to the device.
+            Event::WriteMsr { .. } => None,
+            _ => self.cancels[self.level(record)].take(),
+        }
+    }
+
+    fn level(&self, record: &Record) -> usize {
+        usize::from(record.context.in_hard_irq().unwrap_or(self.in_interrupt))
+    }
+}

@@ -1,0 +1,46 @@
+//! The timer of each record.
+//!
+//! Timers are numbered once, so that all other tables are indexed by number. An address names one
+//! timer of each family. The kernel uses addresses again: the set-up of a new timer ends what is
+//! known of the former one.
+
+use crate::read::{Event, Family, Record, TimerAddr, Trace};
+use std::collections::HashMap;
+
+#[derive(Debug)]
+pub(super) struct Timers {
+    by_record: Vec<u32>,
+    /// By timer.
+    pub(super) families: Vec<Family>,
+}
+
+/// The number that stands for no timer.
+const NONE: u32 = u32::MAX;
+
+impl Timers {
+    /// Numbers the timers of a trace in order of appearance. O(n).
+    pub(super) fn number(trace: &Trace) -> Timers {
+        let mut numbers: HashMap<(Family, TimerAddr), u32> = HashMap::new();
+        let mut families = Vec::new();
+        let mut number = |record: Record| {
+            let timer = record.event.kind().family().zip(record.event.timer());
+            let (Some(timer), false) = (timer, is_exit(&record.event)) else { return NONE };
+            *numbers.entry(timer).or_insert_with(|| {
+                families.push(timer.0);
+                families.len() as u32 - 1
+            })
+        };
+        let by_record = trace.records.iter().map(&mut number).collect();
+        Timers { by_record, families }
+    }
+
+    /// Returns the timer that the record at `place` sets up, starts, removes or expires.
+    pub(super) fn of(&self, place: usize) -> Option<u32> {
+        Some(self.by_record[place]).filter(|number| *number != NONE)
+    }
+}
+
+/// The end of a callback changes nothing about its timer, which the callback may have freed.
+fn is_exit(event: &Event) -> bool {
+    matches!(event, Event::TimerExpireExit { .. } | Event::HrtimerExpireExit { .. })
+}
