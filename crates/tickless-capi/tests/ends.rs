@@ -210,3 +210,64 @@ fn misuse_is_noticed() {
         assert_eq!(tickless_timers_stop(timers), Status::Ok);
     }
 }
+
+/// What a callback found that used its timer's storage again.
+struct Again {
+    storage: TimerStorage,
+    timers: *mut TimerSet,
+    kind: u32,
+    told: std::sync::mpsc::Sender<Vec<Status>>,
+}
+
+/// # Safety
+/// `data` is an `Again` with a timer in it, whose callback this is.
+unsafe extern "C-unwind" fn use_again(_: *mut Expiry, data: *mut c_void) {
+    // SAFETY: as promised.
+    unsafe {
+        let again = &mut *data.cast::<Again>();
+        let storage = &raw mut again.storage;
+        let mut found = CancelFound::Idle;
+        let results = vec![
+            tickless_timer_destroy(storage),
+            tickless_timer_init(storage, again.timers, again.kind, Some(nothing), null_mut()),
+            tickless_timer_start(storage, 3_600_000 * MS),
+            tickless_timer_cancel_sync(storage, &raw mut found),
+            tickless_timer_start(storage, 3_600_000 * MS),
+            tickless_timer_destroy(storage),
+            if found == CancelFound::Pending { Status::Ok } else { Status::Busy },
+        ];
+        again.told.send(results).expect("the test waits");
+    }
+}
+
+/// Goal: X4 (an address is no identity): storage that is destroyed, initialised, started and
+/// destroyed in the callback of its first timer holds another timer, on whatever base that is.
+#[test]
+fn storage_is_used_again_in_its_own_callback() {
+    let mut timers = null_mut();
+    let options = Options { size: size_of::<Options>(), bases: 2, ..Options::default() };
+    // SAFETY: both pointers lead to what they say.
+    assert_eq!(unsafe { tickless_timers_start(&options, &mut timers) }, Status::Ok);
+    for kind in [TICKLESS_COARSE, TICKLESS_PRECISE] {
+        for base in 0..2 {
+            let (told, results) = std::sync::mpsc::channel();
+            let kind = kind | TICKLESS_PINNED | base << 16;
+            // SAFETY: storage is words, for which zeros are good.
+            let storage = unsafe { core::mem::zeroed() };
+            let again = Box::into_raw(Box::new(Again { storage, timers, kind, told }));
+            // SAFETY: the memory is there until the callback has destroyed its last timer.
+            unsafe {
+                let storage = &raw mut (*again).storage;
+                let first = TICKLESS_PRECISE | TICKLESS_PINNED;
+                let init =
+                    tickless_timer_init(storage, timers, first, Some(use_again), again.cast());
+                assert_eq!(init, Status::Ok);
+                assert_eq!(tickless_timer_start(storage, 0), Status::Ok);
+                assert_eq!(results.recv().expect("the callback answers"), [Status::Ok; 7]);
+                drop(Box::from_raw(again));
+            }
+        }
+    }
+    // SAFETY: started above; all timers are destroyed.
+    assert_eq!(unsafe { tickless_timers_stop(timers) }, Status::Ok);
+}

@@ -10,17 +10,19 @@ mod support;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
-use support::{PATIENCE, wait_until};
+use support::{PATIENCE, Place, wait_until};
 use tickless::bandwidth::AcquireError;
 use tickless::callback::Cancel;
 use tickless::callback::StartError;
 use tickless::clock::TimeBase;
+use tickless::embed::{OnFire, PinnedHrTimer};
 use tickless::periodic::Phase;
-use tickless::{Timers, VirtualTime};
+use tickless::{Fired, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -116,6 +118,49 @@ fn a_child_does_not_wait_for_callbacks() {
     let mut both = Some((timer, timers));
     in_child(|| drop(both.take()));
     over.store(true, Ordering::Relaxed);
+}
+
+/// A callback whose type has a name.
+struct Boxed(Box<dyn FnMut() + Send>);
+
+impl OnFire for Boxed {
+    fn fired(&mut self, _: &mut Fired<'_>) {
+        (self.0)();
+    }
+}
+
+/// Goal: X4 (an address is no identity) in a child that a callback has forked: the timer of that
+/// callback is dropped there, and a timer in its memory is waited for as any other.
+#[test]
+fn a_child_of_a_callback_uses_the_memory_of_its_timer_again() {
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let (place, forked) = (Place::empty(), Arc::new(AtomicBool::new(false)));
+    let (inside, done) = (place.clone(), Arc::clone(&forked));
+    let callback = move || {
+        wait_until("the timer is in its place", || !inside.is_empty());
+        in_child(|| {
+            let mut memory: Pin<Box<PinnedHrTimer<Boxed>>> = inside.take().expect("it is there");
+            let own = Timers::builder().bases(1).start().expect("a child has its own timers");
+            let (begun, ended) = <[Arc<AtomicBool>; 2]>::default().into();
+            let (on, off) = (Arc::clone(&begun), Arc::clone(&ended));
+            let slow = move || {
+                on.store(true, Ordering::SeqCst);
+                std::thread::sleep(20 * MS);
+                off.store(true, Ordering::SeqCst);
+            };
+            memory.set(PinnedHrTimer::new(&own, Boxed(Box::new(slow))));
+            memory.as_ref().timer().start(Duration::ZERO).expect("it is not shut down");
+            wait_until("the new callback runs", || begun.load(Ordering::SeqCst));
+            drop(memory);
+            assert!(ended.load(Ordering::SeqCst), "the drop did not wait");
+        });
+        done.store(true, Ordering::SeqCst);
+    };
+    let memory = Box::pin(PinnedHrTimer::new(&timers, Boxed(Box::new(callback))));
+    memory.as_ref().timer().start(Duration::ZERO).unwrap();
+    place.put(memory);
+    wait_until("the child has ended", || forked.load(Ordering::SeqCst));
+    drop(place.take());
 }
 
 /// Goal: dropping returns in a child that was forked while other threads, drivers among them,

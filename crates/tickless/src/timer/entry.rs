@@ -311,3 +311,68 @@ impl Byte for AtomicU8 {
         self.compare_exchange(current, new, success, failure).is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::VirtualTime;
+    use core::pin::{Pin, pin};
+    use core::ptr::null;
+    use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+    use core::time::Duration;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    /// Counts wakeups.
+    struct Counts(AtomicU64);
+
+    impl Wake for Counts {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// A waker that panics when it is cloned while `PANICS` says so.
+    fn panics_when_cloned() -> Waker {
+        const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, |_| (), |_| (), |_| ());
+        fn clone(_: *const ()) -> RawWaker {
+            assert!(!PANICS.load(Ordering::SeqCst), "a waker panics in its clone");
+            RawWaker::new(null(), &VTABLE)
+        }
+        // SAFETY: no function of the table uses the pointer.
+        unsafe { Waker::from_raw(RawWaker::new(null(), &VTABLE)) }
+    }
+    static PANICS: AtomicBool = AtomicBool::new(false);
+
+    /// Goal: W1 (never early): a sleep whose waker panics when it is cloned, in whichever poll, is
+    /// neither ready nor lost.
+    #[test]
+    fn a_waker_that_panics_in_its_clone_makes_no_sleep_early() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let woken = Arc::new(Counts(AtomicU64::new(0)));
+        let (good, bad) = (Waker::from(Arc::clone(&woken)), panics_when_cloned());
+        for polled_before in [0, 1, 2] {
+            let time = VirtualTime::new();
+            let mut sleep = pin!(time.timers().sleep(SECOND));
+            let mut poll = |waker: &Waker| {
+                let sleep: Pin<&mut dyn Future<Output = ()>> = sleep.as_mut();
+                sleep.poll(&mut Context::from_waker(waker))
+            };
+            for _ in 0..polled_before {
+                assert_eq!(poll(&good), Poll::Pending);
+            }
+            PANICS.store(true, Ordering::SeqCst);
+            assert!(catch_unwind(AssertUnwindSafe(|| poll(&bad))).is_err());
+            PANICS.store(false, Ordering::SeqCst);
+            assert_eq!(poll(&bad), Poll::Pending, "early");
+            assert_eq!(poll(&good), Poll::Pending, "early");
+            let before = woken.0.load(Ordering::SeqCst);
+            time.advance(SECOND);
+            assert_eq!(
+                (woken.0.load(Ordering::SeqCst), poll(&good)),
+                (before + 1, Poll::Ready(()))
+            );
+        }
+    }
+}

@@ -342,3 +342,104 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         events::cancelled(|| self.label());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fired::Fired;
+    use super::super::glue::Glue;
+    use super::super::owned::Owned;
+    use super::super::shared::Handle;
+    use super::super::slot::{self, Slot};
+    use super::*;
+    use crate::slots::OnFired;
+    use crate::{Timers, VirtualTime};
+    use core::mem::MaybeUninit;
+    use core::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::Mutex;
+    use std::time::Duration;
+    use tickless_core::link::QueueLink;
+
+    /// What the two callbacks of the test below share.
+    struct Scene {
+        memory: NonNull<MaybeUninit<[u64; 32]>>,
+        first: Mutex<Option<Owned<QueueLink>>>,
+        others: Handle,
+        begun: AtomicBool,
+        ended: AtomicBool,
+        waited: AtomicBool,
+    }
+
+    // SAFETY: the memory is used by one timer after the other.
+    unsafe impl Send for Scene {}
+    // SAFETY: as above.
+    unsafe impl Sync for Scene {}
+
+    /// A timer that is disarmed as one in a future, and whose callback takes its time.
+    #[repr(C)]
+    struct Slow {
+        timer: Timer<Host, QueueLink>,
+        scene: &'static Scene,
+    }
+
+    /// # Safety
+    /// `node` is a live `Slow`.
+    unsafe fn call_slow(node: NonNull<()>, _: &mut Fired<'_>) {
+        // SAFETY: as promised.
+        let scene = unsafe { (*node.cast::<Slow>().as_ptr()).scene };
+        scene.begun.store(true, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(20));
+        scene.ended.store(true, Ordering::SeqCst);
+    }
+
+    /// Gives its slot back and puts a `Slow` there, which it disarms while that runs.
+    #[derive(Clone, Copy)]
+    struct Dies(&'static Scene);
+
+    impl OnFired for Dies {
+        fn fired(self, _: &mut Fired<'_>) {
+            let Dies(scene) = self;
+            let mut owner = scene.first.lock().unwrap().take().expect("it was put there");
+            // SAFETY: it is dropped and nothing else.
+            unsafe { owner.give_back() }.expect("inside its own callback nothing waits");
+            drop(owner);
+            let slow = scene.memory.cast::<Slow>();
+            const GLUE: Task = &Glue::embedded(call_slow);
+            // SAFETY: the memory is large enough, no timer uses it any more, and the new one stays
+            // there until `disarm` has returned.
+            let timer = unsafe {
+                slow.write(Slow { timer: Timer::new(GLUE), scene });
+                Pinned::<&Shared, QueueLink>::new(slow.cast(), &scene.others)
+            };
+            let now = scene.others.now();
+            timer.start(Window::new(now, now), now, Options::default()).expect("not shut down");
+            while !scene.begun.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            timer.disarm();
+            scene.waited.store(scene.ended.load(Ordering::SeqCst), Ordering::SeqCst);
+        }
+    }
+
+    /// Goal: X1, X4: a future's timer whose memory was that of the timer whose callback drops it is
+    /// waited for: another driver may be in its callback.
+    #[test]
+    fn disarming_in_reused_memory_waits_for_the_callback() {
+        let (time, timers) = (VirtualTime::new(), Timers::builder().bases(1).start().unwrap());
+        let scene: &Scene = Box::leak(Box::new(Scene {
+            memory: NonNull::from(Box::leak(Box::new(MaybeUninit::uninit()))),
+            first: Mutex::new(None),
+            others: timers.shared.clone(),
+            begun: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            waited: AtomicBool::new(false),
+        }));
+        let slot = scene.memory.cast::<Slot<QueueLink, Dies>>();
+        // SAFETY: the memory is large enough and this slot's own until its callback gives it back.
+        let first = unsafe { slot::own(slot, &time.timers().shared, Dies(scene)) };
+        let now = time.timers().shared.now();
+        first.start(Window::new(now, now), now, Options::default()).expect("not shut down");
+        *scene.first.lock().unwrap() = Some(first);
+        time.advance(Duration::from_millis(1));
+        assert!(scene.waited.load(Ordering::SeqCst), "freed while its callback ran");
+    }
+}

@@ -31,6 +31,7 @@ mod exact_time;
 mod extremes;
 mod far_futures;
 mod future;
+mod identity;
 mod in_callbacks;
 mod limiter;
 mod never_early;

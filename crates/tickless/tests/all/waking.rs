@@ -1,7 +1,9 @@
 //! Wakers are somebody else's code: they may wait for a lock, or drop any future. Nothing waits for
 //! the thread that runs them.
 
+use crate::support::woken::{poll, woken};
 use crate::support::{Log, rounds, wait_until};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
@@ -84,6 +86,35 @@ fn a_drop_does_not_wait_for_wakers() {
         ends("the waker has its lock", mover);
         assert_eq!(time.timers().stats().panics, 0);
     }
+}
+
+/// Panics when it is dropped.
+struct PanicsInDrop;
+
+impl Wake for PanicsInDrop {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for PanicsInDrop {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "a waker panics in its drop");
+    }
+}
+
+/// Goal: W1 (never early): a sleep whose old waker panics when a poll replaces it is neither ready
+/// nor lost.
+#[test]
+fn a_waker_that_panics_in_its_drop_makes_no_sleep_early() {
+    let time = VirtualTime::new();
+    let (woken, waker) = woken();
+    let mut sleep =
+        polled(Box::pin(time.timers().sleep(1_000 * MS)), &Waker::from(Arc::new(PanicsInDrop)));
+    let poll = |sleep: &mut Pin<Box<Sleep>>| poll(sleep.as_mut(), &waker);
+    let panicked = catch_unwind(AssertUnwindSafe(|| poll(&mut sleep)));
+    assert!(panicked.is_err());
+    assert_eq!(poll(&mut sleep), Poll::Pending, "early");
+    time.advance(1_000 * MS);
+    assert_eq!((woken.count(), poll(&mut sleep)), (1, Poll::Ready(())));
 }
 
 /// Goal: however many futures come due at once, no more than 64 of them wait with their wakers.

@@ -92,6 +92,10 @@ impl<T> Place<T> {
         self.lock().take()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_none()
+    }
+
     pub fn with<R>(&self, use_it: impl FnOnce(&T) -> R) -> R {
         use_it(self.lock().as_ref().expect("something has been put here"))
     }

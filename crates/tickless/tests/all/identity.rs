@@ -1,0 +1,344 @@
+//! A timer that a callback makes in the memory of the callback's own dead timer is another timer.
+
+use crate::support::{Log, Place, rounds, wait_until};
+use pin_project_lite::pin_project;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+use tickless::callback::{Cancel, Started};
+use tickless::driver::CpuId;
+use tickless::embed::{OnFire, PinnedHrTimer, PinnedTimeout};
+use tickless::future::{Sleep, labelled};
+use tickless::{CancelError, Fired, Timers, VirtualTime};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A callback whose type has a name.
+struct Boxed(Box<dyn FnMut(&mut Fired<'_>) + Send>);
+
+impl OnFire for Boxed {
+    fn fired(&mut self, fired: &mut Fired<'_>) {
+        (self.0)(fired);
+    }
+}
+
+fn boxed(callback: impl FnMut(&mut Fired<'_>) + Send + 'static) -> Boxed {
+    Boxed(Box::new(callback))
+}
+
+pin_project! {
+    /// Memory for one timer after another. Each of them begins at the same address.
+    #[project_ref = Timer]
+    #[project = TimerMut]
+    #[repr(u64)]
+    enum Memory {
+        Empty,
+        Coarse { #[pin] timer: PinnedTimeout<Boxed> },
+        Precise { #[pin] timer: PinnedHrTimer<Boxed> },
+        Sleep { #[pin] sleep: Sleep },
+    }
+}
+
+type PinnedMemory = Pin<Box<Memory>>;
+
+fn precise(timers: &Timers, callback: impl FnMut(&mut Fired<'_>) + Send + 'static) -> Memory {
+    Memory::Precise { timer: PinnedHrTimer::new(timers, boxed(callback)) }
+}
+
+fn coarse(timers: &Timers, callback: impl FnMut(&mut Fired<'_>) + Send + 'static) -> Memory {
+    Memory::Coarse { timer: PinnedTimeout::new(timers, boxed(callback)) }
+}
+
+/// Runs an expression on the timer in some memory.
+macro_rules! with {
+    ($memory:expr, $timer:ident => $body:expr) => {
+        match $memory.as_ref().project_ref() {
+            Timer::Coarse { timer } => {
+                let $timer = timer.timer();
+                $body
+            }
+            Timer::Precise { timer } => {
+                let $timer = timer.timer();
+                $body
+            }
+            _ => panic!("no timer is here"),
+        }
+    };
+}
+
+fn start(memory: &PinnedMemory, after: Duration) -> Started {
+    with!(memory, timer => timer.start(after)).unwrap()
+}
+
+/// Where the core's timer begins.
+fn address(memory: &PinnedMemory) -> usize {
+    match memory.as_ref().project_ref() {
+        Timer::Coarse { timer } => std::ptr::from_ref(timer.get_ref()).addr(),
+        Timer::Precise { timer } => std::ptr::from_ref(timer.get_ref()).addr(),
+        Timer::Sleep { sleep } => std::ptr::from_ref(sleep.get_ref()).addr(),
+        Timer::Empty => panic!("no timer is here"),
+    }
+}
+
+/// Replaces the timer in some memory, which drops it.
+fn replace(memory: &mut PinnedMemory, new: Memory) {
+    let old = address(memory);
+    memory.as_mut().set(new);
+    assert_eq!(address(memory), old, "this test needs the address to be used again");
+}
+
+/// Polls the sleep in some memory under a label.
+fn poll_as(label: &'static str, memory: &mut PinnedMemory, waker: &Waker) -> Poll<()> {
+    let TimerMut::Sleep { mut sleep } = memory.as_mut().project() else {
+        panic!("no sleep is here");
+    };
+    let polled = pin!(labelled(label, std::future::poll_fn(move |cx| sleep.as_mut().poll(cx))));
+    polled.poll(&mut Context::from_waker(waker))
+}
+
+/// Puts a timer of `make` into memory and starts it. Its callback calls `body` with that memory.
+fn fires_and<F>(make: impl FnOnce(Box<dyn FnMut(&mut Fired<'_>) + Send>) -> Memory, mut body: F)
+where
+    F: FnMut(PinnedMemory) + Send + 'static,
+{
+    let place = Place::empty();
+    let inside = place.clone();
+    let memory = Box::pin(make(Box::new(move |_| {
+        wait_until("its memory is in its place", || !inside.is_empty());
+        body(inside.take().unwrap());
+    })));
+    start(&memory, MS);
+    place.put(memory);
+}
+
+/// What each way to cancel a timer finds.
+fn cancels(memory: &PinnedMemory) -> [Result<Cancel, CancelError>; 5] {
+    let armed = |cancel: &dyn Fn() -> Result<Cancel, CancelError>| {
+        start(memory, MS);
+        cancel()
+    };
+    with!(memory, timer => [
+        armed(&|| Ok(timer.cancel())),
+        armed(&|| Ok(timer.try_cancel())),
+        armed(&|| timer.cancel_sync()),
+        armed(&|| timer.cancel_single_shot()),
+        timer.cancel_sync(),
+    ])
+}
+
+const PENDING: Result<Cancel, CancelError> = Ok(Cancel::Pending);
+const IDLE: Result<Cancel, CancelError> = Ok(Cancel::Idle);
+
+/// Goal: X4 (an address is no identity): in the callback that its predecessor died in, a timer is
+/// idle, then pending, is cancelled without waiting, and is dropped.
+#[test]
+fn a_timer_in_reused_memory_is_not_in_its_own_callback() {
+    let time = VirtualTime::new();
+    type Make = fn(&Timers, Boxed) -> Memory;
+    let make: [Make; 2] = [
+        |timers, callback| Memory::Coarse { timer: PinnedTimeout::new(timers, callback) },
+        |timers, callback| Memory::Precise { timer: PinnedHrTimer::new(timers, callback) },
+    ];
+    let seen = Log::new();
+    for (old, new) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let (timers, log) = (time.timers().clone(), seen.clone());
+        let first = |callback| make[old](time.timers(), Boxed(callback));
+        fires_and(first, move |mut memory| {
+            replace(&mut memory, make[new](&timers, boxed(|_| ())));
+            let is_active = with!(memory, timer => timer.is_active());
+            log.push((is_active, cancels(&memory)));
+            start(&memory, MS);
+        });
+        time.advance(10 * MS);
+        assert_eq!(seen.take(), [(false, [PENDING, PENDING, PENDING, PENDING, IDLE])]);
+        time.assert_idle();
+    }
+}
+
+/// Goal: X4, X1: dropping a timer in reused memory waits for its callback, which runs on the base
+/// of another set.
+#[test]
+fn a_drop_in_reused_memory_waits_for_the_callback() {
+    let (time, timers) = (VirtualTime::new(), Timers::builder().bases(1).start().unwrap());
+    let (begun, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (on, off) = (Arc::clone(&begun), Arc::clone(&ended));
+    let first = |callback| precise(time.timers(), callback);
+    fires_and(first, move |mut memory| {
+        let (on, off, begun) = (Arc::clone(&on), Arc::clone(&off), Arc::clone(&on));
+        replace(
+            &mut memory,
+            precise(&timers, move |_| {
+                on.store(true, Ordering::SeqCst);
+                std::thread::sleep(20 * MS);
+                off.store(true, Ordering::SeqCst);
+            }),
+        );
+        start(&memory, Duration::ZERO);
+        wait_until("the new callback runs", || begun.load(Ordering::SeqCst));
+    });
+    time.advance(2 * MS);
+    assert!(begun.load(Ordering::SeqCst) && ended.load(Ordering::SeqCst), "it did not wait");
+}
+
+/// Goal: X4 with callbacks on one stack: the inner one's set replaces the timer of the outer one,
+/// whose frame is not the innermost, and the other way round.
+#[test]
+fn nested_callbacks_tell_timers_of_two_sets_apart() {
+    let (outer, inner, seen) = (VirtualTime::new(), VirtualTime::new(), Log::new());
+    let (timers, log) = (outer.timers().clone(), seen.clone());
+    let first = |callback| precise(outer.timers(), callback);
+    fires_and(first, move |memory| {
+        let (timers, log, inner, place) =
+            (timers.clone(), log.clone(), inner.clone(), Place::empty());
+        let (outer_memory, own_timers) = (place.clone(), inner.timers().clone());
+        place.put(memory);
+        let second = |callback| coarse(inner.timers(), callback);
+        let results = log.clone();
+        fires_and(second, move |mut own: PinnedMemory| {
+            let mut memory = outer_memory.take().unwrap();
+            replace(&mut memory, precise(&own_timers, |_| ()));
+            results.push(cancels(&memory));
+            replace(&mut own, precise(&timers, |_| ()));
+            results.push(cancels(&own));
+            replace(&mut memory, coarse(&timers, |_| ()));
+            results.push(cancels(&memory));
+            outer_memory.put(memory);
+        });
+        inner.advance(10 * MS);
+        log.push(cancels(&place.take().unwrap()));
+    });
+    outer.advance(2 * MS);
+    assert_eq!(seen.take(), [[PENDING, PENDING, PENDING, PENDING, IDLE]; 4]);
+}
+
+/// Goal: X4: what a callback asked for its dead timer is not done to the next one.
+#[test]
+fn a_restart_of_a_dead_timer_is_ignored() {
+    let (time, fired) = (VirtualTime::new(), Arc::new(AtomicU64::new(0)));
+    let (place, kept, count) = (Place::empty(), Place::empty(), Arc::clone(&fired));
+    let (inside, keeps, timers) = (place.clone(), kept.clone(), time.timers().clone());
+    let first = precise(time.timers(), move |fired: &mut Fired<'_>| {
+        fired.restart(MS);
+        let (mut memory, count): (PinnedMemory, _) = (inside.take().unwrap(), Arc::clone(&count));
+        replace(&mut memory, precise(&timers, move |_| _ = count.fetch_add(1, Ordering::SeqCst)));
+        start(&memory, 50 * MS);
+        keeps.put(memory);
+        fired.forward(MS);
+    });
+    let memory = Box::pin(first);
+    start(&memory, MS);
+    place.put(memory);
+    time.advance(40 * MS);
+    assert_eq!((fired.load(Ordering::SeqCst), time.timers().stats().total().fired), (0, 1));
+    time.advance(40 * MS);
+    assert_eq!((fired.load(Ordering::SeqCst), time.timers().stats().total().fired), (1, 2));
+    drop(kept.take());
+}
+
+/// Goal: X4, D9: a second expiry thread fires a timer in the memory of one whose callback keeps the
+/// first expiry thread.
+#[test]
+fn another_expiry_thread_fires_a_timer_in_reused_memory() {
+    let timers = Timers::builder().bases(1).expiry_threads().patience(MS).start().unwrap();
+    let (set, (told, result)) = (timers.clone(), mpsc::channel());
+    let first = |callback| coarse(&timers, callback);
+    fires_and(first, move |mut memory| {
+        let (fires, fired) = mpsc::channel();
+        replace(&mut memory, coarse(&set, move |_| fires.send(()).unwrap_or(())));
+        start(&memory, 2 * MS);
+        told.send(fired.recv_timeout(Duration::from_secs(10))).unwrap();
+    });
+    assert_eq!(result.recv(), Ok(Ok(())), "it waited for the callback of a dead timer");
+}
+
+/// Goal: X4, D8: a base that goes offline gives away a timer in the memory of one whose callback
+/// runs on that base.
+#[test]
+fn a_timer_in_reused_memory_leaves_an_offline_base() {
+    let timers = Timers::builder().bases(2).start().unwrap();
+    // What is armed now is on base 1, whatever CPU this thread is on.
+    timers.offline(CpuId(0)).unwrap();
+    let (set, (told, moved)) = (timers.clone(), mpsc::channel());
+    let first = |callback| precise(&timers, callback);
+    fires_and(first, move |mut memory| {
+        replace(&mut memory, precise(&set, |_| ()));
+        start(&memory, Duration::from_secs(3_600));
+        set.online(CpuId(0)).unwrap();
+        told.send(set.offline(CpuId(1))).unwrap();
+        set.online(CpuId(1)).unwrap();
+    });
+    assert_eq!(moved.recv(), Ok(Ok(1)), "it stayed for the callback of a dead timer");
+}
+
+/// Goal: X4: a slow callback of a dead timer is not reported under the label of the timer that has
+/// its memory now.
+#[test]
+fn labels_of_timers_in_reused_memory_are_their_own() {
+    let time = VirtualTime::with_builder(
+        Timers::builder().time_callbacks(),
+        tickless::time::Instant::ZERO,
+    );
+    let (kept, moved) = (Place::empty(), time.clone());
+    let keeps = kept.clone();
+    let first = |callback| precise(time.timers(), callback);
+    fires_and(first, move |mut memory| {
+        let sleep = moved.timers().sleep(Duration::from_secs(60));
+        replace(&mut memory, Memory::Sleep { sleep });
+        assert_eq!(poll_as("the next one", &mut memory, Waker::noop()), Poll::Pending);
+        keeps.put(memory);
+        moved.advance(3 * MS);
+    });
+    time.advance(2 * MS);
+    let times = time.timers().stats().callbacks().unwrap();
+    assert_ne!(times.longest_of, "the next one");
+    drop(kept.take());
+}
+
+/// Counts wakeups, and is on the heap.
+struct Counts(Arc<AtomicU64>);
+
+impl Wake for Counts {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Goal: X1, X4: dropping a sleep that is in the memory of a dead timer waits for the driver which
+/// takes the sleep's waker, though the dead timer's callback still runs.
+/// Method: timers that die in their callbacks, each followed by a sleep at its address that fires
+/// on another driver while it is dropped. What goes wrong is seen by ThreadSanitizer and Miri, and
+/// now and then by the allocator. `TICKLESS_SECONDS` says how long.
+#[test]
+fn sleeps_are_born_where_timers_die() {
+    let seconds = std::env::var("TICKLESS_SECONDS").ok().and_then(|text| text.parse().ok());
+    let until = Instant::now() + Duration::from_secs(seconds.unwrap_or(0));
+    let mine = Timers::builder().bases(1).start().unwrap();
+    let others = Timers::builder().bases(1).start().unwrap();
+    let (woken, mut done) = (Arc::new(AtomicU64::new(0)), 0);
+    while done < rounds(2_000) || Instant::now() < until {
+        let (told, died) = mpsc::channel();
+        let (others, woken) = (others.clone(), Arc::clone(&woken));
+        let nth = done;
+        let first = |callback| precise(&mine, callback);
+        fires_and(first, move |mut memory| {
+            let waker = Waker::from(Arc::new(Counts(Arc::clone(&woken))));
+            let after = Duration::from_nanos(1_000 * (nth % 64));
+            replace(&mut memory, Memory::Sleep { sleep: others.sleep(after) });
+            let is_pending = poll_as("an heir", &mut memory, &waker) == Poll::Pending;
+            let begun = Instant::now();
+            while is_pending && begun.elapsed() < after + Duration::from_nanos(500 * (nth % 128)) {
+                std::hint::spin_loop();
+            }
+            drop(memory);
+            told.send(()).unwrap();
+        });
+        died.recv().unwrap();
+        done += 1;
+    }
+    println!(
+        "{done} timers died in their callbacks, {} of their heirs fired",
+        woken.load(Ordering::Relaxed)
+    );
+}
