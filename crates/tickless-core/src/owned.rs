@@ -243,16 +243,17 @@ mod tests {
             assert!(started.is_ok());
             let expired = bases.expire(CpuId(0), |firing| {
                 assert_eq!(firing.timer, place.cast());
-                // SAFETY: `place` was leaked above; its callback has started, it is not pending,
-                // and nobody uses it any more.
+                assert_eq!(bases.shutdown(timer_at(place)), Cancel::Running);
+                bases.detach(timer_at(place));
+                // SAFETY: `place` was leaked above; its callback is detached, it is not pending,
+                // and no thread uses it any more.
                 let mut memory = unsafe { Box::from_raw(place.as_ptr()) };
                 if reuse {
                     *memory = Timer::new(());
-                    // The address is taken for the old timer: at worst somebody waits for nothing.
                     let new = timer_at(NonNull::from(Box::leak(memory)));
                     assert_eq!((bases.is_active(new), bases.cancel(new)), (false, Cancel::Idle));
                     assert!(bases.start(new, window, NOW, Options::default()).is_ok());
-                    assert_eq!(bases.shutdown(new), Cancel::Running);
+                    assert_eq!(bases.shutdown_sync(new), Cancel::Pending);
                 }
                 CallbackResult::Done
             });

@@ -78,7 +78,7 @@ impl<F: OnPeriod> Callback for Beat<F> {
         let run = || periodic::lock(unsafe { self.run.as_ref() });
         periodic::pass(run, fired, |period| {
             self.callback.period(period);
-            if frame::slot_is_gone() { Then::Gone } else { Then::GoesOn }
+            if frame::is_detached() { Then::Gone } else { Then::GoesOn }
         });
     }
 }

@@ -7,10 +7,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 use tickless::driver::CpuId;
+use tickless::embed::PinnedHrTimer;
+use tickless::future::Sleep;
 use tickless::time::Instant;
 use tickless::{Fired, Timers, VirtualTime};
 use tracing::field::{Field, Visit};
@@ -157,6 +161,53 @@ fn a_subscriber_may_do_anything() {
     std::panic::set_hook(hook);
     assert_eq!((events.len(), fired.load(Ordering::Relaxed)), (1, 1));
     assert_eq!(time.timers().stats().panics, 2);
+}
+
+/// Goal: X4, K3: a subscriber may drop the very future or pinned timer whose firing it is told of:
+/// neither is called any more.
+#[test]
+fn a_subscriber_drops_the_sleep_that_fires() {
+    type Callback = Box<dyn FnMut(&mut Fired<'_>) + Send>;
+    /// Two timers in memory that outlives them.
+    struct Both {
+        sleep: Pin<Box<Option<Sleep>>>,
+        timer: Pin<Box<Option<PinnedHrTimer<Callback>>>>,
+    }
+    let time = Arc::new(VirtualTime::new());
+    let (woken, calls) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (waker, called) = (Waker::from(Arc::new(Counts(Arc::clone(&woken)))), Arc::clone(&calls));
+    let callback: Callback = Box::new(move |_| _ = called.fetch_add(1, Ordering::Relaxed));
+    let timer = PinnedHrTimer::new(time.timers(), callback);
+    let sleep = Box::pin(Some(time.timers().sleep(MS)));
+    let both = Arc::new(Mutex::new(Both { sleep, timer: Box::pin(Some(timer)) }));
+    let dropped = Arc::clone(&both);
+    let then = move |_: &Metadata<'_>| {
+        // What is armed is armed under this lock.
+        if let Ok(mut both) = dropped.try_lock() {
+            both.sleep.set(None);
+            both.timer.set(None);
+        }
+    };
+    told(Level::TRACE, then, || {
+        {
+            let mut both = both.lock().unwrap();
+            let sleep = both.sleep.as_mut().as_pin_mut().unwrap();
+            assert!(sleep.poll(&mut Context::from_waker(&waker)).is_pending());
+            both.timer.as_ref().as_pin_ref().unwrap().timer().start(MS).unwrap();
+        }
+        time.advance(10 * MS);
+    });
+    assert_eq!((woken.load(Ordering::Relaxed), calls.load(Ordering::Relaxed)), (0, 0));
+    assert_eq!(time.timers().stats().pending(), 0);
+}
+
+/// Counts wakeups.
+struct Counts(Arc<AtomicU64>);
+
+impl Wake for Counts {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Default)]

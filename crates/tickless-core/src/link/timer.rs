@@ -88,9 +88,12 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
     /// Until the timer has been shut down, or a cancel has found it idle and not running and
     /// nothing arms it again:
     /// - it stays valid and does not move;
-    /// - it is used through references like this one only, and with one [`Bases`] only.
+    /// - it is used through references like this one only, and with one [`Bases`] only;
+    /// - only its own callback calls [`Bases::detach`], after it has shut the timer down or
+    ///   cancelled it. Such a callback asks for no restart.
     ///
     /// [`Bases`]: crate::bases::Bases
+    /// [`Bases::detach`]: crate::bases::Bases::detach
     pub unsafe fn new(timer: NonNull<Timer<P, L>>) -> Self {
         TimerRef(timer)
     }

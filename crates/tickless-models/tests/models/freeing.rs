@@ -2,7 +2,7 @@
 
 use super::checker::Checker;
 use super::models;
-use super::stage::{CPU0, CPU1, LATER, NOW, Stage};
+use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
 use super::world::World;
 use tickless_core::bases::Family;
 use tickless_core::bases::cancel::Cancel;
@@ -12,22 +12,25 @@ use tickless_core::platform::{Ordering, Word};
 models! {
     memory_is_used_again_at_once,
     memory_is_used_again_elsewhere,
+    a_detached_callback_publishes_the_one_before,
 }
 
-/// Goal: a callback frees its timer and hands the memory on; who arms a new one there at once, on
-/// the same base, is at worst told to wait for the old one, and that ends.
+/// Goal: a callback frees its timer and hands the memory on. A new timer there, on the same base,
+/// is not running, and no cancel of it waits for the old callback.
 fn memory_is_used_again_at_once<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);
     hand_on(&stage, move |stage| {
+        assert!(!stage.is_active(0), "the old callback is taken for its own");
         stage.arm(0, LATER);
-        assert_ne!(stage.shutdown_sync(0), Cancel::Idle, "it was pending");
+        assert!(!stage.is_running(0));
+        assert_eq!(stage.shutdown_sync(0), Cancel::Pending);
     });
     assert_eq!((stage.fired(), stage.counts().cancelled), (1, 1));
     stage.settle();
 }
 
-/// Goal: the same, when the new timer is armed on another base, where it fires.
+/// Goal: the new timer is armed on another base, where it fires.
 fn memory_is_used_again_elsewhere<C: Checker, L: Family<World<C>> + 'static>() {
     let stage = Stage::<C, L>::new(2);
     stage.arm(0, NOW);
@@ -35,9 +38,33 @@ fn memory_is_used_again_elsewhere<C: Checker, L: Family<World<C>> + 'static>() {
         C::go_to(CPU1);
         stage.arm(0, NOW);
         stage.expire(CPU1);
-        assert_ne!(stage.shutdown_sync(0), Cancel::Pending, "it has fired");
+        assert!(!stage.is_active(0));
+        assert_eq!(stage.shutdown_sync(0), Cancel::Idle, "it has fired");
     });
     assert_eq!((stage.fired(), stage.pending()), (2, 0));
+    stage.settle();
+}
+
+/// Goal: X1: a thread that finds a timer's callback over because the next one has detached itself
+/// sees what the timer's callback wrote.
+fn a_detached_callback_publishes_the_one_before<C: Checker, L: Family<World<C>> + 'static>() {
+    let stage = Stage::<C, L>::new(2);
+    stage.arm(0, NOW);
+    stage.arm(1, NOW);
+    let handler = stage.on(CPU0, |stage| {
+        stage.expire_with(CPU0, |firing| {
+            if firing.task == 1 {
+                stage.shutdown(1);
+                stage.bases.detach(stage.places[1].timer());
+                C::yield_now();
+            }
+            CallbackResult::Done
+        });
+    });
+    if !stage.is_active(0) {
+        assert_eq!(stage.seen(0), WRITTEN, "X1");
+    }
+    C::join(handler);
     stage.settle();
 }
 
@@ -47,21 +74,26 @@ fn hand_on<C: Checker, L: Family<World<C>> + 'static>(
     new_owner: impl FnOnce(&Stage<C, L>) + Send + 'static,
 ) {
     let handed = std::sync::Arc::new(C::Word::new(0));
-    let over = std::sync::Arc::clone(&handed);
+    let (over, seen) = (std::sync::Arc::clone(&handed), std::sync::Arc::clone(&handed));
     let handler = stage.on(CPU0, move |stage| {
         stage.expire_with(CPU0, |_| {
+            stage.shutdown(0);
+            stage.bases.detach(stage.places[0].timer());
             stage.places[0].free_and_use_again(1);
             // Release: pairs with the Acquire below; the new owner sees a new timer.
             over.store(1, Ordering::Release);
+            C::yield_now();
             CallbackResult::Done
         });
     });
     let owner = stage.on(CPU0, move |stage| {
-        while handed.load(Ordering::Acquire) == 0 {
+        while seen.load(Ordering::Acquire) == 0 {
             C::yield_now();
         }
         new_owner(stage);
     });
     C::join(handler);
     C::join(owner);
+    // Dropped here, where both threads have ended.
+    drop(handed);
 }

@@ -12,6 +12,7 @@ use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
 use super::world::World;
 use ends::End;
 use std::sync::Arc;
+use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{Family, Started};
 use tickless_core::platform::{Ordering, Word};
@@ -22,6 +23,7 @@ models! {
     dropping_against_fire,
     dropping_in_a_callback_against_fire,
     dropping_in_the_own_callback,
+    an_entry_is_born_where_a_timer_dies,
     polling_against_fire,
     dropping_an_entry_against_fire,
     arming_an_entry_against_fire,
@@ -110,6 +112,34 @@ fn dropping_in_the_own_callback<C: Checker, L: Family<World<C>> + 'static>() {
     free(&stage);
     C::join(handler);
     assert_eq!((stage.fired(), stage.pending()), (1, 0));
+}
+
+/// Goal: X1, X4: a callback ends its own timer and makes an entry at that address, twice. The drop
+/// of the first finds it pending on the same base; the drop of the second waits for the driver of
+/// another base, which uses the entry's memory.
+fn an_entry_is_born_where_a_timer_dies<C: Checker, L: Family<World<C>> + 'static>() {
+    let stage = Stage::<C, L>::new(2);
+    stage.arm(0, NOW);
+    let driver = stage.on(CPU1, |stage| {
+        stage.expire_with(CPU1, |_| {
+            uses_its_memory(stage);
+            CallbackResult::Done
+        });
+    });
+    stage.expire_with(CPU0, |_| {
+        let place = &stage.places[0];
+        assert_eq!(ends::end_own(&stage.bases, place.timer()), Cancel::Running);
+        place.free_and_use_again(1);
+        for (cpu, at) in [(CPU0, LATER), (CPU1, NOW)] {
+            stage.arm_on(cpu, 0, at);
+            // The frame of this callback names no timer any more.
+            ends::disarm(&stage.bases, place.timer(), || false);
+        }
+        free(&stage);
+        CallbackResult::Done
+    });
+    C::join(driver);
+    assert!(stage.fired() <= 2 && stage.pending() == 0);
 }
 
 /// A byte of a checker's.
@@ -249,7 +279,7 @@ fn resetting_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() 
     if !stage.push_out_in_place(0, LATER)
         && (waiting.turns.has_fired() || stage.push_out(0, LATER) != Started::Pending)
     {
-        ends::withdraw(&stage.bases, stage.places[0].timer(), || false);
+        ends::disarm(&stage.bases, stage.places[0].timer(), || false);
         waiting.turns.reset();
         waker = 2;
         waiting.touch(TASK, || waiting.waker.store(waker, RELAXED));

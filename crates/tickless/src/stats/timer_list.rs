@@ -2,7 +2,7 @@
 
 use crate::platform::clock::ClockSource;
 use crate::timer::glue::Task;
-use crate::timer::notes::Note;
+use crate::timer::notes::{HeldNotes, Note};
 use crate::timer::shared::Shared;
 use crate::timers::Timers;
 use std::fmt;
@@ -121,15 +121,17 @@ impl ListedTimer {
         let (mut walk, mut slice) = (Walk::begin(), Vec::with_capacity(HOLDING));
         let (mut timers, mut is_whole) = (Vec::new(), true);
         while !walk.is_over() {
+            // X4: held before the base is read, so the notes are those of the timers found.
+            let notes = shared.notes.hold();
             is_whole &= shared.bases.walk(base, &mut walk, &mut slice);
-            timers.extend(slice.drain(..).map(|found| ListedTimer::of(shared, found)));
+            timers.extend(slice.drain(..).map(|found| ListedTimer::of(&notes, found)));
         }
         (timers, is_whole)
     }
 
-    fn of(shared: &Shared, found: Pending<Task>) -> ListedTimer {
+    fn of(notes: &HeldNotes<'_>, found: Pending<Task>) -> ListedTimer {
         let Pending { timer, task, window, due, place, wakes } = found;
-        let Note { label, armed_at } = shared.notes.of(timer);
+        let Note { label, armed_at } = notes.of(timer);
         let label = label.unwrap_or_else(|| task.label());
         let (soft, hard) = (window.soft.into(), window.hard.into());
         ListedTimer { label, soft, hard, due: due.into(), place, wakes, armed_at }

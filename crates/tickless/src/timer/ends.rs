@@ -1,22 +1,23 @@
-//! The ends of a timer that somebody owns: when its memory may go.
+//! When the memory of a timer may be freed.
 //!
-//! Over bases of any world, so that the model checkers run these very lines. What a caller must not
-//! wait for it says itself: see [`super::pinned`].
+//! Generic over the platform, so that the model checkers run this file. The caller states for
+//! which callbacks it must not wait: see [`super::pinned`].
 
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Bases, Family};
 use tickless_core::link::TimerRef;
 use tickless_core::platform::Platform;
 
-/// What has become of a timer whose owner wants to be rid of it.
+/// What must happen to the memory of a timer that has been shut down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// Nobody uses its memory, now or later.
+    /// No thread uses it any more: free it.
     Over,
-    /// Its callback runs, and the caller must not wait for that. Once it runs no more its memory
-    /// may go.
+    /// Its callback runs, and the caller must not wait for it: free it when the callback has
+    /// returned.
     Runs,
-    /// Its driver is not in this process, and nobody knows what it was doing.
+    /// Its driver is in the parent process, and may have been anywhere when the process forked:
+    /// never free it.
     LeftByFork,
 }
 
@@ -26,35 +27,29 @@ pub fn end<P: Platform, L: Family<P>>(bases: &Bases<P>, timer: TimerRef<P, L>) -
     End::Over
 }
 
-/// The same for a caller that must not wait.
+/// Shuts a timer down without waiting for its callback.
 pub fn end_or_leave<P: Platform, L: Family<P>>(bases: &Bases<P>, timer: TimerRef<P, L>) -> End {
     bases.shutdown(timer);
     if bases.is_running(timer) { End::Runs } else { End::Over }
 }
 
-/// Cancels a timer that only the caller arms, so that no driver knows it, and waits for its
-/// callback. Not for one that runs beside an arming that is pending: see [`withdraw`]. If this is
-/// its own callback it waits for nothing.
+/// Shuts a timer down inside its own callback, and detaches the callback: the memory may be used
+/// for another timer from here on.
+pub fn end_own<P: Platform, L: Family<P>>(bases: &Bases<P>, timer: TimerRef<P, L>) -> Cancel {
+    let found = bases.shutdown(timer);
+    bases.detach(timer);
+    found
+}
+
+/// Cancels a timer that only the caller arms, and waits for its callback. Inside that callback
+/// `detach_own` detaches it and returns `true`, and nothing waits.
 #[inline]
 pub fn disarm<P: Platform, L: Family<P>>(
     bases: &Bases<P>,
     timer: TimerRef<P, L>,
-    is_own_callback: impl FnOnce() -> bool,
+    detach_own: impl FnOnce() -> bool,
 ) {
-    if bases.cancel(timer) == Cancel::Running && !is_own_callback() {
-        bases.cancel_sync(timer);
-    }
-}
-
-/// The same, whatever was armed meanwhile.
-pub fn withdraw<P: Platform, L: Family<P>>(
-    bases: &Bases<P>,
-    timer: TimerRef<P, L>,
-    is_own_callback: impl FnOnce() -> bool,
-) {
-    if is_own_callback() {
-        bases.cancel(timer);
-    } else {
+    if bases.cancel(timer) == Cancel::Running && !detach_own() {
         bases.cancel_sync(timer);
     }
 }

@@ -1,13 +1,11 @@
-//! A timer inside a future: pinned, without an allocation of its own, firing into a waker.
+//! A timer inside a future: pinned, without an allocation of its own. It wakes a task.
 //!
 //! The task that owns the entry writes the waker, and the driver whose timer fires takes it out:
-//! [`super::turns`] says whose turn it is.
+//! [`super::turns`] is the protocol between the two.
 //!
-//! # Waking
-//!
-//! The driver only takes the waker out while it is in the callback, and wakes between callbacks
-//! or when its batch is over: see [`super::wakers`]. So dropping an entry whose callback runs
-//! waits for a matter of nanoseconds.
+//! The callback only takes the waker out; the driver wakes it between callbacks or when its batch
+//! has ended (see [`super::wakers`]). So dropping an entry whose callback runs waits for
+//! nanoseconds.
 
 use super::fired::Fired;
 use super::frame;
@@ -33,46 +31,47 @@ use tickless_core::time::{Ns, Window};
 pub(crate) struct Entry<L: Family<Host>> {
     timer: Timer<Host, L>,
     waker: UnsafeCell<Option<Waker>>,
-    /// `None` if timers could not be started; then whoever polls it looks at the clock.
+    /// `None` if timers could not be started: then each poll reads the clock.
     shared: ManuallyDrop<Option<Handle>>,
-    /// When it is to fire, at the earliest.
+    /// The earliest time at which it fires. A reset changes it last, when it can no longer panic:
+    /// an entry that counts as fired has passed this deadline.
     deadline: Cell<Ns>,
     /// Units of 1.024 µs.
     slack: Cell<u32>,
-    /// Who may touch the waker.
+    /// Which of task and driver may access the waker.
     turns: Turns<AtomicU8>,
     /// Whether it has been armed.
     stage: Cell<Stage>,
-    /// Does it keep the timers running? Those of the process run for ever.
+    /// Whether it keeps the timers running; those of the process run until the process ends.
     keeps: bool,
     pinned: PhantomPinned,
 }
 
-/// What has been done with an entry's timer.
+/// What has happened to an entry's timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     /// Nothing yet.
     New,
-    /// It was armed once, and is idle for certain.
+    /// It has been armed before, and is idle.
     Idle,
-    /// It has been armed since it was idle for certain.
+    /// It has been armed, and may be pending, running or idle.
     Armed,
 }
 
-// SAFETY: the task may move between threads, its entry with it as long as it is not pinned;
-// afterwards what is shared with drivers is the timer, which is made for that, and the waker, with
-// its turns.
+// SAFETY: the task may move between threads, and its entry with it. Drivers share the timer, which
+// is made for that, and the waker, to which `turns` regulates access.
 unsafe impl<L: Family<Host>> Send for Entry<L> {}
-// SAFETY: a shared entry can only be asked for its deadline, which only `&mut` ways change.
+// SAFETY: a shared entry only returns its deadline and whether it has fired; the cells change
+// through `&mut` only.
 unsafe impl<L: Family<Host>> Sync for Entry<L> {}
 
 impl<L: Family<Host>> Entry<L> {
-    /// An entry that is not armed: it will be when it is polled.
+    /// An entry that is not armed: the first poll arms it.
     pub(crate) fn new(timers: From<'_>, deadline: Ns, slack: Ns) -> Entry<L> {
         let (shared, keeps) = match timers {
             From::Process(handle) => {
-                // SAFETY: a second owner of a handle that is never dropped, and is not dropped
-                // itself. (Counting it would be a third of what a sleep costs.)
+                // SAFETY: a copy of a handle that is never dropped; the copy is not dropped either.
+                // (Counting it would be a third of what a sleep costs.)
                 (handle.map(|handle| unsafe { core::ptr::read(handle) }), false)
             }
             From::Timers(handle) => (Some(handle.clone()), true),
@@ -90,36 +89,35 @@ impl<L: Family<Host>> Entry<L> {
         }
     }
 
-    /// When it is to fire, at the earliest.
+    /// Returns the earliest time at which it fires.
     pub(crate) fn deadline(&self) -> Ns {
         self.deadline.get()
     }
 
-    /// By how much it may be late, from the next time on that it is armed.
+    /// Sets by how much it may be late, from its next arming on.
     pub(crate) fn set_slack(&self, slack: Ns) {
         self.slack.set(slack_units(slack));
     }
 
-    /// Has it fired?
+    /// Returns whether it has fired.
     pub(crate) fn has_fired(&self) -> bool {
         self.turns.has_fired()
     }
 
-    /// The timers it belongs to.
+    /// Returns the timers that it belongs to.
     pub(crate) fn shared(&self) -> Option<&Shared> {
         self.shared.as_deref()
     }
 
-    /// Ready once the deadline has passed; arms the timer the first time.
+    /// Returns `Ready` once the deadline has passed; the first poll arms the timer.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline]
     pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.stage.get() == Stage::Armed { self.look(cx) } else { self.arm(cx) }
+        if self.stage.get() == Stage::Armed { self.poll_armed(cx) } else { self.arm(cx) }
     }
 
-    /// Has the one that is armed fired?
     #[inline(never)]
-    fn look(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_armed(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let entry = self.into_ref();
         let waits = !entry.has_fired() && entry.register(cx.waker());
         if waits { Poll::Pending } else { Poll::Ready(()) }
@@ -138,69 +136,71 @@ impl<L: Family<Host>> Entry<L> {
             entry.turns.set_fired();
             return Poll::Ready(());
         }
-        // SAFETY: the timer is not armed, so no driver looks at the waker.
+        // SAFETY: the timer is not armed, so no driver accesses the waker.
         unsafe { *entry.waker.get() = Some(cx.waker().clone()) };
-        // In a forked child it is refused, and nothing wakes the task.
+        // A forked child cannot arm it, so nothing wakes the task there.
         if entry.stage.replace(Stage::Armed) == Stage::New {
-            // SAFETY: it has done nothing yet, and its task alone does anything with it.
-            unsafe { timer.start_new(entry.window(), now) };
+            // SAFETY: the timer has not been used before, and only its task uses it.
+            unsafe { timer.start_new(entry.window(entry.deadline()), now) };
         } else {
-            let _ = timer.start(entry.window(), now, Options::default());
+            let _ = timer.start(entry.window(entry.deadline()), now, Options::default());
         }
         timer.label_as_polled();
         Poll::Pending
     }
 
-    /// Sets another deadline, whether it has fired or not. If it is armed it stays so; to make a
-    /// coarse one later then takes a compare-and-swap.
+    /// Changes the deadline, whether the entry has fired or not. An armed entry stays armed; making
+    /// a coarse one later takes one compare-and-swap.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(always)]
     pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns, now: Ns) {
         let entry = self.into_ref();
-        entry.deadline.set(deadline);
         if let Some(timer) = entry.timer()
             && entry.stage.get() == Stage::Armed
-            // One that has fired is not pending.
-            && timer.push_out(entry.window(), now)
+            // An entry that has fired is not pending, so it is not pushed out.
+            && timer.push_out(entry.window(deadline), now)
         {
+            entry.deadline.set(deadline);
             timer.label_as_polled();
             return;
         }
-        entry.reset_anew(now);
+        entry.reset_locked(deadline, now);
     }
 
-    /// The same for one that cannot be put off where it is.
+    /// [`reset`](Entry::reset) for an entry that cannot be pushed out without a lock.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(never)]
-    fn reset_anew(self: Pin<&Self>, now: Ns) {
+    fn reset_locked(self: Pin<&Self>, deadline: Ns, now: Ns) {
         if let Some(timer) = self.timer()
             && self.stage.get() == Stage::Armed
         {
+            let window = self.window(deadline);
             if !self.has_fired()
-                && timer.start(self.window(), now, Options::default()) == Ok(Started::Pending)
+                && timer.start(window, now, Options::default()) == Ok(Started::Pending)
             {
+                self.deadline.set(deadline);
                 timer.label_as_polled();
                 return;
             }
-            // It has fired or is about to: a driver may be in its callback just now.
-            timer.withdraw();
+            // The entry has fired or is about to: a driver may be in its callback.
+            timer.disarm();
             self.stage.set(Stage::Idle);
         }
+        self.deadline.set(deadline);
         self.turns.reset();
     }
 
-    fn window(&self) -> Window {
-        let deadline = self.deadline();
+    fn window(&self, deadline: Ns) -> Window {
         if L::COARSE {
             return Window::new(deadline, deadline);
         }
         Window::new(deadline, deadline.after(Ns(u64::from(self.slack.get()) << 10)))
     }
 
-    /// Leaves the waker to be woken. False if the timer has fired by now.
+    /// Stores the waker to be woken. Returns `false` if the timer has fired.
     fn register(self: Pin<&Self>, waker: &Waker) -> bool {
         self.turns.register(|| {
-            // SAFETY: while this task is registering no driver touches the waker.
+            // SAFETY: while this task registers, no driver accesses the waker.
             let slot = unsafe { &mut *self.waker.get() };
             match slot {
                 Some(old) if old.will_wake(waker) => {}
@@ -209,7 +209,7 @@ impl<L: Family<Host>> Entry<L> {
         })
     }
 
-    /// Without timers: looks at the clock, and asks to be polled again.
+    /// Without timers, compares the deadline with the clock and asks to be polled again.
     #[cold]
     fn poll_by_clock(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.deadline() <= system_now() {
@@ -219,11 +219,11 @@ impl<L: Family<Host>> Entry<L> {
         Poll::Pending
     }
 
-    /// The timer, if it can be armed at all.
+    /// Returns the timer, if timers could be started.
     fn timer(self: Pin<&Self>) -> Option<Pinned<&Shared, L>> {
         let entry = self.get_ref();
-        // SAFETY: the entry is pinned, so it stays where it is until it is dropped, and that
-        // disarms it first.
+        // SAFETY: the entry is pinned, so it stays where it is until it is dropped, which disarms
+        // it first.
         let pin = |shared| unsafe { Pinned::new(NonNull::from(entry).cast(), shared) };
         entry.shared().map(pin)
     }
@@ -237,9 +237,9 @@ impl<L: Family<Host>> Entry<L> {
     /// # Safety
     /// `node` is a live entry of this family.
     unsafe fn call(node: NonNull<()>, fired: &mut Fired<'_>) {
-        // SAFETY: as promised: who drops the entry waits for this to end.
+        // SAFETY: as promised; a drop of the entry waits until this has returned.
         let entry = unsafe { node.cast::<Self>().as_ref() };
-        // SAFETY: now the waker is this driver's.
+        // SAFETY: `fire` calls this only when no task accesses the waker.
         let taken = entry.turns.fire(|| unsafe { (*entry.waker.get()).take() });
         if let Some(waker) = taken.flatten()
             && fired.wake_later(waker) == Pause::Yes
@@ -248,7 +248,7 @@ impl<L: Family<Host>> Entry<L> {
         }
     }
 
-    /// Inside its callback: has the batch that this is in pause after it.
+    /// Makes the batch that this callback belongs to pause after it.
     #[cold]
     fn have_it_pause(&self) {
         if let (Some(shared), Some(callback)) = (self.shared(), frame::innermost()) {
@@ -259,7 +259,7 @@ impl<L: Family<Host>> Entry<L> {
 
 impl<L: Family<Host>> Drop for Entry<L> {
     fn drop(&mut self) {
-        // SAFETY: an entry that was armed was pinned, and what is pinned is dropped in place.
+        // SAFETY: an entry that was armed was pinned, so it is dropped in place.
         let entry = unsafe { Pin::new_unchecked(&*self) };
         if let Some(timer) = entry.timer()
             && entry.stage.get() == Stage::Armed
@@ -267,17 +267,17 @@ impl<L: Family<Host>> Drop for Entry<L> {
             timer.disarm();
         }
         if self.keeps {
-            // SAFETY: it is not used after this.
+            // SAFETY: not used after this.
             unsafe { ManuallyDrop::drop(&mut self.shared) };
         }
     }
 }
 
-/// The timers that an entry is to belong to.
+/// The timers that an entry will belong to.
 pub(crate) enum From<'a> {
-    /// Those that run until the process ends; `None` if they could not be started.
+    /// The timers of the process; `None` if they could not be started.
     Process(Option<&'static Handle>),
-    /// These, which it keeps running.
+    /// These timers, which the entry keeps running.
     Timers(&'a Handle),
 }
 

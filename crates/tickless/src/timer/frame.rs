@@ -1,53 +1,50 @@
-//! Which callbacks the calling thread is in.
+//! The callbacks on the calling thread's stack.
 //!
-//! A callback may run inside another one: it may move a virtual clock, and with it run timers
-//! of another set. Each stands in a [`Frame`] on the thread's stack, and the frames form a
-//! chain, innermost first. What is asked of it: is this thread in a callback of these timers,
-//! and is it in a callback at all, where waiting for other callbacks could be waiting for each
-//! other?
+//! A callback can run inside another one: it may advance a virtual clock, which fires timers of
+//! another set. Each callback has a [`Frame`] on the stack; the frames form a chain, innermost
+//! first. The chain answers whether the thread is in any callback, where a wait could form a
+//! circle with other waits, and whether it is in the callback of a given timer or set.
 //!
-//! A timer in somebody else's memory may give that up inside its own callback: its frame says
-//! whether that is so, since the timer itself is gone then.
+//! # Identity
+//!
+//! A frame names its timer by address. Memory that the program owns can be used again while the
+//! callback of its first timer still runs: the callback drops that timer and makes another one
+//! there. So whatever ends a timer inside its own callback [detaches](detach) the callback: from
+//! then on its frame names no timer. An address in the chain therefore belongs to the timer whose
+//! callback it is, and two equal addresses to one timer.
 
 use core::cell::Cell;
+use core::ptr::{from_ref, null};
 use tickless_core::bases::running::Runner;
 use tickless_core::time::CpuId;
 
-/// Which callback a runner of a base is in.
+/// Identifies a callback that a runner of a base executes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallbackId {
-    /// The set of timers that it belongs to: an address that is compared and never followed.
+    /// The set of timers that the base belongs to, by address. It outlives the callback.
     pub set: usize,
     /// The base.
     pub cpu: CpuId,
-    /// Which of its runners.
+    /// The runner of that base.
     pub runner: Runner,
-    /// The timer's address, which is not followed either; 0 if it is no timer's.
+    /// The timer, by address; 0 if this is not a timer's callback, or has been detached.
     pub timer: usize,
 }
 
 impl CallbackId {
-    /// That of a timer.
+    /// The callback of a timer that this runner executes.
     pub(crate) fn of<S>(timer: usize, set: &S, cpu: CpuId, runner: Runner) -> CallbackId {
-        CallbackId { set: core::ptr::from_ref(set).addr(), cpu, runner, timer }
+        CallbackId { set: from_ref(set).addr(), cpu, runner, timer }
     }
 }
 
-/// A set of timers, to which this can be said from inside one of its callbacks.
+/// A set of timers that can be reached from inside one of its callbacks.
 pub(crate) trait Nudge {
-    /// Who waits for a callback of this base is to think again about that.
+    /// Makes the threads that wait for a callback of this base check again for a deadlock.
     fn nudge(&self, cpu: CpuId);
 }
 
-/// One callback on this thread's stack.
-struct Frame {
-    runs: *const Runs,
-    timer: usize,
-    outer: *const Frame,
-    slot: Cell<SlotState>,
-}
-
-/// Who runs callbacks: a runner of a base of a set of timers.
+/// The runner that executes a callback: of which set, on which base.
 pub(crate) struct Runs {
     set: *const dyn Nudge,
     cpu: CpuId,
@@ -56,54 +53,52 @@ pub(crate) struct Runs {
 
 impl Runs {
     pub(crate) fn on<S: Nudge + 'static>(set: &S, cpu: CpuId, runner: Runner) -> Runs {
-        Runs { set: core::ptr::from_ref(set), cpu, runner }
+        Runs { set: from_ref(set), cpu, runner }
     }
 
-    /// Something of this set that counts as a callback, on no base.
+    /// For code of this set that counts as a callback but runs on no base.
     pub(crate) fn nowhere<S: Nudge + 'static>(set: &S) -> Runs {
         Runs::on(set, CpuId(u16::MAX), Runner::Handler)
     }
 }
 
+/// One callback on this thread's stack.
+struct Frame {
+    runs: *const Runs,
+    /// The timer's address; 0 if there is none, or its callback has been detached.
+    timer: Cell<usize>,
+    outer: *const Frame,
+}
+
 impl Frame {
     fn runs(&self) -> &Runs {
-        // SAFETY: `within` has a reference to it for as long as this frame is on the chain.
+        // SAFETY: `within` borrows it for as long as this frame is on the chain.
         unsafe { &*self.runs }
     }
 
     fn callback(&self) -> CallbackId {
         let Runs { set, cpu, runner } = *self.runs();
-        CallbackId { set: set.cast::<()>().addr(), cpu, runner, timer: self.timer }
+        CallbackId { set: set.cast::<()>().addr(), cpu, runner, timer: self.timer.get() }
     }
 }
 
-/// What becomes of the slot of the timer whose callback a frame is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum SlotState {
-    /// It stays: there is none, or it is still wanted when the frame ends.
-    Kept,
-    /// It may be given back.
-    MayGo,
-    /// It was given back.
-    Gone,
-}
-
 thread_local! {
-    /// Has no destructor, so it can be used for as long as its thread runs at all.
-    static INNERMOST: Cell<*const Frame> = const { Cell::new(core::ptr::null()) };
+    /// Has no destructor, so it is usable until the thread ends.
+    static INNERMOST: Cell<*const Frame> = const { Cell::new(null()) };
 }
 
-/// Calls `body` as the callback of a timer, or, with 0, as something that counts as one.
+/// Calls `body` as the callback of the timer at this address; with 0, as other code that must not
+/// wait for callbacks.
 #[inline(always)]
 pub(crate) fn within<R>(runs: &Runs, timer: usize, body: impl FnOnce() -> R) -> R {
     let outer = INNERMOST.get();
-    let frame = Frame { runs, timer, outer, slot: Cell::new(SlotState::Kept) };
-    let _leave = Leave(frame.outer);
+    let frame = Frame { runs, timer: Cell::new(timer), outer };
+    let _leave = Leave(outer);
     INNERMOST.set(&raw const frame);
     body()
 }
 
-/// Takes a frame off the chain, also when its callback panics.
+/// Takes the innermost frame off the chain, also when its callback panics.
 struct Leave(*const Frame);
 
 impl Drop for Leave {
@@ -113,80 +108,51 @@ impl Drop for Leave {
     }
 }
 
-/// Calls `body`, in which the slot of the innermost frame's timer may be given back. Returns
-/// whether it was.
-pub(super) fn slot_may_go(body: impl FnOnce()) -> bool {
-    // SAFETY: as in `any`; the frame stays on the chain until whatever calls this has returned.
-    let Some(frame) = (unsafe { INNERMOST.get().as_ref() }) else {
-        body();
-        return false;
-    };
-    frame.slot.set(SlotState::MayGo);
-    // If it panics the slot may go until the frame ends: nothing looks at it then.
-    body();
-    if frame.slot.get() == SlotState::Gone {
-        return true;
-    }
-    frame.slot.set(SlotState::Kept);
-    false
+/// Detaches the callback of this timer from it, if this thread is in that callback, and returns
+/// whether it is. The timer is gone for the callback's runner: it is neither called nor armed.
+pub(super) fn detach(timer: usize) -> bool {
+    find(|frame| frame.timer.get() == timer).map(|frame| frame.timer.set(0)).is_some()
 }
 
-/// Was the slot of the innermost frame's timer given back?
-pub(crate) fn slot_is_gone() -> bool {
-    // SAFETY: as in `any`.
-    unsafe { INNERMOST.get().as_ref() }.is_some_and(|frame| frame.slot.get() == SlotState::Gone)
+/// Returns whether the innermost callback has been detached from its timer.
+pub(crate) fn is_detached() -> bool {
+    find(|_| true).is_some_and(|frame| frame.timer.get() == 0)
 }
 
-/// Gives back the slot of this timer, if this thread is in its callback and that can do without:
-/// returns whether that is so.
-pub(super) fn give_back_slot(timer: usize) -> bool {
-    let mut was_given_back = false;
-    any(|frame| {
-        let is_its = frame.timer == timer && frame.slot.get() != SlotState::Kept;
-        if is_its {
-            // One that is gone already was another timer's, which lived at the same address.
-            was_given_back = frame.slot.replace(SlotState::Gone) == SlotState::MayGo;
-        }
-        is_its
-    });
-    was_given_back
-}
-
-/// Is this thread in a callback, of whatever timer?
+/// Returns whether this thread is in a callback, of whatever timer.
 pub(crate) fn is_in_callback() -> bool {
     !INNERMOST.get().is_null()
 }
 
-/// Is this thread in a callback of this set of timers?
+/// Returns whether this thread is in a callback of this set of timers.
 pub(crate) fn is_in_callback_of<S>(set: &S) -> bool {
-    let set = core::ptr::from_ref(set).addr();
-    any(|frame| frame.runs().set.cast::<()>().addr() == set)
+    let set = from_ref(set).addr();
+    find(|frame| frame.runs().set.cast::<()>().addr() == set).is_some()
 }
 
-/// Is this thread in this timer's own callback?
+/// Returns whether this thread is in the callback of this timer.
 pub(crate) fn is_in_callback_of_timer(timer: usize) -> bool {
-    any(|frame| frame.timer == timer)
+    find(|frame| frame.timer.get() == timer).is_some()
 }
 
-/// The callback that this thread is in, the innermost one if there are several.
+/// The innermost callback that this thread is in.
 pub(super) fn innermost() -> Option<CallbackId> {
-    // SAFETY: as in `any`.
-    unsafe { INNERMOST.get().as_ref() }.map(Frame::callback)
+    find(|_| true).map(Frame::callback)
 }
 
-/// The callbacks that this thread is in, innermost first, whichever timers they are of.
+/// The callbacks that this thread is in, of whatever set, innermost first.
 pub(super) fn callbacks() -> Vec<CallbackId> {
     let mut callbacks = Vec::new();
-    any(|frame| {
+    find(|frame| {
         callbacks.push(frame.callback());
         false
     });
     callbacks
 }
 
-/// Has those who wait for the callbacks that this thread is in think again, if any do.
+/// Makes the threads that wait for one of this thread's callbacks check again for a deadlock.
 pub(super) fn nudge_waiters(is_waited_for: impl Fn(CallbackId) -> bool) {
-    any(|frame| {
+    find(|frame| {
         if is_waited_for(frame.callback()) {
             // SAFETY: the set outlives its callback, whose frame this is.
             unsafe { &*frame.runs().set }.nudge(frame.runs().cpu);
@@ -195,17 +161,20 @@ pub(super) fn nudge_waiters(is_waited_for: impl Fn(CallbackId) -> bool) {
     });
 }
 
-fn any(mut is_it: impl FnMut(&Frame) -> bool) -> bool {
+/// Returns the innermost frame that `is_it` accepts. The frame is on the chain for as long as the
+/// caller runs, which is inside it.
+#[inline]
+fn find<'a>(mut is_it: impl FnMut(&'a Frame) -> bool) -> Option<&'a Frame> {
     let mut at = INNERMOST.get();
-    // SAFETY: a frame on the chain is a local of a `within` that has not returned: it takes the
-    // frame off before it does, and other threads have chains of their own.
+    // SAFETY: a frame on the chain is a local of a `within` that has not returned, since that takes
+    // it off first; each thread has its own chain, and no caller in here keeps the reference.
     while let Some(frame) = unsafe { at.as_ref() } {
         if is_it(frame) {
-            return true;
+            return Some(frame);
         }
         at = frame.outer;
     }
-    false
+    None
 }
 
 #[cfg(test)]
@@ -217,7 +186,7 @@ mod tests {
         fn nudge(&self, _: CpuId) {}
     }
 
-    /// Goal: the chain is what the stack is, also after a panic.
+    /// Goal: the chain matches the stack, also after a panic.
     #[test]
     fn frames_nest_and_end() {
         let sets = [1u8, 2];
@@ -236,5 +205,23 @@ mod tests {
             assert_eq!((is_in_callback(), are_in()), (true, [true, false]));
         });
         assert_eq!((is_in_callback(), are_in()), (false, [false, false]));
+    }
+
+    /// Goal: X4: a detached callback is that of no timer, whichever frame it has, and is detached
+    /// once.
+    #[test]
+    fn a_detached_callback_names_no_timer() {
+        let runs = Runs::on(&3u8, CpuId(0), Runner::Handler);
+        assert!(!detach(64) && !is_detached());
+        within(&runs, 64, || {
+            within(&runs, 128, || {
+                assert!(detach(64) && !is_detached(), "the outer one");
+                assert_eq!(callbacks().iter().map(|id| id.timer).collect::<Vec<_>>(), [128, 0]);
+                assert!(!detach(64) && !is_in_callback_of_timer(64));
+            });
+            assert!(is_detached() && is_in_callback());
+            within(&runs, 64, || assert!(is_in_callback_of_timer(64) && !is_detached()));
+            assert!(!is_in_callback_of_timer(64));
+        });
     }
 }

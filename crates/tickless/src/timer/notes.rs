@@ -1,8 +1,10 @@
-//! What is known of single timers beside their memory: labels, and where they were armed.
+//! Notes on single timers, kept beside their memory: labels, and where timers were armed.
 //!
-//! A timer's cache line has no room for either, and most timers need neither: their callback's
-//! type says whose they are. So notes are kept in a table by the timer's address, and who has
-//! none pays one load when a timer is dropped.
+//! A timer's cache line has no room for either, and most timers need neither: the type of their
+//! callback names their owner. So notes are in a table by the timer's address. In a set without any
+//! notes, dropping a timer costs one load for them.
+//!
+//! An end of a timer forgets its notes before its address can belong to another timer.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -10,7 +12,7 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Has any future ever had a label?
+/// Whether any future has ever had a label.
 static LABELS: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -20,32 +22,32 @@ thread_local! {
 
 /// Polls a future whose timers have this label.
 pub(crate) fn labelling<R>(label: &'static str, poll: impl FnOnce() -> R) -> R {
-    /// Also when it panics.
-    struct Back(Option<&'static str>);
-    impl Drop for Back {
+    /// Restores the label of the outer future, also when `poll` panics.
+    struct Restore(Option<&'static str>);
+    impl Drop for Restore {
         fn drop(&mut self) {
             LABEL.set(self.0);
         }
     }
-    // Relaxed: this thread sees it, and only a timer that this thread arms wants to know.
+    // Relaxed: only timers that this thread arms read it for this future.
     LABELS.store(true, Ordering::Relaxed);
-    let _back = Back(LABEL.replace(Some(label)));
+    let _restore = Restore(LABEL.replace(Some(label)));
     poll()
 }
 
-/// The label of the future that this thread polls.
+/// Returns the label of the future that this thread polls.
 #[inline]
 pub(super) fn polled_label() -> Option<&'static str> {
     if LABELS.load(Ordering::Relaxed) { LABEL.get() } else { None }
 }
 
-/// The notes about the timers of a set.
+/// The notes on the timers of a set.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// Has there ever been one?
+    /// Whether there has ever been one.
     any: AtomicBool,
     notes: Mutex<HashMap<usize, Note>>,
-    /// Is the place noted where a timer was armed?
+    /// Whether it is noted where timers are armed.
     #[cfg(debug_assertions)]
     armings: bool,
 }
@@ -58,11 +60,10 @@ pub(crate) struct Note {
 }
 
 impl Notes {
-    /// No notes; places where timers are armed will be noted if `armings` says so, and the
-    /// program was built for debugging.
+    /// An empty table. With `armings`, debug builds note where each timer is armed.
     #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     pub(crate) fn new(armings: bool) -> Notes {
-        // Built for release nobody asks.
+        // Release builds do not use it.
         let _ = armings;
         Notes {
             #[cfg(debug_assertions)]
@@ -71,12 +72,12 @@ impl Notes {
         }
     }
 
-    /// Gives a timer a label.
+    /// Labels a timer.
     pub(crate) fn label(&self, timer: usize, label: &'static str) {
         self.change(timer, |note| note.label = Some(label));
     }
 
-    /// A timer that its caller keeps where it is was armed there.
+    /// Notes where a timer was armed. The timer must not be freed until this returns.
     #[cfg(debug_assertions)]
     pub(crate) fn armed(&self, timer: usize, at: &'static Location<'static>) {
         if self.armings {
@@ -84,26 +85,28 @@ impl Notes {
         }
     }
 
-    /// What is known of a timer.
+    /// Returns the notes on a timer.
     pub(crate) fn of(&self, timer: usize) -> Note {
-        // Relaxed: only who knows of the note by other means must find it.
-        if !self.any.load(Ordering::Relaxed) {
-            return Note::default();
-        }
-        self.notes().get(&timer).copied().unwrap_or_default()
+        self.hold().of(timer)
     }
 
-    /// The timer is about to give its address up.
+    /// Locks the table: a timer that is found alive from here on keeps its notes until the guard is
+    /// dropped.
+    pub(crate) fn hold(&self) -> HeldNotes<'_> {
+        // Relaxed: a caller that must find a note has synchronised with its writer.
+        HeldNotes(self.any.load(Ordering::Relaxed).then(|| self.notes()))
+    }
+
+    /// Forgets the notes on a timer, and returns its label. The timer's address may belong to
+    /// another timer from here on.
     #[inline]
-    pub(crate) fn forget(&self, timer: usize) {
-        if self.any.load(Ordering::Relaxed) {
-            self.remove(timer);
-        }
+    pub(crate) fn forget(&self, timer: usize) -> Option<&'static str> {
+        if self.any.load(Ordering::Relaxed) { self.remove(timer) } else { None }
     }
 
     #[cold]
-    fn remove(&self, timer: usize) {
-        self.notes().remove(&timer);
+    fn remove(&self, timer: usize) -> Option<&'static str> {
+        self.notes().remove(&timer)?.label
     }
 
     fn change(&self, timer: usize, change: impl FnOnce(&mut Note)) {
@@ -113,5 +116,42 @@ impl Notes {
 
     fn notes(&self) -> MutexGuard<'_, HashMap<usize, Note>> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The table of notes, locked; `None` in a set that had no notes when it was locked.
+pub(crate) struct HeldNotes<'a>(Option<MutexGuard<'a, HashMap<usize, Note>>>);
+
+impl HeldNotes<'_> {
+    /// Returns the notes on a timer.
+    pub(crate) fn of(&self, timer: usize) -> Note {
+        self.0.as_ref().and_then(|notes| notes.get(&timer)).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: X4: a list of timers is labelled by the timers that it found, not by later ones at
+    /// their addresses.
+    #[test]
+    fn held_notes_do_not_change() {
+        let notes = Notes::new(false);
+        notes.label(64, "old");
+        std::thread::scope(|scope| {
+            let held = notes.hold();
+            let other = scope.spawn(|| {
+                assert_eq!(notes.forget(64), Some("old"));
+                notes.label(64, "new");
+            });
+            for _ in 0..100 {
+                std::thread::yield_now();
+                assert_eq!(held.of(64).label, Some("old"));
+            }
+            drop(held);
+            assert!(other.join().is_ok());
+        });
+        assert_eq!((notes.of(64).label, notes.of(128).label), (Some("new"), None));
     }
 }

@@ -94,13 +94,13 @@ impl<L: Family<Host>> Owned<L> {
     /// This came from [`around`](Owned::around). After a success it is dropped and nothing else.
     pub(crate) unsafe fn give_back(&mut self) -> Result<(), CancelError> {
         self.timer.end_in_place()?;
-        self.timer.forget_place();
+        self.timer.forget_timer();
         Ok(())
     }
 
     /// Has the memory of its timer been given back, so that nothing but dropping it is left?
     pub(crate) fn is_given_back(&self) -> bool {
-        self.timer.has_no_place()
+        self.timer.is_forgotten()
     }
 }
 

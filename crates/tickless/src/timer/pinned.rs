@@ -1,20 +1,31 @@
-//! A timer that stays where it is: the only place that arms, cancels and ends timers of this crate.
+//! Arms, cancels and ends the timers of this crate. Only this file does.
 //!
-//! Whoever has the memory of a timer makes a [`Pinned`] of it, and vouches for that memory. The
-//! bases follow a timer's address while it is pending, while it is moved to another base, and
-//! while they arm it again for its callback; what runs is compared by its address and not followed.
-//! So a timer's memory may go when nothing arms the timer any more and its callback runs nowhere,
-//! and each of the ends below says when that is:
+//! The owner of a timer's memory makes a [`Pinned`] of it and guarantees that the memory stays
+//! valid. The bases follow a timer's address while it is pending, while it moves to another base,
+//! and when its callback has asked for a restart. So the memory may be freed when no thread can arm
+//! the timer any more and its callback has returned, or has been detached. Each kind of owner ends
+//! its timer in one of three ways:
 //!
-//! - [`owned`](super::owned), an allocation: [`end_or_leave`](Pinned::end_or_leave). In a callback
-//!   what runs is left to others.
+//! - [`owned`](super::owned), an allocation: [`end_or_leave`](Pinned::end_or_leave). Inside a
+//!   callback it does not wait; a timer whose callback runs is freed later.
 //! - [`slot`](super::slot) and [`inline`](super::inline), the program's memory:
-//!   [`end_in_place`](Pinned::end_in_place) waits, or is an error.
-//! - [`entry`](super::entry), a future: [`disarm`](Pinned::disarm) waits for a callback that waits
-//!   for nobody.
+//!   [`end_in_place`](Pinned::end_in_place) waits, or returns an error.
+//! - [`entry`](super::entry), a future: [`disarm`](Pinned::disarm) waits for the callback, which
+//!   itself waits for nothing.
 //!
-//! A child that a fork has left without drivers does nothing to timers of its parent: somebody may
-//! have held their lock, or have been in their callback, and is not here to end that.
+//! # Identity
+//!
+//! Bases and frames name the timer whose callback they run by its address. A callback may end its
+//! own timer, and the program may then make another timer at that address while the callback still
+//! runs. Both ends of memory that can be used again, `end_in_place` and `disarm`, therefore
+//! [detach](tickless_core::bases::Bases::detach) the callback if they are called inside it: the
+//! base and the frame forget the address. `docs/dev/identity.md` lists where addresses are
+//! compared.
+//!
+//! # Forked children
+//!
+//! A forked child has none of the driver threads. It does nothing to its parent's timers: another
+//! thread may have held their lock, or have been in their callback, when the process forked.
 
 use super::cancel_error::CancelError;
 use super::ends::{self, End};
@@ -32,14 +43,14 @@ use tickless_core::bases::{Family, Options, StartError, Started};
 use tickless_core::link::{NewTimer, Timer, TimerRef};
 use tickless_core::time::{Ns, Window};
 
-/// A timer in its place, and its set, by whatever keeps that.
+/// A timer that does not move, and its set: a handle, or a reference to what a handle keeps.
 pub(crate) struct Pinned<S, L> {
     timer: NonNull<Timer<Host, L>>,
     set: S,
 }
 
-// SAFETY: all use of the timer goes through the core, which is made for many threads; what else is
-// in its memory its owner answers for.
+// SAFETY: the timer is only used through the core, which is made for many threads; the owner
+// answers for what else is in its memory.
 unsafe impl<S: Send, L: Family<Host>> Send for Pinned<S, L> {}
 // SAFETY: as above.
 unsafe impl<S: Sync, L: Family<Host>> Sync for Pinned<S, L> {}
@@ -51,12 +62,12 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> fmt::Debug for Pinned<S, L> {
 }
 
 impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
-    /// A timer that stays in its place.
+    /// A timer that stays where it is.
     ///
     /// # Safety
-    /// - From its first arming until one of the ends has said that its memory may go, the timer is
-    ///   valid and stays where it is, and is only used in this way, for one and the same set.
-    /// - The pointer is good for all of the memory that its glue takes it for.
+    /// - From its first arming until one of the three ends has succeeded, the timer is valid, does
+    ///   not move, and is used through `Pinned`s of one set only.
+    /// - The pointer is valid for all of the memory that the timer's glue accesses.
     #[inline]
     pub(super) unsafe fn new(timer: NonNull<Timer<Host, L>>, set: S) -> Pinned<S, L> {
         Pinned { timer, set }
@@ -67,32 +78,32 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         &self.set
     }
 
-    /// What its owner's memory begins with.
+    /// The owner's memory, which begins with the timer.
     pub(super) fn node(&self) -> NonNull<()> {
         self.timer.cast()
     }
 
-    pub(super) fn address(&self) -> usize {
+    fn address(&self) -> usize {
         self.timer.addr().get()
     }
 
-    /// Its memory is gone, and nothing is left but dropping this.
-    pub(super) fn forget_place(&mut self) {
+    /// Forgets the timer, whose memory has been given up: only drop this from here on.
+    pub(super) fn forget_timer(&mut self) {
         self.timer = NonNull::dangling();
     }
 
-    /// Is its memory gone?
-    pub(super) fn has_no_place(&self) -> bool {
+    /// Returns whether the timer's memory has been given up.
+    pub(super) fn is_forgotten(&self) -> bool {
         self.timer == NonNull::dangling()
     }
 
-    /// How its memory is treated. Not after its end.
+    /// How the timer's memory is treated. Valid until the timer's end.
     pub(super) fn glue(&self) -> Task {
-        // SAFETY: `new` was promised a valid timer; its task never changes.
+        // SAFETY: `new` requires a valid timer; its task never changes.
         unsafe { self.timer.as_ref() }.task()
     }
 
-    /// Says whose the timer is.
+    /// Labels the timer with its owner.
     pub(crate) fn set_label(&self, label: &'static str) {
         // Another thread may have held the lock of the notes at the fork (K4).
         if !self.set.is_forked_child() {
@@ -100,12 +111,10 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         }
     }
 
-    /// It was armed for the future that this thread polls, and has that one's label.
+    /// Gives the timer the label of the future that this thread polls, if that has one.
     #[inline]
     pub(super) fn label_as_polled(&self) {
-        if let Some(label) = notes::polled_label()
-            && !self.set.is_forked_child()
-        {
+        if let Some(label) = notes::polled_label() {
             self.set_label(label);
         }
     }
@@ -114,15 +123,16 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.set.label_of(self.address(), self.glue())
     }
 
-    /// The timer, for the bases of its set.
+    /// The timer, as the bases of its set refer to it.
     #[inline]
     fn timer(&self) -> TimerRef<Host, L> {
-        // SAFETY: `new` was promised that it stays until an end has shut it down or cancelled it
-        // for the last time, and seen that it runs nowhere; and that it has one set.
+        // SAFETY: `new` requires that the timer stays until an end has succeeded, which is when it
+        // has been shut down or cancelled for the last time and its callback has returned or been
+        // detached; and that it is used with one set.
         unsafe { TimerRef::new(self.timer) }
     }
 
-    /// Arms the timer, or arms it anew.
+    /// Arms or rearms the timer.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn start(
@@ -137,7 +147,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         #[cfg(debug_assertions)]
         self.set.notes.armed(self.address(), core::panic::Location::caller());
         let label = events::are_traced().then(|| self.label());
-        // The last that is done with the timer: its callback may free it.
+        // Do not access the timer after this line: its callback may have freed it.
         let started = self.set.bases.start(self.timer(), window, now, options);
         if let Some(label) = label
             && started.is_ok()
@@ -147,11 +157,11 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         started
     }
 
-    /// Arms the timer for the first time; in a forked child it does nothing.
+    /// Arms the timer for the first time. Does nothing in a forked child.
     ///
     /// # Safety
-    /// This is the first that is done with the timer, apart from labelling it, and nobody else does
-    /// anything with it meanwhile.
+    /// The timer has not been used before, except for labelling it, and no other thread uses it
+    /// until this returns.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) unsafe fn start_new(&self, window: Window, now: Ns) {
@@ -160,8 +170,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         }
         #[cfg(debug_assertions)]
         self.set.notes.armed(self.address(), core::panic::Location::caller());
-        // SAFETY: `new` was promised what is to hold from here on, and the caller promises that the
-        // timer is new.
+        // SAFETY: `new` requires what must hold from here on, and this function that the timer is
+        // new.
         let timer = unsafe { NewTimer::new(self.timer) };
         let label = events::are_traced().then(|| self.label());
         self.set.bases.start_new(timer, window, now);
@@ -170,12 +180,12 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         }
     }
 
-    /// Makes a pending coarse timer later, if that takes no lock. In a forked child it may do so
-    /// too: nothing fires there.
+    /// Makes the deadline of a pending coarse timer later without a lock; returns `false` if that
+    /// takes the lock. A forked child may do this, too: nothing fires there.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn push_out(&self, window: Window, now: Ns) -> bool {
-        // Who is told of armings is told by `start`.
+        // Only `start` emits the event of an arming.
         let is_done = !events::are_traced()
             && self.set.bases.push_out(self.timer(), window, now, Options::default());
         #[cfg(debug_assertions)]
@@ -214,7 +224,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         Ok(self.found(self.set.bases.cancel_sync_unless(self.timer(), refuse)?))
     }
 
-    /// The same for a timer that nobody arms while its callback runs.
+    /// Cancels a timer that is not armed while its callback runs, and waits for its callback.
     #[inline]
     pub(crate) fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
         if self.set.is_forked_child() {
@@ -231,12 +241,16 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         if self.set.is_forked_child() {
             return Ok(Cancel::Idle);
         }
-        let mut waiting = None;
-        let refuse = |occupied| self.refuse(occupied, &mut waiting);
-        Ok(self.found(self.set.bases.shutdown_sync_unless(self.timer(), refuse)?))
+        Ok(self.found(self.shut_and_wait()?))
     }
 
-    /// Would waiting for this timer's callback never end (X6)?
+    fn shut_and_wait(&self) -> Result<Cancel, CancelError> {
+        let mut waiting = None;
+        let refuse = |occupied| self.refuse(occupied, &mut waiting);
+        self.set.bases.shutdown_sync_unless(self.timer(), refuse)
+    }
+
+    /// Returns an error if waiting for this timer's callback would never end (X6).
     #[cold]
     fn refuse(
         &self,
@@ -252,7 +266,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return Ok(());
         }
         let callback = CallbackId::of(timer, &*self.set, cpu, runner);
-        // The last entry goes before the next one comes: they are of one thread.
+        // A thread has one entry: drop the last one before making the next.
         drop(waiting.take());
         let (entered, circle) = waits::enter(Goal::Callback(callback));
         *waiting = Some(entered);
@@ -263,7 +277,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         }
     }
 
-    /// What a cancel has found.
+    /// Counts and reports what a cancel has found.
     #[inline]
     fn found(&self, found: Cancel) -> Cancel {
         self.set.count_cancel(found);
@@ -279,8 +293,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         !self.set.is_forked_child() && self.set.bases.is_active(self.timer())
     }
 
-    /// An end: shuts the timer down and waits for its callback. Inside a callback nothing waits:
-    /// two of them might wait for each other, or one for itself.
+    /// Ends the timer: shuts it down and waits for its callback. Inside a callback it does not
+    /// wait: two callbacks could wait for each other, or one for itself.
     pub(super) fn end_or_leave(&self) -> End {
         if self.set.is_forked_child() {
             return End::LeftByFork;
@@ -295,54 +309,61 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         ended
     }
 
-    /// An end, of a timer whose memory nobody else can free: shuts it down and waits for its
-    /// callback, inside other callbacks too. Inside its own it does not, if that can do without the
-    /// timer ([`frame::slot_may_go`]): it asks for nothing then, so the bases do not follow the
-    /// timer's address any more (X4). After an error the memory stays in use.
+    /// Ends a timer whose memory belongs to the program: shuts it down and waits for its callback,
+    /// inside other callbacks, too. Inside its own callback it does not wait, but detaches the
+    /// callback. After an error the memory is still in use.
     ///
-    /// In a child of a fork this succeeds, and a callback that was running is never heard of.
+    /// In a forked child this always succeeds.
     pub(super) fn end_in_place(&self) -> Result<(), CancelError> {
-        match self.shutdown_sync() {
-            Err(CancelError::OwnCallback) if frame::give_back_slot(self.address()) => {}
-            found => drop(found?),
+        if self.set.is_forked_child() {
+            self.detach_own();
+            return Ok(());
         }
-        if !self.set.is_forked_child() {
-            self.set.notes.forget(self.address());
-        }
+        let found = if frame::is_in_callback_of_timer(self.address()) {
+            let found = ends::end_own(&self.set.bases, self.timer());
+            frame::detach(self.address());
+            found
+        } else {
+            self.shut_and_wait()?
+        };
+        self.set.count_cancel(found);
+        self.forget_notes();
         Ok(())
     }
 
-    /// An end, of a timer that only the caller arms and whose callback waits for nobody: no driver
-    /// knows the timer until it is armed again. A callback that runs beside an arming that is
-    /// pending is not waited for: see [`withdraw`](Pinned::withdraw).
+    /// Ends a timer that only the caller arms and whose callback waits for nothing: cancels it and
+    /// waits for its callback, or detaches the callback if this is called inside it. The timer may
+    /// be armed again.
     #[inline]
     pub(super) fn disarm(self) {
         if self.set.is_forked_child() {
+            self.detach_own();
             return;
         }
-        let is_own_callback = || frame::is_in_callback_of_timer(self.address());
-        ends::disarm(&self.set.bases, self.timer(), is_own_callback);
-        self.note_disarmed();
+        ends::disarm(&self.set.bases, self.timer(), || self.detach_own());
+        self.forget_notes();
     }
 
-    /// The same, whatever was armed meanwhile.
+    /// Detaches the timer's callback if this thread is in it, and returns whether it is.
     #[cold]
-    pub(super) fn withdraw(self) {
-        if self.set.is_forked_child() {
-            return;
+    fn detach_own(&self) -> bool {
+        let is_own = frame::detach(self.address());
+        if is_own {
+            self.set.bases.detach(self.timer());
         }
-        let is_own_callback = || frame::is_in_callback_of_timer(self.address());
-        ends::withdraw(&self.set.bases, self.timer(), is_own_callback);
-        self.note_disarmed();
+        is_own
     }
 
+    /// Forgets the timer's notes before its address can be used again, and only then reports the
+    /// cancel: a subscriber may panic.
     #[inline]
-    fn note_disarmed(&self) {
-        self.set.notes.forget(self.address());
-        events::cancelled(|| self.label());
+    fn forget_notes(&self) {
+        let label = self.set.notes.forget(self.address());
+        events::cancelled(|| label.unwrap_or_else(|| self.glue().label()));
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a callback of a test takes its time")]
 #[cfg(test)]
 mod tests {
     use super::super::fired::Fired;

@@ -1,4 +1,4 @@
-//! Running a timer's callback, and telling of it.
+//! Runs the callback of one timer, and reports on it.
 
 use super::fired::Fired;
 use super::frame::{self, Runs};
@@ -12,7 +12,7 @@ use tickless_core::bases::expiry::{self, CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::time::CpuId;
 
-/// What a runner has in hand while it deals with a base.
+/// The callbacks that a runner executes in one go on a base.
 pub(super) struct Batch<'a> {
     shared: &'a Shared,
     runs: Runs,
@@ -31,15 +31,25 @@ impl<'a> Batch<'a> {
 }
 
 impl expiry::Batch<Host> for Batch<'_> {
-    /// Runs a timer's callback: what a driver does with everything that its base hands it.
-    ///
-    /// A panic ends the callback, not the driver; it is counted and handed to the reporter (H3).
+    /// Runs the callback of a timer that its base has taken off.
+    // H3: a panic ends the callback, not the driver.
     #[inline(always)]
     fn run(&mut self, firing: &Firing<Host>) -> CallbackResult {
-        if self.shared.counters.times {
-            return self.call_timed(firing);
-        }
-        self.call(firing)
+        let shared = self.shared;
+        let mut fired = Fired::new(firing, &shared.bases.platform().clock, self.wakers);
+        frame::within(&self.runs, firing.timer.addr().get(), || {
+            if shared.counters.times {
+                call_timed(shared, firing, &mut fired);
+            } else {
+                call(shared, firing, &mut fired);
+            }
+            // X4: the memory of a detached callback's timer may be another timer's by now.
+            if fired.asked().is_some() && frame::is_detached() {
+                fired.stop();
+            }
+        });
+        // Not copied if the callback asked for nothing.
+        fired.asked().map_or(CallbackResult::Done, CallbackResult::Restart)
     }
 
     #[cold]
@@ -48,50 +58,47 @@ impl expiry::Batch<Host> for Batch<'_> {
     }
 }
 
-impl Batch<'_> {
-    /// The same as [`call`](Self::call) with a clock in hand.
-    #[cold]
-    #[inline(never)]
-    fn call_timed(&mut self, firing: &Firing<Host>) -> CallbackResult {
-        let begun = self.shared.now();
-        let result = self.call(firing);
-        let (shared, took) = (self.shared, self.shared.now() - begun);
-        // What this tells it tells as the callback.
-        frame::within(&self.runs, firing.timer.addr().get(), || timed(shared, firing, took));
-        result
-    }
+/// Does what [`call`] does, and measures how long that takes.
+#[cold]
+#[inline(never)]
+fn call_timed(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
+    let begun = shared.now();
+    call(shared, firing, fired);
+    timed(shared, firing, shared.now() - begun);
+}
 
-    #[inline(always)]
-    fn call(&mut self, firing: &Firing<Host>) -> CallbackResult {
-        let shared = self.shared;
-        let mut fired = Fired::new(firing, &shared.bases.platform().clock, self.wakers);
-        frame::within(&self.runs, firing.timer.addr().get(), || {
-            if firing.is_overdue(shared.counters.slow_after, shared.bases.settings().tick) {
-                overdue(shared, firing);
-            }
-            #[cfg(feature = "tracing")]
-            tell(shared, || events::fired(|| label_of(shared, firing), firing));
-            // SAFETY: the core hands out a timer that was put in by `Pinned::timer`, so this is a
-            // live node with its own glue. It lives until the base names it no more, which is after
-            // this has returned: who drops it waits for that, or leaves it to the orphans.
-            let call = || unsafe { (firing.task.call)(firing.timer, &mut fired) };
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
-                fired.stop();
-                tell(shared, || events::panicked(|| label_of(shared, firing), firing));
-                shared.callback_panicked(payload);
-            }
-        });
-        // Not copied if there is nothing in it.
-        fired.asked().map_or(CallbackResult::Done, CallbackResult::Restart)
+#[inline(always)]
+fn call(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
+    if firing.is_overdue(shared.counters.slow_after, shared.bases.settings().tick) {
+        overdue(shared, firing);
+    }
+    #[cfg(feature = "tracing")]
+    {
+        tell(shared, || events::fired(|| label_of(shared, firing), firing));
+        // A subscriber may have dropped the timer.
+        if frame::is_detached() {
+            return;
+        }
+    }
+    // SAFETY: the core returns timers that `Pinned::timer` handed to it, so this is a live node
+    // with its own glue. The node lives until its base no longer names it, which is after this has
+    // returned: its owner waits until then, leaves it to the orphans, or detaches this callback,
+    // after which nothing here follows the address.
+    let call = || unsafe { (firing.task.call)(firing.timer, fired) };
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
+        fired.stop();
+        tell(shared, || events::panicked(|| label_of(shared, firing), firing));
+        shared.callback_panicked(payload);
     }
 }
 
-/// Whose the timer is. It may be gone by now; then it is known by its type alone.
+/// The label of the timer whose callback this is; that of its type, if it has been detached.
 fn label_of(shared: &Shared, firing: &Firing<Host>) -> &'static str {
-    shared.label_of(firing.timer.addr().get(), firing.task)
+    let timer = frame::innermost().map_or(0, |callback| callback.timer);
+    shared.label_of(timer, firing.task)
 }
 
-/// Counts and tells of an expiry that comes too late.
+/// Counts and reports an expiry that comes too late.
 #[cold]
 fn overdue(shared: &Shared, firing: &Firing<Host>) {
     let by = firing.now.since(firing.due(shared.bases.settings().tick));
@@ -99,7 +106,7 @@ fn overdue(shared: &Shared, firing: &Firing<Host>) {
     tell(shared, || events::overdue(|| label_of(shared, firing), firing, by));
 }
 
-/// Counts a callback that took this long, and tells of it if that was too long.
+/// Counts a callback that took this long, and reports it if that was too long.
 fn timed(shared: &Shared, firing: &Firing<Host>, took: Duration) {
     let label = || label_of(shared, firing);
     if shared.counters.count_callback(firing.cpu, took, label) {
@@ -107,9 +114,9 @@ fn timed(shared: &Shared, firing: &Firing<Host>, took: Duration) {
     }
 }
 
-/// Tells something. A listener's panic counts as a callback's.
-pub(super) fn tell(shared: &Shared, told: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(told)) {
+/// Emits an event. A panic of the subscriber counts as a callback's.
+pub(super) fn tell(shared: &Shared, emit: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(emit)) {
         shared.callback_panicked(payload);
     }
 }

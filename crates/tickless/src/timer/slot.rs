@@ -1,18 +1,12 @@
-//! Timers in memory that somebody else owns.
+//! Timers in memory that the caller provides.
 //!
-//! A [`Slot`] is a node like that of `owned`, without an allocation: its place is handed in, and
-//! the callback in it is `Copy`, so that it can be called from a copy while its slot is freed.
-//! Everything else, arming and the cancel family, is that of the ordinary types.
+//! A [`Slot`] is a node like those of [`owned`](super::owned), but not allocated here. Its callback
+//! is `Copy` and is called from a copy, so the slot may be freed while the callback runs.
 //!
-//! # The end of a slot
-//!
-//! Nothing waits for the owner's memory to be given up, so the owner asks for it back with
-//! `give_back`, which waits. Inside the slot's own callback it does not: the core never follows
-//! the address of a timer whose callback has started unless it is to be armed again, and a
-//! callback whose slot was given back asks for nothing (X4).
+//! The caller frees the memory after `give_back` has succeeded. That waits for a running callback,
+//! or, inside it, [detaches](Pinned::end_in_place) it.
 
 use super::fired::Fired;
-use super::frame;
 use super::glue::{Glue, Host, Task};
 use super::owned::Owned;
 use super::pinned::Pinned;
@@ -24,7 +18,7 @@ use std::sync::Arc;
 use tickless_core::bases::Family;
 use tickless_core::link::Timer;
 
-/// A timer's place in memory that somebody else owns.
+/// Memory for one timer and its callback.
 #[repr(C)]
 pub struct Slot<L, F> {
     timer: Timer<Host, L>,
@@ -37,13 +31,13 @@ impl<L, F> fmt::Debug for Slot<L, F> {
     }
 }
 
-/// What a slot calls.
+/// The callback of a timer in a slot.
 pub(crate) trait Callback: Copy + 'static {
-    /// The timer has fired.
+    /// Called when the timer has fired.
     fn call(self, fired: &mut Fired<'_>);
 }
 
-/// A slot's task.
+/// Holds the glue of a type of slot.
 struct Embedded<L, F>(PhantomData<(L, F)>);
 
 impl<L: Family<Host>, F: Callback> Embedded<L, F> {
@@ -52,42 +46,40 @@ impl<L: Family<Host>, F: Callback> Embedded<L, F> {
     /// # Safety
     /// `node` is a live slot of this type.
     unsafe fn call(node: NonNull<()>, fired: &mut Fired<'_>) {
-        // SAFETY: as promised; the callback never changes.
+        // SAFETY: as promised; the callback never changes. It is called from this copy.
         let callback = unsafe { (*node.cast::<Slot<L, F>>().as_ptr()).callback };
-        if frame::slot_may_go(|| callback.call(fired)) {
-            fired.stop();
-        }
+        callback.call(fired);
     }
 }
 
-/// Writes a slot, and hands out who owns the timer in it.
+/// Makes a timer in a slot, and returns its owner.
 ///
 /// # Safety
-/// - The slot is the caller's to write, and stays where it is, and is not used otherwise, until
-///   `give_back` of what is returned has succeeded.
-/// - That is called before the owner is dropped.
+/// - The caller may write the slot. It stays valid, does not move, and is not used otherwise until
+///   `give_back` of the returned owner has succeeded.
+/// - `give_back` is called before the owner is dropped.
 /// - The callback may be called from any thread.
 pub(crate) unsafe fn own<L: Family<Host>, F: Callback>(
     slot: NonNull<Slot<L, F>>,
     shared: &Handle,
     callback: F,
 ) -> Owned<L> {
-    // SAFETY: the slot is the caller's to write; what the owner asks for, the caller keeps.
+    // SAFETY: the caller may write the slot, and keeps it as the owner requires.
     unsafe {
         slot.write(Slot { timer: Timer::new(Embedded::<L, F>::GLUE), callback });
         Owned::around(Pinned::new(slot.cast(), shared.clone()))
     }
 }
 
-/// Where a periodic timer keeps what its handle and its callback share.
+/// Where a periodic timer keeps the state that its handle and its callback share.
 #[derive(Debug)]
 pub(crate) enum OwnOrLent<T: 'static> {
     Own(Arc<T>),
-    /// In a slot, for as long as that is not given back.
+    /// In a slot, until that is given back.
     Lent(NonNull<T>),
 }
 
-// SAFETY: either way it gives out shared references to a `T`, and nothing else.
+// SAFETY: both give access through shared references to a `T` only.
 unsafe impl<T: Send + Sync> Send for OwnOrLent<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for OwnOrLent<T> {}
@@ -98,8 +90,8 @@ impl<T> core::ops::Deref for OwnOrLent<T> {
     fn deref(&self) -> &T {
         match self {
             OwnOrLent::Own(own) => own,
-            // SAFETY: whoever lends a place keeps it until the timer is given back, and then only
-            // drops that, which does not look here.
+            // SAFETY: the slot is valid until it is given back; after that the timer is only
+            // dropped, which does not come here.
             OwnOrLent::Lent(lent) => unsafe { lent.as_ref() },
         }
     }

@@ -1,19 +1,20 @@
-//! Whose turn it is with a waker: the protocol of a timer inside a future.
+//! Access to a future's waker: the protocol between its task and the driver that fires its timer.
 //!
-//! Over a byte of any world, so that the model checkers run these very lines. The task that owns
-//! the waker writes it, and the driver whose timer fires takes it out:
+//! Generic over the byte, so that the model checkers run this file. The task writes the waker, and
+//! the driver takes it out:
 //!
 //! | task | driver |
 //! |---|---|
-//! | `REGISTERING`, unless `FIRED` | `FIRED` |
-//! | writes the waker | takes the waker, unless it was `REGISTERING` |
-//! | not `REGISTERING` any more; if it was `FIRED` meanwhile, it is done | |
+//! | state becomes `REGISTERING`, unless it is `FIRED` | state becomes `FIRED` |
+//! | writes the waker | takes the waker, unless the state was `REGISTERING` |
+//! | state becomes `WAITING`, unless it is `FIRED` by now: the task is ready | |
 
+use core::mem::forget;
 use core::sync::atomic::Ordering;
 
-/// The waker is nobody's but the driver's, if it comes.
+/// Only a driver may access the waker, once.
 const WAITING: u8 = 0;
-/// The task writes the waker.
+/// Only the task may access the waker.
 const REGISTERING: u8 = 1;
 /// The timer has fired.
 const FIRED: u8 = 2;
@@ -23,64 +24,83 @@ pub trait Byte {
     fn new(value: u8) -> Self;
     fn load(&self, order: Ordering) -> u8;
     fn store(&self, value: u8, order: Ordering);
-    /// Writes one and returns the other.
+    /// Writes a value and returns the one before.
     fn swap(&self, value: u8, order: Ordering) -> u8;
-    /// Writes `new` if it holds `current`. Did it?
+    /// Writes `new` if the byte is `current`; returns whether it was.
     fn replace(&self, current: u8, new: u8, success: Ordering, failure: Ordering) -> bool;
 }
 
-/// Whose turn it is.
+/// Which of the two may access the waker.
 #[derive(Debug)]
 pub struct Turns<B>(B);
 
 impl<B: Byte> Turns<B> {
-    /// Of a timer that is not armed.
+    /// For a timer that is not armed.
     pub fn new() -> Turns<B> {
         Turns(B::new(WAITING))
     }
 
-    /// Has it fired?
+    /// Returns whether the timer has fired.
     #[inline]
     pub fn has_fired(&self) -> bool {
         // Acquire: pairs with the Release in `fire`.
         self.0.load(Ordering::Acquire) == FIRED
     }
 
-    /// It counts as fired. For the task, while no driver knows the timer.
+    /// Marks the timer as fired. Only the task may call this, while the timer is not armed.
     #[inline]
     pub fn set_fired(&self) {
-        // Release: nobody else looks at it, but `has_fired` does not know that.
+        // Release: `has_fired` acquires, although only the task calls it here.
         self.0.store(FIRED, Ordering::Release);
     }
 
-    /// It has not fired. For the task, while no driver knows the timer.
+    /// Marks the timer as not fired. Only the task may call this, while the timer is not armed.
     #[inline]
     pub fn reset(&self) {
-        // Relaxed: whatever lets a driver know the timer publishes this.
+        // Relaxed: arming the timer publishes this to its driver.
         self.0.store(WAITING, Ordering::Relaxed);
     }
 
-    /// Has the task write the waker, which will be taken. False if the timer has fired by now. For
-    /// the task alone.
+    /// Calls `write`, which may access the waker and leaves one for the driver. Returns `false` if
+    /// the timer has fired: then the task is ready. Only the task may call this.
+    ///
+    /// If `write` panics, a firing in between may wake nobody, and the next call tells the task.
     #[inline]
     pub fn register(&self, write: impl FnOnce()) -> bool {
-        // Acquire: pairs with the Release of a driver that fired, whose taking of the waker is
-        // over or will not come.
-        let (on, fired) = (Ordering::Acquire, Ordering::Acquire);
-        if !self.0.replace(WAITING, REGISTERING, on, fired) {
+        // Acquire: pairs with the Release of a driver that has fired: it does not access the waker
+        // any more.
+        let (success, failure) = (Ordering::Acquire, Ordering::Acquire);
+        if !self.0.replace(WAITING, REGISTERING, success, failure) {
             return false;
         }
+        let unwinding = Registering(self);
         write();
-        // Release: the driver that takes the waker sees it.
-        let (off, fired) = (Ordering::Release, Ordering::Acquire);
-        self.0.replace(REGISTERING, WAITING, off, fired)
+        forget(unwinding);
+        self.end_registering()
     }
 
-    /// The timer fires: has the driver take the waker, unless the task is writing one, which then
-    /// sees that by itself. For the driver alone, once.
+    #[inline]
+    fn end_registering(&self) -> bool {
+        // Release: the driver that takes the waker sees it.
+        let (success, failure) = (Ordering::Release, Ordering::Acquire);
+        self.0.replace(REGISTERING, WAITING, success, failure)
+    }
+
+    /// Marks the timer as fired and calls `take`, which may access the waker, unless the task is
+    /// writing one: then the task finds out by itself. Only the driver may call this, once an
+    /// arming.
     #[inline]
     pub fn fire<T>(&self, take: impl FnOnce() -> T) -> Option<T> {
         // AcqRel: pairs with `register` and `has_fired`, both ways.
         (self.0.swap(FIRED, Ordering::AcqRel) != REGISTERING).then(take)
+    }
+}
+
+/// Dropped when writing the waker panics: the task may register again.
+struct Registering<'a, B: Byte>(&'a Turns<B>);
+
+impl<B: Byte> Drop for Registering<'_, B> {
+    fn drop(&mut self) {
+        self.0.end_registering();
     }
 }

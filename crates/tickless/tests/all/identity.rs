@@ -222,7 +222,9 @@ fn a_restart_of_a_dead_timer_is_ignored() {
     let first = precise(time.timers(), move |fired: &mut Fired<'_>| {
         fired.restart(MS);
         let (mut memory, count): (PinnedMemory, _) = (inside.take().unwrap(), Arc::clone(&count));
+        start(&memory, MS);
         replace(&mut memory, precise(&timers, move |_| _ = count.fetch_add(1, Ordering::SeqCst)));
+        assert_eq!(timers.stats().pending(), 0, "a timer is pending that has been dropped");
         start(&memory, 50 * MS);
         keeps.put(memory);
         fired.forward(MS);
