@@ -20,8 +20,8 @@
 //!   ([`Scan::AllBases`] checks all, for comparison.)
 //! - X3 A callback that rearms its timer cannot keep its canceller waiting: until the wait ends,
 //!   such an arming counts as made and cancelled.
-//! - X4 An address is compared and never dereferenced. If another timer has been allocated at the
-//!   same address, the wait takes longer than necessary.
+//! - X4 A running timer is named by its address, which is compared and never dereferenced. A
+//!   callback that frees its timer detaches itself first, so no later timer there is taken for it.
 //! - X5 After a shutdown every later arming fails.
 //! - X7 A canceller spins briefly, then sleeps until the callback has returned.
 //! - X8 The single-shot form checks callbacks only if the timer is not pending, and reports a timer
@@ -233,6 +233,17 @@ impl<P: Platform> Bases<P> {
         // Acquire: a thread that sees that the callback has returned sees what it wrote (X1).
         let runs = |cpu| self.base(cpu).running.has(timer.address(), Ordering::Acquire);
         life.base().is_some_and(runs)
+    }
+
+    /// Detaches the running callback of a timer from that timer, whose memory may be used for
+    /// another timer from here on: [`is_running`](Bases::is_running) is false, and no cancel waits.
+    /// Only this very callback may call it, after it has shut its timer down; see
+    /// [`TimerRef::new`]. Takes no lock.
+    pub fn detach<L: Family<P>>(&self, timer: TimerRef<P, L>) {
+        // Relaxed: a running timer stays on its base (X2), which this thread has seen.
+        if let Some(cpu) = timer.life(Ordering::Relaxed).base() {
+            self.base(cpu).running.detach(timer.address());
+        }
     }
 
     /// Wakes the cancellers that wait for a callback of this base, so that each calls its `refuse`
