@@ -2,22 +2,26 @@
 
 use crate::errors::error;
 use crate::table::Table;
-use crate::wait::{Finishes, Steps, wait};
+use crate::wait::{AfterInterrupt, run};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tickless_fleet::campaign::{Cell, Key, Plan};
 use tickless_fleet::perform::perform;
-use tickless_fleet::row::{Outcome, Row};
-use tickless_fleet::sweep::{Folder, Retry, Session, Shard, merge, rows, run};
+use tickless_fleet::row::Outcome;
+use tickless_fleet::sweep::{self, Folder, Retry, Session, Shard};
 
 /// A campaign in a folder.
 #[pyclass(frozen, module = "tickless")]
 pub struct Campaign {
     folder: Arc<Folder>,
-    /// While an engine works on it.
+    /// Set while an engine works on the campaign.
     session: Mutex<Option<Session<Arc<Folder>>>>,
+}
+
+fn retry_if(retry: bool) -> Retry {
+    if retry { Retry::Failed } else { Retry::No }
 }
 
 #[pymethods]
@@ -29,8 +33,8 @@ impl Campaign {
         Ok(Campaign { folder: Arc::new(folder), session: Mutex::new(None) })
     }
 
-    /// Performs what is missing in this process: how many cells were there before, were performed
-    /// and failed.
+    /// Performs the missing cells in this process. Returns how many cells were done before, were
+    /// performed, and failed.
     #[pyo3(signature = (*, shard = None, retry = false, threads = None, progress = None))]
     fn run(
         &self,
@@ -42,86 +46,66 @@ impl Campaign {
     ) -> PyResult<(u64, u64, u64)> {
         let folder = Arc::clone(&self.folder);
         let environment = |name: &str| std::env::var(name).ok();
-        let shard = match shard {
-            Some(shard) => Shard::find(Some(&shard), environment).map_err(error)?,
-            None => Shard::WHOLE,
-        };
+        let shard = shard.map(|shard| Shard::find(Some(&shard), environment)).transpose();
+        let shard = shard.map_err(error)?.unwrap_or(Shard::WHOLE);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
         let pool = pool.map_err(error)?;
-        let steps = Steps::default();
-        let counted = steps.clone();
-        let look = move |py: Python<'_>| match &progress {
-            Some(progress) => progress.call1(py, (steps.done(),)).map(drop),
-            None => Ok(()),
-        };
-        let retry = if retry { Retry::Failed } else { Retry::No };
-        let done = wait(py, Finishes::Yes, look, move |stop| {
-            run(&folder, shard, retry, &pool, stop, &counted)
+        let done = run(py, progress, AfterInterrupt::Wait, move |steps, stop| {
+            sweep::run(&folder, shard, retry_if(retry), &pool, stop, steps)
         })?;
-        let done = done.map_err(error)?;
         Ok((done.before, done.performed, done.failed))
     }
 
-    /// All results, if none is missing.
+    /// All results; an error if one is missing.
     fn results(&self, py: Python<'_>) -> PyResult<Table> {
         let folder = Arc::clone(&self.folder);
-        let all = wait(
-            py,
-            Finishes::No,
-            |_| Ok(()),
-            move |_| {
-                let mut all: Vec<Row> = Vec::new();
-                let folders = std::slice::from_ref(&*folder);
-                rows(folders, |row| {
-                    all.push(row);
-                    Ok(())
-                })
-                .map(|_| all)
-            },
-        )?;
-        Table::of_rows(&all.map_err(error)?)
+        let all = run(py, None, AfterInterrupt::Abandon, move |_, _| {
+            let mut all = Vec::new();
+            let take = |row| {
+                all.push(row);
+                Ok(())
+            };
+            sweep::rows(std::slice::from_ref(&*folder), take).map(|_| all)
+        })?;
+        Table::of_rows(&all)
     }
 
-    /// Writes all results as a .parquet or .csv file; how many rows.
+    /// Writes all results as a .parquet or .csv file. Returns the number of rows.
     fn merge(&self, py: Python<'_>, to: PathBuf) -> PyResult<u64> {
         let folder = Arc::clone(&self.folder);
-        let merged = wait(
-            py,
-            Finishes::Yes,
-            |_| Ok(()),
-            move |_| merge(std::slice::from_ref(&*folder), &to),
-        )?;
-        Ok(merged.map_err(error)?.rows)
+        let merged = run(py, None, AfterInterrupt::Wait, move |_, _| {
+            sweep::merge(std::slice::from_ref(&*folder), &to)
+        })?;
+        Ok(merged.rows)
     }
 
-    /// Cells, done, failed, missing and running processes.
+    /// The numbers of cells, of done, failed and missing ones, and of running processes.
     fn status(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, u64)> {
         let status = py.detach(|| self.folder.status()).map_err(error)?;
         Ok((status.cells, status.done, status.failed, status.missing, status.running))
     }
 
-    /// The plan, for those that perform cells elsewhere.
+    /// The plan, for engines that perform cells elsewhere.
     fn plan(&self) -> PyResult<String> {
         serde_json::to_string(self.folder.plan()).map_err(error)
     }
 
-    /// Claims the campaign for this process, and returns what is missing.
+    /// Claims the campaign for this process. Returns the missing cells.
     #[pyo3(signature = (*, retry = false))]
     fn begin(&self, py: Python<'_>, retry: bool) -> PyResult<Vec<String>> {
         let folder = Arc::clone(&self.folder);
-        let retry = if retry { Retry::Failed } else { Retry::No };
-        let begun = py.detach(|| Session::begin(folder, Shard::WHOLE, retry)).map_err(error)?;
+        let begun = py.detach(|| Session::begin(folder, Shard::WHOLE, retry_if(retry)));
+        let begun = begun.map_err(error)?;
         let text = |cell: (Key, Cell)| serde_json::to_string(&cell).map_err(error);
         let missing = begun.missing().map(text).collect();
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
         missing
     }
 
-    /// Writes what cells came to. Only between `begin` and `end`.
+    /// Writes outcomes, between `begin` and `end`. Returns the number of failed cells.
     fn add(&self, py: Python<'_>, outcomes: Vec<String>) -> PyResult<u64> {
         let parse = |text: &String| serde_json::from_str::<Outcome>(text).map_err(error);
         let outcomes: Vec<Outcome> = outcomes.iter().map(parse).collect::<PyResult<_>>()?;
-        let failed = outcomes.iter().filter(|outcome| outcome.error.is_some()).count() as u64;
         py.detach(|| {
             let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
             match &*session {
@@ -129,29 +113,25 @@ impl Campaign {
                 None => Err(error("nothing has begun; call begin first")),
             }
         })?;
-        Ok(failed)
+        Ok(outcomes.iter().filter(|outcome| outcome.error.is_some()).count() as u64)
     }
 
-    /// Lets others work on the campaign.
+    /// Releases the campaign.
     fn end(&self) {
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
-/// Performs cells that [`Campaign::begin`] named, on one thread.
+/// Performs cells that [`Campaign::begin`] returned, on one thread.
 #[pyfunction]
 pub fn perform_batch(py: Python<'_>, plan: String, cells: Vec<String>) -> PyResult<Vec<String>> {
-    let plan: Plan = serde_json::from_str(&plan).map_err(error)?;
-    let parse = |text: &String| serde_json::from_str::<(Key, Cell)>(text).map_err(error);
-    let cells: Vec<(Key, Cell)> = cells.iter().map(parse).collect::<PyResult<_>>()?;
-    let done = wait(
-        py,
-        Finishes::No,
-        |_| Ok(()),
-        move |stop| {
-            let work = cells.iter().take_while(|_| !stop.load(Ordering::Relaxed));
-            work.map(|(key, cell)| perform(&plan, cell, *key)).collect::<Vec<Outcome>>()
-        },
-    )?;
-    done.iter().map(|outcome| serde_json::to_string(outcome).map_err(error)).collect()
+    run(py, None, AfterInterrupt::Abandon, move |_, stop| {
+        let plan: Plan = serde_json::from_str(&plan)?;
+        let work = cells.iter().take_while(|_| !stop.load(Ordering::Relaxed));
+        let outcomes = work.map(|text| {
+            let (key, cell): (Key, Cell) = serde_json::from_str(text)?;
+            serde_json::to_string(&perform(&plan, &cell, key))
+        });
+        outcomes.collect::<Result<Vec<String>, serde_json::Error>>()
+    })
 }

@@ -3,10 +3,11 @@
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
+use serde::de::{DeserializeOwned, IntoDeserializer};
 
 create_exception!(tickless, TicklessError, PyException, "Why something could not be done.");
 
-/// An exception of this text. If that begins with a file's name and a line, these are attributes.
+/// An exception with this text. A file's name and a line at its beginning become attributes.
 pub fn error(what: impl ToString) -> PyErr {
     let what = what.to_string();
     let (file, line, cause) = parts(&what);
@@ -14,7 +15,7 @@ pub fn error(what: impl ToString) -> PyErr {
     Python::attach(|py| {
         let error = TicklessError::new_err(what.clone());
         let value = error.value(py);
-        // An exception takes attributes.
+        // Setting an attribute of a new exception does not fail.
         let _ = value.setattr("file", file);
         let _ = value.setattr("line", line);
         let _ = value.setattr("cause", cause);
@@ -22,7 +23,7 @@ pub fn error(what: impl ToString) -> PyErr {
     })
 }
 
-/// `FILE:LINE: CAUSE` or `FILE: CAUSE`, where the file is one by its looks.
+/// Splits `FILE:LINE: CAUSE` and `FILE: CAUSE`. A file's name has a dot or a slash, and no space.
 fn parts(what: &str) -> (Option<&str>, Option<u32>, &str) {
     let Some((place, cause)) = what.split_once(": ") else { return (None, None, what) };
     if place.contains(' ') || !place.contains(['.', '/']) {
@@ -32,4 +33,23 @@ fn parts(what: &str) -> (Option<&str>, Option<u32>, &str) {
         Some((file, Some(line))) => (Some(file), Some(line), cause),
         _ => (Some(place), None, cause),
     }
+}
+
+/// An error for an unknown key, with the nearest known one.
+pub fn unknown_key(py: Python<'_>, what: &str, key: &str, known: &[String]) -> PyErr {
+    let nearest = || -> PyResult<Option<String>> {
+        let found = py.import("difflib")?.call_method1("get_close_matches", (key, known, 1))?;
+        Ok(found.extract::<Vec<String>>()?.pop())
+    };
+    match nearest() {
+        Ok(Some(nearest)) => error(format!("there is no {what} {key}; the nearest is {nearest}")),
+        _ => error(format!("there is no {what} {key}")),
+    }
+}
+
+/// Parses a name that serde knows. The error lists the known ones.
+pub fn named<T: DeserializeOwned>(what: &str, name: &str) -> PyResult<T> {
+    T::deserialize(name.into_deserializer()).map_err(|cause: serde::de::value::Error| {
+        error(format!("there is no {what} {name} ({cause})"))
+    })
 }

@@ -1,12 +1,11 @@
 //! Machines that can be changed and saved.
 
-use crate::errors::error;
-use pyo3::exceptions::PyKeyError;
+use crate::errors::{error, unknown_key};
 use pyo3::prelude::*;
 use tickless_lab::machines;
 use tickless_machine::machines::FILES;
-use tickless_machine::spec::{Origin, Parameter, Spec};
 use tickless_machine::size::sized;
+use tickless_machine::spec::{Origin, Parameter, Spec};
 
 /// A simulated machine.
 #[pyclass(module = "tickless", from_py_object)]
@@ -52,16 +51,15 @@ impl Machine {
         self.spec.parameters().map(|(key, _)| key.to_string()).collect()
     }
 
-    fn __getitem__(&self, key: &str) -> PyResult<f64> {
+    fn __getitem__(&self, py: Python<'_>, key: &str) -> PyResult<f64> {
         let found = self.spec.parameters().find(|(known, _)| *known == key);
-        found
-            .map(|(_, parameter)| parameter.value)
-            .ok_or_else(|| PyKeyError::new_err(key.to_string()))
+        let value = found.map(|(_, parameter)| parameter.value);
+        value.ok_or_else(|| unknown_key(py, "number", key, &self.keys()))
     }
 
-    /// Held against the rules of machines' files, so that what is saved can be read.
-    fn __setitem__(&mut self, key: &str, value: f64) -> PyResult<()> {
-        self.__getitem__(key)?;
+    /// Sets a number. A value that a machine's file could not have is refused.
+    fn __setitem__(&mut self, py: Python<'_>, key: &str, value: f64) -> PyResult<()> {
+        self.__getitem__(py, key)?;
         let origin = Origin::Source("set from Python".to_string());
         let changed = self.spec.with_parameter(key, Parameter { value, origin });
         Spec::parse(&self.spec.file, &changed.to_toml()).map_err(error)?;

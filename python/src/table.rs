@@ -1,11 +1,12 @@
 //! Results as Arrow, by the PyCapsule interface: polars, pyarrow, pandas and DuckDB read them
-//! without a copy, and none of them is needed.
+//! without a copy, and none of them is required.
 
-use crate::errors::error;
-use arrow_array::builder::{Float64Builder, Int64Builder, StringBuilder};
+use crate::errors::{error, unknown_key};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, StructArray,
+};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
@@ -54,7 +55,7 @@ impl Table {
     /// A column as a list.
     fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyList>> {
         let Some(values) = self.batch.column_by_name(column) else {
-            return Err(pyo3::exceptions::PyKeyError::new_err(column.to_string()));
+            return Err(unknown_key(py, "column", column, &self.columns()));
         };
         let list = PyList::empty(py);
         for row in 0..values.len() {
@@ -98,7 +99,7 @@ fn value<'py>(
 }
 
 impl Table {
-    /// A table of these columns, which are of one length.
+    /// A table of columns of one length.
     pub fn of(columns: Vec<(&'static str, ArrayRef)>) -> PyResult<Table> {
         let field =
             |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), true);
@@ -107,43 +108,46 @@ impl Table {
         Ok(Table { batch: RecordBatch::try_new(Arc::new(schema), arrays).map_err(error)? })
     }
 
-    /// The rows of cells.
+    /// A table of rows of cells.
     pub fn of_rows(rows: &[Row]) -> PyResult<Table> {
-        let text = |of: &dyn Fn(&Row) -> Option<&str>| -> ArrayRef {
-            let mut builder = StringBuilder::new();
-            rows.iter().for_each(|row| builder.append_option(of(row)));
-            Arc::new(builder.finish())
-        };
-        let whole = |of: &dyn Fn(&Row) -> Option<i64>| -> ArrayRef {
-            let mut builder = Int64Builder::new();
-            rows.iter().for_each(|row| builder.append_option(of(row)));
-            Arc::new(builder.finish())
-        };
-        let number = |of: &dyn Fn(&Row) -> Option<f64>| -> ArrayRef {
-            let mut builder = Float64Builder::new();
-            rows.iter().for_each(|row| builder.append_option(of(row)));
-            Arc::new(builder.finish())
-        };
+        let text = |of: fn(&Row) -> Option<&str>| text(rows.iter().map(of));
+        let whole = |of: fn(&Row) -> Option<i64>| whole(rows.iter().map(of));
+        let number = |of: fn(&Row) -> Option<f64>| number(rows.iter().map(of));
         Table::of(vec![
-            ("key", text(&|row| Some(&row.key))),
-            ("version", text(&|row| Some(&row.version))),
-            ("kind", text(&|row| Some(&row.kind))),
-            ("study", text(&|row| row.study.as_deref())),
-            ("machine", text(&|row| row.machine.as_deref())),
-            ("machine_hash", text(&|row| row.machine_hash.as_deref())),
-            ("trace", text(&|row| row.trace.as_deref())),
-            ("cpus", whole(&|row| row.cpus)),
-            ("policy", text(&|row| row.policy.as_deref())),
-            ("clock", text(&|row| row.clock.as_deref())),
-            ("hz", whole(&|row| row.hz)),
-            ("seed", whole(&|row| row.seed)),
-            ("figure", text(&|row| row.figure.as_deref())),
-            ("unit", text(&|row| row.unit.as_deref())),
-            ("role", text(&|row| row.role.as_deref())),
-            ("value", number(&|row| row.value)),
-            ("low", number(&|row| row.low)),
-            ("high", number(&|row| row.high)),
-            ("error", text(&|row| row.error.as_deref())),
+            ("key", text(|row| Some(&row.key))),
+            ("version", text(|row| Some(&row.version))),
+            ("kind", text(|row| Some(&row.kind))),
+            ("study", text(|row| row.study.as_deref())),
+            ("machine", text(|row| row.machine.as_deref())),
+            ("machine_hash", text(|row| row.machine_hash.as_deref())),
+            ("trace", text(|row| row.trace.as_deref())),
+            ("cpus", whole(|row| row.cpus)),
+            ("policy", text(|row| row.policy.as_deref())),
+            ("clock", text(|row| row.clock.as_deref())),
+            ("hz", whole(|row| row.hz)),
+            ("seed", whole(|row| row.seed)),
+            ("figure", text(|row| row.figure.as_deref())),
+            ("unit", text(|row| row.unit.as_deref())),
+            ("role", text(|row| row.role.as_deref())),
+            ("value", number(|row| row.value)),
+            ("low", number(|row| row.low)),
+            ("high", number(|row| row.high)),
+            ("error", text(|row| row.error.as_deref())),
         ])
     }
+}
+
+/// A column of text.
+pub fn text<S: AsRef<str>>(values: impl Iterator<Item = Option<S>>) -> ArrayRef {
+    Arc::new(values.collect::<StringArray>())
+}
+
+/// A column of whole numbers.
+pub fn whole(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    Arc::new(values.collect::<Int64Array>())
+}
+
+/// A column of numbers.
+pub fn number(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
+    Arc::new(values.collect::<Float64Array>())
 }

@@ -1,6 +1,6 @@
-//! Long calls: the interpreter's lock is free meanwhile, Ctrl-C is heeded, and a callback is told
-//! how far they are.
+//! Long calls: they release the interpreter's lock, end on Ctrl-C, and report their progress.
 
+use crate::errors::error;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -9,43 +9,58 @@ use std::thread;
 use std::time::Duration;
 use tickless_lab::progress::Progress;
 
-/// How soon Ctrl-C is noticed.
-const LOOKS: Duration = Duration::from_millis(50);
+/// The interval at which signals and progress are checked.
+const CHECK_EVERY: Duration = Duration::from_millis(50);
 
-/// Does something on another thread while this one waits, looks for signals, and calls `look`.
-/// After Ctrl-C the work is told to stop by the flag and nobody waits for it, unless it
-/// `finishes`.
-pub fn wait<T: Send + 'static>(
+/// Whether a call waits for its work after Ctrl-C.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AfterInterrupt {
+    /// The work writes what it has done, and the call waits for that.
+    Wait,
+    /// The call returns at once.
+    Abandon,
+}
+
+/// Does `work` on another thread. This thread checks for signals, and calls `progress` with the
+/// number of steps done and of all steps. Ctrl-C, and an exception in `progress`, set the flag that
+/// tells the work to stop.
+pub fn run<T: Send + 'static, E: ToString + Send + 'static>(
     py: Python<'_>,
-    finishes: Finishes,
-    mut look: impl FnMut(Python<'_>) -> PyResult<()>,
-    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+    progress: Option<Py<PyAny>>,
+    after_interrupt: AfterInterrupt,
+    work: impl FnOnce(&Steps, &AtomicBool) -> Result<T, E> + Send + 'static,
 ) -> PyResult<T> {
     let stop = Arc::new(AtomicBool::new(false));
-    let (done, is_done) = channel();
-    // Only one thread looks, but the compiler cannot know.
-    let is_done = Mutex::new(is_done);
-    let theirs = Arc::clone(&stop);
+    let steps = Steps::default();
+    let (to_caller, from_worker) = channel();
+    // Only this thread receives, but `detach` requires that another one could.
+    let from_worker = Mutex::new(from_worker);
+    let (workers_stop, workers_steps) = (Arc::clone(&stop), steps.clone());
     let worker = thread::spawn(move || {
-        // Nobody listens after Ctrl-C.
-        let _ = done.send(work(&theirs));
+        // Fails if the caller has abandoned the work.
+        let _ = to_caller.send(work(&workers_steps, &workers_stop));
     });
+    let report = |py: Python<'_>| match &progress {
+        Some(progress) => progress.call1(py, steps.counts()).map(drop),
+        None => Ok(()),
+    };
     loop {
-        let next = py
-            .detach(|| is_done.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LOOKS));
+        let next = py.detach(|| {
+            from_worker.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(CHECK_EVERY)
+        });
         match next {
             Ok(result) => {
-                look(py)?;
-                return Ok(result);
+                report(py)?;
+                return result.map_err(error);
             }
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(crate::errors::error("the work came to a stop; its message is above"));
+                return Err(error("the work panicked; its message is above"));
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
-        if let Err(interrupt) = py.check_signals().and_then(|()| look(py)) {
+        if let Err(interrupt) = py.check_signals().and_then(|()| report(py)) {
             stop.store(true, Ordering::Relaxed);
-            if finishes == Finishes::Yes {
+            if after_interrupt == AfterInterrupt::Wait {
                 py.detach(|| worker.join().ok());
             }
             return Err(interrupt);
@@ -53,53 +68,23 @@ pub fn wait<T: Send + 'static>(
     }
 }
 
-/// Whether the work is waited for after Ctrl-C, since it writes what it has done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Finishes {
-    Yes,
-    No,
-}
-
-/// How many steps of how many are done. Clones count together.
+/// The steps done, and all steps. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub struct Steps(Arc<Counted>);
-
-#[derive(Debug, Default)]
-struct Counted {
-    done: AtomicU64,
-    of: AtomicU64,
-}
+pub struct Steps(Arc<[AtomicU64; 2]>);
 
 impl Steps {
-    /// What [`wait`] is to call: `progress`, if there is one, with the steps that are done, and of
-    /// how many.
-    pub fn tell(
-        &self,
-        progress: Option<Py<PyAny>>,
-    ) -> impl FnMut(Python<'_>) -> PyResult<()> + use<> {
-        let counted = Arc::clone(&self.0);
-        move |py| match &progress {
-            Some(progress) => {
-                let [done, of] = [&counted.done, &counted.of].map(|it| it.load(Ordering::Relaxed));
-                progress.call1(py, (done, of)).map(drop)
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// How many are done.
-    pub fn done(&self) -> u64 {
-        self.0.done.load(Ordering::Relaxed)
+    fn counts(&self) -> (u64, u64) {
+        (self.0[0].load(Ordering::Relaxed), self.0[1].load(Ordering::Relaxed))
     }
 }
 
 impl Progress for Steps {
     fn begin(&self, _: &'static str, steps: usize) {
-        self.0.of.fetch_add(steps as u64, Ordering::Relaxed);
+        self.0[1].fetch_add(steps as u64, Ordering::Relaxed);
     }
 
     fn step(&self) {
-        self.0.done.fetch_add(1, Ordering::Relaxed);
+        self.0[0].fetch_add(1, Ordering::Relaxed);
     }
 
     fn done(&self, _: &str) {}

@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+import os as _os
+import tempfile as _tempfile
+from collections.abc import Callable as _Callable
+from collections.abc import Iterable as _Iterable
+from typing import NamedTuple as _NamedTuple
 
 from . import _native
 from ._native import Fleet, Machine, Table, TicklessError, __version__, machine_names
@@ -19,6 +20,8 @@ __all__ = [
     "Campaign",
     "Fleet",
     "Machine",
+    "Path",
+    "Progress",
     "Status",
     "Table",
     "TicklessError",
@@ -33,14 +36,14 @@ __all__ = [
     "sweep",
 ]
 
-Path = str | os.PathLike[str]
-#: Called now and then with how many steps are done, and of how many. An exception in it ends the
+Path = str | _os.PathLike[str]
+#: Called now and then with the numbers of steps done and of all steps. An exception in it ends the
 #: call.
-Progress = Callable[[int, int], object]
+Progress = _Callable[[int, int], object]
 
 
-class Status(NamedTuple):
-    """How far a campaign is."""
+class Status(_NamedTuple):
+    """The progress of a campaign."""
 
     cells: int
     done: int
@@ -50,10 +53,10 @@ class Status(NamedTuple):
 
 
 class Campaign:
-    """A campaign in a folder; what is there already is not done again."""
+    """A campaign in a folder. Cells that have a result are not performed again."""
 
     def __init__(self, spec: Path, out: Path) -> None:
-        self._native = _native.Campaign(os.fspath(spec), os.fspath(out))
+        self._native = _native.Campaign(_os.fspath(spec), _os.fspath(out))
 
     def run(
         self,
@@ -61,18 +64,19 @@ class Campaign:
         shard: str | None = None,
         retry: bool = False,
         threads: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: _Callable[[int], object] | None = None,
     ) -> Status:
-        """Performs what is missing, on all CPUs; Ctrl-C writes what is done.
+        """Performs the missing cells, on all CPUs. Ctrl-C writes the results so far.
 
         ``progress`` is called now and then with the number of cells performed. An exception in it
         ends the run as Ctrl-C does.
         """
-        self._native.run(shard=shard, retry=retry, threads=threads, progress=progress)
+        counted = None if progress is None else lambda done, _: progress(done)
+        self._native.run(shard=shard, retry=retry, threads=threads, progress=counted)
         return self.status()
 
     def status(self) -> Status:
-        """How far it is."""
+        """Counts done, failed and missing cells."""
         return Status(*self._native.status())
 
     def results(self) -> Table:
@@ -81,7 +85,7 @@ class Campaign:
 
     def merge(self, to: Path) -> int:
         """Writes all rows as a ``.parquet`` or ``.csv`` file; returns how many."""
-        return self._native.merge(os.fspath(to))
+        return self._native.merge(_os.fspath(to))
 
 
 def _machine(machine: Machine | str) -> Machine:
@@ -121,47 +125,47 @@ def simulate(
 
 
 def replay(
-    paths: Path | Iterable[Path],
-    policies: Iterable[str] | None = None,
+    paths: Path | _Iterable[Path],
+    policies: _Iterable[str] | None = None,
     *,
     inference: bool = True,
     progress: Progress | None = None,
 ) -> Table:
     """Replays kernel traces through the timer core, once for each policy.
 
-    ``progress`` is called now and then with how many traces are done, and of how many.
+    ``progress`` is called now and then with the numbers of traces done and of all traces.
     """
-    if isinstance(paths, str | os.PathLike):
+    if isinstance(paths, str | _os.PathLike):
         paths = [paths]
-    every = [os.fspath(path) for path in paths]
+    every = [_os.fspath(path) for path in paths]
     chosen = None if policies is None else list(policies)
     return _native.replay(every, chosen, inference=inference, progress=progress)
 
 
-def fleet(paths: Path | Iterable[Path], *, progress: Progress | None = None) -> Fleet:
-    """What many kernel traces say as a whole, one trace for each machine.
+def fleet(paths: Path | _Iterable[Path], *, progress: Progress | None = None) -> Fleet:
+    """A summary of many kernel traces, one for each machine.
 
-    A trace that cannot be used is a row with its error, and ends nothing.
+    A trace that cannot be used is a row with its error.
     """
-    if isinstance(paths, str | os.PathLike):
+    if isinstance(paths, str | _os.PathLike):
         paths = [paths]
-    return _native.fleet([os.fspath(path) for path in paths], progress=progress)
+    return _native.fleet([_os.fspath(path) for path in paths], progress=progress)
 
 
 def project(
     path: Path,
     machine: Machine | str,
     *,
-    cpus: Iterable[int] | None = None,
+    cpus: _Iterable[int] | None = None,
     clock: str = "tsc",
-    policies: Iterable[str] | None = None,
+    policies: _Iterable[str] | None = None,
     seed: int = 0,
     seconds: float | None = None,
     progress: Progress | None = None,
 ) -> Table:
     """Lays a kernel trace onto a simulated machine, once for each number of CPUs and policy."""
     return _native.project(
-        os.fspath(path),
+        _os.fspath(path),
         _machine(machine),
         cpus=None if cpus is None else list(cpus),
         clock=clock,
@@ -174,7 +178,7 @@ def project(
 
 def read_trace(path: Path, *, progress: Progress | None = None) -> Table:
     """The events of a kernel trace, one a row."""
-    return _native.read_trace(os.fspath(path), progress=progress)
+    return _native.read_trace(_os.fspath(path), progress=progress)
 
 
 def sweep(
@@ -183,14 +187,14 @@ def sweep(
     *,
     retry: bool = False,
     threads: int | None = None,
-    progress: Callable[[int], object] | None = None,
+    progress: _Callable[[int], object] | None = None,
 ) -> Table:
     """Runs a campaign, and returns all of its rows.
 
-    With ``out``, a folder, it goes on where it was.
+    With ``out``, a folder, it continues a run that was ended.
     """
     if out is None:
-        with tempfile.TemporaryDirectory() as folder:
+        with _tempfile.TemporaryDirectory() as folder:
             return sweep(spec, folder, retry=retry, threads=threads, progress=progress)
     campaign = Campaign(spec, out)
     campaign.run(retry=retry, threads=threads, progress=progress)
@@ -201,18 +205,18 @@ def report(
     out: Path,
     *,
     quick: bool = False,
-    only: Iterable[str] | None = None,
+    only: _Iterable[str] | None = None,
     live: bool = True,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[str, str]:
     """Writes the report of all studies; returns the paths of its page and of its JSON."""
     page, json = _native.report(
-        os.fspath(out),
+        _os.fspath(out),
         quick=quick,
         only=None if only is None else list(only),
         live=live,
         seed=seed,
         progress=progress,
     )
-    return os.fspath(page), os.fspath(json)
+    return _os.fspath(page), _os.fspath(json)

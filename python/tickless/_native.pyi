@@ -65,7 +65,7 @@ class Campaign:
         shard: str | None = None,
         retry: bool = False,
         threads: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int], object] | None = None,
     ) -> tuple[int, int, int]: ...
     def results(self) -> Table: ...
     def merge(self, to: str) -> int: ...
@@ -77,7 +77,7 @@ class Campaign:
 
 @final
 class Fleet:
-    """What many traces say as a whole, as tables and as a page."""
+    """A summary of many traces, as tables and as a page."""
 
     @property
     def machines(self) -> Table: ...

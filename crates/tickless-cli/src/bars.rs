@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_do_not_run_into_each_other() {
+    fn long_names_stay_apart() {
         let names = ["clock_nanosleep", "timerfd", "hrtimer", "hrtimer_spin", "hrtimer_auto"];
         let ways = names.map(|name| (name, &[1, 0][..]));
         let head = bars_beside(&[1], &ways).remove(0);
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_can_be_seen() {
+    fn a_small_count_is_a_dot() {
         assert_eq!(bar(1, 1_000, 20), ".");
     }
 }

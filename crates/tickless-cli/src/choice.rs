@@ -1,18 +1,42 @@
-//! Options that take one of several names, for types that know nothing of command lines.
+//! Options that take one of several names, for types that do not depend on clap.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use tickless_trace::replay::ReplayPolicy;
 
-/// Takes the name of one of `all`; `told` returns its name and what help says about it.
+/// Accepts the name of one of `all`; `describe` returns its name and its help.
 pub fn of<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
-    told: fn(T) -> (&'static str, &'static str),
+    describe: fn(T) -> (&'static str, &'static str),
 ) -> impl TypedValueParser<Value = T> {
     let value = |&one: &T| {
-        let (name, about) = told(one);
+        let (name, about) = describe(one);
         PossibleValue::new(name).help(about)
     };
     PossibleValuesParser::new(all.iter().map(value)).try_map(move |name| {
-        let found = all.iter().copied().find(|&one| told(one).0 == name);
+        let found = all.iter().copied().find(|&one| describe(one).0 == name);
         found.ok_or("no such name")
+    })
+}
+
+/// Accepts the name of a policy.
+pub fn policy(all: &'static [ReplayPolicy]) -> impl TypedValueParser<Value = ReplayPolicy> {
+    of(all, |policy| {
+        let about = match policy {
+            ReplayPolicy::Eager => {
+                "Every removal of the first timer programs the device: Linux until 5.14"
+            }
+            ReplayPolicy::Lazy => "No removal programs it",
+            ReplayPolicy::RestartAware => {
+                "A cancel programs it, a restart is judged as a whole: Linux 5.15 to 7.0"
+            }
+            ReplayPolicy::LazyTimers => {
+                "Restart-aware, but the scheduler's slice timer leaves the device alone"
+            }
+            ReplayPolicy::DeferredRearm => {
+                "Restart-aware, but an interrupt's end leaves the device to the scheduler"
+            }
+            ReplayPolicy::Linux71 => "Both additions: Linux since 7.1",
+        };
+        (policy.name(), about)
     })
 }

@@ -1,8 +1,8 @@
-//! Times as people write them.
+//! Durations as people write them.
 
 use std::time::Duration;
 
-/// A number with a unit from ns to d; without one it is in `default`, if there is one.
+/// Parses a number with a unit from ns to d; without a unit, it is in `default` if that is given.
 pub fn parse_time(text: &str, default: Option<&str>) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 7] = [
         ("ns", 1e-9),
@@ -27,7 +27,7 @@ pub fn parse_time(text: &str, default: Option<&str>) -> Result<Duration, String>
     })
 }
 
-/// A time that is not zero; a number alone is seconds.
+/// Parses a duration that is not zero; a number without a unit is in seconds.
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     match parse_time(text, Some("s"))? {
         Duration::ZERO => Err("nothing can be measured in no time".to_string()),

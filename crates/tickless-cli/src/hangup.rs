@@ -1,15 +1,15 @@
-//! What a terminal that goes away does to the program.
+//! SIGHUP under `nohup`.
 
 use nix::sys::signal::{SigSet, Signal};
 
-/// Lets a terminal go away if whoever started the program wants that, as nohup does: handlers for
-/// Ctrl-C also take hang-ups, and would end it. To be called before there are other threads.
+/// Keeps SIGHUP without effect if the program was started so, as `nohup` does: the handlers for
+/// Ctrl-C also catch SIGHUP, and would end the program. Call this before there are other threads.
 pub fn respect_nohup() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     if ignores_hangup(&status) {
         let mut hangup = SigSet::empty();
         hangup.add(Signal::SIGHUP);
-        // What is blocked stays pending, and does nothing.
+        // A blocked signal stays pending, and has no effect.
         let _ = hangup.thread_block();
     }
 }
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hangups_are_the_lowest_bit() {
+    fn sighup_is_the_lowest_bit_of_the_mask() {
         assert!(ignores_hangup("Name:\tx\nSigIgn:\t0000000000001001\n"));
         assert!(!ignores_hangup("SigIgn:\t0000000000001000\n") && !ignores_hangup(""));
     }

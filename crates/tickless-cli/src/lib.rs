@@ -1,9 +1,10 @@
-//! The `tickless` program: arguments, tables, progress. What it shows is made in `tickless-lab` and
-//! `tickless-trace`.
+//! The `tickless` program: arguments, tables, progress. Libraries make
+//! what it shows: `tickless-lab`, `tickless-fleet`, `tickless-top` and `tickless-trace`.
 
 mod bars;
 mod choice;
 mod cli;
+mod command;
 mod compare;
 mod doctor;
 mod duration;

@@ -1,27 +1,35 @@
 //! Shell completions and man pages, from the same source as the command line itself.
 //!
-//! Nothing here knows a command or an option by name: what the program takes, they tell.
+//! Commands and options are those that clap knows; none is named here.
 
-use clap::Command;
+use crate::cli;
+use crate::command::{Command, Exit, Failure};
+use crate::output::print_with;
 use clap_complete::Shell;
 use clap_mangen::Man;
-use std::fmt;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-/// What follows `tickless completions`.
+/// Print shell completions
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tickless completions bash > ~/.local/share/bash-completion/completions/tickless\n  \
+    tickless completions zsh > ~/.zfunc/_tickless\n  \
+    tickless completions fish > ~/.config/fish/completions/tickless.fish")]
 pub struct CompletionsArgs {
-    /// For which shell
+    /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-/// What follows `tickless man`.
+/// Print a man page, or write all of them
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tickless man | man -l -\n  \
+    tickless man replay | man -l -\n  \
+    tickless man --dir ~/.local/share/man/man1")]
 pub struct ManArgs {
-    /// Of which command; of the program itself if left out
+    /// The command; the program itself if left out
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     command: Option<String>,
     /// Write the pages of the program and of all commands into this folder
@@ -29,92 +37,50 @@ pub struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-/// Why there is no page.
-#[derive(Debug)]
-pub enum ManualError {
-    /// There is no such command.
-    NoCommand {
-        /// Its name.
-        name: String,
-    },
-    /// A page could not be written.
-    Write {
-        /// Where to.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-}
-
-impl fmt::Display for ManualError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ManualError::NoCommand { name } => {
-                write!(f, "there is no command {name}; see tickless help")
-            }
-            ManualError::Write { path, error } => {
-                let path = path.display();
-                write!(f, "{path}: cannot be written ({error}). Name another folder with --dir")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ManualError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ManualError::NoCommand { .. } => None,
-            ManualError::Write { error, .. } => Some(error),
-        }
-    }
-}
-
-impl CompletionsArgs {
-    /// The script that a shell reads.
-    pub(crate) fn script(&self, mut program: Command) -> Vec<u8> {
-        let mut script = Vec::new();
+impl Command for CompletionsArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        let mut program = cli::description();
         let name = program.get_name().to_string();
+        let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut program, name, &mut script);
-        script
+        print_with(|out| out.write_all(&script))?;
+        Ok(Exit::Success)
     }
 }
 
-impl ManArgs {
-    /// The page to be printed; empty if pages were written instead.
-    ///
-    /// # Errors
-    /// When there is no such command, or a page cannot be written.
-    pub(crate) fn page(&self, mut program: Command) -> Result<Vec<u8>, ManualError> {
-        // Full names, as in `tickless-replay`.
-        program = program.disable_help_subcommand(true);
+impl Command for ManArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        // Without a `help` command, which would have pages of its own.
+        let mut program = cli::description().disable_help_subcommand(true);
+        // Gives each command its full name, such as `tickless-replay`.
         program.build();
         match (&self.dir, &self.command) {
-            (Some(dir), _) => write_all(&program, dir).map(|()| Vec::new()),
-            (None, None) => Ok(page(&Man::new(program))),
+            (Some(dir), _) => write_all(&program, dir)?,
+            (None, None) => print_with(|out| Man::new(program).render(out))?,
             (None, Some(name)) => {
-                let command = program.find_subcommand(name).cloned();
-                let command = command.ok_or_else(|| ManualError::NoCommand { name: name.clone() });
-                command.map(|command| page(&Man::new(command)))
+                let command = program.find_subcommand(name).cloned().ok_or_else(|| {
+                    Failure::new(format_args!("there is no command {name}; see tickless help"))
+                })?;
+                print_with(|out| Man::new(command).render(out))?;
             }
         }
+        Ok(Exit::Success)
     }
 }
 
-fn write_all(program: &Command, dir: &Path) -> Result<(), ManualError> {
-    let refused =
-        |path: &Path, error: io::Error| ManualError::Write { path: path.to_path_buf(), error };
+fn write_all(program: &clap::Command, dir: &Path) -> Result<(), Failure> {
+    let refused = |path: &Path, error| {
+        let path = path.display();
+        Failure::new(format_args!(
+            "{path}: cannot be written ({error}). Name another folder with --dir"
+        ))
+    };
     fs::create_dir_all(dir).map_err(|error| refused(dir, error))?;
     for command in [program].into_iter().chain(program.get_subcommands()) {
         let man = Man::new(command.clone());
         let path = dir.join(man.get_filename());
-        fs::write(&path, page(&man)).map_err(|error| refused(&path, error))?;
+        let write = || man.render(&mut fs::File::create(&path)?);
+        write().map_err(|error| refused(&path, error))?;
     }
     Ok(())
-}
-
-fn page(man: &Man) -> Vec<u8> {
-    let mut page = Vec::new();
-    // A vector takes everything.
-    let _ = man.render(&mut page);
-    page
 }

@@ -1,10 +1,12 @@
-//! How results are printed, whichever command they are of.
+//! How all commands print their results.
 //!
-//! Tables fit 80 columns, or the terminal if that is narrower, and what matters most stands last,
-//! where a terminal of 24 lines still shows it. Colours are for terminals, say nothing that words
-//! do not, and are off where `NO_COLOR` is set (<https://no-color.org>).
+//! Tables fit 80 columns, or the terminal if that is narrower. The most important result comes
+//! last, where a terminal of 24 lines still shows it. Colours repeat what words say, are for
+//! terminals, and are off where `NO_COLOR` is set (<https://no-color.org>).
 
+use crate::command::Failure;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle};
+use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 use terminal_size::{Width, terminal_size_of};
@@ -21,30 +23,76 @@ pub enum Format {
     Csv,
 }
 
+/// Results that can be printed in every format.
+pub trait Results: Serialize {
+    /// Writes tables and sentences for people.
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Writes a line of names, then one for each row.
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Writes the results in this format.
+    fn write(&self, format: Format, out: &mut dyn Write) -> io::Result<()> {
+        match format {
+            Format::Table => self.tables(out),
+            Format::Json => {
+                serde_json::to_writer_pretty(&mut *out, self)?;
+                writeln!(out)
+            }
+            Format::Csv => self.csv(out),
+        }
+    }
+}
+
+/// Prints results to standard output.
+pub fn print(results: &(impl Results + ?Sized), format: Format) -> Result<(), Failure> {
+    print_with(|out| results.write(format, out))
+}
+
+/// Prints to standard output.
+pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    write(&mut out).and_then(|()| out.flush()).map_err(Failure::output)
+}
+
+/// Writes rows as CSV. A row that is a struct has its own names; rows of other types need a header.
+pub fn write_csv<R: Serialize>(
+    header: &[&str],
+    rows: impl IntoIterator<Item = R>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut csv = csv::WriterBuilder::new().has_headers(header.is_empty()).from_writer(out);
+    if !header.is_empty() {
+        csv.write_record(header)?;
+    }
+    rows.into_iter().try_for_each(|row| csv.serialize(row))?;
+    csv.flush()
+}
+
 /// Whether words are coloured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Colours {
-    /// They are.
+    /// They are coloured.
     On,
-    /// They are not.
+    /// They are plain.
     Off,
 }
 
-/// What a colour is to say.
+/// What a colour means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
     /// Nothing to do.
     Good,
-    /// Worth a look.
+    /// Something to examine.
     Warning,
     /// Something is wrong.
     Bad,
-    /// Not of much interest.
+    /// Of little interest.
     Faint,
 }
 
 impl Colours {
-    /// On if standard output is a terminal that can, and nobody asked for none.
+    /// On if standard output is a terminal that has colours, and `NO_COLOR` is not set.
     pub fn of_stdout() -> Colours {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
@@ -70,8 +118,8 @@ impl Colours {
 /// The longest line of a table or paragraph, whatever the terminal is.
 pub const WIDTH_MAX: usize = 80;
 
-/// The longest line that the terminal shows whole: what `COLUMNS` says or else the terminal itself,
-/// between 40 and [`WIDTH_MAX`].
+/// The longest line that the terminal shows whole, by `COLUMNS` or by the terminal itself, between
+/// 40 and [`WIDTH_MAX`].
 pub fn width() -> usize {
     const LEAST: usize = 40;
     static WIDTH: OnceLock<usize> = OnceLock::new();
@@ -97,9 +145,14 @@ pub fn bare<S: ToString>(header: &[S], numbers_from: usize) -> Table {
     table
 }
 
-/// Prints a table without the spaces that fill up its lines. Where it is too wide, its columns move
-/// together; where that is not enough, cells are broken.
-pub fn print(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+/// Breaks the cells of a table that would be wider than [`width`].
+pub fn to_width(table: &mut Table) {
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width() as u16);
+}
+
+/// Writes a table without trailing spaces. A table that is too wide loses the gaps between its
+/// columns first, and then breaks cells into lines.
+pub fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     for line in fitted(table, width()).lines() {
         writeln!(out, "{}", line.trim_end())?;
     }
@@ -122,7 +175,7 @@ fn fitted(table: &Table, width: usize) -> Table {
     table
 }
 
-/// Prints text in lines of at most [`width`], those after the first indented to match.
+/// Writes text in lines of at most [`width`], those after the first indented to match.
 pub fn paragraph(out: &mut dyn Write, bullet: &str, text: &str) -> io::Result<()> {
     wrapped(bullet, text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
@@ -148,9 +201,8 @@ pub fn wrapped(bullet: &str, text: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Goal: a wide table gives up its gaps first, and breaks cells only then.
     #[test]
-    fn wide_tables_are_fitted() {
+    fn a_wide_table_loses_its_gaps_before_it_breaks_cells() {
         let mut table = bare(&["name", "first", "second"], 1);
         table.add_row(["sleeper", "123456", "1234567"]);
         let lines = |width| -> Vec<String> {

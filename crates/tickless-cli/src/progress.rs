@@ -1,7 +1,7 @@
-//! A bar for people who wait, on standard error and only if that is a terminal.
+//! Progress bars on standard error, if that is a terminal.
 //!
-//! Nothing is drawn but by whoever measures, between two measurements: a thread that keeps a
-//! bar moving would be in the figures.
+//! Only the measuring thread draws, between two measurements: another thread that moved the bar
+//! would disturb the figures.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::sync::Arc;
@@ -25,26 +25,26 @@ impl Bar {
         Bar { bar }
     }
 
-    /// Never a bar.
+    /// No bar.
     pub fn hidden() -> Bar {
         Bar { bar: ProgressBar::hidden() }
     }
 
-    /// The line is left as it was found.
+    /// Erases the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// Ctrl-C leaves the line as it was found, and ends the program with the status that shells
-    /// expect of it. Results are written only when they are whole, so nothing else is left.
+    /// Makes Ctrl-C erase the bar and end the program, with the status that shells expect. Results
+    /// are written only when they are complete, so nothing else needs cleaning up.
     pub fn end_on_interrupt(&self) {
         let bar = self.bar.clone();
-        // Where there cannot be a handler the signal ends the program by itself.
+        // Without a handler, the signal ends the program by itself.
         let _ = ctrlc::set_handler(move || end(&bar));
     }
 
-    /// The first Ctrl-C only sets `stop`, so that what there is can be shown; another ends the
-    /// program.
+    /// Makes the first Ctrl-C set `stop`, so that the results so far can be shown. The second one
+    /// ends the program.
     pub fn stop_on_interrupt(&self, stop: Arc<AtomicBool>) {
         let bar = self.bar.clone();
         let _ = ctrlc::set_handler(move || {
@@ -84,7 +84,7 @@ impl Bars {
         Bars { all: MultiProgress::new() }
     }
 
-    /// One more, of this name.
+    /// Adds a bar of this name.
     pub fn add(&self, name: &'static str) -> Bar {
         let bar = self.all.add(ProgressBar::no_length());
         let template = "{prefix:<10}[{bar:30}] {pos}/{len} {msg}";
@@ -96,11 +96,11 @@ impl Bars {
         Bar { bar }
     }
 
-    /// Ctrl-C leaves the lines as they were found, does this, and ends the program with the
-    /// status that shells expect of it.
+    /// Makes Ctrl-C erase the bars, call `last`, and end the program with the status that shells
+    /// expect.
     pub fn end_on_interrupt(&self, last: impl Fn() + Send + 'static) {
         let all = self.all.clone();
-        // Where there cannot be a handler the signal ends the program by itself.
+        // Without a handler, the signal ends the program by itself.
         let _ = ctrlc::set_handler(move || {
             let _ = all.clear();
             last();
@@ -114,7 +114,7 @@ fn end(bar: &ProgressBar) {
     exit();
 }
 
-/// Ends the program as shells expect of one that Ctrl-C ended, and leaves nothing behind.
+/// Cleans up, and ends the program with the status that shells expect after Ctrl-C.
 fn exit() {
     const INTERRUPTED: i32 = 128 + 2;
     interrupt::clean();

@@ -1,6 +1,6 @@
 //! Traces as command lines name them: files, patterns, and `-` for standard input.
 
-use std::fmt;
+use crate::command::Failure;
 use std::io;
 use std::path::{Path, PathBuf};
 use tickless_trace::Trace;
@@ -14,19 +14,9 @@ pub(crate) fn read(path: &Path) -> Result<Trace, TraceError> {
     }
 }
 
-/// A pattern that no file is like.
-#[derive(Debug)]
-pub struct NoFile(String);
-
-impl fmt::Display for NoFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: no file is called like that. Check the pattern", self.0)
-    }
-}
-
-/// The files that are meant: patterns with `*`, `?` or `[` that name no file themselves are
-/// expanded, for shells that do not, in the order of names.
-pub(crate) fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>, NoFile> {
+/// Expands patterns with `*`, `?` or `[`, in the order of names, for shells that do not. A name
+/// that is a file is no pattern.
+pub(crate) fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in named {
         let text = path.to_string_lossy();
@@ -34,11 +24,11 @@ pub(crate) fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>, NoFile> {
             files.push(path.clone());
             continue;
         }
-        let found = glob::glob(&text).map_err(|_| NoFile(text.to_string()))?;
         let before = files.len();
-        files.extend(found.flatten());
+        files.extend(glob::glob(&text).into_iter().flatten().flatten());
         if files.len() == before {
-            return Err(NoFile(text.to_string()));
+            let what = format!("{text}: no file is called like that. Check the pattern");
+            return Err(Failure::new(what));
         }
     }
     Ok(files)

@@ -1,9 +1,9 @@
-//! What moved between two results, and what is within their spreads.
+//! The changes between two results, and whether both spreads overlap.
 
 use super::results::{Figure, Kind, Results};
 use serde::Serialize;
 
-/// What is said of a figure.
+/// Whether a figure moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
@@ -15,24 +15,14 @@ pub(super) enum Verdict {
     Shrank,
 }
 
-impl Verdict {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Verdict::Same => "same",
-            Verdict::Grew => "grew",
-            Verdict::Shrank => "shrank",
-        }
-    }
-}
-
-/// Which way a figure gets worse.
+/// The direction in which a figure gets worse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Worse {
     /// It is a cost: a time, a count of work, a share of a CPU.
     More,
-    /// It is what was done, how evenly, or how far apart.
+    /// It is an amount of work done, an evenness, or a distance.
     Less,
-    /// Neither: a ratio of two figures that are there themselves, a share of what may be either.
+    /// Neither: a ratio of two other figures, or a share of something that may be either.
     Unknown,
 }
 
@@ -56,7 +46,7 @@ pub(super) struct Change {
     pub(super) unit: String,
     pub(super) a: Figure,
     pub(super) b: Figure,
-    /// From the first value to the second; none from nothing.
+    /// From the first value to the second; none if the first is 0.
     pub(super) percent: Option<f64>,
     pub(super) verdict: Verdict,
 }
@@ -67,10 +57,13 @@ pub struct Comparison {
     pub(super) kind: Kind,
     pub(super) a: String,
     pub(super) b: String,
-    /// Those that moved most come first.
+    /// The largest changes come first.
     pub(super) changes: Vec<Change>,
     pub(super) only_in_a: Vec<String>,
     pub(super) only_in_b: Vec<String>,
+    /// Whether tables have the figures that did not move.
+    #[serde(skip)]
+    pub(super) shows_all: bool,
 }
 
 impl Change {
@@ -88,14 +81,14 @@ impl Change {
         Change { figure: name.to_string(), unit: unit.to_string(), a, b, percent, verdict }
     }
 
-    /// How far it moved, for sorting: from nothing to something is farthest.
+    /// The size of the change, for sorting: from 0 to something is the largest.
     fn distance(&self) -> f64 {
         let moved = self.percent.map_or(f64::INFINITY, f64::abs);
-        // Within the spreads it did not move, whatever the medians say.
+        // A change within the spreads is sorted after all others.
         if self.verdict == Verdict::Same { -1.0 / (1.0 + moved) } else { moved }
     }
 
-    /// Whether it moved for the worse; none if it did not move, or nobody can say.
+    /// Whether it moved for the worse; none if it did not move, or if its direction means nothing.
     pub(super) fn is_worse(&self) -> Option<bool> {
         let grew = match self.verdict {
             Verdict::Same => return None,
@@ -133,6 +126,7 @@ pub(super) fn compare(names: [&str; 2], a: &Results, b: &Results) -> Comparison 
         changes,
         only_in_a: only(a, b),
         only_in_b: only(b, a),
+        shows_all: false,
     }
 }
 
@@ -145,9 +139,8 @@ mod tests {
         Figure { value, low, high }
     }
 
-    /// Goal: what lies within both spreads did not move, however the medians stand.
     #[test]
-    fn spreads_decide() {
+    fn a_figure_has_moved_only_if_its_spreads_do_not_overlap() {
         let of = |a, b| Change::of("f", "ns", a, b);
         let noise = of(figure(90.0, 100.0, 130.0), figure(110.0, 125.0, 140.0));
         assert_eq!((noise.verdict, noise.percent), (Verdict::Same, Some(25.0)));
@@ -161,9 +154,8 @@ mod tests {
         assert!(from_nothing.percent.is_none() && from_nothing.is_worse_by(1e9));
     }
 
-    /// Goal: less work done is worse and more of it is not; a ratio is neither.
     #[test]
-    fn worse_is_not_always_more() {
+    fn less_work_is_worse_and_a_ratio_is_neither() {
         let of = |figure: &str, unit, a, b| {
             Change::of(figure, unit, Figure::single(a), Figure::single(b)).is_worse()
         };
@@ -175,9 +167,8 @@ mod tests {
         assert_eq!(of("top.arms", "/s", 2.0, 2.0), None);
     }
 
-    /// Goal: each kind that is printed is known, and a trace twice as long is no change.
     #[test]
-    fn results_are_known_by_their_keys() {
+    fn every_kind_of_results_is_recognised_and_rates_are_compared() {
         let replay = |seconds: f64, writes: u64| {
             let policy = json!({"policy": "lazy", "device_writes": writes, "wakeups": writes,
                 "spurious_wakeups": 0, "lateness_ns": {"p50": 1, "p99": 2, "max": 3}});
@@ -204,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_one_has_is_told() {
+    fn a_figure_of_one_result_alone_is_listed() {
         let of = |sleeper: &str| {
             Results::of(&[json!([{"sleeper": sleeper, "p50": 7, "max": null}])]).unwrap()
         };

@@ -2,14 +2,90 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `args` | the command line |
+//! | `mod` | the command line |
 //! | `results` | figures with their spreads, from the JSON that this program prints |
-//! | `change` | what moved between two results, and what is within their spreads |
-//! | `show` | as table, JSON or CSV |
-//! | `page` | as HTML |
+//! | `change` | the changes between two results, and whether both spreads overlap |
+//! | `show` | the changes as tables, JSON or CSV |
+//! | `page` | the changes as HTML |
 
-pub mod args;
 mod change;
 mod page;
 mod results;
-pub mod show;
+mod show;
+
+use self::change::compare;
+use self::results::{Kind, Results};
+use crate::command::{Command, Exit, Failure, complain};
+use crate::output::{Format, print};
+use std::path::PathBuf;
+
+/// Show what moved between two results, beside both spreads
+///
+/// Takes two report.json, or the JSON output of study, latency, replay or top. A figure moved
+/// if the two spreads, from the least to the greatest repetition, do not overlap. Without a
+/// spread, any difference is a move. Figures are costs: times, and counts of work.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tickless compare before/report.json after/report.json --html moved.html\n  \
+    tickless compare monday.json today.json --fail-above 10%\n  \
+    sudo tickless top --batch 10 --format json > top.jsonl\n\n\
+    Exit status: 0 if compared, 1 if that was not possible or the results not written,\n\
+    2 for a wrong command line, 3 if a figure is worse by more than --fail-above.")]
+pub struct CompareArgs {
+    /// Results: report.json, or what study, latency, replay or top print with --format json
+    a: PathBuf,
+    /// Results of the same kind, to compare with them
+    b: PathBuf,
+    /// Fail if a figure got worse by more than this, outside of both spreads
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    fail_above: Option<f64>,
+    /// Also write a page; both must be reports
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Show also what did not move
+    #[arg(long)]
+    all: bool,
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse();
+    let usable = number.ok().filter(|percent: &f64| percent.is_finite() && *percent >= 0.0);
+    usable.ok_or_else(|| format!("{text:?} is no percentage; write 10%"))
+}
+
+impl Command for CompareArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        let (a, b) = (Results::read(&self.a)?, Results::read(&self.b)?);
+        if a.kind != b.kind {
+            let (a, b) = (a.kind.name(), b.kind.name());
+            let what = format!("one is of {a}, the other of {b}. Give two results of one kind");
+            return Err(Failure::new(what));
+        }
+        let names = [&self.a, &self.b].map(|path| path.display().to_string());
+        let mut comparison = compare([&names[0], &names[1]], &a, &b);
+        comparison.shows_all = self.all;
+        if let Some(path) = &self.html {
+            if a.kind != Kind::Report {
+                return Err(Failure::new(format_args!(
+                    "--html compares reports, and these are of {}. Leave it out",
+                    a.kind.name()
+                )));
+            }
+            let page = page::page(&comparison);
+            std::fs::write(path, page).map_err(|error| Failure::file(path, error))?;
+        }
+        print(&comparison, self.format)?;
+        let is_worse = |change: &&change::Change| {
+            self.fail_above.is_some_and(|percent| change.is_worse_by(percent))
+        };
+        let worse = comparison.changes.iter().filter(is_worse);
+        let worse: Vec<&str> = worse.map(|change| change.figure.as_str()).collect();
+        if !worse.is_empty() {
+            complain(format_args!("worse by more than --fail-above: {}", worse.join(", ")));
+        }
+        Ok(if !worse.is_empty() { Exit::OutOfBounds } else { Exit::Success })
+    }
+}

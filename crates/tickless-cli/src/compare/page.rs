@@ -108,7 +108,7 @@ mod tests {
     /// marked, whichever way that is; figures of one report are named; nothing from outside becomes
     /// markup, and nothing may be loaded.
     #[test]
-    fn the_page_says_what_moved_and_which_way_is_worse() {
+    fn the_page_groups_changes_and_marks_the_worse() {
         let a = report(&[("jobs", "jobs/min", 100.0), ("read", "ns", 10.0), ("same", "ns", 7.0)]);
         let b = report(&[("jobs", "jobs/min", 80.0), ("read", "ns", 8.0), ("same", "ns", 7.0)]);
         let all = page(&compare(["a<i>.json", "b.json"], &a, &b));

@@ -1,13 +1,12 @@
 //! Figures with their spreads, from the JSON that this program prints.
 
+use crate::command::Failure;
 use serde::Serialize;
 use serde_json::{Deserializer, Value};
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// What results are of.
+/// The command that printed the results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -30,7 +29,7 @@ impl Kind {
     }
 }
 
-/// A figure: the median, and the least and the greatest where it was measured more than once.
+/// A figure: the median, and the least and the greatest if it was measured more than once.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct Figure {
     pub(super) value: f64,
@@ -44,54 +43,33 @@ impl Figure {
     }
 }
 
-/// A file's figures by name, in units that their names say.
+/// A file's figures by name, with their units.
 #[derive(Debug)]
 pub(super) struct Results {
     pub(super) kind: Kind,
     pub(super) figures: BTreeMap<String, (String, Figure)>,
 }
 
-/// Why a file has no results.
-#[derive(Debug)]
-pub enum ResultsError {
-    /// It cannot be read.
-    Read(PathBuf, io::Error),
-    /// It is not JSON.
-    NotJson(PathBuf, serde_json::Error),
-    /// It is JSON of something else.
-    Unknown(PathBuf),
-}
-
-impl fmt::Display for ResultsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ResultsError::Read(path, error) => {
-                write!(f, "{}: cannot be read ({error}). Check its name", path.display())
-            }
-            ResultsError::NotJson(path, error) => write!(
-                f,
-                "{}: not JSON ({error}). Give report.json, or what `--format json` prints",
-                path.display()
-            ),
-            ResultsError::Unknown(path) => write!(
-                f,
-                "{}: no results that can be compared. Give report.json, or what study, latency, \
-                 replay or top print with --format json",
-                path.display()
-            ),
-        }
-    }
-}
-
 impl Results {
-    pub(super) fn read(path: &Path) -> Result<Results, ResultsError> {
-        let text =
-            std::fs::read(path).map_err(|error| ResultsError::Read(path.to_path_buf(), error))?;
+    /// Reads a file that this program has printed.
+    pub(super) fn read(path: &Path) -> Result<Results, Failure> {
+        let file = path.display();
+        let text = std::fs::read(path).map_err(|error| {
+            Failure::new(format_args!("{file}: cannot be read ({error}). Check its name"))
+        })?;
         let documents: Result<Vec<Value>, _> =
             Deserializer::from_slice(&text).into_iter().collect();
-        let documents =
-            documents.map_err(|error| ResultsError::NotJson(path.to_path_buf(), error))?;
-        Results::of(&documents).ok_or_else(|| ResultsError::Unknown(path.to_path_buf()))
+        let documents = documents.map_err(|error| {
+            Failure::new(format_args!(
+                "{file}: not JSON ({error}). Give report.json, or what `--format json` prints"
+            ))
+        })?;
+        Results::of(&documents).ok_or_else(|| {
+            Failure::new(format_args!(
+                "{file}: no results that can be compared. Give report.json, or what study, \
+                 latency, replay or top print with --format json"
+            ))
+        })
     }
 
     /// The figures of one document, or of several tables of `top`.
@@ -171,7 +149,7 @@ fn latency(document: &Value) -> Found {
     elements(document).flat_map(of).collect()
 }
 
-/// What came of a trace, per second of it, so that traces of different lengths can be compared.
+/// The counts of a trace, per second of it, so that traces of different lengths can be compared.
 fn replay(document: &Value) -> Found {
     const COUNTS: [&str; 3] = ["device_writes", "wakeups", "spurious_wakeups"];
     const LATENESS: [&str; 3] = ["p50", "p99", "max"];

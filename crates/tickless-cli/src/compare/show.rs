@@ -1,40 +1,32 @@
-//! What moved, as table, JSON or CSV.
+//! The changes between two results, as tables, JSON or CSV.
 
 use super::change::{Change, Comparison, Verdict};
 use super::results::Figure;
-use crate::output::{Format, bare, paragraph, print};
+use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_lab::text::figure;
 
-/// Which figures are in the table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shown {
-    /// Those that moved.
-    Moved,
-    /// All.
-    All,
-}
+impl Results for Comparison {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        tables(self, out)
+    }
 
-/// Prints what moved.
-pub fn show(
-    comparison: &Comparison,
-    shown: Shown,
-    format: Format,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    match format {
-        Format::Table => table(comparison, shown, out),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, comparison)?;
-            writeln!(out)
-        }
-        Format::Csv => csv(comparison, out),
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header = [
+            "figure", "unit", "a", "a_low", "a_high", "b", "b_low", "b_high", "percent", "verdict",
+        ];
+        let row = |change: &Change| {
+            let Change { figure, unit, a, b, percent, verdict } = change.clone();
+            let (a, b) = ((a.value, a.low, a.high), (b.value, b.low, b.high));
+            (figure, unit, a, b, percent, verdict)
+        };
+        write_csv(&header, self.changes.iter().map(row), out)
     }
 }
 
-fn table(comparison: &Comparison, shown: Shown, out: &mut dyn Write) -> io::Result<()> {
-    let Comparison { kind, a, b, changes, only_in_a, only_in_b } = comparison;
-    let is_shown = |change: &&Change| shown == Shown::All || change.verdict != Verdict::Same;
+fn tables(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    let Comparison { kind, a, b, changes, only_in_a, only_in_b, shows_all } = comparison;
+    let is_shown = |change: &&Change| *shows_all || change.verdict != Verdict::Same;
     let mut table = bare(&["figure", "a", "spread", "b", "spread", "unit", "change"], 1);
     for change in changes.iter().filter(is_shown) {
         table.add_row([
@@ -48,7 +40,7 @@ fn table(comparison: &Comparison, shown: Shown, out: &mut dyn Write) -> io::Resu
         ]);
     }
     if !table.is_empty() {
-        print(&table, out)?;
+        write_table(&table, out)?;
     }
     for (of, only) in [(a, only_in_a), (b, only_in_b)] {
         if !only.is_empty() {
@@ -65,7 +57,7 @@ fn table(comparison: &Comparison, shown: Shown, out: &mut dyn Write) -> io::Resu
     paragraph(out, "", &text)
 }
 
-/// From the least to the greatest; nothing where it was measured once.
+/// From the least to the greatest; a dash if the figure was measured once.
 pub(super) fn spread(of: &Figure) -> String {
     match of.low == of.high {
         true => "-".to_string(),
@@ -73,7 +65,7 @@ pub(super) fn spread(of: &Figure) -> String {
     }
 }
 
-/// By how much, and what that is worth.
+/// The change in percent; in brackets if it is within both spreads.
 pub(super) fn moved(change: &Change) -> String {
     let by = match change.percent {
         Some(percent) => format!("{percent:+.1} %"),
@@ -83,16 +75,4 @@ pub(super) fn moved(change: &Change) -> String {
         Verdict::Same => format!("({by})"),
         Verdict::Grew | Verdict::Shrank => by,
     }
-}
-
-fn csv(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    let mut csv = csv::Writer::from_writer(out);
-    csv.write_record([
-        "figure", "unit", "a", "a_low", "a_high", "b", "b_low", "b_high", "percent", "verdict",
-    ])?;
-    for Change { figure, unit, a, b, percent, verdict } in &comparison.changes {
-        let (a, b) = ((a.value, a.low, a.high), (b.value, b.low, b.high));
-        csv.serialize((figure, unit, a, b, percent, verdict.name()))?;
-    }
-    csv.flush()
 }

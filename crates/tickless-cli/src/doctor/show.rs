@@ -1,29 +1,23 @@
 //! The findings as text for people, JSON or CSV.
 
-use crate::output::{Colours, Format, Tone, paragraph};
+use crate::output::{Colours, Results, Tone, paragraph, write_csv};
 use std::io::{self, Write};
 use tickless_lab::doctor::{Finding, Verdict};
 use tickless_lab::measure::{disturbance, machine};
 use tickless_lab::text::figure;
 
-/// Prints findings.
-pub fn show(
-    findings: &[Finding],
-    format: Format,
-    colours: Colours,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    match format {
-        Format::Table => text(findings, colours, out),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, findings)?;
-            writeln!(out)
-        }
-        Format::Csv => csv(findings, out),
+impl Results for [Finding] {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        text(self, Colours::of_stdout(), out)
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header = ["check", "verdict", "figure", "unit", "how", "advice", "study"];
+        write_csv(&header, self, out)
     }
 }
 
-/// What matters most stands last.
+/// Writes findings, the worst last.
 fn text(findings: &[Finding], colours: Colours, out: &mut dyn Write) -> io::Result<()> {
     paragraph(out, "", &machine())?;
     disturbance().map_or(Ok(()), |other| paragraph(out, "  - ", &other))?;
@@ -61,16 +55,10 @@ fn summary(findings: &[Finding]) -> String {
     counts.join(", ")
 }
 
-fn csv(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
-    let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(out);
-    csv.write_record(["check", "verdict", "figure", "unit", "how", "advice", "study"])?;
-    findings.iter().try_for_each(|finding| csv.serialize(finding))?;
-    csv.flush()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Format;
 
     fn findings() -> [Finding; 2] {
         let of = |verdict, figure| Finding {
@@ -85,27 +73,28 @@ mod tests {
         [of(Verdict::Bad, Some(2.5)), of(Verdict::Unknown, None)]
     }
 
-    fn shown(format: Format, colours: Colours) -> String {
+    fn written(write: impl Fn(&[Finding], &mut Vec<u8>) -> io::Result<()>) -> String {
         let mut out = Vec::new();
-        show(&findings(), format, colours, &mut out).unwrap();
+        write(&findings(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn the_worst_stands_last_with_what_to_do() {
-        let text = shown(Format::Table, Colours::Off);
+    fn the_worst_finding_comes_last_with_its_advice() {
+        let text = written(|findings, out| text(findings, Colours::Off, out));
         let [unknown, bad] = ["unknown  a-check", "bad      a-check           2.50 things"]
             .map(|line| text.find(line).unwrap_or_else(|| panic!("{line}: {text}")));
         assert!(unknown < bad, "{text}");
         assert_eq!(text.matches("-> do it").count(), 1, "{text}");
         assert!(text.contains("tickless study rearm") && !text.contains('\u{1b}'), "{text}");
         assert!(text.ends_with("1 bad, 0 warn, 1 unknown, 0 ok\n"), "{text}");
-        assert!(shown(Format::Table, Colours::On).contains("\u{1b}[31m"));
+        let coloured = written(|findings, out| super::text(findings, Colours::On, out));
+        assert!(coloured.contains("\u{1b}[31m"));
     }
 
     #[test]
-    fn programs_get_the_same() {
-        let csv = shown(Format::Csv, Colours::On);
+    fn csv_and_json_have_every_finding() {
+        let csv = written(|findings, out| findings.csv(out));
         assert_eq!(
             csv,
             "check,verdict,figure,unit,how,advice,study\n\
@@ -113,7 +102,7 @@ mod tests {
              a-check,unknown,,things,\"by, counting\",do it,rearm\n"
         );
         let json: serde_json::Value =
-            serde_json::from_str(&shown(Format::Json, Colours::On)).unwrap();
+            serde_json::from_str(&written(|it, out| it.write(Format::Json, out))).unwrap();
         assert_eq!(json[0]["figure"], 2.5);
         assert!(json[1]["figure"].is_null() && json[1]["verdict"] == "unknown");
     }

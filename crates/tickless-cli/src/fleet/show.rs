@@ -1,43 +1,31 @@
 //! A fleet for people and for programs.
 
-use crate::output::{Format, bare, paragraph, print};
+use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
-use tickless_fleet::fleet::{FIGURES, Fleet};
+use tickless_fleet::fleet::{FIGURES, Figures, Fleet};
 use tickless_lab::text::figure;
 
-/// Prints a fleet.
-pub fn show(fleet: &Fleet, format: Format, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        Format::Table => tables(fleet, out),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, fleet)?;
-            writeln!(out)
-        }
-        Format::Csv => csv(fleet, out),
+impl Results for Fleet {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        tables(self, out)
     }
-}
 
-fn csv(fleet: &Fleet, out: &mut dyn Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
-    let mut header = vec!["trace", "cpus", "seconds"];
-    header.extend(FIGURES.iter().map(|figure| figure.name));
-    header.extend(["arms_most", "arms_most_percent", "error"]);
-    writer.write_record(&header)?;
-    for machine in &fleet.machines {
-        let mut cells = vec![machine.trace.clone()];
-        match &machine.figures {
-            Some(figures) => {
-                cells.extend([figures.cpus.to_string(), figures.seconds.to_string()]);
-                cells.extend(FIGURES.iter().map(|figure| (figure.of)(figures).to_string()));
-                cells.push(figures.arms_most.clone());
-                cells.push(figures.arms_most_percent.to_string());
-            }
-            None => cells.resize(header.len() - 1, String::new()),
-        }
-        cells.push(machine.error.clone().unwrap_or_default());
-        writer.write_record(&cells)?;
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut header = vec!["trace", "cpus", "seconds"];
+        header.extend(FIGURES.iter().map(|figure| figure.name));
+        header.extend(["arms_most", "arms_most_percent", "error"]);
+        let rows = self.machines.iter().map(|machine| {
+            let figures = machine.figures.as_ref();
+            // A whole number has no decimal point.
+            let number = |of: &dyn Fn(&Figures) -> f64| figures.map(|it| of(it).to_string());
+            let known = (figures.map(|it| it.cpus), number(&|it| it.seconds));
+            let compared: Vec<_> = FIGURES.iter().map(|figure| number(&figure.of)).collect();
+            let arms_most = figures.map(|it| &it.arms_most);
+            let share = number(&|it| it.arms_most_percent);
+            (&machine.trace, known, compared, arms_most, share, &machine.error)
+        });
+        write_csv(&header, rows, out)
     }
-    writer.flush()
 }
 
 fn tables(fleet: &Fleet, out: &mut dyn Write) -> io::Result<()> {
@@ -59,7 +47,7 @@ fn tables(fleet: &Fleet, out: &mut dyn Write) -> io::Result<()> {
         cells.extend(values.map(figure));
         table.add_row(cells);
     }
-    print(&table, out)?;
+    write_table(&table, out)?;
     writeln!(out, "\nMachines that differ most:")?;
     for differs in &fleet.differ {
         paragraph(out, "  - ", &format!("{}: {}", differs.trace, differs.why))?;
@@ -67,5 +55,5 @@ fn tables(fleet: &Fleet, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Errors that people want to read.
+/// The number of errors in the tables.
 const ERRORS_MAX: usize = 10;

@@ -1,19 +1,24 @@
 //! The causes of late sleeps for people and for programs.
 
-use crate::output::{Format, bare, paragraph, print};
+use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_lab::text::time;
 use tickless_trace::late::{CauseShare, Hop, Late, LateSleep};
 
-/// Prints what was found.
-pub fn show(late: &Late, format: Format, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        Format::Table => tables(late, out),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, late)?;
-            writeln!(out)
-        }
-        Format::Csv => csv(late, out),
+impl Results for Late {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        tables(self, out)
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_csv(
+            &["cause", "sleeps", "ns", "percent"],
+            self.causes.iter().map(|of| {
+                let CauseShare { cause, sleeps, ns, percent } = of;
+                (cause, sleeps, ns, percent)
+            }),
+            out,
+        )
     }
 }
 
@@ -59,14 +64,5 @@ pub(crate) fn causes(causes: &[CauseShare], out: &mut dyn Write) -> io::Result<(
     for CauseShare { cause, sleeps, ns, percent } in causes.iter().take(SHOWN) {
         table.add_row([format!("{percent:.1} %"), time(*ns), sleeps.to_string(), cause.clone()]);
     }
-    print(&table, out)
-}
-
-fn csv(late: &Late, out: &mut dyn Write) -> io::Result<()> {
-    let mut csv = csv::Writer::from_writer(out);
-    csv.write_record(["cause", "sleeps", "ns", "percent"])?;
-    for CauseShare { cause, sleeps, ns, percent } in &late.causes {
-        csv.serialize((cause, sleeps, ns, percent))?;
-    }
-    csv.flush()
+    write_table(&table, out)
 }

@@ -1,8 +1,8 @@
-//! `--break`: the kernel's trace around the first wakeup that is too late, and what explains it.
+//! `--break`: the kernel's trace around the first wakeup that is too late, and its explanation.
 
+use crate::command::{Failure, complain};
 use crate::record::Output;
 use serde::Serialize;
-use std::fmt;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tickless_trace::record::{IdleStops, Options, RecordError, Recording, Tracefs
 /// Some hundred thousand events of what came before, on the busiest machine some 100 ms.
 const BUFFER_KB: u64 = 4 << 10;
 
-/// A recording that goes on until a wakeup is too late.
+/// A recording that continues until a wakeup is too late.
 #[derive(Debug)]
 pub(super) struct Breaking {
     above: Ns,
@@ -26,58 +26,44 @@ pub(super) struct Breaking {
     before: IdleStops,
 }
 
-/// The wakeup that was too late. Serialises to `break` of the JSON.
+/// The wakeup that was too late: `break` in the JSON.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Broken {
-    above_ns: u64,
-    late_ns: u64,
+    pub(super) above_ns: u64,
+    pub(super) late_ns: u64,
     deadline_ns: u64,
-    thread: u32,
-    file: String,
+    pub(super) thread: u32,
+    pub(super) file: String,
     /// None where the trace does not have this sleep.
-    hops: Option<Vec<Hop>>,
+    pub(super) hops: Option<Vec<Hop>>,
     /// Of all sleeps in the trace that were later than `above_ns`.
-    causes: Vec<CauseShare>,
+    pub(super) causes: Vec<CauseShare>,
 }
 
-/// Why `--break` cannot be had.
-#[derive(Debug)]
-pub struct BreakError(RecordError);
-
-impl fmt::Display for BreakError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BreakError(error) = self;
-        write!(f, "--break records the kernel: {error}. ")?;
-        f.write_str(
-            "Without --break nothing is recorded: --limit max=TIME tells whether a wakeup ",
-        )?;
-        f.write_str("was later, and needs no rights")
-    }
-}
-
-impl From<RecordError> for BreakError {
-    fn from(error: RecordError) -> BreakError {
-        BreakError(error)
-    }
+/// A failure to record the kernel, with the alternative that needs no rights.
+pub(super) fn failure(error: RecordError) -> Failure {
+    Failure::new(format_args!(
+        "--break records the kernel: {error}. Without --break nothing is recorded: --limit \
+         max=TIME tells whether a wakeup was later, and needs no rights"
+    ))
 }
 
 impl Breaking {
-    /// Records from now on, and what is to be done at the first wakeup that is later than `above`.
+    /// Starts recording. The returned hook stops it at the first wakeup that is later than `above`.
     ///
     /// # Errors
-    /// When this machine cannot be recorded, or the file not be written.
+    /// [`RecordError`] if this machine cannot be recorded, or the file cannot be written.
     pub(super) fn start(
         above: Duration,
         path: &Path,
-        tell: &dyn Fn(&str),
-    ) -> Result<(Breaking, Arc<Break>), BreakError> {
+    ) -> Result<(Breaking, Arc<Break>), RecordError> {
         let tracefs = Tracefs::find()?;
         let output = Output::open(path)?;
         let more = tracefs.having(&EVENTS);
         let options = Options { buffer_kb: Some(BUFFER_KB), more, ..Options::default() };
         let program = std::env::current_exe().ok();
         let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
-        recording.notes().iter().for_each(|note| tell(note));
+        recording.notes().iter().for_each(complain);
         let freezer = recording.freezer()?;
         let before = IdleStops::now();
         recording.start()?;
@@ -86,15 +72,11 @@ impl Breaking {
         Ok((Breaking { above, output, path: path.into(), recording, before }, at_break))
     }
 
-    /// Writes and explains what was recorded up to this wakeup, if there was one.
+    /// Writes and explains the recording up to this wakeup, if there was one.
     ///
     /// # Errors
-    /// When the trace cannot be read, or the file not be written.
-    pub(super) fn end(
-        self,
-        sample: Option<Sample>,
-        tell: &dyn Fn(&str),
-    ) -> Result<Option<Broken>, BreakError> {
+    /// [`RecordError`] if the recording cannot be read, or the file cannot be written.
+    pub(super) fn end(self, sample: Option<Sample>) -> Result<Option<Broken>, RecordError> {
         let Breaking { above, output, path, recording, before } = self;
         let Some(Sample { thread, deadline, now }) = sample else {
             output.abandon();
@@ -121,46 +103,14 @@ impl Breaking {
         let trace = match Trace::parse(&file, Cursor::new(text)) {
             Ok(trace) => trace,
             Err(error) => {
-                tell(&error.to_string());
+                complain(error);
                 return Ok(Some(broken));
             }
         };
-        trace.messages().for_each(|message| tell(&message));
+        trace.messages().for_each(complain);
         let wakeup = SeenWakeup { thread, deadline: deadline.into(), seen: now.into() };
         let hops = explain_wakeup(&trace, wakeup).map(|sleep| sleep.hops);
         let causes = explain(&trace, above).causes;
         Ok(Some(Broken { hops, causes, ..broken }))
-    }
-}
-
-impl Broken {
-    /// The threshold.
-    pub(super) fn above(&self) -> Ns {
-        Ns(self.above_ns)
-    }
-
-    /// How late the wakeup was.
-    pub(super) fn late(&self) -> Ns {
-        Ns(self.late_ns)
-    }
-
-    /// The way of the wakeup, if the trace has it.
-    pub(super) fn hops(&self) -> Option<&[Hop]> {
-        self.hops.as_deref()
-    }
-
-    /// What the lateness of all late sleeps in the trace was spent on.
-    pub(super) fn causes(&self) -> &[CauseShare] {
-        &self.causes
-    }
-
-    /// Where the trace is.
-    pub(super) fn file(&self) -> &str {
-        &self.file
-    }
-
-    /// The thread that woke.
-    pub(super) fn thread(&self) -> u32 {
-        self.thread
     }
 }

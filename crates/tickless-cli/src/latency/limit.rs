@@ -1,23 +1,23 @@
-//! What must not be exceeded: `p99=200us`, or for one sleeper alone `hrtimer.p99=200us`.
+//! Bounds on the results: `p99=200us`, or for one sleeper alone `hrtimer.p99=200us`.
 
 use crate::duration::parse_time;
 use std::fmt;
 use std::time::Duration;
 use tickless_lab::latency::{Quantile, Row, Sleeper};
 
-/// What must not be exceeded.
+/// A bound on a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limit {
-    /// By whom; `None` for all.
+    /// The sleeper; `None` for all.
     pub sleeper: Option<Sleeper>,
-    /// What.
+    /// The figure.
     pub quantile: Quantile,
-    /// How much.
+    /// The bound.
     pub at_most: Duration,
 }
 
 impl Limit {
-    /// Reads one as the command line has it.
+    /// Parses a bound.
     pub fn parse(text: &str) -> Result<Limit, String> {
         const FORM: &str = "write it as p99=200us, or hrtimer.p99=200us for one sleeper alone";
         let (what, at_most) = text.split_once('=').ok_or(FORM)?;
@@ -36,7 +36,7 @@ impl Limit {
         })
     }
 
-    /// Why it cannot be held against these rows: what was not measured is not within a limit.
+    /// Why the bound cannot be checked on these rows: a figure that was not measured is unknown.
     pub fn unknown(&self, rows: &[&Row]) -> Option<String> {
         let mut rows = rows.iter().filter(|row| self.is_for(row)).peekable();
         if rows.peek().is_none() {
@@ -54,7 +54,7 @@ impl Limit {
         self.sleeper.is_none_or(|sleeper| sleeper.name() == row.sleeper)
     }
 
-    /// What is wrong with this row, if the limit is for it and is exceeded.
+    /// The violation of the bound in this row.
     pub fn exceeded(&self, row: &Row) -> Option<String> {
         let ns = row.quantile_ns(self.quantile).filter(|_| self.is_for(row))?;
         let most = self.at_most.as_nanos() as f64;
@@ -68,7 +68,7 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.quantile.name();
-        write!(f, "{name} is to be at most {}", self.at_most.as_nanos() as f64 / 1e3)
+        write!(f, "{name} must be at most {}", self.at_most.as_nanos() as f64 / 1e3)
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_name_what_and_whose() {
+    fn a_limit_names_a_figure_and_may_name_a_sleeper() {
         let limit = Limit::parse("p99=200us").unwrap();
         assert_eq!((limit.sleeper, limit.quantile), (None, Quantile::P99));
         let limit = Limit::parse("hrtimer.max=1ms").unwrap();

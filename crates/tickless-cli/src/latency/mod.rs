@@ -2,13 +2,284 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `args` | the command line, with options named as cyclictest names them |
+//! | `mod` | the command line, with options named as in cyclictest |
 //! | `broken` | the trace around the first wakeup that is too late |
-//! | `limit` | what must not be exceeded |
-//! | `show`, `plot` | the results |
+//! | `limit` | bounds on the results |
+//! | `show` | the results as tables with a plot, JSON or CSV |
 
-pub mod args;
 mod broken;
 mod limit;
-mod plot;
 mod show;
+
+use self::broken::{Breaking, Broken};
+use self::limit::Limit;
+use crate::choice;
+use crate::command::{Command, Exit, Failure, complain};
+use crate::duration::{parse_seconds, parse_time};
+use crate::output::{Format, Results, print};
+use crate::progress::Bar;
+use crate::record::may_overwrite;
+use clap::builder::TypedValueParser;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tickless_lab::latency::{Plan, Row, Sleeper, Slice, Until, measure};
+use tickless_lab::measure::cpus;
+use tickless_lab::text::time;
+
+/// Measure how late threads wake: our timers beside the kernel's own sleeps
+///
+/// Like cyclictest: a thread sleeps until a point in time, looks at the clock when it wakes,
+/// and sleeps until an interval later. The sleepers are measured in turn, so that what
+/// disturbs one disturbs all. Ctrl-C ends it early, and shows the results so far.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tickless latency\n  \
+    tickless latency -S -p 90 -i 500 -D 1m -h 100\n  \
+    tickless latency --sleeper hrtimer,timeout -l 1000 --json\n  \
+    tickless latency -q -D 5 --limit p99=200us --limit hrtimer.max=5ms\n  \
+    sudo tickless latency -p 90 --break 200us\n\n\
+    Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
+    2 for a wrong command line or if there was nothing to hold a limit against,\n\
+    3 if a limit is exceeded or a wakeup was later than --break.")]
+// As in cyclictest, -h is the histogram.
+#[command(disable_help_flag = true)]
+pub struct LatencyArgs {
+    /// From one wakeup to the next, in microseconds
+    #[arg(short, long, value_name = "US", default_value_t = 1_000,
+        value_parser = clap::value_parser!(u64).range(1..=3_600_000_000))]
+    interval: u64,
+    /// Threads, or timers; one for each CPU if no number is given
+    #[arg(short, long, value_name = "N", num_args = 0..=1, default_value_t = 1,
+        default_missing_value = "0", value_parser = clap::value_parser!(u16).range(0..=4_096))]
+    threads: u16,
+    /// One thread for each CPU, and it stays there
+    #[arg(short = 'S', long, conflicts_with = "threads")]
+    smp: bool,
+    /// Real-time (SCHED_FIFO), 1 to 99; fails if that is not permitted
+    #[arg(short, long, value_name = "PRIO", value_parser = clap::value_parser!(u8).range(1..=99))]
+    priority: Option<u8>,
+    /// How long each sleeper is measured: seconds, or with ms, s, m, h, d
+    ///
+    /// 10 s, unless the wakeups are counted.
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = parse_seconds)]
+    duration: Option<Duration>,
+    /// How many wakeups of each thread
+    #[arg(short, long, value_name = "LOOPS", value_parser = clap::value_parser!(u64).range(1..))]
+    loops: Option<u64>,
+    /// A histogram by microseconds up to this
+    #[arg(short = 'h', long, value_name = "US",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    histogram: Option<u32>,
+    /// No progress bar
+    #[arg(short, long)]
+    quiet: bool,
+    /// The results as JSON: to a file, or instead of the table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    json: Option<Option<PathBuf>>,
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// The sleeper to measure; may be given several times
+    ///
+    /// All but `timeout` if left out: that one is coarse on purpose.
+    #[arg(long, value_name = "SLEEPER", value_parser = sleepers(), value_delimiter = ',')]
+    sleeper: Vec<Sleeper>,
+    /// How much later than asked the kernel may wake threads that are not real-time, in ns
+    ///
+    /// Programs have 50000 unless they ask for less. timerfd takes no notice.
+    #[arg(long, value_name = "NS", default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    slack: u64,
+    /// Fail if a figure exceeds this, such as p99=200us or hrtimer.max=2ms
+    #[arg(long, value_name = "LIMIT", value_parser = Limit::parse)]
+    limit: Vec<Limit>,
+    /// Stop at the first wakeup that is later than this, keep the kernel's trace of what came
+    /// before, and explain it (root)
+    #[arg(long = "break", value_name = "TIME", value_parser = break_at)]
+    break_above: Option<Duration>,
+    /// The file for that trace; packed if it ends in .gz
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "late.txt.gz",
+        requires = "break_above"
+    )]
+    output: PathBuf,
+    /// Overwrite the file if it is there, without asking
+    #[arg(long, requires = "break_above")]
+    force: bool,
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+fn sleepers() -> impl TypedValueParser<Value = Sleeper> {
+    choice::of(&Sleeper::ALL, |sleeper| {
+        let about = match sleeper {
+            Sleeper::ClockNanosleep => "A thread in clock_nanosleep, as in cyclictest",
+            Sleeper::Timerfd => "A thread that reads a timerfd",
+            Sleeper::Hrtimer => "Our high-resolution timer: its callback, on its driver's thread",
+            Sleeper::HrtimerSpin => "hrtimer, with a driver that wakes 100 us earlier and spins",
+            Sleeper::HrtimerAuto => "hrtimer_spin, learning how much earlier, for a 20th of a CPU",
+            Sleeper::Timeout => "Our coarse timer, late by up to 13 % and a tick on purpose",
+        };
+        (sleeper.name(), about)
+    })
+}
+
+fn break_at(text: &str) -> Result<Duration, String> {
+    parse_time(text, None)
+}
+
+/// The results of one sleeper.
+#[derive(Serialize)]
+struct Measured {
+    #[serde(flatten)]
+    row: Row,
+    /// The wakeup that ended the measurement, if it was this sleeper's.
+    #[serde(rename = "break")]
+    broken: Option<Broken>,
+    #[serde(skip)]
+    slice: Slice,
+}
+
+/// The results.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Latency {
+    results: Vec<Measured>,
+    #[serde(skip)]
+    histogram_us: Option<u32>,
+}
+
+impl Command for LatencyArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        let latency = Latency { results: self.measure()?, histogram_us: self.histogram };
+        if let Some(Some(path)) = &self.json {
+            let write = || {
+                let mut file = BufWriter::new(File::create(path)?);
+                latency.write(Format::Json, &mut file)?;
+                file.flush()
+            };
+            write().map_err(|error| Failure::file(path, error))?;
+        }
+        let format = if matches!(self.json, Some(None)) { Format::Json } else { self.format };
+        print(&latency, format)?;
+        Ok(self.verdict(&latency))
+    }
+}
+
+impl LatencyArgs {
+    /// Measures what was asked for. Ctrl-C ends it early.
+    fn measure(&self) -> Result<Vec<Measured>, Failure> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let progress = if self.quiet { Bar::hidden() } else { Bar::on_terminal() };
+        progress.stop_on_interrupt(Arc::clone(&stop));
+        let sleepers = match self.sleeper.as_slice() {
+            [] => &Sleeper::EXACT,
+            some => some,
+        };
+        let (mut plan, turns) = self.plan(stop);
+        let mut breaking = None;
+        if let Some(above) = self.break_above {
+            if !self.force {
+                may_overwrite(&self.output).map_err(broken::failure)?;
+            }
+            let (started, at_break) =
+                Breaking::start(above, &self.output).map_err(broken::failure)?;
+            plan.break_at = Some(at_break);
+            breaking = Some(started);
+        }
+        let slices = measure(sleepers, &plan, turns, &progress);
+        progress.end();
+        let rows: Vec<Row> = match &slices {
+            Ok(slices) => {
+                let of = sleepers.iter().zip(slices);
+                of.map(|(&sleeper, slice)| Row::new(sleeper, &plan, slice, self.histogram))
+                    .collect()
+            }
+            Err(_) => Vec::new(),
+        };
+        // The plan holds a file of the tracefs instance, which could not be removed otherwise.
+        drop(plan);
+        let slices = slices?;
+        let sample = slices.iter().find_map(|slice| slice.tally.broke);
+        let broken = breaking.map(|breaking| breaking.end(sample)).transpose();
+        let broken = broken.map_err(broken::failure)?.flatten();
+        let measured = rows.into_iter().zip(slices).map(|(row, slice)| Measured {
+            broken: broken.clone().filter(|_| slice.tally.broke.is_some()),
+            row,
+            slice,
+        });
+        Ok(measured.collect())
+    }
+
+    /// The exit status of `--break` and `--limit`, after a message for each violation.
+    fn verdict(&self, Latency { results, .. }: &Latency) -> Exit {
+        let late = results.iter().filter_map(|one| {
+            let broken = one.broken.as_ref()?;
+            let (sleeper, late, file) = (one.row.sleeper, time(broken.late_ns), &broken.file);
+            Some(format!(
+                "{sleeper}: a wakeup was {late} late, more than --break; the trace of it is {file}"
+            ))
+        });
+        let rows: Vec<&Row> = results.iter().map(|one| &one.row).collect();
+        let of_row = |row: &&Row| -> Vec<String> {
+            self.limit.iter().filter_map(|limit| limit.exceeded(row)).collect()
+        };
+        let exceeded: Vec<String> = late.take(1).chain(rows.iter().flat_map(of_row)).collect();
+        let unknown = self.limit.iter().filter_map(|limit| limit.unknown(&rows));
+        let unknown: Vec<String> = unknown.collect();
+        exceeded.iter().chain(&unknown).for_each(complain);
+        match (exceeded.is_empty(), unknown.is_empty()) {
+            (false, _) => Exit::OutOfBounds,
+            (true, false) => Exit::Usage,
+            (true, true) => Exit::Success,
+        }
+    }
+
+    /// The plan of one turn of each sleeper, and the number of turns.
+    fn plan(&self, stop: Arc<AtomicBool>) -> (Plan, usize) {
+        const TURNS_MAX: u32 = 10;
+        const DEFAULT: Duration = Duration::from_secs(10);
+        let duration = match (self.duration, self.loops) {
+            (None, None) => Some(DEFAULT),
+            (duration, _) => duration,
+        };
+        let interval = Duration::from_micros(self.interval);
+        // A turn has some hundred wakeups, because it begins with new threads.
+        let by_time = duration.map(|duration| duration.as_nanos() / interval.as_nanos());
+        let wakeups = by_time.unwrap_or(u128::MAX).min(self.loops.unwrap_or(u64::MAX).into());
+        let most = (wakeups / 200).clamp(1, TURNS_MAX.into()) as u32;
+        // A number of turns that divides the wakeups, so that there are exactly as many as asked for.
+        let divides = |turns: &u32| self.loops.is_none_or(|loops| loops % u64::from(*turns) == 0);
+        let turns = (1..=most).rev().find(divides).unwrap_or(1);
+        let threads = match (self.smp, self.threads) {
+            (true, _) => cpus().into_iter().map(Some).collect(),
+            (false, 0) => vec![None; cpus().len()],
+            (false, threads) => vec![None; threads.into()],
+        };
+        let until = Until {
+            loops: self.loops.map(|loops| loops / u64::from(turns)),
+            duration: duration.map(|duration| duration / turns),
+        };
+        let Self { priority, slack, .. } = *self;
+        let plan = Plan {
+            interval,
+            threads,
+            priority,
+            slack_ns: slack,
+            phase: None,
+            until,
+            stop,
+            break_at: None,
+        };
+        (plan, turns as usize)
+    }
+}

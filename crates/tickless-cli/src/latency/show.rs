@@ -1,45 +1,55 @@
-//! The results as a table with a plot, JSON or CSV.
+//! The results as tables with a plot, JSON or CSV.
 
-use super::args::Measured;
 use super::broken::Broken;
-use super::plot::plot;
+use super::{Latency, Measured};
+use crate::bars::bars_beside;
 use crate::late;
-use crate::output::{Format, bare, paragraph, print};
-use serde::Serialize;
+use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
-use tickless_lab::latency::{Bins, Row};
+use tickless_lab::latency::{Bins, Row, Tally};
 use tickless_lab::measure::machine;
 use tickless_lab::text::{figure, time};
 
-/// Prints what the sleepers came to.
-pub fn show(
-    results: &[Measured],
-    format: Format,
-    histogram_us: Option<u32>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    match format {
-        Format::Table => tables(results, histogram_us, out),
-        Format::Json => json(results, out),
-        Format::Csv => csv(results, out),
+impl Results for Latency {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        tables(&self.results, self.histogram_us, out)
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header = [
+            "sleeper",
+            "min",
+            "avg",
+            "p50",
+            "p99",
+            "p999",
+            "max",
+            "samples",
+            "wakeups_per_s",
+            "cpu_percent",
+            "early",
+            "missed",
+            "threads",
+            "interval_us",
+            "priority",
+        ];
+        let rows = self.results.iter().map(|Measured { row, .. }| {
+            (
+                (row.sleeper, row.min, row.avg, row.p50, row.p99, row.p999, row.max),
+                (row.samples, row.wakeups_per_s, row.cpu_percent, row.early, row.missed),
+                (row.threads, row.interval_us, row.priority),
+            )
+        });
+        write_csv(&header, rows, out)
     }
 }
 
-/// A row as JSON has it.
-#[derive(Serialize)]
-struct Printed<'a> {
-    #[serde(flatten)]
-    row: &'a Row,
-    #[serde(rename = "break")]
-    broken: Option<&'a Broken>,
-}
-
-/// The rows as one JSON array.
-pub fn json(results: &[Measured], out: &mut dyn Write) -> io::Result<()> {
-    let rows: Vec<Printed<'_>> =
-        results.iter().map(|one| Printed { row: &one.row, broken: one.broken.as_ref() }).collect();
-    serde_json::to_writer_pretty(&mut *out, &rows)?;
-    writeln!(out)
+/// The histogram of each tally in these bins, side by side.
+fn plot(tallies: &[(&str, &Tally)], bins: &Bins) -> Vec<String> {
+    let all: Vec<Vec<u64>> = tallies.iter().map(|(_, tally)| bins.counts(tally)).collect();
+    let names = tallies.iter().map(|(name, _)| *name);
+    let columns: Vec<(&str, &[u64])> = names.zip(all.iter().map(Vec::as_slice)).collect();
+    bars_beside(&bins.ends_us().collect::<Vec<u64>>(), &columns)
 }
 
 fn tables(results: &[Measured], histogram_us: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
@@ -68,7 +78,7 @@ fn tables(results: &[Measured], histogram_us: Option<u32>, out: &mut dyn Write) 
             figure(row.cpu_percent),
         ]);
     }
-    print(&table, out)?;
+    write_table(&table, out)?;
     let rows = results.iter().map(|one| &one.row);
     for row in rows.filter(|row| row.missed + row.early > 0) {
         let Row { sleeper, missed, early, .. } = row;
@@ -81,19 +91,19 @@ fn tables(results: &[Measured], histogram_us: Option<u32>, out: &mut dyn Write) 
 }
 
 fn explained(sleeper: &str, broken: &Broken, out: &mut dyn Write) -> io::Result<()> {
-    let (late, above) = (time(broken.late().0), time(broken.above().0));
-    let thread = broken.thread();
+    let (late, above) = (time(broken.late_ns), time(broken.above_ns));
+    let thread = broken.thread;
     let text = format!("Stopped: {sleeper}, thread {thread}, was {late} late, more than {above}:");
     writeln!(out)?;
     paragraph(out, "", &text)?;
-    match broken.hops() {
+    match &broken.hops {
         Some(hops) => late::show::hops(hops, out)?,
         None => paragraph(out, "  - ", "the trace does not have the end of this sleep")?,
     }
-    if !broken.causes().is_empty() {
-        late::show::causes(broken.causes(), out)?;
+    if !broken.causes.is_empty() {
+        late::show::causes(&broken.causes, out)?;
     }
-    let file = broken.file();
+    let file = &broken.file;
     paragraph(out, "", &format!("The trace of what came before: tickless late {file}"))
 }
 
@@ -111,31 +121,25 @@ fn title(row: &Row) -> String {
     )
 }
 
-fn csv(results: &[Measured], out: &mut dyn Write) -> io::Result<()> {
-    let mut csv = csv::Writer::from_writer(out);
-    csv.write_record([
-        "sleeper",
-        "min",
-        "avg",
-        "p50",
-        "p99",
-        "p999",
-        "max",
-        "samples",
-        "wakeups_per_s",
-        "cpu_percent",
-        "early",
-        "missed",
-        "threads",
-        "interval_us",
-        "priority",
-    ])?;
-    for Measured { row, .. } in results {
-        csv.serialize((
-            (row.sleeper, row.min, row.avg, row.p50, row.p99, row.p999, row.max),
-            (row.samples, row.wakeups_per_s, row.cpu_percent, row.early, row.missed),
-            (row.threads, row.interval_us, row.priority),
-        ))?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::WIDTH_MAX;
+    use tickless_core::time::Instant;
+
+    fn tally(late_us: &[u64]) -> Tally {
+        let mut tally = Tally::default();
+        late_us.iter().for_each(|&us| tally.record(Instant::from_nanos(us * 1_000), Instant::ZERO));
+        tally
     }
-    csv.flush()
+
+    #[test]
+    fn a_plot_is_as_wide_as_a_terminal() {
+        let (one, other) = (tally(&[3; 1_000]), tally(&[3, 70]));
+        let lines = plot(&[("one", &one), ("other", &other)], &Bins::logarithmic());
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH_MAX), "{lines:#?}");
+        assert_eq!(lines.len(), 1 + 5, "{lines:#?}");
+        assert!(lines[1].matches('#').count() > 40 && lines[5].ends_with('#'), "{lines:#?}");
+        assert!(plot(&[("none", &Tally::default())], &Bins::linear(10)).is_empty());
+    }
 }

@@ -1,7 +1,7 @@
 //! The machines in a list, and every number of one of them with where it comes from.
 
-use crate::output::{Format, bare, paragraph, print, width};
-use comfy_table::ContentArrangement;
+use crate::output::{Results, bare, paragraph, to_width, write_csv, write_table};
+use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::io::{self, Write};
 use tickless_lab::studies::StudyError;
@@ -11,24 +11,24 @@ use tickless_machine::spec::{Origin, Parameter, Spec};
 /// A machine in the list.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
-    /// As the command line names it.
+    /// Its name on the command line.
     name: &'static str,
-    /// What it is called.
+    /// Its full name.
     title: String,
     about: String,
     cpus: u16,
     sockets: u16,
-    /// How many of its numbers somebody published or measured.
+    /// How many of its numbers were published or measured.
     sourced: usize,
     /// How many were assumed, with a range.
     assumed: usize,
-    /// How many were set so that a calibrated cell comes out.
+    /// How many were fitted to a calibrated cell.
     fitted: usize,
-    /// Hash over all of them, as recorded where they change.
+    /// A hash of all numbers.
     fingerprint: String,
 }
 
-/// All that come with the program.
+/// The machines that come with the program.
 pub fn all() -> Result<Vec<Machine>, StudyError> {
     FILES
         .iter()
@@ -58,36 +58,42 @@ fn machine(
     })
 }
 
-/// Prints the list.
-pub fn machines(all: &[Machine], format: Format, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, all)?;
-            writeln!(out)
+impl Results for [Machine] {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header = ["", "CPUs", "sockets", "sourced", "assumed", "fitted", "is"];
+        let mut table = bare(&header, 1);
+        for one in self {
+            let [cpus, sockets] = [one.cpus, one.sockets].map(|count| count.to_string());
+            let [sourced, assumed, fitted] =
+                [one.sourced, one.assumed, one.fitted].map(|count| count.to_string());
+            let title = one.title.clone();
+            table.add_row([one.name.into(), cpus, sockets, sourced, assumed, fitted, title]);
         }
-        Format::Csv => rows(all, out),
-        Format::Table => {
-            let header = ["", "CPUs", "sockets", "sourced", "assumed", "fitted", "is"];
-            let mut table = bare(&header, 1);
-            for one in all {
-                let [cpus, sockets] = [one.cpus, one.sockets].map(|count| count.to_string());
-                let [sourced, assumed, fitted] =
-                    [one.sourced, one.assumed, one.fitted].map(|count| count.to_string());
-                let title = one.title.clone();
-                table.add_row([one.name.into(), cpus, sockets, sourced, assumed, fitted, title]);
-            }
-            fit(&mut table, 6);
-            print(&table, out)?;
-            writeln!(out)?;
-            paragraph(
-                out,
-                "",
-                "Each number was sourced (published or measured), assumed (with a range that \
-                 study --sim --sensitivity sweeps), or fitted to a cell, which is then shown as \
-                 calibrated. tickless machines NAME shows them one by one.",
-            )
-        }
+        text_from(&mut table, 6);
+        write_table(&table, out)?;
+        writeln!(out)?;
+        paragraph(
+            out,
+            "",
+            "Each number was sourced (published or measured), assumed (with a range that study \
+             --sim --sensitivity sweeps), or fitted to a cell, which is then shown as calibrated. \
+             tickless machines NAME shows them one by one.",
+        )
     }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_csv(&[], self, out)
+    }
+}
+
+/// Every number of a machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Numbers<'a> {
+    about: &'a str,
+    file: &'a str,
+    fingerprint: String,
+    name: &'a str,
+    numbers: Vec<Number<'a>>,
 }
 
 /// One number.
@@ -97,7 +103,7 @@ struct Number<'a> {
     value: f64,
     /// `source`, `assumed` or `fitted`.
     origin: &'static str,
-    /// Who published it, why it was assumed, or which cell it was fitted to.
+    /// The publication, the reason of the assumption, or the fitted cell.
     from: &'a str,
     low: Option<f64>,
     high: Option<f64>,
@@ -112,50 +118,44 @@ fn number<'a>((key, parameter): (&'a str, &'a Parameter)) -> Number<'a> {
     Number { key, value: parameter.value, origin, from, low, high }
 }
 
-/// Prints every number of a machine.
-pub fn numbers(spec: &Spec, format: Format, out: &mut dyn Write) -> io::Result<()> {
-    let numbers: Vec<Number<'_>> = spec.parameters().map(number).collect();
-    match format {
-        Format::Json => {
-            let whole = serde_json::json!({
-                "file": spec.file,
-                "name": spec.name,
-                "about": spec.about,
-                "fingerprint": format!("{:016x}", spec.fingerprint()),
-                "numbers": numbers,
-            });
-            serde_json::to_writer_pretty(&mut *out, &whole)?;
-            writeln!(out)
-        }
-        Format::Csv => rows(&numbers, out),
-        Format::Table => {
-            paragraph(out, "", &format!("{}: {} ({})", spec.name, spec.about, spec.file))?;
-            writeln!(out)?;
-            let mut table = bare(&["", "value", "origin", ""], 1);
-            for Number { key, value, origin, from, low, high } in numbers {
-                let origin = match (low, high) {
-                    (Some(low), Some(high)) => format!("{origin} {low} to {high}"),
-                    _ => origin.to_string(),
-                };
-                table.add_row([key.to_string(), value.to_string(), origin, from.to_string()]);
-            }
-            fit(&mut table, 2);
-            print(&table, out)
+impl Numbers<'_> {
+    /// The numbers of this machine.
+    pub fn of(spec: &Spec) -> Numbers<'_> {
+        Numbers {
+            file: &spec.file,
+            name: &spec.name,
+            about: &spec.about,
+            fingerprint: format!("{:016x}", spec.fingerprint()),
+            numbers: spec.parameters().map(number).collect(),
         }
     }
 }
 
-/// To the width of all tables; columns from `text_from` on are text.
-fn fit(table: &mut comfy_table::Table, text_from: usize) {
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(width() as u16);
-    for column in table.column_iter_mut().skip(text_from) {
-        column.set_cell_alignment(comfy_table::CellAlignment::Left);
+impl Results for Numbers<'_> {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        paragraph(out, "", &format!("{}: {} ({})", self.name, self.about, self.file))?;
+        writeln!(out)?;
+        let mut table = bare(&["", "value", "origin", ""], 1);
+        for Number { key, value, origin, from, low, high } in &self.numbers {
+            let origin = match (low, high) {
+                (Some(low), Some(high)) => format!("{origin} {low} to {high}"),
+                _ => origin.to_string(),
+            };
+            table.add_row([key.to_string(), value.to_string(), origin, from.to_string()]);
+        }
+        text_from(&mut table, 2);
+        write_table(&table, out)
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_csv(&[], &self.numbers, out)
     }
 }
 
-fn rows<T: Serialize>(rows: &[T], out: &mut dyn Write) -> io::Result<()> {
-    let mut csv = csv::Writer::from_writer(out);
-    rows.iter().try_for_each(|row| csv.serialize(row))?;
-    csv.flush()
+/// Makes a table as wide as all tables; columns from `first` on are text.
+fn text_from(table: &mut Table, first: usize) {
+    to_width(table);
+    for column in table.column_iter_mut().skip(first) {
+        column.set_cell_alignment(CellAlignment::Left);
+    }
 }

@@ -1,4 +1,111 @@
 //! `tickless machines`: its command line, and the machines with their numbers as tables.
 
-pub mod args;
 mod list;
+
+use crate::command::{Command, Exit, Failure, complain};
+use crate::output::{Format, print, print_with};
+use crate::progress::Bar;
+use crate::study;
+use clap::ArgGroup;
+use std::path::PathBuf;
+use tickless_lab::machines::fuzz::{self, Histories};
+use tickless_lab::machines::measured::{self, IfBusy};
+use tickless_lab::machines::{find, validate};
+use tickless_lab::studies::Effort;
+
+/// Show the simulated machines, and measure or predict this one
+///
+/// Without arguments, shows the list. With a name, shows every number of that machine, and
+/// whether it was published, measured, assumed with a range, or fitted to a cell.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tickless machines\n  \
+    tickless machines ivybridge-ex-16s\n  \
+    tickless machines --measure -o here.toml\n  \
+    tickless machines --validate\n  \
+    tickless machines --fuzz 1 --histories 1000\n\n\
+    Exit status: 0 if shown, 1 if that was not possible or a history broke a rule,\n\
+    2 for a wrong command line, 3 with --strict if a prediction is not in its band,\n\
+    130 if interrupted.")]
+#[command(group = ArgGroup::new("what").args(["name", "measure", "validate", "fuzz"]))]
+pub struct MachinesArgs {
+    /// Show every number of this machine: a name from the list, or a file
+    name: Option<String>,
+    /// Measure this host, and write it as a machine's file
+    #[arg(long)]
+    measure: bool,
+    /// Predict this host by simulation, and measure what was predicted
+    #[arg(long)]
+    validate: bool,
+    /// Run random histories of the timer core on simulated machines, from this seed on
+    #[arg(long, value_name = "SEED")]
+    fuzz: Option<u64>,
+    /// How many histories
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "fuzz")]
+    histories: u64,
+    /// Measure it even while it is busy with other work
+    #[arg(long, requires = "measure")]
+    anyway: bool,
+    /// Write the measured machine's file here
+    #[arg(short, long, value_name = "FILE", requires = "measure")]
+    output: Option<PathBuf>,
+    /// A second or so: shows that it works
+    #[arg(long)]
+    quick: bool,
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Fail if a prediction is not in its band
+    #[arg(long, requires = "validate")]
+    strict: bool,
+}
+
+impl Command for MachinesArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        let progress = Bar::on_terminal();
+        progress.end_on_interrupt();
+        let exit = self.run_with(&progress);
+        progress.end();
+        exit
+    }
+}
+
+impl MachinesArgs {
+    fn run_with(&self, progress: &Bar) -> Result<Exit, Failure> {
+        let effort = if self.quick { Effort::Quick } else { Effort::Normal };
+        if self.validate {
+            let study = validate::run(effort, progress)?;
+            progress.end();
+            print(&study, self.format)?;
+            return Ok(if self.strict { study::verdict(&study) } else { Exit::Success });
+        }
+        if let Some(seed) = self.fuzz {
+            let histories = fuzz::run(seed, self.histories, progress)?;
+            progress.end();
+            match histories {
+                Histories::Sound(text) => print_with(|out| write!(out, "{text}"))?,
+                Histories::Broken(violation) => {
+                    complain(violation);
+                    return Ok(Exit::Failure);
+                }
+            }
+        } else if self.measure {
+            let if_busy = if self.anyway { IfBusy::Measure } else { IfBusy::Refuse };
+            let file = measured::quiet_host(effort, if_busy, progress)?.to_toml();
+            progress.end();
+            match &self.output {
+                None => print_with(|out| write!(out, "{file}"))?,
+                Some(path) => {
+                    std::fs::write(path, file).map_err(|error| Failure::file(path, error))?;
+                    print_with(|out| writeln!(out, "{}", path.display()))?;
+                }
+            }
+        } else {
+            match &self.name {
+                Some(name) => print(&list::Numbers::of(&find(name)?), self.format)?,
+                None => print(&list::all()?[..], self.format)?,
+            }
+        }
+        Ok(Exit::Success)
+    }
+}

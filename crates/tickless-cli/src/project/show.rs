@@ -1,37 +1,28 @@
 //! A projection for people and for programs.
 
-use crate::output::{Format, bare, paragraph, print};
+use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_fleet::project::{Projected, Projection};
+use tickless_fleet::row::Figure;
 use tickless_lab::text::time;
 
-/// Prints a projection.
-pub fn show(projected: &Projected, format: Format, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        Format::Table => tables(projected, out),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, projected)?;
-            writeln!(out)
-        }
-        Format::Csv => {
-            let mut writer = csv::Writer::from_writer(out);
-            writer.write_record(["cpus", "policy", "clock", "figure", "unit", "role", "value"])?;
-            for point in &projected.points {
-                for figure in point.figures() {
-                    let value = figure.value.map(|value| value.to_string()).unwrap_or_default();
-                    writer.write_record([
-                        &point.cpus.to_string(),
-                        point.policy,
-                        point.clock,
-                        &figure.figure,
-                        &figure.unit,
-                        &figure.role,
-                        &value,
-                    ])?;
-                }
-            }
-            writer.flush()
-        }
+impl Results for Projected {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        tables(self, out)
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header = ["cpus", "policy", "clock", "figure", "unit", "role", "value"];
+        let of_point = |point: &Projection| {
+            let of_all = (point.cpus, point.policy, point.clock);
+            // A whole number has no decimal point.
+            let row = move |it: Figure| {
+                let value = it.value.map(|value| value.to_string());
+                (of_all, it.figure, it.unit, it.role, value)
+            };
+            point.figures().into_iter().map(row)
+        };
+        write_csv(&header, self.points.iter().flat_map(of_point), out)
     }
 }
 
@@ -56,7 +47,7 @@ fn tables(projected: &Projected, out: &mut dyn Write) -> io::Result<()> {
             time(point.lateness_ns.p99),
         ]);
     }
-    print(&table, out)?;
+    write_table(&table, out)?;
     writeln!(out, "\nPercent of the CPUs' time:")?;
     let header = ["CPUs", "policy", "timer code", "clock", "locks", "cancels", "device", "irqs"];
     let mut table = bare(&header, 2);
@@ -74,7 +65,7 @@ fn tables(projected: &Projected, out: &mut dyn Write) -> io::Result<()> {
             percent(shares.interrupts),
         ]);
     }
-    print(&table, out)?;
+    write_table(&table, out)?;
     paragraph(out, "", NOTES)?;
     writeln!(out)?;
     for Projection { cpus, policy, device_writes, recorded_writes, .. } in points {

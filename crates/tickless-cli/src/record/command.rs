@@ -1,6 +1,6 @@
-//! The command around which is recorded, and what ends a recording.
+//! The recorded command, and what ends a recording.
 //!
-//! Nothing here wakes while it is recorded: all threads wait for something to happen.
+//! No thread here wakes during the recording: all wait for an event.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -15,39 +15,39 @@ use tickless_trace::record::RecordError;
 /// What ended a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// The time was over.
+    /// The time has passed.
     Time,
-    /// A signal that asks to end.
+    /// SIGINT, SIGTERM or SIGHUP.
     Signal,
     /// The command ended, with the status that a shell would show.
     Command(u8),
 }
 
-/// Something that happened to a recorder.
+/// An event that a recorder waits for.
 enum Happened {
     Signal,
     Ended(Option<ExitStatus>),
 }
 
-/// What a recorder waits for.
+/// Receives signals and the end of the command.
 pub(crate) struct Waiting {
     happened: Receiver<Happened>,
     tell: Sender<Happened>,
 }
 
 impl Waiting {
-    /// From now on SIGINT, SIGTERM and SIGHUP end the recording and not the program.
+    /// Installs handlers: from here on SIGINT, SIGTERM and SIGHUP end the recording and not the program.
     pub(crate) fn new() -> Waiting {
         let (tell, happened) = channel();
         let signal = tell.clone();
-        // Where there cannot be a handler, a signal ends the program, and the watcher cleans up.
+        // Without a handler, a signal ends the program, and the watcher process cleans up.
         let _ = ctrlc::set_handler(move || {
             let _ = signal.send(Happened::Signal);
         });
         Waiting { happened, tell }
     }
 
-    /// Waits for a signal, but no longer than this.
+    /// Waits for a signal, for at most this time.
     pub(crate) fn pass(&self, duration: Duration) -> End {
         match self.happened.recv_timeout(duration) {
             Ok(_) => End::Signal,
@@ -55,10 +55,10 @@ impl Waiting {
         }
     }
 
-    /// Runs a command until it ends. The first signal is passed on to it, another kills it.
+    /// Runs a command until it ends. The first signal is passed on to it, the second kills it.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// [`RecordError::Command`] if it cannot be started.
     pub(crate) fn run(&self, command: &[OsString]) -> Result<End, RecordError> {
         let (name, args) = command.split_first().unwrap_or_else(|| unreachable!("never empty"));
         let child = Command::new(name).args(args).spawn();
@@ -75,7 +75,7 @@ impl Waiting {
         loop {
             match self.happened.recv() {
                 Ok(Happened::Signal) => {
-                    // It may have ended in this moment, or had the signal from the terminal.
+                    // Fails if the command has just ended; the terminal may have signalled it too.
                     let _ = kill(pid, signal);
                     signal = Signal::SIGKILL;
                 }
@@ -86,7 +86,7 @@ impl Waiting {
     }
 }
 
-/// As shells number it: a status, or 128 and the signal.
+/// The status as shells number it: the command's, or 128 and the signal.
 fn code(status: Option<ExitStatus>) -> u8 {
     let code = status.and_then(|status| status.code().or_else(|| Some(128 + status.signal()?)));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_are_those_of_shells() {
+    fn a_signal_becomes_128_and_its_number() {
         assert_eq!(code(Some(ExitStatus::from_raw(3 << 8))), 3);
         assert_eq!(code(Some(ExitStatus::from_raw(15))), 143);
         assert_eq!(code(None), 1);

@@ -2,16 +2,217 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `args` | the command line, and a recording from its beginning to its end |
-//! | `command` | the command around which is recorded, and what ends a recording |
+//! | `mod` | the command line, and a recording from its beginning to its end |
+//! | `command` | the recorded command, and what ends a recording |
 //! | `output` | the file |
-//! | `overwrite` | asking before a file is lost |
 //! | `size` | sizes of buffers as people write them |
 
-pub mod args;
 pub(crate) mod command;
 mod output;
-pub(crate) mod overwrite;
 mod size;
 
-pub(crate) use output::Output;
+pub(crate) use output::{Output, may_overwrite};
+
+use self::command::{End, Waiting};
+use crate::choice;
+use crate::command::{Command, Exit, Failure, complain};
+use crate::duration::parse_seconds;
+use clap::builder::TypedValueParser;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tickless_core::time::CpuId;
+use tickless_trace::late;
+use tickless_trace::read::Cause;
+use tickless_trace::record::{
+    IdleStops, Options, RecordError, Recording, Statistics, TraceClock, Tracefs,
+};
+
+/// Record what the kernel does with its timers, for replay
+///
+/// Records the timer events of all CPUs, the timer interrupts, and the writes to the timer
+/// device, from tracefs (root). Does not disturb other users of tracing, and leaves nothing
+/// behind, however it ends. Ctrl-C ends it early, and keeps what was recorded.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    sudo tickless record\n  \
+    sudo tickless record -D 10s --buffer 64M -o busy.txt.gz\n  \
+    sudo tickless record -o test.txt -e sched:sched_switch -- make test\n  \
+    tickless replay trace.txt.gz\n\n\
+    Exit status: 0 if recorded, 1 if that was not possible or the file not written,\n\
+    2 for a wrong command line; with a command that ran, the status of the command,\n\
+    128 and the number of the signal if one ended it.")]
+pub struct RecordArgs {
+    /// The file to write; packed if it ends in .gz
+    #[arg(short, long, value_name = "FILE", default_value = "trace.txt.gz")]
+    output: PathBuf,
+    /// Overwrite the file if it is there, without asking
+    #[arg(long)]
+    force: bool,
+    /// How long: seconds, or with ms, s, m, h, d; until Ctrl-C if that comes first
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = parse_seconds,
+        default_value = "2s", conflicts_with = "command")]
+    duration: Duration,
+    /// Buffer for each CPU, such as 64M; if too small, the oldest events are lost, and counted
+    ///
+    /// An event takes about 70 bytes. 32M, or less where memory is short, if left out.
+    #[arg(short, long, value_name = "SIZE", value_parser = size::parse)]
+    buffer: Option<u64>,
+    /// The clock of the time stamps
+    #[arg(long, value_name = "CLOCK", value_parser = clocks(), default_value = "mono")]
+    clock: TraceClock,
+    /// Record this too, such as sched:sched_switch; may be given several times
+    #[arg(short, long, value_name = "EVENT")]
+    event: Vec<String>,
+    /// Record also what `tickless late` needs to explain late sleeps
+    #[arg(long, value_name = "FOR", value_parser = ["late"])]
+    events: Option<String>,
+    /// Record while this command runs
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+fn clocks() -> impl TypedValueParser<Value = TraceClock> {
+    choice::of(&TraceClock::ALL, |clock| {
+        let about = match clock {
+            TraceClock::Mono => "CLOCK_MONOTONIC, the clock of most timers",
+            TraceClock::MonoRaw => "CLOCK_MONOTONIC_RAW, which is never slewed",
+            TraceClock::Boot => "CLOCK_BOOTTIME, which advances while the machine sleeps",
+            TraceClock::Tai => "CLOCK_TAI",
+            TraceClock::Local => "The scheduler's clock: fast, and may differ between CPUs",
+            TraceClock::Global => "The scheduler's clock, in one order for all CPUs: slow",
+        };
+        (clock.name(), about)
+    })
+}
+
+/// A finished recording.
+#[derive(Debug)]
+struct Recorded {
+    path: PathBuf,
+    seconds: f64,
+    buffer_kb: u64,
+    statistics: Statistics,
+    end: End,
+    unseen: Vec<CpuId>,
+}
+
+impl Command for RecordArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        let recorded = self.record()?;
+        complain(&recorded);
+        recorded.complaint().into_iter().chain(recorded.unseen()).for_each(complain);
+        Ok(match recorded.end {
+            End::Command(status) => Exit::Status(status),
+            End::Time | End::Signal => Exit::Success,
+        })
+    }
+}
+
+impl RecordArgs {
+    fn record(&self) -> Result<Recorded, RecordError> {
+        let tracefs = Tracefs::find()?;
+        if !self.force {
+            may_overwrite(&self.output)?;
+        }
+        let output = Output::open(&self.output)?;
+        // A signal must end the recording before anything has to be cleaned up.
+        let waiting = Waiting::new();
+        let mut more = self.event.clone();
+        if self.events.is_some() {
+            more.extend(late::EVENTS.map(str::to_string));
+        }
+        let options = Options { buffer_kb: self.buffer, clock: self.clock, more };
+        let program = std::env::current_exe().ok();
+        let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
+        recording.notes().iter().for_each(complain);
+        let before = IdleStops::now();
+        recording.start()?;
+        let start = Instant::now();
+        let end = match self.command.as_slice() {
+            [] => waiting.pass(self.duration),
+            command => waiting.run(command)?,
+        };
+        let seconds = start.elapsed().as_secs_f64();
+        recording.stop()?;
+        let statistics = recording.statistics();
+        let mut unseen = Vec::new();
+        output.replace(|out| {
+            unseen = recording.write(&self.title(), &before, out)?;
+            Ok(())
+        })?;
+        let (path, buffer_kb) = (self.output.clone(), recording.buffer_kb());
+        Ok(Recorded { path, seconds, buffer_kb, statistics, end, unseen })
+    }
+
+    /// The command that the trace names as its own.
+    fn title(&self) -> String {
+        match self.command.as_slice() {
+            [] => "tickless record".to_string(),
+            command => {
+                let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+                words.join(" ")
+            }
+        }
+    }
+}
+
+impl Recorded {
+    /// The CPUs whose idle threads the kernel did not record.
+    fn unseen(&self) -> impl Iterator<Item = String> {
+        self.unseen.iter().map(|&cpu| Cause::IdleNotRecorded { cpu }.to_string())
+    }
+
+    /// What to do about dropped events, or about a recording without events.
+    fn complaint(&self) -> Option<String> {
+        let Statistics { kept, .. } = self.statistics;
+        let dropped = self.statistics.dropped();
+        if kept + dropped == 0 {
+            return Some("nothing happened, or it ended before it began; record again".to_string());
+        }
+        let larger = size::show(self.buffer_kb * self.statistics.times_larger());
+        (dropped > 0).then(|| {
+            format!(
+                "{dropped} of {} events were dropped, the oldest first: buffers of {} for each \
+                 CPU were too small. Record again with --buffer {larger}, or for less time",
+                kept + dropped,
+                size::show(self.buffer_kb),
+            )
+        })
+    }
+}
+
+impl fmt::Display for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Recorded { path, seconds, statistics, .. } = self;
+        let path = path.display();
+        write!(f, "{path}: {seconds:.2} s, {} events. ", statistics.kept)?;
+        write!(f, "See what they cost: tickless replay {path}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_reported_with_a_sufficient_buffer_size() {
+        let mut recorded = Recorded {
+            path: "t.gz".into(),
+            seconds: 2.0,
+            buffer_kb: 4,
+            statistics: Statistics { kept: 100, ..Statistics::default() },
+            end: End::Command(3),
+            unseen: Vec::new(),
+        };
+        assert_eq!(recorded.complaint(), None);
+        recorded.statistics.kept = 0;
+        assert!(recorded.complaint().unwrap().contains("record again"));
+        recorded.statistics = Statistics { kept: 100, overwritten: 250, ..recorded.statistics };
+        let complaint = recorded.complaint().unwrap();
+        for word in ["250 of 350", "4K", "--buffer 16K"] {
+            assert!(complaint.contains(word), "{word}: {complaint}");
+        }
+    }
+}

@@ -1,12 +1,13 @@
-//! The file that is written: text, or gzip if its name says so.
+//! The file of a recording: text, or gzip if its name ends in `.gz`.
 
+use crate::command::confirm;
 use flate2::{Compression, write::GzEncoder};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tickless_trace::record::RecordError;
 
-/// A file that can be written, and is still what it was.
+/// A file that can be written and still has its former content.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
@@ -15,7 +16,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Opens it, so that a name that cannot be written is known before anything is recorded.
+    /// Opens the file, so that a name that cannot be written is refused before the recording.
     pub(crate) fn open(path: &Path) -> Result<Output, RecordError> {
         let is_new = !path.exists();
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
@@ -23,22 +24,22 @@ impl Output {
         Ok(Output { path: path.into(), file, is_new })
     }
 
-    /// Leaves everything as it was found.
+    /// Removes the file if `open` created it.
     pub(crate) fn abandon(self) {
         if self.is_new {
-            // An empty file is no harm.
+            // An empty file that stays does no harm.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 
-    /// Puts what `write` writes in the place of what was there.
+    /// Replaces the content with what `write` writes.
     pub(crate) fn replace(
         self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), RecordError>,
     ) -> Result<(), RecordError> {
         let Output { path, file, .. } = self;
         let explain = |error: io::Error| RecordError::Output { path: path.clone(), error };
-        // What is no file, such as a pipe, has no length.
+        // Only a regular file has a length; a pipe has none.
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             file.set_len(0).map_err(explain)?;
         }
@@ -54,11 +55,23 @@ impl Output {
     }
 }
 
+/// Allows to overwrite a file that does not exist, is empty, or that the user gives up.
+///
+/// # Errors
+/// [`RecordError::Exists`] for any other, and without a terminal on which to ask.
+pub(crate) fn may_overwrite(path: &Path) -> Result<(), RecordError> {
+    let has_content = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
+    if !has_content || confirm(format_args!("{}: overwrite it?", path.display())) {
+        return Ok(());
+    }
+    Err(RecordError::Exists { path: path.into() })
+}
+
 fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
 }
 
-/// Who wrote did not know the file's name.
+/// Adds the file's name to an error of the writer, which does not know it.
 fn named(error: RecordError, path: &Path) -> RecordError {
     match error {
         RecordError::Output { error, .. } => RecordError::Output { path: path.into(), error },
@@ -76,9 +89,8 @@ mod tests {
         std::env::temp_dir().join(format!("tickless-output-{}-{name}", std::process::id()))
     }
 
-    /// Goal: the name decides about packing, and nothing of a longer file is left.
     #[test]
-    fn the_name_says_how() {
+    fn the_name_selects_gzip_and_former_content_is_replaced() {
         for name in ["a.txt", "a.txt.gz"] {
             let path = path(name);
             std::fs::write(&path, "x".repeat(9_999)).unwrap();
@@ -101,9 +113,8 @@ mod tests {
         }
     }
 
-    /// Goal: a file that was not there is not there afterwards, and one that was is as it was.
     #[test]
-    fn nothing_is_left_of_what_was_not_needed() {
+    fn an_abandoned_file_is_removed_only_if_it_is_new() {
         let path = path("abandoned.txt");
         Output::open(&path).unwrap().abandon();
         assert!(!path.exists());
@@ -114,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_known_before() {
+    fn a_name_that_cannot_be_written_is_refused_at_once() {
         let error = Output::open(Path::new("/no/such/place/t.gz")).unwrap_err().to_string();
         assert!(error.contains("/no/such/place/t.gz") && error.contains("-o"), "{error}");
     }

@@ -1,28 +1,33 @@
 //! Several traces: a row each, and a total.
 
-use crate::output::{Format, bare, paragraph, print};
+use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_trace::replay::Summary;
 
-/// Prints what came of each trace.
-pub fn show(summaries: &[Summary], format: Format, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        Format::Table => table(summaries, out),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, summaries)?;
-            writeln!(out)
-        }
-        Format::Csv => csv(summaries, out),
+impl Results for [Summary] {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        table(self, out)
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header =
+            ["file", "seconds", "armed", "expired", "recorded_writes", "policy", "device_writes"];
+        let rows = self.iter().flat_map(|summary| {
+            let Row { seconds, armed, expired, recorded, .. } = Row::of(summary);
+            let of_trace = (&summary.trace.file, seconds, armed, expired, recorded);
+            summary.policies.iter().map(move |it| (of_trace, it.policy, it.device_writes))
+        });
+        write_csv(&header, rows, out)
     }
 }
 
-/// What is added up.
+/// The columns, which can be added up.
 #[derive(Default)]
 struct Row {
     seconds: f64,
     armed: u64,
     expired: u64,
-    /// None if any of them did not record it.
+    /// None if any of the traces did not record it.
     recorded: Option<u64>,
     /// Under each policy.
     writes: Vec<u64>,
@@ -77,27 +82,6 @@ fn table(summaries: &[Summary], out: &mut dyn Write) -> io::Result<()> {
     }
     let total = rows.into_iter().reduce(|sum, row| sum.plus(&row)).unwrap_or_default();
     table.add_row(total.cells("total"));
-    print(&table, out)?;
+    write_table(&table, out)?;
     paragraph(out, "", "Recorded, and under each policy: writes of the timer devices.")
-}
-
-fn csv(summaries: &[Summary], out: &mut dyn Write) -> io::Result<()> {
-    let mut csv = csv::Writer::from_writer(out);
-    csv.write_record([
-        "file",
-        "seconds",
-        "armed",
-        "expired",
-        "recorded_writes",
-        "policy",
-        "device_writes",
-    ])?;
-    for summary in summaries {
-        let Row { seconds, armed, expired, recorded, .. } = Row::of(summary);
-        for result in &summary.policies {
-            let of_trace = (&summary.trace.file, seconds, armed, expired, recorded);
-            csv.serialize((of_trace, result.policy, result.device_writes))?;
-        }
-    }
-    csv.flush()
 }

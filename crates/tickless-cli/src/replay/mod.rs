@@ -1,5 +1,150 @@
-//! `tickless replay`: its command line, and a summary as tables, JSON or CSV.
+//! `tickless replay`: its command line, and results as tables, JSON or CSV.
 
-pub mod args;
-pub mod many;
-pub mod show;
+mod many;
+mod show;
+
+use crate::choice::policy;
+use crate::command::{Command, Exit, Failure, complain};
+use crate::output::{Format, print};
+use crate::traces;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use tickless_trace::replay::{
+    Comparison, Inference, Measure, ReplayPolicy, Summary, Verdict, summarise, write_timeline,
+};
+
+/// Drive a recorded kernel timer trace through the timer core, once for each policy
+///
+/// Shows how often the event device would have been programmed, how many wakeups would have
+/// found nothing to do, and how late timers would have fired, beside what the trace itself
+/// recorded. Reads ftrace text, trace.dat, perf.data, and what `trace-cmd report` and
+/// `perf script` print; plain or gzip. Several traces give a table with a row each and a total.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tickless replay traces/nginx.txt.gz\n  \
+    tickless replay trace.txt --policy lazy --format json\n  \
+    tickless replay trace.dat perf.data 'traces/*.gz'\n  \
+    ssh box cat trace.txt.gz | tickless replay - --strict\n\n\
+    Exit status: 0 if replayed, 1 if a trace cannot be used or the results not written,\n\
+    2 for a wrong command line, 3 with --strict if the replay is more than 5 % off what was\n\
+    recorded, if the trace is damaged, or if no device writes were recorded.")]
+pub struct ReplayArgs {
+    /// The traces: files, patterns such as '*.dat', or - for standard input
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    /// Only this policy; may be given several times
+    #[arg(long, value_parser = policy(&ReplayPolicy::ALL))]
+    policy: Vec<ReplayPolicy>,
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Also write a timeline of one trace, for ui.perfetto.dev
+    ///
+    /// A track for each CPU's idling, its timers by function, and the writes of its timer device,
+    /// recorded and under each policy.
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
+    /// Replay what is recorded and nothing else
+    ///
+    /// Otherwise an operation without a record is inferred where the record contradicts itself
+    /// without it, and counted.
+    #[arg(long)]
+    no_inference: bool,
+    /// Fail unless the trace is sound and the replay comes within 5 % of all that it recorded
+    #[arg(long)]
+    strict: bool,
+}
+
+impl Command for ReplayArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        let files = traces::expand(&self.traces)?;
+        if let [file] = files.as_slice() {
+            let summary = self.replay(file)?;
+            print(&summary, self.format)?;
+            return Ok(self.verdict(&summary));
+        }
+        if self.timeline.is_some() {
+            return Err(Failure::usage(
+                "--timeline is of one trace, and these are several. Give one of them",
+            ));
+        }
+        // A trace that cannot be used has no row, and makes the command fail at the end.
+        let mut summaries = Vec::new();
+        let mut exit = Exit::Success;
+        for file in &files {
+            match self.replay(file) {
+                Ok(summary) => summaries.push(summary),
+                Err(failure) => {
+                    failure.message.iter().for_each(complain);
+                    exit = Exit::Failure;
+                }
+            }
+        }
+        print(&summaries[..], self.format)?;
+        for summary in &summaries {
+            let verdict = self.verdict(summary);
+            exit = if exit == Exit::Success { verdict } else { exit };
+        }
+        Ok(exit)
+    }
+}
+
+impl ReplayArgs {
+    fn replay(&self, file: &Path) -> Result<Summary, Failure> {
+        let policies = match self.policy.as_slice() {
+            [] => &ReplayPolicy::DEFAULT[..],
+            some => some,
+        };
+        let inference = if self.no_inference { Inference::Off } else { Inference::On };
+        let trace = traces::read(file)?;
+        trace.messages().for_each(complain);
+        if let Some(timeline) = &self.timeline {
+            let write = || {
+                let mut out = BufWriter::new(File::create(timeline)?);
+                write_timeline(&trace, policies, inference, &mut out)?;
+                out.flush()
+            };
+            write().map_err(Failure::output)?;
+        }
+        Ok(summarise(&trace, policies, inference))
+    }
+
+    /// The exit status of `--strict`, after a message for each disagreement.
+    fn verdict(&self, summary: &Summary) -> Exit {
+        if !self.strict {
+            return Exit::Success;
+        }
+        let file = &summary.trace.file;
+        let Some(agreement) = &summary.agreement else {
+            complain(format_args!(
+                "{file}: --strict compares with recorded device writes, and there are none. \
+                 Record msr:write_msr with the filter 'msr == 0x6e0'"
+            ));
+            return Exit::OutOfBounds;
+        };
+        if agreement.agrees {
+            return Exit::Success;
+        }
+        if !agreement.damage.is_empty() {
+            complain(format_args!("{file}: the trace cannot have happened like that, see above"));
+        }
+        for Measure { measure, recorded, replayed, inside } in &agreement.measures {
+            if !inside {
+                let measure = measure.replace('_', " ");
+                complain(format_args!(
+                    "{file}: {measure} {replayed} replayed, {recorded} recorded: more than 5 % off"
+                ));
+            }
+        }
+        for Comparison { policy, verdict, .. } in &agreement.others {
+            if *verdict == Verdict::FitsBetter {
+                let kernel = agreement.policy;
+                complain(format_args!(
+                    "{file}: {policy} fits better than {kernel}, which its kernel should have"
+                ));
+            }
+        }
+        Exit::OutOfBounds
+    }
+}

@@ -1,6 +1,6 @@
 //! A replay's results for people and for programs.
 
-use crate::output::{Format, bare, paragraph, print};
+use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_lab::text::time;
 use tickless_trace::replay::{
@@ -8,15 +8,43 @@ use tickless_trace::replay::{
     Quantiles, Summary, Verdict,
 };
 
-/// Prints a summary.
-pub fn show(summary: &Summary, format: Format, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        Format::Table => tables(summary, out),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, summary)?;
-            writeln!(out)
-        }
-        Format::Csv => csv(summary, out),
+impl Results for Summary {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        tables(self, out)
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header = [
+            "policy",
+            "device_writes",
+            "wakeups",
+            "expirations",
+            "spurious_wakeups",
+            "early",
+            "lateness_p50_ns",
+            "lateness_p99_ns",
+            "lateness_max_ns",
+            "wheel_lateness_p50_ns",
+            "wheel_lateness_p99_ns",
+            "wheel_lateness_max_ns",
+            "queue_lateness_p50_ns",
+            "queue_lateness_p99_ns",
+            "queue_lateness_max_ns",
+        ];
+        let lateness = |quantiles: Option<Quantiles>| {
+            quantiles.map_or([None; 3], |it| [it.p50, it.p99, it.max].map(Some))
+        };
+        let replayed = self.policies.iter().map(|it| {
+            let counts = (Some(it.device_writes), Some(it.wakeups), it.expirations);
+            let wheel_and_queue = (lateness(it.wheel_lateness_ns), lateness(it.queue_lateness_ns));
+            let (spurious, early) = (Some(it.spurious_wakeups), Some(it.early));
+            (it.policy, counts, spurious, early, lateness(Some(it.lateness_ns)), wheel_and_queue)
+        });
+        let it = &self.trace.recorded;
+        let counts = (it.device_writes, it.timer_interrupts, it.expirations);
+        let wheel_and_queue = (lateness(it.wheel_lateness_ns), lateness(it.queue_lateness_ns));
+        let recorded = ("recorded", counts, None, None, lateness(None), wheel_and_queue);
+        write_csv(&header, replayed.chain([recorded]), out)
     }
 }
 
@@ -54,7 +82,7 @@ fn tables(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     summary.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))
 }
 
-/// How many groups of periodic timers people are shown; JSON has all.
+/// The number of groups of periodic timers in the tables; JSON has all.
 const OVERLAPS_SHOWN: usize = 3;
 
 const NOT_TO_FIRE: &str = "\"re-armed\" is the part of \"armed\" that found the timer pending; \
@@ -99,7 +127,7 @@ fn operations(
             percent(undone),
         ]);
     }
-    print(&table, out)?;
+    write_table(&table, out)?;
     paragraph(out, "", NOT_TO_FIRE)
 }
 
@@ -111,10 +139,10 @@ fn top_functions(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         let name: String = top.function.chars().take(NAME_LEN_MAX).collect();
         table.add_row([&name, top.family, &top.starts.to_string()]);
     }
-    print(&table, out)
+    write_table(&table, out)
 }
 
-/// One group of periodic timers, as it was recorded and as spread would have it.
+/// Writes one group of periodic timers, as recorded and as they would be if spread.
 fn overlap(group: &Overlap, out: &mut dyn Write) -> io::Result<()> {
     const STRIP: usize = 50;
     let Overlap { function, period_ns, expirations, within_ns, together, .. } = group;
@@ -162,7 +190,7 @@ fn policies(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         recorded.expirations.to_string(),
         "-".to_string(),
     ]);
-    print(&table, out)
+    write_table(&table, out)
 }
 
 fn lateness(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
@@ -180,7 +208,7 @@ fn lateness(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     }
     let recorded = &summary.trace.recorded;
     row("recorded", recorded.queue_lateness_ns, recorded.wheel_lateness_ns);
-    print(&table, out)
+    write_table(&table, out)
 }
 
 fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()> {
@@ -206,7 +234,7 @@ fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()>
     agreement.why.iter().try_for_each(|reason| paragraph(out, "  - ", reason))
 }
 
-/// Whether the trace tells a policy from that of its kernel.
+/// Describes whether the trace distinguishes a policy from its kernel's.
 fn told_apart(other: &Comparison, kernel: &str) -> String {
     let Comparison { policy, differs_in, differs_by, verdict, .. } = other;
     let by = format!("{differs_by} {} apart", differs_in.replace('_', " "));
@@ -235,47 +263,7 @@ fn periodic(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         };
         table.add_row([name, time(*period_ns), expirations.to_string()]);
     }
-    print(&table, out)
-}
-
-fn csv(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "policy,device_writes,wakeups,expirations,spurious_wakeups,early,\
-         lateness_p50_ns,lateness_p99_ns,lateness_max_ns,\
-         wheel_lateness_p50_ns,wheel_lateness_p99_ns,wheel_lateness_max_ns,\
-         queue_lateness_p50_ns,queue_lateness_p99_ns,queue_lateness_max_ns"
-    )?;
-    for result in &summary.policies {
-        writeln!(
-            out,
-            "{},{},{},{},{},{},{},{},{}",
-            result.policy,
-            result.device_writes,
-            result.wakeups,
-            result.expirations,
-            result.spurious_wakeups,
-            result.early,
-            fields(Some(result.lateness_ns)),
-            fields(result.wheel_lateness_ns),
-            fields(result.queue_lateness_ns),
-        )?;
-    }
-    let recorded = &summary.trace.recorded;
-    let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
-    writeln!(
-        out,
-        "recorded,{},{},{},,,,,,{},{}",
-        number(recorded.device_writes),
-        number(recorded.timer_interrupts),
-        recorded.expirations,
-        fields(recorded.wheel_lateness_ns),
-        fields(recorded.queue_lateness_ns),
-    )
-}
-
-fn fields(quantiles: Option<Quantiles>) -> String {
-    quantiles.map_or(",,".to_string(), |Quantiles { p50, p99, max }| format!("{p50},{p99},{max}"))
+    write_table(&table, out)
 }
 
 fn known(value: Option<u64>) -> String {

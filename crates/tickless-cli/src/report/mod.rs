@@ -1,3 +1,132 @@
-//! `tickless report`: its command line, and where the page went.
+//! `tickless report`: its command line, and a summary of what it wrote.
 
-pub mod args;
+use crate::command::{Command, Exit, Failure};
+use crate::output::{bare, print_with, write_table};
+use crate::progress::Bars;
+use clap::ArgGroup;
+use clap::builder::PossibleValuesParser;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use tickless_lab::report::files::Files;
+use tickless_lab::report::{Plan, Report, make, page};
+use tickless_lab::studies::{Effort, OFFERS, Offer, World};
+
+/// Run all five studies, simulated and live, and write one page
+///
+/// Writes report.html, a self-contained page, and report.json with the same figures for
+/// programs. Takes about two minutes. A study that fails is shown as failed, with what to do;
+/// the others go on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tickless report\n  \
+    tickless report --quick --out reports\n  \
+    tickless report --only clock cancel --full --out timers.html\n\n\
+    Exit status: 0 if all studies ran, 1 if one failed or the files could not be written,\n\
+    2 for a wrong command line, 130 if interrupted; then nothing is written.")]
+#[command(group = ArgGroup::new("how_long").args(["quick", "full"]))]
+#[command(group = ArgGroup::new("where").args(["sim_only", "live_only"]))]
+pub struct ReportArgs {
+    /// Where to write: a folder, or the page's name, which ends in .html
+    #[arg(long, value_name = "PATH", default_value = ".")]
+    out: PathBuf,
+    /// Under 20 seconds: shows that it works
+    #[arg(long)]
+    quick: bool,
+    /// As long as the original measurements took
+    #[arg(long)]
+    full: bool,
+    /// Only these studies; may be given several times
+    #[arg(long, value_name = "NAME", num_args = 1.., value_parser = names())]
+    only: Vec<String>,
+    /// Only on simulated machines
+    #[arg(long)]
+    sim_only: bool,
+    /// Only on this machine
+    #[arg(long)]
+    live_only: bool,
+    /// Seed of random choices: equal seeds make equal choices
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(OFFERS.iter().map(|offer| offer.name))
+}
+
+impl Command for ReportArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        let files = Files::at(&self.out);
+        let report = self.write(&files).map_err(|error| {
+            Failure::new(format_args!("cannot write the report: {error}; choose another --out"))
+        })?;
+        print_with(|out| show(&report, &files, out))?;
+        Ok(if report.failures().next().is_some() { Exit::Failure } else { Exit::Success })
+    }
+}
+
+impl ReportArgs {
+    /// Runs the studies and writes the files.
+    fn write(&self, files: &Files) -> io::Result<Report> {
+        files.prepare()?;
+        let bars = Bars::on_terminal();
+        let halves = files.clone();
+        bars.end_on_interrupt(move || halves.remove_halves());
+        let report = make(&self.plan(), &|name| Box::new(bars.add(name)));
+        let json = serde_json::to_string_pretty(&report)?;
+        files.write(&page(&report)?, &json)?;
+        Ok(report)
+    }
+
+    fn plan(&self) -> Plan {
+        let is_wanted = |offer: &&Offer| {
+            self.only.is_empty() || self.only.iter().any(|name| name == offer.name)
+        };
+        Plan {
+            offers: OFFERS.iter().filter(is_wanted).collect(),
+            worlds: match (self.sim_only, self.live_only) {
+                (true, _) => vec![World::Sim],
+                (_, true) => vec![World::Live],
+                _ => vec![World::Sim, World::Live],
+            },
+            effort: match (self.quick, self.full) {
+                (true, _) => Effort::Quick,
+                (_, true) => Effort::Full,
+                _ => Effort::Brief,
+            },
+            seed: self.seed,
+        }
+    }
+}
+
+/// Writes the verdict of each study, and where the files are.
+fn show(report: &Report, files: &Files, out: &mut dyn Write) -> io::Result<()> {
+    let Report { seconds, effort, verdicts, .. } = report;
+    let mut table = bare(&["", "published", "simulated", "live", "checks"], 1);
+    for verdict in verdicts {
+        let figures = [&verdict.published, &verdict.simulated, &verdict.live];
+        let lines =
+            figures.map(|one| one.as_ref().map_or("-".to_string(), |figures| figures.line()));
+        let both = [&verdict.simulated, &verdict.live].into_iter().flatten();
+        let checked: usize = both.clone().map(|figures| figures.checked).sum();
+        let outside: usize = both.map(|figures| figures.outside.len()).sum();
+        let checks = format!("{}/{checked}", checked.saturating_sub(outside));
+        let row = [verdict.study.to_string()].into_iter().chain(lines).chain([checks]);
+        table.add_row(row);
+    }
+    write_table(&table, out)?;
+    writeln!(out)?;
+    for verdict in verdicts {
+        let [published, live] =
+            [&verdict.simulated, &verdict.live].map(|one| one.as_ref().map(|figures| figures.unit));
+        let unit = published.or(live).unwrap_or("");
+        let other = live.filter(|live| *live != unit).map(|unit| format!("; live: {unit}"));
+        writeln!(out, "{:<9} {unit}{}", verdict.study, other.unwrap_or_default())?;
+    }
+    writeln!(out)?;
+    for (study, world, error) in report.failures() {
+        writeln!(out, "{study}, {world}, FAILED: {error}")?;
+    }
+    writeln!(out, "{effort} report, {seconds:.1} s:")?;
+    writeln!(out, "  {}", files.page.display())?;
+    writeln!(out, "  {}", files.json.display())
+}

@@ -1,5 +1,141 @@
 //! `tickless study`: its command line, and a study as tables, JSON or CSV.
 
-pub mod args;
 mod plot;
-pub mod show;
+mod show;
+
+use crate::command::{Command, Exit, Failure, complain};
+use crate::output::{Format, print};
+use crate::progress::Bar;
+use clap::ArgGroup;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use std::path::PathBuf;
+use tickless_fleet::campaign::Numbers;
+use tickless_lab::studies::{Effort, OFFERS, Offer, Request, SimOptions, Study, StudyError, World};
+
+/// Measure a mechanism beside the behaviour that it replaced
+///
+/// Each study is named after the mechanism. Every figure is labelled: published (by the authors
+/// of the mechanism, on their machine), calibrated, predicted, or live (measured now: the
+/// median of the repetitions, with the least and the greatest).
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tickless study rearm --live\n  \
+    tickless study rearm --live --quick --format json\n  \
+    tickless study cancel --live --cpus 2,16,256\n  \
+    tickless study deferred --live --full --format csv\n\n\
+    Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
+    2 for a wrong command line, 3 with --strict if a figure is not in its band,\n\
+    130 if interrupted.")]
+#[command(group = ArgGroup::new("where").args(["live", "sim"]))]
+#[command(group = ArgGroup::new("how_long").args(["quick", "full"]))]
+pub struct StudyArgs {
+    /// The study
+    #[arg(value_parser = names())]
+    name: String,
+    /// Measure on this machine
+    #[arg(long)]
+    live: bool,
+    /// Measure on a simulated machine, which is the default
+    #[arg(long)]
+    sim: bool,
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// A second or so: shows that it works
+    #[arg(long)]
+    quick: bool,
+    /// As long as the original measurement took
+    #[arg(long)]
+    full: bool,
+    /// The points of a curve, such as 2,8,32 or 1-4: CPUs, or bases for `cancel`
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    cpus: Option<Numbers>,
+    /// Seed of random choices: equal seeds make equal choices
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Show how far predicted figures depend on what was assumed of the machine
+    #[arg(long, conflicts_with = "live")]
+    sensitivity: bool,
+    /// Simulate this machine instead of the published ones: a name from `tickless machines`, or
+    /// a file
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "live")]
+    machine: Option<String>,
+    /// Write a timeline of a short stretch, for ui.perfetto.dev or chrome://tracing
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
+    timeline: Option<PathBuf>,
+    /// Fail if a figure is not in the band where it should be
+    #[arg(long)]
+    strict: bool,
+}
+
+impl Command for StudyArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        let Some(offer) = Offer::named(&self.name) else {
+            let what = format!("there is no study {}; see tickless help study", self.name);
+            return Err(StudyError::Request { what }.into());
+        };
+        let progress = Bar::on_terminal();
+        progress.end_on_interrupt();
+        let study = offer.run(&self.request(), &progress);
+        progress.end();
+        let study = study?;
+        print(&study, self.format)?;
+        Ok(if self.strict { verdict(&study) } else { Exit::Success })
+    }
+}
+
+/// The exit status of `--strict`, after a message for each figure outside of its band.
+pub fn verdict(study: &Study) -> Exit {
+    let mut exit = Exit::Success;
+    for cell in study.outside() {
+        complain(format_args!("{} is {} {}, outside its band", cell.id, cell.value, cell.unit));
+        exit = Exit::OutOfBounds;
+    }
+    exit
+}
+
+impl StudyArgs {
+    fn request(&self) -> Request {
+        Request {
+            world: if self.live { World::Live } else { World::Sim },
+            effort: match (self.quick, self.full) {
+                (true, _) => Effort::Quick,
+                (_, true) => Effort::Full,
+                _ => Effort::Normal,
+            },
+            cpus: self.cpus.as_ref().map(|cpus| cpus.iter().map(|one| one as u32).collect()),
+            seed: self.seed,
+            sensitivity: self.sensitivity,
+            sim: SimOptions { machine: self.machine.clone(), timeline: self.timeline.clone() },
+        }
+    }
+}
+
+fn names() -> PossibleValuesParser {
+    let value = |offer: &Offer| PossibleValue::new(offer.name).help(offer.about);
+    PossibleValuesParser::new(OFFERS.iter().map(value))
+}
+
+/// Parses numbers and ranges of numbers.
+fn cpus(text: &str) -> Result<Numbers, String> {
+    const MOST: u64 = 65_536;
+    let cpus: Numbers = text.parse()?;
+    let outside = cpus.iter().find(|number| !(1..=MOST).contains(number));
+    match outside {
+        Some(number) => Err(format!("{number} is not a number from 1 to {MOST}")),
+        None => Ok(cpus),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_numbers_and_ranges_within_bounds() {
+        assert_eq!(cpus("1-4,7").unwrap().iter().collect::<Vec<_>>(), [1, 2, 3, 4, 7]);
+        for wrong in ["", "0", "a", "4-1", "-3", "1-", "99999999", "1-99999"] {
+            assert!(cpus(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

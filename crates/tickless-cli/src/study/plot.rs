@@ -1,13 +1,12 @@
 //! Plots in a terminal.
 
 use crate::bars::bars_beside;
-use crate::output::{bare, print, width};
-use comfy_table::ContentArrangement;
+use crate::output::{bare, to_width, width, write_table};
 use std::io::{self, Write};
 use tickless_lab::studies::plot::{Bar, Lane, Line, Plot, Shape};
 use tickless_lab::text::figure;
 
-/// Shows a plot.
+/// Writes a plot.
 pub fn show(plot: &Plot, out: &mut dyn Write) -> io::Result<()> {
     match &plot.shape {
         Shape::Curve { x, lines, .. } => curve(&x.label, lines, out),
@@ -23,7 +22,7 @@ pub fn show(plot: &Plot, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// A row for each x.
+/// Writes a row for each x.
 fn curve(x: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
     let mut places: Vec<f64> =
         lines.iter().flat_map(|line| line.points.iter().map(|point| point[0])).collect();
@@ -32,8 +31,7 @@ fn curve(x: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
     let header: Vec<&str> =
         [x].into_iter().chain(lines.iter().map(|line| line.name.as_str())).collect();
     let mut table = bare(&header, 1);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(width() as u16);
+    to_width(&mut table);
     for at in places {
         let value = |line: &Line| {
             let point = line.points.iter().find(|point| point[0] == at);
@@ -41,7 +39,7 @@ fn curve(x: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
         };
         table.add_row([figure(at)].into_iter().chain(lines.iter().map(value)));
     }
-    print(&table, out)
+    write_table(&table, out)
 }
 
 fn show_bars(bars: &[Bar], out: &mut dyn Write) -> io::Result<()> {
@@ -57,7 +55,7 @@ fn show_bars(bars: &[Bar], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A line for each lane: where it is let go (`|`), and how often it ran there.
+/// Writes a line for each lane: the more often it ran at a moment, the darker the mark.
 fn strip(lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
     const LABEL: usize = 24;
     for Lane { name, runs, .. } in lanes {
@@ -85,9 +83,8 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// Goal: a terminal shows every point, and a dash where a line has none.
     #[test]
-    fn curves_are_tables() {
+    fn a_curve_is_a_table_with_a_dash_for_a_missing_point() {
         let lines = vec![
             Line::new("one", Side::Before, vec![[2.0, 10.0], [4.0, 20.0]]),
             Line::new("other", Side::After, vec![[4.0, 7.0]]),

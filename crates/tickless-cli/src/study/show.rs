@@ -1,21 +1,47 @@
 //! A study's results for people and for programs.
 
 use super::plot;
-use crate::output::{Format, bare, paragraph, print, width};
-use comfy_table::ContentArrangement;
+use crate::output::{Results, bare, paragraph, to_width, width, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_lab::studies::{Cell, Exhibit, Form, Role, Study, claim, wanted};
 use tickless_lab::text::figure;
 
-/// Prints a study.
-pub fn show(study: &Study, format: Format, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        Format::Table => tables(study, out),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, study)?;
-            writeln!(out)
-        }
-        Format::Csv => csv(study, out),
+impl Results for Study {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        tables(self, out)
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header = [
+            "study",
+            "world",
+            "machine",
+            "seed",
+            "id",
+            "unit",
+            "published",
+            "role",
+            "value",
+            "low",
+            "high",
+            "band_low",
+            "band_high",
+            "inside",
+            "effect",
+            "published_effect",
+            "null_model",
+            "score",
+        ];
+        let row = |cell: &Cell| {
+            let [low, high] = cell.band.map_or([None, None], <[Option<f64>; 2]>::from);
+            (
+                (self.study, self.world, &self.machine, self.seed),
+                (cell.id.clone(), cell.unit, cell.published, cell.role),
+                (cell.value, cell.low, cell.high, low, high, cell.inside),
+                (cell.effect, cell.published_effect, cell.null_model, cell.score),
+            )
+        };
+        write_csv(&header, self.cells.iter().map(row), out)
     }
 }
 
@@ -29,12 +55,11 @@ fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
         let Form::Table { header, rows } = form;
         let mut table = bare(header, 1);
         // Headings of several words are broken where the table would be too wide.
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_width(width() as u16);
+        to_width(&mut table);
         rows.iter().for_each(|row| {
             table.add_row(row);
         });
-        print(&table, out)?;
+        write_table(&table, out)?;
     }
     for plot in study.plots.iter().filter(|plot| !plot.in_exhibit) {
         writeln!(out)?;
@@ -79,8 +104,8 @@ const ROLES: [(Role, &str); 4] = [
     (Role::Live, "Live (measured now; \"published\" is the thread's figure, on another machine):"),
 ];
 
-/// Cells whose names begin alike stand below that beginning. Columns that no cell has are left
-/// out.
+/// Writes cells. Cells whose names begin alike are grouped below that beginning. Columns that no
+/// cell has are left out.
 fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
     let has_published = cells.iter().any(|cell| cell.published.is_some());
     let has_bands = cells.iter().any(|cell| !wanted(cell).is_empty());
@@ -112,10 +137,10 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
             column.set_padding((u16::from(at > 0), 0));
         }
     }
-    print(&table, out)
+    write_table(&table, out)
 }
 
-/// What the mechanism changes, beside what was published and what one would get without it.
+/// Writes what the mechanism changes, beside the published effect and the null model.
 fn claims(study: &Study, out: &mut dyn Write) -> io::Result<()> {
     let claims: Vec<(&Cell, [String; 5])> =
         study.cells.iter().filter_map(|cell| Some((cell, claim(cell)?))).collect();
@@ -140,7 +165,7 @@ fn claims(study: &Study, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a cell lies where it should; nothing where there is nothing to fail.
+/// Whether a cell is inside its band; empty for a cell without a band.
 fn verdict(cell: &Cell) -> &'static str {
     match cell.inside {
         Some(true) => " ok",
@@ -149,14 +174,14 @@ fn verdict(cell: &Cell) -> &'static str {
     }
 }
 
-/// What a cell stands below, and what is left of its name: cut at the first dot, or at the last if
-/// that would leave more than fits a column.
+/// Splits a cell's name into its group and the rest: at the first dot, or at the last if the rest
+/// would not fit the column.
 fn group_and_name(id: &str) -> (&str, &str) {
     let (group, name) = id.split_once('.').unwrap_or(("", id));
     if name.len() <= NAME_MAX { (group, name) } else { id.rsplit_once('.').unwrap_or(("", id)) }
 }
 
-/// The cell's unit, if its name does not say it already; without what it is a share of.
+/// The cell's unit without the whole of a share; empty if the name contains the unit.
 fn unit(cell: &Cell) -> &str {
     let unit = cell.unit.split(" of ").next().unwrap_or(cell.unit);
     let spelled = unit.replace('/', "_per_").replace('%', "percent");
@@ -165,7 +190,7 @@ fn unit(cell: &Cell) -> &str {
     if is_named { "" } else { unit }
 }
 
-/// From where to where the repetitions went, if they differ.
+/// The least and the greatest repetition, if they differ.
 fn range(cell: &Cell) -> String {
     if cell.low == cell.high {
         return "-".into();
@@ -178,38 +203,4 @@ fn wanted_with_verdict(cell: &Cell) -> String {
         band if band.is_empty() => band,
         band => format!("{band}{}", verdict(cell)),
     }
-}
-
-fn csv(study: &Study, out: &mut dyn Write) -> io::Result<()> {
-    let mut csv = csv::Writer::from_writer(out);
-    csv.write_record([
-        "study",
-        "world",
-        "machine",
-        "seed",
-        "id",
-        "unit",
-        "published",
-        "role",
-        "value",
-        "low",
-        "high",
-        "band_low",
-        "band_high",
-        "inside",
-        "effect",
-        "published_effect",
-        "null_model",
-        "score",
-    ])?;
-    for cell in &study.cells {
-        let [low, high] = cell.band.map_or([None, None], <[Option<f64>; 2]>::from);
-        csv.serialize((
-            (study.study, study.world, &study.machine, study.seed),
-            (&cell.id, cell.unit, cell.published, cell.role),
-            (cell.value, cell.low, cell.high, low, high, cell.inside),
-            (cell.effect, cell.published_effect, cell.null_model, cell.score),
-        ))?;
-    }
-    csv.flush()
 }

@@ -1,9 +1,137 @@
-//! `tickless sweep`.
-//!
-//! | file | what |
-//! |---|---|
-//! | `args` | the command line, and the question before a very large campaign |
-//! | `show` | how far a campaign is |
+//! `tickless sweep`: its command line, and how far a campaign is.
 
-pub mod args;
-pub mod show;
+mod show;
+
+use crate::command::{Command, Exit, Failure, confirm};
+use crate::output::{Format, print, print_with};
+use crate::progress::Bar;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tickless_fleet::campaign::Plan;
+use tickless_fleet::sweep::{Folder, Retry, Shard, merge, run};
+
+/// Run a campaign: studies, replays and projections over many machines, traces and seeds
+///
+/// Runs the cells that are missing in the folder, and no others, on all CPUs. So you can stop
+/// it and continue later, and split it over machines with --shard. A cell that fails is a row
+/// with its error. Ctrl-C writes the results so far.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tickless sweep campaign.toml --out results\n  \
+    tickless sweep campaign.toml --out results --shard 0/8\n  \
+    sbatch --array=0-99 --wrap 'tickless sweep campaign.toml --out results'\n  \
+    tickless sweep status results\n  \
+    tickless sweep merge results -o results.csv\n\n\
+    Exit status: 0 if done, failed cells included, 1 if files cannot be written or a merge is\n\
+    not whole, 2 for a wrong command line or campaign, 130 if interrupted.")]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct SweepArgs {
+    #[command(subcommand)]
+    command: Option<SweepCommand>,
+    /// The campaign's file
+    #[arg(required = true)]
+    spec: Option<PathBuf>,
+    /// The folder for the results; what is there already is not done again
+    #[arg(long, value_name = "DIR", required = true)]
+    out: Option<PathBuf>,
+    /// Only every N-th cell, from the I-th, counted from 0
+    ///
+    /// With N alone the index is that of a Slurm array's task (SLURM_ARRAY_TASK_ID) or of an
+    /// indexed Kubernetes job (JOB_COMPLETION_INDEX). In a Slurm array both are found without it.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<String>,
+    /// Perform cells that failed before once more
+    #[arg(long)]
+    retry: bool,
+    /// How many threads; all CPUs if left out
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Do not ask, however many cells there are
+    #[arg(long, short)]
+    yes: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum SweepCommand {
+    /// Write the results of folders as one table, if no cell is missing or there twice
+    Merge(MergeArgs),
+    /// Show how far a campaign is
+    Status(StatusArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct MergeArgs {
+    /// Folders of one campaign
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// The table: a name in .csv, or in .parquet if the program is built with that feature
+    #[arg(long, short, value_name = "FILE", default_value = "results.csv")]
+    output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+struct StatusArgs {
+    /// The folder
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// A campaign of more cells needs `--yes`: it may be a mistake in an axis.
+const CONFIRM_ABOVE: u64 = 1_000_000;
+
+impl Command for SweepArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        match &self.command {
+            Some(SweepCommand::Merge(args)) => {
+                let folders = args.folders.iter().map(|path| Folder::open(path));
+                let folders: Vec<Folder> = folders.collect::<Result<_, _>>()?;
+                let merged = merge(&folders, &args.output)?;
+                print_with(|out| show::merged(merged, &args.output, out))?;
+            }
+            Some(SweepCommand::Status(args)) => {
+                print(&Folder::open(&args.folder)?.status()?, args.format)?;
+            }
+            None => return self.sweep(),
+        }
+        Ok(Exit::Success)
+    }
+}
+
+impl SweepArgs {
+    fn sweep(&self) -> Result<Exit, Failure> {
+        let (Some(spec), Some(out)) = (&self.spec, &self.out) else {
+            // clap requires both if there is no other command.
+            return Ok(Exit::Usage);
+        };
+        let shard = Shard::find(self.shard.as_deref(), |name| std::env::var(name).ok())?;
+        let plan = Plan::read(spec)?;
+        let cells = show::count(plan.numbers());
+        let is_confirmed = plan.numbers() <= CONFIRM_ABOVE
+            || self.yes
+            || confirm(format_args!("the campaign has {cells} cells. Go on?"));
+        if !is_confirmed {
+            let what = format!("the campaign has {cells} cells; exclude some, or say --yes");
+            return Err(Failure::usage(what));
+        }
+        let folder = Folder::create(out, plan)?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(self.threads.unwrap_or(0))
+            .build()
+            .map_err(|error| {
+            Failure::new(format_args!("no threads: {error}; ask for fewer"))
+        })?;
+        let retry = if self.retry { Retry::Failed } else { Retry::No };
+        let stop = Arc::new(AtomicBool::new(false));
+        let progress = Bar::on_terminal();
+        progress.stop_on_interrupt(Arc::clone(&stop));
+        let done = run(&folder, shard, retry, &pool, &stop, &progress);
+        progress.end();
+        let done = done?;
+        print_with(|out| show::done(done, out))?;
+        Ok(if done.left > 0 { Exit::Interrupted } else { Exit::Success })
+    }
+}

@@ -1,66 +1,53 @@
-//! What a campaign has come to, for people and for programs.
+//! The results of `tickless sweep`.
 
-use super::args::Outcome;
-use crate::output::{Format, bare, print};
+use crate::output::{Results, bare, write_csv, write_table};
 use std::io::{self, Write};
-use tickless_fleet::sweep::{Done, Status};
+use std::path::Path;
+use tickless_fleet::sweep::{Done, Merged, Status};
 
-/// Prints what the command has come to.
-pub fn show(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
-    match outcome {
-        Outcome::Ran(done) => ran(*done, out),
-        Outcome::Interrupted(done) => {
-            ran(*done, out)?;
-            writeln!(out, "interrupted; {} are left, run it again for them", count(done.left))
-        }
-        Outcome::Merged(merged, path) => {
-            let (rows, cells) = (count(merged.rows), count(merged.cells));
-            write!(out, "{}: {rows} rows of {cells} cells", path.display())?;
-            if merged.failed > 0 {
-                write!(out, ", {} of which failed", count(merged.failed))?;
-            }
-            if merged.left_out > 0 {
-                let left_out = count(merged.left_out);
-                write!(out, "; {left_out} results of cells that the campaign no longer has")?;
-            }
-            writeln!(out)
-        }
-        Outcome::Status(status, format) => show_status(status, *format, out),
-    }
-}
-
-fn ran(done: Done, out: &mut dyn Write) -> io::Result<()> {
-    let Done { before, performed, failed, .. } = done;
+/// Writes the counts of a run.
+pub fn done(done: Done, out: &mut dyn Write) -> io::Result<()> {
+    let Done { before, performed, failed, left } = done;
     write!(out, "{} cells performed", count(performed))?;
     if failed > 0 {
         write!(out, ", {} of which failed", count(failed))?;
     }
-    writeln!(out, "; {} were there before", count(before))
+    writeln!(out, "; {} were there before", count(before))?;
+    if left > 0 {
+        writeln!(out, "interrupted; {} are left, run it again for them", count(left))?;
+    }
+    Ok(())
 }
 
-fn show_status(status: &Status, format: Format, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, status)?;
-            writeln!(out)
+/// Writes the counts of a merged table.
+pub fn merged(merged: Merged, path: &Path, out: &mut dyn Write) -> io::Result<()> {
+    let Merged { cells, failed, rows, left_out } = merged;
+    write!(out, "{}: {} rows of {} cells", path.display(), count(rows), count(cells))?;
+    if failed > 0 {
+        write!(out, ", {} of which failed", count(failed))?;
+    }
+    if left_out > 0 {
+        write!(out, "; {} results of cells that the campaign no longer has", count(left_out))?;
+    }
+    writeln!(out)
+}
+
+impl Results for Status {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Status { cells, done, failed, missing, running } = *self;
+        let mut table = bare(&["", "cells"], 1);
+        for (name, number) in
+            [("all", cells), ("done", done), ("failed", failed), ("missing", missing)]
+        {
+            table.add_row([name.to_string(), count(number)]);
         }
-        Format::Csv => {
-            let mut writer = csv::Writer::from_writer(out);
-            writer.serialize(status).map_err(io::Error::other)?;
-            writer.flush()
-        }
-        Format::Table => {
-            let Status { cells, done, failed, missing, running } = *status;
-            let mut table = bare(&["", "cells"], 1);
-            for (name, number) in
-                [("all", cells), ("done", done), ("failed", failed), ("missing", missing)]
-            {
-                table.add_row([name.to_string(), count(number)]);
-            }
-            print(&table, out)?;
-            let are = if running == 1 { "process works" } else { "processes work" };
-            writeln!(out, "{running} {are} on it")
-        }
+        write_table(&table, out)?;
+        let are = if running == 1 { "process works" } else { "processes work" };
+        writeln!(out, "{running} {are} on it")
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_csv(&[], [self], out)
     }
 }
 
@@ -82,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_numbers_can_be_read() {
+    fn a_count_has_groups_of_three_digits() {
         let counts = [0, 999, 1_000, 1_000_000_000].map(count);
         assert_eq!(counts, ["0", "999", "1,000", "1,000,000,000"]);
     }

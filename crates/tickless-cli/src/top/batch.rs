@@ -1,23 +1,18 @@
 //! Tables one after the other, printed.
 
-use super::args::{TopError, View};
-use super::show;
-use crate::output::Format;
+use super::{View, show};
+use crate::command::{Exit, Failure};
+use crate::output::{Format, print_with};
 use crate::record::command::{End, Waiting};
-use std::io::{self, Write};
 use std::num::NonZeroU64;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tickless_top::source::Counting;
 use tickless_top::table::between;
 
-/// So often the source is asked for what it has.
+/// How often the source is polled for events.
 pub(super) const POLL: Duration = Duration::from_millis(100);
 
-/// As shells number Ctrl-C.
-const INTERRUPTED: u8 = 130;
-
-/// What to print.
+/// The tables to print.
 pub(super) struct Batch {
     pub(super) tables: NonZeroU64,
     pub(super) rows: usize,
@@ -25,14 +20,14 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Prints the tables. A signal ends it, with what was counted until then.
+    /// Prints the tables. A signal ends the last one early.
     pub(super) fn run(
         &self,
         waiting: &Waiting,
         mut counting: Counting,
         interval: Duration,
         view: &View,
-    ) -> Result<ExitCode, TopError> {
+    ) -> Result<Exit, Failure> {
         let mut before = counting.snapshot()?;
         for number in 0..self.tables.get() {
             let end = pass(waiting, &mut counting, interval)?;
@@ -40,20 +35,18 @@ impl Batch {
             let mut table = between(&before, &after, view.by, counting.name());
             table.is_partial = end == End::Signal;
             view.apply(&mut table);
-            let mut out = io::BufWriter::new(io::stdout().lock());
-            show::show(&table, view.by, self.rows, self.format, number, &mut out)?;
-            out.flush()?;
+            print_with(|out| show::show(&table, view.by, self.rows, self.format, number, out))?;
             if end == End::Signal {
-                return Ok(ExitCode::from(INTERRUPTED));
+                return Ok(Exit::Interrupted);
             }
             before = after;
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::Success)
     }
 }
 
-/// Lets an interval pass.
-fn pass(waiting: &Waiting, counting: &mut Counting, interval: Duration) -> Result<End, TopError> {
+/// Polls the source for an interval.
+fn pass(waiting: &Waiting, counting: &mut Counting, interval: Duration) -> Result<End, Failure> {
     let end = Instant::now() + interval;
     loop {
         let left = end.saturating_duration_since(Instant::now());

@@ -14,7 +14,7 @@ pub(super) fn header(by: By) -> Vec<&'static str> {
     header
 }
 
-/// From which column on they are numbers.
+/// The first column of numbers.
 pub(super) fn numbers_from(by: By) -> usize {
     match by {
         By::Process => 1,
@@ -51,7 +51,7 @@ fn process(row: &TableRow) -> String {
     }
 }
 
-/// The length, how many timers have it if several do, and a mark if some of them meet.
+/// The length, the number of timers if there are several, and a mark if some expire together.
 fn period(Period { period_ns, timers, meeting }: &Period) -> String {
     let many = if *timers > 1 { format!("x{timers}") } else { String::new() };
     let meet = if *meeting > 0 { "!" } else { "" };
@@ -69,7 +69,7 @@ fn rate(per_second: f64) -> String {
     }
 }
 
-/// What was counted where, what it cost and what was lost: one line.
+/// The number of events, what counting them cost, and how many were lost: one line.
 pub(super) fn summary(table: &Table) -> String {
     let events = rate(table.per_second(table.timer_events));
     let kernel = match table.kernel_percent {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_say_how_many_and_whether_they_meet() {
+    fn a_period_has_its_timers_and_a_mark_for_common_expiries() {
         let of = |timers, meeting| period(&Period { period_ns: 4_000_000, timers, meeting });
         assert_eq!([of(1, 0), of(2, 0), of(3, 2)], ["4.0ms", "4.0msx2", "4.0msx3!"]);
     }

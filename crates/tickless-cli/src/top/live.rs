@@ -1,8 +1,9 @@
 //! A terminal that is kept up to date.
 
-use super::args::{TopError, View};
+use super::View;
 use super::batch::POLL;
 use super::screen::{Line, Look, Next, Screen};
+use crate::command::Failure;
 use crate::record::command::{End, Waiting};
 use console::{Style, Term};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -20,13 +21,13 @@ pub(super) fn run(
     interval: Duration,
     view: View,
     notes: Vec<String>,
-) -> Result<(), TopError> {
+) -> Result<(), Failure> {
     let mut screen = Screen::new(view, counting.name(), notes, counting.snapshot()?);
-    let terminal = Terminal::enter()?;
+    let terminal = Terminal::enter().map_err(Failure::output)?;
     let mut next = Instant::now() + interval;
     loop {
         let size = terminal.size();
-        terminal.draw(&screen.lines(size))?;
+        terminal.draw(&screen.lines(size)).map_err(Failure::output)?;
         match pass(waiting, &mut counting, &mut screen, (&terminal, size), next)? {
             Passed::Redraw => {}
             Passed::Interval => {
@@ -52,14 +53,15 @@ fn pass(
     screen: &mut Screen,
     (terminal, size): (&Terminal, Size),
     until: Instant,
-) -> Result<Passed, TopError> {
+) -> Result<Passed, Failure> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(Passed::Interval);
         }
-        if Terminal::has_key(left.min(POLL))? {
-            return Ok(match screen.key(&terminal.term.read_key_raw()?) {
+        if Terminal::has_key(left.min(POLL)).map_err(Failure::output)? {
+            let key = terminal.term.read_key_raw().map_err(Failure::output)?;
+            return Ok(match screen.key(&key) {
                 Next::End => Passed::End,
                 Next::GoOn => Passed::Redraw,
             });

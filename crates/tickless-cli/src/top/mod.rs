@@ -2,16 +2,147 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `args` | the command line |
+//! | `mod` | the command line |
 //! | `batch` | tables one after the other, printed |
 //! | `live` | a terminal that is kept up to date |
-//! | `screen` | what the terminal shows, and what keys do: no terminal needed |
+//! | `screen` | the lines of the terminal, and what keys do: no terminal needed |
 //! | `cells` | a row as words |
 //! | `show` | tables as text, JSON lines or CSV |
 
-pub mod args;
 mod batch;
 mod cells;
 mod live;
 mod screen;
 mod show;
+
+use crate::choice;
+use crate::command::{Command, Exit, Failure, complain};
+use crate::duration::parse_seconds;
+use crate::output::Format;
+use crate::record::command::Waiting;
+use clap::builder::TypedValueParser;
+use std::io::{self, IsTerminal};
+use std::num::NonZeroU64;
+use std::time::Duration;
+use tickless_top::source::{Choice, Counting};
+use tickless_top::table::{By, Sort, Table};
+
+/// Show live which processes arm timers, cancel them, and wake idle CPUs
+///
+/// Counts the kernel's timer events (root), by eBPF programs in the kernel if possible, or else
+/// from tracefs. The columns are rates per second: idle CPUs woken, writes of timer devices,
+/// timers armed, of these armed again while pending, the share that was cancelled, and timers
+/// that fired. Then come the kind of timer, how far ahead it is armed, and its period: x2 for
+/// two timers, ! if some of them expire together.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    sudo tickless top\n  \
+    sudo tickless top -c --sort writes --filter nginx\n  \
+    sudo tickless top --batch 10 -i 1s --format json > top.jsonl\n\n\
+    Keys: q quits, s and S change what is sorted by, c shows callbacks, / filters, space\n\
+    freezes, arrows scroll.\n\n\
+    Exit status: 0 if shown, 1 if that was not possible, 2 for a wrong command line,\n\
+    130 if interrupted; then what was counted until then is shown, and marked.")]
+pub struct TopArgs {
+    /// A row for each callback of each process
+    #[arg(short, long)]
+    callbacks: bool,
+    /// Sort by this column
+    #[arg(short, long, value_name = "COLUMN", value_parser = sorts(), default_value = "wakeups")]
+    sort: Sort,
+    /// Only rows whose process, number or callback has this in it
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// How long each table counts: seconds, or with ms, s, m
+    #[arg(short, long, value_name = "TIME", value_parser = parse_seconds, default_value = "2s")]
+    interval: Duration,
+    /// Print one table, and end
+    #[arg(long, conflicts_with = "batch")]
+    once: bool,
+    /// Print this many tables, one after the other
+    #[arg(long, value_name = "N")]
+    batch: Option<NonZeroU64>,
+    /// At most this many rows in each printed table
+    #[arg(short = 'n', long, value_name = "N", default_value = "20")]
+    rows: usize,
+    /// Where events are counted
+    #[arg(long, value_name = "SOURCE", value_parser = sources(), default_value = "auto")]
+    source: Choice,
+    /// How to print; JSON has a line for each table
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+fn sorts() -> impl TypedValueParser<Value = Sort> {
+    choice::of(&Sort::ALL, |sort| {
+        let about = match sort {
+            Sort::Wakeups => "Idle CPUs woken",
+            Sort::Arms => "Timers armed",
+            Sort::Cancels => "Timers cancelled",
+            Sort::Expiries => "Timers that expired",
+            Sort::Rearms => "Armings of pending timers",
+            Sort::Share => "Cancelled, of those armed",
+            Sort::Writes => "Writes of timer devices",
+            Sort::Name => "The process's name",
+        };
+        (sort.name(), about)
+    })
+}
+
+fn sources() -> impl TypedValueParser<Value = Choice> {
+    choice::of(&Choice::ALL, |choice| {
+        let about = match choice {
+            Choice::Auto => "eBPF if possible, or else tracefs",
+            Choice::Tracefs => "By this program: a tracefs instance hands over every event",
+            Choice::Ebpf => "In the kernel, by eBPF programs: costs least",
+        };
+        (choice.name(), about)
+    })
+}
+
+/// The rows that are shown, and their order.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) by: By,
+    pub(super) sort: Sort,
+    pub(super) filter: String,
+}
+
+impl View {
+    /// Sorts a table, and removes the rows that the filter excludes.
+    pub(super) fn apply(&self, table: &mut Table) {
+        if !self.filter.is_empty() {
+            table.filter(&self.filter);
+        }
+        table.sort(self.sort);
+    }
+}
+
+impl Command for TopArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        let tables = if self.once { NonZeroU64::new(1) } else { self.batch };
+        if tables.is_none() && !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+            return Err(Failure::new(
+                "standard output is no terminal. Print tables with --once or --batch N",
+            ));
+        }
+        let by = if self.callbacks { By::Callback } else { By::Process };
+        let view = View { by, sort: self.sort, filter: self.filter.clone() };
+        let program = std::env::current_exe().ok();
+        // A signal must end the program before anything has to be cleaned up.
+        let waiting = Waiting::new();
+        let mut notes = Vec::new();
+        let mut note = |text: &str| notes.push(text.to_string());
+        let counting = Counting::start(self.source, program.as_deref(), &mut note)?;
+        match tables {
+            Some(tables) => {
+                notes.iter().for_each(complain);
+                let batch = batch::Batch { tables, rows: self.rows, format: self.format };
+                batch.run(&waiting, counting, self.interval, &view)
+            }
+            None => {
+                live::run(&waiting, counting, self.interval, view, notes).map(|()| Exit::Success)
+            }
+        }
+    }
+}

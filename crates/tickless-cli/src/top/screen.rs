@@ -1,6 +1,6 @@
 //! The lines that the terminal shows, and what keys do. No terminal is needed.
 
-use super::args::View;
+use super::View;
 use super::cells::{cells, header, numbers_from, summary};
 use crate::output::wrapped;
 use console::{Alignment, Key, pad_str, truncate_str};

@@ -1,11 +1,11 @@
 //! Tables as text, JSON lines or CSV.
 
 use super::cells::{cells, header, numbers_from, summary};
-use crate::output::{Format, bare, paragraph, print};
+use crate::output::{Format, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_top::table::{By, Table};
 
-/// Prints a table; `number` says which it is, from 0.
+/// Writes a table; `number` is its place among the printed tables, from 0.
 pub(super) fn show(
     table: &Table,
     by: By,
@@ -37,7 +37,7 @@ fn text(table: &Table, by: By, rows: usize, number: u64, out: &mut dyn Write) ->
         cells.iter_mut().take(numbers_from(by)).for_each(shorten);
         printed.add_row(cells);
     }
-    print(&printed, out)?;
+    write_table(&printed, out)?;
     let more = table.rows.len().saturating_sub(rows);
     if more > 0 {
         writeln!(out, "... and {more} more: see them with --rows")?;
@@ -45,7 +45,7 @@ fn text(table: &Table, by: By, rows: usize, number: u64, out: &mut dyn Write) ->
     paragraph(out, "", &summary(table))
 }
 
-/// Cuts the middle out of a name that is too long: a process's number stands at its end.
+/// Cuts the middle out of a name that is too long: its end is the process's number.
 fn shorten(name: &mut String) {
     const LETTERS_MAX: usize = 20;
     const END: usize = 8;
@@ -57,32 +57,29 @@ fn shorten(name: &mut String) {
 }
 
 fn csv(table: &Table, number: u64, out: &mut dyn Write) -> io::Result<()> {
-    let mut csv = csv::Writer::from_writer(out);
-    if number == 0 {
-        csv.write_record([
-            "source",
-            "seconds",
-            "process",
-            "pid",
-            "function",
-            "family",
-            "arms",
-            "rearms",
-            "cancels",
-            "expiries",
-            "idle_wakeups",
-            "device_writes",
-            "distance_ns",
-            "period_ns",
-        ])?;
-    }
-    for row in &table.rows {
+    const HEADER: [&str; 14] = [
+        "source",
+        "seconds",
+        "process",
+        "pid",
+        "function",
+        "family",
+        "arms",
+        "rearms",
+        "cancels",
+        "expiries",
+        "idle_wakeups",
+        "device_writes",
+        "distance_ns",
+        "period_ns",
+    ];
+    let rows = table.rows.iter().map(|row| {
         let period = row.periods.first().map(|period| period.period_ns);
-        csv.serialize((
+        (
             (&table.source, table.seconds, &row.process, row.pid, &row.function, row.family),
             (row.arms, row.rearms, row.cancels, row.expiries, row.idle_wakeups),
             (row.device_writes, row.distance_ns, period),
-        ))?;
-    }
-    csv.flush()
+        )
+    });
+    write_csv(if number == 0 { &HEADER } else { &[] }, rows, out)
 }

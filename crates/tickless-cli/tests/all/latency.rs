@@ -131,7 +131,7 @@ fn limits_decide_the_exit_status() {
     let broken = latency(&[&args[..], &["--limit", "timerfd.p50=1ns"]].concat());
     assert_eq!(broken.status.code(), Some(3));
     let message = stderr(&broken);
-    assert!(message.starts_with("tickless: timerfd: p50 is to be at most 0.001 us"), "{message}");
+    assert!(message.starts_with("tickless: timerfd: p50 must be at most 0.001 us"), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
 }
 

@@ -135,7 +135,7 @@ fn wrong_command_lines_exit_2_and_say_what_to_do() {
     for (args, advice) in [
         (&["rearm", "--live", "--sim"][..], "cannot be used with"),
         (&["rearm", "--live", "--quick", "--full"], "cannot be used with"),
-        (&["rearm", "--live", "--cpus", "0"], "not a number from 1 on"),
+        (&["rearm", "--live", "--cpus", "0"], "not a number from 1 to"),
         (&["rearm", "--live", "--cpus", "2"], "leave --cpus out"),
         (&["nonsense", "--live"], "rearm"),
         (&["rearm", "--live", "--format", "xml"], "csv"),

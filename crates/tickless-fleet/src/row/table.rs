@@ -96,18 +96,14 @@ impl TableWriter {
     /// See [`TableError`].
     pub fn create(path: &Path) -> Result<TableWriter, TableError> {
         let format = Format::of(path)?;
-        let sink = temporary(parent(path)).and_then(|file| match format {
-            Format::Csv => Ok(Sink::Csv(csv::Writer::from_writer(BufWriter::new(file)))),
-            #[cfg(feature = "parquet")]
-            Format::Parquet => {
-                let snappy = WriterProperties::builder().set_compression(Compression::SNAPPY);
-                let schema = <&[Row] as RecordWriter<Row>>::schema(&&[Row::default()][..])?;
-                let writer = SerializedFileWriter::new(file, schema, Arc::new(snappy.build()))?;
-                Ok(Sink::Parquet { writer, rows: Vec::new() })
-            }
-        });
         let write = |error| TableError::Write { path: path.to_path_buf(), error };
-        Ok(TableWriter { path: path.to_path_buf(), sink: sink.map_err(write)? })
+        let file = temporary(parent(path)).map_err(write)?;
+        let sink = match format {
+            Format::Csv => Sink::Csv(csv::Writer::from_writer(BufWriter::new(file))),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => parquet_sink(file).map_err(|error| write(error.into()))?,
+        };
+        Ok(TableWriter { path: path.to_path_buf(), sink })
     }
 
     /// Adds a row.
@@ -146,6 +142,14 @@ impl TableWriter {
         file.and_then(|file| persist(file, &path))
             .map_err(|error| TableError::Write { path: path.clone(), error })
     }
+}
+
+#[cfg(feature = "parquet")]
+fn parquet_sink(file: NamedTempFile) -> Result<Sink, parquet::errors::ParquetError> {
+    let snappy = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let schema = (&[Row::default()][..]).schema()?;
+    let writer = SerializedFileWriter::new(file, schema, Arc::new(snappy))?;
+    Ok(Sink::Parquet { writer, rows: Vec::new() })
 }
 
 /// Writes rows as a group, and clears them.

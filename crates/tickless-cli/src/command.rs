@@ -1,0 +1,128 @@
+//! What all commands have in common: how they run, and how they end.
+
+use std::fmt::Display;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use tickless_fleet::campaign::CampaignError;
+use tickless_fleet::project::ProjectError;
+use tickless_fleet::sweep::{ShardError, SweepError};
+use tickless_lab::measure::MeasureError;
+use tickless_lab::studies::StudyError;
+use tickless_top::source::SourceError;
+use tickless_trace::read::TraceError;
+use tickless_trace::record::RecordError;
+
+/// A command: a type of arguments that clap parses, and what the command does with them.
+pub trait Command {
+    /// Runs the command, and prints its results.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] if there are no results, or if they cannot be printed.
+    fn run(&self) -> Result<Exit, Failure>;
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// It did what was asked.
+    Success,
+    /// It could not.
+    Failure,
+    /// The command line, or a file that it names, must be changed.
+    Usage,
+    /// It did what was asked, and the result is outside of what was allowed.
+    OutOfBounds,
+    /// Ctrl-C ended it.
+    Interrupted,
+    /// It ran a command that ended with this status.
+    Status(u8),
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Success => 0,
+            Exit::Failure => 1,
+            Exit::Usage => 2,
+            Exit::OutOfBounds => 3,
+            // As shells number it: 128 and the number of SIGINT.
+            Exit::Interrupted => 130,
+            Exit::Status(status) => status,
+        })
+    }
+}
+
+/// Why a command ended without results.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit status.
+    pub exit: Exit,
+    /// What happened, and what to do about it; `None` if the reader of the results has gone away.
+    pub message: Option<String>,
+}
+
+impl Failure {
+    /// A failure that another command line would not prevent.
+    pub fn new(message: impl Display) -> Failure {
+        Failure { exit: Exit::Failure, message: Some(message.to_string()) }
+    }
+
+    /// A command line that must be changed.
+    pub fn usage(message: impl Display) -> Failure {
+        Failure { exit: Exit::Usage, ..Failure::new(message) }
+    }
+
+    /// Results that could not be written to standard output.
+    pub fn output(error: io::Error) -> Failure {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure { exit: Exit::Success, message: None };
+        }
+        Failure::new(format_args!("cannot write the results: {error}; send them to another place"))
+    }
+
+    /// A file that could not be written.
+    pub fn file(path: &Path, error: io::Error) -> Failure {
+        let path = path.display();
+        Failure::new(format_args!("{path}: cannot be written ({error}). Name another file"))
+    }
+}
+
+macro_rules! failures {
+    ($($exit:ident: $($error:ty),+;)+) => {
+        $($(impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                Failure { exit: Exit::$exit, ..Failure::new(error) }
+            }
+        })+)+
+    };
+}
+
+failures! {
+    Failure: MeasureError, ProjectError, RecordError, SourceError, SweepError, TraceError;
+    Usage: CampaignError, ShardError;
+}
+
+impl From<StudyError> for Failure {
+    fn from(error: StudyError) -> Failure {
+        if error.is_usage() { Failure::usage(error) } else { Failure::new(error) }
+    }
+}
+
+/// Writes a message to standard error.
+pub fn complain(message: impl Display) {
+    // There is no other place to report that standard error is closed.
+    let _ = writeln!(io::stderr(), "tickless: {message}");
+}
+
+/// Asks for a yes; without a terminal, the answer is no.
+pub fn confirm(question: impl Display) -> bool {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return false;
+    }
+    let asked = write!(io::stderr(), "tickless: {question} [y/N] ");
+    let mut answer = String::new();
+    let answered = asked.and_then(|()| io::stdin().lock().read_line(&mut answer));
+    answered.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
