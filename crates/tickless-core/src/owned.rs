@@ -1,9 +1,7 @@
-//! A timer that owns its memory and knows its bases: for platforms without demands of their
-//! own on either, such as simulators and replays.
+//! A timer that owns its memory and keeps its bases alive, for simulators and replays.
 //!
-//! The host has an owner of its own, in `tickless/src/timer/pinned.rs`. Most of it is about a host:
-//! waits that would never end, callbacks on the caller's stack, forked children, and memory of
-//! somebody else's. What is left is this file.
+//! The host uses `tickless/src/timer/pinned.rs` instead, which also handles waits that would never
+//! end, callbacks on the caller's stack, forked children, and memory that the program owns.
 
 use crate::bases::cancel::{Cancel, NotSingleShot, Occupied};
 use crate::bases::{Bases, Family, Options, StartError, Started};
@@ -16,17 +14,18 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::ptr::NonNull;
 
-/// A timer on the heap, tied to the bases it is used with.
+/// A timer on the heap, and the bases with which it is used.
 ///
-/// Dropping it shuts it down and waits until it runs nowhere; a callback must not drop its own.
+/// Dropping it shuts it down and waits until its callback has returned. A callback must not drop its
+/// own timer.
 pub struct OwnedTimer<P: Platform, L: Family<P>> {
     timer: NonNull<Timer<P, L>>,
     bases: Arc<Bases<P>>,
 }
 
-// SAFETY: a timer is made to be used from many threads; its task is `Send` by `Platform`.
+// SAFETY: many threads may use a timer at once; `Platform` requires that its task is `Send`.
 unsafe impl<P: Platform, L: Family<P>> Send for OwnedTimer<P, L> {}
-// SAFETY: all uses go through the bases, which take the timer's lock.
+// SAFETY: the bases, through which all uses go, take the timer's lock.
 unsafe impl<P: Platform, L: Family<P>> Sync for OwnedTimer<P, L> {}
 
 impl<P: Platform, L: Family<P>> fmt::Debug for OwnedTimer<P, L> {
@@ -36,17 +35,17 @@ impl<P: Platform, L: Family<P>> fmt::Debug for OwnedTimer<P, L> {
 }
 
 impl<P: Platform, L: Family<P>> OwnedTimer<P, L> {
-    /// A timer that has never been armed and will hand back `task` when it fires.
+    /// Creates a timer that was never armed. The bases return `task` when it fires.
     pub fn new(bases: &Arc<Bases<P>>, task: P::Task) -> Self {
         let timer = NonNull::from(Box::leak(Box::new(Lined(Timer::<P, L>::new(task)))));
         OwnedTimer { timer: timer.cast(), bases: Arc::clone(bases) }
     }
 
-    /// The same, lazy for good: the event device need not follow it
+    /// Creates a timer that is lazy for its lifetime: the event device need not follow it
     /// ([`LazyTimers`](crate::rearm::LazyTimers)).
     pub fn lazy(bases: &Arc<Bases<P>>, task: P::Task) -> Self {
         let owned = OwnedTimer::new(bases, task);
-        // Relaxed: nobody else knows the timer yet.
+        // Relaxed: no other thread has the timer yet.
         owned.timer().word().store(Life::FRESH.lazy().word(), Ordering::Relaxed);
         owned
     }
@@ -110,8 +109,8 @@ impl<P: Platform, L: Family<P>> OwnedTimer<P, L> {
     }
 
     fn timer(&self) -> TimerRef<P, L> {
-        // SAFETY: the allocation stays until `drop`, which shuts the timer down first; the
-        // reference is only used with the bases that are kept here.
+        // SAFETY: the allocation lives until `drop`, which shuts the timer down first; the
+        // reference is only used with `self.bases`.
         unsafe { TimerRef::new(self.timer) }
     }
 }
@@ -124,7 +123,7 @@ impl<P: Platform, L: Family<P>> Drop for OwnedTimer<P, L> {
     }
 }
 
-/// On a cache line of its own, wherever the allocator would have put it.
+/// A value on cache lines of its own.
 #[repr(C, align(64))]
 struct Lined<T>(T);
 
@@ -142,12 +141,12 @@ mod tests {
     use core::sync::atomic::AtomicU64;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// One CPU on which it is always two o'clock.
+    /// A platform with one CPU, on which the time is always 02:00.
     struct Still;
 
     const NOW: Ns = Ns::from_secs(7_200);
 
-    // SAFETY: words are atomics, the lock is a mutex, and nothing is done in the rest.
+    // SAFETY: words are atomics, the lock is a mutex, and the other functions do nothing.
     unsafe impl Platform for Still {
         type Word = AtomicU64;
         type ParkingWord = AtomicU64;
@@ -169,11 +168,11 @@ mod tests {
         fn kick(&self, _: CpuId) {}
 
         fn relax(&self, _: u32) {
-            panic!("nobody to wait for");
+            panic!("there is no other thread");
         }
 
         fn park(&self, _: &AtomicU64, _: u32) {
-            panic!("nobody to wait for");
+            panic!("there is no other thread");
         }
 
         fn unpark(&self, _: &AtomicU64) {}
@@ -197,13 +196,13 @@ mod tests {
     }
 
     fn timer_at<L: Link>(place: NonNull<Timer<Still, L>>) -> TimerRef<Still, L> {
-        // SAFETY: the tests below keep a timer in its place until it has been shut down or its
-        // callback has started and it is not pending, and have one set of bases each.
+        // SAFETY: the tests below keep a timer in its place until it has been shut down, or its
+        // callback has started and it is not pending. Each test has one set of bases.
         unsafe { TimerRef::new(place) }
     }
 
-    /// Goal: a timer's first arming by whoever made it ends where any other would: on the caller's
-    /// base, or on the next one if that is offline (D8). It can be armed and cancelled after that.
+    /// Goal: `start_new` arms a timer on the same base as `start`: the caller's, or the next one if
+    /// that is offline (D8). The timer can be rearmed and cancelled after that.
     fn starts_new<L: crate::bases::Family<Still>>() {
         for offline in [false, true] {
             let bases = Bases::new(Still, 2, Settings::default());
@@ -212,7 +211,7 @@ mod tests {
             }
             let place = NonNull::from(Box::leak(Box::new(Timer::<Still, L>::new(()))));
             let window = Window::new(NOW.after(Ns::from_secs(1)), NOW.after(Ns::from_secs(2)));
-            // SAFETY: `place` was leaked just now, and is freed below when it has been cancelled.
+            // SAFETY: `place` was leaked above, and is freed below after it has been cancelled.
             bases.start_new(unsafe { NewTimer::new(place) }, window, NOW);
             let [there, elsewhere] = [offline, !offline].map(|second| {
                 let view = bases.view(CpuId(u16::from(second))).unwrap();
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_timer_starts_like_any_other() {
+    fn a_new_timer_is_armed_on_the_callers_base() {
         starts_new::<WheelLink<AtomicU64>>();
         starts_new::<QueueLink>();
     }
@@ -260,14 +259,14 @@ mod tests {
             assert_eq!(expired.fired, 1);
             if reuse {
                 assert!(!bases.is_running(timer_at(place)));
-                // SAFETY: leaked above once more, and shut down.
+                // SAFETY: leaked again above, and shut down.
                 drop(unsafe { Box::from_raw(place.as_ptr()) });
             }
         }
     }
 
-    /// Goal: a callback may free its own timer, and another one may take its address (X4).
-    /// Method: free the memory in the callback; Miri sees every later touch.
+    /// Goal: a callback may free its own timer, and a new timer may reuse the address (X4).
+    /// Method: free the memory in the callback; Miri reports every later access.
     #[test]
     fn a_callback_may_free_its_own_timer() {
         frees_itself::<WheelLink<AtomicU64>>();

@@ -1,33 +1,32 @@
-//! The seam: what the core asks of the world it runs in.
+//! The platform: what the core needs from the system on which it runs.
 //!
-//! Three worlds implement it: the host, the model checkers under `tests/`, and the simulated
-//! machine. Only `state`, `base`, `cancel`, `expiry`, `migrate` and the combined counter
-//! mention it; the wheel, the queue and all arithmetic know nothing of it.
+//! The host, the model checkers and the simulated machine each implement it. Only `bases`, `owned`,
+//! the timer's node and the combined counter use it; the wheel, the queue and all arithmetic do not
+//! depend on it.
 
 use crate::rearm::Rearm;
 use crate::time::{CpuId, Ns};
 pub use crate::word::{Ordering, ParkingWord, Word};
 use core::ops::DerefMut;
 
-/// The world that bases live in.
+/// The system on which bases run.
 ///
 /// # Safety
-/// The bases follow pointers to timers by what their words and locks say. Whoever implements this
-/// promises:
-/// - [`Word`](Platform::Word) is one atomic word of memory. A load returns what was stored last, or
-///   an earlier value that the orderings allow as they do for `AtomicU64`; a compare-and-exchange
-///   writes exactly if it says so. Nothing else changes the word.
-/// - [`Lock`](Platform::Lock) excludes: from when `lock` returns until the guard is dropped there
-///   is no other guard of that lock, on any thread. A guard dereferences to the value that `new`
-///   was given, the same one every time. Dropping a guard happens before the next `lock` returns.
-/// - [`Task`](Platform::Task) is copied as it is.
-/// - What is called under a lock, [`now`](Platform::now), [`here`](Platform::here) and
-///   [`program`](Platform::program), neither unwinds nor uses the bases. (A timer is between two
-///   states then.)
+/// The bases dereference pointers to timers depending on what words and locks contain. An
+/// implementation must uphold these rules:
+/// - [`Word`](Platform::Word) is one atomic word of memory. A load returns the last value that was
+///   stored, or an earlier one where the orderings allow it for `AtomicU64`. A compare-and-exchange
+///   writes if and only if it returns `Ok`. Nothing else changes the word.
+/// - [`Lock`](Platform::Lock) is exclusive: from the return of `lock` until the guard is dropped, no
+///   thread has another guard of that lock. A guard always dereferences to the value that was
+///   passed to `new`. Dropping a guard happens before the next `lock` returns.
+/// - [`Task`](Platform::Task) is copied unchanged.
+/// - The functions that are called under a lock, [`now`](Platform::now), [`here`](Platform::here)
+///   and [`program`](Platform::program), neither unwind nor use the bases, because a timer may be
+///   between two states then.
 ///
-/// It need not be right about anything else: a clock that jumps, a CPU that does not exist, a
-/// device that never comes, a park that returns at once make timers late or early and break no
-/// memory.
+/// Errors in anything else do not violate memory safety: a clock that jumps, a CPU that does not
+/// exist, a device that never fires, or a park that returns at once only makes timers late or early.
 pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// A 64-bit atomic word.
     type Word: Word;
@@ -35,67 +34,66 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     type ParkingWord: ParkingWord;
     /// Mutual exclusion for one base's state.
     type Lock<T: Send>: Lock<T>;
-    /// What a timer carries and a base hands back when the timer fires.
+    /// What a timer stores, and its base returns when the timer fires.
     type Task: Copy + Send;
 
-    /// How often a canceller looks for the end of a callback before it parks.
+    /// How often a canceller checks whether a callback has returned before it parks.
     const SPINS: u32 = 100;
 
-    /// The present, on the clock that deadlines are given in.
+    /// The current time of the clock on which deadlines are given.
     fn now(&self) -> Ns;
 
-    /// The CPU that the caller runs on; it may be out of date as soon as it is known.
+    /// The CPU on which the caller runs. May be out of date at once.
     fn here(&self) -> CpuId;
 
-    /// Programs a CPU's event device. Called under the lock of that CPU's base, so that two
-    /// decisions are carried out in the order in which they were made. Returns what is left to
-    /// be done once the lock is free; [`Rearm::Arm`] if the device refuses, as a deadline that
-    /// has passed may be, and is to be told another one (R13).
+    /// Programs a CPU's event device. Called under the lock of that CPU's base, so that writes to
+    /// the device have the order of the decisions. Returns what the caller must do after it has
+    /// unlocked. Returns [`Rearm::Arm`] if the device refuses the deadline, for example because it
+    /// has passed; then the core programs a later one (R13).
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm;
 
-    /// Makes a CPU look at its base. Called without any lock.
+    /// Makes a CPU run the handler of its base. Called without a lock.
     fn kick(&self, cpu: CpuId);
 
     /// Called in a loop that waits for another CPU; `round` counts up from zero.
     fn relax(&self, round: u32);
 
-    /// Sleeps for as long as `word` holds `value`, or shorter: the caller checks again. Called
-    /// without any lock. Words that threads park on are counters.
+    /// Sleeps while `word` holds `value`. May return early: the caller checks again. Called without a
+    /// lock. Words on which threads park are counters.
     fn park(&self, word: &Self::ParkingWord, value: u32);
 
-    /// Wakes everybody who is parked on `word`, which has just changed. Called without any lock.
+    /// Wakes all threads that are parked on `word`, which has just changed. Called without a lock.
     fn unpark(&self, word: &Self::ParkingWord);
 }
 
-/// Mutual exclusion around a value.
+/// A lock that guards a value.
 pub trait Lock<T>: Send + Sync {
-    /// The right to use the value; gives the lock back when dropped.
+    /// Gives access to the value, and unlocks when dropped.
     type Guard<'a>: DerefMut<Target = T>
     where
         Self: 'a,
         T: 'a;
 
-    /// An unlocked lock.
+    /// Creates an unlocked lock.
     fn new(value: T) -> Self;
     /// Waits until the lock is free and takes it.
     fn lock(&self) -> Self::Guard<'_>;
 
-    /// Takes the lock in the usual way, or not at all: after a `None` the caller takes it by
-    /// [`lock`](Lock::lock). One that does so in a function of its own keeps what it has in
-    /// registers on the usual way.
+    /// Takes the lock if a short sequence of instructions can do so; after `None` the caller uses
+    /// [`lock`](Lock::lock). A caller that does this in another function keeps its values in
+    /// registers on the fast path.
     #[inline(always)]
     fn try_lock_fast(&self) -> Option<Self::Guard<'_>> {
         Some(self.lock())
     }
 
-    /// Does another thread wait for this lock, which the caller has? A hint: a caller in the middle
-    /// of a long job then gives the lock back early. Costs one load.
+    /// Returns whether another thread waits for this lock, which the caller holds. A hint for a long
+    /// operation to unlock early. Costs one load.
     fn is_wanted(&self) -> bool {
         false
     }
 
-    /// Gives a thread that waits for this lock, which the caller has just given back, the time to
-    /// take it: the caller would otherwise have it again first. Returns soon even if that thread
-    /// does not come.
-    fn let_in(&self) {}
+    /// Gives a waiting thread time to take this lock, which the caller has just unlocked and would
+    /// otherwise take again first. Returns soon even if the thread does not take it.
+    fn yield_to_waiters(&self) {}
 }

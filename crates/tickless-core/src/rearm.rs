@@ -1,27 +1,28 @@
-//! What the event device must be told, decided apart from telling it.
+//! Decides when to program an event device.
 //!
-//! A base owns one event device: a deadline register, a timerfd, a thread that sleeps. Writing
-//! it is the expensive part of arming a timer, and a removal used to cost one write too many. Here
-//! every operation on a base *returns* what the device must be told, as a [`Rearm`] that cannot
-//! be ignored, and the one place that holds the lock does the telling.
+//! A base owns one event device: a deadline register, a timerfd or a sleeping thread. Writing to it
+//! is the expensive part of arming a timer, and in Linux a removal used to cost an unnecessary
+//! write. Here every operation on a base *returns* what to do to the device, as a [`Rearm`] that
+//! the compiler does not let the caller ignore. The caller, which holds the lock, does it.
 //!
 //! # Guarantees
 //!
-//! - R1 Outside the handler and hang back-off, `armed` is at or before the earliest expiry.
-//! - R2 A removal that does not program leaves `armed` where it is.
-//! - R3 Removing a timer of another CPU never touches that CPU's device.
-//! - R4 A restart of the first timer writes at most once (not under [`Policy::Eager`]), and not
-//!   at all if the earliest expiry is where the device stands.
-//! - R5 In the handler nothing is written; one write at the end.
+//! - R1 Except in the handler and in a hang back-off, `armed` is at or before the earliest expiry.
+//! - R2 A removal that does not program the device leaves `armed` unchanged.
+//! - R3 Removing a timer of another CPU never programs that CPU's device.
+//! - R4 A restart of the first timer writes at most once (except under [`Policy::Eager`]), and not
+//!   at all if the device is armed for the earliest expiry.
+//! - R5 The handler does not write to the device until its end, and then once.
 //! - R7 A handler that cannot catch up backs off, for a bounded time.
-//! - R8 Nothing pushes an event ahead that could not have come any earlier.
-//! - R11 A deadline outside of the device's limits is clamped, never lost.
-//! - R13 A write that the device refuses is tried again, farther ahead; an event that it loses
-//!   costs the time until somebody next looks at the base, or finds it overdue; all are counted.
-//! - R14 A handler that puts off leaves nothing armed, and what settles it arms for the earliest.
+//! - R8 No operation delays an event that could not have come any earlier.
+//! - R11 A deadline outside the device's limits is clamped, never lost.
+//! - R13 A write that the device refuses is repeated with a later deadline. An event that the device
+//!   loses delays timers until the next event, or until another CPU finds the base overdue. All are
+//!   counted.
+//! - R14 A handler that defers leaves the device unarmed; `settle` arms it for the earliest expiry.
 //!
-//! Who looks at `armed`: whoever holds the base's lock. It is kept apart from the queue's
-//! minimum on purpose; early is free, late is a bug.
+//! `armed` is used under the base's lock. It is deliberately separate from the queue's minimum: a
+//! device that fires early costs little, one that fires late is a bug.
 
 mod counts;
 mod limits;
@@ -33,43 +34,43 @@ pub use counts::DeviceCounts;
 pub use limits::Limits;
 pub use policy::{HandlerEnd, LazyTimers, Policy, Urgency};
 
-/// What is to be done about an event device. Dropping it loses a wakeup.
-#[must_use = "an event device that is not told loses a wakeup"]
+/// What to do to an event device. Dropping it loses a wakeup.
+#[must_use = "an event device that is not programmed loses a wakeup"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rearm {
-    /// Nothing: the device stands where it should.
+    /// Nothing.
     Keep,
     /// Program the device for this time; [`Ns::NEVER`] stops it.
     Arm(Ns),
-    /// Make that CPU look at its base.
+    /// Make that CPU run the handler of its base.
     Kick(CpuId),
 }
 
-/// Whose device it is, seen from the caller.
+/// Whether a device belongs to the caller's CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Locality {
-    /// That of the CPU the caller runs on.
+    /// The caller runs on the device's CPU.
     Local,
-    /// Another CPU's.
+    /// The caller runs on another CPU.
     Remote,
 }
 
-/// Where the handler stands.
+/// The state of a device and its handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// The device waits for `armed`.
     Waiting,
-    /// The same, but it could not come as early as was asked for (R8, R11).
+    /// The device waits for `armed`, which is later than requested because of its limits (R8, R11).
     Forced,
     /// `armed` is the end of a back-off (R7).
     BackingOff,
-    /// The handler runs; `armed` counts as never (R5).
+    /// The handler runs; `armed` is never (R5).
     Handling,
-    /// It has ended and left the device to [`Device::settle`]; `armed` counts as never.
+    /// The handler has ended and left the device to [`Device::settle`]; `armed` is never.
     Deferred,
 }
 
-/// What a base knows of its event device. Used under the base's lock.
+/// A base's record of its event device. Used under the base's lock.
 #[derive(Clone, Debug)]
 pub struct Device {
     policy: Policy,
@@ -83,7 +84,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device that is not armed.
+    /// Creates a device that is not armed.
     pub const fn new(policy: Policy, limits: Limits) -> Device {
         Device {
             policy,
@@ -97,40 +98,40 @@ impl Device {
         }
     }
 
-    /// The same device with what Linux 7.1 adds.
+    /// Sets the two choices that Linux 7.1 adds.
     #[must_use]
     pub const fn with(self, lazy_timers: LazyTimers, handler_end: HandlerEnd) -> Device {
         Device { lazy_timers, handler_end, ..self }
     }
 
-    /// Its policy.
+    /// When a removal programs the device.
     #[inline]
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// What it is armed for; [`Ns::NEVER`] in the handler.
+    /// The time for which the device is armed; [`Ns::NEVER`] in the handler.
     pub fn armed(&self) -> Ns {
         self.armed
     }
 
-    /// Does the promise `armed <= earliest` (R1) hold just now?
+    /// Returns whether `armed <= earliest` (R1) must hold in the current state.
     pub fn promises(&self) -> bool {
         self.phase == Phase::Waiting
     }
 
-    /// Is its handler running?
+    /// Returns whether the handler is running.
     pub fn is_handling(&self) -> bool {
         self.phase == Phase::Handling
     }
 
-    /// What it was put through.
+    /// Counts of writes and events.
     pub fn counts(&self) -> DeviceCounts {
         self.counts
     }
 
-    /// An idle timer was armed to expire at `expiry`. `now` is asked only if the device is to be
-    /// told.
+    /// An idle timer was armed to expire at `expiry`. Calls `now` only if the device may have to be
+    /// programmed.
     #[inline(always)]
     pub fn started(&mut self, expiry: Ns, now: impl FnOnce() -> Ns) -> Rearm {
         if expiry >= self.armed || self.is_settled() {
@@ -140,8 +141,8 @@ impl Device {
         }
     }
 
-    /// A pending timer that would have expired at `expiry` was taken off. `earliest` and `now`
-    /// are asked only when the policy wants to know: neither is free.
+    /// A pending timer that would have expired at `expiry` was removed. Calls `earliest` and `now`
+    /// only if the policy requires it.
     #[inline]
     pub fn removed(
         &mut self,
@@ -150,7 +151,7 @@ impl Device {
         earliest: impl FnOnce() -> Ns,
         now: impl FnOnce() -> Ns,
     ) -> Rearm {
-        if self.policy == Policy::Lazy || !self.stands_on(expiry, place) {
+        if self.policy == Policy::Lazy || !self.is_armed_for(expiry, place) {
             return Rearm::Keep;
         }
         self.move_to(earliest(), now())
@@ -170,7 +171,7 @@ impl Device {
         earliest: impl FnOnce() -> Ns,
         now: impl FnOnce() -> Ns,
     ) -> Rearm {
-        if !self.stands_on(old, place) {
+        if !self.is_armed_for(old, place) {
             return self.started(new, now);
         }
         if self.spares(urgency) && new >= self.armed {
@@ -182,16 +183,15 @@ impl Device {
         }
     }
 
-    /// Does it stay where it is when a pending timer of this urgency is taken off?
+    /// Returns whether the removal of a pending timer of this urgency leaves the device as it is.
     #[inline]
     pub fn spares(&self, urgency: Urgency) -> bool {
         urgency == Urgency::Lazy && self.lazy_timers == LazyTimers::Honoured
     }
 
-    /// Programs it once for all that has come since its handler ended without doing so; nothing
-    /// otherwise.
+    /// Programs the device after a handler has deferred it; does nothing otherwise.
     ///
-    /// Every way from a handler back to a program must come through here, if handlers put off.
+    /// If handlers defer, every return from a handler to the interrupted program must call this.
     pub fn settle(&mut self, earliest: Ns, now: Ns) -> Rearm {
         if self.phase != Phase::Deferred {
             return Rearm::Keep;
@@ -200,7 +200,7 @@ impl Device {
         self.move_to(earliest, now)
     }
 
-    /// The device delivered an event, or was made to look: the handler begins.
+    /// The handler begins, after an event or a kick.
     pub fn enter(&mut self, now: Ns) {
         self.counts.late += u64::from(now > self.armed.after(self.limits.tolerance));
         self.armed = Ns::NEVER;
@@ -209,9 +209,9 @@ impl Device {
         self.counts.events += 1;
     }
 
-    /// The handler ends, having expired `expired` timers; `earliest` is what is left.
+    /// The handler ends. It has expired `expired` timers, and `earliest` is the next expiry.
     ///
-    /// Every way out of a handler must come through here (R6).
+    /// Every exit from a handler must call this (R6).
     pub fn leave(&mut self, earliest: Ns, expired: u64, now: Ns) -> Rearm {
         if expired == 0 {
             self.counts.spurious += 1;
@@ -224,13 +224,13 @@ impl Device {
         self.move_to(earliest, now)
     }
 
-    /// May a handler that has made `passes` passes make another?
+    /// Returns whether a handler that has made `passes` passes may make another one.
     pub fn may_pass(&self, passes: u32) -> bool {
         passes < self.limits.passes
     }
 
-    /// The handler, which has expired `expired` timers, gives up catching up: the device is left
-    /// alone for as long as the handler took, at most `backoff_max` (R7).
+    /// The handler, which has expired `expired` timers, cannot catch up and ends. The device fires
+    /// again after as long as the handler took, at most `backoff_max` (R7).
     pub fn back_off(&mut self, earliest: Ns, expired: u64, now: Ns) -> Rearm {
         if self.limits.backoff_max == Ns::ZERO {
             return self.leave(earliest, expired, now);
@@ -242,8 +242,8 @@ impl Device {
         rearm
     }
 
-    /// The device was switched off and has forgotten what it was told; in the handler it was
-    /// told nothing. A back-off is over: what it was about has been away as well.
+    /// The device was switched off and has lost its deadline. This also ends a back-off. In the
+    /// handler the device has no deadline, so nothing changes.
     pub fn forget(&mut self) {
         if self.phase != Phase::Handling {
             self.armed = Ns::NEVER;
@@ -251,17 +251,17 @@ impl Device {
         }
     }
 
-    /// Should it have come longer ago than `grace`? Then its event was lost, or is very late.
-    /// Whoever asks makes the base look, so it is counted (R13).
+    /// Returns whether the device should have fired more than `grace` ago: its event was lost, or is
+    /// very late. The caller makes the base run its handler then, so this counts a lost event (R13).
     pub fn is_overdue(&mut self, now: Ns, grace: Ns) -> bool {
         let is_overdue = self.armed.after(grace) < now;
         self.counts.lost += u64::from(is_overdue);
         is_overdue
     }
 
-    /// The device has refused what it was told, as being too near or over. What it is to be told
-    /// instead, farther ahead with each try; `None` if it cannot be had, and will only be told
-    /// again by the next handler (R13).
+    /// The device has refused a deadline that was too near or had passed. Returns the deadline to
+    /// program instead, farther ahead with each try; `None` after the last try, when only the next
+    /// handler programs the device again (R13).
     #[cold]
     pub fn refused(&mut self, tries: u32, now: Ns) -> Option<Ns> {
         self.counts.refused += 1;
@@ -278,29 +278,29 @@ impl Device {
         Some(self.armed)
     }
 
-    /// Must the device be left alone, whatever is asked?
+    /// Returns whether the device must not be programmed in the current state.
     #[inline]
     fn is_settled(&self) -> bool {
         matches!(self.phase, Phase::Handling | Phase::BackingOff | Phase::Deferred)
     }
 
-    /// Is the device armed for this expiry, and ours to program? One that is to come as soon as
-    /// it can is left to come: alternating starts and removals must not push it ahead (R8).
+    /// Returns whether the device is armed for this expiry, and the caller may program it. A device
+    /// that fires as soon as it can is left alone: alternating starts and removals must not delay
+    /// it (R8).
     #[inline]
-    fn stands_on(&self, expiry: Ns, place: Locality) -> bool {
+    fn is_armed_for(&self, expiry: Ns, place: Locality) -> bool {
         place == Locality::Local && self.phase == Phase::Waiting && expiry == self.armed
     }
 
-    /// Apart: most operations end before they come here, and are short without it.
+    /// Not inlined: most operations do not call this, and are shorter without it.
     #[inline(never)]
     fn move_to(&mut self, expiry: Ns, now: Ns) -> Rearm {
         if expiry == self.armed {
             return Rearm::Keep;
         }
-        let nearest = self.limits.reach(expiry, now);
-        // An event that could not be had any earlier is left to come. A loop that keeps arming
-        // deadlines within the minimum delta would else push it ahead of itself (R8), and
-        // whoever waits for that very event would be late.
+        let nearest = self.limits.clamp(expiry, now);
+        // The event cannot come any earlier, so it is left alone. Otherwise a loop that keeps arming
+        // deadlines within the minimum delta would delay it again and again (R8).
         if expiry < self.armed && self.armed <= nearest {
             self.phase = Phase::Forced;
             return Rearm::Keep;
@@ -309,7 +309,7 @@ impl Device {
     }
 
     fn program(&mut self, expiry: Ns, now: Ns) -> Rearm {
-        self.armed = self.limits.reach(expiry, now);
+        self.armed = self.limits.clamp(expiry, now);
         if self.armed > expiry {
             self.phase = Phase::Forced;
             self.counts.forced += 1;
@@ -319,7 +319,8 @@ impl Device {
     }
 }
 
-/// How often a device that refuses is told anew, each time twice as far ahead: a second at last.
+/// How often a device that refuses is programmed again, each time twice as far ahead: at last by a
+/// second.
 const TRIES: u32 = 20;
-/// How far ahead it is told at first, if it has no minimum.
+/// How far ahead the first try is, if the device has no minimum.
 const FIRST_TRY: Ns = Ns::from_us(1);

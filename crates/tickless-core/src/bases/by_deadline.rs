@@ -1,4 +1,4 @@
-//! Coarse timers that fire at their deadlines, in the order of these, for virtual time: see
+//! Coarse timers that fire at their deadlines and in their order, for virtual time: see
 //! [`CoarseExpiry`].
 
 use super::base::Bases;
@@ -9,8 +9,8 @@ use crate::queues::wheel::Wheel;
 use crate::time::{CpuId, Ns};
 
 impl<P: Platform> Bases<P> {
-    /// The same as [`next_event`](Bases::next_event), but with the deadlines of coarse timers
-    /// instead of when they are looked at, where
+    /// Returns when a base's next timer is due, like [`next_event`](Bases::next_event), but uses the
+    /// deadlines of coarse timers instead of their buckets if
     /// [these are exact](super::CoarseExpiry::AtDeadline). O(n log n) for lists to which n
     /// timers were added, under the lock.
     pub fn exact_next_event(&self, cpu: CpuId) -> Ns {
@@ -23,8 +23,8 @@ impl<P: Platform> Bases<P> {
     }
 }
 
-/// Lines up the coarse timers whose deadlines have come, in order of these, instead of leaving
-/// them to their buckets.
+/// Makes the coarse timers due whose deadlines have passed, in the order of their deadlines, before
+/// their buckets come due.
 #[cold]
 pub(super) fn gather_by_deadline<P: Platform>(wheel: &mut Wheel, now: Ns) {
     loop {
@@ -33,11 +33,11 @@ pub(super) fn gather_by_deadline<P: Platform>(wheel: &mut Wheel, now: Ns) {
             break;
         }
     }
-    // The deferrable ones, which are nobody's earliest.
+    // Deferrable timers, which `earliest_deadline` ignores.
     wheel.gather(now, deadline_of::<P>);
 }
 
-/// The deadline of a pending coarse timer, whose base is locked.
+/// The deadline of a pending coarse timer. Under the lock of its base.
 fn deadline_of<P: Platform>(node: WheelRef) -> Ns {
     TimerRef::<P, WheelLink<P::Word>>::of_wheel(node).node().deadline()
 }

@@ -1,6 +1,6 @@
-//! The slow full check of a base: every rule that the fast code relies on, stated once.
+//! A slow, full check of a base: every invariant on which the fast code relies.
 //!
-//! For tests after each step, and for the doubtful; allowed in release builds.
+//! Tests call it after each step. It is available in release builds.
 
 use super::base::Bases;
 use crate::link::{QueueLink, TimerRef, WheelLink};
@@ -11,29 +11,29 @@ use crate::state::{FiresIn, Lane, Life};
 use crate::time::{CpuId, Ns};
 use core::fmt;
 
-/// What is broken in a base. Each is a bug of this crate or a broken promise of a caller of
+/// A broken invariant of a base. The cause is a bug of this crate, or a violation of the rules of
 /// [`TimerRef::new`]: stop using the bases and report it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BaseFault {
-    /// In the wheel.
+    /// A fault in the wheel.
     Wheel(WheelFault),
-    /// In the precise queue.
+    /// A fault in a queue of precise timers.
     Queue(QueueFault),
-    /// The device is armed for later than the earliest timer (R1).
+    /// The device is armed for a time after the earliest timer (R1).
     Late {
-        /// What the device is armed for.
+        /// The time for which the device is armed.
         armed: Ns,
-        /// When it should come.
+        /// When the earliest timer is due.
         earliest: Ns,
     },
-    /// What ticks read lies after the next timer that the expiry thread fires (D4).
+    /// The time that ticks read is after the next timer of the expiry thread (D4).
     LateTick {
-        /// What they read.
+        /// The time that ticks read.
         cached: Ns,
     },
-    /// A timer is in one of the base's structures, and its word says that it is not (D2).
+    /// A timer is on a list of the base, and its word contradicts that (D2).
     Word {
-        /// What the word says.
+        /// The state in the word.
         life: Life,
     },
 }
@@ -47,9 +47,11 @@ impl fmt::Display for BaseFault {
                 write!(f, "timer base: the device is armed for {armed:?}, due is {earliest:?}")
             }
             BaseFault::LateTick { cached } => {
-                write!(f, "timer base: ticks believe in {cached:?}, and something is due before")
+                write!(f, "timer base: ticks wait until {cached:?}, and a timer is due before")
             }
-            BaseFault::Word { life } => write!(f, "timer base: a pending timer says {life:?}"),
+            BaseFault::Word { life } => {
+                write!(f, "timer base: a pending timer has the state {life:?}")
+            }
         }
     }
 }
@@ -57,10 +59,10 @@ impl fmt::Display for BaseFault {
 impl core::error::Error for BaseFault {}
 
 impl<P: Platform> Bases<P> {
-    /// Walks everything on a base and compares it with what the base believes. The first fault
-    /// that is met is returned; nothing is wrong with a base that does not exist.
+    /// Checks all timers of a base and its own records. Returns the first fault that it finds, and
+    /// `Ok` for a base that does not exist.
     ///
-    /// Holds the base's lock for O(n). Allocates nothing.
+    /// Holds the base's lock for O(n). Does not allocate.
     pub fn check(&self, cpu: CpuId) -> Result<(), BaseFault> {
         if cpu.index() >= self.count() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! A base and its event device: telling it what [`rearm`](crate::rearm) has decided, and looking
-//! after bases whose device does not come (R13).
+//! Programs a base's event device as [`rearm`](crate::rearm) has decided, and recovers from lost
+//! events (R13).
 
 use super::base::Bases;
 use crate::platform::{Lock, Platform};
@@ -7,14 +7,14 @@ use crate::rearm::{Device, Rearm};
 use crate::time::{CpuId, Ns};
 
 impl<P: Platform> Bases<P> {
-    /// Looks after another base: has its event device been due for longer than `grace`, and not
-    /// come? Then its CPU is made to look, which fires what is due and arms the device anew, and
-    /// it is counted as lost ([`DeviceCounts::lost`](crate::rearm::DeviceCounts::lost)).
+    /// Checks the event device of another base. If it should have fired more than `grace` ago, this
+    /// kicks its CPU, which fires what is due and programs the device again, and counts a lost event
+    /// ([`DeviceCounts::lost`](crate::rearm::DeviceCounts::lost)). Returns whether it did.
     ///
-    /// An event or a kick that is lost on its way loses every timer of its base until somebody
-    /// looks (R13): call this for the next CPU from each CPU's tick, with more grace than events
-    /// are late by themselves. Takes that base's lock for a comparison; nothing else pays for it.
-    pub fn look_after(&self, cpu: CpuId, grace: Ns) -> bool {
+    /// A lost event or kick delays all timers of a base until the next event (R13). To bound the
+    /// delay, each CPU's tick calls this for the next CPU, with more grace than events are usually
+    /// late. Takes that base's lock for one comparison; other operations cost nothing extra.
+    pub fn recover_lost_event(&self, cpu: CpuId, grace: Ns) -> bool {
         if cpu.index() >= self.count() {
             return false;
         }
@@ -28,9 +28,9 @@ impl<P: Platform> Bases<P> {
         is_overdue
     }
 
-    /// Programs a base's event device once, after a handler that put it off
-    /// ([`HandlerEnd::Defers`](crate::rearm::HandlerEnd)); nothing otherwise. For the base's own
-    /// CPU, once it knows what it does next and before it does it.
+    /// Programs a base's event device after a handler that has deferred it
+    /// ([`HandlerEnd::Defers`](crate::rearm::HandlerEnd)); does nothing otherwise. The base's own
+    /// CPU calls this when it has chosen its next task, before it runs the task.
     pub fn settle_device(&self, cpu: CpuId) {
         if cpu.index() >= self.count() {
             return;
@@ -43,21 +43,22 @@ impl<P: Platform> Bases<P> {
         self.finish(left);
     }
 
-    /// Carries out, under the base's lock, what its device must be told.
+    /// Programs the device if necessary, under the base's lock. Returns what the caller must do after
+    /// it has unlocked.
     #[inline]
     pub(crate) fn carry_out(&self, cpu: CpuId, device: &mut Device, rearm: Rearm) -> Rearm {
         match rearm {
             Rearm::Arm(at) => match self.platform().program(cpu, at) {
-                Rearm::Arm(_) => self.insist(cpu, device),
+                Rearm::Arm(_) => self.program_later(cpu, device),
                 left => left,
             },
             rest => rest,
         }
     }
 
-    /// Tells a device that has refused a deadline another one, until it takes it (R13).
+    /// Programs a device that has refused a deadline for later ones, until it accepts one (R13).
     #[cold]
-    fn insist(&self, cpu: CpuId, device: &mut Device) -> Rearm {
+    fn program_later(&self, cpu: CpuId, device: &mut Device) -> Rearm {
         let mut tries = 0;
         while let Some(at) = device.refused(tries, self.platform().now()) {
             match self.platform().program(cpu, at) {
@@ -68,7 +69,7 @@ impl<P: Platform> Bases<P> {
         Rearm::Keep
     }
 
-    /// Carries out, without the lock, what was left to be done.
+    /// Does, without the lock, what [`carry_out`](Bases::carry_out) has returned.
     #[inline]
     pub(crate) fn finish(&self, left: Rearm) {
         if let Rearm::Kick(cpu) = left {

@@ -86,9 +86,9 @@ pub struct Expired {
 pub(crate) enum Share {
     /// All of them.
     All,
-    /// Those that fire in the handler.
+    /// Timers that fire in the handler.
     Handler,
-    /// Those that fire in the expiry thread.
+    /// Timers that fire in the expiry thread.
     Thread,
 }
 
@@ -285,7 +285,7 @@ impl<P: Platform> Bases<P> {
         batch: &mut impl Batch<P>,
     ) -> Guard<'a, P> {
         let &mut Pass { runner, share, base, .. } = pass;
-        if share == Share::Thread && base.running.has_elsewhere(timer.address(), runner) {
+        if share == Share::Thread && base.running.has_in_another(timer.address(), runner) {
             // Its last callback has not returned: the next pass fires it.
             enqueue(timer, &mut state, firing.window, &firing);
             return state;
@@ -302,7 +302,7 @@ impl<P: Platform> Bases<P> {
         core::mem::forget(unwinding);
         // Otherwise a callback that is always due keeps out a thread that wants to cancel it.
         if base.state.is_wanted() {
-            base.state.let_in();
+            base.state.yield_to_waiters();
         }
         state = base.state.lock();
         *visited = 0;
@@ -324,7 +324,7 @@ impl<P: Platform> Bases<P> {
         state.record_holding(*visited);
         drop(state);
         self.platform().relax(0);
-        base.state.let_in();
+        base.state.yield_to_waiters();
         *visited = 0;
         base.state.lock()
     }
@@ -488,7 +488,7 @@ impl<P: Platform> Drop for Unwinding<'_, '_, P> {
         let left = if share == Share::Thread {
             bases.end_batch(cpu, &mut state, runner, fired, now)
         } else {
-            // The thread that was to be called is not woken, so the device must fire for it again.
+            // The called thread is never woken, so the device must fire for its timers again.
             state.deferred.forget_call();
             let earliest = state.earliest();
             let rearm = state.device.leave(earliest, fired, now);

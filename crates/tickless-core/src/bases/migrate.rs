@@ -1,14 +1,14 @@
-//! Bases that go away and come back (D8).
+//! Bases that go offline and come back online (D8).
 //!
-//! A base that goes offline gives its timers to the next one that is online: what is pending,
-//! and what has been collected and not fired yet. A timer whose callback runs there stays until
-//! that is over, as any running timer does (X2); if it has been armed again by then, it moves
-//! then. Whatever is armed from a CPU without a base, or pinned to one, goes elsewhere. Timers do
-//! not come back by themselves; the next arming brings them.
+//! When a base goes offline, its timers move to the next base that is online: pending timers, and
+//! those that have been collected but not fired. A timer whose callback runs there stays until the
+//! callback has returned, like any running timer (X2); if it has been rearmed by then, it moves. A
+//! timer that is armed on the offline base's CPU, or pinned to it, is armed on another base. Timers
+//! do not return by themselves when the base comes back; their next arming brings them back.
 //!
-//! Timers move one by one, each under one lock at a time, and each is migrating in between: a
-//! cancel waits for the moment, finds the timer on its new base, and takes it off there. So
-//! nothing is lost, fired twice, or left.
+//! Timers move one by one. The thread holds one lock at a time, and the timer is migrating in
+//! between: a cancel waits for this moment and then finds the timer on its new base. So no timer is
+//! lost, fired twice, or left behind.
 
 use super::base::{BaseState, Bases};
 use super::family::{Arming, Family};
@@ -22,13 +22,13 @@ use crate::state::{Lane, Life};
 use crate::time::{CpuId, Ns, Window};
 use core::fmt;
 
-/// Why a base did not go away or come back.
+/// Why a base did not go offline or come back online.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum OnlineError {
-    /// There is no such base.
+    /// The base does not exist.
     NoSuchBase(CpuId),
-    /// It is the last one that is online, and there are timers to be kept.
+    /// The base is the last one online, so its timers cannot move.
     Last(CpuId),
 }
 
@@ -47,18 +47,18 @@ impl fmt::Display for OnlineError {
 
 impl core::error::Error for OnlineError {}
 
-/// A pending timer that may leave its base.
-enum Mover<P: Platform> {
+/// A pending timer that has been taken off an offline base.
+enum Evacuee<P: Platform> {
     Coarse(TimerRef<P, WheelLink<P::Word>>, Life, Arming),
     Precise(TimerRef<P, QueueLink>, Life, Arming),
 }
 
 impl<P: Platform> Bases<P> {
-    /// Takes a base offline and gives its timers to others. Returns how many moved; 0 if it was
-    /// offline already.
+    /// Takes a base offline and moves its timers to other bases. Returns how many timers moved; 0 if
+    /// the base was offline already.
     ///
-    /// Takes two locks a timer, one after the other; waits for no callback. A timer whose
-    /// callback runs there moves when that is over.
+    /// Takes two locks for each timer, one after the other, and waits for no callback. A timer whose
+    /// callback runs there moves when the callback has returned.
     pub fn offline(&self, cpu: CpuId) -> Result<u64, OnlineError> {
         if cpu.index() >= self.count() {
             return Err(OnlineError::NoSuchBase(cpu));
@@ -72,7 +72,8 @@ impl<P: Platform> Bases<P> {
             if online == 1 {
                 return Err(OnlineError::Last(cpu));
             }
-            // Relaxed: it is a count; who moves a timer looks at the other base under its lock.
+            // Relaxed: this is only a count. A thread that moves a timer checks the other base under
+            // its lock.
             let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
             if self.online.compare_exchange(online, online - 1, success, failure).is_ok() {
                 break;
@@ -83,11 +84,11 @@ impl<P: Platform> Bases<P> {
         Ok(self.evacuate(cpu))
     }
 
-    /// Brings a base back. Timers come as they are armed.
+    /// Brings a base back online. Timers return when they are armed.
     ///
-    /// Its event device may have been switched off meanwhile, so what it was told counts for
-    /// nothing any more: the next start programs it. Whatever has stayed on the base, because
-    /// its callback runs there (X2), is told to it at once.
+    /// The base's event device may have been switched off, so its deadline counts as lost. This
+    /// programs the device for timers that have stayed on the base because their callbacks run there
+    /// (X2).
     pub fn online(&self, cpu: CpuId) -> Result<(), OnlineError> {
         if cpu.index() >= self.count() {
             return Err(OnlineError::NoSuchBase(cpu));
@@ -113,7 +114,7 @@ impl<P: Platform> Bases<P> {
         Ok(())
     }
 
-    /// Moves everything off a base that may leave it, unless it has come back online.
+    /// Moves all timers that may leave an offline base; stops if the base has come back online.
     #[cold]
     pub(crate) fn evacuate(&self, cpu: CpuId) -> u64 {
         let now = self.platform().now();
@@ -123,11 +124,11 @@ impl<P: Platform> Bases<P> {
             if state.is_online {
                 return moved;
             }
-            match self.take_mover(cpu, &mut state, now) {
-                Some(Mover::Coarse(timer, life, arming)) => {
+            match self.take_evacuee(cpu, &mut state, now) {
+                Some(Evacuee::Coarse(timer, life, arming)) => {
                     self.settle(timer, life, arming, state, self.after(cpu));
                 }
-                Some(Mover::Precise(timer, life, arming)) => {
+                Some(Evacuee::Precise(timer, life, arming)) => {
                     self.settle(timer, life, arming, state, self.after(cpu));
                 }
                 None => return moved,
@@ -136,47 +137,41 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Takes a timer off whose callback does not run here.
-    fn take_mover(&self, cpu: CpuId, state: &mut BaseState, now: Ns) -> Option<Mover<P>> {
+    /// Takes a timer off its list whose callback does not run here.
+    fn take_evacuee(&self, cpu: CpuId, state: &mut BaseState, now: Ns) -> Option<Evacuee<P>> {
         let running = &self.base(cpu).running;
         let runs = |address| running.has(address, Ordering::Relaxed);
-        // Each runner's timer may be found first, in the wheel or in a queue, and one that goes.
+        // The search may find each runner's timer first, in the wheel or in a queue.
         state.record_holding(RUNNERS + 1);
         let coarse = TimerRef::<P, WheelLink<P::Word>>::of_wheel;
         let queues = &mut state.queues;
         if let Some(node) = queues.wheel.find(|node| !runs(coarse(node).address())) {
-            // Closed from here on, so that nobody puts it off who would not be heard.
+            // Close the deadline word first: a concurrent push-out would be lost while the timer is
+            // on no list.
             let deadline = coarse(node).node().take();
             let window = Window::new(deadline, deadline);
             let defers = queues.wheel.due_at(node) == Ns::NEVER;
             queues.wheel.unlink(node);
-            let (timer, life) = (coarse(node), self.life_of(coarse(node)));
+            let (timer, life) = (coarse(node), coarse(node).life(Ordering::Relaxed));
             let wakes = if defers { Wakes::No } else { Wakes::Yes };
             let arming = Arming { window, now, wakes, fires_in: life.fires_in() };
-            return Some(Mover::Coarse(timer, life, arming));
+            return Some(Evacuee::Coarse(timer, life, arming));
         }
         let precise = |node| TimerRef::<P, QueueLink>::around(node);
         let may_leave = |node| !runs(precise(node).address());
-        let stays = |node, lane| self.stays_on(precise(node), lane);
+        let stays = |node, lane| {
+            let timer = precise(node);
+            timer.set_life(timer.life(Ordering::Relaxed).on(lane));
+        };
         let node = take_precise(&mut queues.precise, &may_leave, &stays)
             .or_else(|| take_precise(&mut queues.deferred, &may_leave, &stays))?;
-        let (timer, life) = (precise(node), self.life_of(precise(node)));
+        let (timer, life) = (precise(node), precise(node).life(Ordering::Relaxed));
         let fires_in = life.fires_in();
         let arming = Arming { window: node.window(), now, wakes: Wakes::Yes, fires_in };
-        Some(Mover::Precise(timer, life, arming))
+        Some(Evacuee::Precise(timer, life, arming))
     }
 
-    fn life_of<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Life {
-        Life::from_word(timer.word().load(Ordering::Relaxed))
-    }
-
-    fn stays_on(&self, timer: TimerRef<P, QueueLink>, lane: Lane) {
-        let life = self.life_of(timer).on(lane);
-        // Release: as wherever a pending timer's word is written.
-        timer.word().store(life.word(), Ordering::Release);
-    }
-
-    /// Arms a timer that has been taken off on another base, as it was.
+    /// Arms an evacuated timer on another base, as it was armed before.
     fn settle<'a, L: Family<P>>(
         &'a self,
         timer: TimerRef<P, L>,
@@ -192,8 +187,8 @@ impl<P: Platform> Bases<P> {
     }
 }
 
-/// Takes a timer off that may leave, and puts those back that were in front of it and may not:
-/// they are told on which lane. There are no more of them than runners.
+/// Takes a timer that may leave off its queue. Timers in front of it that may not leave, at most
+/// one for each runner, are put back; `stays` records their lane.
 fn take_precise(
     precise: &mut PreciseQueue,
     may_leave: &impl Fn(QueueRef) -> bool,

@@ -1,22 +1,23 @@
-//! Many bases, one a CPU: timers that any CPU arms, cancels and fires.
+//! Many bases, one for each CPU: timers that any CPU arms, cancels and fires.
 //!
-//! From the bottom up; each file uses those above it in this table alone.
+//! From the bottom up: each file mainly uses the files above it.
 //!
-//! | file | holds | contract |
+//! | file | contents | contract |
 //! |---|---|---|
-//! | `settings` | how bases are set up | |
-//! | `running` | which callbacks a base runs, and waiting until one is over | X1, X7, R10 |
-//! | `family` | what coarse and precise timers differ in | |
-//! | `expiry_thread` | what a base knows of its expiry threads | D3, D9 |
+//! | `settings` | the settings of bases | |
+//! | `running` | which callbacks a base runs, and waiting for one | X1, X7, R10 |
+//! | `decide` | what an operation does to a timer: a table | R9, X2-X5, X8 |
+//! | `family` | the differences between coarse and precise timers | |
+//! | `expiry_thread` | a base's record of its expiry threads | D3, D9 |
 //! | `base` | one CPU's base: lock, queues, device; all bases together | W8 |
-//! | `device` | telling a base's event device; looking after one that does not come | R1-R8, R13 |
-//! | `start` | how a timer gets onto a base | R1-R4, R9, X2, X3 |
-//! | `cancel` | the cancel family; shut-down; is-it-active | X1-X10, R10 |
-//! | `migrate` | bases that go offline and come back | D8 |
-//! | `expiry` | what an event device's handler does with a base | W1, W4, R5, R6, X4 |
+//! | `device` | programs a base's event device; recovers from lost events | R1-R8, R13 |
+//! | `start` | arms timers | R1-R4, R9, X2, X3 |
+//! | `cancel` | cancels timers, shuts them down, waits for callbacks | X1-X10, R10 |
+//! | `migrate` | bases that go offline and come back online | D8 |
+//! | `expiry` | the handler of an event device | W1, W4, R5, R6, X4 |
 //! | `by_deadline` | coarse timers in the order of their deadlines, for virtual time | W11 |
-//! | `deferred` | what it leaves to an expiry thread | D1-D6, D9 |
-//! | `pending` | looking at what is pending, a slice at a time | |
+//! | `deferred` | expiry threads | D1-D6, D9 |
+//! | `pending` | lists pending timers, a slice at a time | |
 //! | `check` | the slow full check of a base | |
 
 mod base;

@@ -1,14 +1,15 @@
-//! What is pending on a base, a slice at a time: for lists that people read.
+//! Lists the pending timers of a base, a slice at a time.
 //!
-//! Walking a million timers under a base's lock would hold the base up for a tenth of a second.
-//! So a walk takes the lock for a slice of at most [`HOLDING`] timers, lets go, and goes on where
-//! it stood. What is armed, fired or cancelled in between is seen or not; what stays pending all
-//! the while is seen once, unless it comes due or is pushed out to a part of the base that the
-//! walk has yet to come to.
+//! Walking over a million timers under a base's lock would block the base for a tenth of a second.
+//! So a walk takes the lock for a slice of at most [`HOLDING`] timers, unlocks, and continues where
+//! it stopped. It may or may not include timers that are armed, fired or cancelled in between.
+//! A timer that stays pending is listed once, unless it comes due or is pushed out to a part of
+//! the base that the walk has not reached.
 //!
-//! Between two slices nobody but the base can remember where in a list the walk stands: the timer
-//! that is next may go. The base does so for one walk at a time. Another one that stops in the
-//! same wheel or queue takes the place over; then the first is cut, and told.
+//! Between two slices only the base can keep the walk's position in a list, because the next timer
+//! may be removed. The base does so for one walk at a time. If another walk stops in the same wheel
+//! or queue, it replaces the first walk's position; the first walk skips timers then, and reports
+//! it.
 
 use super::base::Bases;
 use super::settings::HOLDING;
@@ -25,29 +26,29 @@ pub use crate::state::PendingIn;
 /// A pending timer.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending<T> {
-    /// Its address, which is compared and never followed: it may be gone by now.
+    /// The timer's address, which is never dereferenced: the timer may have been freed.
     pub timer: usize,
-    /// What it hands back when it fires.
+    /// The task that the base returns when the timer fires.
     pub task: T,
-    /// The window it was armed with; for a coarse timer both ends are the deadline.
+    /// The window with which it was armed. For a coarse timer both ends are the deadline.
     pub window: Window,
-    /// When its base fires it: the hard end, or the deadline as the wheel has rounded it.
+    /// When its base fires it: the hard end, or the deadline as rounded by the wheel.
     pub due: Ns,
-    /// Where it is.
+    /// Where on the base the timer is.
     pub place: PendingIn,
-    /// Does it keep a CPU awake?
+    /// Whether the timer keeps a CPU awake.
     pub wakes: Wakes,
 }
 
-/// Where a walk stands. One walk over one base.
+/// The position of one walk over one base.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk(Part);
 
 #[derive(Clone, Copy, Debug)]
 enum Part {
-    /// Next is what comes here in the wheel.
+    /// A position in the wheel.
     Wheel(At),
-    /// Next is what comes after this walk's place in one of the four queues.
+    /// A position in one of the four queues.
     Queue {
         nth: usize,
         ticket: u64,
@@ -56,24 +57,23 @@ enum Part {
 }
 
 impl Walk {
-    /// A walk that begins.
+    /// A walk at its beginning.
     pub const fn begin() -> Walk {
         Walk(Part::Wheel(At::BEGIN))
     }
 
-    /// Has everything been seen?
+    /// Returns whether the walk has listed all timers.
     pub fn is_over(&self) -> bool {
         matches!(self.0, Part::Over)
     }
 }
 
 impl<P: Platform> Bases<P> {
-    /// Puts the next pending timers of a base into `slice`, as many as it has room for, but no more
-    /// than [`HOLDING`]. `false` if some were left out, because another walk came in between.
+    /// Puts the next pending timers of a base into `slice`, as many as its capacity allows, but at
+    /// most [`HOLDING`]. Returns `false` if timers were skipped because another walk came in between.
     ///
-    /// Holds the base's lock for as many timers as it hands out, and a scan of the wheel's buckets,
-    /// a microsecond. Allocates nothing: an empty slice without capacity sees nothing and ends the
-    /// walk.
+    /// Holds the base's lock for the timers that it returns, and for a scan of the wheel's buckets,
+    /// which takes a microsecond. Does not allocate: a slice without capacity ends the walk.
     pub fn walk(&self, cpu: CpuId, walk: &mut Walk, slice: &mut Vec<Pending<P::Task>>) -> bool {
         slice.clear();
         if cpu.index() >= self.count() || slice.capacity() == 0 {
@@ -92,7 +92,7 @@ impl<P: Platform> Bases<P> {
                     let deadline = timer.node().deadline();
                     let window = Window::new(deadline, deadline);
                     let at = WheelPlace::of(node);
-                    // It may have been put off.
+                    // A push-out may have moved the deadline past the bucket.
                     let (due, wakes) = (at.due(tick).max(deadline), at.wakes());
                     slice.push(Pending { place, due, wakes, ..of(timer, window) });
                 });

@@ -61,7 +61,7 @@ impl<P: Platform> Running<P> {
     }
 
     /// Returns whether another runner is in this timer's callback. Under the lock.
-    pub(crate) fn has_elsewhere(&self, address: u64, runner: Runner) -> bool {
+    pub(crate) fn has_in_another(&self, address: u64, runner: Runner) -> bool {
         let mut others = self.timers.iter().enumerate().filter(|(at, _)| *at != runner as usize);
         others.any(|(_, timer)| timer.load(Ordering::Relaxed) == address)
     }

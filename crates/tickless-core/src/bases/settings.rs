@@ -1,14 +1,15 @@
-//! How bases are set up: the choices, each with the behaviour that it replaces.
+//! The settings of bases: each choice, and the behaviour that it replaces.
 
 use crate::queues::wheel::PushOut;
 use crate::rearm::{HandlerEnd, LazyTimers, Limits, Policy};
 use crate::time::{Ns, Tick};
 
-/// One holding of a base's lock moves, hands out or looks at no more timers than this, whatever was
-/// pushed out, collected, evacuated or listed; between two holdings anybody may start or cancel.
+/// A thread that holds a base's lock moves, fires or checks at most this many timers before it
+/// unlocks, also when it expires, evacuates or lists many. In between, other threads may start or
+/// cancel timers.
 pub const HOLDING: usize = 64;
 
-/// How the bases of one program or machine are set up.
+/// The settings of the bases of one program or machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// The wheel's tick.
@@ -19,32 +20,32 @@ pub struct Settings {
     pub coarse: CoarseExpiry,
     /// When a removal programs the event device.
     pub policy: Policy,
-    /// Do event devices leave lazy timers alone?
+    /// Whether event devices ignore the removal of lazy timers.
     pub lazy_timers: LazyTimers,
-    /// When a handler's end programs the event device. One that puts off needs somebody who calls
-    /// [`Bases::settle_device`](super::Bases::settle_device).
+    /// When a handler's end programs the event device. If it defers, the caller of the handler must
+    /// call [`Bases::settle_device`](super::Bases::settle_device).
     pub handler_end: HandlerEnd,
-    /// What the event devices can do.
+    /// The limits of the event devices.
     pub limits: Limits,
-    /// Do coarse timers program the event device? Not in a kernel, whose wheel rides on a
-    /// periodic tick that is itself a high-resolution timer.
+    /// Whether coarse timers program the event device. In Linux they do not: a periodic tick, which
+    /// is itself a high-resolution timer, advances the wheel.
     pub wheel: WheelEvents,
-    /// Who fires coarse timers, and the precise ones that ask for it.
+    /// Where the callbacks of coarse timers run, and those of precise timers that request it.
     pub deferral: Deferral,
-    /// How long an expiry thread may be in one callback before another thread takes its other
-    /// timers over (D9); [`Ns::NEVER`] for as long as it likes.
+    /// How long an expiry thread may execute one callback before another thread takes over its other
+    /// timers (D9); [`Ns::NEVER`] for no limit.
     pub patience: Ns,
-    /// Where a synchronous cancel looks.
+    /// The bases that a synchronous cancel checks.
     pub scan: Scan,
 }
 
-/// Which bases a synchronous cancel looks at for a callback of its timer.
+/// The bases that a synchronous cancel checks for a callback of its timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Scan {
-    /// The timer's own: a running timer stays there (X2), so there is no other.
+    /// The timer's own base: a running timer stays there (X2).
     #[default]
     RunningBase,
-    /// Every base, as the kernel did until 2005. The result is the same; the cost grows with the
+    /// Every base, as Linux did until 2005. The result is the same, but the cost grows with the
     /// number of bases.
     AllBases,
 }
@@ -55,19 +56,19 @@ pub enum CoarseExpiry {
     /// With its bucket, which is cheap: late by up to 13 % of its distance and a tick.
     #[default]
     WithBucket,
-    /// At its deadline, if its base is looked at then, which
-    /// [`exact_next_event`](super::Bases::exact_next_event) tells. For a clock that stands still
-    /// meanwhile, since holdings of the lock are not bounded; with [`PushOut::Eager`].
+    /// At its deadline, if the handler runs at the time that
+    /// [`exact_next_event`](super::Bases::exact_next_event) returns. Requires [`PushOut::Eager`]. For
+    /// virtual clocks only, because the time for which the lock is held is not bounded.
     AtDeadline,
 }
 
-/// Who makes sure that the wheel is advanced in time.
+/// What advances the wheel in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WheelEvents {
-    /// The event device, like everything else.
+    /// The event device.
     #[default]
     Device,
-    /// Somebody else's tick.
+    /// A periodic tick that the caller provides.
     Tick,
 }
 
@@ -89,14 +90,14 @@ impl Default for Settings {
     }
 }
 
-/// Who fires coarse timers and those that ask for it, and when that one is woken.
+/// Where the callbacks of coarse timers run, and those of precise timers that request it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Deferral {
-    /// The handler, like all others. There is no expiry thread.
+    /// In the handler, like all others. There is no expiry thread.
     #[default]
     None,
-    /// An expiry thread, woken only when something has expired.
+    /// In an expiry thread that is woken only when a timer has expired.
     OnExpiry,
-    /// An expiry thread, woken by every tick: before the patch.
+    /// In an expiry thread that every tick wakes: Linux before the patch.
     EveryTick,
 }

@@ -269,8 +269,8 @@ impl<P: Platform> Bases<P> {
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
         // In all other cases it makes no difference whether the callback runs, and the check reads a
-        // word for each runner. A first start (migrating) may reuse the address of a timer whose
-        // callback has freed it and still runs (X4).
+        // word for each runner. A first start (migrating) makes the check only because the prices of
+        // the simulated machine are calibrated with it.
         let checks_running =
             !is_target || changes_runner || life.is_being_cancelled() || life.is_migrating();
         let is_running =

@@ -1,25 +1,26 @@
-//! A coarse timer's node: its place in a wheel, and its deadline, which is put off without a lock.
+//! A coarse timer's node: its place in a wheel, and its deadline, which threads push out without a
+//! lock.
 //!
 //! # Pushing out
 //!
-//! Arming a pending timer for a later time is what servers do most. It changes one word, the
-//! deadline, by compare-and-swap; the timer stays on the list where it is. Whoever comes to that
-//! list, under the lock of the timer's base, looks at the word:
+//! Rearming a pending timer for a later time is the most frequent operation of servers. It changes
+//! one word, the deadline, by compare-and-swap, and the timer stays on its list. The thread that
+//! reaches that list, under the lock of the timer's base, reads the word:
 //!
-//! | pushes out, without a lock | expires, with the lock |
+//! | push-out, without a lock | expiry, with the lock |
 //! |---|---|
 //! | reads the deadline; it is not closed | reads the deadline; it has passed |
 //! | compare-and-swap to the later one | compare-and-swap to closed: the timer fires |
-//! | the loser takes the lock | the loser reads again, and moves the timer to where it belongs |
+//! | if that fails: takes the lock | if that fails: reads again, and moves the timer to its bucket |
 //!
-//! Whoever pushes out reads the deadline before the timer's life, and gives up unless that says
-//! pending. Arming opens the word after it has written the life. Expiry and evacuation close it, by
-//! compare-and-swap, which tells them the last deadline that anybody was promised; while it is
-//! closed every start takes the lock. A cancel leaves the word as it is: a start that was about to
-//! change it has come before the cancel, as far as anybody can tell.
+//! A push-out reads the deadline before the timer's state, and gives up unless the timer is pending.
+//! Arming opens the word after it has written the state. Expiry and evacuation close the word by
+//! compare-and-swap, which returns the last deadline that a push-out has set. While the word is
+//! closed, every start takes the lock. A cancel leaves the word as it is: a concurrent push-out
+//! counts as having happened before the cancel.
 //!
-//! A closed word says [`Ns::NEVER`], so a timer that is armed for that cannot be pushed out
-//! without the lock; nor could it be pushed out at all.
+//! A closed word contains [`Ns::NEVER`]. So a timer that is armed for this time cannot be pushed out
+//! without the lock; there is no later time either.
 
 use super::list::{WheelNode, WheelRef};
 use super::node::Link;
@@ -29,10 +30,10 @@ use crate::time::Ns;
 use core::fmt;
 use core::ptr::NonNull;
 
-/// Nobody pushes the timer out.
+/// The deadline of a timer that cannot be pushed out.
 const CLOSED: u64 = Ns::NEVER.0;
 
-/// What a coarse timer embeds as its first field. 32 bytes.
+/// The first field of every coarse timer. 32 bytes.
 #[repr(C)]
 pub struct WheelLink<W> {
     node: WheelNode,
@@ -40,7 +41,7 @@ pub struct WheelLink<W> {
 }
 
 impl<W: Word> WheelLink<W> {
-    /// A node that is on no list.
+    /// Creates a node that is on no list.
     pub fn new() -> WheelLink<W> {
         WheelLink { node: WheelNode::new(), deadline: W::new(CLOSED) }
     }
@@ -58,7 +59,7 @@ impl<W> fmt::Debug for WheelLink<W> {
     }
 }
 
-/// A coarse timer's node. Copying it copies the reference.
+/// A reference to a coarse timer's node. A copy refers to the same node.
 pub struct CoarseRef<W>(NonNull<WheelLink<W>>);
 
 impl<W> Clone for CoarseRef<W> {
@@ -84,72 +85,74 @@ impl<W> fmt::Debug for CoarseRef<W> {
 }
 
 impl<W: Word> CoarseRef<W> {
-    /// Hands a node to its wheel.
+    /// Makes a reference to a node, for its wheel.
     ///
     /// # Safety
-    /// As for [`WheelRef::new`], for as long as this reference or a copy of it is used; but of the
-    /// methods below each may be called at any time, by any thread. What [`node`](Self::node)
-    /// returns is used as `WheelRef::new` says.
+    /// As for [`WheelRef::new`], while this reference or a copy of it is used. Any thread may call
+    /// the methods below at any time, but the rules of `WheelRef::new` hold for what
+    /// [`node`](Self::node) returns.
     pub unsafe fn new(link: NonNull<WheelLink<W>>) -> CoarseRef<W> {
         CoarseRef(link)
     }
 
-    /// The node that this is what the wheel sees of.
+    /// The inverse of [`node`](Self::node).
     ///
     /// # Safety
-    /// The node came from [`node`](Self::node) of a reference of this type.
+    /// The argument was returned by [`node`](Self::node) of a reference of this type.
     pub unsafe fn around(node: WheelRef) -> CoarseRef<W> {
         CoarseRef(node.as_ptr().cast())
     }
 
-    /// What the wheel sees of it.
+    /// The part of the node that the wheel uses.
     #[inline]
     pub fn node(self) -> WheelRef {
-        // SAFETY: `new` promised a valid node, and what is asked for here; the pointer reaches the
-        // whole link, of which the node is the first field.
+        // SAFETY: `new` requires the same rules; the pointer is valid for the whole link, whose first
+        // field is the node.
         unsafe { WheelRef::new(self.0.cast()) }
     }
 
-    /// The deadline. May be out of date as soon as it is known, but is never earlier than that
-    /// while the timer is pending; [`Ns::NEVER`] if it is closed.
+    /// The deadline; [`Ns::NEVER`] if it is closed. A concurrent push-out may make it later at once,
+    /// never earlier while the timer is pending.
     #[inline]
     pub fn deadline(self) -> Ns {
-        // Relaxed: whoever acts on it compares it again.
+        // Relaxed: a thread that acts on it compares it again.
         Ns(self.word().load(Ordering::Relaxed))
     }
 
-    /// Reads the deadline in order to [put it off](Self::push_out), before anything that is to be
-    /// known of the timer.
+    /// Reads the deadline for a [push-out](Self::push_out). The caller reads the timer's state after
+    /// this.
     #[inline]
     pub fn read(self) -> Ns {
-        // Acquire: pairs with the Release in `open`; who sees this arming's deadline sees its life.
+        // Acquire: pairs with the Release in `open`. A thread that sees an arming's deadline sees its
+        // state.
         Ns(self.word().load(Ordering::Acquire))
     }
 
-    /// Makes a deadline that was [read](Self::read) a later one. `false` if nothing has changed:
-    /// it is another one by now, or closed, or `to` comes before it.
+    /// Changes a deadline that was [read](Self::read) to a later one. Returns `false`, and changes
+    /// nothing, if the deadline has changed since, is closed, or is later than `to`.
     ///
-    /// After a `true` the caller does not touch the timer again: it may have fired, and be gone.
+    /// After `true` the caller must not access the timer: it may have fired and been freed.
     #[inline]
     pub fn push_out(self, from: Ns, to: Ns) -> bool {
-        // A closed one is not before anything that is open, and nothing comes before the end of the
-        // range, one beyond `CLOSED`: no later than `to`, and that not closed.
+        // Checks that `from` is not later than `to`, and that neither is closed: `CLOSED` is the
+        // largest value, and one more wraps to 0.
         from.0 < to.0.wrapping_add(1) && {
-            // Release: pairs with the Acquire in `close_by`; the callback sees what was done before
-            // its timer was armed, and who frees the timer comes after this.
+            // Release: pairs with the Acquire in `close_by`. The callback sees what this thread did
+            // before the push-out, and the timer is freed after it.
             let (success, failure) = (Ordering::Release, Ordering::Relaxed);
             self.word().compare_exchange(from.0, to.0, success, failure).is_ok()
         }
     }
 
-    /// Sets the deadline of a timer that is on a list and whose life says so. Under its lock.
+    /// Sets the deadline of a timer that is on a list and whose state is pending. Under its lock.
     #[inline]
     pub fn open(self, deadline: Ns) {
         // Release: pairs with the Acquire in `read`.
         self.word().store(deadline.0, Ordering::Release);
     }
 
-    /// Closes the deadline unless it is later than `by`. Returns it either way. Under its lock.
+    /// Closes the deadline unless it is later than `by`. Returns the deadline, as `Err` if it is
+    /// later. Under the timer's lock.
     #[inline]
     pub fn close_by(self, by: Ns) -> Result<Ns, Ns> {
         let mut deadline = self.word().load(Ordering::Relaxed);
@@ -161,13 +164,13 @@ impl<W: Word> CoarseRef<W> {
             let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
             match self.word().compare_exchange(deadline, CLOSED, success, failure) {
                 Ok(_) => return Ok(Ns(deadline)),
-                // It was put off meanwhile.
+                // A concurrent push-out.
                 Err(later) => deadline = later,
             }
         }
     }
 
-    /// Closes the deadline, and returns the last one. Under its lock.
+    /// Closes the deadline, and returns it. Under the timer's lock.
     #[inline]
     pub fn take(self) -> Ns {
         match self.close_by(Ns::NEVER) {
@@ -176,7 +179,7 @@ impl<W: Word> CoarseRef<W> {
     }
 
     fn word(&self) -> &W {
-        // SAFETY: `new` promised a valid link; the word is only ever used as an atomic.
+        // SAFETY: `new` requires a valid link; the word is only accessed as an atomic.
         unsafe { &(*self.0.as_ptr()).deadline }
     }
 }
@@ -194,9 +197,9 @@ impl<W: Word> Link for WheelLink<W> {
     }
 
     /// # Safety
-    /// As the trait says.
+    /// As for [`CoarseRef::new`].
     unsafe fn node(link: NonNull<Self>) -> CoarseRef<W> {
-        // SAFETY: the caller's promise is the one that is asked for.
+        // SAFETY: the caller's promise.
         unsafe { CoarseRef::new(link) }
     }
 
@@ -210,11 +213,11 @@ mod tests {
     use super::*;
     use core::sync::atomic::AtomicU64;
 
-    /// Goal: a closed deadline stays closed, and an open one is never made earlier or closed.
+    /// Goal: a closed deadline stays closed, and an open one never becomes earlier or closed.
     #[test]
     fn only_an_open_deadline_is_pushed_out() {
         let link = WheelLink::<AtomicU64>::new();
-        // SAFETY: the link stays until the test is over, and is on no list.
+        // SAFETY: the link lives until the end of the test, and is on no list.
         let node = unsafe { CoarseRef::new(NonNull::from(&link)) };
         let times = [Ns::ZERO, Ns(1), Ns(2), Ns(u64::MAX - 1), Ns::NEVER];
         for (from, to) in times.into_iter().flat_map(|from| times.map(|to| (from, to))) {

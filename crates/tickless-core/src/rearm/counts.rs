@@ -1,22 +1,22 @@
-//! What a device was put through, as numbers.
+//! Counts of a device's writes and events.
 
-/// What a device was put through.
+/// Counts of a device's writes and events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct DeviceCounts {
-    /// Times it was programmed.
+    /// Writes: how often the device was programmed.
     pub writes: u64,
-    /// Events it delivered.
+    /// Events that the device delivered.
     pub events: u64,
-    /// Events that found nothing to do.
+    /// Events after which no timer was due.
     pub spurious: u64,
     /// Deadlines that were too near or had passed, and were programmed a minimum delta ahead.
     pub forced: u64,
     /// Handlers that could not catch up.
     pub hangs: u64,
-    /// Events that came later than is tolerated, or not at all, so that somebody else looked.
+    /// Events that came later than the tolerance, or were replaced by a kick.
     pub late: u64,
-    /// Times that somebody who looks after the base found an event long overdue.
+    /// Events that another CPU found overdue.
     pub lost: u64,
     /// Writes that the device refused.
     pub refused: u64,
@@ -49,7 +49,7 @@ impl DeviceCounts {
         }
     }
 
-    /// What has come since an earlier look at the same device.
+    /// The difference to earlier counts of the same device.
     #[must_use]
     pub fn since(self, earlier: DeviceCounts) -> DeviceCounts {
         DeviceCounts {

@@ -2,24 +2,24 @@
 
 use crate::time::Ns;
 
-/// What a device can and cannot do (R7, R8, R11).
+/// Limits of a device and its handler (R7, R8, R11).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// A deadline nearer than this is programmed this far ahead.
     pub min_delta: Ns,
     /// A deadline farther than this is programmed this far ahead; the event comes early.
     pub max_delta: Ns,
-    /// After how many passes a handler that cannot catch up backs off.
+    /// The number of passes after which a handler that cannot catch up backs off.
     pub passes: u32,
-    /// The longest back-off. Without one, such a handler ends and is to come back at once, so
-    /// that its caller has a turn in between; that is no hang.
+    /// The longest back-off. If this is zero, such a handler ends and its device fires again at
+    /// once, so that its caller can do other work in between. This does not count as a hang.
     pub backoff_max: Ns,
-    /// An event that comes later than this after its time is counted as late (R13).
+    /// An event that comes more than this after its deadline is counted as late (R13).
     pub tolerance: Ns,
 }
 
 impl Limits {
-    /// No limit but the kernel's own 3 passes and 100 ms.
+    /// No limits except Linux's own 3 passes and 100 ms.
     pub const NONE: Limits = Limits {
         min_delta: Ns::ZERO,
         max_delta: Ns::NEVER,
@@ -28,9 +28,9 @@ impl Limits {
         tolerance: Ns::ZERO,
     };
 
-    /// What a device is programmed for when it is to come at `expiry` (R11). Stopping it is
-    /// always possible.
-    pub(super) fn reach(&self, expiry: Ns, now: Ns) -> Ns {
+    /// The deadline within the limits that is nearest to `expiry` (R11). A device can always be
+    /// stopped.
+    pub(super) fn clamp(&self, expiry: Ns, now: Ns) -> Ns {
         if expiry == Ns::NEVER {
             return Ns::NEVER;
         }

@@ -1,43 +1,43 @@
-//! Choices: which operations program the device, and which leave it to others.
+//! Choices of which operations program the device.
 
 /// When a removal programs the device (R12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
 pub enum Policy {
-    /// Every removal of the first timer programs it, a restart as well: the kernel from
-    /// commit 968320b (2010) on, as the report measured it that proposed lazy rearming.
+    /// Every removal of the first timer programs the device, also as part of a restart: Linux from
+    /// commit 968320b (2010) on, as measured by the report that proposed lazy rearming.
     Eager,
-    /// No removal programs it (lazy rearming). An event may come early, for nothing.
+    /// No removal programs the device (lazy rearming). The device may fire early with nothing due.
     #[default]
     Lazy,
-    /// A cancel of the first timer programs, a restart is judged once, as a whole: what the
-    /// kernel does today.
+    /// A cancel of the first timer programs the device; a restart programs it at most once. Current
+    /// Linux.
     RestartAware,
 }
 
 impl Policy {
-    /// All of them, in the order in which tables show them.
+    /// All policies, in the order of the tables.
     pub const ALL: [Policy; 3] = [Policy::Eager, Policy::Lazy, Policy::RestartAware];
 }
 
-/// What a timer wants of the event device, for as long as it lives.
+/// How closely the event device follows a timer, for the timer's lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Urgency {
-    /// The device follows it, as the policy says.
+    /// The device follows the timer according to the policy.
     #[default]
     Prompt,
-    /// It is armed anew all the time and nearly always moves later, such as a scheduler's slice:
-    /// the device need not follow. An event may come early, for nothing.
+    /// The timer is rearmed all the time and nearly always moves later, such as a scheduler's slice.
+    /// The device need not follow it, and may fire early with nothing due.
     Lazy,
 }
 
-/// Does the device treat lazy timers as such? Together with [`Policy::RestartAware`], as Linux 7.1
-/// does for the timer of the scheduler's slice.
+/// Whether the device ignores the removal of lazy timers. With [`Policy::RestartAware`], Linux 7.1
+/// does so for the timer of the scheduler's slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum LazyTimers {
-    /// All timers are alike.
+    /// All timers are treated alike.
     #[default]
     Ignored,
-    /// Removing a lazy timer programs nothing, and neither does pushing it out.
+    /// Removing or pushing out a lazy timer does not program the device.
     Honoured,
 }
 
@@ -47,9 +47,8 @@ pub enum HandlerEnd {
     /// At once.
     #[default]
     Programs,
-    /// Not at all: whoever runs the handler does so later, once, with
-    /// [`Device::settle`](super::Device::settle), when the next task has been chosen and its timers
-    /// are armed. Until then nothing programs it. Linux 7.1 does so where the architecture has a
-    /// place for it.
+    /// Later, once, by [`Device::settle`](super::Device::settle): the caller of the handler calls it
+    /// when the next task has been chosen and its timers are armed. Until then nothing programs the
+    /// device. Linux 7.1 does this on architectures that support it.
     Defers,
 }

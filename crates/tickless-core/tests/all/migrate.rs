@@ -186,7 +186,7 @@ fn a_lost_event_is_found() {
         let timer = scene.timer(Family::Precise, 0);
         let looks = |at| {
             scene.go(at);
-            on(THERE, || scene.bases.look_after(HERE, ms(2)))
+            on(THERE, || scene.bases.recover_lost_event(HERE, ms(2)))
         };
         let lost = || scene.bases.view(HERE).unwrap().device.lost;
         assert!(!looks(ms(1)), "nothing is armed");
@@ -199,7 +199,7 @@ fn a_lost_event_is_found() {
         assert_eq!(scene.fire(HERE), [0]);
         assert!(!looks(ms(30)), "it has come");
         scene.bases.offline(HERE).unwrap();
-        assert!(!looks(ms(60)) && !scene.bases.look_after(CpuId(2), ms(1)));
+        assert!(!looks(ms(60)) && !scene.bases.recover_lost_event(CpuId(2), ms(1)));
         assert_eq!(lost(), 1, "{policy:?}");
     }
 }

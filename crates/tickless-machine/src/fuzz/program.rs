@@ -78,7 +78,7 @@ impl Program {
         let far = if self.cpu.0 == 0 { self.cpus } else { self.cpus.min(FAR) };
         for step in 0..far {
             let cpu = CpuId((self.cpu.0 + step) % self.cpus);
-            self.kernel.bases().look_after(cpu, GRACE);
+            self.kernel.bases().recover_lost_event(cpu, GRACE);
         }
     }
 

@@ -106,7 +106,7 @@ impl Kernel {
         }
         let step = 1 + ticks % others;
         let other = (u64::from(cpu.0) + step) % (others + 1);
-        self.bases.look_after(CpuId(other as u16), self.config.grace);
+        self.bases.recover_lost_event(CpuId(other as u16), self.config.grace);
     }
 
     /// Sleeps, and reports the sleep to the function that [`check_sleeps`](Self::check_sleeps) set.

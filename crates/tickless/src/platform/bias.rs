@@ -153,7 +153,7 @@ impl<W: World> Bias<W> {
 
     /// Waits for a moment until somebody who waits for the lock has it, which the caller has just
     /// left. The caller's CPU has the words in its cache, and would win every race for them.
-    pub fn let_in(&self) {
+    pub fn yield_to_waiters(&self) {
         for round in 0..PATIENCE {
             if !self.is_wanted() {
                 return;

@@ -126,8 +126,8 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
         self.bias.is_wanted()
     }
 
-    fn let_in(&self) {
-        self.bias.let_in();
+    fn yield_to_waiters(&self) {
+        self.bias.yield_to_waiters();
     }
 }
 
@@ -340,7 +340,7 @@ mod tests {
                     std::thread::yield_now();
                 }
                 drop(inside);
-                lock.let_in();
+                lock.yield_to_waiters();
                 other.join().unwrap_or_default();
             });
             assert!(!lock.is_wanted());
@@ -375,13 +375,13 @@ mod tests {
             STAGED.with(|bias| {
                 assert!(bias.is_wanted());
                 bias.give_mutex_back();
-                bias.let_in();
+                bias.yield_to_waiters();
                 assert!(!bias.is_wanted(), "the one that wants it is asleep");
             });
         }
         STAGED.with(|bias| {
             let take = |me| bias.take_mutex(1, me, |_| unreachable!(), || None);
-            bias.let_in();
+            bias.yield_to_waiters();
             take(1);
             assert_eq!(WAITED.get(), 0, "nobody wants it");
             ROUND.set(gives_back);

@@ -313,7 +313,7 @@ impl<T: Send> Lock<T> for WatchedLock<T> {
         LET_IN.get().is_some()
     }
 
-    fn let_in(&self) {
+    fn yield_to_waiters(&self) {
         assert_unlocked();
         LET_IN.set(LET_IN.get().map(|count| count + 1));
     }
