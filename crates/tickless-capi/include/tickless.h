@@ -378,8 +378,9 @@ typedef struct tickless_fired_t tickless_fired_t;
  A server gives all connections of a listener one idle timeout: a class. Under overload it
  halves that with one call, and the connections that have been idle longest come due at once.
 
- Never early; late by at most a sixteenth of the duration that the class was made with. Used by
- the thread that created them, or the last one that adopted them, as `tickless_local_t`.
+ Never early; late by at most a sixteenth of the class's duration, or of the one that it was
+ created with if that is longer. Used by the thread that created them, or the last one that
+ adopted them, as `tickless_local_t`.
  */
 typedef struct tickless_fixed_t tickless_fixed_t;
 
@@ -2061,8 +2062,7 @@ enum tickless_status_t tickless_fixed_add_class(struct tickless_fixed_t *fixed,
                                                 uint32_t *number);
 
 /*
- Gives a class another duration, for timers that are pending too. It keeps its factor, and the
- granularity that it was made with.
+ Gives a class another duration, for timers that are pending too. It keeps its factor.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, also if there is no such class;
  `TICKLESS_WRONG_THREAD`.

@@ -57,7 +57,9 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 /// Timers fire by their time of expiry, on all bases together. Timers that expire at the same
 /// instant fire base by base, precise timers before timeouts, and within each kind in the order in
 /// which they were armed. A timer that a callback arms for the current instant fires at that
-/// instant. (A callback that does so every time keeps the clock from moving forever.)
+/// instant, after at most 1,024 rounds of such timers before the next base has its turn. After 2,000
+/// turns of each base at one instant, the method that moves the clock panics: callbacks rearm timers
+/// for that instant all the time, and the clock would never move on.
 ///
 /// # Callbacks that take time
 ///
@@ -116,7 +118,14 @@ struct World {
 struct Moving<'a> {
     holder: &'a AtomicU64,
     wakers: MutexGuard<'a, Wakers>,
+    /// Where the clock stood in the last round of callbacks.
+    at: Instant,
+    /// The number of rounds of callbacks since the clock got there.
+    rounds: u32,
 }
+
+/// More rounds of callbacks at one instant are timers that are rearmed for that instant forever.
+const ROUNDS_MAX: u32 = 2_000;
 
 impl Drop for Moving<'_> {
     fn drop(&mut self) {
@@ -202,6 +211,10 @@ impl VirtualTime {
 
     /// Moves the clock forward `by` this much, from one expiry to the next, and fires what comes
     /// due.
+    ///
+    /// # Panics
+    ///
+    /// If callbacks keep rearming timers for the current instant: see [Order](VirtualTime#order).
     pub fn advance(&self, by: Duration) {
         let moving = self.begin_moving();
         self.move_to(self.now() + by, moving);
@@ -277,7 +290,7 @@ impl VirtualTime {
         let World { moving, holder, .. } = &*self.world;
         let wakers = moving.lock().unwrap_or_else(PoisonError::into_inner);
         holder.store(waits::this_thread(), Ordering::Relaxed);
-        Some(Moving { holder, wakers })
+        Some(Moving { holder, wakers, at: Instant::ZERO, rounds: 0 })
     }
 
     fn move_to(&self, to: Instant, moving: Option<Moving<'_>>) {
@@ -312,6 +325,14 @@ impl VirtualTime {
 
     /// Runs what is due on all bases. Returns how many timers fired.
     fn expire(&self, moving: &mut Moving<'_>) -> u64 {
+        let now = self.now();
+        moving.rounds = if moving.at == now { moving.rounds + 1 } else { 0 };
+        moving.at = now;
+        assert!(
+            moving.rounds < ROUNDS_MAX,
+            "virtual time stands still at {now:?}: in {ROUNDS_MAX} rounds of callbacks, timers were \
+             rearmed for that instant every time; rearm them for a later one"
+        );
         let all = self.all();
         let fire =
             |(timers, base): (&Timers, CpuId)| timers.shared.expire(base, &mut moving.wakers).fired;

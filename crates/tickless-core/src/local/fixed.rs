@@ -28,18 +28,20 @@
 //! # Guarantees
 //!
 //! - A timer never fires before its class's duration has passed since it was started; the duration
-//!   at the time of firing counts. It is late by at most a sixteenth of the duration that the class
-//!   was created with.
+//!   at the time of firing counts. It is late by at most a sixteenth of that duration, or of the one
+//!   that the class was created with if that is longer.
 //! - Restarting a pending timer is one store. Starting and cancelling are O(1) and do not allocate;
-//!   nor does changing a class.
+//!   nor does changing a class. After a duration has grown more than threefold, the next advance
+//!   examines each pending timer of the class once.
 //!
 //! # Implementation
 //!
 //! A class is a ring of chains of slot numbers. Each chain holds the timers that were started within
 //! a span of a 32nd of the duration. A timer that is restarted stays on its chain and gets a new
 //! start time. When a span comes due, timers with a newer start time are moved to their own span,
-//! and the others fire. The duration only determines when a span comes due, so that changing it
-//! moves no timer.
+//! and the others fire. The duration determines when a span comes due, so that changing it moves no
+//! timer. When it has changed so much that the length of the spans no longer suits it, the next
+//! advance distributes the timers over spans of another length.
 
 use super::chains::Chains;
 use super::key::Key;
@@ -298,10 +300,11 @@ impl<T> FixedTimeouts<T> {
         let is_empty =
             self.oldest(class).is_none() && (self.due != class || self.chains.is_empty(DUE));
         let Some(state) = self.classes.get_mut(class) else { return };
-        let span = stamp.0 / state.span;
         if is_empty {
-            state.first = state.first.max(span);
+            state.fit_spans(stamp);
+            state.first = state.first.max(stamp.0 / state.span);
         }
+        let span = stamp.0 / state.span;
         if span < state.first {
             state.oldest_misplaced = state.oldest_misplaced.min(stamp);
         }
@@ -323,6 +326,9 @@ impl<T> FixedTimeouts<T> {
         }
         let ahead = occupied.rotate_right((state.first % SPANS as u64) as u32).trailing_zeros();
         let span = state.first + u64::from(ahead);
+        if !state.spans_fit() {
+            return Some((span, self.now));
+        }
         let misplaced = match state.oldest_misplaced {
             Ns::NEVER => Ns::NEVER,
             stamp => stamp.after(state.scaled),
@@ -348,7 +354,9 @@ impl<T> FixedTimeouts<T> {
                 self.due = class;
                 let state = &mut self.classes[class];
                 // All timers that are not due were started after this.
-                state.first = state.first.max(self.now.since(state.scaled).0 / state.span);
+                let oldest = self.now.since(state.scaled);
+                state.fit_spans(oldest);
+                state.first = state.first.max(oldest.0 / state.span);
             }
             any
         })

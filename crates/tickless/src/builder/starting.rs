@@ -22,6 +22,8 @@ use tickless_core::bases::{CoarseExpiry, Deferral, WheelEvents};
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{CpuId, Instant, Ns};
 
+/// How many passes in a row virtual time makes over one base before it continues with the next.
+const VIRTUAL_PASSES: u32 = 1_024;
 /// How many passes in a row a driver makes before it checks whether to wake an expiry thread, or to
 /// end. For that it goes through its event device: a system call.
 const DRIVER_PASSES: u32 = 16;
@@ -200,8 +202,13 @@ impl Builder {
         }
         // Equal deadlines fire as they were armed.
         self.setup.core.push_out = PushOut::Eager;
-        // As with a driver: nobody is starved, since time stands still.
-        self.setup.core.limits.passes = self.passes.unwrap_or(u32::MAX);
+        // Bounded, so that a timer that is always rearmed for the current instant is noticed. Without
+        // a back-off: time stands still.
+        let limits = &mut self.setup.core.limits;
+        match self.passes {
+            Some(passes) => limits.passes = passes,
+            None => (limits.passes, limits.backoff_max) = (VIRTUAL_PASSES, Ns::ZERO),
+        }
         let cpus = match chance {
             Some(chance) => self.cpu_map().shuffled(chance),
             None => self.cpu_map(),

@@ -30,6 +30,8 @@ pub(super) struct Work {
 #[derive(Debug, Default)]
 struct State {
     busy: usize,
+    /// The threads in [`VirtualTime::block_on`], once for each call.
+    blocking: Vec<u64>,
     /// The thread that moves the clock to the next expiry because no thread is at work.
     stepping: Option<u64>,
 }
@@ -111,7 +113,12 @@ impl VirtualTime {
     /// A future that waits for something other than time does not stop the clock, and its deadlines
     /// pass: wrap it in [`outside`](VirtualTime::outside). If nothing is pending, this waits until
     /// the future is woken. Several threads may do this at once: the clock moves when all of them
-    /// wait. Do not call it in a callback, where the clock does not move by itself.
+    /// wait. A future may call this in turn: while it waits there, its thread is not busy.
+    ///
+    /// # Panics
+    ///
+    /// If it is called in a callback of this clock and the future is not ready at once: the clock
+    /// does not move by itself there.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         let task = Arc::new(Task {
@@ -120,12 +127,16 @@ impl VirtualTime {
             waits: AtomicBool::new(false),
         });
         let waker = Waker::from(Arc::clone(&task));
-        let mut busy = self.busy();
+        let mut blocking = Blocking::begin(self);
         loop {
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return output;
             }
-            busy.wait_for(&task, Moves::Yes);
+            assert!(
+                !self.moves_here(),
+                "VirtualTime::block_on waits in a callback, where the clock does not move"
+            );
+            blocking.busy.wait_for(&task, Moves::Yes);
         }
     }
 
@@ -182,6 +193,39 @@ impl VirtualTime {
     fn leave(&self) {
         self.world.work.state().busy -= 1;
         self.world.work.changed.notify_all();
+    }
+}
+
+/// A call of [`VirtualTime::block_on`]. Its thread is busy, which an outer call of the same thread
+/// has counted already.
+struct Blocking {
+    busy: Busy,
+    is_inner: bool,
+}
+
+impl Blocking {
+    fn begin(time: &VirtualTime) -> Blocking {
+        let me = waits::this_thread();
+        let is_inner = time.world.work.state().blocking.contains(&me);
+        if !is_inner {
+            time.enter();
+        }
+        time.world.work.state().blocking.push(me);
+        Blocking { busy: Busy { time: time.clone(), counts: true }, is_inner }
+    }
+}
+
+impl Drop for Blocking {
+    fn drop(&mut self) {
+        let me = waits::this_thread();
+        let mut state = self.busy.time.world.work.state();
+        if let Some(place) = state.blocking.iter().rposition(|&thread| thread == me) {
+            state.blocking.swap_remove(place);
+        }
+        drop(state);
+        if self.is_inner {
+            self.busy.counts = false;
+        }
     }
 }
 

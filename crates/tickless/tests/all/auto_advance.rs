@@ -430,3 +430,42 @@ fn wakers_outlive_their_futures() {
     time.block_on(done.as_mut());
     assert!(time.now() >= Instant::from_secs(1) + MS);
 }
+
+/// Goal: a future that blocks on another one of the same clock sleeps in virtual time in both.
+#[test]
+fn block_on_inside_block_on_moves_the_clock() {
+    let time = VirtualTime::new();
+    let begun = time.now();
+    let (done, is_done) = std::sync::mpsc::channel();
+    let inner = time.clone();
+    std::thread::spawn(move || {
+        let timers = inner.timers().clone();
+        inner.block_on(async {
+            timers.sleep(HOUR).await;
+            inner.block_on(timers.sleep(HOUR));
+            inner.block_on(async { inner.block_on(timers.sleep(HOUR)) });
+            timers.sleep(HOUR).await;
+        });
+        // Counted once each: a thread that is busy holds the clock, and the next one moves it.
+        inner.block_on(timers.sleep(HOUR));
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(crate::support::PATIENCE).expect("the clock moves");
+    let slept = time.now() - begun;
+    assert!(slept >= 5 * HOUR && slept < 6 * HOUR, "{slept:?}");
+}
+
+/// Goal: waiting in a callback, where the clock does not move, is a panic that says so.
+#[test]
+fn block_on_in_a_callback_panics() {
+    let time = VirtualTime::new();
+    let inner = time.clone();
+    let timer = time.timers().hrtimer(move |_| {
+        inner.block_on(std::future::ready(()));
+        inner.block_on(inner.timers().sleep(HOUR));
+    });
+    timer.start(HOUR).unwrap();
+    time.advance(2 * HOUR);
+    assert_eq!(time.timers().stats().panics, 1);
+    time.block_on(time.timers().sleep(HOUR));
+}

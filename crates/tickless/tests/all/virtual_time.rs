@@ -385,3 +385,31 @@ fn time_may_be_moved_while_a_thread_ends() {
     assert!(ended.join().is_ok());
     assert_eq!(log.take(), ["woken", "fired", "woken", "fired"]);
 }
+
+/// Goal: a timer that is rearmed for the current instant forever is a panic that says so, and the
+/// clock can be moved again once the timer is gone. A long chain at one instant is none.
+#[test]
+fn a_clock_that_would_never_move_on_panics() {
+    let time = VirtualTime::new();
+    let mut left = 100_000;
+    let chain = time.timers().hrtimer(move |fired| {
+        left -= 1;
+        if left > 0 {
+            fired.restart(Duration::ZERO);
+        }
+    });
+    chain.start(Duration::from_secs(1)).unwrap();
+    time.advance(Duration::from_secs(2));
+    assert_eq!(time.timers().stats().total().fired, 100_000);
+    let endless = time.timers().hrtimer(|fired| fired.restart(Duration::ZERO));
+    let ways: [fn(&VirtualTime); 2] =
+        [|time| time.advance(Duration::from_secs(2)), |time| _ = time.advance_to_next()];
+    for advance in ways {
+        endless.start(Duration::from_secs(1)).unwrap();
+        let advanced = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| advance(&time)));
+        let why = advanced.expect_err("it never ends");
+        assert!(why.downcast_ref::<String>().is_some_and(|why| why.contains("stands still")));
+        endless.cancel();
+    }
+    time.advance(Duration::from_secs(2));
+}

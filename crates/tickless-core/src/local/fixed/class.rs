@@ -4,8 +4,11 @@ use super::{FixedError, FixedTimeouts, SPANS};
 use crate::time::Ns;
 use core::time::Duration;
 
-/// How many spans the duration is divided into that a class is created with.
+/// How many spans the duration of a class is divided into.
 const SPANS_OF_DURATION: u64 = 32;
+/// The most spans that the duration of a class may grow to: fewer than [`SPANS`], because timers are
+/// also started while the oldest span comes due.
+const SPANS_OF_DURATION_MAX: u64 = SPANS as u64 - 8;
 const CLASSES_MAX: usize = 1 << 16;
 
 /// Identifies a class of one [`FixedTimeouts`].
@@ -14,6 +17,8 @@ pub struct Class(pub(super) u32);
 
 /// The state of a class.
 pub(super) struct ClassState {
+    /// The duration that the class was created with.
+    created_with: Ns,
     /// The duration without the factor.
     after: Ns,
     factor: f64,
@@ -30,13 +35,64 @@ pub(super) struct ClassState {
 
 impl ClassState {
     fn rescale(&mut self) {
-        self.scaled = Ns((self.after.0 as f64 * self.factor) as u64);
+        self.scaled = multiplied(self.after, self.factor);
+    }
+
+    /// Returns whether the length of the spans suits the duration: short enough for timers to fire
+    /// within a sixteenth of it, long enough for all pending timers to have spans of their own.
+    pub(super) fn spans_fit(&self) -> bool {
+        self.span <= 2 * self.span_for_duration()
+            && self.scaled.0 / self.span <= SPANS_OF_DURATION_MAX
+    }
+
+    /// Changes the length of the spans if it does not suit the duration. Only while no timers are in
+    /// spans; those that will be were started at `oldest` or later.
+    pub(super) fn fit_spans(&mut self, oldest: Ns) {
+        if !self.spans_fit() {
+            self.span = self.span_for_duration();
+            self.first = oldest.0 / self.span;
+            self.oldest_misplaced = Ns::NEVER;
+        }
+    }
+
+    fn span_for_duration(&self) -> u64 {
+        span_for(self.created_with.max(self.scaled))
     }
 
     /// Returns when a span comes due: all its timers fire then unless they were restarted.
     pub(super) fn due_at(&self, span: u64) -> Ns {
         Ns((span + 1).saturating_mul(self.span)).after(self.scaled)
     }
+}
+
+/// Returns a duration times a factor, rounded up: no timer fires early. Exact, which a
+/// multiplication in `f64` is not beyond 104 days.
+fn multiplied(after: Ns, factor: f64) -> Ns {
+    const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
+    let exponent = (factor.to_bits() >> MANTISSA_BITS) as i32;
+    let mantissa = factor.to_bits() & ((1 << MANTISSA_BITS) - 1);
+    // A subnormal factor lacks the leading one, and counts its exponent from 1 as well.
+    let (mantissa, exponent) = match exponent {
+        0 => (mantissa, 1),
+        _ => (mantissa | 1 << MANTISSA_BITS, exponent),
+    };
+    // At most 117 bits.
+    let product = u128::from(after.0) * u128::from(mantissa);
+    let shift = exponent - f64::MAX_EXP + 1 - MANTISSA_BITS as i32;
+    let scaled = match (shift, product) {
+        (_, 0) => 0,
+        (..=-128, _) => 1,
+        (..0, _) => product.div_ceil(1 << -shift),
+        (0..11, _) => product << shift,
+        _ => u128::MAX,
+    };
+    Ns(u64::try_from(scaled).unwrap_or(u64::MAX))
+}
+
+/// Returns the length of spans for a duration: at least a microsecond, because a program does not
+/// advance more often than that.
+fn span_for(after: Ns) -> u64 {
+    (after.0 / SPANS_OF_DURATION).max(1_000)
 }
 
 impl<T> FixedTimeouts<T> {
@@ -50,13 +106,12 @@ impl<T> FixedTimeouts<T> {
             return Err(FixedError::Full);
         }
         let after = Ns::from_duration(after);
-        // At least a microsecond: a program does not advance more often than that.
-        let span = (after.0 / SPANS_OF_DURATION).max(1_000);
         self.classes.push(ClassState {
+            created_with: after,
             after,
             factor: 1.0,
             scaled: after,
-            span,
+            span: span_for(after),
             first: 0,
             oldest_misplaced: Ns::NEVER,
         });
@@ -65,8 +120,9 @@ impl<T> FixedTimeouts<T> {
         Ok(Class(self.classes.len() as u32 - 1))
     }
 
-    /// Changes the duration of a class, for pending timers as well. Keeps the class's factor and the
-    /// granularity that it was created with. O(1).
+    /// Changes the duration of a class, for pending timers as well. Keeps the class's factor. O(1);
+    /// the next advance examines each pending timer of the class once if the duration has grown more
+    /// than threefold, or shrinks after that.
     ///
     /// # Errors
     ///
@@ -79,8 +135,8 @@ impl<T> FixedTimeouts<T> {
     }
 
     /// Multiplies the duration that a class was given by `factor`, for pending timers as well; a
-    /// factor of 1 restores it. Timers that are overdue by the new duration fire with the next
-    /// advance. O(1).
+    /// factor of 1 restores it. Rounds up to the nanosecond. Timers that are overdue by the new
+    /// duration fire with the next advance. O(1), as [`set_after`](Self::set_after) is.
     ///
     /// # Errors
     ///

@@ -52,6 +52,81 @@ fn what_does_not_fit_is_refused() {
     }
 }
 
+/// Goal: W1 at any distance: a factor that changes nothing changes nothing, and others round up.
+#[test]
+fn durations_are_scaled_exactly() {
+    let far = (1u64 << 60) + 127;
+    let cases = [
+        (far, 1.0, far),
+        (far, 0.5, (1 << 59) + 64),
+        (far, 3.0, 3 * far),
+        (7, 1.5, 11),
+        (10, 0.1, 2),
+        (far, 1e300, u64::MAX),
+        (far, 1e-300, 1),
+        (far, f64::MIN_POSITIVE / 8.0, 1),
+        (far, 0.0, 0),
+        (0, 1e300, 0),
+    ];
+    for (after, factor, expected) in cases {
+        // Started in the last nanosecond of a span, so that it fires as soon as it may.
+        let start = (after / 32).max(1_000) - 1;
+        let mut timeouts = FixedTimeouts::new(Instant::from_nanos(start));
+        let class = timeouts.add_class(Duration::from_nanos(after)).expect("room");
+        timeouts.scale(class, factor).expect("a factor");
+        let key = timeouts.insert(class, ()).expect("room");
+        timeouts.start(key).expect("inserted");
+        if expected > 0 {
+            let before = Instant::from_nanos(start.saturating_add(expected - 1).min(u64::MAX - 1));
+            assert_eq!(timeouts.advance(before, |_, _| {}), 0, "{after} ns times {factor}");
+        }
+        let late = expected.max(after) / 16 + 2_000;
+        let late = start.saturating_add(expected).saturating_add(late).min(u64::MAX - 1);
+        let fires = usize::from(expected < u64::MAX);
+        let fired = timeouts.advance(Instant::from_nanos(late), |_, _| {});
+        assert_eq!(fired, fires, "{after} ns times {factor}");
+    }
+}
+
+/// Goal: a class whose duration was lengthened is advanced as rarely as one that was created with
+/// that duration. Method: every event of timers that are started over ten seconds.
+#[test]
+fn lengthened_classes_are_advanced_as_rarely_as_new_ones() {
+    let long = Duration::from_secs(60);
+    let advances_of = |created_with: Duration| {
+        let mut timeouts = FixedTimeouts::new(Instant::ZERO);
+        let class = timeouts.add_class(created_with).expect("room");
+        let starts = 1_000;
+        for number in 0..starts {
+            if number == starts / 2 {
+                timeouts.set_after(class, long).expect("it is there");
+            }
+            let key = timeouts.insert(class, ()).expect("room");
+            timeouts.start(key).expect("inserted");
+            timeouts.advance(Instant::from_nanos(number), |_, _| {});
+        }
+        let (mut advances, mut fired, mut started) = (0, 0, 0);
+        while timeouts.pending() > 0 || started < 1_000 {
+            let next_start = if started < 1_000 { ms(10 * started + 1) } else { Instant::NEVER };
+            let next_event = timeouts.next_event();
+            if next_start <= next_event {
+                fired += timeouts.advance(next_start, |_, _| {});
+                let key = timeouts.insert(class, ()).expect("room");
+                timeouts.start(key).expect("inserted");
+                started += 1;
+            } else {
+                fired += timeouts.advance(next_event, |_, _| {});
+                advances += 1;
+                assert!(advances < 1_000, "it is advanced all the time");
+            }
+        }
+        assert_eq!(fired, 2_000);
+        advances
+    };
+    let (lengthened, new) = (advances_of(Duration::from_millis(1)), advances_of(long));
+    assert!(lengthened <= new + 5, "{lengthened} advances, {new} of a new class");
+}
+
 /// What a class was made with, and what it is now.
 struct TwinClass {
     class: Class,
@@ -62,7 +137,8 @@ struct TwinClass {
 
 impl TwinClass {
     fn scaled(&self) -> u64 {
-        (self.after as f64 * self.factor) as u64
+        // Exact here: the durations of these histories have fewer than 53 bits.
+        (self.after as f64 * self.factor).ceil() as u64
     }
 }
 
@@ -76,7 +152,7 @@ struct History {
 const TIMERS: usize = 30;
 
 /// Goal: any sequence of operations gives what a list gives: never early, late by no more than a
-/// sixteenth of what the class was made with, once for each start (W1, W3, W6, K1).
+/// sixteenth of the class's duration now or when it was made, once for each start (W1, W3, W6, K1).
 /// Method: random histories with operations in callbacks, budgets, and classes that change.
 #[test]
 fn fixed_histories_match_a_list() {
@@ -152,7 +228,7 @@ impl History {
     fn latest(&self) -> Option<Instant> {
         let pending = self.timers.iter().flatten().filter_map(|&(_, class, started)| {
             let class = &self.classes[class];
-            let late = Duration::from_nanos((class.made / 16).max(2_000));
+            let late = Duration::from_nanos((class.made.max(class.scaled()) / 16).max(2_000));
             Some(started? + Duration::from_nanos(class.scaled()) + late)
         });
         pending.min()
