@@ -1,6 +1,6 @@
-//! Bytes as choices: what a fuzzer changes in them changes one choice.
+//! Bytes as choices: a change of a byte changes one choice.
 
-/// Choices that are left.
+/// The choices that are left.
 pub(crate) struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -25,7 +25,7 @@ impl<'a> Bytes<'a> {
         usize::from(self.byte()) % end.max(1)
     }
 
-    /// A number of any magnitude: two bytes say how many bits, and which; the last bits are set.
+    /// A number of any magnitude: a byte for its length in bits, and one or two for its first bits.
     pub(crate) fn number(&mut self) -> u64 {
         let (bits, top) = (self.byte() % 65, u64::from(self.byte()));
         match bits {

@@ -1,14 +1,15 @@
-//! Calls of the C interface: null and misaligned pointers, storage that was never initialised, was
-//! destroyed or is a copy, keys that were made up, numbers out of range. Nothing crashes, each call
-//! says what its header says, and an error has a text.
+//! Calls of the C interface with null and misaligned pointers, with storage that was never
+//! initialised, was destroyed or is a copy, with invented keys, and with numbers out of range. No
+//! call crashes, each returns a status that its header allows, and an error has a text.
 //!
-//! What the header calls the caller's duty is kept: pointers that are passed lead to memory.
+//! The target keeps what the header demands of callers: non-null pointers lead to memory.
 
 use crate::bytes::Bytes;
 use core::ffi::{CStr, c_void};
 use core::ptr::{null, null_mut};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use tickless_capi::fired::Expiry;
 use tickless_capi::local::*;
 use tickless_capi::options::{Options, TICKLESS_SYSTEM_CLOCK};
@@ -19,18 +20,13 @@ use tickless_capi::timer::*;
 use tickless_capi::timers::*;
 
 const STORAGES: usize = 8;
-/// Words that a copy of a timer, or rubbish, may fill.
+/// The size of a storage in words: that of the largest timer, and two more.
 const WORDS: usize = size_of::<PeriodicStorage>() / 8 + 2;
 
-/// The one set of timers; starting one takes a millisecond and makes a thread.
+/// One set of timers for all runs, because starting one takes a millisecond and a thread.
 fn timers() -> *mut TimerSet {
-    struct Set(*mut TimerSet);
-    // SAFETY: a set of timers is made to be used by many threads.
-    unsafe impl Send for Set {}
-    // SAFETY: as above.
-    unsafe impl Sync for Set {}
-    static SET: OnceLock<Set> = OnceLock::new();
-    let set = SET.get_or_init(|| {
+    static SET: OnceLock<AtomicPtr<TimerSet>> = OnceLock::new();
+    let start = || {
         let options = Options {
             size: size_of::<Options>(),
             bases: 2,
@@ -40,12 +36,12 @@ fn timers() -> *mut TimerSet {
         let mut set = null_mut();
         // SAFETY: both can be read and written.
         assert_eq!(unsafe { tickless_timers_start(&raw const options, &raw mut set) }, Status::Ok);
-        Set(set)
-    });
-    set.0
+        AtomicPtr::new(set)
+    };
+    SET.get_or_init(start).load(Ordering::Relaxed)
 }
 
-/// What is in a piece of memory.
+/// What a storage holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Nothing,
@@ -53,7 +49,7 @@ enum Holds {
     Periodic,
 }
 
-struct World<'a> {
+struct Model<'a> {
     bytes: Bytes<'a>,
     memory: Box<[[u64; WORDS]; STORAGES]>,
     holds: [Holds; STORAGES],
@@ -62,13 +58,13 @@ struct World<'a> {
     live: BTreeSet<u64>,
 }
 
-/// Performs `bytes`.
+/// Runs the target.
 pub fn run(bytes: &[u8]) {
     let mut local = null_mut();
     // SAFETY: it can be written.
     assert_eq!(unsafe { tickless_local_create(0, 0, 0, &raw mut local) }, Status::Ok);
     let memory = Box::new([[0; WORDS]; STORAGES]);
-    let mut world = World {
+    let mut model = Model {
         bytes: Bytes::new(bytes),
         memory,
         holds: [Holds::Nothing; STORAGES],
@@ -76,37 +72,37 @@ pub fn run(bytes: &[u8]) {
         keys: Vec::new(),
         live: BTreeSet::new(),
     };
-    while let Some(choice) = world.bytes.next() {
+    while let Some(choice) = model.bytes.next() {
         let status = match choice % 4 {
-            0 => world.local(choice >> 2),
-            1 => world.periodic(choice >> 2),
-            _ => world.timer(choice >> 2),
+            0 => model.local(choice >> 2),
+            1 => model.periodic(choice >> 2),
+            _ => model.timer(choice >> 2),
         };
         check(status);
     }
     for at in 0..STORAGES {
-        let place = world.memory[at].as_mut_ptr();
-        // SAFETY: the memory is there, and its timers are used by nobody else.
-        let status = match world.holds[at] {
-            Holds::Nothing => continue,
-            // SAFETY: as above.
-            Holds::Timer => unsafe { tickless_timer_destroy(place.cast()) },
-            // SAFETY: as above.
-            Holds::Periodic => unsafe { tickless_periodic_destroy(place.cast()) },
+        let place = model.memory[at].as_mut_ptr();
+        // SAFETY: the memory exists, and no other thread uses its timers.
+        let status = unsafe {
+            match model.holds[at] {
+                Holds::Nothing => continue,
+                Holds::Timer => tickless_timer_destroy(place.cast()),
+                Holds::Periodic => tickless_periodic_destroy(place.cast()),
+            }
         };
-        assert_eq!(status, Status::Ok, "it was there");
+        assert_eq!(status, Status::Ok, "the timer was initialised");
     }
     // SAFETY: created above, and destroyed this once.
     assert_eq!(unsafe { tickless_local_destroy(local) }, Status::Ok);
 }
 
 fn check(status: Status) {
-    assert_ne!(status, Status::Internal, "a panic reached the edge");
+    assert_ne!(status, Status::Internal, "a panic in the library");
     // SAFETY: both are texts, which last until the next call.
     let (text, name) = unsafe {
         (CStr::from_ptr(tickless_error_text()), CStr::from_ptr(tickless_status_name(status as i32)))
     };
-    assert!(status == Status::Ok || !text.is_empty(), "{name:?} says nothing");
+    assert!(status == Status::Ok || !text.is_empty(), "{name:?} has no text");
     assert!(!name.is_empty());
 }
 
@@ -118,7 +114,7 @@ unsafe extern "C-unwind" fn fire(
     _: *mut c_void,
     data: *mut c_void,
 ) {
-    // SAFETY: `data` is what `advance` below was given; the timers are this thread's.
+    // SAFETY: `data` is the number that `local` below passes; the timers are this thread's.
     unsafe {
         *data.cast::<u32>() += 1;
         check(tickless_local_start(local, key, 1_000_000));
@@ -126,8 +122,8 @@ unsafe extern "C-unwind" fn fire(
     }
 }
 
-impl World<'_> {
-    /// Memory of a timer; null or misaligned if the choice is so.
+impl Model<'_> {
+    /// A storage, or else a null or misaligned pointer and `STORAGES`.
     fn place(&mut self) -> (usize, *mut u64) {
         let choice = self.bytes.byte();
         let at = usize::from(choice) % STORAGES;
@@ -145,14 +141,26 @@ impl World<'_> {
         self.bytes.number() as i64
     }
 
-    /// What a call with a timer's storage may say.
-    fn expect(&self, at: usize, holds: Holds, status: Status) -> Status {
+    /// Checks the status of a call with a timer's storage.
+    fn expect(&mut self, at: usize, holds: Holds, status: Status, destroys: bool) -> Status {
         if at == STORAGES {
             assert!(matches!(status, Status::NullPointer | Status::Misaligned), "{status:?}");
         } else if self.holds[at] != holds {
-            assert!(!matches!(status, Status::Ok), "{status:?} of a timer that is not there");
+            assert!(!matches!(status, Status::Ok), "{status:?} without a timer");
         } else {
             assert_ne!(status, Status::NotInitialised);
+        }
+        if destroys && status == Status::Ok {
+            self.holds[at] = Holds::Nothing;
+        }
+        status
+    }
+
+    /// Records that a call has initialised a storage, if it has.
+    fn initialised(&mut self, at: usize, holds: Holds, status: Status) -> Status {
+        if status == Status::Ok {
+            assert!(at < STORAGES && self.holds[at] == Holds::Nothing, "initialised twice");
+            self.holds[at] = holds;
         }
         status
     }
@@ -164,8 +172,8 @@ impl World<'_> {
         let mut found = CancelFound::Idle;
         let found = if self.bytes.byte() == 0 { null_mut() } else { &raw mut found };
         let mut is = false;
-        // SAFETY: `timer` is null, misaligned, or leads to memory of ours that is big enough and
-        // was initialised; what a call writes to is null or ours.
+        // SAFETY: `timer` is null, misaligned, or leads to a storage, which is large enough and
+        // initialised memory; calls write to null or to this function's variables.
         let status = unsafe {
             match choice % 16 {
                 0 | 1 => return self.init(at, timer, set),
@@ -185,36 +193,28 @@ impl World<'_> {
                 _ => tickless_timer_destroy(timer),
             }
         };
-        let status = self.expect(at, Holds::Timer, status);
-        if choice % 16 == 15 && status == Status::Ok {
-            self.holds[at] = Holds::Nothing;
-        }
-        status
+        self.expect(at, Holds::Timer, status, choice % 16 == 15)
     }
 
     fn init(&mut self, at: usize, timer: *mut TimerStorage, set: *mut TimerSet) -> Status {
         let kind = match self.bytes.byte() {
-            odd if odd % 4 == 0 => self.bytes.number() as u32,
-            usual => u32::from(usual % 2),
+            any if any % 4 == 0 => self.bytes.number() as u32,
+            valid => u32::from(valid % 2),
         };
         let set = if self.bytes.byte() == 0 { null_mut() } else { set };
         let callback: tickless_capi::fired::Callback =
             if self.bytes.byte() == 0 { None } else { Some(nothing) };
-        // SAFETY: as above; memory that holds something else is not initialised over it.
+        // SAFETY: as above; a storage with a timer of the other type is not overwritten.
         unsafe {
             if at < STORAGES && self.holds[at] == Holds::Periodic {
                 return Status::Ok;
             }
             let status = tickless_timer_init(timer, set, kind, callback, null_mut());
-            if status == Status::Ok {
-                assert!(at < STORAGES && self.holds[at] == Holds::Nothing, "initialised twice");
-                self.holds[at] = Holds::Timer;
-            }
-            status
+            self.initialised(at, Holds::Timer, status)
         }
     }
 
-    /// Fills memory that nobody uses: with zeros, rubbish, or a copy of what is next to it.
+    /// Fills an unused storage with zeros, garbage, or a copy of the next storage.
     fn spoil(&mut self, at: usize) -> Status {
         if at < STORAGES && self.holds[at] == Holds::Nothing {
             let other = self.memory[(at + 1) % STORAGES];
@@ -230,12 +230,11 @@ impl World<'_> {
 
     fn stats(&mut self, set: *mut TimerSet) -> Status {
         let size = [size_of::<TimerStats>(), 0, 8, 1 << 20][self.bytes.below(4)];
-        // A size that the struct does not have is the caller's lie, unless it is refused: zero
-        // and what is longer than the library knows need the memory to be there.
+        // The caller must have as much memory as the size says.
         let size = size.min(size_of::<TimerStats>());
         let mut stats = TimerStats { size, ..TimerStats::default() };
         let base = self.bytes.number() as u32;
-        // SAFETY: `stats` can be written, as many bytes as its size says.
+        // SAFETY: `stats` can be written, up to its size.
         unsafe { tickless_timers_stats(set, base, &raw mut stats) }
     }
 
@@ -261,16 +260,9 @@ impl World<'_> {
                     let options = if self.bytes.byte() == 0 { null() } else { &raw const options };
                     let status =
                         tickless_periodic_init(timer, timers(), options, Some(nothing), null_mut());
-                    if status == Status::Ok {
-                        assert!(
-                            at < STORAGES && self.holds[at] == Holds::Nothing,
-                            "initialised twice"
-                        );
-                        self.holds[at] = Holds::Periodic;
-                    }
-                    return status;
+                    return self.initialised(at, Holds::Periodic, status);
                 }
-                // A period of nanoseconds would keep a driver busy for good.
+                // A period of nanoseconds would keep a driver busy.
                 1 => tickless_periodic_start(timer, self.signed() | 1 << 24),
                 2 => {
                     tickless_periodic_start_at(timer, self.bytes.number(), self.signed() | 1 << 24)
@@ -282,14 +274,10 @@ impl World<'_> {
                 _ => tickless_periodic_destroy(timer),
             }
         };
-        let status = self.expect(at, Holds::Periodic, status);
-        if choice % 8 == 7 && status == Status::Ok {
-            self.holds[at] = Holds::Nothing;
-        }
-        status
+        self.expect(at, Holds::Periodic, status, choice % 8 == 7)
     }
 
-    /// A key of a local timer that is there, that is gone, or that was made up.
+    /// A key of a local timer, of a removed one, or an invented key.
     fn key(&mut self) -> (u64, LocalKey) {
         let choice = self.bytes.byte();
         let known = self.keys.get(usize::from(choice) % self.keys.len().max(1)).copied();
@@ -299,7 +287,7 @@ impl World<'_> {
             (2, Some(bits)) => bits ^ 1 << (self.bytes.byte() % 64),
             (_, Some(bits)) => bits,
         };
-        // SAFETY: a struct of one number, which C can fill as it likes.
+        // SAFETY: a struct of one number, which C can fill with any value.
         (bits, unsafe { core::mem::transmute::<u64, LocalKey>(bits) })
     }
 
@@ -307,7 +295,7 @@ impl World<'_> {
         let local = if self.bytes.byte() == 0 { null_mut() } else { self.local };
         let (bits, key) = self.key();
         let (mut is, mut ns, mut data, mut fired, mut seen) = (false, 0, null_mut(), 0, 0_u32);
-        // SAFETY: `local` is null or ours, on this thread; what is written to is ours.
+        // SAFETY: `local` is null or this thread's; calls write to this function's variables.
         let status = unsafe {
             match choice % 8 {
                 0 | 1 => {
@@ -316,7 +304,7 @@ impl World<'_> {
                     let status = tickless_local_insert(local, kind, null_mut(), &raw mut key);
                     if status == Status::Ok {
                         let bits = core::mem::transmute::<LocalKey, u64>(key);
-                        assert!(self.live.insert(bits), "a key was given away twice");
+                        assert!(self.live.insert(bits), "a key was returned twice");
                         self.keys.push(bits);
                     }
                     return status;
@@ -349,11 +337,11 @@ impl World<'_> {
             assert_eq!(status, Status::NullPointer);
             return status;
         }
-        // That a key finds nothing is an error, but for asking whether its timer is pending.
+        // A key without a timer is an error, except for `is_pending`.
         let is_live = self.live.contains(&bits);
-        assert!(!is_live || status != Status::NoSuchTimer, "a timer that is there is not found");
-        assert!(is_live || choice % 8 == 6 || status != Status::Ok, "found, and is not there");
-        assert!(is_live || !is, "a timer that is not there is pending");
+        assert!(!is_live || status != Status::NoSuchTimer, "a live timer is not found");
+        assert!(is_live || choice % 8 == 6 || status != Status::Ok, "a removed timer is found");
+        assert!(is_live || !is, "a removed timer is pending");
         if choice % 8 == 2 && status == Status::Ok {
             self.live.remove(&bits);
         }

@@ -1,17 +1,17 @@
-//! What is fuzzed: functions that take any bytes, perform what these spell, and panic where the
-//! library does something that it must not.
+//! The fuzz targets: functions that interpret any bytes as operations, and panic when the library
+//! breaks its contract.
 //!
-//! | target | performs | compares with |
+//! | target | operations | check |
 //! |---|---|---|
-//! | [`local`] | the whole interface of `LocalTimers`, with made-up and outdated keys | a list |
-//! | [`virtual_time`] | several bases; callbacks that arm, cancel, drop and advance | a list |
-//! | [`c`] | calls in C, with bad handles and odd numbers | what its header says |
-//! | [`trace`] | bytes as a kernel trace, read and replayed | nothing fires early |
-//! | [`machine`] | bytes as the file of a simulated machine | what is read is written alike |
-//! | [`campaign`] | bytes as the file of a campaign | no cell but its own, none without end |
+//! | [`local`] | the whole interface of `LocalTimers`, with invented and outdated keys | a model |
+//! | [`virtual_time`] | several bases; callbacks that arm, cancel, drop and advance | a model |
+//! | [`c`] | calls of the C interface, with invalid handles and numbers | its header's contract |
+//! | [`trace`] | reads and replays the bytes as a kernel trace | nothing fires early |
+//! | [`machine`] | reads the bytes as the file of a simulated machine | it is written back equally |
+//! | [`campaign`] | reads the bytes as the file of a campaign | the numbering of its cells |
 //!
-//! `fuzz/` runs them under libFuzzer (`ci/fuzz.sh`); `tests/replay.rs` performs the committed
-//! corpus, and random bytes, as plain tests.
+//! `fuzz/` runs them under libFuzzer (`ci/fuzz.sh`); `tests/replay.rs` runs the committed corpus
+//! and random bytes as plain tests.
 
 #![expect(clippy::panic, reason = "a fuzz target fails by panicking")]
 #![expect(clippy::expect_used, reason = "a fuzz target fails by panicking")]
@@ -25,10 +25,10 @@ pub mod machine;
 pub mod trace;
 pub mod virtual_time;
 
-/// A target by its name.
+/// A target: its name and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All targets; the name is that of the fuzz target and of its folder in `fuzz/corpus/`.
+/// All targets. The names are those of the fuzz targets and of the folders in `fuzz/corpus/`.
 pub const TARGETS: [Target; 6] = [
     ("local", local::run),
     ("virtual_time", virtual_time::run),

@@ -1,5 +1,5 @@
-//! `LocalTimers`: every call, keys that were made up or have outlived their timers, callbacks that
-//! do the same again; beside a list that knows what must come of it.
+//! `LocalTimers`: every call, also from callbacks, with keys of live timers, of removed timers, and
+//! invented ones. A model checks every result.
 
 use crate::bytes::Bytes;
 use std::collections::BTreeMap;
@@ -8,38 +8,38 @@ use tickless_core::local::{Key, LocalTimers};
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{Instant, Tick};
 
-/// How much later than its deadline a coarse timer may be due: an eighth of the distance, as the
-/// wheel's table has it (1/7.7), and a tick at either end.
-fn granule(distance: u64, tick: u64) -> u64 {
+/// How much later than its deadline a coarse timer may be due: an eighth of the distance (the
+/// wheel's largest granule is 1/7.7), and a tick at either end.
+pub(crate) fn granule(distance: u64, tick: u64) -> u64 {
     (distance / 7).saturating_add(2 * tick)
 }
 
-/// What the list knows of a timer.
+/// The model of a timer.
 struct Entry {
     value: u32,
     is_precise: bool,
-    /// When it may fire, and when it is due at the latest, if it is armed.
+    /// When it may fire and when it must have fired, if it is armed.
     armed: Option<(u64, u64)>,
-    /// Was it armed in this advance? Then it may have to wait for the next one.
+    /// It was armed during this advance, and may have to wait for the next one.
     is_fresh: bool,
 }
 
-struct World<'a> {
+struct Model<'a> {
     bytes: Bytes<'a>,
     tick: u64,
-    /// By the keys' bits.
+    /// The live timers, by the bits of their keys.
     live: BTreeMap<u64, Entry>,
-    /// Every key there ever was.
+    /// All keys so far.
     keys: Vec<Key>,
     values: u32,
-    /// What the last advance was told.
+    /// The time of the last advance.
     now: u64,
     is_advancing: bool,
 }
 
 type Timers = LocalTimers<u32>;
 
-/// Performs `bytes`.
+/// Runs the target.
 pub fn run(bytes: &[u8]) {
     let mut bytes = Bytes::new(bytes);
     let tick = [1_000, 1_000_000, 1_001, 1_000_000_000][bytes.below(4)];
@@ -51,25 +51,21 @@ pub fn run(bytes: &[u8]) {
         push_out,
     );
     let (live, keys) = (BTreeMap::new(), Vec::new());
-    let mut world = World { bytes, tick, live, keys, values: 0, now, is_advancing: false };
-    while let Some(choice) = world.bytes.next() {
+    let mut model = Model { bytes, tick, live, keys, values: 0, now, is_advancing: false };
+    while let Some(choice) = model.bytes.next() {
         match choice % 12 {
-            0..=2 => world.advance(&mut timers),
-            _ => world.step(&mut timers, choice),
+            0..=2 => model.advance(&mut timers),
+            _ => model.step(&mut timers, choice),
         }
-        world.compare(&mut timers);
+        model.compare(&mut timers);
     }
 }
 
-impl World<'_> {
-    /// A key of a live timer, of one that is gone, or of none.
+impl Model<'_> {
+    /// A key of a live timer, of a removed timer, or of none.
     fn key(&mut self) -> Key {
         let how = self.bytes.byte();
-        let known = if self.keys.is_empty() {
-            None
-        } else {
-            Some(self.keys[usize::from(how) % self.keys.len()])
-        };
+        let known = self.keys.get(usize::from(how) % self.keys.len().max(1)).copied();
         match (how % 16, known) {
             (0, _) | (_, None) => Key::from_bits(self.bytes.number()),
             (1, Some(key)) => Key::from_bits(key.to_bits().wrapping_add(1 << 32)),
@@ -85,13 +81,9 @@ impl World<'_> {
             5 => self.remove(timers),
             6 => self.cancel(timers),
             7 => {
-                let (key, value) = (self.key(), self.values);
-                let found = timers.value(key).copied();
-                assert_eq!(
-                    found,
-                    self.live.get(&key.to_bits()).map(|entry| entry.value),
-                    "{key:?} {value}"
-                );
+                let key = self.key();
+                let value = self.live.get(&key.to_bits()).map(|entry| entry.value);
+                assert_eq!(timers.value(key).copied(), value, "{key:?}");
             }
             8 => {
                 let key = self.key();
@@ -113,14 +105,14 @@ impl World<'_> {
         let key = inserted.expect("there is room");
         assert_ne!(key.to_bits(), 0);
         let entry = Entry { value: self.values, is_precise, armed: None, is_fresh: false };
-        assert!(self.live.insert(key.to_bits(), entry).is_none(), "{key:?} was given away twice");
+        assert!(self.live.insert(key.to_bits(), entry).is_none(), "{key:?} was returned twice");
         self.keys.push(key);
     }
 
     fn remove(&mut self, timers: &mut Timers) {
         let key = self.key();
-        let gone = self.live.remove(&key.to_bits()).map(|entry| entry.value);
-        assert_eq!(timers.remove(key), gone, "{key:?}");
+        let value = self.live.remove(&key.to_bits()).map(|entry| entry.value);
+        assert_eq!(timers.remove(key), value, "{key:?}");
     }
 
     fn cancel(&mut self, timers: &mut Timers) {
@@ -140,7 +132,7 @@ impl World<'_> {
             }
             10 => (number, number, timers.start_at(key, Instant::from_nanos(number))),
             _ => {
-                // The wrong way round, too.
+                // The range may be reversed.
                 let hard = self.bytes.number();
                 let (from, to) = (Instant::from_nanos(number), Instant::from_nanos(hard));
                 (number, hard.max(number), timers.start_range(key, from, to))
@@ -163,7 +155,7 @@ impl World<'_> {
 
     fn advance(&mut self, timers: &mut Timers) {
         let by = self.bytes.number();
-        // Time may stand, and a caller may say something older than before.
+        // The time may stand still or go back.
         let to = if by == 3 { self.now / 2 } else { self.now.saturating_add(by) };
         let budget = if by.is_multiple_of(5) { usize::from(self.bytes.byte()) } else { usize::MAX };
         self.now = self.now.max(to);
@@ -175,13 +167,13 @@ impl World<'_> {
             .advance_at_most(Instant::from_nanos(to), budget, |timers, key| self.fire(timers, key));
         self.is_advancing = false;
         assert!(fired <= budget);
-        // Timers that are only looked at, to be moved, count as well.
+        // Timers that are only moved count towards the budget.
         if budget != usize::MAX {
             return;
         }
         for (bits, entry) in &self.live {
             let Some((soft, latest)) = entry.armed else { continue };
-            // What was armed meanwhile, for the past, is the next advance's.
+            // A timer that a callback armed for the past fires in the next advance.
             let may_wait = entry.is_fresh && soft <= self.now;
             assert!(
                 may_wait || latest > self.now || latest == u64::MAX,
@@ -210,6 +202,9 @@ impl World<'_> {
         assert_eq!(timers.pending(), armed.clone().count());
         let latest = armed.map(|(_, latest)| latest).min().unwrap_or(u64::MAX);
         let next = timers.next_event().as_nanos();
-        assert!(next <= latest.max(self.now), "next is {next}, and something is due at {latest}");
+        assert!(
+            next <= latest.max(self.now),
+            "the next event is {next}, but a timer is due at {latest}"
+        );
     }
 }

@@ -1,10 +1,10 @@
-//! Bytes as a kernel trace: whatever is in a file, it is read, or refused with a reason, and what
-//! was read can be replayed; nothing fires early.
+//! Bytes as a kernel trace. Reading succeeds or returns an error, and a trace that was read can be
+//! replayed without early expiries.
 
 use tickless_trace::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
 
-/// Performs `bytes`.
+/// Runs the target.
 pub fn run(bytes: &[u8]) {
     match Trace::parse("fuzz", bytes) {
         Ok(trace) => {

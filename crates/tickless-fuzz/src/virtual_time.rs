@@ -1,8 +1,9 @@
 //! `VirtualTime` with one to three bases: pinned and deferrable timers, windows, and callbacks that
-//! arm, cancel, drop and restart timers, their own too, and that move the time; beside a list that
-//! knows what must come of it.
+//! arm, cancel, drop and restart timers, also their own, and that advance the time. A model checks
+//! every result.
 
 use crate::bytes::Bytes;
+use crate::local::granule;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless::callback::Cancel;
@@ -10,7 +11,7 @@ use tickless::driver::CpuId;
 use tickless::time::Instant;
 use tickless::{Fired, HrTimer, Timeout, Timers, VirtualTime};
 
-/// A century: farther than this nothing is asked of the clock, so that it never ends.
+/// The longest step, a century, so that the clock does not reach its end.
 const FAR: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 const TIMERS: usize = 24;
 
@@ -19,32 +20,32 @@ enum Timer {
     Precise(HrTimer),
 }
 
-/// What the list knows of one timer.
+/// The model of a timer.
 #[derive(Clone, Copy, Default)]
-struct Known {
-    /// When it may fire and must have fired, if it is armed.
+struct TimerModel {
+    /// When it may fire and when it must have fired, if it is armed.
     armed: Option<(u64, u64)>,
     is_deferrable: bool,
-    /// Where its callback takes its choices from.
+    /// The choices of its callback.
     script: u8,
 }
 
 #[derive(Default)]
 struct State {
-    known: [Known; TIMERS],
+    models: [TimerModel; TIMERS],
     timers: [Option<Arc<Timer>>; TIMERS],
     fired: u64,
-    /// How many callbacks stand on each other, because one moves the time.
+    /// The nesting depth of callbacks: one that advances the time runs others.
     depth: u32,
 }
 
 #[derive(Clone)]
-struct World {
+struct Model {
     time: VirtualTime,
     state: Arc<Mutex<State>>,
 }
 
-/// Performs `bytes`.
+/// Runs the target.
 pub fn run(bytes: &[u8]) {
     let mut bytes = Bytes::new(bytes);
     let bases = 1 + bytes.below(3) as u16;
@@ -52,32 +53,32 @@ pub fn run(bytes: &[u8]) {
         Timers::builder().bases(bases),
         Instant::from_nanos(bytes.number() % FAR),
     );
-    let world = World { time, state: Arc::default() };
+    let model = Model { time, state: Arc::default() };
     while let Some(choice) = bytes.next() {
         let (at, number) = (bytes.below(TIMERS), bytes.number() % FAR);
         match choice % 8 {
-            0 => world.make(at, choice, bytes.byte(), bases),
-            1 => drop(world.take(at)),
-            2 => world.cancel(at),
-            3 | 4 => world.advance(number),
-            _ => world.start(at, number, bytes.number() % FAR),
+            0 => model.make(at, choice, bytes.byte(), bases),
+            1 => drop(model.take(at)),
+            2 => model.cancel(at),
+            3 | 4 => model.advance(number),
+            _ => model.start(at, number, bytes.number() % FAR),
         }
     }
-    world.advance(FAR);
-    let left = std::mem::take(&mut world.lock().timers);
+    model.advance(FAR);
+    let left = std::mem::take(&mut model.lock().timers);
     drop(left);
-    assert_eq!(world.time.timers().stats().pending(), 0, "all timers are gone");
+    assert_eq!(model.time.timers().stats().pending(), 0, "all timers were dropped");
 }
 
-impl World {
+impl Model {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a timer away; it is the caller that drops it, without the lock.
+    /// Removes a timer. The caller drops it, outside the lock.
     fn take(&self, at: usize) -> Option<Arc<Timer>> {
         let mut state = self.lock();
-        state.known[at].armed = None;
+        state.models[at].armed = None;
         state.timers[at].take()
     }
 
@@ -87,12 +88,12 @@ impl World {
 
     fn make(&self, at: usize, choice: u8, script: u8, bases: u16) {
         drop(self.take(at));
-        // The timers' own callbacks hold nothing that keeps them alive.
+        // A callback must not keep its own timer alive.
         let state = Arc::downgrade(&self.state);
         let time = self.time.clone();
         let callback = move |fired: &mut Fired<'_>| {
             let Some(state) = state.upgrade() else { return };
-            World { time: time.clone(), state }.fire(at, fired);
+            Model { time: time.clone(), state }.fire(at, fired);
         };
         let pin = (choice & 64 != 0).then_some(CpuId(u16::from(choice >> 3) % bases));
         let is_deferrable = choice & 40 == 40;
@@ -106,7 +107,7 @@ impl World {
             Timer::Coarse(if let Some(base) = pin { timer.pinned(base) } else { timer })
         };
         let mut state = self.lock();
-        state.known[at] = Known { armed: None, is_deferrable, script };
+        state.models[at] = TimerModel { armed: None, is_deferrable, script };
         state.timers[at] = Some(Arc::new(timer));
     }
 
@@ -115,9 +116,8 @@ impl World {
         let now = self.time.now().as_nanos();
         let soft = now.saturating_add(after);
         let (hard, started) = match &*timer {
-            // An eighth of the distance and a tick at either end: what a wheel rounds by.
             Timer::Coarse(timer) => {
-                let hard = soft.saturating_add(after / 7).saturating_add(2_000_000);
+                let hard = soft.saturating_add(granule(after, 1_000_000));
                 (hard, timer.start(Duration::from_nanos(after)))
             }
             Timer::Precise(timer) => {
@@ -126,7 +126,7 @@ impl World {
             }
         };
         assert!(started.is_ok(), "{started:?}");
-        self.lock().known[at].armed = Some((soft, hard));
+        self.lock().models[at].armed = Some((soft, hard));
     }
 
     fn cancel(&self, at: usize) {
@@ -135,7 +135,7 @@ impl World {
             Timer::Coarse(timer) => timer.cancel(),
             Timer::Precise(timer) => timer.cancel(),
         };
-        let was_armed = self.lock().known[at].armed.take().is_some();
+        let was_armed = self.lock().models[at].armed.take().is_some();
         assert!(
             found == Cancel::Running || (found == Cancel::Pending) == was_armed,
             "{at}: {found:?}"
@@ -146,22 +146,22 @@ impl World {
         let to = self.time.now().as_nanos().saturating_add(by);
         self.time.advance_to(Instant::from_nanos(to));
         let is_outermost = self.lock().depth == 0;
-        // A callback that moves the time may be stood on by others: what they were to do is left.
+        // Inside a callback, timers may still be waiting for the outer advance.
         if !is_outermost {
             return;
         }
         let now = self.time.now().as_nanos();
-        assert!(now >= to, "{now}, told to go to {to}");
-        for (at, known) in self.lock().known.iter().enumerate() {
-            let Some((_, hard)) = known.armed else { continue };
-            assert!(known.is_deferrable || hard > now, "{at}, due at {hard}, is left at {now}");
+        assert!(now >= to, "{now} after an advance to {to}");
+        for (at, model) in self.lock().models.iter().enumerate() {
+            let Some((_, hard)) = model.armed else { continue };
+            assert!(model.is_deferrable || hard > now, "{at}, due at {hard}, is left at {now}");
         }
     }
 
     fn fire(&self, at: usize, fired: &mut Fired<'_>) {
         let (script, spent, depth) = {
             let mut state = self.lock();
-            let armed = state.known[at].armed.take();
+            let armed = state.models[at].armed.take();
             let now = fired.now().as_nanos();
             match armed {
                 Some((soft, _)) => assert!(soft <= now, "{at} is early: {soft}, at {now}"),
@@ -169,10 +169,10 @@ impl World {
             }
             state.fired += 1;
             state.depth += 1;
-            (state.known[at].script, state.fired, state.depth)
+            (state.models[at].script, state.fired, state.depth)
         };
         let other = usize::from(script >> 3) % TIMERS;
-        // So often, and then no more: else a fuzzer finds timers that arm each other for ever.
+        // Limited, because timers could arm each other without end.
         if spent < 200 {
             match script % 8 {
                 0 => self.start(other, u64::from(script) << 14, 0),
@@ -192,15 +192,15 @@ impl World {
         self.lock().depth -= 1;
     }
 
-    /// What the list has to know of a restart from the callback, which counts from the present.
+    /// Records a restart from the callback, which counts from the current time.
     fn rearmed(&self, at: usize, after: u64) {
         let is_coarse = matches!(self.timer(at).as_deref(), Some(Timer::Coarse(_)));
         let soft = self.time.now().as_nanos().saturating_add(after);
-        let rounding = if is_coarse { after / 7 + 2_000_000 } else { 0 };
+        let rounding = if is_coarse { granule(after, 1_000_000) } else { 0 };
         let mut state = self.lock();
-        // Unless somebody has dropped it meanwhile.
+        // Unless another callback has dropped it.
         if state.timers[at].is_some() {
-            state.known[at].armed = Some((soft, soft.saturating_add(rounding)));
+            state.models[at].armed = Some((soft, soft.saturating_add(rounding)));
         }
     }
 }

@@ -1,18 +1,18 @@
-//! The committed corpus, and bytes by chance, through every fuzz target: as plain tests, so that
-//! what a fuzzer has found once stays found.
+//! Runs the committed corpus and random bytes through every fuzz target, as regression tests.
 
-// A test fails by panicking, and may print and sleep.
+// Tests panic and print.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use tickless_fuzz::TARGETS;
+use tickless_machine::random::Random;
 
-/// Says which input it was, if a target panics.
-struct Says<'a>(&'a str);
+/// Prints the input if a target panics.
+struct PrintOnPanic<'a>(&'a str);
 
-impl Drop for Says<'_> {
+impl Drop for PrintOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the input was {}", self.0);
@@ -21,7 +21,7 @@ impl Drop for Says<'_> {
 }
 
 fn perform(run: fn(&[u8]), input: &[u8], name: &str) {
-    let _says = Says(name);
+    let _print = PrintOnPanic(name);
     run(input);
 }
 
@@ -46,21 +46,14 @@ fn replay(target: usize) {
     }
 }
 
-/// Bytes by chance: SplitMix64 (Steele, Lea and Flood, 2014).
-fn at_random(target: usize, inputs: u64) {
+fn random_bytes(target: usize, inputs: u64) {
     let (name, run) = TARGETS[target];
     let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
     let seeds = given.map_or(0..inputs, |seed| seed..seed + 1);
     for seed in seeds {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        };
-        let length = next() % 600;
-        let input: Vec<u8> = (0..length).map(|_| next() as u8).collect();
+        let mut random = Random::new(seed);
+        let length = random.draw() % 600;
+        let input: Vec<u8> = (0..length).map(|_| random.draw() as u8).collect();
         let again = format!("TICKLESS_SEED={seed} cargo test -p tickless-fuzz {name}");
         perform(run, &input, &again);
     }
@@ -69,43 +62,43 @@ fn at_random(target: usize, inputs: u64) {
 #[test]
 fn local() {
     replay(0);
-    at_random(0, 2_000);
+    random_bytes(0, 2_000);
 }
 
 #[test]
 fn virtual_time() {
     replay(1);
-    at_random(1, 1_000);
+    random_bytes(1, 1_000);
 }
 
 #[test]
 fn c() {
     replay(2);
-    at_random(2, 500);
+    random_bytes(2, 500);
 }
 
 #[test]
 fn trace() {
     replay(3);
-    at_random(3, 50);
+    random_bytes(3, 50);
 }
 
 #[test]
 fn machine() {
     replay(4);
-    at_random(4, 50);
+    random_bytes(4, 50);
 }
 
 #[test]
 fn campaign() {
     replay(5);
-    at_random(5, 50);
+    random_bytes(5, 50);
 }
 
-/// Goal: files that almost are what they should be. Method: those of the corpus that are text,
-/// with lines left out, doubled, and digits changed, which random bytes never are.
+/// Goal: files that are almost valid are read or refused, without a panic.
+/// Method: the corpus's text files with lines missing, doubled, or with another digit.
 #[test]
-fn files_with_mistakes() {
+fn almost_valid_files_do_not_panic() {
     for (name, run) in [TARGETS[3], TARGETS[4], TARGETS[5]] {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
         for file in files(&root) {
