@@ -1,26 +1,26 @@
-//! Which CPUs the measuring threads stay on.
+//! Pins the measuring threads to CPUs.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::LazyLock;
 
-/// The CPUs that the program was started on, before anything was pinned.
+/// The CPUs that the program may use, read before any thread is pinned.
 static ALLOWED: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    let set = sched_getaffinity(None).expect("the system tells a thread's CPUs");
+    let set = sched_getaffinity(None).expect("a thread's CPUs can be read");
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
 });
 
-/// Notes which CPUs there are. Call before the first pinning.
+/// Reads which CPUs there are. Must be called before the first pinning.
 pub fn remember() -> usize {
     ALLOWED.len()
 }
 
-/// Keeps the calling thread, and the threads that it starts, on the n-th CPU from the end:
-/// interrupts tend to go to the first one.
+/// Pins the calling thread, and the threads that it starts, to the n-th CPU from the end: the first
+/// CPU often handles interrupts.
 pub fn pin(nth_from_end: usize) {
     set(&ALLOWED[ALLOWED.len() - 1 - nth_from_end % ALLOWED.len()..][..1]);
 }
 
-/// Lets the calling thread, and the threads that it starts, go everywhere again.
+/// Allows the calling thread, and the threads that it starts, on all CPUs again.
 pub fn unpin() {
     set(&ALLOWED);
 }
@@ -33,7 +33,7 @@ fn set(cpus: &[usize]) {
     sched_setaffinity(None, &set).expect("a thread may stay on a CPU that it may use");
 }
 
-/// Who has which CPUs while a server is measured.
+/// A half of the CPUs: one is for the server, one for its clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Half {
     First,

@@ -1,8 +1,8 @@
-//! How much is measured.
+//! The extent of a run.
 
 use std::time::Duration;
 
-/// Everything that decides how long a run takes.
+/// The parameters that decide how long a run takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Samples of each figure.
@@ -11,20 +11,20 @@ pub struct Effort {
     pub bulk_repetitions: usize,
     /// Operations a sample.
     pub operations: usize,
-    /// How many timers are pending in W1 and W2.
+    /// The numbers of pending timers in W1 and W2.
     pub pending: &'static [usize],
-    /// How many timers expire in W3 and are weighed in W6.
+    /// The number of timers that expire in W3 and are weighed in W6.
     pub bulk: usize,
-    /// How many timers run in W5, for how long, and how often.
+    /// The number of timers in W5, for how long they run, and how often.
     pub lateness: (usize, Duration, usize),
-    /// How many sleeps of 1 ms one after the other in W8.
+    /// The number of successive sleeps of 1 ms in W8.
     pub sleeps: usize,
-    /// How long a server runs in W9 and W10, how often, and how many idle timeouts it has in W10.
+    /// For how long a server runs in W9 and W10, how often, and its idle timeouts in W10.
     pub servers: (Duration, usize, usize),
 }
 
 impl Effort {
-    /// So many samples of each figure, whatever it is a figure of.
+    /// Sets the number of samples of every figure.
     pub fn with_repetitions(self, repetitions: Option<u32>) -> Effort {
         let Some(repetitions) = repetitions.map(|repetitions| repetitions as usize) else {
             return self;
@@ -63,7 +63,7 @@ impl Effort {
         servers: (Duration::from_millis(400), 5, 100_000),
     };
 
-    /// A moment: for tests, which keep the benches from rotting.
+    /// A moment: for tests.
     #[cfg(test)]
     pub const TINY: Effort = Effort {
         repetitions: 2,

@@ -1,11 +1,13 @@
-//! What W5 notes: how late timers were, and what being on time cost.
+//! The lateness of timers, and the CPU time and wakeups that they cost.
 
 use crate::random::Random;
 use crate::sample::process_time;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What came of one run.
+/// The results of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Latencies {
     pub p50_us: f64,
@@ -30,15 +32,15 @@ impl Recorder {
         Arc::new(Mutex::new(Recorder { late: Vec::with_capacity(1 << 20), early: 0 }))
     }
 
-    /// A timer that was due then has fired now.
+    /// Records a timer that was due at `due` and fired at `now`.
     pub fn note(&mut self, due: Instant, now: Instant) {
-        // A microsecond is what two clocks may differ by; peers' early ones are off by 0.5 ms.
+        // Two clocks may differ by a microsecond; peers that fire early are off by 0.5 ms.
         self.early += u64::from(due.saturating_duration_since(now) > Duration::from_micros(1));
         self.late.push(now.saturating_duration_since(due).as_nanos() as u64);
     }
 }
 
-/// Wall time, CPU time and wakeups of a stretch of a run.
+/// Measures the wall time, CPU time and wakeups of a run.
 pub struct Watch {
     wall: Instant,
     cpu: Duration,
@@ -46,7 +48,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Lets things settle, throws away what was recorded, and begins.
+    /// Waits for a moment, discards what was recorded so far, and begins.
     pub fn warmed_up(recorder: &Arc<Mutex<Recorder>>) -> Watch {
         std::thread::sleep(Duration::from_millis(50));
         let mut recorder = recorder.lock().expect("nothing panics under this lock");
@@ -80,12 +82,51 @@ impl Watch {
     }
 }
 
-/// 1 to 10 ms.
+/// Starts timers by `start`, and measures their latencies for this long. Returns also what `start`
+/// has returned.
+pub fn measured<T>(
+    run: Duration,
+    start: impl FnOnce(&Arc<Mutex<Recorder>>) -> T,
+) -> (Latencies, T) {
+    let recorder = Recorder::shared();
+    let started = start(&recorder);
+    let watch = Watch::warmed_up(&recorder);
+    std::thread::sleep(run);
+    (watch.finish(&recorder), started)
+}
+
+/// A thread that is asked to stop, and joined, when this is dropped.
+pub struct Stopped {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Runs `drive` for this number of timers in a thread, until the result is dropped.
+pub fn in_thread(
+    count: usize,
+    recorder: &Arc<Mutex<Recorder>>,
+    drive: fn(usize, &Arc<Mutex<Recorder>>, &AtomicBool),
+) -> Stopped {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (recorder, is_stopped) = (Arc::clone(recorder), Arc::clone(&stop));
+    let thread = std::thread::spawn(move || drive(count, &recorder, &is_stopped));
+    Stopped { stop, thread: Some(thread) }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(ended.is_some_and(|ended| ended.is_ok()), "the thread has panicked");
+    }
+}
+
+/// A random delay of 1 to 10 ms.
 pub fn next_delay(random: &mut Random) -> Duration {
     Duration::from_nanos(1_000_000 + random.below(9_000_000))
 }
 
-/// How often a thread of this process went to sleep by itself, and so was woken.
+/// The number of voluntary context switches of this process: sleeps, each with a wakeup.
 fn wakeups() -> u64 {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     let of_task = |task: std::fs::DirEntry| {

@@ -1,12 +1,12 @@
-//! What the figures were measured on, and with which peers.
+//! The machine and the peers of a run.
 
 use crate::peers::foreign;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::process::Command;
 
-/// A machine and what it runs.
+/// A machine and its software.
 #[derive(Debug, Serialize)]
 pub struct Machine {
     date: String,
@@ -14,14 +14,14 @@ pub struct Machine {
     cpus: usize,
     kernel: String,
     clock: String,
-    /// The load average of the last minute, when the run began: how quiet the machine was.
+    /// The load average of the last minute at the start of the run.
     load: String,
     peers: Vec<String>,
-    /// Peers that could not be built, and why.
+    /// Peers that could not be built, with the reasons.
     missing: Vec<String>,
 }
 
-/// The peers that stand in the lock file.
+/// The peers whose versions are in the lock file.
 const PEERS: &[&str] = &[
     "tokio",
     "tokio-util",
@@ -92,23 +92,9 @@ fn first_line(path: &str) -> String {
 
 /// The date in UTC, as 2026-03-21.
 fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (mut days, mut year) = (seconds / 86_400, 1970);
-    let is_leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    format!("{year}-{month:02}-{:02}", days + 1)
+    let date = Command::new("date").args(["-u", "+%F"]).output();
+    date.map_or_else(
+        |_| "unknown".into(),
+        |date| String::from_utf8_lossy(&date.stdout).trim().into(),
+    )
 }

@@ -1,9 +1,9 @@
 //! Tickless and its peers, side by side.
 //!
-//! All contenders of a case are measured in one run, in turn, and each figure is the median of
-//! several samples with their spread, and a multiple of an uncontended atomic add in the same
-//! run: figures in ns are worth little elsewhere, ratios a little more. What the operations
-//! come to is asserted; how long they take is reported.
+//! All contenders of a case are measured in one run, in turn. Each figure is the median of several
+//! samples with their spread, and a multiple of an uncontended atomic add in the same run, because
+//! figures in ns do not carry over to other machines. The results of the operations are asserted,
+//! their times are reported.
 
 mod affinity;
 mod cases;
@@ -36,7 +36,7 @@ struct Options {
     /// Under a minute: fewer timers, fewer operations.
     #[arg(long)]
     quick: bool,
-    /// Samples of each figure, in place of what the effort says.
+    /// Samples of each figure, instead of the default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: Option<u32>,
     /// Measures the peers in other languages too, whose programs are in this folder.
@@ -106,7 +106,7 @@ fn is(id: &str, only: &str) -> bool {
 
 fn run(effort: &Effort, cases: Vec<&Case>, choice: &Choice) -> Report {
     let machine = Machine::here(choice.foreign.as_deref());
-    // What starts threads does so before this thread stays on one CPU, so that they do not.
+    // Start the libraries' threads before this thread is pinned, because they inherit its CPUs.
     peers::async_io_timer::warm_up();
     peers::timeout::TIMERS.now();
     tickless::future::now();
@@ -156,10 +156,10 @@ fn put_between(path: &Path, [begin, end]: [&str; 2], tables: &str) -> Result<(),
     std::fs::write(path, text).map_err(|e| cannot("write", path, &e))
 }
 
-/// The lines that the picture and the first table stand between.
+/// The lines around the picture and the first table.
 const SUMMARY: [&str; 2] = ["<!-- bench summary: begin -->\n", "<!-- bench summary: end -->\n"];
 
-/// The lines that a section's tables stand between.
+/// The lines around a section's tables.
 fn marks(section: Section) -> [&'static str; 2] {
     match section {
         Section::Operations => ["<!-- bench: begin -->\n", "<!-- bench: end -->\n"],
@@ -182,10 +182,10 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Cases count in statics, so that they are run one at a time.
+    /// Cases count in statics, so they run one at a time.
     pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-    /// Goal: the benches do not rot. Method: everything, tiny; their own assertions decide.
+    /// Goal: every case keeps working. Method: run it, tiny; its own assertions decide.
     #[test]
     fn every_case_runs() {
         let _alone = ONE_AT_A_TIME.lock();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_between_the_marks_is_replaced() {
+    fn text_between_the_marks_is_replaced() {
         let page = include_str!("../../docs/book/src/performance.md");
         let sections = [Section::Operations, Section::Futures].map(marks);
         for [begin, end] in sections.into_iter().chain([SUMMARY]) {

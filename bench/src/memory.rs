@@ -1,4 +1,4 @@
-//! The allocator, with a count of the bytes that are in use; and what of them is in memory.
+//! An allocator that counts the bytes in use, and how many bytes are resident.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,8 +9,7 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 
 thread_local! {
-    /// By the thread that allocates: no atomic, so that counting does not slow peers down that
-    /// allocate.
+    /// Counted for each thread without atomics, which would slow down peers that allocate.
     static BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -19,8 +18,8 @@ pub fn bytes_in_use() -> f64 {
     BYTES.get() as f64
 }
 
-/// Bytes of this process that are in memory, once the allocator has given back what it holds for
-/// later. `None` where nobody says.
+/// Resident bytes of this process, after the allocator has returned its free memory. `None` where
+/// they cannot be read.
 pub fn bytes_resident() -> Option<f64> {
     give_back();
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
@@ -41,41 +40,41 @@ fn give_back() {
 fn give_back() {}
 
 fn note(bytes: isize) {
-    // A thread that is ending frees what it can no longer count.
+    // A thread that ends frees memory after its counter is gone.
     let _ = BYTES.try_with(|count| count.set(count.get() + bytes));
 }
 
-// SAFETY: everything is handed on to the system's allocator, as it came.
+// SAFETY: all calls are forwarded to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     /// # Safety
-    /// As the trait says.
+    /// As for the trait's method.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size() as isize);
-        // SAFETY: the caller's promises are those that are asked for.
+        // SAFETY: the caller keeps the contract of this function.
         unsafe { System.alloc(layout) }
     }
 
     /// # Safety
-    /// As the trait says.
+    /// As for the trait's method.
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         note(-(layout.size() as isize));
-        // SAFETY: the caller's promises are those that are asked for.
+        // SAFETY: the caller keeps the contract of this function.
         unsafe { System.dealloc(at, layout) }
     }
 
     /// # Safety
-    /// As the trait says.
+    /// As for the trait's method.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size() as isize);
-        // SAFETY: the caller's promises are those that are asked for.
+        // SAFETY: the caller keeps the contract of this function.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     /// # Safety
-    /// As the trait says.
+    /// As for the trait's method.
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note(size as isize - layout.size() as isize);
-        // SAFETY: the caller's promises are those that are asked for.
+        // SAFETY: the caller keeps the contract of this function.
         unsafe { System.realloc(at, layout, size) }
     }
 }

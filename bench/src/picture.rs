@@ -1,15 +1,15 @@
-//! The page's picture: bars on a logarithmic scale, a part for each operation. The same results
-//! make the same file.
+//! The page's picture: bars on a logarithmic scale, a part for each operation. Equal results make
+//! equal files.
 
 use crate::report::number;
-use crate::summary::{Panel, Whose};
+use crate::summary::{Owner, Panel};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 const WIDTH: u32 = 860;
-/// Where bars begin: names stand before them.
+/// Where bars begin, after the names.
 const LEFT: i32 = 250;
-/// Where the scale ends: figures of the longest bars stand after it.
+/// Where the scale ends, before the figures of the longest bars.
 const RIGHT: i32 = 790;
 const TITLE: i32 = 34;
 const BAR: i32 = 17;
@@ -20,12 +20,12 @@ const BACKGROUND: RGBColor = RGBColor(255, 255, 255);
 const INK: RGBColor = RGBColor(40, 40, 40);
 const LINE: RGBColor = RGBColor(222, 222, 222);
 
-fn color(whose: Whose) -> RGBColor {
+fn color(whose: Owner) -> RGBColor {
     match whose {
-        Whose::OneThread => RGBColor(0, 94, 162),
-        Whose::AnyThread => RGBColor(66, 153, 214),
-        Whose::Tokio => RGBColor(214, 120, 40),
-        Whose::Other => RGBColor(160, 160, 160),
+        Owner::OneThread => RGBColor(0, 94, 162),
+        Owner::AnyThread => RGBColor(66, 153, 214),
+        Owner::Tokio => RGBColor(214, 120, 40),
+        Owner::Other => RGBColor(160, 160, 160),
     }
 }
 
@@ -88,7 +88,7 @@ fn put<'a>(
     root.draw(&Text::new(text.to_string(), at, style))
 }
 
-/// How many powers of ten the longest bar takes.
+/// The powers of ten of the longest bar.
 fn decades(panels: &[Panel]) -> i32 {
     let longest = panels.iter().flat_map(|panel| &panel.bars).map(|bar| bar.ns);
     longest.fold(10.0, f64::max).log10().ceil() as i32
@@ -105,12 +105,12 @@ mod tests {
     use crate::summary::Bar;
 
     fn panel(ns: &[f64]) -> Panel {
-        let bar = |&ns| Bar { name: "somebody", whose: Whose::Other, ns };
+        let bar = |&ns| Bar { name: "a peer", whose: Owner::Other, ns };
         Panel { title: "an operation", bars: ns.iter().map(bar).collect() }
     }
 
     #[test]
-    fn the_same_results_make_the_same_picture() {
+    fn equal_results_make_equal_pictures() {
         let panels = [panel(&[3.0, 250.0]), panel(&[9_000.0])];
         let text = svg(&panels).expect("it draws");
         assert_eq!(text, svg(&panels).expect("it draws"));
@@ -118,9 +118,9 @@ mod tests {
     }
 
     #[test]
-    fn ten_times_as_long_is_a_line_further() {
+    fn scale_is_logarithmic() {
         let step = (RIGHT - LEFT) / 4;
         assert_eq!([1.0, 10.0, 100.0].map(|ns| place(ns, 4)), [LEFT, LEFT + step, LEFT + 2 * step]);
-        assert_eq!(place(0.2, 4), LEFT, "no bar goes to the left");
+        assert_eq!(place(0.2, 4), LEFT, "no bar is shorter than zero");
     }
 }

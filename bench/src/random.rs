@@ -1,4 +1,4 @@
-//! Xorshift: the same numbers in every run, so that runs can be compared.
+//! Xorshift. Every run has the same numbers, and the peers of `foreign/` compute them too.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ impl Random {
         Random(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Another series for each seed.
+    /// A series for each seed.
     pub fn seeded(seed: u64) -> Random {
         Random(Random::new().0 ^ (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
@@ -21,7 +21,7 @@ impl Random {
         ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
     }
 
-    /// From `from` seconds up to `to` seconds.
+    /// A duration from `from` to `to` seconds.
     pub fn seconds(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_nanos(from * 1_000_000_000 + self.below((to - from) * 1_000_000_000))
     }

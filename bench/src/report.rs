@@ -1,4 +1,4 @@
-//! What was measured, as Markdown for people and as JSON for programs.
+//! The results, as Markdown and as JSON.
 
 use crate::machine::Machine;
 use crate::sample::Figure;
@@ -6,7 +6,7 @@ use crate::targets::Verdict;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Everything that one run found out.
+/// The results of one run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub machine: Machine,
@@ -22,7 +22,7 @@ pub struct Table {
     pub case: &'static str,
     pub title: String,
     pub about: &'static str,
-    /// Why there is nothing in it.
+    /// The reason why the case was skipped.
     pub skipped: Option<&'static str>,
     pub columns: Vec<String>,
     pub rows: Vec<Row>,
@@ -48,13 +48,19 @@ impl Cell {
     }
 }
 
+/// A column: its name, its unit, and the part of an outcome that it shows.
+pub type Column<T> = (&'static str, &'static str, fn(&T) -> f64);
+
+/// The outcomes of all samples of a row.
+pub type Outcomes<T> = (&'static str, Vec<T>);
+
 impl Table {
     pub fn new(case: &'static str, title: &str, about: &'static str) -> Table {
         let (columns, rows) = (Vec::new(), Vec::new());
         Table { case, title: title.to_string(), about, skipped: None, columns, rows }
     }
 
-    /// Adds a column. Returns its place.
+    /// Adds a column. Returns its number.
     pub fn column(&mut self, name: &str) -> usize {
         self.columns.push(name.to_string());
         self.columns.len() - 1
@@ -67,6 +73,17 @@ impl Table {
         cells[column] = cell;
     }
 
+    /// Adds these columns, with the parts of each row's outcomes.
+    pub fn put_all<T>(&mut self, columns: &[Column<T>], rows: &[Outcomes<T>]) {
+        for &(column, unit, part) in columns {
+            let column = self.column(column);
+            for (name, outcomes) in rows {
+                let figure = Figure::of(outcomes.iter().map(part).collect());
+                self.put(name, column, figure.map(|figure| Cell { figure, unit }));
+            }
+        }
+    }
+
     pub fn note(&mut self, row: &'static str, note: &'static str) {
         self.row(row).note = Some(note);
     }
@@ -75,7 +92,7 @@ impl Table {
         self.skipped = Some(why);
     }
 
-    /// What stands in a cell.
+    /// Returns a cell.
     pub fn cell(&self, row: &str, column: &str) -> Option<Cell> {
         let row = self.rows.iter().find(|r| r.name == row)?;
         let column = self.columns.iter().position(|c| c == column)?;
@@ -128,7 +145,7 @@ impl Cell {
     }
 }
 
-/// As many digits as mean something.
+/// A number with its significant digits.
 pub fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),
@@ -139,7 +156,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Ratios near to one differ in what comes after the point.
+/// Ratios near one differ in their decimals.
 fn ratio(value: f64) -> String {
     format!("{value:.2}")
 }

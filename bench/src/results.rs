@@ -1,11 +1,10 @@
-//! The results of earlier runs, read from their files: what the page's picture and its first table
-//! are made from.
+//! The results of earlier runs, read from their files, for the page's picture and its first table.
 
 use crate::sample::Figure;
 use serde::Deserialize;
 use std::path::Path;
 
-/// The parts of a report that are shown again.
+/// The parts of a report that the picture and the table need.
 #[derive(Debug, Default, Deserialize)]
 pub struct Results {
     pub tables: Vec<ResultTable>,

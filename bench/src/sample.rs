@@ -1,5 +1,5 @@
-//! Samples of one figure, and how they are taken: in turn, so that a disturbance of the machine
-//! hits all contenders alike.
+//! Samples of figures. Contenders are sampled in turn, so that a disturbance of the machine affects
+//! all alike.
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -18,20 +18,20 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// `None` of no samples.
+    /// `None` without samples.
     pub fn of(mut samples: Vec<f64>) -> Option<Figure> {
         samples.sort_by(f64::total_cmp);
         let (&least, &most) = (samples.first()?, samples.last()?);
         Some(Figure { median: samples[samples.len() / 2], least, most, samples: samples.len() })
     }
 
-    /// Of each sample over the other's of the same turn.
+    /// The figure of the ratios of samples of the same turn.
     pub fn of_ratios(samples: &[f64], others: &[f64]) -> Option<Figure> {
         Figure::of(samples.iter().zip(others).map(|(sample, other)| sample / other).collect())
     }
 }
 
-/// Something that is measured again and again; each call gives one sample.
+/// A measurement; each call of `sample` returns one sample.
 pub struct Contender<'a> {
     pub name: &'static str,
     pub sample: Box<dyn FnMut() -> f64 + 'a>,
@@ -49,7 +49,7 @@ pub fn interleave(
     samples.map(|(name, samples)| (name, Figure::of(samples))).collect()
 }
 
-/// The same, with every sample.
+/// As [`interleave`], but returns every sample.
 pub fn interleave_samples(
     mut contenders: Vec<Contender<'_>>,
     repetitions: usize,
@@ -89,8 +89,8 @@ fn units() -> std::sync::MutexGuard<'static, Vec<f64>> {
     UNITS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// CPU time of the calling thread: what other processes do to a shared machine counts only as
-/// far as it disturbs caches and clock rates.
+/// Measures the CPU time of the calling thread, in which other processes count only by their effect
+/// on caches and clock rates.
 pub struct Stopwatch(Duration);
 
 impl Stopwatch {

@@ -1,10 +1,10 @@
-//! What a visitor sees first: some operations, and what each takes with everybody.
+//! The page's first table and picture: frequent operations, and what each takes with every peer.
 
 use crate::report::number;
 use crate::results::Results;
 use std::fmt::Write;
 
-/// An operation that programs do much: a row of the table, and a part of the picture.
+/// A frequent operation: a row of the table, and a part of the picture.
 struct Operation {
     title: &'static str,
     case: &'static str,
@@ -32,9 +32,9 @@ const OPERATIONS: &[Operation] = &[
     only_in_table("the same, two threads, one limiter", "W11", "taken by 2 threads"),
 ];
 
-/// Somebody whose timers were measured.
+/// The owner of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Whose {
+pub enum Owner {
     /// Ours, for one thread.
     OneThread,
     /// Ours, for any thread.
@@ -43,49 +43,49 @@ pub enum Whose {
     Other,
 }
 
-/// What the rows of the cases begin with, whose they are, and what they are called here. Rows that
-/// are not here are variants that the full tables show.
-const CONTENDERS: &[(&[&str], Whose, &str)] = &[
+/// The rows that are shown: their names in the cases, their owners, and their names here. Other
+/// rows are variants, which only the full tables show.
+const CONTENDERS: &[(&[&str], Owner, &str)] = &[
     (
         &["**LocalTimers**", "**LocalTimers**, one for each thread"],
-        Whose::OneThread,
+        Owner::OneThread,
         "Tickless LocalTimers, one thread",
     ),
     (
         &["**Timeout**, `start_from(now, d)`", "**Timeout**, by hand"],
-        Whose::AnyThread,
+        Owner::AnyThread,
         "Tickless Timeout, any thread",
     ),
-    (&["**Sleep**, `future::sleep(d)`"], Whose::AnyThread, "Tickless Sleep"),
-    (&["**Limiter**, `try_acquire(1)`"], Whose::AnyThread, "Tickless Limiter"),
+    (&["**Sleep**, `future::sleep(d)`"], Owner::AnyThread, "Tickless Sleep"),
+    (&["**Limiter**, `try_acquire(1)`"], Owner::AnyThread, "Tickless Limiter"),
     (
         &["tokio `Sleep`, current thread", "tokio `Sleep`, 2 workers", "tokio `sleep`, 2 workers"],
-        Whose::Tokio,
+        Owner::Tokio,
         "tokio",
     ),
-    (&["std BinaryHeap, lazy deletion", "std BinaryHeap in a mutex"], Whose::Other, "binary heap"),
-    (&["std BTreeMap", "std BTreeMap in a mutex"], Whose::Other, "BTreeMap"),
-    (&["tokio-util `DelayQueue`"], Whose::Other, "tokio-util DelayQueue"),
-    (&["hierarchical_hash_wheel_timer"], Whose::Other, "hierarchical_hash_wheel_timer"),
-    (&["nexus-timer `Wheel`"], Whose::Other, "nexus-timer"),
-    (&["bitwheel, with failover"], Whose::Other, "bitwheel"),
-    (&["async-io `Timer`"], Whose::Other, "async-io"),
-    (&["libev (C)"], Whose::Other, "libev (C)"),
-    (&["libevent (C)"], Whose::Other, "libevent (C)"),
-    (&["Boost.Asio `steady_timer` (C++)"], Whose::Other, "Boost.Asio (C++)"),
-    (&["DPDK `rte_timer` (C)"], Whose::Other, "DPDK rte_timer (C)"),
-    (&["Go `AfterFunc`"], Whose::Other, "Go"),
-    (&["Netty `HashedWheelTimer` (Java)"], Whose::Other, "Netty (Java)"),
-    (&["Agrona `DeadlineTimerWheel` (Java)"], Whose::Other, "Agrona (Java)"),
-    (&["governor, `check()`"], Whose::Other, "governor"),
-    (&["leaky-bucket, `try_acquire(1)`"], Whose::Other, "leaky-bucket"),
+    (&["std BinaryHeap, lazy deletion", "std BinaryHeap in a mutex"], Owner::Other, "binary heap"),
+    (&["std BTreeMap", "std BTreeMap in a mutex"], Owner::Other, "BTreeMap"),
+    (&["tokio-util `DelayQueue`"], Owner::Other, "tokio-util DelayQueue"),
+    (&["hierarchical_hash_wheel_timer"], Owner::Other, "hierarchical_hash_wheel_timer"),
+    (&["nexus-timer `Wheel`"], Owner::Other, "nexus-timer"),
+    (&["bitwheel, with failover"], Owner::Other, "bitwheel"),
+    (&["async-io `Timer`"], Owner::Other, "async-io"),
+    (&["libev (C)"], Owner::Other, "libev (C)"),
+    (&["libevent (C)"], Owner::Other, "libevent (C)"),
+    (&["Boost.Asio `steady_timer` (C++)"], Owner::Other, "Boost.Asio (C++)"),
+    (&["DPDK `rte_timer` (C)"], Owner::Other, "DPDK rte_timer (C)"),
+    (&["Go `AfterFunc`"], Owner::Other, "Go"),
+    (&["Netty `HashedWheelTimer` (Java)"], Owner::Other, "Netty (Java)"),
+    (&["Agrona `DeadlineTimerWheel` (Java)"], Owner::Other, "Agrona (Java)"),
+    (&["governor, `check()`"], Owner::Other, "governor"),
+    (&["leaky-bucket, `try_acquire(1)`"], Owner::Other, "leaky-bucket"),
 ];
 
 /// One bar of the picture.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bar {
     pub name: &'static str,
-    pub whose: Whose,
+    pub whose: Owner,
     pub ns: f64,
 }
 
@@ -132,15 +132,15 @@ pub fn markdown(results: &Results) -> String {
             of_these.min_by(|one, other| one.ns.total_cmp(&other.ns))
         };
         let plain = |whose| of(whose).map_or_else(|| "-".into(), |bar| number(bar.ns));
-        let best = of(Whose::Other)
+        let best = of(Owner::Other)
             .map_or_else(|| "-".into(), |bar| format!("{} ({})", number(bar.ns), bar.name));
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {best} |",
             operation.title,
-            plain(Whose::OneThread),
-            plain(Whose::AnyThread),
-            plain(Whose::Tokio)
+            plain(Owner::OneThread),
+            plain(Owner::AnyThread),
+            plain(Owner::Tokio)
         );
     }
     text
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_ours_and_the_best_of_the_others() {
+    fn row_has_our_figures_and_the_best_of_the_others() {
         let text = markdown(&results());
         let row = text.lines().last().expect("three lines");
         assert_eq!(row, "| push a timeout out, 100,000 pending | 13 | - | 184 | 62 (libev (C)) |");
     }
 
     #[test]
-    fn bars_come_fastest_first_and_without_variants() {
+    fn bars_are_sorted_and_exclude_variants() {
         let panels = panels(&results());
         let names: Vec<&str> = panels[0].bars.iter().map(|bar| bar.name).collect();
         assert_eq!(
@@ -186,10 +186,10 @@ mod tests {
         );
     }
 
-    /// Goal: a row that is renamed does not vanish from the page. Method: every name here is that
-    /// of a row of some case, or of a peer in another language.
+    /// Goal: a renamed row does not vanish from the page. Method: every name here is a row of a
+    /// case, or a peer in another language.
     #[test]
-    fn every_contender_is_a_row_of_some_case() {
+    fn every_contender_is_a_row_of_a_case() {
         let _alone = crate::tests::ONE_AT_A_TIME.lock();
         let choice = Choice::default();
         let ids: Vec<&str> = OPERATIONS.iter().map(|operation| operation.case).collect();

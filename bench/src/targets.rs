@@ -1,7 +1,7 @@
-//! The targets, beside what was measured.
+//! The targets and the measured figures.
 //!
-//! The limits were set on a machine where an uncontended atomic add takes 3.6 ns. So each limit
-//! in ns is judged twice: as it stands, and as a multiple of that add, measured in the same run.
+//! The limits were set on a machine where an uncontended atomic add takes 3.6 ns. Each limit in ns
+//! is judged twice: as it is, and as a multiple of that add, measured in the same run.
 
 use crate::report::{Table, number};
 use crate::sample::Figure;
@@ -66,7 +66,7 @@ const TARGETS: &[Target] = &[
     target("system calls per arming", "syscalls", "**Timeout**", "calls per arming", 0.001),
 ];
 
-/// A target and what was measured.
+/// A target and its measured figure.
 #[derive(Debug, Serialize)]
 pub struct Verdict {
     what: &'static str,
@@ -75,7 +75,7 @@ pub struct Verdict {
     measured: f64,
     unit: &'static str,
     met: bool,
-    /// Judged by multiples of an atomic add; `None` where that makes no sense.
+    /// The verdict by multiples of an atomic add; `None` for other units.
     met_as_ratio: Option<bool>,
 }
 
@@ -100,7 +100,7 @@ pub fn judge(tables: &[Table], unit: Figure) -> Vec<Verdict> {
 }
 
 impl Verdict {
-    /// A table of them; empty if there are none.
+    /// A table of verdicts; empty without any.
     pub fn markdown(verdicts: &[Verdict], unit: Figure) -> String {
         if verdicts.is_empty() {
             return String::new();

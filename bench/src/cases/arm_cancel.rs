@@ -1,12 +1,12 @@
 //! W1: arm a timer and cancel it, while many others are pending.
 //!
-//! What a server does with most of its timeouts: the answer comes in time. Deadlines, of those
-//! that are pending and of those that come and go, are 10 to 20 minutes away, at random.
+//! This is the fate of most timeouts in a server: the answer comes in time. All deadlines are 10 to
+//! 20 minutes away, at random.
 
-use super::{Choice, contender, short};
+use super::{Choice, contender, foreigner, short};
 use crate::effort::Effort;
 use crate::peers::foreign::{self, Kind};
-use crate::peers::{AnyTable, equal_tables, tables, throwaway_tables};
+use crate::peers::{Table as Timers, equal_tables, tables, throwaway_tables};
 use crate::random::Random;
 use crate::report::{Cell, Table};
 use crate::sample::{Stopwatch, interleave};
@@ -43,17 +43,13 @@ fn with_pending(
     });
     let sum = foreign::sum(pairs.iter().copied());
     let foreigners = choice.foreign(Kind::Pairs).map(|(peer, program)| {
-        let mut ask = foreign::lazily(program, Kind::Pairs, pending, effort.operations);
-        contender(peer.name, move || {
-            let answer = ask();
-            assert_eq!((answer.count, answer.sum), (pending, sum), "{}: the same work", peer.name);
-            answer.ns
-        })
+        let ask = foreign::lazily(program, Kind::Pairs, pending, effort.operations);
+        foreigner(peer.name, ask, pending, move || sum)
     });
     interleave(contenders.chain(foreigners).collect(), effort.repetitions)
 }
 
-fn sample(table: &mut dyn AnyTable, pairs: &[Duration], pending: usize) -> f64 {
+fn sample(table: &mut dyn Timers, pairs: &[Duration], pending: usize) -> f64 {
     let watch = Stopwatch::start();
     table.pairs(pairs);
     let ns = watch.ns_per(pairs.len());

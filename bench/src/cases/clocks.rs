@@ -1,4 +1,4 @@
-//! What reading a clock costs: more than arming a timer, which is why `start_from` exists.
+//! The cost of reading a clock, which is higher than that of arming a timer: hence `start_from`.
 
 use super::{Choice, contender};
 use crate::effort::Effort;

@@ -1,11 +1,11 @@
 //! W3: a great many timers expire, spread at random over one second; the callback adds one.
 //!
-//! Peers differ in how time can be made to pass, so each row says how. In steps: the present is
-//! moved by hand, 1 ms at a time, and only the calls are measured. Caught up: all are due when
-//! the driver first looks. Real time: the timers fire as the second passes, and the CPU time of
-//! the whole process counts, sleeping and waking included.
+//! Peers differ in how time passes, so each row has a note. In steps: the time is moved by hand, 1
+//! ms at a time, and only the calls are measured. Caught up: all are due when the driver first
+//! runs. Real time: the timers fire as the second passes, and the CPU time of the whole process
+//! counts, sleeping and waking included.
 
-use super::{Choice, contender, short};
+use super::{Choice, contender, foreigner, short};
 use crate::effort::Effort;
 use crate::peers::expirations;
 use crate::peers::foreign::{self, Kind};
@@ -31,12 +31,8 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let sum = foreign::sum(deadlines.iter().copied());
     for (peer, program) in choice.foreign(Kind::Expire) {
         table.note(peer.name, peer.how);
-        let mut ask = foreign::lazily(program, Kind::Expire, effort.bulk, 0);
-        contenders.push(contender(peer.name, move || {
-            let answer = ask();
-            assert_eq!((answer.count, answer.sum), (effort.bulk, sum), "{}: all fire", peer.name);
-            answer.ns
-        }));
+        let ask = foreign::lazily(program, Kind::Expire, effort.bulk, 0);
+        contenders.push(foreigner(peer.name, ask, effort.bulk, move || sum));
     }
     for (name, figure) in interleave(contenders, effort.bulk_repetitions) {
         table.put(name, column, figure.map(Cell::ns));

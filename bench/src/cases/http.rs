@@ -3,19 +3,16 @@
 use super::Choice;
 use crate::affinity;
 use crate::effort::Effort;
-use crate::report::{Cell, Table};
+use crate::report::{Cell, Column, Outcomes, Table};
 use crate::sample::{Figure, unit};
 use crate::web::guards::{Guards, Nothing, Tickless, Tokio};
 use crate::web::trial::{Outcome, Trial, try_out};
 use std::time::Instant;
 
-/// So many connections, and as many requests on their way.
+/// The number of connections, and of requests in flight.
 const CONNECTIONS: usize = 64;
 
-/// A column: its name, its unit, and which part of the outcome it shows.
-type Column = (&'static str, &'static str, fn(&Outcome) -> f64);
-
-const COLUMNS: &[Column] = &[
+const COLUMNS: &[Column<Outcome>] = &[
     ("requests", "/s", |o| o.requests_per_s),
     ("CPU per request", "us", |o| o.cpu_us),
     ("p50", "us", |o| o.p50_us),
@@ -23,18 +20,15 @@ const COLUMNS: &[Column] = &[
     ("wake calls per request", "", |o| o.wake_calls),
 ];
 
-/// Whose outcomes are divided by whose.
+/// The ratios: their names, dividends and divisors.
 const RATIOS: &[(&str, &str, &str)] = &[
     ("tickless / tokio", Tickless::NAME, Tokio::NAME),
     ("tickless / no timers", Tickless::NAME, Nothing::NAME),
     ("tokio / no timers", Tokio::NAME, Nothing::NAME),
 ];
 
-/// A server: its name, and how it is tried out.
+/// A server: its name, and a function that runs it.
 pub type Server = (&'static str, fn(&Trial) -> Outcome);
-
-/// What came of all runs of a server.
-type Outcomes = (&'static str, Vec<Outcome>);
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let (run, repetitions, _) = effort.servers;
@@ -48,15 +42,16 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     vec![absolute(&outcomes), ratios(&outcomes)]
 }
 
-/// Tries out each of the servers that are wanted, then each again.
+/// Runs each of the wanted servers, then each again.
 pub fn in_turn(
     servers: &[Server],
     trial: &Trial,
     repetitions: usize,
     choice: &Choice,
-) -> Vec<Outcomes> {
+) -> Vec<Outcomes<Outcome>> {
     let wanted: Vec<_> = servers.iter().filter(|(name, _)| choice.wants(name)).collect();
-    let mut outcomes: Vec<Outcomes> = wanted.iter().map(|(name, _)| (*name, Vec::new())).collect();
+    let mut outcomes: Vec<Outcomes<Outcome>> =
+        wanted.iter().map(|(name, _)| (*name, Vec::new())).collect();
     affinity::unpin();
     for round in 1..=repetitions {
         unit();
@@ -71,27 +66,21 @@ pub fn in_turn(
     outcomes
 }
 
-fn absolute(outcomes: &[Outcomes]) -> Table {
+fn absolute(outcomes: &[Outcomes<Outcome>]) -> Table {
     let about = "HTTP/1.1 with keep-alive on tokio's multi-thread runtime, 64 connections, each \
                  always with a request in flight. Every request has a deadline, and every \
                  connection an idle timeout that each request pushes out. CPU time is that of \
                  the server: workers, our drivers, and the kernel's work for both. Wake calls: \
                  writes into tokio's eventfd, calls that wake our drivers, and their sleeps.";
     let mut table = Table::new("W9", "a web server, every request guarded", about);
-    for &(column, unit, part) in COLUMNS {
-        let column = table.column(column);
-        for (name, outcomes) in outcomes {
-            let figure = Figure::of(outcomes.iter().map(part).collect());
-            table.put(name, column, figure.map(|figure| Cell { figure, unit }));
-        }
-    }
+    table.put_all(COLUMNS, outcomes);
     table
 }
 
-fn ratios(outcomes: &[Outcomes]) -> Table {
+fn ratios(outcomes: &[Outcomes<Outcome>]) -> Table {
     let about = "Each run divided by the other's of the same turn.";
     let mut table = Table::new("W9", "the same as ratios", about);
-    // Of the last column there is next to nothing, and so no ratio that says anything.
+    // The last column is nearly zero, so its ratios mean nothing.
     for &(column, _, part) in &COLUMNS[..COLUMNS.len() - 1] {
         let column = table.column(column);
         let parts = |of: &str| {

@@ -1,7 +1,7 @@
-//! W10: what the idle timeouts of very many connections cost a server at full load.
+//! W10: the cost of very many connections' idle timeouts for a server at full load.
 //!
-//! As many connections as the limit of open files allows are real, and the requests come on
-//! them by chance; the rest are simulated, so that as many timeouts are pending as there would be.
+//! As many connections as the limit of open files allows are real, and requests come on random ones
+//! of them. The timeouts of the others are simulated.
 
 use super::Choice;
 use super::http::{Server, in_turn};
@@ -12,10 +12,10 @@ use crate::web::guards::{Guards, IdleOnly, Nothing, Tickless, Tokio};
 use crate::web::trial::{Outcome, Trial, try_out};
 use rustix::process::{Resource, getrlimit};
 
-/// So many requests are on their way.
+/// Requests in flight.
 const OUTSTANDING: usize = 64;
 
-/// A column: its name, its unit, and what it shows of an outcome and of one without timeouts.
+/// A column: its name, its unit, and its figure from an outcome and one without timeouts.
 type Column = (&'static str, &'static str, fn(&Outcome, &Outcome) -> f64);
 
 const COLUMNS: &[Column] = &[
@@ -26,7 +26,7 @@ const COLUMNS: &[Column] = &[
     ("share, timed", "%", |o, without| push_out_ns(o, without) / o.cpu_us / 10.0),
 ];
 
-/// Where there is nothing to push out it is the clock's reads that are timed.
+/// Without timeouts only the reads of the clock are timed.
 fn push_out_ns(outcome: &Outcome, without: &Outcome) -> f64 {
     outcome.push_out_ns - without.push_out_ns
 }
@@ -68,7 +68,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     vec![table]
 }
 
-/// How many files this program may have open, some left over for itself.
+/// The number of files that this program may open, less some for itself.
 fn open_files() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(200)

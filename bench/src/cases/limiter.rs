@@ -1,7 +1,7 @@
 //! W11: permits are taken from a rate limiter, or refused.
 //!
-//! What a server does with every request: most are let through, and under attack most are not.
-//! By one thread, and by two that share the limiter, each on a CPU of its own.
+//! A server does this with every request: it admits most, and under attack it refuses most.
+//! Measured by one thread, and by two that share the limiter, each on a CPU of its own.
 
 use super::threads::both;
 use super::{Choice, contender};
@@ -64,7 +64,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     vec![table, ratios]
 }
 
-/// Limiters with more permits than anybody takes, or with none left.
+/// Limiters with more permits than the case takes, or with none left.
 fn limiters(timers: &tickless::Timers, is_there: bool) -> Vec<(&'static str, Check<'static>)> {
     let ours = || timers.limiter(if is_there { 1 << 40 } else { 1 }, HOUR);
     let direct = ours().start().expect("a good limit");
@@ -85,7 +85,7 @@ fn limiters(timers: &tickless::Timers, is_there: bool) -> Vec<(&'static str, Che
     let limiters: Vec<(&'static str, Check<'static>)> = vec![
         (OURS, Box::new(move |_| direct.try_acquire(1).is_ok())),
         (GOVERNOR, Box::new(move |_| governor.check().is_ok())),
-        // It refuses, however many there are, while another thread is inside: that one asks again.
+        // It also refuses while another thread is inside, so try again.
         (LEAKY_BUCKET, Box::new(move |_| (0..tries).any(|_| leaky.try_acquire(1)))),
         (OURS_BY_KEY, Box::new(move |nth| keyed.try_acquire(&(nth % KEYS), 1).is_ok())),
         (GOVERNOR_BY_KEY, Box::new(move |nth| governor_by_key.check_key(&(nth % KEYS)).is_ok())),

@@ -8,7 +8,7 @@ use crate::random::Random;
 use crate::report::{Cell, Table};
 use crate::sample::Figure;
 
-/// The timers of these are those of the row above.
+/// Rows whose timers equal those of the row above.
 const SAME: [&str; 2] = ["reads the clock", "in batches"];
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {

@@ -1,4 +1,4 @@
-//! The cases, one a file, in the order in which they are shown.
+//! The cases, in the order of the page.
 
 mod arm_cancel;
 mod clocks;
@@ -20,10 +20,10 @@ use crate::report::Table;
 use crate::sample::Contender;
 use std::path::PathBuf;
 
-/// Which part of the page a case stands in, and is run for.
+/// A part of the page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Section {
-    /// What operations cost.
+    /// The costs of operations.
     Operations,
     /// Sleeps and deadlines in async programs, beside tokio's.
     Futures,
@@ -61,16 +61,16 @@ pub const CASES: &[Case] = &[
     operations("syscalls", syscalls::run),
 ];
 
-/// The case that must run before all others: memory that a program has given back may stay with
-/// a library, and would then not be seen when it is used again.
+/// The case that must run first: a library may keep memory that was freed, which a later
+/// measurement would not count when it is used again.
 pub const FIRST: &str = "W6";
 
-/// Which peers are wanted.
+/// The selection of peers.
 #[derive(Debug, Default)]
 pub struct Choice {
-    /// Part of a name; all if there is none.
+    /// A part of their names; `None` selects all.
     pub peer: Option<String>,
-    /// Where the programs of peers in other languages are.
+    /// The folder with the programs of peers in other languages.
     pub foreign: Option<PathBuf>,
 }
 
@@ -86,12 +86,27 @@ impl Choice {
     }
 }
 
-/// One contender whose sample is a method of something it owns.
 fn contender<'a>(name: &'static str, sample: impl FnMut() -> f64 + 'a) -> Contender<'a> {
     Contender { name, sample: Box::new(sample) }
 }
 
-/// 1k, 100k, 1M.
+/// A contender in another language. It must answer with this number of timers, and with the sum of
+/// deadlines that `sum` returns, so that it did the same work.
+fn foreigner<'a>(
+    name: &'static str,
+    mut ask: impl FnMut() -> foreign::Answer + 'a,
+    count: usize,
+    mut sum: impl FnMut() -> u64 + 'a,
+) -> Contender<'a> {
+    contender(name, move || {
+        let expected = (count, sum());
+        let answer = ask();
+        assert_eq!((answer.count, answer.sum), expected, "{name}: the same work");
+        answer.ns
+    })
+}
+
+/// A count as 1k, 100k, 1M.
 fn short(count: usize) -> String {
     match count {
         0..1_000 => count.to_string(),

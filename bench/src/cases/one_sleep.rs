@@ -1,11 +1,11 @@
-//! W8: how late a sleep of 1 ms is, with nothing set, when it is the only thing that happens.
+//! W8: the lateness of a sleep of 1 ms with default settings on an idle machine.
 
 use super::Choice;
 use crate::affinity;
 use crate::effort::Effort;
 use crate::latency::{Latencies, Recorder, Watch};
-use crate::report::{Cell, Table};
-use crate::sample::{Figure, unit};
+use crate::report::{Column, Outcomes, Table};
+use crate::sample::unit;
 use std::future::Future;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
@@ -13,10 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 const MS: Duration = Duration::from_millis(1);
 const SAMPLES: usize = 5;
 
-/// A column: its name, its unit, and which part of the outcome it shows.
-type Column = (&'static str, &'static str, fn(&Latencies) -> f64);
-
-const COLUMNS: &[Column] = &[
+const COLUMNS: &[Column<Latencies>] = &[
     ("p50", "us", |l| l.p50_us),
     ("p99", "us", |l| l.p99_us),
     ("max", "us", |l| l.max_us),
@@ -24,14 +21,14 @@ const COLUMNS: &[Column] = &[
     ("early", "", |l| l.early as f64),
 ];
 
-/// Sleeps for a millisecond so many times and says what came of it.
+/// Sleeps for a millisecond this many times.
 type Sleeps<'a> = Box<dyn Fn(usize) -> Latencies + 'a>;
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let many = Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let many = many.expect("a runtime starts");
     let one = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
-    let mut sleepers: Vec<(&str, Sleeps)> = vec![
+    let mut sleepers: Vec<(&'static str, Sleeps)> = vec![
         ("**Sleep** on tokio, 2 workers", on(&many, || tickless::future::sleep(MS))),
         ("**Sleep** on tokio, current thread", on(&one, || tickless::future::sleep(MS))),
         (
@@ -55,36 +52,24 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "One after another, each made when the one before it is over. Lateness includes \
                  leaving the CPU's idle state, which is the same for all.";
     let mut table = Table::new("W8", "lateness of a sleep of 1 ms, nothing set", about);
-    let mut outcomes: Vec<Vec<Latencies>> = sleepers.iter().map(|_| Vec::new()).collect();
+    let mut rows: Vec<Outcomes<Latencies>> =
+        sleepers.iter().map(|(name, _)| (*name, Vec::new())).collect();
     affinity::unpin();
     for _ in 0..SAMPLES {
         unit();
-        for ((_, sleeps), outcomes) in sleepers.iter().zip(&mut outcomes) {
+        for ((_, sleeps), (_, outcomes)) in sleepers.iter().zip(&mut rows) {
             outcomes.push(sleeps(effort.sleeps));
         }
     }
     affinity::pin(0);
-    for &(column, unit, part) in COLUMNS {
-        let column = table.column(column);
-        for ((name, _), outcomes) in sleepers.iter().zip(&outcomes) {
-            let figure = Figure::of(outcomes.iter().map(part).collect());
-            table.put(name, column, figure.map(|figure| Cell { figure, unit }));
-        }
-    }
-    let early: u64 = ours(&sleepers, &outcomes).map(|latencies| latencies.early).sum();
+    table.put_all(COLUMNS, &rows);
+    let ours = rows.iter().filter(|(name, _)| name.starts_with("**"));
+    let early: u64 = ours.flat_map(|(_, outcomes)| outcomes).map(|one| one.early).sum();
     assert_eq!(early, 0, "never early (W1)");
     vec![table]
 }
 
-fn ours<'a>(
-    sleepers: &'a [(&str, Sleeps<'_>)],
-    outcomes: &'a [Vec<Latencies>],
-) -> impl Iterator<Item = &'a Latencies> {
-    let both = sleepers.iter().zip(outcomes);
-    both.filter(|((name, _), _)| name.starts_with("**")).flat_map(|(_, outcomes)| outcomes)
-}
-
-/// On a task of a runtime, which for the one with workers is one of them.
+/// Sleeps in a task of a runtime.
 fn on<'a, S>(runtime: &'a Runtime, sleep: impl Fn() -> S + Copy + Send + 'static) -> Sleeps<'a>
 where
     S: Future<Output = ()> + Send + 'static,
@@ -99,7 +84,7 @@ async fn note<S: Future<Output = ()>>(n: usize, sleep: impl Fn() -> S) -> Latenc
         let due = Instant::now() + MS;
         sleep().await;
         let now = Instant::now();
-        recorder.lock().expect("nobody else has it").note(due, now);
+        recorder.lock().expect("nothing panics under this lock").note(due, now);
     }
     watch.finish(&recorder)
 }

@@ -1,14 +1,14 @@
 //! W2: push the deadline of a random pending timer out.
 //!
-//! What a server does with an idle timeout on every request. Two ways: each push adds up to 100 s
-//! to the timer's own deadline (W2), which a wheel's branches cannot predict; or all timeouts
-//! are equally long, so that each push goes behind all others (W2i). Beside them stands what
-//! nobody can beat: a bare read and write of a random 64-byte node.
+//! A server does this to an idle timeout on every request. In W2 each push adds up to 100 s to the
+//! timer's own deadline, which makes a wheel's branches unpredictable. In W2i all timeouts are
+//! equally long, so that each push goes behind all others. A bare read and write of a random
+//! 64-byte node is the lower bound.
 
-use super::{Choice, contender, short};
+use super::{Choice, contender, foreigner, short};
 use crate::effort::Effort;
 use crate::peers::foreign::{self, Kind};
-use crate::peers::{AnyTable, equal_tables, tables};
+use crate::peers::{Table as Timers, equal_tables, tables};
 use crate::random::Random;
 use crate::report::{Cell, Table};
 use crate::sample::{Figure, Stopwatch, interleave};
@@ -34,16 +34,16 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     vec![random, equal]
 }
 
-/// What a deadline is pushed out to.
+/// Where a deadline is pushed out to.
 #[derive(Clone, Copy)]
 enum Later {
-    /// Its own, and up to 100 s.
+    /// Up to 100 s later than it was.
     Random,
     /// A little later than the last push.
     ThanAll,
 }
 
-/// From push to push: all of a run fit into a few minutes.
+/// The time between pushes. All pushes of a run fit into a few minutes.
 const STEP: Duration = Duration::from_micros(100);
 
 fn of_pending(
@@ -75,16 +75,14 @@ fn of_pending(
         Later::ThanAll => Kind::PushEqual,
     };
     for (peer, program) in choice.foreign(kind) {
-        let mut ask = foreign::lazily(program, kind, pending, effort.operations);
+        let ask = foreign::lazily(program, kind, pending, effort.operations);
         let mut round = 0;
-        contenders.push(contender(peer.name, move || {
+        let sum = move || {
             round += 1;
             plans.borrow_mut().go_to(round);
-            let sum = foreign::sum(plans.borrow().plan.iter().map(|&(_, after)| after));
-            let answer = ask();
-            assert_eq!((answer.count, answer.sum), (pending, sum), "{}: the same work", peer.name);
-            answer.ns
-        }));
+            foreign::sum(plans.borrow().plan.iter().map(|&(_, after)| after))
+        };
+        contenders.push(foreigner(peer.name, ask, pending, sum));
     }
     let mut nodes = vec![Node([0; 8]); pending];
     let mut round = 0;
@@ -96,7 +94,7 @@ fn of_pending(
     interleave(contenders, effort.repetitions)
 }
 
-/// What is pushed out to when: the same for all contenders in each round.
+/// The push-outs of a round, which are equal for all contenders.
 struct Plans {
     round: usize,
     later: Later,
@@ -117,7 +115,7 @@ impl Plans {
         Plans { round: 0, later, last, random, deadlines, plan: Vec::new(), operations }
     }
 
-    /// Makes the plan of a round, if that is not the one that is here.
+    /// Makes the plan of a round, unless it is the current one.
     fn go_to(&mut self, round: usize) {
         if self.round == round {
             return;
@@ -136,8 +134,8 @@ impl Plans {
     }
 }
 
-fn sample(table: &mut dyn AnyTable, plan: &[(u32, Duration)], pending: usize) -> f64 {
-    // The other contenders have had the caches since: the first half gets them back.
+fn sample(table: &mut dyn Timers, plan: &[(u32, Duration)], pending: usize) -> f64 {
+    // Warm the caches with the first half, because the other contenders have run since.
     let (before, plan) = plan.split_at(plan.len() / 2);
     table.push_all_out(before);
     let watch = Stopwatch::start();

@@ -1,6 +1,6 @@
 //! W7: a future that sleeps is made, polled once, and dropped.
 //!
-//! What a timeout around a request costs an async program, most of the time: the answer comes
+//! This is the usual cost of a timeout around a request in an async program: the answer comes
 //! before the deadline. By one thread and by two at once, each on a CPU of its own; wall time over
 //! all operations of both.
 
@@ -92,7 +92,7 @@ fn once<F: Future>(future: Pin<&mut F>) {
     assert!(matches!(future.poll(cx), Poll::Pending));
 }
 
-/// `around` is what an operation needs around it, got once for many.
+/// Measures many operations inside one guard that `around` returns.
 fn sample<G>(
     threads: usize,
     after: &[Duration],

@@ -1,5 +1,5 @@
-//! System calls per arming in the steady state: timeouts that are armed, pushed out and
-//! cancelled while others are pending and the drivers sleep.
+//! System calls per arming in the steady state: timeouts are armed, pushed out and cancelled while
+//! others are pending and the drivers sleep.
 
 use super::Choice;
 use crate::effort::Effort;
@@ -18,7 +18,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         return vec![table];
     }
     let mut random = Random::new();
-    let mut timeouts = timeout::FromNow::new();
+    let mut timeouts = timeout::FromNow::default();
     random.many(1000, 600, 1200).into_iter().for_each(|after| timeouts.add(after));
     let before = counts();
     for round in 0..effort.operations {
@@ -35,7 +35,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     vec![table]
 }
 
-/// System calls that woke drivers, and armings.
+/// The numbers of system calls that woke drivers, and of armings.
 fn counts() -> (u64, u64) {
     let stats = timeout::TIMERS.stats();
     let total = stats.total();

@@ -18,81 +18,67 @@ use rtrb::RingBuffer;
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
-/// How many timers are on their way at most.
+/// The most timers in transit.
 const RING: usize = 1024;
 
 pub fn run_own(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "Each thread on a CPU of its own; wall time over all pairs of both.";
-    let mut table = Table::new("W4", "two threads arm + cancel their own timers", about);
-    if affinity::remember() < 2 {
-        table.skip("this program may use one CPU only");
-        return vec![table];
-    }
-    let column = table.column("ns per pair");
-    let after = Random::new().many(effort.operations, 600, 1200);
-    let mut contenders = vec![
-        contender(local::NAME_EACH, || local_each(&after)),
-        own::<timeout::Anywhere>(&after),
-        own::<tokio_sleep::TwoWorkers>(&after),
-        own::<async_io_timer::Anywhere>(&after),
-        own::<Mutex<LazyHeap>>(&after),
-        own::<tree::LockedTree>(&after),
-    ];
-    contenders.extend(foreigners(Kind::Own, effort, choice));
-    measure(&mut table, column, contenders, effort, choice);
-    vec![table]
-}
-
-/// The peers in other languages, whose threads find CPUs of their own.
-fn foreigners<'a>(
-    kind: Kind,
-    effort: &Effort,
-    choice: &'a Choice,
-) -> impl Iterator<Item = Contender<'a>> {
-    let operations = effort.operations;
-    choice.foreign(kind).map(move |(peer, program)| {
-        let name = if kind == Kind::Crossed { peer.crossed_name } else { peer.name };
-        let mut ask = foreign::lazily(program, kind, 0, operations);
-        contender(name, move || ask().ns)
+    let table = Table::new("W4", "two threads arm + cancel their own timers", about);
+    run(table, effort, choice, Kind::Own, |after| {
+        vec![
+            contender("**LocalTimers**, one for each thread", || local_each(after)),
+            own::<timeout::Anywhere>(after),
+            own::<tokio_sleep::TwoWorkers>(after),
+            own::<async_io_timer::Anywhere>(after),
+            own::<Mutex<LazyHeap>>(after),
+            own::<tree::LockedTree>(after),
+        ]
     })
 }
 
 pub fn run_crossed(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "Each thread on a CPU of its own; wall time per pair, hand-over included.";
-    let mut table = Table::new("W4x", "one thread cancels what the other armed", about);
+    let table = Table::new("W4x", "one thread cancels what the other armed", about);
+    run(table, effort, choice, Kind::Crossed, |after| {
+        vec![
+            contender("(the hand-over alone)", || crossed(&Nothing, after)),
+            crossing::<timeout::Anywhere>(after),
+            crossing::<timeout::Anywhere<true>>(after),
+            crossing::<tokio_sleep::TwoWorkers>(after),
+            crossing::<async_io_timer::Anywhere>(after),
+            crossing::<Mutex<LazyHeap>>(after),
+            crossing::<tree::LockedTree>(after),
+        ]
+    })
+}
+
+fn run(
+    mut table: Table,
+    effort: &Effort,
+    choice: &Choice,
+    kind: Kind,
+    contenders: impl for<'a> Fn(&'a [Duration]) -> Vec<Contender<'a>>,
+) -> Vec<Table> {
     if affinity::remember() < 2 {
         table.skip("this program may use one CPU only");
         return vec![table];
     }
     let column = table.column("ns per pair");
     let after = Random::new().many(effort.operations, 600, 1200);
-    let mut contenders = vec![
-        contender("(the hand-over alone)", || crossed(&Nothing, &after)),
-        crossing::<timeout::Anywhere>(&after),
-        crossing::<timeout::CancelSync>(&after),
-        crossing::<tokio_sleep::TwoWorkers>(&after),
-        crossing::<async_io_timer::Anywhere>(&after),
-        crossing::<Mutex<LazyHeap>>(&after),
-        crossing::<tree::LockedTree>(&after),
-    ];
-    contenders.extend(foreigners(Kind::Crossed, effort, choice));
-    measure(&mut table, column, contenders, effort, choice);
-    vec![table]
-}
-
-fn measure(
-    table: &mut Table,
-    column: usize,
-    mut contenders: Vec<Contender<'_>>,
-    effort: &Effort,
-    choice: &Choice,
-) {
+    let mut contenders = contenders(&after);
+    // The threads of peers in other languages choose their own CPUs.
+    contenders.extend(choice.foreign(kind).map(|(peer, program)| {
+        let name = if kind == Kind::Crossed { peer.crossed_name } else { peer.name };
+        let mut ask = foreign::lazily(program, kind, 0, effort.operations);
+        contender(name, move || ask().ns)
+    }));
     contenders.retain(|contender| choice.wants(contender.name));
     affinity::unpin();
     for (name, figure) in interleave(contenders, effort.repetitions) {
         table.put(name, column, figure.map(Cell::ns));
     }
     affinity::pin(0);
+    vec![table]
 }
 
 fn own<S: Shared>(after: &[Duration]) -> Contender<'_> {
@@ -113,10 +99,10 @@ fn own<S: Shared>(after: &[Duration]) -> Contender<'_> {
     })
 }
 
-/// Nothing is shared, so nothing can be in the way.
+/// The threads share nothing.
 fn local_each(after: &[Duration]) -> f64 {
     let work = |lap: &Lap| {
-        let mut table = local::Local::new();
+        let mut table = <local::Local>::default();
         let lap = lap.time(|| after.iter().for_each(|&after| table.pair(after)));
         assert_eq!(table.pending(), 0);
         lap
@@ -124,7 +110,7 @@ fn local_each(after: &[Duration]) -> f64 {
     both(&work, &work) / (2 * after.len()) as f64
 }
 
-/// Where two threads meet, so that both are measured while both run.
+/// A barrier of two threads, so that each is measured while both run.
 pub(super) struct Lap(Barrier);
 
 impl Lap {
@@ -138,7 +124,7 @@ impl Lap {
 
 pub(super) type Work<'a> = &'a (dyn Fn(&Lap) -> (Instant, Instant) + Sync);
 
-/// Runs two threads at once. Wall time from when the first began to when the last ended, in ns.
+/// Runs two threads at once. Returns the wall time from the first start to the last end, in ns.
 pub(super) fn both(one: Work<'_>, other: Work<'_>) -> f64 {
     let lap = Lap(Barrier::new(2));
     let (one, other) = std::thread::scope(|scope| {
@@ -171,20 +157,20 @@ fn crossed<S: Shared>(timers: &S, after: &[Duration]) -> f64 {
     }
     let (spares, armed) = (Mutex::new((spare_out, armed_in)), Mutex::new((armed_out, spare_in)));
     let arm = |lap: &Lap| {
-        let (spares, armed) = &mut *spares.lock().expect("its one user");
+        let (spares, armed) = &mut *spares.lock().expect("it has one user");
         timers.around(|| {
             lap.time(|| {
                 for &after in after {
                     let mut timer = wait_for(|| spares.pop().ok());
                     timers.arm(&mut timer, after);
-                    // There is as much room as there are timers.
+                    // The ring has room for all timers.
                     let _ = armed.push(timer);
                 }
             })
         })
     };
     let cancel = |lap: &Lap| {
-        let (armed, spares) = &mut *armed.lock().expect("its one user");
+        let (armed, spares) = &mut *armed.lock().expect("it has one user");
         timers.around(|| {
             lap.time(|| {
                 for _ in after {
@@ -210,7 +196,7 @@ fn wait_for<T>(mut next: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What handing a word over and back costs by itself.
+/// No timers: the cost of handing a word over and back.
 struct Nothing;
 
 impl Shared for Nothing {

@@ -1,20 +1,20 @@
 //! async-io's `Timer`: a B-tree behind a mutex, a queue of operations before it, and a thread
-//! that drives them when nobody else does.
+//! that drives them when no executor does.
 
 use super::{Expire, LIVE, Shared, Sleeper, Table, wait_for};
-use crate::latency::{Latencies, Recorder, Watch, next_delay};
+use crate::latency::{Recorder, in_thread, measured, next_delay};
 use crate::peers::tokio_sleep::Count;
 use crate::random::Random;
 use crate::sample::process_time;
 use async_io::Timer;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-/// Starts its thread, which must not be pinned to where the measuring goes on.
+/// Starts its thread, which must not be pinned to a CPU that is measured.
 pub fn warm_up() {
     register(&mut Timer::after(Duration::from_millis(1)), Waker::noop());
 }
@@ -23,18 +23,20 @@ fn register(timer: &mut Timer, waker: &Waker) -> bool {
     Pin::new(timer).poll(&mut Context::from_waker(waker)).is_pending()
 }
 
+pub const NAME: &str = "async-io `Timer`";
+
 pub struct AsyncIo {
     now: Instant,
     timers: Vec<Timer>,
 }
 
-impl Table for AsyncIo {
-    const NAME: &'static str = "async-io `Timer`";
-
-    fn new() -> AsyncIo {
+impl Default for AsyncIo {
+    fn default() -> AsyncIo {
         AsyncIo { now: Instant::now(), timers: Vec::new() }
     }
+}
 
+impl Table for AsyncIo {
     fn add(&mut self, after: Duration) {
         let mut timer = Timer::at(self.now + after);
         register(&mut timer, Waker::noop());
@@ -53,17 +55,13 @@ impl Table for AsyncIo {
         let soon = Instant::now();
         self.timers.iter().filter(|timer| timer.will_fire() && self.now < soon).count()
     }
-
-    fn handle_bytes() -> usize {
-        size_of::<Timer>()
-    }
 }
 
 /// For two threads.
 pub struct Anywhere(Instant);
 
 impl Shared for Anywhere {
-    const NAME: &'static str = AsyncIo::NAME;
+    const NAME: &'static str = NAME;
     type Timer = Box<Option<Timer>>;
 
     fn new() -> Anywhere {
@@ -83,12 +81,12 @@ impl Shared for Anywhere {
     }
 }
 
-pub const EXPIRE: Expire = Expire { name: AsyncIo::NAME, how: LIVE, run: expire };
+pub const EXPIRE: Expire = Expire { name: NAME, how: LIVE, run: expire };
 
 fn expire(after: &[Duration]) -> (u64, Duration) {
     let count = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&count));
-    // Far enough for all to be armed before the first is due, even on a slow machine.
+    // Late enough to arm all before the first is due, even on a slow machine.
     let base = Instant::now() + Duration::from_millis(4) * (1 + after.len() as u32 / 1000);
     let mut timers: Vec<Timer> = after.iter().map(|&after| Timer::at(base + after)).collect();
     let late: u64 = timers.iter_mut().map(|timer| u64::from(!register(timer, &waker))).sum();
@@ -100,24 +98,12 @@ fn expire(after: &[Duration]) -> (u64, Duration) {
     (count.0.load(Ordering::Relaxed) + late, took)
 }
 
-pub const SLEEPER: Sleeper = Sleeper { name: "async-io `Timer`, 1 thread", run: run_sleepers };
+pub const SLEEPER: Sleeper = Sleeper {
+    name: "async-io `Timer`, 1 thread",
+    run: |count, run| measured(run, |recorder| in_thread(count, recorder, drive)).0,
+};
 
-fn run_sleepers(count: usize, run: Duration) -> Latencies {
-    let recorder = Recorder::shared();
-    let stop = Arc::new(AtomicBool::new(false));
-    let thread = {
-        let (recorder, stop) = (Arc::clone(&recorder), Arc::clone(&stop));
-        std::thread::spawn(move || drive(count, &recorder, &stop))
-    };
-    let watch = Watch::warmed_up(&recorder);
-    std::thread::sleep(run);
-    let latencies = watch.finish(&recorder);
-    stop.store(true, Ordering::Relaxed);
-    thread.join().expect("the executor ended");
-    latencies
-}
-
-fn drive(count: usize, recorder: &Arc<std::sync::Mutex<Recorder>>, stop: &AtomicBool) {
+fn drive(count: usize, recorder: &Arc<Mutex<Recorder>>, stop: &AtomicBool) {
     let executor = async_executor::LocalExecutor::new();
     for nth in 0..count {
         let recorder = Arc::clone(recorder);

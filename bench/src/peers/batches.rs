@@ -1,31 +1,31 @@
-//! `tickless::LocalTimers`, used as a loop does that gets its events in batches.
+//! `tickless::LocalTimers` in a loop that gets its events in batches.
 
 use super::local::{Local, START};
-use super::{Expire, STEPS, STEPS_MS, Table};
-use crate::sample::Stopwatch;
+use super::{Steps, Table};
 use std::time::Duration;
 use tickless::local::Key;
 use tickless::time::Instant;
 
-/// As many events as many a loop asks `epoll_wait` for.
+/// The number of events that many loops ask `epoll_wait` for.
 const BATCH: usize = 64;
 
 pub struct Batches {
     local: Local,
     spares: Vec<Key>,
     armings: Vec<(Key, Instant)>,
+    due: Vec<Key>,
+}
+
+impl Default for Batches {
+    fn default() -> Batches {
+        let mut local = Local::default();
+        let spares = (0..BATCH).map(|_| local.timers.insert(0).expect("room for a batch"));
+        let spares = spares.collect();
+        Batches { local, spares, armings: Vec::with_capacity(BATCH), due: Vec::new() }
+    }
 }
 
 impl Table for Batches {
-    const NAME: &'static str = "**LocalTimers**, in batches of 64";
-
-    fn new() -> Batches {
-        let mut local = Local::new();
-        let spares = (0..BATCH).map(|_| local.timers.insert(0).expect("room for a batch"));
-        let spares = spares.collect();
-        Batches { local, spares, armings: Vec::with_capacity(BATCH) }
-    }
-
     fn add(&mut self, after: Duration) {
         self.local.add(after);
     }
@@ -34,7 +34,15 @@ impl Table for Batches {
         self.local.pair(after);
     }
 
-    fn pair_all(&mut self, after: &[Duration]) {
+    fn push_out(&mut self, timer: usize, after: Duration) {
+        self.local.push_out(timer, after);
+    }
+
+    fn pending(&mut self) -> usize {
+        self.local.pending()
+    }
+
+    fn pairs(&mut self, after: &[Duration]) {
         for batch in after.chunks(BATCH) {
             self.armings.clear();
             let keys = self.spares.iter().zip(batch);
@@ -43,10 +51,6 @@ impl Table for Batches {
             let cancelled = self.local.timers.cancel_many(&self.spares[..batch.len()]);
             debug_assert_eq!((armed, cancelled), (batch.len(), batch.len()));
         }
-    }
-
-    fn push_out(&mut self, timer: usize, after: Duration) {
-        self.local.push_out(timer, after);
     }
 
     fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
@@ -59,27 +63,16 @@ impl Table for Batches {
             debug_assert_eq!(armed, batch.len());
         }
     }
-
-    fn pending(&mut self) -> usize {
-        Table::pending(&mut self.local)
-    }
-
-    fn handle_bytes() -> usize {
-        Local::handle_bytes()
-    }
 }
 
-pub const EXPIRE: Expire =
-    Expire { name: "**LocalTimers**, keys only: `advance_into`", how: STEPS, run: expire };
-
-fn expire(after: &[Duration]) -> (u64, Duration) {
-    let mut table = Local::new();
-    after.iter().for_each(|&after| table.add(after));
-    let (mut fired, mut keys) = (0, Vec::with_capacity(after.len()));
-    let watch = Stopwatch::start();
-    for ms in 1..=STEPS_MS {
-        table.timers.advance_into(START + Duration::from_millis(ms), &mut keys);
-        fired += keys.drain(..).count() as u64;
+impl Steps for Batches {
+    fn arm_all(&mut self, after: &[Duration]) {
+        self.due.reserve(after.len());
+        self.local.arm_all(after);
     }
-    (fired, watch.elapsed())
+
+    fn advance(&mut self, ms: u64) -> u64 {
+        self.local.timers.advance_into(START + Duration::from_millis(ms), &mut self.due);
+        self.due.drain(..).count() as u64
+    }
 }

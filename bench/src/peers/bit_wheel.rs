@@ -1,14 +1,13 @@
-//! bitwheel: gears of 64 slots of so many places each, all of them there from the beginning.
+//! bitwheel: gears of 64 slots with a fixed number of places each, allocated at the beginning.
 //!
-//! What finds no place goes to a `BTreeMap`, in the variant that can do that; the plain one
+//! A timer that finds no place goes to a `BTreeMap`, in the variant with failover; the plain one
 //! refuses it, and cannot hold as many timers as are pending here.
 
-use super::{Expire, STEPS, STEPS_MS, Table};
-use crate::sample::Stopwatch;
+use super::{Steps, Table};
 use bitwheel::timer::{BitWheelWithFailover, Timer, TimerHandle};
 use std::time::{Duration, Instant};
 
-/// Counts what fires.
+/// A timer that counts its expiry.
 struct Adds;
 
 impl Timer for Adds {
@@ -28,23 +27,14 @@ pub struct BitWheel {
     handles: Vec<Option<TimerHandle>>,
 }
 
-impl BitWheel {
-    fn move_to(&mut self, timer: usize, after: Duration) {
-        let handle = self.handles[timer].take().expect("it is put back");
-        let cancelled = self.wheel.cancel(handle);
-        debug_assert!(cancelled.is_some());
-        self.handles[timer] = Some(self.wheel.insert(self.now + after, Adds));
+impl Default for BitWheel {
+    fn default() -> BitWheel {
+        let now = Instant::now();
+        BitWheel { now, wheel: Wheel::boxed_with_epoch(now), handles: Vec::new() }
     }
 }
 
 impl Table for BitWheel {
-    const NAME: &'static str = "bitwheel, with failover";
-
-    fn new() -> BitWheel {
-        let now = Instant::now();
-        BitWheel { now, wheel: Wheel::boxed_with_epoch(now), handles: Vec::new() }
-    }
-
     fn add(&mut self, after: Duration) {
         let handle = self.wheel.insert(self.now + after, Adds);
         self.handles.push(Some(handle));
@@ -57,27 +47,21 @@ impl Table for BitWheel {
     }
 
     fn push_out(&mut self, timer: usize, after: Duration) {
-        self.move_to(timer, after);
+        let handle = self.handles[timer].take().expect("it is put back");
+        let cancelled = self.wheel.cancel(handle);
+        debug_assert!(cancelled.is_some());
+        self.handles[timer] = Some(self.wheel.insert(self.now + after, Adds));
     }
 
     fn pending(&mut self) -> usize {
         self.wheel.len()
     }
-
-    fn handle_bytes() -> usize {
-        size_of::<TimerHandle>()
-    }
 }
 
-pub const EXPIRE: Expire = Expire { name: BitWheel::NAME, how: STEPS, run: expire };
-
-fn expire(after: &[Duration]) -> (u64, Duration) {
-    let mut table = BitWheel::new();
-    after.iter().for_each(|&after| table.add(after));
-    let mut fired = 0;
-    let watch = Stopwatch::start();
-    for ms in 1..=STEPS_MS {
-        table.wheel.poll(table.now + Duration::from_millis(ms), &mut fired);
+impl Steps for BitWheel {
+    fn advance(&mut self, ms: u64) -> u64 {
+        let mut fired = 0;
+        self.wheel.poll(self.now + Duration::from_millis(ms), &mut fired);
+        fired
     }
-    (fired, watch.elapsed())
 }

@@ -5,9 +5,11 @@ use super::{Expire, Table};
 use crate::sample::Stopwatch;
 use std::future::poll_fn;
 use std::time::Duration;
+use tokio::runtime::EnterGuard;
 use tokio::time::Instant;
 use tokio_util::time::DelayQueue;
-use tokio_util::time::delay_queue::Key;
+
+pub use tokio_util::time::delay_queue::Key;
 
 pub struct Delays {
     now: Instant,
@@ -15,16 +17,15 @@ pub struct Delays {
     keys: Vec<Key>,
 }
 
-impl Table for Delays {
-    const NAME: &'static str = "tokio-util `DelayQueue`";
-
-    fn new() -> Delays {
+impl Default for Delays {
+    fn default() -> Delays {
         Delays { now: Instant::now(), queue: DelayQueue::new(), keys: Vec::new() }
     }
+}
 
-    fn around<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        let _entered = RUNTIME.enter();
-        f(self)
+impl Table for Delays {
+    fn enter(&self) -> Option<EnterGuard<'static>> {
+        Some(RUNTIME.enter())
     }
 
     fn add(&mut self, after: Duration) {
@@ -45,28 +46,24 @@ impl Table for Delays {
     fn pending(&mut self) -> usize {
         self.queue.len()
     }
-
-    fn handle_bytes() -> usize {
-        size_of::<Key>()
-    }
 }
 
-pub const EXPIRE: Expire = Expire { name: Delays::NAME, how: CAUGHT_UP, run: expire };
+pub const EXPIRE: Expire = Expire { name: "tokio-util `DelayQueue`", how: CAUGHT_UP, run: expire };
 
 fn expire(after: &[Duration]) -> (u64, Duration) {
-    let mut table = Delays::new();
-    let base = table.now + Duration::from_millis(2);
-    table.around(|table| {
-        for &after in after {
-            table.queue.insert_at(0, base + after);
-        }
-    });
+    let mut queue = DelayQueue::new();
+    let base = Instant::now() + Duration::from_millis(2);
+    let entered = RUNTIME.enter();
+    for &after in after {
+        queue.insert_at(0, base + after);
+    }
+    drop(entered);
     let all_due = base + Duration::from_millis(1010);
     std::thread::sleep(all_due.saturating_duration_since(Instant::now()));
     let mut fired = 0;
     let watch = Stopwatch::start();
     RUNTIME.block_on(async {
-        while let Some(expired) = poll_fn(|cx| table.queue.poll_expired(cx)).await {
+        while let Some(expired) = poll_fn(|cx| queue.poll_expired(cx)).await {
             fired += expired.into_inner() + 1;
         }
     });

@@ -1,4 +1,4 @@
-//! `tickless::local::FixedTimeouts`: all timeouts are of one duration, whatever the case asks for.
+//! `tickless::local::FixedTimeouts`: all timeouts have one duration, whatever the case asks for.
 
 use super::Table;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tickless::time::Instant;
 
 /// Every timeout's duration.
 const AFTER: Duration = Duration::from_secs(3600);
-/// From push to push, as in the case of equal timeouts: the present moves with it.
+/// The time between pushes, as in the case of equal timeouts.
 const STEP: Duration = Duration::from_micros(100);
 
 pub struct Fixed {
@@ -18,17 +18,17 @@ pub struct Fixed {
     now: Instant,
 }
 
-impl Table for Fixed {
-    const NAME: &'static str = "**FixedTimeouts**, one duration";
-
-    fn new() -> Fixed {
+impl Default for Fixed {
+    fn default() -> Fixed {
         let now = Instant::from_secs(1);
         let mut timeouts = FixedTimeouts::new(now);
         let class = timeouts.add_class(AFTER).expect("room for one");
         let spare = timeouts.insert(class, 0).expect("room for one");
         Fixed { timeouts, class, keys: Vec::new(), spare, now }
     }
+}
 
+impl Table for Fixed {
     fn add(&mut self, _: Duration) {
         let key = self.timeouts.insert(self.class, 0).expect("room for one more");
         self.timeouts.start(key).expect("just inserted");
@@ -46,21 +46,17 @@ impl Table for Fixed {
         debug_assert_eq!(armed, Ok(()));
     }
 
+    fn pending(&mut self) -> usize {
+        self.timeouts.pending()
+    }
+
     fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
-        // A loop says what time it is once a batch.
+        // A loop advances the time once a batch.
         for batch in plan.chunks(64) {
             self.now = self.now + STEP * 64;
             let fired = self.timeouts.advance(self.now, |_, _| ());
             debug_assert_eq!(fired, 0);
             batch.iter().for_each(|&(timer, after)| self.push_out(timer as usize, after));
         }
-    }
-
-    fn pending(&mut self) -> usize {
-        self.timeouts.pending()
-    }
-
-    fn handle_bytes() -> usize {
-        size_of::<Key>()
     }
 }

@@ -1,8 +1,8 @@
-//! Peers in other languages: programs of `bench/foreign/`, each a child that gives one sample
-//! whenever it is asked for one, so that they are measured in turn with everybody else.
+//! Peers in other languages: programs of `bench/foreign/`. Each is a child process that takes one
+//! sample on each request, so that it is measured in turn with the other contenders.
 //!
-//! A child says how many of its timers are pending or have fired, and the sum of its deadlines,
-//! which must be those of the same case here: so the work was the same.
+//! A child returns the number of its timers that are pending or have fired, and the sum of its
+//! deadlines. Both must equal those of the case here, which shows that the work was the same.
 
 use crate::random::Random;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// What a peer can be asked for.
+/// The work of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Pairs,
@@ -35,12 +35,12 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A peer: its row, its program, and what it can do.
+/// A peer: its row, its program, and its cases.
 pub struct Foreign {
     pub name: &'static str,
     pub program: &'static str,
     kinds: &'static [Kind],
-    /// Of its expiry: how time passes, and whose CPU time is counted.
+    /// For its expiry: how time passes, and whose CPU time is counted.
     pub how: &'static str,
     /// The row in which its cancel by another thread waits for a callback that runs.
     pub crossed_name: &'static str,
@@ -62,7 +62,7 @@ const fn peer(
     Foreign { name, program, kinds, how, crossed_name: name }
 }
 
-/// All of them, by language.
+/// All peers, by language.
 pub const PEERS: &[Foreign] = &[
     peer("libev (C)", "libev", ONE_THREAD, CAUGHT_UP),
     Foreign {
@@ -80,7 +80,7 @@ pub const PEERS: &[Foreign] = &[
     peer("Agrona `DeadlineTimerWheel` (Java)", "agrona", ONE_THREAD, super::STEPS),
 ];
 
-/// The peers of this folder that can do this. Those that could not be built are not there.
+/// The peers in this folder that can do this work.
 pub fn able(
     folder: Option<&Path>,
     kind: Kind,
@@ -94,7 +94,7 @@ pub fn able(
     there.into_iter().flatten().collect::<Vec<_>>().into_iter()
 }
 
-/// The peers that could not be built, each with the reason: `ci/benches.sh foreign` leaves it in
+/// The peers that could not be built, each with the reason, which `ci/benches.sh foreign` writes to
 /// a file beside the programs.
 pub fn missing(folder: Option<&Path>) -> Vec<String> {
     let Some(folder) = folder else { return Vec::new() };
@@ -105,32 +105,32 @@ pub fn missing(folder: Option<&Path>) -> Vec<String> {
     PEERS.iter().filter_map(reason).collect()
 }
 
-/// The versions that were built: a line for each, left there by the same script.
+/// The versions that were built, a line each, written by that script.
 pub fn versions(folder: Option<&Path>) -> Vec<String> {
     let text = folder.and_then(|folder| std::fs::read_to_string(folder.join("versions")).ok());
     text.unwrap_or_default().lines().map(str::to_string).collect()
 }
 
-/// What a child answers.
+/// A child's answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     /// Per operation.
     pub ns: f64,
-    /// How many timers are pending, or have fired.
+    /// The number of timers that are pending or have fired.
     pub count: usize,
     /// The sum of all deadlines, in ns.
     pub sum: u64,
 }
 
-/// A child that has been started, and has done what comes before the first sample.
-pub struct Asked {
+/// A child that is ready for its first sample.
+pub struct Running {
     child: Child,
     answers: BufReader<ChildStdout>,
 }
 
-impl Asked {
+impl Running {
     /// Starts a program. It may use the CPUs that the calling thread may use now.
-    pub fn start(program: &Path, kind: Kind, pending: usize, operations: usize) -> Asked {
+    pub fn start(program: &Path, kind: Kind, pending: usize, operations: usize) -> Running {
         let arguments = [kind.to_string(), pending.to_string(), operations.to_string()];
         let mut child = Command::new(program)
             .args(arguments)
@@ -139,9 +139,9 @@ impl Asked {
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
         let stdout = child.stdout.take().expect("it is piped");
-        let mut asked = Asked { child, answers: BufReader::new(stdout) };
-        assert_eq!(asked.line(), "ready", "{} starts", program.display());
-        asked
+        let mut running = Running { child, answers: BufReader::new(stdout) };
+        assert_eq!(running.line(), "ready", "{} starts", program.display());
+        running
     }
 
     pub fn sample(&mut self) -> Answer {
@@ -164,9 +164,9 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for Running {
     fn drop(&mut self) {
-        // The end of its input is the end of the child, with all that it has.
+        // A child ends at the end of its input.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
@@ -177,16 +177,17 @@ pub fn sum(after: impl Iterator<Item = Duration>) -> u64 {
     after.fold(0, |sum: u64, after| sum.wrapping_add(after.as_nanos() as u64))
 }
 
-/// A child that is started when its first sample is taken, so that it may use the CPUs that the
-/// others are measured on.
+/// Starts a child when its first sample is taken, so that it may use the CPUs that are measured.
 pub fn lazily(
     program: PathBuf,
     kind: Kind,
     pending: usize,
     operations: usize,
 ) -> impl FnMut() -> Answer {
-    let mut asked = None;
-    move || asked.get_or_insert_with(|| Asked::start(&program, kind, pending, operations)).sample()
+    let mut running = None;
+    move || {
+        running.get_or_insert_with(|| Running::start(&program, kind, pending, operations)).sample()
+    }
 }
 
 /// The deadlines of bulk expiry, here and in every child.

@@ -1,7 +1,6 @@
 //! hierarchical_hash_wheel_timer's cancellable wheel: four levels and a hash map, one thread.
 
-use super::{Expire, STEPS, STEPS_MS, Table};
-use crate::sample::Stopwatch;
+use super::{Steps, Table};
 use hierarchical_hash_wheel_timer::IdOnlyTimerEntry;
 use hierarchical_hash_wheel_timer::wheels::cancellable::QuadWheelWithOverflow;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 pub struct HashWheel {
     wheel: QuadWheelWithOverflow<IdOnlyTimerEntry<u64>>,
     timers: u64,
-    /// It does not tell.
+    /// Counted here, because the wheel has no such number.
     pending: usize,
 }
 
@@ -27,13 +26,13 @@ impl HashWheel {
     }
 }
 
-impl Table for HashWheel {
-    const NAME: &'static str = "hierarchical_hash_wheel_timer";
-
-    fn new() -> HashWheel {
+impl Default for HashWheel {
+    fn default() -> HashWheel {
         HashWheel { wheel: QuadWheelWithOverflow::new(), timers: 0, pending: 0 }
     }
+}
 
+impl Table for HashWheel {
     fn add(&mut self, after: Duration) {
         self.insert(self.timers, after);
         self.timers += 1;
@@ -52,24 +51,16 @@ impl Table for HashWheel {
     fn pending(&mut self) -> usize {
         self.pending
     }
-
-    fn handle_bytes() -> usize {
-        size_of::<u64>()
-    }
 }
 
-pub const EXPIRE: Expire = Expire { name: HashWheel::NAME, how: STEPS, run: expire };
-
-fn expire(after: &[Duration]) -> (u64, Duration) {
-    let mut table = HashWheel::new();
-    // It refuses what is due at once.
-    after.iter().for_each(|&after| table.add(after.max(Duration::from_millis(1))));
-    let mut fired = 0;
-    let watch = Stopwatch::start();
-    for _ in 0..STEPS_MS {
-        for entry in table.wheel.tick() {
-            fired += u64::from(entry.id < table.timers);
-        }
+impl Steps for HashWheel {
+    /// The wheel refuses timers that are due at once.
+    fn arm_all(&mut self, after: &[Duration]) {
+        after.iter().for_each(|&after| self.add(after.max(Duration::from_millis(1))));
     }
-    (fired, watch.elapsed())
+
+    fn advance(&mut self, _: u64) -> u64 {
+        let timers = self.timers;
+        self.wheel.tick().into_iter().map(|entry| u64::from(entry.id < timers)).sum()
+    }
 }

@@ -1,11 +1,10 @@
-//! What many write by themselves: a `std` binary heap with lazy deletion.
+//! The timers of many programs: a `std` binary heap with lazy deletion.
 //!
 //! An entry whose timer has been cancelled or moved stays in the heap until it comes to the top.
 //! Without a bound that keeps more garbage than timers (most timeouts are cancelled), so the
 //! heap is swept whenever half of it is garbage.
 
-use super::{Expire, STEPS, STEPS_MS, Shared, Table};
-use crate::sample::Stopwatch;
+use super::{Shared, Steps, Table};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Mutex;
@@ -17,7 +16,6 @@ type Entry = Reverse<(u64, u32, u32)>;
 /// Garbage that is not worth a sweep.
 const GARBAGE_MIN: usize = 1024;
 
-#[derive(Default)]
 pub struct LazyHeap {
     heap: BinaryHeap<Entry>,
     timers: Vec<Timer>,
@@ -79,15 +77,15 @@ impl LazyHeap {
     }
 }
 
-impl Table for LazyHeap {
-    const NAME: &'static str = "std BinaryHeap, lazy deletion";
-
-    fn new() -> LazyHeap {
-        let mut heap = LazyHeap::default();
-        heap.make();
-        heap
+/// Timer 0 is that of the pairs.
+impl Default for LazyHeap {
+    fn default() -> LazyHeap {
+        let timers = vec![Timer::default()];
+        LazyHeap { heap: BinaryHeap::new(), timers, armed: 0 }
     }
+}
 
+impl Table for LazyHeap {
     fn add(&mut self, after: Duration) {
         let timer = self.make();
         self.arm(timer, after);
@@ -104,10 +102,6 @@ impl Table for LazyHeap {
 
     fn pending(&mut self) -> usize {
         self.armed
-    }
-
-    fn handle_bytes() -> usize {
-        size_of::<u32>()
     }
 }
 
@@ -132,18 +126,13 @@ impl Shared for Mutex<LazyHeap> {
     }
 }
 
-pub const EXPIRE: Expire = Expire { name: LazyHeap::NAME, how: STEPS, run: expire };
-
-fn expire(after: &[Duration]) -> (u64, Duration) {
-    let mut table = LazyHeap::new();
-    after.iter().for_each(|&after| table.add(after));
-    let mut fired = 0;
-    let watch = Stopwatch::start();
-    for ms in 1..=STEPS_MS {
-        while let Some(timer) = table.pop(ms * 1_000_000) {
+impl Steps for LazyHeap {
+    fn advance(&mut self, ms: u64) -> u64 {
+        let mut fired = 0;
+        while let Some(timer) = self.pop(ms * 1_000_000) {
             timer.value += 1;
             fired += timer.value;
         }
+        fired
     }
-    (fired, watch.elapsed())
 }

@@ -1,4 +1,4 @@
-//! Whom Tickless is compared with, behind one small trait for each kind of use.
+//! The timers that Tickless is compared with, behind a small trait for each kind of use.
 //!
 //! | kind | what it must be able to do | cases |
 //! |---|---|---|
@@ -9,8 +9,8 @@
 //!
 //! Peers in other languages are programs ([`foreign`]) that do the work of W1 to W4x.
 //!
-//! All deadlines are given as a distance from a fixed present, the moment at which the table
-//! was made; peers that read the clock themselves count from then on.
+//! All deadlines are distances from a fixed current time, the moment at which the table was made;
+//! peers that read the clock themselves count from there.
 
 pub mod async_io_timer;
 pub mod batches;
@@ -28,19 +28,18 @@ pub mod tokio_sleep;
 pub mod tree;
 
 use crate::latency::Latencies;
+use crate::sample::Stopwatch;
 use std::time::{Duration, Instant};
+use tokio::runtime::EnterGuard;
 
-/// Timers as one thread uses them, with some pending all the time.
-pub trait Table: Sized + 'static {
-    /// For the first column of the tables.
-    const NAME: &'static str;
-
-    /// A table without timers.
-    fn new() -> Self;
-
-    /// Runs `f` with what these timers need around them on a thread.
-    fn around<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        f(self)
+/// Timers of one thread, of which some are always pending.
+///
+/// The provided methods are compiled for each peer: a call for many operations is one indirect
+/// call.
+pub trait Table {
+    /// Enters what these timers need around them on a thread.
+    fn enter(&self) -> Option<EnterGuard<'static>> {
+        None
     }
 
     /// Called once when all timers have been added.
@@ -55,87 +54,72 @@ pub trait Table: Sized + 'static {
     /// Moves a pending timer to a later time.
     fn push_out(&mut self, timer: usize, after: Duration);
 
-    /// So many pairs, one after the other unless a peer takes them in batches.
-    fn pair_all(&mut self, after: &[Duration]) {
-        after.iter().for_each(|&after| self.pair(after));
-    }
-
-    /// The same of pushing out.
-    fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
-        plan.iter().for_each(|&(timer, after)| self.push_out(timer as usize, after));
-    }
-
-    /// How many timers are pending.
+    /// The number of pending timers.
     fn pending(&mut self) -> usize;
 
-    /// Bytes of what the user keeps of each timer, outside the heap.
-    fn handle_bytes() -> usize;
-}
-
-/// A [`Table`] of whatever type; one indirect call for many operations.
-pub trait AnyTable {
-    fn add_all(&mut self, after: &[Duration]);
-    fn pairs(&mut self, after: &[Duration]);
-    fn push_all_out(&mut self, plan: &[(u32, Duration)]);
-    fn pending(&mut self) -> usize;
-}
-
-impl<T: Table> AnyTable for T {
     fn add_all(&mut self, after: &[Duration]) {
-        self.around(|table| after.iter().for_each(|&after| table.add(after)));
+        let entered = self.enter();
+        after.iter().for_each(|&after| self.add(after));
+        drop(entered);
         self.settle();
     }
 
+    /// Pairs one after the other, unless a peer takes them in batches.
     fn pairs(&mut self, after: &[Duration]) {
-        self.around(|table| table.pair_all(after));
+        let _entered = self.enter();
+        after.iter().for_each(|&after| self.pair(after));
     }
 
+    /// Push-outs one after the other, unless a peer takes them in batches.
     fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
-        self.around(|table| Table::push_all_out(table, plan));
-    }
-
-    fn pending(&mut self) -> usize {
-        Table::pending(self)
+        let _entered = self.enter();
+        plan.iter().for_each(|&(timer, after)| self.push_out(timer as usize, after));
     }
 }
 
 /// How to make a table.
 pub struct TablePeer {
     pub name: &'static str,
-    pub new: fn() -> Box<dyn AnyTable>,
+    pub new: fn() -> Box<dyn Table>,
+    /// The size of what the user keeps of each timer, outside the heap.
     pub handle_bytes: usize,
 }
 
-fn table<T: Table>() -> TablePeer {
-    TablePeer { name: T::NAME, new: || Box::new(T::new()), handle_bytes: T::handle_bytes() }
+fn table<T: Table + Default + 'static, Handle>(name: &'static str) -> TablePeer {
+    TablePeer { name, new: || Box::new(T::default()), handle_bytes: size_of::<Handle>() }
 }
 
 /// Every table, ours first.
 pub fn tables() -> Vec<TablePeer> {
+    use tickless::{Timeout, local::Key};
     vec![
-        table::<local::Local>(),
-        table::<batches::Batches>(),
-        table::<timeout::FromNow>(),
-        table::<timeout::ReadsClock>(),
-        table::<heap::LazyHeap>(),
-        table::<tree::Tree>(),
-        table::<tokio_sleep::Sleeps>(),
-        table::<delay_queue::Delays>(),
-        table::<hash_wheel::HashWheel>(),
-        table::<nexus::Nexus>(),
-        table::<bit_wheel::BitWheel>(),
-        table::<async_io_timer::AsyncIo>(),
+        table::<local::Local, Key>("**LocalTimers**"),
+        table::<batches::Batches, Key>("**LocalTimers**, in batches of 64"),
+        table::<timeout::FromNow, Timeout>(timeout::FROM_NOW_NAME),
+        table::<timeout::ReadsClock, Timeout>("**Timeout**, `start(d)`, reads the clock"),
+        table::<heap::LazyHeap, u32>("std BinaryHeap, lazy deletion"),
+        table::<tree::Tree, tree::Key>("std BTreeMap"),
+        table::<tokio_sleep::Sleeps, tokio_sleep::Handle>("tokio `Sleep`, current thread"),
+        table::<delay_queue::Delays, delay_queue::Key>("tokio-util `DelayQueue`"),
+        table::<hash_wheel::HashWheel, u64>("hierarchical_hash_wheel_timer"),
+        table::<nexus::Nexus, nexus::Handle>("nexus-timer `Wheel`"),
+        table::<bit_wheel::BitWheel, bitwheel::timer::TimerHandle>("bitwheel, with failover"),
+        table::<async_io_timer::AsyncIo, async_io::Timer>(async_io_timer::NAME),
     ]
 }
 
-/// Tables of timeouts that are all of one duration: for W1, and for pushes behind all others.
+/// Tables of timeouts that all have one duration: for W1, and for pushes behind all others.
 pub fn equal_tables() -> Vec<TablePeer> {
-    vec![table::<fixed::Fixed>()]
+    vec![table::<fixed::Fixed, tickless::local::Key>("**FixedTimeouts**, one duration")]
 }
 
-/// Tables whose pair makes the timer anew and throws it away, where the plain row does not.
+/// Tables whose pair makes and drops its timer, where the plain row reuses one.
 pub fn throwaway_tables() -> Vec<TablePeer> {
-    vec![table::<local::Throwaway>(), table::<timeout::Throwaway>()]
+    use tickless::{Timeout, local::Key};
+    vec![
+        table::<local::Local<true>, Key>("**LocalTimers**, timer inserted and removed"),
+        table::<timeout::Throwaway, Timeout>("**Timeout**, made and dropped"),
+    ]
 }
 
 /// Timers that any thread may arm and cancel.
@@ -168,10 +152,31 @@ pub struct Expire {
 
 pub const STEPS: &str = "steps of 1 ms, one thread";
 /// A wheel may be late by 13 % of the distance.
-pub const STEPS_MS: u64 = 1_150;
+const STEPS_MS: u64 = 1_150;
 pub const LIVE: &str = "real time, all threads' CPU time";
 
-/// Waits until so many timers have fired, and gives up when nothing can be coming any more.
+/// A table whose time is passed in.
+pub trait Steps: Table + Default {
+    fn arm_all(&mut self, after: &[Duration]) {
+        after.iter().for_each(|&after| self.add(after));
+    }
+
+    /// Moves the time to this many milliseconds after the start. Returns how many timers fired.
+    fn advance(&mut self, ms: u64) -> u64;
+}
+
+fn in_steps<T: Steps>(name: &'static str) -> Expire {
+    let run = |after: &[Duration]| {
+        let mut table = T::default();
+        table.arm_all(after);
+        let watch = Stopwatch::start();
+        let fired = (1..=STEPS_MS).map(|ms| table.advance(ms)).sum();
+        (fired, watch.elapsed())
+    };
+    Expire { name, how: STEPS, run }
+}
+
+/// Waits until this many timers have fired, for 30 seconds at most.
 pub fn wait_for(count: u64, fired: impl Fn() -> u64) {
     let began = Instant::now();
     while fired() < count && began.elapsed() < Duration::from_secs(30) {
@@ -182,22 +187,22 @@ pub fn wait_for(count: u64, fired: impl Fn() -> u64) {
 /// Every bulk expiry, ours first.
 pub fn expirations() -> Vec<Expire> {
     vec![
-        local::EXPIRE,
-        batches::EXPIRE,
+        in_steps::<local::Local>("**LocalTimers**"),
+        in_steps::<batches::Batches>("**LocalTimers**, keys only: `advance_into`"),
         timeout::EXPIRE_VIRTUAL,
         timeout::EXPIRE_LIVE,
-        heap::EXPIRE,
-        tree::EXPIRE,
+        in_steps::<heap::LazyHeap>("std BinaryHeap, lazy deletion"),
+        in_steps::<tree::Tree>("std BTreeMap"),
         tokio_sleep::EXPIRE,
         delay_queue::EXPIRE,
-        hash_wheel::EXPIRE,
-        nexus::EXPIRE,
-        bit_wheel::EXPIRE,
+        in_steps::<hash_wheel::HashWheel>("hierarchical_hash_wheel_timer"),
+        in_steps::<nexus::Nexus>("nexus-timer `Wheel`"),
+        in_steps::<bit_wheel::BitWheel>("bitwheel, with failover"),
         async_io_timer::EXPIRE,
     ]
 }
 
-/// Runs so many timers for so long, each armed again when it fires for another 1 to 10 ms.
+/// Runs this many timers for this long, each armed again when it fires for another 1 to 10 ms.
 pub struct Sleeper {
     pub name: &'static str,
     pub run: fn(usize, Duration) -> Latencies,

@@ -1,8 +1,8 @@
-//! A sleeper that many would write by themselves: a heap, and one absolute sleep with as little
-//! slack as the kernel grants.
+//! A sleeper as many programs have it: a heap, and one absolute sleep with the least slack that
+//! the kernel grants.
 
 use super::Sleeper;
-use crate::latency::{Latencies, Recorder, Watch, next_delay};
+use crate::latency::{Recorder, in_thread, measured, next_delay};
 use crate::random::Random;
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -13,26 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-pub const SLEEPER: Sleeper =
-    Sleeper { name: "heap and one absolute sleep, 1 ns timer slack", run: run_sleepers };
+pub const SLEEPER: Sleeper = Sleeper {
+    name: "heap and one absolute sleep, 1 ns timer slack",
+    run: |count, run| measured(run, |recorder| in_thread(count, recorder, drive)).0,
+};
 
-fn run_sleepers(count: usize, run: Duration) -> Latencies {
-    let recorder = Recorder::shared();
-    let stop = Arc::new(AtomicBool::new(false));
-    let thread = {
-        let (recorder, stop) = (Arc::clone(&recorder), Arc::clone(&stop));
-        std::thread::spawn(move || drive(count, &recorder, &stop))
-    };
-    let watch = Watch::warmed_up(&recorder);
-    std::thread::sleep(run);
-    let latencies = watch.finish(&recorder);
-    stop.store(true, Ordering::Relaxed);
-    thread.join().expect("the sleeper ended");
-    latencies
-}
-
-fn drive(count: usize, recorder: &Mutex<Recorder>, stop: &AtomicBool) {
-    set_current_timer_slack(NonZeroU64::new(1)).expect("a thread may sharpen its sleeps");
+fn drive(count: usize, recorder: &Arc<Mutex<Recorder>>, stop: &AtomicBool) {
+    set_current_timer_slack(NonZeroU64::new(1)).expect("a thread may reduce its slack");
     let mut randoms: Vec<Random> = (0..count).map(|nth| Random::seeded(nth as u64)).collect();
     let start = Instant::now();
     let mut heap: BinaryHeap<Reverse<(Instant, usize)>> =
@@ -55,6 +42,6 @@ fn sleep_until(due: Instant, now: Instant) {
     let until = Duration::new(system.tv_sec as u64, system.tv_nsec as u32) + (due - now);
     let until =
         Timespec { tv_sec: until.as_secs() as i64, tv_nsec: i64::from(until.subsec_nanos()) };
-    // Woken early or late, the caller looks again.
+    // The caller checks the time again after an early or late wakeup.
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &until);
 }

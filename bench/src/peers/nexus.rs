@@ -1,28 +1,31 @@
 //! nexus-timer's wheel: timers in a slab, moved from level to level as they come near; `&mut`.
 
-use super::{Expire, STEPS, STEPS_MS, Table};
-use crate::sample::Stopwatch;
+use super::{Steps, Table};
 use nexus_timer::{TimerHandle, Wheel};
 use std::time::{Duration, Instant};
 
 /// Timers of one chunk of its slab.
 const CHUNK: usize = 4096;
 
+pub type Handle = TimerHandle<u64>;
+
 pub struct Nexus {
     now: Instant,
     wheel: Wheel<u64>,
     /// `None` while one is being moved.
-    handles: Vec<Option<TimerHandle<u64>>>,
+    handles: Vec<Option<Handle>>,
+    due: Vec<u64>,
+}
+
+impl Default for Nexus {
+    fn default() -> Nexus {
+        let now = Instant::now();
+        let wheel = Wheel::unbounded(CHUNK, now);
+        Nexus { now, wheel, handles: Vec::new(), due: Vec::new() }
+    }
 }
 
 impl Table for Nexus {
-    const NAME: &'static str = "nexus-timer `Wheel`";
-
-    fn new() -> Nexus {
-        let now = Instant::now();
-        Nexus { now, wheel: Wheel::unbounded(CHUNK, now), handles: Vec::new() }
-    }
-
     fn add(&mut self, after: Duration) {
         let handle = self.wheel.schedule(self.now + after, 0);
         self.handles.push(Some(handle));
@@ -42,9 +45,17 @@ impl Table for Nexus {
     fn pending(&mut self) -> usize {
         self.wheel.len()
     }
+}
 
-    fn handle_bytes() -> usize {
-        size_of::<TimerHandle<u64>>()
+impl Steps for Nexus {
+    fn arm_all(&mut self, after: &[Duration]) {
+        self.due.reserve(after.len());
+        after.iter().for_each(|&after| self.wheel.schedule_forget(self.now + after, 0));
+    }
+
+    fn advance(&mut self, ms: u64) -> u64 {
+        self.wheel.poll_and_rebalance(self.now + Duration::from_millis(ms), &mut self.due);
+        self.due.drain(..).map(|value| value + 1).sum()
     }
 }
 
@@ -54,20 +65,4 @@ impl Drop for Nexus {
             self.wheel.free(handle);
         }
     }
-}
-
-pub const EXPIRE: Expire = Expire { name: Nexus::NAME, how: STEPS, run: expire };
-
-fn expire(after: &[Duration]) -> (u64, Duration) {
-    let mut table = Nexus::new();
-    for &after in after {
-        table.wheel.schedule_forget(table.now + after, 0);
-    }
-    let (mut fired, mut batch) = (0, Vec::with_capacity(after.len()));
-    let watch = Stopwatch::start();
-    for ms in 1..=STEPS_MS {
-        table.wheel.poll_and_rebalance(table.now + Duration::from_millis(ms), &mut batch);
-        fired += batch.drain(..).map(|value| value + 1).sum::<u64>();
-    }
-    (fired, watch.elapsed())
 }

@@ -1,43 +1,66 @@
 //! `tickless::Timeout` and `tickless::HrTimer`: any thread, a base and a driver per CPU.
 
 use super::{Expire, LIVE, Shared, Sleeper, Table, wait_for};
-use crate::latency::{Latencies, Recorder, Watch, next_delay};
+use crate::latency::{Latencies, Recorder, measured, next_delay};
 use crate::random::Random;
 use crate::sample::{Stopwatch, process_time};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
+use tickless::callback::{Cancel, Started};
 use tickless::time::Instant;
-use tickless::{Fired, HrTimer, Timeout, Timers, VirtualTime};
+use tickless::{Fired, Timeout, Timers, VirtualTime};
 
-const PRECISE_SLACK: Duration = Duration::ZERO;
-const WIDE_SLACK: Duration = Duration::from_millis(1);
-
-/// One set for the whole program, with a base for each CPU. Made before anything is pinned.
+/// One set for the whole program, with a base for each CPU. Started before any thread is pinned.
 pub static TIMERS: LazyLock<Timers> =
     LazyLock::new(|| Timers::builder().start().expect("driver threads can be started"));
 
-/// What callbacks count in: single drivers, so no read-modify-write is needed.
+/// Counts callbacks. Each count has a single driver, so no read-modify-write is needed.
 static FIRED: AtomicU64 = AtomicU64::new(0);
 
 fn count(_: &mut Fired<'_>) {
     FIRED.store(FIRED.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// Takes its present as an argument, as a server that reads the clock once per batch does.
-pub struct FromNow {
+/// How a [`Timeouts`] uses its timers.
+#[derive(PartialEq, Eq)]
+enum Use {
+    /// The current time is an argument, as in a server that reads the clock once a batch.
+    FromNow,
+    /// Each arming reads the clock.
+    ReadsClock,
+    /// Each pair allocates its timer, and drops it instead of cancelling.
+    Throwaway,
+}
+
+pub const FROM_NOW_NAME: &str = "**Timeout**, `start_from(now, d)`";
+pub type FromNow = Timeouts<{ Use::FromNow as u8 }>;
+pub type ReadsClock = Timeouts<{ Use::ReadsClock as u8 }>;
+pub type Throwaway = Timeouts<{ Use::Throwaway as u8 }>;
+
+pub struct Timeouts<const USE: u8> {
     now: Instant,
     timeouts: Vec<Timeout>,
     spare: Timeout,
 }
 
-impl Table for FromNow {
-    const NAME: &'static str = "**Timeout**, `start_from(now, d)`";
-
-    fn new() -> FromNow {
-        FromNow { now: TIMERS.now(), timeouts: Vec::new(), spare: TIMERS.timeout(count) }
+impl<const USE: u8> Timeouts<USE> {
+    fn start(&self, timeout: &Timeout, after: Duration) -> Option<Started> {
+        if USE == Use::ReadsClock as u8 {
+            timeout.start(after).ok()
+        } else {
+            timeout.start_from(self.now, after).ok()
+        }
     }
+}
 
+impl<const USE: u8> Default for Timeouts<USE> {
+    fn default() -> Self {
+        Timeouts { now: TIMERS.now(), timeouts: Vec::new(), spare: TIMERS.timeout(count) }
+    }
+}
+
+impl<const USE: u8> Table for Timeouts<USE> {
     fn add(&mut self, after: Duration) {
         let timeout = TIMERS.timeout(count);
         timeout.start_from(self.now, after).expect("not shut down");
@@ -45,100 +68,35 @@ impl Table for FromNow {
     }
 
     fn pair(&mut self, after: Duration) {
-        let armed = self.spare.start_from(self.now, after);
-        let cancelled = self.spare.cancel();
-        debug_assert_eq!((armed.is_ok(), cancelled), (true, tickless::callback::Cancel::Pending));
+        if USE == Use::Throwaway as u8 {
+            let armed = self.start(&TIMERS.timeout(count), after);
+            debug_assert!(armed.is_some());
+        } else {
+            let armed = self.start(&self.spare, after);
+            let cancelled = self.spare.cancel();
+            debug_assert_eq!((armed.is_some(), cancelled), (true, Cancel::Pending));
+        }
     }
 
     fn push_out(&mut self, timer: usize, after: Duration) {
-        let armed = self.timeouts[timer].start_from(self.now, after);
-        debug_assert_eq!(armed, Ok(tickless::callback::Started::Pending));
+        let armed = self.start(&self.timeouts[timer], after);
+        debug_assert_eq!(armed, Some(Started::Pending));
     }
 
     fn pending(&mut self) -> usize {
         self.timeouts.iter().filter(|timeout| timeout.is_pending()).count()
     }
-
-    fn handle_bytes() -> usize {
-        size_of::<Timeout>()
-    }
 }
 
-/// Reads the clock with every arming.
-pub struct ReadsClock(FromNow);
+/// For two threads. With `SYNC`, a cancel waits while the callback runs.
+pub struct Anywhere<const SYNC: bool = false>(Instant);
 
-impl Table for ReadsClock {
-    const NAME: &'static str = "**Timeout**, `start(d)`, reads the clock";
-
-    fn new() -> ReadsClock {
-        ReadsClock(FromNow::new())
-    }
-
-    fn add(&mut self, after: Duration) {
-        self.0.add(after);
-    }
-
-    fn pair(&mut self, after: Duration) {
-        let armed = self.0.spare.start(after);
-        let cancelled = self.0.spare.cancel();
-        debug_assert_eq!((armed.is_ok(), cancelled), (true, tickless::callback::Cancel::Pending));
-    }
-
-    fn push_out(&mut self, timer: usize, after: Duration) {
-        let armed = self.0.timeouts[timer].start(after);
-        debug_assert_eq!(armed, Ok(tickless::callback::Started::Pending));
-    }
-
-    fn pending(&mut self) -> usize {
-        Table::pending(&mut self.0)
-    }
-
-    fn handle_bytes() -> usize {
-        FromNow::handle_bytes()
-    }
-}
-
-/// Each pair allocates its timer, and frees it instead of cancelling.
-pub struct Throwaway(FromNow);
-
-impl Table for Throwaway {
-    const NAME: &'static str = "**Timeout**, made and dropped";
-
-    fn new() -> Throwaway {
-        Throwaway(FromNow::new())
-    }
-
-    fn add(&mut self, after: Duration) {
-        self.0.add(after);
-    }
-
-    fn pair(&mut self, after: Duration) {
-        let timeout = TIMERS.timeout(count);
-        let armed = timeout.start_from(self.0.now, after);
-        debug_assert!(armed.is_ok());
-    }
-
-    fn push_out(&mut self, timer: usize, after: Duration) {
-        self.0.push_out(timer, after);
-    }
-
-    fn pending(&mut self) -> usize {
-        Table::pending(&mut self.0)
-    }
-
-    fn handle_bytes() -> usize {
-        FromNow::handle_bytes()
-    }
-}
-
-/// For two threads.
-pub struct Anywhere(Instant);
-
-impl Shared for Anywhere {
-    const NAME: &'static str = FromNow::NAME;
+impl<const SYNC: bool> Shared for Anywhere<SYNC> {
+    const NAME: &'static str =
+        if SYNC { "**Timeout**, `cancel_sync` waits" } else { FROM_NOW_NAME };
     type Timer = Box<Timeout>;
 
-    fn new() -> Anywhere {
+    fn new() -> Self {
         Anywhere(TIMERS.now())
     }
 
@@ -152,33 +110,13 @@ impl Shared for Anywhere {
     }
 
     fn cancel(&self, timer: &mut Box<Timeout>) {
-        let cancelled = timer.cancel();
-        debug_assert_eq!(cancelled, tickless::callback::Cancel::Pending);
-    }
-}
-
-/// For two threads, with a cancel that waits while the callback runs.
-pub struct CancelSync(Anywhere);
-
-impl Shared for CancelSync {
-    const NAME: &'static str = "**Timeout**, `cancel_sync` waits";
-    type Timer = Box<Timeout>;
-
-    fn new() -> CancelSync {
-        CancelSync(Anywhere::new())
-    }
-
-    fn timer(&self) -> Box<Timeout> {
-        self.0.timer()
-    }
-
-    fn arm(&self, timer: &mut Box<Timeout>, after: Duration) {
-        self.0.arm(timer, after);
-    }
-
-    fn cancel(&self, timer: &mut Box<Timeout>) {
-        let cancelled = timer.cancel_sync();
-        debug_assert!(cancelled.is_ok());
+        if SYNC {
+            let cancelled = timer.cancel_sync();
+            debug_assert!(cancelled.is_ok());
+        } else {
+            let cancelled = timer.cancel();
+            debug_assert_eq!(cancelled, Cancel::Pending);
+        }
     }
 }
 
@@ -214,7 +152,7 @@ pub const EXPIRE_LIVE: Expire =
 fn expire_live(after: &[Duration]) -> (u64, Duration) {
     let timers = Timers::builder().bases(1).start().expect("one driver can be started");
     let timeouts: Vec<Timeout> = after.iter().map(|_| timers.timeout(count)).collect();
-    // Far enough for all to be armed before the first is due, even on a slow machine.
+    // Late enough to arm all before the first is due, even on a slow machine.
     let base = timers.now() + Duration::from_millis(2) * (1 + after.len() as u32 / 1000);
     let before = FIRED.load(Ordering::Relaxed);
     for (timeout, &after) in timeouts.iter().zip(after) {
@@ -228,12 +166,14 @@ fn expire_live(after: &[Duration]) -> (u64, Duration) {
 }
 
 pub const PRECISE: Sleeper =
-    Sleeper { name: "**HrTimer**, no slack", run: |n, d| hrtimers(n, d, PRECISE_SLACK) };
-pub const SLACK: Sleeper =
-    Sleeper { name: "**HrTimer**, 1 ms slack", run: |n, d| hrtimers(n, d, WIDE_SLACK) };
+    Sleeper { name: "**HrTimer**, no slack", run: |n, run| hrtimers(n, run, Duration::ZERO) };
+pub const SLACK: Sleeper = Sleeper {
+    name: "**HrTimer**, 1 ms slack",
+    run: |n, run| hrtimers(n, run, Duration::from_millis(1)),
+};
 pub const COARSE: Sleeper = Sleeper { name: "**Timeout**, 1 ms tick", run: timeouts };
 
-/// What a callback keeps.
+/// The state of a callback.
 struct State {
     due: std::time::Instant,
     random: Random,
@@ -246,7 +186,7 @@ impl State {
         State { due: std::time::Instant::now(), random, recorder: Arc::clone(recorder) }
     }
 
-    /// Notes how late this expiry is. Returns the next delay.
+    /// Records the lateness of this expiry. Returns the next delay.
     fn note(&mut self) -> Duration {
         let now = std::time::Instant::now();
         self.recorder.lock().expect("no callback panics").note(self.due, now);
@@ -256,45 +196,38 @@ impl State {
     }
 }
 
-fn hrtimers(count: usize, run: Duration, slack: Duration) -> Latencies {
+/// Runs timers that `make` makes and starts after a delay, on a set of one base.
+fn sleepers<T>(
+    count: usize,
+    run: Duration,
+    make: impl Fn(&Timers, State, Duration) -> T,
+) -> Latencies {
     let timers = Timers::builder().bases(1).start().expect("one driver can be started");
-    let recorder = Recorder::shared();
-    let timers: Vec<HrTimer> = (0..count)
-        .map(|nth| {
-            let mut state = State::new(nth, &recorder);
-            let timer = timers.hrtimer(move |fired| {
-                let after = state.note();
-                let soft = fired.now() + after;
-                fired.restart_range(soft, soft + slack);
-            });
-            timer.start(Duration::from_micros(nth as u64)).expect("not shut down");
-            timer
-        })
-        .collect();
-    let watch = Watch::warmed_up(&recorder);
-    std::thread::sleep(run);
-    let latencies = watch.finish(&recorder);
-    drop(timers);
-    latencies
+    let all = |recorder: &Arc<Mutex<Recorder>>| -> Vec<T> {
+        let after = |nth| Duration::from_micros(nth as u64);
+        (0..count).map(|nth| make(&timers, State::new(nth, recorder), after(nth))).collect()
+    };
+    measured(run, all).0
+}
+
+fn hrtimers(count: usize, run: Duration, slack: Duration) -> Latencies {
+    sleepers(count, run, |timers, mut state, after| {
+        let timer = timers.hrtimer(move |fired| {
+            let soft = fired.now() + state.note();
+            fired.restart_range(soft, soft + slack);
+        });
+        timer.start(after).expect("not shut down");
+        timer
+    })
 }
 
 fn timeouts(count: usize, run: Duration) -> Latencies {
-    let timers = Timers::builder().bases(1).start().expect("one driver can be started");
-    let recorder = Recorder::shared();
-    let timers: Vec<Timeout> = (0..count)
-        .map(|nth| {
-            let mut state = State::new(nth, &recorder);
-            let timer = timers.timeout(move |fired| {
-                let after = state.note();
-                fired.restart(after);
-            });
-            timer.start(Duration::from_micros(nth as u64)).expect("not shut down");
-            timer
-        })
-        .collect();
-    let watch = Watch::warmed_up(&recorder);
-    std::thread::sleep(run);
-    let latencies = watch.finish(&recorder);
-    drop(timers);
-    latencies
+    sleepers(count, run, |timers, mut state, after| {
+        let timer = timers.timeout(move |fired| {
+            let delay = state.note();
+            fired.restart(delay);
+        });
+        timer.start(after).expect("not shut down");
+        timer
+    })
 }

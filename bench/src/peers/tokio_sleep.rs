@@ -4,7 +4,7 @@
 //! cheapest form.
 
 use super::{Expire, Shared, Sleeper, Table};
-use crate::latency::{Latencies, Recorder, Watch, next_delay};
+use crate::latency::{Latencies, measured, next_delay};
 use crate::random::Random;
 use crate::sample::Stopwatch;
 use std::future::Future;
@@ -13,17 +13,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// A current-thread runtime that nobody blocks in while it is measured.
+/// A current-thread runtime, in which no thread blocks while it is measured.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Builder::new_current_thread().enable_time().build().expect("a runtime without I/O")
 });
 
+/// The 112 bytes of the `Sleep` itself are on the heap.
+pub type Handle = Pin<Box<Sleep>>;
+
 pub struct Sleeps {
     now: Instant,
-    sleeps: Vec<Pin<Box<Sleep>>>,
+    sleeps: Vec<Handle>,
 }
 
 fn register(sleep: Pin<&mut Sleep>) {
@@ -31,20 +34,19 @@ fn register(sleep: Pin<&mut Sleep>) {
     debug_assert!(polled.is_pending());
 }
 
-impl Table for Sleeps {
-    const NAME: &'static str = "tokio `Sleep`, current thread";
-
-    fn new() -> Sleeps {
+impl Default for Sleeps {
+    fn default() -> Sleeps {
         Sleeps { now: Instant::now(), sleeps: Vec::new() }
     }
+}
 
-    fn around<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        let _entered = RUNTIME.enter();
-        f(self)
+impl Table for Sleeps {
+    fn enter(&self) -> Option<EnterGuard<'static>> {
+        Some(RUNTIME.enter())
     }
 
     fn settle(&mut self) {
-        // Lets the driver see what is pending, as it would between two tasks.
+        // The driver processes the new timers, as it does between two tasks.
         RUNTIME.block_on(async { sleep(Duration::from_millis(1)).await });
     }
 
@@ -67,11 +69,6 @@ impl Table for Sleeps {
 
     fn pending(&mut self) -> usize {
         self.sleeps.iter().filter(|sleep| !sleep.is_elapsed()).count()
-    }
-
-    fn handle_bytes() -> usize {
-        // The 112 bytes of a `Sleep` itself lie on the heap here.
-        size_of::<Pin<Box<Sleep>>>()
     }
 }
 
@@ -112,7 +109,8 @@ impl Shared for TwoWorkers {
 }
 
 pub const CAUGHT_UP: &str = "all due when the driver looks, one thread";
-pub const EXPIRE: Expire = Expire { name: Sleeps::NAME, how: CAUGHT_UP, run: expire };
+pub const EXPIRE: Expire =
+    Expire { name: "tokio `Sleep`, current thread", how: CAUGHT_UP, run: expire };
 
 /// A waker that counts: the callback.
 #[derive(Default)]
@@ -155,22 +153,20 @@ pub const SLEEPER: Sleeper = Sleeper { name: "tokio `sleep_until`, 1 worker", ru
 fn run_sleepers(count: usize, run: Duration) -> Latencies {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_time().build();
     let runtime = runtime.expect("one thread");
-    let recorder = Recorder::shared();
-    for nth in 0..count {
-        let recorder = Arc::clone(&recorder);
-        let mut random = Random::seeded(nth as u64);
-        runtime.spawn(async move {
-            loop {
-                let due = std::time::Instant::now() + next_delay(&mut random);
-                sleep_until(due.into()).await;
-                let now = std::time::Instant::now();
-                recorder.lock().expect("no task panics").note(due, now);
-            }
-        });
-    }
-    let watch = Watch::warmed_up(&recorder);
-    std::thread::sleep(run);
-    let latencies = watch.finish(&recorder);
+    let (latencies, ()) = measured(run, |recorder| {
+        for nth in 0..count {
+            let recorder = Arc::clone(recorder);
+            let mut random = Random::seeded(nth as u64);
+            runtime.spawn(async move {
+                loop {
+                    let due = std::time::Instant::now() + next_delay(&mut random);
+                    sleep_until(due.into()).await;
+                    let now = std::time::Instant::now();
+                    recorder.lock().expect("no task panics").note(due, now);
+                }
+            });
+        }
+    });
     runtime.shutdown_background();
     latencies
 }

@@ -1,13 +1,12 @@
-//! What others write by themselves: a `std` B-tree, keyed by deadline.
+//! The timers of many programs: a `std` B-tree, keyed by deadline.
 
-use super::{Expire, STEPS, STEPS_MS, Shared, Table};
-use crate::sample::Stopwatch;
+use super::{Shared, Steps, Table};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// A deadline in ns, and a number that tells equal deadlines apart.
-type Key = (u64, u32);
+/// A deadline in ns, and a number that makes it unique.
+pub type Key = (u64, u32);
 
 #[derive(Default)]
 pub struct Tree {
@@ -16,12 +15,6 @@ pub struct Tree {
 }
 
 impl Table for Tree {
-    const NAME: &'static str = "std BTreeMap";
-
-    fn new() -> Tree {
-        Tree::default()
-    }
-
     fn add(&mut self, after: Duration) {
         let deadline = after.as_nanos() as u64;
         self.map.insert((deadline, self.deadlines.len() as u32), 0);
@@ -46,13 +39,9 @@ impl Table for Tree {
     fn pending(&mut self) -> usize {
         self.map.len()
     }
-
-    fn handle_bytes() -> usize {
-        size_of::<Key>()
-    }
 }
 
-/// The map, and how many timers there are.
+/// The map, and the number of timers.
 #[derive(Default)]
 pub struct LockedTree(Mutex<(BTreeMap<Key, u64>, u32)>);
 
@@ -81,19 +70,14 @@ impl Shared for LockedTree {
     }
 }
 
-pub const EXPIRE: Expire = Expire { name: Tree::NAME, how: STEPS, run: expire };
-
-fn expire(after: &[Duration]) -> (u64, Duration) {
-    let mut table = Tree::new();
-    after.iter().for_each(|&after| table.add(after));
-    let mut fired = 0;
-    let watch = Stopwatch::start();
-    for ms in 1..=STEPS_MS {
-        while let Some(first) = table.map.first_entry()
+impl Steps for Tree {
+    fn advance(&mut self, ms: u64) -> u64 {
+        let mut fired = 0;
+        while let Some(first) = self.map.first_entry()
             && first.key().0 <= ms * 1_000_000
         {
             fired += first.remove() + 1;
         }
+        fired
     }
-    (fired, watch.elapsed())
 }

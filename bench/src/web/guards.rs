@@ -1,4 +1,4 @@
-//! What guards a server's requests and connections.
+//! The timers of a server: none, tokio's, ours.
 
 use std::cell::Cell;
 use std::future::{Future, Pending, pending};
@@ -18,14 +18,14 @@ pub const REQUEST: Duration = Duration::from_secs(5);
 pub trait Guards: 'static {
     const NAME: &'static str;
 
-    /// Over when a connection has been silent for too long.
+    /// Completes when a connection has been silent for too long.
     type Idle: Future<Output = ()> + Send;
 
     fn idle(after: Duration) -> Self::Idle;
 
     fn push_out(idle: Pin<&mut Self::Idle>, after: Duration);
 
-    /// What a request comes to; `None` if that takes too long.
+    /// Returns the result of a request; `None` if it takes too long.
     fn limit<F>(request: F) -> impl Future<Output = Option<F::Output>> + Send
     where
         F: Future<Output: Send> + Send;
@@ -49,7 +49,7 @@ impl Guards for Nothing {
     }
 }
 
-/// tokio's own.
+/// tokio's timers.
 pub struct Tokio;
 
 impl Guards for Tokio {
@@ -69,7 +69,7 @@ impl Guards for Tokio {
     }
 }
 
-/// Ours.
+/// Tickless's timers.
 pub struct Tickless;
 
 impl Guards for Tickless {
@@ -89,7 +89,7 @@ impl Guards for Tickless {
     }
 }
 
-/// Idle timeouts of a kind, each push-out timed, and requests that may take as long as they like.
+/// Idle timeouts of `G` with timed push-outs, and requests without deadlines.
 pub struct IdleOnly<G>(PhantomData<G>);
 
 impl<G: Guards> Guards for IdleOnly<G> {
@@ -111,14 +111,14 @@ impl<G: Guards> Guards for IdleOnly<G> {
     }
 }
 
-/// How many push-outs were timed, and what they took together, two reads of the clock included.
+/// The number of timed push-outs, and their total time, two reads of the clock included.
 #[derive(Clone, Copy, Default)]
 pub struct PushOuts {
     count: u64,
     ns: u64,
 }
 
-/// So many a thread adds up by itself.
+/// The number of push-outs that a thread counts by itself.
 const BATCH: u64 = 256;
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static NS: AtomicU64 = AtomicU64::new(0);
@@ -129,7 +129,7 @@ thread_local! {
 
 impl PushOuts {
     fn note(took: Duration) {
-        // Longer than that only a thread is away that lost its CPU.
+        // A longer time means that the thread lost its CPU.
         if took > Duration::from_micros(50) {
             return;
         }
@@ -148,7 +148,7 @@ impl PushOuts {
         PushOuts { count: COUNT.load(Ordering::Relaxed), ns: NS.load(Ordering::Relaxed) }
     }
 
-    /// What one took since then; NaN if there were none.
+    /// The average time since then; NaN without any.
     pub fn ns_each_since(before: PushOuts) -> f64 {
         let now = PushOuts::so_far();
         (now.ns - before.ns) as f64 / (now.count - before.count) as f64

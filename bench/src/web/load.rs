@@ -1,6 +1,5 @@
-//! Clients that keep a server busy: each thread has some connections and keeps so many requests
-//! on their way, on connections by chance. A closed loop, so latencies are those of a server
-//! that has as much to do as it can.
+//! Clients that keep a server busy: each thread keeps a number of requests in flight on random ones
+//! of its connections. It is a closed loop, so the latencies are those of a saturated server.
 
 use super::server::{REQUEST, RESPONSE};
 use crate::random::Random;
@@ -14,21 +13,21 @@ use std::os::fd::OwnedFd;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// So many of the loopback interface's addresses are connected to.
+/// The number of loopback addresses that clients connect to.
 const ADDRESSES: usize = 8;
 
-/// How hard a server is worked.
+/// The load of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Connections of a thread, and how many requests are on their way on them.
+    /// A thread's connections, and its requests in flight.
     pub connections: usize,
     pub outstanding: usize,
-    /// How long before what happens counts, and for how long it does.
+    /// The time before the measurement, and the time of the measurement.
     pub warm_up: Duration,
     pub run: Duration,
 }
 
-/// What one thread saw while it counted.
+/// The measurements of one thread.
 pub struct Seen {
     pub latencies_ns: Vec<u32>,
     pub cpu: Duration,
@@ -39,7 +38,7 @@ pub struct Seen {
 pub struct Clients {
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// Those on which nothing is on its way.
+    /// Connections without a request.
     free: Vec<usize>,
     random: Random,
     latencies_ns: Vec<u32>,
@@ -75,8 +74,8 @@ impl Clients {
         Ok(Clients { epoll, connections, free, random, latencies_ns })
     }
 
-    /// Asks and listens until the load's time is over. What counts does so between two meetings
-    /// with everybody else.
+    /// Sends requests and receives answers until the load's time has passed. The measurement is
+    /// between two barriers of all threads.
     pub fn work(&mut self, load: &Load, begin: &Barrier, end: &Barrier) -> io::Result<Seen> {
         for _ in 0..load.outstanding.min(load.connections) {
             self.ask()?;
@@ -99,7 +98,7 @@ impl Clients {
         connection.socket.write_all(REQUEST)
     }
 
-    /// Until then, and until something has been answered: a busy machine may be slow to start.
+    /// Receives answers until a time, and until the first answer: a busy machine may be slow.
     fn listen(&mut self, until: Instant) -> io::Result<()> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(256);
         let patience = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
@@ -118,7 +117,7 @@ impl Clients {
         let mut bytes = [0; RESPONSE.len()];
         let count = connection.socket.read(&mut bytes)?;
         let rest = &RESPONSE[connection.received..];
-        assert!(count > 0 && rest.starts_with(&bytes[..count]), "what was asked for");
+        assert!(count > 0 && rest.starts_with(&bytes[..count]), "the expected response");
         if count < rest.len() {
             connection.received += count;
             return Ok(());

@@ -1,12 +1,11 @@
-//! A small web server on tokio and clients that keep it busy: what timers cost where people
-//! need them.
+//! A small web server on tokio, and clients that keep it busy: the cost of timers in practice.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `guards.rs` | the timers of a server: none, tokio's, ours |
-//! | `server.rs` | the server: HTTP/1.1 with keep-alive, the same code with each of them |
-//! | `load.rs` | clients, on threads of their own, and what they see |
-//! | `trial.rs` | one run of a server under load, and what it came to |
+//! | `server.rs` | the server: HTTP/1.1 with keep-alive, generic over its timers |
+//! | `load.rs` | clients on threads of their own |
+//! | `trial.rs` | one run of a server under load, and its outcome |
 
 pub mod guards;
 mod load;

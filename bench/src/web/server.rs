@@ -1,8 +1,8 @@
 //! A server with keep-alive on tokio's multi-thread runtime.
 //!
 //! Each connection has an idle timeout, which every request pushes out, and each request a
-//! deadline. A handler lets others go first once before it answers, as one does that asks a
-//! database: a deadline around a handler that never waits is never armed, by nobody.
+//! deadline. A handler yields once before it answers, like one that queries a database: the
+//! deadline of a handler that never waits would never be armed.
 
 use super::guards::{Guards, IDLE};
 use rustix::net;
@@ -31,7 +31,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// `settle` is called by each worker thread before it does anything.
+    /// Each worker thread calls `settle` first.
     pub fn start<G: Guards>(workers: usize, settle: fn()) -> io::Result<Server> {
         let mut builder = Builder::new_multi_thread();
         let builder = builder.worker_threads(workers).on_thread_start(settle).enable_all();
@@ -51,7 +51,7 @@ impl Server {
     }
 
     pub fn runtime(&self) -> &Runtime {
-        self.runtime.as_ref().expect("it is there until this is dropped")
+        self.runtime.as_ref().expect("it exists until the drop")
     }
 }
 
@@ -63,8 +63,8 @@ impl Drop for Server {
     }
 }
 
-/// A socket with room for many connections that wait to be accepted. `std` asks for 128, and the
-/// kernel drops what comes on top: a client's next attempt is a second later.
+/// A socket with a long queue of connections to accept. `std` requests 128; beyond that the kernel
+/// drops connections, and a client tries again a second later.
 fn listen() -> io::Result<TcpListener> {
     let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None)?;
     net::bind(&socket, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
@@ -82,7 +82,7 @@ async fn serve<G: Guards>(mut socket: TcpStream) -> io::Result<()> {
             if let Some(head) = head_bytes(&bytes[..length])? {
                 break head;
             }
-            match unless_over(socket.read(&mut bytes[length..]), idle.as_mut()).await {
+            match unless_idle(socket.read(&mut bytes[length..]), idle.as_mut()).await {
                 None => return Ok(()),
                 Some(read) => match read? {
                     0 => return Ok(()),
@@ -102,7 +102,7 @@ async fn answer(socket: &mut TcpStream) -> io::Result<()> {
     socket.write_all(RESPONSE).await
 }
 
-/// How long a request's head is, if all of it is there.
+/// The length of a request's head, if it is complete.
 fn head_bytes(bytes: &[u8]) -> io::Result<Option<usize>> {
     let mut headers = [httparse::EMPTY_HEADER; 16];
     let mut request = httparse::Request::new(&mut headers);
@@ -113,8 +113,8 @@ fn head_bytes(bytes: &[u8]) -> io::Result<Option<usize>> {
     }
 }
 
-/// What `work` comes to, or nothing if `idle` is over first.
-async fn unless_over<F, I>(work: F, mut idle: Pin<&mut I>) -> Option<F::Output>
+/// Returns the output of `work`, or `None` if `idle` completes first.
+async fn unless_idle<F, I>(work: F, mut idle: Pin<&mut I>) -> Option<F::Output>
 where
     F: Future,
     I: Future<Output = ()>,

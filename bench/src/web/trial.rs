@@ -10,18 +10,18 @@ use std::sync::Barrier;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-/// How a server is tried.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
-    /// Connections in all, and how many requests are on their way.
+    /// All connections, and the requests in flight.
     pub connections: usize,
     pub outstanding: usize,
-    /// Idle timeouts of connections that nobody made, pending like the others.
+    /// Pending idle timeouts without connections.
     pub simulated: usize,
     pub run: Duration,
 }
 
-/// What came of it.
+/// The results of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub requests_per_s: f64,
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub p99_us: f64,
     /// System calls that wake a thread for a timer, or for tokio's runtime, for each request.
     pub wake_calls: f64,
-    /// What a push-out took, if that was timed: wall time, two reads of the clock included.
+    /// The time of a push-out, if it was timed: wall time, two reads of the clock included.
     pub push_out_ns: f64,
 }
 
@@ -104,8 +104,8 @@ fn outcome(seen: Vec<Seen>, cpu: Duration, wake_calls: u64, push_out_ns: f64) ->
     }
 }
 
-/// Idle timeouts as a server has them that has been up for a while: pushed out, and so at
-/// places all over the wheel, which its driver comes by during the run.
+/// Idle timeouts as in a server that has been running for a while: pushed out, and so in places all
+/// over the wheel, which its driver passes during the run.
 fn simulate<G: Guards>(count: usize, server: &Server) -> Vec<Pin<Box<G::Idle>>> {
     let _in = server.runtime().enter();
     let cx = &mut Context::from_waker(Waker::noop());
@@ -119,8 +119,8 @@ fn simulate<G: Guards>(count: usize, server: &Server) -> Vec<Pin<Box<G::Idle>>> 
     (0..count).map(each).collect()
 }
 
-/// System calls that woke somebody: writes of this process, which are tokio's into its eventfd
-/// (sockets are sent to), and those of our drivers, their own sleeps included.
+/// System calls that woke a thread: writes of this process, which are tokio's to its eventfd
+/// (sockets use other calls), and those of our drivers, their own sleeps included.
 fn wake_calls() -> u64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     let writes = io.lines().find_map(|line| line.strip_prefix("syscw: ")?.parse::<u64>().ok());

@@ -7,7 +7,7 @@
 //! | [`virtual_time`] | several bases; callbacks that arm, cancel, drop and advance | a model |
 //! | [`c`] | calls of the C interface, with invalid handles and numbers | its header's contract |
 //! | [`trace`] | reads and replays the bytes as a kernel trace | nothing fires early |
-//! | [`machine`] | reads the bytes as the file of a simulated machine | it is written back equally |
+//! | [`machine`] | reads the bytes as a simulated machine | it is written back equally |
 //! | [`campaign`] | reads the bytes as the file of a campaign | the numbering of its cells |
 //!
 //! `fuzz/` runs them under libFuzzer (`ci/fuzz.sh`); `tests/replay.rs` runs the committed corpus

@@ -155,7 +155,7 @@ impl Model<'_> {
 
     fn advance(&mut self, timers: &mut Timers) {
         let by = self.bytes.number();
-        // The time may stand still or go back.
+        // The time may stay equal or go back.
         let to = if by == 3 { self.now / 2 } else { self.now.saturating_add(by) };
         let budget = if by.is_multiple_of(5) { usize::from(self.bytes.byte()) } else { usize::MAX };
         self.now = self.now.max(to);

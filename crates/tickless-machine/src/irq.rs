@@ -48,7 +48,7 @@ pub fn send(to: CpuId, vector: Vector) {
 pub struct Masked(());
 
 impl Masked {
-    /// Disables interrupts. Those that arrive until the drop are delivered by it.
+    /// Disables interrupts. The drop delivers those that have arrived.
     pub fn new() -> Masked {
         with_cpu(|cpu| cpu.masked += 1);
         Masked(())

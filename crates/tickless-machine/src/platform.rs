@@ -31,7 +31,7 @@ unsafe impl Platform for Sim {
     type Word = SimWord;
     type ParkingWord = SimWord;
     type Lock<T: Send> = SimLock<T>;
-    /// A number that the caller who arms the timer chooses.
+    /// A number of the caller's choice.
     type Task = u64;
 
     fn now(&self) -> Ns {

@@ -5,23 +5,23 @@ use crate::spec::Spec;
 /// A machine of another size.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sized {
-    /// How many CPUs it was to have.
+    /// The requested number of CPUs.
     pub asked: u16,
-    /// How many it has: whole cores, and whole sockets where it is more than one.
+    /// The actual number of CPUs: whole cores, and whole sockets if there are several.
     pub cpus: u16,
     /// The machine.
     pub spec: Spec,
 }
 
-/// A machine like this one that has so many CPUs, or the next number that it can have. No more
-/// than one socket is made of fewer cores; more are made of whole sockets.
+/// Returns a machine like this one with `asked` CPUs, or the next possible number. Only a single
+/// socket may have fewer cores; larger machines have whole sockets.
 pub fn sized(like: &Spec, asked: u16) -> Sized {
     let count = |key| like.value(key).max(1.0) as u16;
     let threads = count("topology.threads_per_core");
     let per_socket = count("topology.cores_per_socket").saturating_mul(threads);
     let sockets = asked.div_ceil(per_socket).max(1);
     let mut spec = like.with("topology.sockets", f64::from(sockets));
-    // Where all sockets are equally far apart, they stay so.
+    // Keep all sockets equally far apart if they are.
     if count("topology.sockets_per_group") == count("topology.sockets") {
         spec = spec.with("topology.sockets_per_group", f64::from(sockets));
     }
@@ -32,7 +32,7 @@ pub fn sized(like: &Spec, asked: u16) -> Sized {
     Sized { asked, cpus: spec.costs().topology.cpus(), spec }
 }
 
-/// Machines of these sizes, in this order, each size once.
+/// Returns machines of these sizes, in this order, each size once.
 pub fn sizes(like: &Spec, asked: &[u16]) -> Vec<Sized> {
     let mut sizes: Vec<Sized> = Vec::new();
     for one in asked.iter().map(|&asked| sized(like, asked)) {
@@ -48,9 +48,9 @@ mod tests {
     use super::*;
     use crate::machines;
 
-    /// Goal: a machine never passes for one of another size.
+    /// Goal: the reported size is the number of the machine's CPUs.
     #[test]
-    fn sizes_are_what_machines_have() {
+    fn reported_sizes_are_those_of_the_machines() {
         let big = machines::named("ivybridge-ex-16s").unwrap().unwrap();
         let of = |asked| sized(&big, asked).cpus;
         assert_eq!([of(1), of(2), of(15), of(30), of(31), of(36)], [2, 2, 16, 30, 60, 60]);
