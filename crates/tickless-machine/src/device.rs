@@ -22,8 +22,8 @@ impl MachineState {
         device.free = device.free.max(*clock) + costs.service;
         device.reads += 1;
         *clock = device.free.max(*clock + costs.latency);
-        // The value is that of the moment at which the device has served the read.
-        let value = device.free.min(device.frozen).to_ns();
+        // The value is the time at which the device has served the read.
+        let value = device.free.to_ns();
         self.record(cpu, Event::End);
         value
     }
@@ -45,7 +45,7 @@ impl MachineState {
 /// Adds a counter to the machine that runs on this thread. `None` without a machine.
 pub fn new_counter() -> Option<CounterId> {
     with(|machine| {
-        machine.counters.push(Counter { free: Ps::ZERO, reads: 0, frozen: Ps::NEVER });
+        machine.counters.push(Counter::default());
         CounterId(machine.counters.len() - 1)
     })
 }
@@ -59,16 +59,6 @@ pub fn read_counter(counter: CounterId) -> Ns {
 /// Returns how often a counter was read.
 pub fn counter_reads(counter: CounterId) -> u64 {
     with(|machine| machine.counters.get(counter.0).map_or(0, |device| device.reads)).unwrap_or(0)
-}
-
-/// Freezes a counter at the current time: a fault.
-pub fn freeze_counter(counter: CounterId) {
-    with(|machine| {
-        let now = machine.cpu().map_or(Ps::ZERO, |cpu| cpu.clock);
-        if let Some(device) = machine.counters.get_mut(counter.0) {
-            device.frozen = now;
-        }
-    });
 }
 
 /// Programs the running CPU's event device; [`Ns::NEVER`] stops it.

@@ -102,9 +102,7 @@ impl Machine {
     /// a stack.
     pub fn add(&mut self, body: impl FnOnce() + 'static) -> io::Result<FiberId> {
         self.fibers.push(Some(Fiber::new(body)?));
-        let fibers = self.fibers.len() as u32;
-        self.change(|state| state.fibers = fibers);
-        Ok(FiberId(fibers - 1))
+        Ok(FiberId(self.fibers.len() as u32 - 1))
     }
 
     /// Runs until no CPU has anything to do before `until`, or a program stops the machine.
@@ -142,11 +140,7 @@ impl Machine {
 
     fn turn(&mut self, until: Ps) -> Ended {
         loop {
-            let next = with(|machine| {
-                self.fibers.extend(machine.spawned.drain(..).map(Some));
-                machine.choose_next(until)
-            });
-            let fiber = match next {
+            let fiber = match with(|machine| machine.choose_next(until)) {
                 Some(Ok(fiber)) => fiber,
                 Some(Err(ended)) => return ended,
                 None => return Ended::Quiet,
@@ -181,7 +175,6 @@ impl Machine {
             self.fibers.drain(..).for_each(std::mem::forget);
         }
         self.fibers.clear();
-        self.change(|state| state.spawned.clear());
     }
 
     fn inside(&self) -> u32 {
@@ -260,19 +253,6 @@ pub fn here() -> CpuId {
 /// Ends the run when the running CPU is suspended next.
 pub fn stop() {
     with(|machine| machine.stopping = true);
-}
-
-/// Adds a fiber that runs `body` when a CPU switches to it. Fails when there is no memory for a
-/// stack, and outside a machine.
-pub fn spawn(body: impl FnOnce() + 'static) -> io::Result<FiberId> {
-    let fiber = Fiber::new(body)?;
-    with(|machine| {
-        let id = FiberId(machine.fibers);
-        machine.fibers += 1;
-        machine.spawned.push(fiber);
-        id
-    })
-    .ok_or_else(|| io::Error::other("no machine runs on this thread"))
 }
 
 /// The fiber of the running CPU.

@@ -7,7 +7,7 @@
 use crate::coherence::{Access, Found, LineId, Lines, Watcher};
 use crate::cost::Costs;
 use crate::fault::Faults;
-use crate::fiber::{Fiber, FiberId, Resumed};
+use crate::fiber::{FiberId, Resumed};
 use crate::order::{Order, before};
 use crate::ps::Ps;
 use crate::state::cpu::{Cpu, Mode};
@@ -28,6 +28,14 @@ pub(crate) type Handler = Rc<dyn Fn(Vector)>;
 /// A hook that runs when a CPU returns from interrupts to its program.
 pub(crate) type OnReturn = Rc<dyn Fn()>;
 
+/// A counter that all CPUs share, read by one at a time.
+#[derive(Default, Debug)]
+pub(crate) struct Counter {
+    /// When the device has served all reads so far.
+    pub free: Ps,
+    pub reads: u64,
+}
+
 /// Why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
@@ -40,16 +48,6 @@ pub enum Ended {
     /// The next event is later than the engine can represent: 10 hours of simulated time with 512
     /// CPUs, twice that with half as many.
     OutOfRange,
-}
-
-/// A counter that all CPUs share, read by one at a time.
-#[derive(Debug)]
-pub(crate) struct Counter {
-    /// When the device has served all reads so far.
-    pub free: Ps,
-    pub reads: u64,
-    /// From this time on the counter shows this time.
-    pub frozen: Ps,
 }
 
 /// The state of a machine, without the fibers' stacks.
@@ -87,8 +85,6 @@ pub(crate) struct MachineState {
     pub(crate) ending: bool,
     pub(crate) events: u64,
     pub(crate) digest: u64,
-    pub(crate) fibers: u32,
-    pub(crate) spawned: Vec<Fiber>,
     pub(crate) waking: Vec<Watcher>,
 }
 
@@ -151,8 +147,6 @@ impl MachineState {
             ending: false,
             events: 0,
             digest: 0xcbf2_9ce4_8422_2325,
-            fibers: 0,
-            spawned: Vec::new(),
             waking: Vec::new(),
             costs,
         }

@@ -377,16 +377,7 @@ impl Kind {
     }
 }
 
-/// Quotes a text as a basic string of TOML.
+/// Quotes a text as a basic string of TOML: as in JSON, which leaves a control character unescaped.
 fn quoted(text: &str) -> String {
-    let mut out = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => out += &format!("\\u{:04X}", u32::from(c)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
