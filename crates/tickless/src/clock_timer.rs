@@ -261,8 +261,8 @@ impl Inner {
 }
 
 impl OnStep for Inner {
-    /// Puts it where it belongs now, if it is armed for a point on a clock that may be set.
-    fn put_anew(&self) {
+    /// Rearms it, if it is armed for a time on a clock that can be set.
+    fn convert_deadline(&self) {
         let state = locked(&self.state.armed);
         // Not active, and not idle: its callback asked for this and was refused.
         if matches!(*state, Armed::Own(_)) && self.timer.is_active() {

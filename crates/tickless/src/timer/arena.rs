@@ -22,7 +22,7 @@ const FIRST_CHUNK: usize = 16 << 10;
 /// The size of a huge page on x86-64 and on most others.
 const LAST_CHUNK: usize = 2 << 20;
 
-/// Slots for timers. Give back everything before dropping it.
+/// Slots for timers. All of them must be given back before it is dropped.
 #[derive(Debug, Default)]
 pub struct Arena {
     classes: [Mutex<Class>; CLASSES],
@@ -33,7 +33,7 @@ pub struct Arena {
 struct Class {
     /// Slots that were given back, linked through their first words.
     free: Option<NonNull<FreeSlot>>,
-    /// What is left of the newest chunk.
+    /// The rest of the newest chunk.
     rest: Option<(NonNull<u8>, usize)>,
     chunks: Vec<(NonNull<u8>, Layout)>,
 }
@@ -42,11 +42,11 @@ struct FreeSlot {
     next: Option<NonNull<FreeSlot>>,
 }
 
-// SAFETY: the pointers lead to memory that the class owns and nobody else uses.
+// SAFETY: the pointers lead to memory that the class owns and that is not in use.
 unsafe impl Send for Class {}
 
 impl Arena {
-    /// Memory of this layout, not initialised. `None` if there is no more.
+    /// Takes memory of this layout, not initialised. `None` if the system has none left.
     pub fn take(&self, layout: Layout) -> Option<NonNull<u8>> {
         let Some(class) = class_of(layout) else {
             // SAFETY: a layout that no class fits has at least `CLASSES` lines.
@@ -55,11 +55,11 @@ impl Arena {
         self.class(class).take((class + 1) * LINE)
     }
 
-    /// Takes memory back.
+    /// Gives memory back.
     ///
     /// # Safety
-    /// `slot` came from [`take`](Arena::take) of this arena with this layout, and nobody uses
-    /// it any more.
+    /// `slot` came from [`take`](Arena::take) of this arena with this layout, and is no longer
+    /// used.
     pub unsafe fn give_back(&self, slot: NonNull<u8>, layout: Layout) {
         match class_of(layout) {
             Some(class) => self.class(class).give_back(slot),
@@ -73,7 +73,7 @@ impl Arena {
     }
 }
 
-/// Which class serves a layout, if any does.
+/// Returns the class of a layout, if it is pooled.
 fn class_of(layout: Layout) -> Option<usize> {
     let lines = layout.size().div_ceil(LINE).max(1);
     (layout.align() <= LINE && lines <= CLASSES).then(|| lines - 1)
@@ -97,7 +97,7 @@ impl Class {
 
     fn give_back(&mut self, slot: NonNull<u8>) {
         let slot = slot.cast::<FreeSlot>();
-        // SAFETY: a slot is at least a line long, aligned to a line, and nobody's.
+        // SAFETY: a slot is at least a line long, aligned to a line, and not in use.
         unsafe { slot.write(FreeSlot { next: self.free }) };
         self.free = Some(slot);
     }
@@ -126,7 +126,7 @@ impl Class {
 impl Drop for Class {
     fn drop(&mut self) {
         for (chunk, layout) in self.chunks.drain(..) {
-            // SAFETY: `grow` allocated it with this layout, and its slots are nobody's.
+            // SAFETY: `grow` allocated it with this layout, and its slots have been given back.
             unsafe { std::alloc::dealloc(chunk.as_ptr(), layout) };
         }
     }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn large_ones_come_from_elsewhere() {
+    fn large_slots_are_allocated_one_by_one() {
         let arena = Arena::default();
         let slot = arena.take(layout(129)).unwrap();
         assert!(arena.class(0).chunks.is_empty() && arena.class(1).chunks.is_empty());

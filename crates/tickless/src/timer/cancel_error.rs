@@ -1,27 +1,27 @@
-//! Why a cancel that waits did not wait to the end.
+//! Why a synchronous cancel has stopped waiting.
 
 use std::fmt;
 
-/// Why a synchronous cancel gave up waiting for a callback. The timer has been cancelled in any
-/// case: it is not pending. But its callback may be running still, unless this is
+/// Why a synchronous cancel has stopped waiting for a callback. The timer has been cancelled in
+/// any case: it is not pending. But its callback may still be running, unless this is
 /// [`NotSingleShot`](CancelError::NotSingleShot).
 ///
-/// Circles through other locks than [`CallbackLock`](crate::callback::CallbackLock) ones cannot be
-/// seen, and hang: do not wait for a callback while you hold a lock that it takes.
+/// Only deadlocks through a [`CallbackLock`](crate::callback::CallbackLock) are found. With other
+/// locks the cancel hangs: do not wait for a callback while holding a lock that it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CancelError {
-    /// It is this very callback that the caller is in, so it cannot end before the caller goes
-    /// on. Use `cancel`, or [`Fired::stop`](crate::Fired::stop).
+    /// The caller is in this very callback, which cannot return before the caller goes on. Use
+    /// `cancel`, or [`Fired::stop`](crate::Fired::stop).
     OwnCallback,
     /// The callback waits, in a cancel of its own, for the callback that the caller is in; each
     /// would wait for the other. Use `cancel` in one of them.
     EachOther,
-    /// The callback waits for a [`CallbackLock`](crate::callback::CallbackLock) lock that the
-    /// caller has. Give it back first.
+    /// The callback waits for a [`CallbackLock`](crate::callback::CallbackLock) that the caller
+    /// holds. Release it first.
     Lock,
     /// The timer was armed again while its callback ran, so it is not a single shot. It has been
-    /// cancelled and its callback is over; use `cancel_sync` for it.
+    /// cancelled and its callback has returned; use `cancel_sync` for it.
     NotSingleShot,
 }
 

@@ -1,4 +1,4 @@
-//! The timers of a set that are on clocks of their own, and who tells of steps.
+//! The timers of a set on clocks that can be set, and the thread that watches these clocks.
 
 use crate::platform::watch::ClockWatch;
 #[cfg(linux_platform)]
@@ -6,18 +6,18 @@ use crate::platform::watcher::Watcher;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A timer that wants to know of steps.
+/// A timer whose deadline depends on a clock that can be set.
 pub(crate) trait OnStep: Send + Sync {
-    /// Its clock was set, or the system was suspended.
-    fn put_anew(&self);
+    /// Converts its deadline again: its clock was set, or the system was suspended.
+    fn convert_deadline(&self);
 }
 
-/// All timers of a set that are on clocks of their own.
+/// All timers of a set on clocks that can be set.
 #[derive(Default)]
 pub(crate) struct ClockTimers {
     list: Mutex<List>,
     pub(crate) watch: Arc<ClockWatch>,
-    /// Ends the watching thread, if there is one.
+    /// The thread that watches the clocks, if there is one.
     #[cfg(linux_platform)]
     watcher: Mutex<Option<Arc<Watcher>>>,
 }
@@ -29,7 +29,7 @@ struct List {
 }
 
 impl ClockTimers {
-    /// Adds one. Returns its number in the list.
+    /// Adds a timer. Returns its number in the list.
     pub(crate) fn add(&self, timer: Arc<dyn OnStep>) -> u64 {
         let mut list = locked(&self.list);
         list.next_id += 1;
@@ -38,26 +38,26 @@ impl ClockTimers {
         id
     }
 
-    /// Takes one off the list. What is returned is to be dropped, now that the lock is free.
+    /// Removes a timer. The caller drops it without the list's lock.
     pub(crate) fn remove(&self, id: u64) -> Option<Arc<dyn OnStep>> {
         locked(&self.list).timers.remove(&id)
     }
 
-    /// A clock was set, or the system was suspended: puts every deadline where it belongs now.
+    /// Converts all deadlines again: a clock was set, or the system was suspended.
     pub(super) fn stepped(&self) {
         self.watch.count_step();
         for timer in locked(&self.list).timers.values() {
-            timer.put_anew();
+            timer.convert_deadline();
         }
     }
 
-    /// This one waits for steps, in a thread.
+    /// Sets the thread that watches the clocks.
     #[cfg(linux_platform)]
     pub(crate) fn watched_by(&self, watcher: Arc<Watcher>) {
         *locked(&self.watcher) = Some(watcher);
     }
 
-    /// Ends the thread that waits for steps, if there is one.
+    /// Ends the thread that watches the clocks, if there is one.
     pub(super) fn end_watching(&self) {
         #[cfg(linux_platform)]
         if let Some(watcher) = locked(&self.watcher).take() {

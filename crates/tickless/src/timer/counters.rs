@@ -1,5 +1,5 @@
-//! What is counted beside the bases: cancels that found nothing to take back, expiries that came
-//! too late, and, if asked for, how long callbacks take.
+//! Counts beside those of the bases: cancels that found nothing pending, expiries that came too
+//! late, and, on request, how long callbacks take.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use std::time::Duration;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::time::{CpuId, Ns};
 
-/// What cancels found. Those of dropped futures and timers count only as `pending`.
+/// What cancels found. Drops of futures and timers count only as `pending`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CancelCounts {
-    /// Armings that were taken back, however: [`BaseCounts::cancelled`](crate::stats::BaseCounts).
+    /// Armings that were cancelled in any way: [`BaseCounts::cancelled`](crate::stats::BaseCounts).
     pub pending: u64,
-    /// Cancels that found the timer idle; counted on the caller's base. Two of them on one base
-    /// at the very same moment may count as one: such a cancel takes no lock.
+    /// Cancels that found the timer idle; counted on the caller's base. Two at the same time on one
+    /// base may count as one: such a cancel takes no lock.
     pub idle: u64,
     /// Cancels that found the callback running; counted on the caller's base.
     pub running: u64,
@@ -36,20 +36,20 @@ impl CancelCounts {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CallbackTimes {
-    /// Callbacks that ended, panics included.
+    /// Callbacks that have ended, panics included.
     pub count: u64,
-    /// What all of them took together.
+    /// The time of all of them together.
     pub total: Duration,
-    /// What the longest took.
+    /// The time of the longest.
     pub longest: Duration,
-    /// The label of the one that took longest.
+    /// The label of the longest.
     pub longest_of: &'static str,
     /// How many took longer than [`Builder::slow_after`](crate::Builder::slow_after).
     pub slow: u64,
 }
 
 impl CallbackTimes {
-    /// The sum over two bases; of the longest the longer.
+    /// The sum over two bases, with the longer of their longest.
     #[must_use]
     pub fn plus(self, other: CallbackTimes) -> CallbackTimes {
         let longest = if other.longest > self.longest { other } else { self };
@@ -62,13 +62,13 @@ impl CallbackTimes {
     }
 }
 
-/// What is counted for a set of timers.
+/// The counts of a set of timers.
 #[derive(Debug)]
 pub(crate) struct Counters {
     bases: Box<[OfBase]>,
-    /// Are callbacks timed?
+    /// Whether callbacks are timed.
     pub(crate) times: bool,
-    /// From when on a callback is slow, and an expiry overdue.
+    /// The time after which a callback is slow, and an expiry overdue.
     pub(crate) slow_after: Ns,
 }
 
@@ -87,13 +87,13 @@ impl Counters {
         Counters { bases: (0..bases).map(|_| OfBase::default()).collect(), times, slow_after }
     }
 
-    /// A cancel by a caller on this base found the timer in this state.
+    /// Counts a cancel, by the caller's base and what it has found.
     #[inline]
     pub(crate) fn count_cancel(&self, here: CpuId, found: Cancel) {
         let Some(base) = self.bases.get(here.index()) else { return };
         match found {
             Cancel::Pending => {}
-            // Not an exchange: a cancel that finds nothing to do is to stay as cheap as it is.
+            // Not an atomic addition: a cancel of an idle timer must stay cheap.
             Cancel::Idle => base.idle.store(base.idle.load(RELAXED) + 1, RELAXED),
             Cancel::Running => _ = base.running.fetch_add(1, RELAXED),
         }
@@ -104,7 +104,7 @@ impl Counters {
         self.bases[base.index()].overdue.fetch_add(1, RELAXED);
     }
 
-    /// A callback is over. `label` is asked for if it was the longest so far. Says whether it was
+    /// Counts a callback, and calls `label` if it is the longest so far. Returns whether it was
     /// slow.
     pub(crate) fn count_callback(
         &self,
@@ -131,7 +131,7 @@ impl Counters {
         is_slow
     }
 
-    /// All but those that the base itself counts.
+    /// All cancels but those that the base itself counts.
     pub(crate) fn cancels(&self, base: CpuId) -> CancelCounts {
         let OfBase { idle, running, .. } = &self.bases[base.index()];
         CancelCounts { pending: 0, idle: idle.load(RELAXED), running: running.load(RELAXED) }

@@ -1,4 +1,4 @@
-//! What driver threads, expiry threads and event loops do with a set of timers.
+//! The work of driver threads, expiry threads and event loops.
 
 use super::frame::{self, Runs};
 use super::run::{Batch, tell};
@@ -21,7 +21,7 @@ impl Shared {
         expired
     }
 
-    /// What a base's driver thread does.
+    /// The main loop of a base's driver thread.
     pub(crate) fn drive(&self, base: CpuId) {
         let host = self.bases.platform();
         let device = &host.devices[base.index()];
@@ -34,7 +34,7 @@ impl Shared {
                 device.set_margin(waking.margin(self.now()));
             }
             self.handle(base, &mut wakers);
-            self.tell_of_clock();
+            self.report_clock_fallback();
             if next_tick <= self.now() {
                 device.bell().count_tick();
                 self.expirers.call(base, self.bases.tick(base));
@@ -48,24 +48,24 @@ impl Shared {
         }
     }
 
-    /// What a program's loop does when something is due. Returns how many timers fired.
+    /// Runs what is due, for a loop of the program. Returns how many timers fired.
     pub(crate) fn run_loop(&self, base: CpuId, wakers: &mut Wakers) -> u64 {
         self.bases.platform().devices[base.index()].quiet();
         let fired = self.expire(base, wakers).fired;
-        self.tell_of_clock();
+        self.report_clock_fallback();
         fired
     }
 
-    /// Tells, once, that the clock was given up: here, because the clock may find that out under
-    /// the lock of a base.
-    fn tell_of_clock(&self) {
+    /// Emits an event, once, if the clock has fallen back to the system's. Not emitted by the clock
+    /// itself, which may find out under the lock of a base.
+    fn report_clock_fallback(&self) {
         if let Some(why) = self.bases.platform().clock.take_new_fallback() {
-            let told = || tell(self, || events::clock_fell_back(why));
-            frame::within(&Runs::nowhere(self), 0, told);
+            let emit = || tell(self, || events::clock_fell_back(why));
+            frame::within(&Runs::nowhere(self), 0, emit);
         }
     }
 
-    /// What a driver does when it wakes.
+    /// Handles an event of a base: runs what is due, or wakes an expiry thread for it.
     fn handle(&self, base: CpuId, wakers: &mut Wakers) {
         if self.bases.settings().deferral == Deferral::None {
             self.expire(base, wakers);
@@ -77,13 +77,13 @@ impl Shared {
         self.end_batch(wakers);
     }
 
-    /// What an expiry thread does until it is told to stop.
+    /// The main loop of an expiry thread.
     pub(crate) fn serve(&self, base: CpuId) {
         let mut wakers = Wakers::default();
         self.expirers.serve(base, &self.stop, || self.fire(base, Runner::Thread, &mut wakers));
     }
 
-    /// What the one that stands in for expiry threads does until it is told to stop.
+    /// The main loop of the rescuer: it takes over from expiry threads that a callback keeps.
     pub(crate) fn stand_in(&self) {
         let mut wakers = Wakers::default();
         self.expirers.stand_in(&self.stop, |base| self.fire(base, Runner::Rescuer, &mut wakers));
@@ -94,7 +94,7 @@ impl Shared {
         self.end_batch(wakers);
     }
 
-    /// What is left to be done when a batch of callbacks is over.
+    /// Frees orphans and wakes tasks after a batch of callbacks.
     fn end_batch(&self, wakers: &mut Wakers) {
         self.orphans.free_ended(self);
         if !wakers.is_empty() {
@@ -102,11 +102,11 @@ impl Shared {
         }
     }
 
-    /// Wakes what a batch has collected; no callback is at work on its runner.
+    /// Wakes the tasks of a batch. Its runner is in no callback.
     #[cold]
     pub(super) fn wake(&self, wakers: &mut Wakers) {
-        // Counts as a callback: what a waker drops, be it the last handle, must not wait for the
-        // driver that wakes it.
+        // Counts as a callback: a waker may drop the last handle, which must not wait for the
+        // driver that runs the waker.
         let panicked = frame::within(&Runs::nowhere(self), 0, || wakers.wake());
         self.panics.fetch_add(panicked, Ordering::Relaxed);
     }

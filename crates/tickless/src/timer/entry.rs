@@ -244,13 +244,13 @@ impl<L: Family<Host>> Entry<L> {
         if let Some(waker) = taken.flatten()
             && fired.wake_later(waker) == Pause::Yes
         {
-            entry.have_it_pause();
+            entry.pause_batch();
         }
     }
 
     /// Makes the batch that this callback belongs to pause after it.
     #[cold]
-    fn have_it_pause(&self) {
+    fn pause_batch(&self) {
         if let (Some(shared), Some(callback)) = (self.shared(), frame::innermost()) {
             shared.bases.pause_after(callback.cpu, callback.runner);
         }
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    /// A waker that panics when it is cloned while `PANICS` says so.
+    /// A waker that panics when it is cloned while `PANICS` is set.
     fn panics_when_cloned() -> Waker {
         const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, |_| (), |_| (), |_| ());
         fn clone(_: *const ()) -> RawWaker {

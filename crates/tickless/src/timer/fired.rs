@@ -1,4 +1,4 @@
-//! What a callback is told, and what it may ask for.
+//! The argument of a callback: what it can read, and what it may ask for.
 
 use super::wakers::{Pause, Wakers};
 use crate::platform::clock::HostClock;
@@ -10,9 +10,8 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 
 /// A timer that fires, as its callback sees it.
 ///
-/// A callback can have its own timer armed again through this, which costs less than by its
-/// handle and cannot collide with it: if somebody else has armed the timer meanwhile, that
-/// stands.
+/// A callback can rearm its own timer through this, which costs less than through its handle. If
+/// another thread has armed the timer since it fired, that arming stands.
 #[derive(Debug)]
 pub struct Fired<'a> {
     expiry: &'a Expiry,
@@ -31,13 +30,12 @@ impl<'a> Fired<'a> {
         Fired { expiry, clock, wakers, result: CallbackResult::Done }
     }
 
-    /// The deadline it was armed with: the earliest moment at which it might fire.
+    /// The deadline it was armed with: it does not fire earlier.
     pub fn deadline(&self) -> Instant {
         self.expiry.window.soft.into()
     }
 
-    /// The end of the window it was armed with: the moment at which it was to fire at the latest.
-    /// For a timer without slack this is the deadline.
+    /// The end of the window it was armed with. For a timer without slack this is the deadline.
     pub fn hard_deadline(&self) -> Instant {
         self.expiry.window.hard.into()
     }
@@ -47,7 +45,7 @@ impl<'a> Fired<'a> {
         self.expiry.window
     }
 
-    /// How long after its deadline it was found to be due. Never negative: no timer is early.
+    /// How long after its deadline it was found to be due. No timer is early.
     pub fn late_by(&self) -> Duration {
         self.expiry.late.to_duration()
     }
@@ -57,7 +55,7 @@ impl<'a> Fired<'a> {
         self.expiry.now.into()
     }
 
-    /// The present. Reads the clock.
+    /// The current time. Reads the clock.
     pub fn now(&self) -> Instant {
         self.clock.now().into()
     }
@@ -67,21 +65,21 @@ impl<'a> Fired<'a> {
         self.expiry.cpu
     }
 
-    /// Has it armed again, to fire `after` the present. Reads the clock.
+    /// Rearms the timer to fire `after` from now. Reads the clock.
     pub fn restart(&mut self, after: Duration) {
         let deadline = self.now() + after;
         self.restart_range(deadline, deadline);
     }
 
-    /// Has it armed again, to fire within a window.
+    /// Rearms the timer to fire within a window.
     pub fn restart_range(&mut self, soft: Instant, hard: Instant) {
         self.restart_window(Window::new(soft.into(), hard.into()));
     }
 
-    /// Has it armed again whole periods after its own deadline, so that it does not drift: the
-    /// first such moment that has not passed. Returns by how many periods that is: 1 if the
-    /// callback kept up, each more is an expiry that was missed. A period of zero counts as a
-    /// nanosecond. Reads the clock.
+    /// Rearms the timer a whole number of periods after its own deadline, for the first such time
+    /// that has not passed, so that it does not drift. Returns the number of periods: 1 if the
+    /// callback keeps up, and one more for each expiry that was missed. A period of zero counts as
+    /// a nanosecond. Reads the clock.
     pub fn forward(&mut self, period: Duration) -> u64 {
         let from = self.asked().unwrap_or(self.expiry.window);
         let (window, periods) =
@@ -90,7 +88,7 @@ impl<'a> Fired<'a> {
         periods
     }
 
-    /// Takes back what was asked for: the timer stays idle.
+    /// Undoes a request to rearm the timer: it stays idle.
     pub fn stop(&mut self) {
         self.result = CallbackResult::Done;
     }
@@ -104,7 +102,7 @@ impl<'a> Fired<'a> {
         self.clock
     }
 
-    /// What it is to be armed for again.
+    /// The window that the callback has asked for.
     pub(crate) fn asked(&self) -> Option<Window> {
         match self.result {
             CallbackResult::Restart(window) => Some(window),
@@ -112,7 +110,7 @@ impl<'a> Fired<'a> {
         }
     }
 
-    /// Has this woken when the batch pauses. Returns whether it is to do so.
+    /// Collects a waker, to be woken when the batch pauses. Returns whether it should pause now.
     pub(crate) fn wake_later(&mut self, waker: Waker) -> Pause {
         self.wakers.collect(waker)
     }

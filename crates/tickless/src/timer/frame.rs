@@ -39,25 +39,25 @@ impl CallbackId {
 }
 
 /// A set of timers that can be reached from inside one of its callbacks.
-pub(crate) trait Nudge {
+pub(crate) trait RecheckWaits {
     /// Makes the threads that wait for a callback of this base check again for a deadlock.
-    fn nudge(&self, cpu: CpuId);
+    fn recheck_waits(&self, cpu: CpuId);
 }
 
 /// The runner that executes a callback: of which set, on which base.
 pub(crate) struct Runs {
-    set: *const dyn Nudge,
+    set: *const dyn RecheckWaits,
     cpu: CpuId,
     runner: Runner,
 }
 
 impl Runs {
-    pub(crate) fn on<S: Nudge + 'static>(set: &S, cpu: CpuId, runner: Runner) -> Runs {
+    pub(crate) fn on<S: RecheckWaits + 'static>(set: &S, cpu: CpuId, runner: Runner) -> Runs {
         Runs { set: from_ref(set), cpu, runner }
     }
 
     /// For code of this set that counts as a callback but runs on no base.
-    pub(crate) fn nowhere<S: Nudge + 'static>(set: &S) -> Runs {
+    pub(crate) fn nowhere<S: RecheckWaits + 'static>(set: &S) -> Runs {
         Runs::on(set, CpuId(u16::MAX), Runner::Handler)
     }
 }
@@ -151,11 +151,11 @@ pub(super) fn callbacks() -> Vec<CallbackId> {
 }
 
 /// Makes the threads that wait for one of this thread's callbacks check again for a deadlock.
-pub(super) fn nudge_waiters(is_waited_for: impl Fn(CallbackId) -> bool) {
+pub(super) fn recheck_waiters(is_waited_for: impl Fn(CallbackId) -> bool) {
     find(|frame| {
         if is_waited_for(frame.callback()) {
             // SAFETY: the set outlives its callback, whose frame this is.
-            unsafe { &*frame.runs().set }.nudge(frame.runs().cpu);
+            unsafe { &*frame.runs().set }.recheck_waits(frame.runs().cpu);
         }
         false
     });
@@ -182,8 +182,8 @@ mod tests {
     use super::*;
     use std::panic::catch_unwind;
 
-    impl Nudge for u8 {
-        fn nudge(&self, _: CpuId) {}
+    impl RecheckWaits for u8 {
+        fn recheck_waits(&self, _: CpuId) {}
     }
 
     /// Goal: the chain matches the stack, also after a panic.

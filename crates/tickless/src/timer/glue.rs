@@ -1,4 +1,4 @@
-//! What the core carries for each timer and hands back when it fires: how to treat the node.
+//! What the core keeps for each timer and returns when it fires: how to treat its node.
 
 use super::arena::Arena;
 use super::fired::Fired;
@@ -12,24 +12,24 @@ pub(crate) type Host = host::Host<Task>;
 /// The bases of a set of timers.
 pub(crate) type Bases = tickless_core::bases::Bases<Host>;
 
-/// What the core hands back when a timer fires: how to treat the node.
+/// What the core returns when a timer fires: how to treat its node.
 pub type Task = &'static Glue;
 
-/// What depends on the closure's type.
+/// The functions and constants of one type of node.
 #[derive(Debug)]
 pub struct Glue {
     pub(super) call: unsafe fn(NonNull<()>, &mut Fired<'_>),
     pub(super) is_running: unsafe fn(&Bases, NonNull<()>) -> bool,
     pub(super) free: unsafe fn(NonNull<()>, &Arena),
     pub(super) layout: Layout,
-    /// Whose such timers are, if nothing else is said.
+    /// The label of timers that have none of their own.
     pub(super) label: fn() -> &'static str,
 }
 
 impl Glue {
-    /// For a timer that is part of something else, which sees to its end by itself.
+    /// For a timer inside something else, which ends the timer itself.
     pub(super) const fn embedded(call: unsafe fn(NonNull<()>, &mut Fired<'_>)) -> Glue {
-        // Neither is ever used: such a timer is not left to the orphans.
+        // Neither is called: such a timer does not become an orphan.
         const fn is_running(_: &Bases, _: NonNull<()>) -> bool {
             false
         }
@@ -40,29 +40,29 @@ impl Glue {
         Glue { call, is_running, free, layout: Layout::new::<()>(), label }
     }
 
-    /// The same for timers that are somebody's.
+    /// This glue with a label.
     pub(super) const fn labelled(self, label: fn() -> &'static str) -> Glue {
         Glue { label, ..self }
     }
 
-    /// Whose timers with this glue are: the type of the callback, or what it was told.
+    /// Returns the label: the type of the callback, unless it was given another one.
     pub(crate) fn label(&self) -> &'static str {
         (self.label)().trim_end_matches("::{{closure}}")
     }
 
-    /// Does some base run this node's callback?
+    /// Returns whether a base runs this node's callback.
     ///
     /// # Safety
-    /// A live node with this glue, whose timer belongs to these bases.
+    /// `node` is live and has this glue, and its timer belongs to these bases.
     pub(super) unsafe fn is_running(&self, bases: &Bases, node: NonNull<()>) -> bool {
         // SAFETY: as promised.
         unsafe { (self.is_running)(bases, node) }
     }
 
-    /// Drops a node's closure and gives its memory back, even if the closure panics.
+    /// Drops a node's closure and frees its memory, even if the drop panics.
     ///
     /// # Safety
-    /// A live node with this glue, from this arena, which nobody uses now or later.
+    /// `node` is live, has this glue, came from this arena, and is no longer used.
     pub(super) unsafe fn free(&self, node: NonNull<()>, arena: &Arena) {
         // SAFETY: as promised.
         unsafe { (self.free)(node, arena) }

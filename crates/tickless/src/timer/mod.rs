@@ -1,28 +1,28 @@
-//! Who owns a timer and its callback, and what they have in common with all of their set.
+//! The owners of a timer and its callback, and the state that the timers of a set share.
 //!
 //! | file | what |
 //! |---|---|
 //! | `arena` | the memory that timers live in |
-//! | `cancel_error` | why a cancel that waits did not wait to the end |
-//! | `clock_timers` | the timers of a set that are on clocks of their own |
-//! | `counters` | what is counted beside the bases: cancels, and how long callbacks take |
-//! | `drive` | what drivers, expiry threads and event loops do |
-//! | `ends` | when the memory of a timer may go |
+//! | `cancel_error` | why a synchronous cancel has stopped waiting |
+//! | `clock_timers` | the timers of a set on clocks that can be set |
+//! | `counters` | counts beside those of the bases: cancels, and how long callbacks take |
+//! | `drive` | the work of drivers, expiry threads and event loops |
+//! | `ends` | when the memory of a timer may be freed |
 //! | `entry` | a timer inside a future |
-//! | `fired` | what a callback is told, and what it may ask for |
-//! | `frame` | which callbacks the calling thread is in |
+//! | `fired` | the argument of a callback |
+//! | `frame` | the callbacks on the calling thread's stack |
 //! | `glue` | what the core carries for each timer |
-//! | `inline` | a timer with its callback inside a struct of the program's |
-//! | `notes` | what is known of single timers beside their memory: labels, where they were armed |
+//! | `inline` | a timer with its callback inside a struct of the program |
+//! | `notes` | notes on single timers: labels, and where they were armed |
 //! | `orphans` | timers that were dropped while their callback ran |
 //! | `owned` | a timer with its callback in one allocation |
-//! | `pinned` | arming, cancelling and ending a timer, whoever has its memory |
-//! | `run` | running a callback, and telling of it |
-//! | `shared` | a set of timers, and who keeps it running |
-//! | `slot` | timers in memory that somebody else owns |
-//! | `turns` | who may touch the waker of a timer inside a future |
-//! | `waits` | who waits for whom, which tells a wait from a deadlock |
-//! | `wakers` | wakers that a batch of callbacks leaves to be woken |
+//! | `pinned` | arming, cancelling and ending a timer, for all its owners |
+//! | `run` | running a callback, and reporting on it |
+//! | `shared` | a set of timers, and the handles that keep it running |
+//! | `slot` | timers in memory that the caller provides |
+//! | `turns` | access to a future's waker: the protocol of task and driver |
+//! | `waits` | the wait graph, which tells a wait from a deadlock |
+//! | `wakers` | the wakers that a batch of callbacks has collected |
 
 mod arena;
 pub(crate) mod cancel_error;

@@ -1,12 +1,12 @@
-//! A timer with its callback in one allocation, and the end of both.
+//! A timer with its callback in one allocation.
 //!
 //! The allocation is a node: the core's timer and behind it the user's closure, a single cache
 //! line when the closure captures at most 16 bytes. The core knows the timer; this file knows
 //! that it is a node.
 //!
-//! A node is freed when its [`Owned`] is gone and its callback is running nowhere; what
-//! [`super::pinned`] finds running is left to [`super::orphans`]. A node in somebody else's memory
-//! is given back before its owner is dropped: see [`super::slot`].
+//! A node is freed when its [`Owned`] has been dropped and its callback does not run; if it runs,
+//! the node is left to [`super::orphans`]. A node in memory of the program is given back before its
+//! owner is dropped: see [`super::slot`].
 
 use super::arena::Arena;
 use super::cancel_error::CancelError;
@@ -24,14 +24,14 @@ use std::alloc::handle_alloc_error;
 use tickless_core::bases::Family;
 use tickless_core::link::{Timer, TimerRef};
 
-/// The allocation behind a timer.
+/// The allocation of a timer.
 #[repr(C, align(64))]
 struct Node<L, F> {
     timer: Timer<Host, L>,
     callback: UnsafeCell<F>,
 }
 
-/// The one owner of a node, by which it is armed and cancelled.
+/// The one owner of a node, which arms and cancels its timer.
 pub(crate) struct Owned<L: Family<Host>> {
     timer: Pinned<Handle, L>,
 }
@@ -68,8 +68,8 @@ impl<L: Family<Host>> Owned<L> {
         let Some(memory) = memory else {
             handle_alloc_error(glue.layout);
         };
-        // SAFETY: the memory has this node's layout, and is nobody else's. It stays until `drop`
-        // has ended the timer.
+        // SAFETY: the memory has this node's layout and is new. It stays until `drop` has ended the
+        // timer.
         let timer = unsafe {
             memory.cast().write(Node::<L, F> { timer: Timer::new(glue), callback });
             Pinned::new(memory.cast(), shared)
@@ -77,7 +77,7 @@ impl<L: Family<Host>> Owned<L> {
         Owned { timer }
     }
 
-    /// An owner of a timer in somebody else's memory.
+    /// The owner of a timer in memory of the program.
     ///
     /// # Safety
     /// The timer has a glue made by [`Glue::embedded`] and no other owner. It stays where it is
@@ -87,18 +87,18 @@ impl<L: Family<Host>> Owned<L> {
         Owned { timer }
     }
 
-    /// Shuts down a timer in somebody else's memory and gives up that memory; waits as
+    /// Shuts down a timer in memory of the program, which may use the memory again. Waits as
     /// `shutdown_sync` does, but not inside the timer's own callback.
     ///
     /// # Safety
-    /// This came from [`around`](Owned::around). After a success it is dropped and nothing else.
+    /// This came from [`around`](Owned::around). After a success it is only dropped.
     pub(crate) unsafe fn give_back(&mut self) -> Result<(), CancelError> {
         self.timer.end_in_place()?;
         self.timer.forget_timer();
         Ok(())
     }
 
-    /// Has the memory of its timer been given back, so that nothing but dropping it is left?
+    /// Returns whether the memory of its timer has been given back: then this may only be dropped.
     pub(crate) fn is_given_back(&self) -> bool {
         self.timer.is_forgotten()
     }
@@ -115,24 +115,24 @@ impl<L: Family<Host>> Drop for Owned<L> {
             End::Over => unsafe { glue.free(node, &shared.arena) },
             // SAFETY: this was the node's one owner, and its timer has just been shut down.
             End::Runs => unsafe { shared.orphans.adopt(shared, node, glue) },
-            // The node is left to the end of the process.
+            // Leaked: it is freed when the process ends.
             End::LeftByFork => {}
         }
     }
 }
 
-/// Gives a node's memory back when dropped, even if its closure panics in its own drop.
+/// Frees a node's memory when dropped, even if the drop of its closure panics.
 struct FreeMemory<'a> {
     node: NonNull<()>,
     layout: Layout,
-    /// Where the node came from.
+    /// The arena that the node came from.
     arena: &'a Arena,
 }
 
 impl Drop for FreeMemory<'_> {
     fn drop(&mut self) {
-        // SAFETY: whoever makes this owns the node, and nobody uses it any more; `Owned::new`
-        // took its memory from the arena of its timers with this layout.
+        // SAFETY: `free` makes this for a node that is no longer used; `Owned::new` took its memory
+        // from the arena of its timers with this layout.
         unsafe { self.arena.give_back(self.node.cast(), self.layout) }
     }
 }
@@ -147,9 +147,9 @@ impl<L: Family<Host>, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     };
 
     /// # Safety
-    /// `node` is a live `Node<L, F>`, and nobody else calls its closure meanwhile.
+    /// `node` is a live `Node<L, F>`, whose closure does not run.
     unsafe fn call(node: NonNull<()>, fired: &mut Fired<'_>) {
-        // SAFETY: as promised; the core never runs a timer twice at once (X2).
+        // SAFETY: as promised; a timer is not run twice at once (X2).
         let callback = unsafe { &mut *(*node.cast::<Self>().as_ptr()).callback.get() };
         callback(fired);
     }
@@ -162,11 +162,10 @@ impl<L: Family<Host>, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     }
 
     /// # Safety
-    /// `node` came out of `Owned::new` with this type, from this arena, and nobody uses it any
-    /// more.
+    /// `node` came from `Owned::new` with this type and from this arena, and is no longer used.
     unsafe fn free(node: NonNull<()>, arena: &Arena) {
         let _memory = FreeMemory { node, layout: Layout::new::<Self>(), arena };
-        // SAFETY: as promised; the memory goes after it.
+        // SAFETY: as promised; the memory is freed after this.
         unsafe { node.cast::<Self>().drop_in_place() };
     }
 }
@@ -177,7 +176,7 @@ mod tests {
     use crate::platform::host::WheelLink;
     use tickless_core::link::QueueLink;
 
-    /// Goal: the memory per timer that the documentation promises.
+    /// Goal: a timer takes as much memory as documented.
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn a_timer_is_as_small_as_promised() {

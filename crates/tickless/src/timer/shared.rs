@@ -1,9 +1,9 @@
-//! What drivers and timers have in common, and who keeps it running.
+//! The state that the drivers and timers of a set share, and the handles that keep it running.
 
 use super::arena::Arena;
 use super::clock_timers::ClockTimers;
 use super::counters::Counters;
-use super::frame::{self, Nudge};
+use super::frame::{self, RecheckWaits};
 use super::glue::{Bases, Host, Task};
 use super::notes::Notes;
 use super::orphans::{Keeper, Orphans};
@@ -23,7 +23,7 @@ use tickless_core::bases::{self, cancel::Cancel};
 use tickless_core::phase::Phases;
 use tickless_core::time::{CpuId, Ns, Tick};
 
-/// What drivers and timers have in common.
+/// The state that the drivers and timers of a set share.
 pub(crate) struct Shared {
     pub(crate) bases: Bases,
     pub(crate) panics: AtomicU64,
@@ -32,41 +32,40 @@ pub(crate) struct Shared {
     pub(crate) orphans: Orphans,
     /// The memory of the timers.
     pub(crate) arena: Arena,
-    /// How many [`Handle`]s there are.
+    /// The number of [`Handle`]s.
     pub(crate) handles: AtomicUsize,
-    /// How expiry threads are called, if there are any.
+    /// Wakes the expiry threads, if there are any.
     pub(crate) expirers: Expirers,
-    /// Do drivers wake on every tick?
+    /// The tick, if drivers wake on each one.
     pub(super) ticks: Option<Tick>,
-    /// How often drivers look at their base whatever the device says.
+    /// How often a driver checks its base without an event; [`Ns::NEVER`] for never.
     pub(super) recheck: Ns,
-    /// How they get up for a deadline.
+    /// How drivers wake for a deadline.
     pub(super) wakeup: Wakeup,
     threads: Mutex<Vec<Worker>>,
     pub(super) stop: AtomicBool,
-    /// The phases in use by periodic timers that have one. A lock for starting and
-    /// stopping them; no expiry takes it.
+    /// The phases that periodic timers use. Starts and stops take the lock; expiries do not.
     phases: Mutex<Phases>,
-    /// The timers on clocks of their own.
+    /// The timers on clocks that can be set or include suspended time.
     pub(crate) clock_timers: ClockTimers,
-    /// Where its drivers run; any if it has none and can do without.
+    /// The process that its drivers run in; any, if it needs no drivers.
     process: Process,
-    /// Is its clock moved by hand?
+    /// Whether the program moves its clock.
     is_virtual: bool,
-    /// The set's number, for the names of its threads; 0 for that of the process.
+    /// The set's number, for the names of its threads; 0 for the set of the process.
     set: u32,
     on_panic: Option<Arc<PanicReporter>>,
 }
 
-/// How a set of timers is set up.
+/// The settings of a set of timers.
 #[derive(Clone)]
 pub(crate) struct Setup {
-    /// The set's number; 0 for that of the process.
+    /// The set's number; 0 for the set of the process.
     pub(crate) set: u32,
     pub(crate) core: bases::Settings,
-    /// Do drivers wake on every tick?
+    /// Whether drivers wake on every tick.
     pub(crate) ticks: bool,
-    /// How often a driver looks by itself; [`Ns::NEVER`] if not at all.
+    /// How often a driver checks its base without an event; [`Ns::NEVER`] for never.
     pub(crate) recheck: Ns,
     pub(crate) wakeup: Wakeup,
     pub(crate) on_panic: Option<Arc<PanicReporter>>,
@@ -75,17 +74,17 @@ pub(crate) struct Setup {
     pub(crate) notes_armings: bool,
 }
 
-/// Is handed what a callback panicked with.
+/// Gets the payload of a callback's panic.
 pub(crate) type PanicReporter = dyn Fn(&(dyn Any + Send)) + Send + Sync;
 
-/// Keeps the drivers running; the last one to go stops them. Drivers themselves have none.
+/// Keeps the drivers running: dropping the last handle stops them. Drivers have none.
 ///
-/// All handles together own one count of the `Arc`, which the last one gives back: a handle that
-/// comes and goes changes one number, not two.
+/// All handles together own one count of the `Arc`, which the last one releases, so that cloning
+/// and dropping a handle changes one number, not two.
 #[derive(Debug)]
 pub(crate) struct Handle(ManuallyDrop<Arc<Shared>>);
 
-/// More handles than this are a program that leaks them without end, as for an `Arc`.
+/// A program with more handles than this leaks them without end, as for an `Arc`.
 const HANDLES_MAX: usize = isize::MAX as usize;
 
 impl fmt::Debug for Shared {
@@ -94,8 +93,8 @@ impl fmt::Debug for Shared {
     }
 }
 
-impl Nudge for Shared {
-    fn nudge(&self, cpu: CpuId) {
+impl RecheckWaits for Shared {
+    fn recheck_waits(&self, cpu: CpuId) {
         self.bases.recheck_waits(cpu);
     }
 }
@@ -115,8 +114,8 @@ impl Keeper for Shared {
 }
 
 impl Shared {
-    /// Is this a child that a fork has left without the drivers, and with whatever locks they
-    /// held?
+    /// Returns whether this process is a forked child: it has no driver threads, and may have
+    /// inherited held locks.
     #[inline]
     pub(crate) fn is_forked_child(&self) -> bool {
         !self.process.is_this()
@@ -127,28 +126,28 @@ impl Shared {
         self.bases.platform().clock.now()
     }
 
-    /// The same if it takes no calls.
+    /// Returns the time if that takes no system call.
     #[inline]
     pub(crate) fn try_now(&self) -> Option<Ns> {
         self.bases.platform().clock.try_now()
     }
 
-    /// What a clock shows.
+    /// Returns the time of a clock.
     pub(crate) fn now_on(&self, base: TimeBase) -> Ns {
         self.bases.platform().clock.now_on(base)
     }
 
-    /// A clock was set, or the system was suspended: puts every deadline where it belongs now.
+    /// Converts all deadlines again: a clock was set, or the system was suspended.
     pub(crate) fn clocks_stepped(&self) {
         self.clock_timers.stepped();
     }
 
-    /// Whose a timer is.
+    /// Returns the label of a timer, or else that of its type.
     pub(crate) fn label_of(&self, timer: usize, task: Task) -> &'static str {
         self.notes.of(timer).label.unwrap_or_else(|| task.label())
     }
 
-    /// A cancel has found a timer in this state.
+    /// Counts a cancel by what it has found.
     #[inline]
     pub(crate) fn count_cancel(&self, found: Cancel) {
         if found != Cancel::Pending {
@@ -156,13 +155,13 @@ impl Shared {
         }
     }
 
-    /// Counts and reports a panic. Called within the callback's frame, as reporter and payload
-    /// may drop the timer.
+    /// Counts and reports a panic. Call it within the callback's frame: the reporter and the drop
+    /// of the payload may drop the timer.
     #[cold]
     pub(crate) fn callback_panicked(&self, payload: Box<dyn Any + Send>) {
         self.panics.fetch_add(1, Ordering::Relaxed);
         if let Some(report) = &self.on_panic {
-            // The reporter is user code as well, and the driver must outlive it.
+            // The reporter may panic, too, and the driver must survive that.
             if let Err(own) = catch_unwind(AssertUnwindSafe(|| report(payload.as_ref()))) {
                 discard(own);
             }
@@ -170,7 +169,7 @@ impl Shared {
         discard(payload);
     }
 
-    /// What one of its threads is called. The system has room for 15 bytes.
+    /// Returns the name of one of its threads. The system keeps 15 bytes of it.
     pub(crate) fn thread_name(&self, kind: &str, base: Option<CpuId>) -> String {
         match (self.set, base) {
             (0, None) => kind.into(),
@@ -180,24 +179,24 @@ impl Shared {
         }
     }
 
-    /// Is its clock moved by hand?
+    /// Returns whether the program moves its clock.
     pub(crate) fn is_virtual(&self) -> bool {
         self.is_virtual
     }
 
-    /// Are there driver threads?
+    /// Returns whether there are driver threads.
     pub(crate) fn has_drivers(&self) -> bool {
         !self.threads().is_empty()
     }
 
-    /// Are the last handle and the last timer gone?
+    /// Returns whether the last handle and the last timer have been dropped.
     pub(crate) fn is_stopped(&self) -> bool {
         // Acquire: pairs with the Release in `end_drivers`.
         self.stop.load(Ordering::Acquire)
     }
 }
 
-/// Drops what somebody panicked with. That may panic in turn; what it does that with is leaked.
+/// Drops the payload of a panic. If that panics, the second payload is leaked.
 fn discard(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(another);
@@ -205,8 +204,8 @@ fn discard(payload: Box<dyn Any + Send>) {
 }
 
 impl Handle {
-    /// A set that nobody drives yet. `process` is where its drivers will run; `None` if it can do
-    /// without.
+    /// A set without drivers. `process` is the process that its drivers will run in; `None` if it
+    /// needs none.
     pub(crate) fn new(host: Host, setup: Setup, process: Option<Process>) -> Handle {
         let count = host.cpus.bases();
         Handle(ManuallyDrop::new(Arc::new(Shared {
@@ -232,7 +231,7 @@ impl Handle {
         })))
     }
 
-    /// For a driver, which must not keep itself running.
+    /// A reference for a driver, which does not keep the drivers running.
     pub(crate) fn for_driver(&self) -> Arc<Shared> {
         Arc::clone(&self.0)
     }
@@ -254,12 +253,11 @@ impl Deref for Handle {
 impl Clone for Handle {
     #[inline]
     fn clone(&self) -> Handle {
-        // Relaxed: who clones a handle has one, so the count does not come from zero.
+        // Relaxed: the caller has a handle, so the count is not zero.
         if self.handles.fetch_add(1, Ordering::Relaxed) > HANDLES_MAX {
             std::process::abort();
         }
-        // SAFETY: one more owner of the count that all handles own together, which the last of them
-        // gives back: this one is counted.
+        // SAFETY: all handles own one count of the `Arc` together, and this one has been counted.
         Handle(unsafe { core::ptr::read(&self.0) })
     }
 }
@@ -267,7 +265,7 @@ impl Clone for Handle {
 impl Drop for Handle {
     #[inline]
     fn drop(&mut self) {
-        // AcqRel: the last one sees what was done with the others.
+        // AcqRel: the last handle sees what was done through the others.
         if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.end();
         }
@@ -275,23 +273,23 @@ impl Drop for Handle {
 }
 
 impl Handle {
-    /// This was the last one.
+    /// Stops the drivers: this was the last handle.
     #[cold]
     fn end(&mut self) {
         if self.is_forked_child() {
-            // The drivers are not here to be joined. Another thread may have held any lock of the
-            // set at the fork, and left what it guards half changed: nothing is freed (K4).
+            // There are no drivers to join. Another thread may have held any lock of the set at the
+            // fork, and left the state under it half changed: nothing is freed (K4).
             return;
         }
         self.end_drivers();
-        // SAFETY: no other handle is left, and this one is being dropped.
+        // SAFETY: this is the last handle, and it is being dropped.
         unsafe { ManuallyDrop::drop(&mut self.0) };
     }
 }
 
 impl Shared {
-    /// The phases in use. Not to be asked for in a child that was left behind: the lock may have
-    /// been held when the process forked.
+    /// Locks the phases in use. Not in a forked child: another thread may have held the lock when
+    /// the process forked.
     pub(crate) fn phases(&self) -> MutexGuard<'_, Phases> {
         self.phases.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -310,9 +308,9 @@ impl Shared {
         }
         self.expirers.call_all();
         self.clock_timers.end_watching();
-        // The last handle may have been dropped by a callback, which cannot wait for its own
-        // driver, and must not for another that may be waiting for it. Each driver ends by
-        // itself as soon as the callback that it is in has returned.
+        // A callback that drops the last handle cannot wait for its own driver, and must not wait
+        // for another one, which may wait for it. Each driver ends when the callback that it is in
+        // has returned.
         let can_wait = !frame::is_in_callback();
         let threads = std::mem::take(&mut *self.threads());
         for thread in threads {

@@ -64,7 +64,7 @@ impl<B: Byte> Turns<B> {
     /// Calls `write`, which may access the waker and leaves one for the driver. Returns `false` if
     /// the timer has fired: then the task is ready. Only the task may call this.
     ///
-    /// If `write` panics, a firing in between may wake nobody, and the next call tells the task.
+    /// If the timer fires while `write` panics, the task is not woken; its next poll finds out.
     #[inline]
     pub fn register(&self, write: impl FnOnce()) -> bool {
         // Acquire: pairs with the Release of a driver that has fired: it does not access the waker

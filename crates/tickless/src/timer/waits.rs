@@ -1,13 +1,14 @@
-//! Who waits for whom: what tells a wait from a deadlock (X6).
+//! The wait graph, which tells a wait from a deadlock.
 //!
-//! A thread that cancels synchronously waits until some runner of some base is through with a
-//! callback. That runner may itself be waiting, inside the callback: for another callback, or
-//! for a [`CallbackLock`](crate::callback::CallbackLock) lock. Everybody who waits says so in one
-//! table, and then follows the waits from there; who comes back to itself would wait for ever.
+//! A thread that cancels synchronously waits until a runner has returned from a callback. Inside
+//! that callback, the runner may itself be waiting: for another callback, or for a
+//! [`CallbackLock`](crate::callback::CallbackLock). Each thread that waits enters its wait into one
+//! table and then follows the waits from there. If they lead back to itself, its wait would never
+//! end (X6).
 //!
-//! The table is only used by threads that are about to sleep. Whoever closes a circle sees it,
-//! because all enter themselves before they look, under one mutex. If the one who closes it
-//! waits for a lock, which cannot be refused, it has the cancellers in the circle look again.
+//! Only threads that are about to sleep use the table. The thread that closes a circle finds it,
+//! because each enters its wait before it follows the others, under one mutex. If that thread waits
+//! for a lock, which cannot be refused, it makes the cancellers in the circle check again.
 
 use super::frame::{self, CallbackId};
 use crate::platform::fork::ProcessLock;
@@ -15,7 +16,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number for each thread that has asked for one; never 0.
+/// Returns the number of this thread, which is never 0 and never used again.
 pub fn this_thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -27,31 +28,31 @@ pub fn this_thread() -> u64 {
 /// What a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Goal {
-    /// That this runner is through with its callback.
+    /// The end of this callback.
     Callback(CallbackId),
-    /// That whoever has a lock gives it back.
+    /// The release of a lock.
     Lock(Holder),
 }
 
-/// Where a lock says which thread has it.
+/// The word in which a lock keeps the number of the thread that holds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holder(NonNull<AtomicU64>);
 
-// SAFETY: it leads to an atomic, which may be read from anywhere while it is there.
+// SAFETY: it leads to an atomic, which any thread may read while it exists.
 unsafe impl Send for Holder {}
 
 impl Holder {
-    /// Of a lock that the calling thread is about to wait for.
+    /// The word of a lock for which the calling thread is about to wait.
     ///
     /// # Safety
-    /// The word stays where it is for as long as this is entered as somebody's goal.
+    /// The word stays valid and in place while this is in the table.
     pub unsafe fn new(holder: &AtomicU64) -> Holder {
         Holder(NonNull::from(holder))
     }
 
-    /// The thread that has the lock, or 0. Only while this is somebody's goal.
+    /// Returns the thread that holds the lock, or 0. Only while this is in the table.
     fn thread(self) -> u64 {
-        // SAFETY: as `new` was promised; goals are looked at under the table's mutex only.
+        // SAFETY: `new` requires a valid word; goals are read under the table's mutex only.
         unsafe { self.0.as_ref() }.load(Ordering::Relaxed)
     }
 }
@@ -59,23 +60,23 @@ impl Holder {
 /// Why a wait would never end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Circle {
-    /// Through callbacks that wait for each other.
+    /// The callbacks wait for each other.
     Callbacks,
-    /// Through a lock that the calling thread has.
+    /// The callback waits for a lock that the calling thread holds.
     Lock,
 }
 
 #[derive(Debug)]
 struct Wait {
     thread: u64,
-    /// The callbacks that the thread is in.
+    /// The callbacks on the thread's stack.
     within: Vec<CallbackId>,
     goal: Goal,
 }
 
 static WAITS: ProcessLock<Vec<Wait>> = ProcessLock::new(Vec::new());
 
-/// A wait that has been entered into the table. Dropping it takes it out.
+/// A wait in the table. Dropping this removes it.
 #[derive(Debug)]
 pub struct Entered<'a>(PhantomData<&'a AtomicU64>);
 
@@ -86,7 +87,7 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// Enters that this thread waits, and looks whether that would ever end.
+/// Enters a wait of this thread. Returns the circle that it closes, if it closes one.
 pub fn enter(goal: Goal) -> (Entered<'static>, Option<Circle>) {
     let (thread, within) = (this_thread(), frame::callbacks());
     let mut waits = WAITS.lock();
@@ -95,28 +96,23 @@ pub fn enter(goal: Goal) -> (Entered<'static>, Option<Circle>) {
     (Entered(PhantomData), circle(&waits, thread))
 }
 
-/// Enters that this thread waits for the lock whose holder this word names, and has those look
-/// again who wait for this thread's callbacks.
+/// Enters a wait of this thread for the lock whose holder is in this word, and makes the threads
+/// that wait for this thread's callbacks check for a deadlock again.
 pub fn enter_lock(holder: &AtomicU64) -> Entered<'_> {
-    // SAFETY: the entry ends with the borrow at the latest.
+    // SAFETY: the entry ends before the borrow.
     let (entered, _) = enter(Goal::Lock(unsafe { Holder::new(holder) }));
-    look_again();
+    // Copied: a recheck takes a base's lock, which must not happen under the table's mutex.
+    let goals: Vec<Goal> = WAITS.lock().iter().map(|wait| wait.goal).collect();
+    frame::recheck_waiters(|callback| goals.contains(&Goal::Callback(callback)));
     entered
 }
 
-/// Has whoever waits for this thread's callbacks look again whether that would ever end.
-fn look_again() {
-    // Not under the table's mutex: a nudge takes a base's lock.
-    let goals: Vec<Goal> = WAITS.lock().iter().map(|wait| wait.goal).collect();
-    frame::nudge_waiters(|callback| goals.contains(&Goal::Callback(callback)));
-}
-
-/// Does the wait of this thread lead back to it?
+/// Returns the circle through which the wait of this thread leads back to it.
 fn circle(waits: &[Wait], thread: u64) -> Option<Circle> {
     let mine = waits.iter().find(|wait| wait.thread == thread)?;
     let mut goal = mine.goal;
-    // Every step goes to another thread's wait, and a circle without this thread has been seen
-    // by whoever closed it; the bound is for that one, until it has given up.
+    // Each step goes to the wait of another thread. The bound ends the walk in a circle without
+    // this thread: the thread that has closed that circle has found it, and is about to leave.
     for _ in 0..=waits.len() {
         let next = match goal {
             Goal::Callback(callback) if mine.within.contains(&callback) => {
@@ -146,12 +142,12 @@ mod tests {
         Wait { thread, within, goal }
     }
 
-    /// Goal: X6: a circle is seen however long it is, and nothing else is.
+    /// Goal: X6: circles of any length are found, and nothing else.
     #[test]
-    fn finds_circles_and_nothing_else() {
+    fn finds_circles_only() {
         let callback = |cpu| Goal::Callback(id(cpu));
         let mut waits = vec![wait(1, &[0], callback(1)), wait(2, &[1], callback(2))];
-        assert_eq!(circle(&waits, 1), None, "the third is at work");
+        assert_eq!(circle(&waits, 1), None, "the third does not wait");
         waits.push(wait(3, &[2], callback(3)));
         assert_eq!(circle(&waits, 3), None);
         waits.push(wait(4, &[7, 3], callback(0)));
@@ -159,11 +155,11 @@ mod tests {
             assert_eq!(circle(&waits, thread), Some(Circle::Callbacks));
         }
         waits.push(wait(5, &[], callback(1)));
-        assert_eq!(circle(&waits, 5), None, "it waits for a circle that it is not in");
+        assert_eq!(circle(&waits, 5), None, "it is not in the circle that it waits for");
         let holder = AtomicU64::new(9);
         // SAFETY: the word outlives the table of this test.
         waits[3].goal = Goal::Lock(unsafe { Holder::new(&holder) });
-        assert_eq!(circle(&waits, 4), None, "the holder is at work");
+        assert_eq!(circle(&waits, 4), None, "the holder does not wait");
         holder.store(5, Ordering::Relaxed);
         assert_eq!(circle(&waits, 5), Some(Circle::Lock));
         assert_eq!(circle(&waits, 9), None, "it does not wait");
