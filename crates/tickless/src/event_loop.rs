@@ -115,7 +115,7 @@ impl<W> EventLoopDriver<W> {
         if self.shared.is_forked_child() {
             return None;
         }
-        let next = self.device().map_or(Ns::NEVER, LoopDevice::hear);
+        let next = self.device().map_or(Ns::NEVER, LoopDevice::begin_wait);
         (next != Ns::NEVER).then_some(next.into())
     }
 

@@ -11,7 +11,7 @@ use super::Checked;
 use super::checker::{Checker, Depth};
 use super::diagram::{Findings, Log};
 use super::stage::{CPU0, CPU1};
-use bias::{Bias, ThreadSlot, World};
+use bias::{Barriers, Bias, ThreadSlot};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use tickless_core::platform::{Lock, Ordering, Word};
@@ -63,7 +63,7 @@ impl<C: Checker, const PART: u8> Word for WeakWord<C, PART> {
     }
 }
 
-impl<C: Checker, const PART: u8> World for Weakened<C, PART> {
+impl<C: Checker, const PART: u8> Barriers for Weakened<C, PART> {
     type Word = WeakWord<C, PART>;
     const STREAK: u64 = 1;
 
@@ -139,7 +139,7 @@ impl<C: Checker, const PART: u8> Scene<C, PART> {
         if by_bias {
             slot.leave();
         } else {
-            guarded.bias.give_mutex_back();
+            guarded.bias.unlock_mutex();
         }
     }
 

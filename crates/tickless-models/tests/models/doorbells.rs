@@ -211,7 +211,7 @@ impl<C: Checker, const PLACE: u8> Looped<C, PLACE> {
                 bell.set(next);
                 bell.ring(|_| unreachable!("the loop runs timers"));
             });
-            if self.bell.hear() == until {
+            if self.bell.begin_wait() == until {
                 return;
             }
             self.parking.park(|| !*self.called.lock());

@@ -1,72 +1,72 @@
-//! The protocol of the biased lock: who is inside, by its bias or by the mutex underneath.
+//! The protocol of the biased lock: a thread enters by its bias or by the mutex.
 //!
-//! Over words and barriers of any world, so that the model checkers run these very lines. What
-//! stands here names threads and locks by numbers; which they are is up to `lock`.
+//! It is generic over words and barriers, so that the model checkers run this file. Threads and
+//! locks are numbers here; `lock` assigns them.
 //!
-//! | owner | another thread, under the mutex |
+//! | owner | another thread, which holds the mutex |
 //! |---|---|
-//! | inside = this lock | owner = nobody |
+//! | inside = this lock | owner = none |
 //! | light barrier | heavy barrier |
-//! | owner == me? go in | inside == this lock? wait until not |
+//! | owner == me: enter | inside == this lock: wait until it is not |
 //!
-//! Each side has its store seen before it does its load: the heavy barrier stands for one on every
-//! thread, so the light one needs to hold the compiler back, and no more. If the owner's load came
-//! before the heavy barrier, its store did too, and the other thread sees it; if it came after, it
-//! sees that there is no owner.
+//! Each side makes its store visible before its load. The heavy barrier acts as a full barrier on
+//! every thread, so the light one only has to restrain the compiler. If the owner's load precedes
+//! the heavy barrier, so does its store, and the other thread sees that store. If the load follows
+//! the barrier, the owner sees that it has lost the bias.
 
 use tickless_core::platform::{Ordering, Word};
 
-/// For so many rounds of [`World::relax`] somebody who gave a lock back lets others in. In the last
-/// of them it gives its CPU away: the other one may have none.
+/// The number of rounds of [`Barriers::relax`] for which a thread yields to waiters after it has
+/// released the lock. In the last rounds it yields its CPU, because the waiter may have none.
 const PATIENCE: u32 = 102;
 
-/// What the protocol stands on.
-pub trait World {
-    /// A word that threads share.
+/// What the protocol needs of a platform.
+pub trait Barriers {
+    /// A shared word.
     type Word: Word;
-    /// How often in a row a thread takes the mutex before it is offered the bias.
+    /// The number of times in a row that a thread takes the mutex before it gets the bias.
     const STREAK: u64;
 
-    /// Keeps a store before a load, on this thread, as far as the compiler goes.
+    /// Keeps the compiler from moving a load of this thread before a store.
     fn light_barrier();
-    /// Has every thread pass a full barrier.
+    /// Makes every thread of the process pass a full barrier.
     fn heavy_barrier();
-    /// One round of waiting for another thread.
+    /// Waits for a round for another thread.
     fn relax(round: u32);
 }
 
 /// The state of one lock.
-pub struct Bias<W: World> {
-    /// The slot of the thread that may go in by its bias, or 0. Written under the mutex.
+pub struct Bias<W: Barriers> {
+    /// The slot of the thread that may enter by its bias, or 0. Written under the mutex.
     owner: W::Word,
-    /// The mutex underneath: 1 while somebody has it.
+    /// The mutex: 1 while a thread holds it.
     taken: W::Word,
-    /// Under the mutex: how often in a row it was taken by the thread that took it last, and which
-    /// that was.
+    /// The number of times in a row that the last holder has taken the mutex, and that holder.
+    /// Guarded by the mutex.
     streak: W::Word,
     last: W::Word,
-    /// Is 1 if somebody waits: set by those that wait, cleared by the one that gets in. A hint.
+    /// 1 if a thread waits. Waiting threads set it, and the one that enters clears it. A hint.
     wanted: W::Word,
 }
 
-/// Where a thread says which lock it is inside of by its bias.
-pub struct ThreadSlot<W: World> {
-    /// The lock, or 0. Written by the slot's thread alone.
+/// Names the lock that a thread has entered by its bias.
+pub struct ThreadSlot<W: Barriers> {
+    /// The lock, or 0. Only the slot's thread writes it.
     inside: W::Word,
 }
 
-impl<W: World> ThreadSlot<W> {
-    /// Of a thread that is inside of none.
+impl<W: Barriers> ThreadSlot<W> {
+    /// Makes the slot of a thread that has entered no lock.
     pub fn new() -> ThreadSlot<W> {
         ThreadSlot::inside_of(W::Word::new(0))
     }
 
-    /// Of a thread that is inside of the lock which this word names.
+    /// Makes the slot of a thread that has entered the lock that this word names.
     pub const fn inside_of(inside: W::Word) -> ThreadSlot<W> {
         ThreadSlot { inside }
     }
 
-    /// The slot's thread leaves the lock that it is in by its bias.
+    /// Leaves the lock that the slot's thread has entered by its bias.
     #[inline]
     pub fn leave(&self) {
         // Release: pairs with the Acquire in `revoke`.
@@ -74,22 +74,22 @@ impl<W: World> ThreadSlot<W> {
     }
 }
 
-impl<W: World> Bias<W> {
-    /// Of a lock that nobody has or owns.
+impl<W: Barriers> Bias<W> {
+    /// Makes the state of a free lock without an owner.
     pub fn new() -> Bias<W> {
         let word = || W::Word::new(0);
         Bias { owner: word(), taken: word(), streak: word(), last: word(), wanted: word() }
     }
 
-    /// Goes into this lock by its bias, if the caller owns that: `slot` is the caller's, `thread`
-    /// that slot's name, and `lock` this lock's.
+    /// Enters this lock by its bias, if the caller owns it. `slot` is the caller's slot, `thread`
+    /// its name, and `lock` the name of this lock.
     #[inline]
     pub fn enter(&self, lock: u64, thread: u64, slot: &ThreadSlot<W>) -> bool {
         if slot.inside.load(Ordering::Relaxed) != 0 {
             return false;
         }
-        // Release: a thread that takes the bias of another lock away from this one, and reads the
-        // name of this lock, sees what was done under that one.
+        // Release: a thread that revokes this thread's bias of another lock, and reads the name of
+        // this lock here, sees the writes made under that other lock.
         slot.inside.store(lock, Ordering::Release);
         W::light_barrier();
         if self.owner.load(Ordering::Relaxed) == thread {
@@ -99,8 +99,9 @@ impl<W: World> Bias<W> {
         false
     }
 
-    /// Takes the mutex, and the bias away from whoever owns it. `me` tells this thread from others;
-    /// `slot_of` finds a slot by its name; `settle` names the caller's, if it is to own the bias.
+    /// Takes the mutex and revokes the bias of its owner. `me` identifies the caller, `slot_of`
+    /// finds a slot by its name, and `settle` returns the name of the caller's slot if the caller
+    /// can own the bias.
     #[inline(always)]
     pub fn take_mutex<'a>(
         &self,
@@ -111,7 +112,7 @@ impl<W: World> Bias<W> {
     ) where
         W: 'a,
     {
-        // Acquire: pairs with the Release in `give_mutex_back`.
+        // Acquire: pairs with the Release in `unlock_mutex`.
         let (taken, not) = (Ordering::Acquire, Ordering::Relaxed);
         if self.taken.compare_exchange(0, 1, taken, not).is_err() {
             self.wait();
@@ -129,7 +130,7 @@ impl<W: World> Bias<W> {
         self.streak.store(streak, Ordering::Relaxed);
         if streak >= W::STREAK {
             self.streak.store(0, Ordering::Relaxed);
-            // A thread that waits would take the bias away at once, at the price of a barrier.
+            // A waiting thread would revoke the bias at once, which costs a heavy barrier.
             if !self.is_wanted()
                 && let Some(thread) = settle()
             {
@@ -138,21 +139,21 @@ impl<W: World> Bias<W> {
         }
     }
 
-    /// Leaves a lock whose mutex the caller has.
+    /// Releases the mutex, which the caller holds.
     #[inline]
-    pub fn give_mutex_back(&self) {
+    pub fn unlock_mutex(&self) {
         // Release: pairs with the Acquire in `take_mutex` and `wait`.
         self.taken.store(0, Ordering::Release);
     }
 
-    /// Does somebody wait for the lock, which the caller has?
+    /// Returns whether a thread waits for the lock, which the caller holds.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) != 0
     }
 
-    /// Waits for a moment until somebody who waits for the lock has it, which the caller has just
-    /// left. The caller's CPU has the words in its cache, and would win every race for them.
+    /// Waits briefly until a waiting thread has taken the lock, which the caller has just released.
+    /// Otherwise the caller would win every race, because its CPU has the words in its cache.
     pub fn yield_to_waiters(&self) {
         for round in 0..PATIENCE {
             if !self.is_wanted() {
@@ -160,26 +161,28 @@ impl<W: World> Bias<W> {
             }
             W::relax(round);
         }
-        // It may have lost its CPU. Otherwise it asks again.
+        // The waiter may have lost its CPU. If it still waits, it sets the hint again.
         self.wanted.store(0, Ordering::Relaxed);
     }
 
-    /// Has whoever is inside know that somebody waits. Another one that waits may have got in and
-    /// cleared it, so this is called in every round.
+    /// Tells the holder that a thread waits. Called in every round, because another waiter that has
+    /// entered clears the hint.
     fn ask(&self) {
         if !self.is_wanted() {
             self.wanted.store(1, Ordering::Relaxed);
         }
     }
 
-    /// Takes the bias from its owner and waits until that is outside. Under the mutex.
+    /// Revokes the owner's bias and waits until the owner has left the lock. The caller holds the
+    /// mutex.
     #[cold]
     fn revoke(&self, lock: u64, slot: &ThreadSlot<W>) {
         self.owner.store(0, Ordering::Relaxed);
         self.streak.store(0, Ordering::Relaxed);
         W::heavy_barrier();
         let mut round = 0;
-        // Acquire: pairs with the Releases in `leave` and `enter`; what the owner wrote is seen.
+        // Acquire: pairs with the Releases in `leave` and `enter`, so that the owner's writes are
+        // visible.
         while slot.inside.load(Ordering::Acquire) == lock {
             self.ask();
             W::relax(round);

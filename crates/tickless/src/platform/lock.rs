@@ -1,32 +1,32 @@
-//! The lock around a base: biased towards the thread that uses it all the time.
+//! The lock of a base: biased towards the thread that uses it most.
 //!
-//! A base has usually one user, the thread that runs on its CPU, and its critical sections are
-//! a few dozen instructions; so what taking an uncontended lock costs is most of what arming a
-//! timer costs. Measured side by side, per lock and unlock: a mutex that knows about sleepers
-//! 12.2 ns (two atomic exchanges), one exchange and a plain store 6.1 ns, and this lock, once a
-//! thread owns the bias, 0.7 ns: two plain stores and three loads.
+//! A base usually has one user, the thread that runs on its CPU, and its critical sections are a
+//! few dozen instructions. So the cost of an uncontended lock is most of the cost of arming a
+//! timer. Measured side by side, per lock and unlock: a mutex with parking 12.2 ns (two atomic
+//! exchanges), one exchange and a plain store 6.1 ns, and this lock, when the thread owns the bias,
+//! 0.7 ns (two plain stores and three loads).
 //!
 //! # How
 //!
-//! A thread that takes the lock [`STREAK`] times in a row becomes its owner. From then on it
-//! says by a plain store, in a place of its own, which lock it is *inside*, looks whether it is
-//! still the owner, and is in. Another thread takes the mutex underneath, says that there is no
-//! owner any more, and looks whether the old one is inside. Each side must have its store seen
-//! before it does its load. The owner pays nothing for that: the other side makes every running
-//! thread of the process pass a full barrier, with membarrier(2), which costs about a
-//! microsecond and is why the bias has to be earned anew.
+//! A thread that takes the lock [`STREAK`](Barriers::STREAK) times in a row becomes its owner. From
+//! then on it enters by a plain store to a slot of its own, which names the lock that it is
+//! *inside*, and a check that it is still the owner. Another thread takes the mutex, removes the
+//! owner, and checks whether the owner is inside. Each side must make its store visible before its
+//! load. The owner pays nothing for that: the other side makes every running thread of the process
+//! pass a full barrier, by membarrier(2). That costs about a microsecond, so a thread has to earn
+//! the bias.
 //!
 //! The protocol is in [`crate::platform::bias`], which the model checkers run. A former owner that
 //! reads the bias again sees that it has lost it; what it wrote until then is in its own slot,
 //! where no other thread reads it as its own.
+//!
 //! Source: D. Dice, M. Moir and W. Scherer, "Quickly Reacquirable Locks" (2003), with the
 //! asymmetric barrier of membarrier(2)'s manual page.
 //!
-//! Where the system has no membarrier there is no bias. Who waits spins, yields, then sleeps
-//! for moments, because nobody would wake it: a holder that lost its CPU is noticed within
-//! 50 µs of getting it back.
+//! Where the system has no membarrier there is no bias. A waiting thread spins, then yields, then
+//! sleeps for 50 µs at a time, because the holder does not wake it.
 
-use crate::platform::bias::{Bias, ThreadSlot, World};
+use crate::platform::bias::{Barriers, Bias, ThreadSlot};
 use crate::platform::fork::ProcessLock;
 use crate::platform::membarrier;
 use crate::platform::relax::relax;
@@ -37,7 +37,7 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use tickless_core::platform::Lock;
 
-/// Mutual exclusion for a base's state.
+/// A mutual exclusion lock for a base's state.
 pub struct BiasedLock<T> {
     bias: Bias<Threads>,
     value: UnsafeCell<T>,
@@ -46,15 +46,15 @@ pub struct BiasedLock<T> {
 /// The threads of this process.
 struct Threads;
 
-impl World for Threads {
+impl Barriers for Threads {
     type Word = AtomicU64;
-    /// Taking the bias away costs about a microsecond: a nanosecond for each of these.
+    /// Revoking the bias costs about a microsecond: a nanosecond for each of these.
     const STREAK: u64 = if cfg!(test) { 8 } else { 1024 };
 
     #[inline]
     fn light_barrier() {
-        // The CPU may still let a load overtake a store: the heavy one makes it not to, when that
-        // matters.
+        // The CPU may still perform the load before the store. Where that matters, the heavy
+        // barrier prevents it.
         compiler_fence(Ordering::SeqCst);
     }
 
@@ -67,29 +67,29 @@ impl World for Threads {
     }
 }
 
-/// The slot of a thread. Lives for ever, since others may look at any time; a thread that ends
-/// leaves it to another.
+/// The slot of a thread. It is never freed, because other threads may read it at any time. A thread
+/// that ends passes it on to another thread.
 #[repr(align(128))]
 struct Slot(ThreadSlot<Threads>);
 
 static FREE_SLOTS: ProcessLock<Vec<&'static Slot>> = ProcessLock::new(Vec::new());
 
-/// What a thread has that has no slot of its own: it is inside of a lock that does not exist, and
-/// so gets into no other one by its bias.
+/// The slot of threads that have no slot of their own. It names a lock that does not exist, so that
+/// such a thread enters no lock by a bias.
 static NO_SLOT: Slot = Slot(ThreadSlot::inside_of(AtomicU64::new(1)));
 
 thread_local! {
-    // A pointer: in Rust 1.88 a constant cannot be a reference to what changes.
+    // A pointer: in old versions of Rust a constant cannot refer to mutable memory.
     static SLOT: Cell<*const Slot> = const { Cell::new(&raw const NO_SLOT) };
-    /// Gives the slot back when the thread ends.
-    static GIVE_BACK: GiveBack = const { GiveBack };
+    /// Returns the slot when the thread ends.
+    static SLOT_RETURN: SlotReturn = const { SlotReturn };
 }
 
-struct GiveBack;
+struct SlotReturn;
 
-// SAFETY: the value is only reached through a guard, and there is one guard at a time.
+// SAFETY: the value is accessed only through a guard, and there is one guard at a time.
 unsafe impl<T: Send> Sync for BiasedLock<T> {}
-// SAFETY: nothing in a lock is tied to the thread that has the lock object.
+// SAFETY: nothing in a lock depends on the thread that owns the lock object.
 unsafe impl<T: Send> Send for BiasedLock<T> {}
 
 impl<T> fmt::Debug for BiasedLock<T> {
@@ -113,7 +113,7 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
         self.try_lock_fast().unwrap_or_else(|| self.take_mutex())
     }
 
-    /// By the bias, if this thread has it.
+    /// Enters by the bias, if this thread owns it.
     #[inline(always)]
     fn try_lock_fast(&self) -> Option<Guard<'_, T>> {
         let slot = slot();
@@ -132,7 +132,7 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
 }
 
 impl<T> BiasedLock<T> {
-    /// Its address, which is compared and never followed.
+    /// The lock's address, which is compared and never dereferenced.
     fn name(&self) -> u64 {
         core::ptr::from_ref(self).addr() as u64
     }
@@ -151,64 +151,64 @@ impl<T> BiasedLock<T> {
 }
 
 impl Slot {
-    /// Its address.
+    /// The slot's address.
     #[inline]
     fn name(&'static self) -> u64 {
         core::ptr::from_ref(self).addr() as u64
     }
 
-    fn is_nobodys(&'static self) -> bool {
+    fn is_shared(&'static self) -> bool {
         core::ptr::eq(self, &NO_SLOT)
     }
 
-    /// The slot that a lock has noted as its owner's.
+    /// Returns the slot that a lock has recorded as its owner's.
     fn by_name(name: u64) -> &'static ThreadSlot<Threads> {
-        // SAFETY: slots live for ever, and locks note no other names than theirs.
+        // SAFETY: slots are never freed, and locks record no other names.
         &unsafe { &*core::ptr::with_exposed_provenance::<Slot>(name as usize) }.0
     }
 }
 
-/// The slot of this thread, or nobody's.
+/// Returns the slot of this thread, or [`NO_SLOT`].
 #[inline(always)]
 fn slot() -> &'static Slot {
-    // SAFETY: slots live for ever, and nothing else is put there.
+    // SAFETY: it always points to a slot, and slots are never freed.
     unsafe { &*SLOT.get() }
 }
 
-/// This thread's slot; `None` while the thread is ending.
+/// Returns this thread's slot, and gives it one if necessary; `None` while the thread is ending.
 fn take_slot() -> Option<&'static Slot> {
-    if slot().is_nobodys() && GIVE_BACK.try_with(|_| ()).is_ok() {
+    if slot().is_shared() && SLOT_RETURN.try_with(|_| ()).is_ok() {
         let free = FREE_SLOTS.lock().pop();
         let slot = free.unwrap_or_else(|| {
             let slot = Box::leak(Box::new(Slot(ThreadSlot::new())));
-            // Others find it by its address.
+            // Other threads reach it by its address.
             let _ = core::ptr::from_ref(slot).expose_provenance();
             slot
         });
         SLOT.set(slot);
     }
-    Some(slot()).filter(|slot| !slot.is_nobodys())
+    Some(slot()).filter(|slot| !slot.is_shared())
 }
 
-impl Drop for GiveBack {
+impl Drop for SlotReturn {
     fn drop(&mut self) {
-        // The slot may still be named as an owner's: whoever gets it is that owner then, as good as
-        // this thread was.
+        // A lock may still name the slot as its owner's. Then the thread that gets the slot is the
+        // owner, as this thread was.
         let slot = slot();
         SLOT.set(&raw const NO_SLOT);
-        if !slot.is_nobodys() {
+        if !slot.is_shared() {
             FREE_SLOTS.lock().push(slot);
         }
     }
 }
 
-/// The right to use what a [`BiasedLock`] guards.
+/// Access to the value of a [`BiasedLock`].
 pub struct Guard<'a, T> {
     lock: &'a BiasedLock<T>,
-    /// The owner's, if it went in by its bias.
+    /// The thread's slot, if it entered by its bias.
     slot: Option<&'static Slot>,
-    /// Not `Send`: a slot belongs to its thread. Not `Sync` by way of the lock, which is so for
-    /// any `T: Send`.
+    /// Makes the guard not `Send`, because a slot belongs to its thread, and not `Sync` for every
+    /// `T: Send`, as the lock is.
     here: PhantomData<*const ()>,
 }
 
@@ -228,7 +228,7 @@ impl<T> Deref for Guard<'_, T> {
 impl<T> DerefMut for Guard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this guard is the only one, and it is borrowed for good.
+        // SAFETY: this guard is the only one, and it is borrowed mutably.
         unsafe { &mut *self.lock.value.get() }
     }
 }
@@ -238,7 +238,7 @@ impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         match self.slot {
             Some(slot) => slot.0.leave(),
-            None => self.lock.bias.give_mutex_back(),
+            None => self.lock.bias.unlock_mutex(),
         }
     }
 }
@@ -249,7 +249,7 @@ mod tests {
     use core::sync::atomic::AtomicBool;
     use std::sync::Barrier;
 
-    /// Two counters that are only equal if nobody is inside at the same time.
+    /// Two counters that stay equal only if one thread at a time is inside.
     #[derive(Default)]
     struct Pair(Cell<u64>, Cell<u64>);
 
@@ -263,10 +263,10 @@ mod tests {
 
     const ROUNDS: u64 = if cfg!(miri) { 60 } else { 300_000 };
 
-    /// Goal: one guard at a time, whoever has the bias. Method: threads that take the lock in
-    /// bursts long enough to earn it and short enough to lose it all the time.
+    /// Goal: one guard at a time, with and without the bias. Method: threads that take the lock in
+    /// bursts long enough to earn the bias and short enough to lose it again.
     #[test]
-    fn excludes() {
+    fn only_one_thread_is_inside() {
         let lock = BiasedLock::new(Pair::default());
         std::thread::scope(|s| {
             for burst in [1, 20, 50, 200] {
@@ -284,10 +284,10 @@ mod tests {
         assert_eq!(lock.lock().0.get(), 4 * ROUNDS);
     }
 
-    /// Goal: an owner that goes in at the very moment at which it loses the bias is seen.
-    /// Method: one thread that never stops, one that comes now and then.
+    /// Goal: an owner that enters while its bias is revoked is seen.
+    /// Method: one thread that takes the lock all the time, and one that takes it sometimes.
     #[test]
-    fn an_owner_in_full_flight_is_seen() {
+    fn an_owner_that_enters_during_a_revocation_is_seen() {
         let lock = BiasedLock::new(Pair::default());
         let done = AtomicBool::new(false);
         let (mut owned, visits) = (0, ROUNDS / 10);
@@ -310,9 +310,9 @@ mod tests {
         assert_eq!(lock.lock().0.get(), owned + visits);
     }
 
-    /// Goal: a slot that outlives its thread makes its next thread the owner, soundly.
+    /// Goal: the next thread with an owner's slot becomes the owner, and exclusion holds.
     #[test]
-    fn slots_are_handed_on() {
+    fn a_reused_slot_keeps_exclusion() {
         let lock = BiasedLock::new(Pair::default());
         for _ in 0..20 {
             std::thread::scope(|s| {
@@ -323,10 +323,10 @@ mod tests {
         assert_eq!(lock.lock().0.get(), 20 * 51);
     }
 
-    /// Goal: whoever has the lock sees that another thread waits, by the mutex or by its bias, and
-    /// sees it no more once that one has been in.
+    /// Goal: a holder, by the mutex or by its bias, sees that another thread waits, until that thread
+    /// has entered.
     #[test]
-    fn one_that_waits_is_seen() {
+    fn a_holder_sees_a_waiting_thread() {
         for before in [0, 50] {
             let lock = BiasedLock::new(Pair::default());
             (0..before).for_each(|_| add(&lock));
@@ -349,16 +349,16 @@ mod tests {
     }
 
     thread_local! {
-        /// What a round of waiting in [`Staged`] does.
+        /// The action of a round of waiting in [`Staged`].
         static ROUND: Cell<fn()> = const { Cell::new(|| ()) };
         static WAITED: Cell<u32> = const { Cell::new(0) };
         static STAGED: Bias<Staged> = Bias::new();
     }
 
-    /// A world in which one thread plays all.
+    /// A platform in which one thread performs the steps of all threads.
     struct Staged;
 
-    impl World for Staged {
+    impl Barriers for Staged {
         type Word = AtomicU64;
         const STREAK: u64 = u64::MAX;
         fn light_barrier() {}
@@ -368,29 +368,29 @@ mod tests {
         }
     }
 
-    /// Goal: one that gives the lock back waits for one that wants it, for a bounded time.
+    /// Goal: a thread that releases the lock waits for a waiting thread, for a bounded time.
     #[test]
-    fn others_are_let_in_but_not_for_ever() {
-        fn gives_back() {
+    fn a_release_yields_to_a_waiter_for_a_bounded_time() {
+        fn release() {
             STAGED.with(|bias| {
                 assert!(bias.is_wanted());
-                bias.give_mutex_back();
+                bias.unlock_mutex();
                 bias.yield_to_waiters();
-                assert!(!bias.is_wanted(), "the one that wants it is asleep");
+                assert!(!bias.is_wanted(), "the waiting thread is asleep");
             });
         }
         STAGED.with(|bias| {
             let take = |me| bias.take_mutex(1, me, |_| unreachable!(), || None);
             bias.yield_to_waiters();
             take(1);
-            assert_eq!(WAITED.get(), 0, "nobody wants it");
-            ROUND.set(gives_back);
+            assert_eq!(WAITED.get(), 0, "no thread waits");
+            ROUND.set(release);
             take(2);
             assert!(WAITED.get() >= 10, "{} rounds", WAITED.get());
         });
     }
 
-    /// Goal: holding one lock while taking another does not confuse the slot.
+    /// Goal: a thread may hold one lock while it takes another.
     #[test]
     fn nested_locks_exclude() {
         let (outer, inner) = (BiasedLock::new(Pair::default()), BiasedLock::new(Pair::default()));

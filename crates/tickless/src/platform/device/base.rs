@@ -1,4 +1,4 @@
-//! The event device of one base, whichever it is.
+//! The event device of one base, of any kind.
 
 use super::fallback::{Device, RefusedCall};
 use super::futex::Doorbell;
@@ -15,7 +15,7 @@ use tickless_core::time::{CpuId, Ns};
 #[derive(Debug)]
 pub struct BaseDevice {
     bell: Doorbell,
-    /// So long before its deadline its driver gets up, in ns. Written by the driver alone.
+    /// The driver wakes this long before its deadline, in ns. Only the driver writes it.
     margin: AtomicU64,
     kind: Kind,
 }
@@ -29,19 +29,19 @@ enum Kind {
 }
 
 impl BaseDevice {
-    /// A futex.
+    /// Makes a device whose driver waits on a futex.
     pub fn futex() -> BaseDevice {
         BaseDevice::new(Kind::Futex)
     }
 
-    /// A timerfd in an epoll, if the system allows that.
+    /// Makes a device whose driver waits for a timerfd in an epoll, if the system allows that.
     #[cfg(linux_platform)]
     pub fn timerfd() -> Result<BaseDevice, RefusedCall> {
         let device = EpollDevice::new()?;
         Ok(BaseDevice::new(Kind::Timerfd(device)))
     }
 
-    /// A loop of the program's.
+    /// Makes a device that an event loop of the program waits in.
     pub fn own_loop(device: LoopDevice) -> BaseDevice {
         BaseDevice::new(Kind::Loop(device))
     }
@@ -50,10 +50,10 @@ impl BaseDevice {
         BaseDevice { bell: Doorbell::default(), margin: AtomicU64::new(0), kind }
     }
 
-    /// What is armed from now on has its driver up so long before, to spin until then. For its
-    /// driver, when nothing is armed.
+    /// Sets the time before a deadline at which the driver wakes, to spin until then. Its driver
+    /// calls this while the device is not armed.
     pub fn set_margin(&self, margin: Ns) {
-        // Relaxed: whoever arms does so under the lock of the base, which the driver takes next.
+        // Relaxed: threads arm under the lock of the base, which the driver takes next.
         self.margin.store(margin.0, Ordering::Relaxed);
     }
 
@@ -61,12 +61,12 @@ impl BaseDevice {
         Ns(self.margin.load(Ordering::Relaxed))
     }
 
-    /// Where its driver sleeps, if it is a futex.
+    /// Returns the driver's bell.
     pub fn bell(&self) -> &Doorbell {
         &self.bell
     }
 
-    /// The loop that it wakes, if it is one of the program's.
+    /// Returns the loop's device, if an event loop of the program drives the base.
     pub fn as_loop(&self) -> Option<&LoopDevice> {
         match &self.kind {
             Kind::Loop(device) => Some(device),
@@ -74,7 +74,7 @@ impl BaseDevice {
         }
     }
 
-    /// What its driver waits in; `None` if it has none.
+    /// Returns what the driver waits in; `None` if the base has no driver.
     pub fn name(&self) -> Option<Device> {
         match &self.kind {
             #[cfg(linux_platform)]
@@ -86,7 +86,7 @@ impl BaseDevice {
         }
     }
 
-    /// Why it does not work any more as it did at first.
+    /// Returns the system call that was refused after the start, if any.
     pub fn refused(&self) -> Option<RefusedCall> {
         match &self.kind {
             #[cfg(linux_platform)]
@@ -95,21 +95,22 @@ impl BaseDevice {
         }
     }
 
-    /// Programs it, under its base's lock. Returns what is left to be done without.
+    /// Programs the device, under its base's lock. Returns what the caller must do without the
+    /// lock.
     pub fn program(&self, clock: &HostClock, cpu: CpuId, at: Ns) -> Rearm {
         match &self.kind {
             Kind::Futex => self.bell.set(at),
             #[cfg(linux_platform)]
             Kind::Timerfd(device) => {
                 let margin = self.margin();
-                let get_up = if margin == Ns::ZERO || at == Ns::NEVER {
+                let wake_at = if margin == Ns::ZERO || at == Ns::NEVER {
                     at
                 } else {
-                    // A driver that is up and spins looks there.
+                    // A spinning driver checks the bell.
                     self.bell.set(at);
                     at.since(margin)
                 };
-                if device.set(clock.to_system(get_up)) {
+                if device.set(clock.to_system(wake_at)) {
                     return Rearm::Keep;
                 }
                 self.bell.set(at);
@@ -123,7 +124,7 @@ impl BaseDevice {
         Rearm::Kick(cpu)
     }
 
-    /// Has whoever waits in it look again, if that is needed. Without any lock.
+    /// Wakes the driver or loop if it has to check the deadline again. Called without any lock.
     pub fn ring(&self) {
         match &self.kind {
             Kind::Futex => self.bell.ring(),
@@ -140,11 +141,11 @@ impl BaseDevice {
         }
     }
 
-    /// Has whoever waits in it look again, to find that everything is over.
+    /// Wakes the driver or loop at shut-down.
     pub fn ring_to_end(&self, clock: &HostClock, cpu: CpuId) {
         match &self.kind {
             Kind::Loop(_) => {
-                // What is left to be done follows in any case.
+                // The ring below follows in any case.
                 let _ = self.program(clock, cpu, Ns::ZERO);
             }
             _ => self.bell.set(Ns::ZERO),
@@ -152,7 +153,8 @@ impl BaseDevice {
         self.ring();
     }
 
-    /// Whoever waits in it is about to look at the base: what was armed counts as never (R5).
+    /// Records that the driver or loop is about to check the base, so that the device counts as
+    /// unarmed.
     pub fn quiet(&self) {
         match &self.kind {
             Kind::Loop(device) => device.quiet(),
@@ -160,12 +162,11 @@ impl BaseDevice {
         }
     }
 
-    /// Sleeps until the deadline, or until there is another one, or until told to stop; in any
-    /// case no longer than until `limit`. With a margin it spins for the last part of that. For
-    /// driver threads.
+    /// Sleeps until the deadline, at most until `limit`. Ends early if the deadline changes or
+    /// `stop` is set. With a margin, it spins for the last part. Driver threads call this.
     pub fn sleep(&self, clock: &HostClock, limit: Ns, stop: &AtomicBool, waking: &mut Waking) {
         let margin = self.margin();
-        let lies_down = waking.spins().then(|| (clock.now(), self.bell.rings()));
+        let sleep_from = waking.spins().then(|| (clock.now(), self.bell.rings()));
         match &self.kind {
             #[cfg(linux_platform)]
             Kind::Timerfd(device) if device.refused().is_none() => {
@@ -173,11 +174,11 @@ impl BaseDevice {
                 let left = limit - clock.now();
                 device.wait((limit != Ns::NEVER).then_some(left));
             }
-            _ if lies_down.is_some_and(|(at, _)| self.bell.is_near(margin, at)) => {}
+            _ if sleep_from.is_some_and(|(at, _)| self.bell.is_near(margin, at)) => {}
             _ => self.bell.sleep(clock, margin, limit, stop),
         }
-        if let Some((at, heard)) = lies_down {
-            if self.bell.rings() == heard {
+        if let Some((at, seen)) = sleep_from {
+            if self.bell.rings() == seen {
                 self.bell.note_woken(clock, margin, at, waking);
             }
             if margin != Ns::ZERO {
@@ -186,7 +187,7 @@ impl BaseDevice {
         }
     }
 
-    /// System calls that programmed it.
+    /// Returns the number of system calls that programmed the device.
     pub fn calls(&self) -> u64 {
         match &self.kind {
             Kind::Futex => 0,

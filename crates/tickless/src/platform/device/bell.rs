@@ -1,163 +1,169 @@
-//! How whoever waits for the next event is told that it has moved earlier: two protocols.
+//! Two protocols that wake a waiting driver or event loop when the next event moves earlier.
 //!
-//! Over words of any world, so that the model checkers run these very lines. In both, who arms
-//! writes and then looks whether the other waits; the other says that it waits and then looks
-//! again. All four are sequentially consistent, so at least one sees the other. What they wait for
-//! is decided under the lock of their base, and written there.
+//! They are generic over a platform's words, so that the model checkers run this file. In both, an
+//! arming thread writes the deadline and then checks whether the driver waits; the driver announces
+//! that it waits and then checks the deadline again. All four accesses are sequentially consistent,
+//! so at least one side sees the other. The deadline is decided and written under the base's lock.
 
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
 
-/// Not zero, whatever has been heard.
+/// Keeps the word from being zero, for any number of rings.
 const ASLEEP: u64 = 1 << 32;
 
 /// A word that a driver sleeps on.
 pub trait Rings {
     fn load(&self, order: Ordering) -> u32;
-    /// Counts up.
+    /// Increments the word.
     fn add_one(&self, order: Ordering);
 }
 
-/// What a driver thread sleeps by.
+/// Wakes a driver thread when an earlier deadline is armed.
 #[derive(Debug, Default)]
 pub struct DriverBell<W, R> {
-    /// Counts up with every new deadline; the driver waits for it to change.
+    /// Incremented for every new deadline; the driver waits for it to change.
     rings: R,
-    /// What the device is armed for, in nanoseconds of the host's clock. Written under the
-    /// base's lock, so that the last decision stands.
+    /// The deadline of the device, in nanoseconds of the host's clock. Written under the base's
+    /// lock, so that the last decision counts.
     deadline: W,
-    /// Which sleep the driver is in, or about to begin: [`ASLEEP`] and the rings it had heard.
-    /// Zero while it is awake, and once it has been called out of that sleep.
+    /// Identifies the sleep that the driver is in or about to begin: [`ASLEEP`] and the number of
+    /// rings that it has seen. Zero while the driver is awake, and after it was woken from that
+    /// sleep.
     asleep: W,
 }
 
 impl<W: Word, R: Rings> DriverBell<W, R> {
-    /// Programs the device. Follow with [`ring`](DriverBell::ring), without the lock.
+    /// Programs the device. The caller must then call [`ring`](DriverBell::ring) without the lock.
     pub fn set(&self, deadline: Ns) {
         self.deadline.store(deadline.0, Ordering::Relaxed);
-        // SeqCst: pairs with `asleep` in `sleep`. Of a ringer that sets and then looks whether
-        // the driver sleeps, and a driver that lies down and then looks whether it rang, at
-        // least one sees the other: a ringer that reads the zero of an earlier sleep comes
-        // before the next one is announced, and that sleep then hears its ring. Being a
-        // release, it publishes the deadline as well.
+        // SeqCst: pairs with `asleep` in `sleep`. The ringing thread writes and then checks whether
+        // the driver sleeps; the driver announces its sleep and then checks the rings. At least
+        // one sees the other: a ringing thread that reads the zero of an earlier sleep precedes
+        // the next announcement, and the driver sees its ring before that sleep. The store is also
+        // a release, which publishes the deadline.
         self.rings.add_one(Ordering::SeqCst);
     }
 
-    /// The driver is about to look at its base: whatever was armed counts as never (R5).
+    /// Records that the driver is about to check its base, so that the device counts as unarmed.
     pub fn quiet(&self) {
         self.deadline.store(Ns::NEVER.0, Ordering::Relaxed);
     }
 
-    /// Has the driver woken if it sleeps, has not heard the last ring, and nobody has called it.
+    /// Calls `wake` if the driver sleeps, has not seen the last ring, and was not woken by another
+    /// thread.
     pub fn ring(&self, wake: impl FnOnce(&R)) {
         let sleep = self.asleep.load(Ordering::SeqCst);
-        let all_heard = ASLEEP | u64::from(self.rings.load(Ordering::SeqCst));
-        if sleep == 0 || sleep == all_heard {
+        let all_seen = ASLEEP | u64::from(self.rings.load(Ordering::SeqCst));
+        if sleep == 0 || sleep == all_seen {
             return;
         }
-        // Nobody to wake is not a failure: it has just woken by itself.
+        // The driver may have woken by itself; then this wakes no thread, which is fine.
         wake(&self.rings);
-        // From a sleep that has not heard every ring the driver gets up, even if it has yet to
-        // lie down, and then looks at everything; until its next sleep nobody else needs to
-        // call. That one has heard more, so it has another number and this leaves it alone.
-        // And only now, so that nobody relies on a caller that loses its CPU before the call.
+        // The driver leaves a sleep that has missed a ring, even one that it has yet to begin, and
+        // then checks its base. Until its next sleep no other thread needs to wake it. That sleep
+        // has seen more rings, so it has another number and this exchange does not change it. The
+        // exchange follows the wake: otherwise other threads would rely on a thread that may lose
+        // its CPU before it wakes the driver.
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         let _ = self.asleep.compare_exchange(sleep, 0, set, failed);
     }
 
-    /// The word that the driver sleeps on.
+    /// Returns the word that the driver sleeps on.
     pub fn rings(&self) -> &R {
         &self.rings
     }
 
-    /// What it is armed for.
+    /// Returns the deadline of the device.
     pub fn deadline(&self) -> Ns {
         Ns(self.deadline.load(Ordering::Relaxed))
     }
 
-    /// Has the driver sleep as long as it has heard every ring, unless it was called off: `wait`
-    /// is handed how many it has heard, and until when, which is worked out of the deadline.
+    /// Calls `wait` if no ring has come since the driver announced its sleep and the sleep is not
+    /// cancelled. `wait` gets the number of rings that the driver has seen, and the result of
+    /// `until` for the deadline.
     pub fn sleep<T>(
         &self,
         until: impl FnOnce(Ns) -> T,
-        is_called_off: impl FnOnce() -> bool,
+        is_cancelled: impl FnOnce() -> bool,
         wait: impl FnOnce(&R, u32, T),
     ) {
-        // First the rings, then the deadline: a deadline that is set in between is either
-        // read here or rings once more than was heard.
-        let heard = self.rings.load(Ordering::SeqCst);
+        // First the rings, then the deadline: a deadline that is set in between is either read
+        // here, or its ring comes after the number that is read.
+        let seen = self.rings.load(Ordering::SeqCst);
         let until = until(self.deadline());
-        self.asleep.store(ASLEEP | u64::from(heard), Ordering::SeqCst);
-        if self.rings.load(Ordering::SeqCst) == heard && !is_called_off() {
-            // Woken, timed out, interrupted, changed in between: each means look again.
-            wait(&self.rings, heard, until);
+        self.asleep.store(ASLEEP | u64::from(seen), Ordering::SeqCst);
+        if self.rings.load(Ordering::SeqCst) == seen && !is_cancelled() {
+            // Whatever ended the wait, the driver checks its base next.
+            wait(&self.rings, seen, until);
         }
         self.asleep.store(0, Ordering::Relaxed);
     }
 }
 
-/// What a loop of the program's is called by, when something is armed that is earlier than the
-/// deadline which it has heard of. While it runs timers, and until it asks for the next event, it
-/// has heard of everything.
+/// Wakes a program's event loop when a deadline is armed that is earlier than the one that the loop
+/// waits for. While the loop runs timers, and until it asks for the next event, no call is needed.
 #[derive(Debug)]
 pub struct LoopBell<W> {
-    /// What the device is armed for, on the host's clock. Written under the base's lock.
+    /// The deadline of the device, on the host's clock. Written under the base's lock.
     deadline: W,
-    /// What the loop was told when it asked last.
-    heard: W,
-    /// Which wait the loop is in, or about to begin: each has another number. Zero while it runs
-    /// timers, and once it has been called out of that wait.
+    /// The deadline that the loop got when it last asked.
+    waits_for: W,
+    /// The number of the wait that the loop is in or about to begin. Zero while it runs timers, and
+    /// after it was called out of that wait.
     waits: W,
     /// The number of its last wait.
     last_wait: W,
 }
 
 impl<W: Word> LoopBell<W> {
-    /// Nothing is armed, and nobody waits.
+    /// Makes a device that is not armed, for a loop that does not wait.
     pub fn new() -> LoopBell<W> {
         let never = || W::new(Ns::NEVER.0);
-        LoopBell { deadline: never(), heard: never(), waits: W::new(0), last_wait: W::new(0) }
+        LoopBell { deadline: never(), waits_for: never(), waits: W::new(0), last_wait: W::new(0) }
     }
 
-    /// Programs it. Follow with [`ring`](LoopBell::ring), without the lock.
+    /// Programs the device. The caller must then call [`ring`](LoopBell::ring) without the lock.
     pub fn set(&self, deadline: Ns) {
-        // SeqCst: pairs with `waits` in `hear`; see the head of this file.
+        // SeqCst: pairs with `waits` in `begin_wait`; see the start of this file.
         self.deadline.store(deadline.0, Ordering::SeqCst);
     }
 
-    /// The loop is about to look at its base: whatever was armed counts as never (R5).
+    /// Records that the loop is about to check its base, so that the device counts as unarmed.
     pub fn quiet(&self) {
         self.deadline.store(Ns::NEVER.0, Ordering::SeqCst);
     }
 
-    /// What it is armed for.
+    /// Returns the deadline of the device.
     pub fn deadline(&self) -> Ns {
         Ns(self.deadline.load(Ordering::SeqCst))
     }
 
-    /// Calls the loop if it waits for something later and nobody has called it. Did it?
+    /// Calls the loop if it waits for a later deadline and was not called by another thread.
+    /// Returns whether it called.
     pub fn ring(&self, call: impl FnOnce(Ns)) -> bool {
         let wait = self.waits.load(Ordering::SeqCst);
-        let heard = self.heard.load(Ordering::SeqCst);
+        let waits_for = self.waits_for.load(Ordering::SeqCst);
         let deadline = self.deadline.load(Ordering::SeqCst);
-        if wait == 0 || deadline >= heard {
+        if wait == 0 || deadline >= waits_for {
             return false;
         }
         call(Ns(deadline));
-        // Who has been called asks again before it waits again, so nobody else needs to call; its
-        // next wait has another number, and this leaves it alone. And only now, so that nobody
-        // relies on a caller that loses its CPU before the call.
+        // A loop that was called asks again before it waits again, so no other thread needs to call
+        // it. Its next wait has another number, which this exchange does not change. The exchange
+        // follows the call: otherwise other threads would rely on a thread that may lose its CPU
+        // before the call.
         let (set, failed) = (Ordering::SeqCst, Ordering::Relaxed);
         let _ = self.waits.compare_exchange(wait, 0, set, failed);
         true
     }
 
-    /// What it is armed for. From now on whoever arms something earlier calls. For the loop alone.
-    pub fn hear(&self) -> Ns {
+    /// Returns the deadline until which the loop may wait. From here on, a thread that arms an
+    /// earlier deadline calls the loop. Only the loop's own thread calls this.
+    pub fn begin_wait(&self) -> Ns {
         let mut deadline = self.deadline.load(Ordering::SeqCst);
         let wait = self.last_wait.load(Ordering::Relaxed) + 1;
         self.last_wait.store(wait, Ordering::Relaxed);
-        self.heard.store(deadline, Ordering::SeqCst);
+        self.waits_for.store(deadline, Ordering::SeqCst);
         self.waits.store(wait, Ordering::SeqCst);
         loop {
             let again = self.deadline.load(Ordering::SeqCst);
@@ -165,11 +171,12 @@ impl<W: Word> LoopBell<W> {
                 return Ns(deadline);
             }
             deadline = again;
-            self.heard.store(deadline, Ordering::SeqCst);
+            self.waits_for.store(deadline, Ordering::SeqCst);
         }
     }
 
-    /// The loop runs timers: until it hears again nobody needs to call it. For the loop alone.
+    /// Records that the loop runs timers: no thread needs to call it until it waits again. Only the
+    /// loop's own thread calls this.
     pub fn begin_run(&self) {
         self.waits.store(0, Ordering::SeqCst);
     }

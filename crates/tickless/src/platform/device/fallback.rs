@@ -1,4 +1,4 @@
-//! What drivers may wait in, and why that is not what was asked for.
+//! What drivers wait in, and the system call that was refused if it is not what was configured.
 
 use core::fmt;
 #[cfg(linux_platform)]
@@ -8,27 +8,26 @@ use rustix::io::Errno;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[non_exhaustive]
 pub enum Device {
-    /// A futex with a timeout, elsewhere than on Linux a condition variable: three file
-    /// descriptors fewer, and no system call for a deadline
-    /// that is not the earliest or comes while the driver is awake. An earlier deadline wakes a
-    /// sleeping driver, which looks and sleeps again.
+    /// A futex with a timeout; a condition variable on systems other than Linux. Uses no file
+    /// descriptor, and no system call for a deadline that is not the earliest or that is armed
+    /// while the driver is awake. An earlier deadline wakes a sleeping driver, which then sleeps
+    /// again until that deadline.
     #[default]
     Futex,
     /// Linux only. A timerfd in an epoll: each write of the device is a system call of the thread
-    /// that arms,
-    /// and the driver sleeps on. Three file descriptors for each base.
+    /// that arms, and the driver continues to sleep. Uses three file descriptors for each base.
     #[cfg(linux_platform)]
     Timerfd,
 }
 
-/// A system call that the system refused: why timers wait on a futex and not in what was asked for,
-/// or cannot be told that a clock was set.
+/// A system call that the system refused. Because of that, drivers wait on a futex instead of the
+/// configured device, or timers are not notified when a clock is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RefusedCall {
     /// The system call that was refused.
     pub call: &'static str,
-    /// What the system said: an `errno`.
+    /// The `errno` of the call.
     pub errno: i32,
 }
 
@@ -38,7 +37,7 @@ impl RefusedCall {
         RefusedCall::with_code(call, errno.raw_os_error())
     }
 
-    /// For the layer above alone.
+    /// Makes a value for the layer above.
     #[doc(hidden)]
     pub fn with_code(call: &'static str, errno: i32) -> RefusedCall {
         RefusedCall { call, errno }
@@ -48,10 +47,10 @@ impl RefusedCall {
 impl fmt::Display for RefusedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, errno } = *self;
-        let said = std::io::Error::from_raw_os_error(errno);
+        let error = std::io::Error::from_raw_os_error(errno);
         write!(
             f,
-            "the system refused {call} ({said}); let the seccomp filter of this process allow \
+            "the system refused {call} ({error}); let the seccomp filter of this process allow \
              it, or raise its limit on open files"
         )
     }

@@ -2,15 +2,15 @@
 //!
 //! | file | device | a write costs | waits in it |
 //! |---|---|---|---|
-//! | `futex` | a futex with a timeout | a call if its driver sleeps past it | a driver |
-//! | `timerfd` | a timerfd in an epoll | one call, and nobody wakes | a driver |
-//! | `own_loop` | a timerfd, or a callback | one call, or what the callback does | the program |
+//! | `futex` | a futex with a timeout | a call if its driver sleeps longer | a driver |
+//! | `timerfd` | a timerfd in an epoll | one call, which wakes no thread | a driver |
+//! | `own_loop` | a timerfd, or a callback | one call, or that of the callback | the program |
 //!
-//! How a driver or a loop that waits is told that the next event has moved earlier is in `bell`.
+//! `bell` has the protocols that wake a waiting driver or loop when the next event moves earlier.
 //!
-//! The core decides what a device is told (`tickless_core::rearm`), under the lock of its base;
-//! here is how. Every base has a doorbell, whatever its device is: a timerfd that the system
-//! takes away leaves its driver there, with every timer.
+//! The core decides when the device must be programmed (`tickless_core::rearm`), under the lock of
+//! its base. Every base has a bell, whatever its device is: if the system later refuses a timerfd,
+//! its driver continues on the futex with all its timers.
 
 pub mod base;
 mod bell;

@@ -1,10 +1,5 @@
-//! The event device of a program that has an event loop: a descriptor that it polls, or a
-//! callback that wakes it.
-//!
-//! # The callback
-//!
-//! It is called when a deadline is armed that is earlier than the one which the loop has heard
-//! of: see `bell`.
+//! The event device of a program with an event loop: a descriptor that the loop polls, or a
+//! callback that wakes it when an earlier deadline is armed (see `bell`).
 
 use super::bell::LoopBell;
 #[cfg(linux_platform)]
@@ -18,18 +13,19 @@ use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use tickless_core::time::Ns;
 
-/// Is handed the new deadline.
+/// A callback that gets the new deadline.
 pub type OnRearm = dyn Fn(Ns) + Send + Sync;
 
-/// How a loop is woken, and what for.
+/// The event device of a base that an event loop drives.
 #[derive(Debug)]
 pub struct LoopDevice {
     bell: LoopBell<AtomicU64>,
     signal: Signal,
-    /// What the descriptor was armed for last; unlike `deadline` not forgotten by a handler.
+    /// The deadline that was last written to the descriptor. Unlike the bell's it is kept while a
+    /// handler runs.
     #[cfg(linux_platform)]
     written: AtomicU64,
-    /// Up to which call that armed the descriptor its expiry has been taken note of.
+    /// The number of descriptor writes whose expiry was already read.
     #[cfg(linux_platform)]
     cleared: AtomicU64,
 }
@@ -41,8 +37,8 @@ enum Signal {
     Callback(Box<OnRearm>),
 }
 
-/// So much before its deadline the descriptor may be readable: by that much the two clocks may
-/// differ at the most.
+/// The descriptor may become readable this long before the deadline: the largest difference between
+/// the two clocks.
 #[cfg(linux_platform)]
 const NEAR: Ns = Ns::from_ms(1);
 
@@ -57,13 +53,13 @@ impl fmt::Debug for Signal {
 }
 
 impl LoopDevice {
-    /// A loop that polls a descriptor.
+    /// Makes the device of a loop that polls a descriptor.
     #[cfg(linux_platform)]
     pub fn with_descriptor(timer: Arc<Timerfd>) -> LoopDevice {
         LoopDevice::new(Signal::Descriptor(timer))
     }
 
-    /// A loop that is told.
+    /// Makes the device of a loop that a callback wakes.
     pub fn with_callback(on_rearm: Box<OnRearm>) -> LoopDevice {
         LoopDevice::new(Signal::Callback(on_rearm))
     }
@@ -79,7 +75,8 @@ impl LoopDevice {
         }
     }
 
-    /// Programs it. Is that all? Otherwise [`ring`](LoopDevice::ring), without the lock.
+    /// Programs the device. Returns whether that is all; if not, the caller must call
+    /// [`ring`](LoopDevice::ring) without the lock.
     #[cfg_attr(not(linux_platform), expect(unused_variables, reason = "callbacks need no clock"))]
     pub fn set(&self, deadline: Ns, clock: &HostClock) -> bool {
         self.bell.set(deadline);
@@ -89,27 +86,30 @@ impl LoopDevice {
             Signal::Descriptor(timer) => {
                 self.written.store(deadline.0, Ordering::SeqCst);
                 // A timerfd that could be armed once can be armed again, unless the program
-                // forbids itself that; its loop then comes by what `timeout` says.
+                // installs a filter against that. Then its loop relies on `timeout`.
                 let _ = timer.set(clock.to_system(deadline));
                 true
             }
         }
     }
 
-    /// Calls the loop if it waits for something later and nobody has called it. Did it?
+    /// Calls the loop if it waits for a later deadline and was not called by another thread.
+    /// Returns whether it called.
     pub fn ring(&self) -> bool {
         #[cfg_attr(not(linux_platform), expect(irrefutable_let_patterns))]
         let Signal::Callback(on_rearm) = &self.signal else { return false };
         self.bell.ring(on_rearm)
     }
 
-    /// What it is armed for. From now on whoever arms something earlier calls. For the loop alone.
-    pub fn hear(&self) -> Ns {
-        self.bell.hear()
+    /// Returns the deadline until which the loop may wait. From here on, a thread that arms an
+    /// earlier deadline calls the loop. Only the loop's own thread calls this.
+    pub fn begin_wait(&self) -> Ns {
+        self.bell.begin_wait()
     }
 
-    /// Is there something to do at `now`, or so soon that the descriptor may say so already? If
-    /// so, and until it hears again, nobody needs to call the loop. For the loop alone.
+    /// Returns whether a timer is due at `now`, or so soon that the descriptor may already be
+    /// readable. Until the loop waits again, no thread needs to call it. Only the loop's own thread
+    /// calls this.
     pub fn begin_run(&self, now: Ns) -> bool {
         self.bell.begin_run();
         let is_due = self.bell.deadline() <= now;
@@ -120,30 +120,31 @@ impl LoopDevice {
         }
     }
 
-    /// Has the descriptor expired, or may it any moment? Takes note of it.
+    /// Returns whether the descriptor has expired or may expire at any moment, and makes it
+    /// unreadable again.
     #[cfg(linux_platform)]
     fn has_expired(&self, timer: &Timerfd, now: Ns) -> bool {
-        // The last to be armed may have expired and be readable, wanted still or not. What is
-        // armed after this look at the count is not counted as taken note of.
+        // The last deadline written may have expired, and the descriptor be readable. The count is
+        // read first, so that a later write does not count as read.
         let calls = timer.calls();
-        let is_noted = self.cleared.load(Ordering::Relaxed) == calls;
+        let is_read = self.cleared.load(Ordering::Relaxed) == calls;
         let written = Ns(self.written.load(Ordering::SeqCst));
-        if is_noted || written > now.after(NEAR) {
+        if is_read || written > now.after(NEAR) {
             return false;
         }
-        // Before the base is looked at: what expires from here on is readable again.
+        // Before the base is checked: an expiry from here on makes the descriptor readable again.
         if timer.clear() {
             self.cleared.store(calls, Ordering::Relaxed);
         }
         true
     }
 
-    /// The loop is about to look at its base: whatever was armed counts as never (R5).
+    /// Records that the loop is about to check its base, so that the device counts as unarmed.
     pub fn quiet(&self) {
         self.bell.quiet();
     }
 
-    /// System calls that programmed it.
+    /// Returns the number of system calls that programmed the device.
     pub fn calls(&self) -> u64 {
         match &self.signal {
             #[cfg(linux_platform)]
@@ -164,10 +165,10 @@ mod tests {
     use std::thread::Thread;
     use std::time::{Duration, Instant};
 
-    /// Goal: no call is lost, however those who arm and the loop's lying down interleave.
-    /// Method: two threads that arm something ever earlier than what the loop waits for, and wait
-    /// until it has heard of that; a loop that does nothing but hear and wait to be called. The
-    /// callback takes its time now and then, which is when others might rely on it.
+    /// Goal: no call is lost, however armings interleave with the loop's begin of a wait.
+    /// Method: two threads that arm earlier deadlines than the loop waits for, and wait until it has
+    /// seen them; a loop that only begins waits and waits for calls. The callback is sometimes
+    /// slow, because other threads might wrongly rely on it then.
     #[test]
     fn no_call_is_lost() {
         let rounds = if cfg!(miri) { 20 } else { 30_000 };
@@ -181,23 +182,23 @@ mod tests {
         }));
         let (clock, stop) =
             (HostClock::manual(Arc::new(ManualClock::at(Ns(1)))), AtomicBool::new(false));
-        let (asked, heard) = ([const { AtomicU64::new(0) }; 2], [const { AtomicU64::new(0) }; 2]);
+        let (asked, seen) = ([const { AtomicU64::new(0) }; 2], [const { AtomicU64::new(0) }; 2]);
         std::thread::scope(|s| {
             let looping = s.spawn(|| {
                 waker.get_or_init(std::thread::current);
                 while !stop.load(Ordering::Acquire) {
                     device.begin_run(Ns(1));
                     device.quiet();
-                    for (asked, heard) in asked.iter().zip(&heard) {
-                        heard.store(asked.load(Ordering::SeqCst), Ordering::SeqCst);
+                    for (asked, seen) in asked.iter().zip(&seen) {
+                        seen.store(asked.load(Ordering::SeqCst), Ordering::SeqCst);
                     }
-                    if device.hear() == Ns::NEVER {
+                    if device.begin_wait() == Ns::NEVER {
                         std::thread::park();
                     }
                 }
             });
             let armers = [0usize, 1].map(|me| {
-                let (asked, heard, device, clock) = (&asked[me], &heard[me], &device, &clock);
+                let (asked, seen, device, clock) = (&asked[me], &seen[me], &device, &clock);
                 s.spawn(move || {
                     for round in 1..=rounds {
                         asked.store(round, Ordering::SeqCst);
@@ -205,7 +206,7 @@ mod tests {
                         device.set(Ns(2 + round % 127 * me as u64), clock);
                         device.ring();
                         let begun = Instant::now();
-                        while heard.load(Ordering::SeqCst) < round {
+                        while seen.load(Ordering::SeqCst) < round {
                             if begun.elapsed() > Duration::from_secs(10) {
                                 return false;
                             }
@@ -215,7 +216,7 @@ mod tests {
                     true
                 })
             });
-            let all = armers.map(|armer| armer.join().is_ok_and(|heard| heard));
+            let all = armers.map(|armer| armer.join().is_ok_and(|seen| seen));
             stop.store(true, Ordering::Release);
             looping.thread().unpark();
             assert_eq!(all, [true, true], "a call was lost");

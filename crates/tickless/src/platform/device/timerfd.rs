@@ -1,15 +1,15 @@
-//! The event device of kernels and event loops: a timerfd, which an epoll waits for.
+//! An event device of a timerfd and an epoll that waits for it.
 //!
-//! A write is one `timerfd_settime`, made by whoever arms and under the lock of the base, as a
-//! kernel writes its clock event device. The driver is woken by the expiry and by nothing else,
-//! so arming an earlier deadline costs a system call and no wakeup.
+//! A write is one `timerfd_settime` by the arming thread, under the lock of the base, as a kernel
+//! writes its clock event device. Only the expiry wakes the driver, so arming an earlier deadline
+//! costs a system call and no wakeup.
 //!
-//! The driver's epoll is edge-triggered on the timerfd: each expiry wakes once and nobody has to
-//! read it. A write takes back an expiry that nobody has seen, which is right: it comes from a
-//! decision made under the lock, later than the expiry.
+//! The epoll is edge-triggered on the timerfd: each expiry wakes the driver once, and no thread has
+//! to read it. A write discards an expiry that the driver has not seen, which is correct: the
+//! decision for the write was made under the lock, after the expiry.
 //!
-//! Should the system refuse any of this once timers run (a filter that was put up later, say),
-//! the device says so by its eventfd, and its driver goes on with the doorbell.
+//! If the system refuses one of these calls after the start (because of a new seccomp filter, for
+//! instance), the device signals its eventfd, and its driver continues with the bell.
 
 use super::fallback::RefusedCall;
 use core::mem::MaybeUninit;
@@ -24,19 +24,19 @@ use rustix::time::{
 use std::sync::OnceLock;
 use tickless_core::time::Ns;
 
-/// A timerfd on `CLOCK_MONOTONIC`, and how often it was written.
+/// A timerfd on `CLOCK_MONOTONIC`, with the number of its writes.
 #[derive(Debug)]
 pub struct Timerfd {
     file: OwnedFd,
     calls: AtomicU64,
 }
 
-/// The epoll that waits for it.
+/// A timerfd and the epoll that waits for it.
 #[derive(Debug)]
 pub struct EpollDevice {
     timer: Timerfd,
     epoll: OwnedFd,
-    /// Readable for ever once the driver is to look elsewhere.
+    /// Becomes readable, and stays so, when the driver must wait on the bell instead.
     called: OwnedFd,
     is_called: AtomicBool,
     refused: OnceLock<RefusedCall>,
@@ -46,7 +46,7 @@ const TIMER: u64 = 0;
 const CALLED: u64 = 1;
 
 impl Timerfd {
-    /// A timerfd that is not armed. Tries whether it can be.
+    /// Makes a timerfd that is not armed. Checks that it can be armed.
     pub fn new() -> Result<Timerfd, RefusedCall> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let file = timerfd_create(TimerfdClockId::Monotonic, flags)
@@ -57,12 +57,12 @@ impl Timerfd {
         Ok(timer)
     }
 
-    /// Arms it for a point on `CLOCK_MONOTONIC`; [`Ns::NEVER`] stops it. One that has passed
-    /// expires at once. An expiry that nobody has read is taken back.
+    /// Arms it for a time of `CLOCK_MONOTONIC`; [`Ns::NEVER`] disarms it. A time in the past expires
+    /// at once. Discards an unread expiry.
     pub fn set(&self, at: Ns) -> Result<(), Errno> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // To the kernel zero means never.
+        // For the kernel, zero means never.
         let at = if at == Ns::NEVER { 0 } else { at.0.max(1) };
         let it_value =
             Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as _ };
@@ -70,12 +70,13 @@ impl Timerfd {
         timerfd_settime(&self.file, TimerfdTimerFlags::ABSTIME, &time).map(drop)
     }
 
-    /// Takes note of an expiry, so that it is not readable any more. Was there one?
+    /// Reads an expiry, so that the descriptor is not readable any more. Returns whether there was
+    /// one.
     pub fn clear(&self) -> bool {
         rustix::io::read(&self.file, &mut [0u8; 8]).is_ok()
     }
 
-    /// System calls that armed it.
+    /// Returns the number of system calls that armed it.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -88,7 +89,7 @@ impl AsFd for Timerfd {
 }
 
 impl EpollDevice {
-    /// Makes all of it and tries whether it works.
+    /// Makes the descriptors and checks that they work.
     pub fn new() -> Result<EpollDevice, RefusedCall> {
         let refused = |call| move |errno| RefusedCall::new(call, errno);
         let timer = Timerfd::new()?;
@@ -115,15 +116,15 @@ impl EpollDevice {
         }
     }
 
-    /// Programs it. `false` if the system refuses that, now or before: then
-    /// [`call`](EpollDevice::call) its driver.
+    /// Programs the device. Returns `false` if the system refuses that, now or before; then the
+    /// caller must [`call`](EpollDevice::call) the driver.
     pub fn set(&self, at: Ns) -> bool {
         self.refused.get().is_none()
             && self.timer.set(at).map_err(|errno| self.give_up(SETTIME, errno)).is_ok()
     }
 
-    /// Waits until it expires, or somebody calls, or so much time has passed: whole
-    /// milliseconds, which is what every kernel's epoll can do.
+    /// Waits until the timerfd expires, another thread calls, or `at_most` has passed, in whole
+    /// milliseconds, as older kernels' epoll requires.
     pub fn wait(&self, at_most: Option<core::time::Duration>) {
         let timeout = at_most.map(|left| {
             let ms = left.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as i64;
@@ -131,27 +132,29 @@ impl EpollDevice {
         });
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; 2];
         match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
-            // Woken, timed out, interrupted: each means look again.
+            // Whatever ended the wait, the driver checks its base next.
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => self.give_up("epoll_wait", errno),
         }
     }
 
-    /// Ends the driver's waiting here, for good. One system call, or none if somebody has made it.
+    /// Ends the driver's waits on this device for good. One system call, or none if another thread
+    /// has made it.
     pub fn call(&self) {
         if !self.is_called.load(Ordering::Relaxed) {
             let _ = rustix::io::write(&self.called, &1u64.to_ne_bytes());
-            // Only now: who sees it need not rely on a caller that has lost its CPU.
+            // After the call: otherwise other threads would rely on a thread that may have lost
+            // its CPU before the call.
             self.is_called.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Why it is not used any more.
+    /// Returns the system call that was refused, after which the device is not used any more.
     pub fn refused(&self) -> Option<RefusedCall> {
         self.refused.get().copied()
     }
 
-    /// System calls that programmed it.
+    /// Returns the number of system calls that programmed the device.
     pub fn calls(&self) -> u64 {
         self.timer.calls()
     }
