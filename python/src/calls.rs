@@ -15,7 +15,7 @@ use tickless_fleet::row::{Figure, Outcome, Row};
 use tickless_lab::progress::Progress;
 use tickless_lab::report::files::Files;
 use tickless_lab::report::{Plan, make, page};
-use tickless_lab::studies::{Effort, OFFERS, World};
+use tickless_lab::studies::{Effort, STUDIES, World};
 use tickless_trace::Trace;
 use tickless_trace::read::{Event, NameId, TimerAddr};
 use tickless_trace::replay::streams::Streams;
@@ -227,12 +227,12 @@ pub fn report(
 ) -> PyResult<(PathBuf, PathBuf)> {
     let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only.iter().any(|it| it == name));
     if let Some(unknown) =
-        only.iter().flatten().find(|name| OFFERS.iter().all(|it| it.name != **name))
+        only.iter().flatten().find(|name| STUDIES.iter().all(|it| it.name != **name))
     {
         return Err(error(format!("there is no study {unknown}")));
     }
     let plan = Plan {
-        offers: OFFERS.iter().filter(|offer| is_wanted(offer.name)).collect(),
+        studies: STUDIES.iter().filter(|study| is_wanted(study.name)).collect(),
         worlds: if live { vec![World::Sim, World::Live] } else { vec![World::Sim] },
         effort: if quick { Effort::Quick } else { Effort::Brief },
         seed,

@@ -9,12 +9,8 @@ use crate::project::{Request, project};
 use crate::row::{Figure, Outcome};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickless_core::bases::Settings;
-use tickless_lab::studies::cancel::sim as cancel;
-use tickless_lab::studies::clock::sim as clock;
-use tickless_lab::studies::deferred::sim as deferred;
-use tickless_lab::studies::phase::sim as phase;
-use tickless_lab::studies::rearm::sim as rearm;
-use tickless_lab::studies::{self, Role, schedule};
+use tickless_lab::studies::rearm::model as rearm;
+use tickless_lab::studies::{self, Role, Study, schedule};
 use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
 use tickless_trace::Trace;
@@ -51,37 +47,16 @@ pub fn simulate_on(like: &Spec, cell: &Simulate) -> Figures {
     if let Some(hz) = cell.hz {
         spec = spec.with("workload.hz", f64::from(hz));
     }
-    spec.require(needs(cell.study)).map_err(|error| error.to_string())?;
     spec.seed = cell.seed;
-    let cells = match (cell.study, cell.policy) {
-        (StudyName::Rearm, Some(policy)) => return ping_pong(&spec, policy, cell.length),
-        (StudyName::Schedule, policy) => return slices(&spec, cell, policy),
-        (StudyName::Rearm, None) => rearm::cells(&spec),
-        (StudyName::Clock, _) => clock::cells(&spec),
-        (StudyName::Cancel, _) => cancel::cells_of(&spec),
-        (StudyName::Deferred, _) => deferred::cells(&spec),
-        (StudyName::Phase, _) => phase::cells(&spec),
+    let Some(study) = Study::named(cell.study.name()) else {
+        return slices(&spec, cell, cell.policy);
     };
-    let cells = cells.map_err(|error| format!("{}: {error}", cell.machine))?;
-    Ok(cells.into_iter().map(|cell| figure(&cell.elsewhere())).collect())
-}
-
-/// The numbers of a machine's file that a study reads.
-fn needs(study: StudyName) -> &'static [&'static str] {
-    match study {
-        StudyName::Rearm => {
-            &["workload.hz", "workload.pipe_ns", "workload.next_timer_ms", "workload.watchdog_ms"]
-        }
-        StudyName::Clock => {
-            &["workload.hz", "workload.reads_per_tick", "workload.jobs_per_cpu_minute"]
-        }
-        StudyName::Cancel => &["workload.hz", "workload.timers_per_tick", "workload.timer_work_ns"],
-        StudyName::Deferred => {
-            &["workload.timer_work_ns", "workload.expiry_ns", "workload.tick_skew_ns"]
-        }
-        StudyName::Phase => &["workload.hz", "workload.work_s"],
-        StudyName::Schedule => &[],
+    spec.require(study.needs).map_err(|error| error.to_string())?;
+    if let (StudyName::REARM, Some(policy)) = (cell.study, cell.policy) {
+        return ping_pong(&spec, policy, cell.length);
     }
+    let cells = (study.cells)(&spec).map_err(|error| format!("{}: {error}", cell.machine))?;
+    Ok(cells.into_iter().map(|cell| figure(&cell.elsewhere())).collect())
 }
 
 fn ping_pong(spec: &Spec, policy: ReplayPolicy, rounds: Option<u32>) -> Figures {

@@ -7,11 +7,11 @@
 
 use std::error::Error;
 use std::time::Instant;
-use tickless_lab::studies::cancel::sim as cancel;
-use tickless_lab::studies::clock::sim as clock;
-use tickless_lab::studies::deferred::sim as deferred;
-use tickless_lab::studies::phase::sim as phase;
-use tickless_lab::studies::rearm::sim as rearm;
+use tickless_lab::studies::cancel::model as cancel;
+use tickless_lab::studies::clock::model as clock;
+use tickless_lab::studies::deferred::model as deferred;
+use tickless_lab::studies::phase::model as phase;
+use tickless_lab::studies::rearm::model as rearm;
 use tickless_lab::studies::{Cell, schedule, sensitivity};
 use tickless_machine::machines;
 use tickless_machine::spec::Spec;

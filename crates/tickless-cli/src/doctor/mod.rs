@@ -9,7 +9,7 @@ use crate::progress::Bar;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::time::Duration;
 use tickless_lab::doctor::gather::{Look, gather};
-use tickless_lab::doctor::{CHECKS, Check, Verdict, judge};
+use tickless_lab::doctor::{Check, Verdict, checks, judge};
 
 /// Find needless costs of this machine's timers, and what to do about them
 ///
@@ -43,7 +43,7 @@ pub struct DoctorArgs {
 
 fn names() -> PossibleValuesParser {
     let value = |check: &Check| PossibleValue::new(check.name).help(check.about);
-    PossibleValuesParser::new(CHECKS.iter().map(value))
+    PossibleValuesParser::new(checks().into_iter().map(value))
 }
 
 impl Command for DoctorArgs {
@@ -53,7 +53,7 @@ impl Command for DoctorArgs {
         let is_asked = |check: &&Check| {
             self.check.is_empty() || self.check.iter().any(|name| name == check.name)
         };
-        let checks: Vec<&'static Check> = CHECKS.iter().filter(is_asked).collect();
+        let checks: Vec<&'static Check> = checks().into_iter().filter(is_asked).collect();
         let look = Look { duration: self.duration, program: std::env::current_exe().ok() };
         let facts = gather(&checks, &look, &progress);
         progress.end();

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use tickless_lab::report::files::Files;
 use tickless_lab::report::{Plan, Report, make, page};
-use tickless_lab::studies::{Effort, OFFERS, Offer, World};
+use tickless_lab::studies::{Effort, STUDIES, Study, World};
 
 /// Run all five studies, simulated and live, and write one page
 ///
@@ -50,7 +50,7 @@ pub struct ReportArgs {
 }
 
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(OFFERS.iter().map(|offer| offer.name))
+    PossibleValuesParser::new(STUDIES.iter().map(|study| study.name))
 }
 
 impl Command for ReportArgs {
@@ -78,11 +78,11 @@ impl ReportArgs {
     }
 
     fn plan(&self) -> Plan {
-        let is_wanted = |offer: &&Offer| {
-            self.only.is_empty() || self.only.iter().any(|name| name == offer.name)
+        let is_wanted = |study: &&Study| {
+            self.only.is_empty() || self.only.iter().any(|name| name == study.name)
         };
         Plan {
-            offers: OFFERS.iter().filter(is_wanted).collect(),
+            studies: STUDIES.iter().filter(is_wanted).collect(),
             worlds: match (self.sim_only, self.live_only) {
                 (true, _) => vec![World::Sim],
                 (_, true) => vec![World::Live],

@@ -10,7 +10,9 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
 use tickless_fleet::campaign::Numbers;
-use tickless_lab::studies::{Effort, OFFERS, Offer, Request, SimOptions, Study, StudyError, World};
+use tickless_lab::studies::{
+    Effort, Request, STUDIES, SimOptions, Study, StudyError, StudyResult, World,
+};
 
 /// Measure a mechanism beside the behaviour that it replaced
 ///
@@ -70,22 +72,22 @@ pub struct StudyArgs {
 
 impl Command for StudyArgs {
     fn run(&self) -> Result<Exit, Failure> {
-        let Some(offer) = Offer::named(&self.name) else {
+        let Some(study) = Study::named(&self.name) else {
             let what = format!("there is no study {}; see tickless help study", self.name);
             return Err(StudyError::Request { what }.into());
         };
         let progress = Bar::on_terminal();
         progress.end_on_interrupt();
-        let study = offer.run(&self.request(), &progress);
+        let result = study.run(&self.request(), &progress);
         progress.end();
-        let study = study?;
-        print(&study, self.format)?;
-        Ok(if self.strict { verdict(&study) } else { Exit::Success })
+        let result = result?;
+        print(&result, self.format)?;
+        Ok(if self.strict { verdict(&result) } else { Exit::Success })
     }
 }
 
 /// The exit status of `--strict`, after a message for each figure outside of its band.
-pub fn verdict(study: &Study) -> Exit {
+pub fn verdict(study: &StudyResult) -> Exit {
     let mut exit = Exit::Success;
     for cell in study.outside() {
         complain(format_args!("{} is {} {}, outside its band", cell.id, cell.value, cell.unit));
@@ -112,8 +114,8 @@ impl StudyArgs {
 }
 
 fn names() -> PossibleValuesParser {
-    let value = |offer: &Offer| PossibleValue::new(offer.name).help(offer.about);
-    PossibleValuesParser::new(OFFERS.iter().map(value))
+    let value = |study: &Study| PossibleValue::new(study.name).help(study.about);
+    PossibleValuesParser::new(STUDIES.iter().map(value))
 }
 
 /// Parses numbers and ranges of numbers.

@@ -3,10 +3,10 @@
 use super::plot;
 use crate::output::{Results, bare, paragraph, to_width, width, write_csv, write_table};
 use std::io::{self, Write};
-use tickless_lab::studies::{Cell, Exhibit, Form, Role, Study, claim, wanted};
+use tickless_lab::studies::{Cell, Exhibit, Role, StudyResult, claim, wanted};
 use tickless_lab::text::figure;
 
-impl Results for Study {
+impl Results for StudyResult {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
         tables(self, out)
     }
@@ -45,14 +45,13 @@ impl Results for Study {
     }
 }
 
-fn tables(study: &Study, out: &mut dyn Write) -> io::Result<()> {
-    let Study { study: name, world, machine, seed, .. } = study;
+fn tables(study: &StudyResult, out: &mut dyn Write) -> io::Result<()> {
+    let StudyResult { study: name, world, machine, seed, .. } = study;
     let title = format!("Study {name}, {}: {machine}, random seed {seed}", world.name());
     paragraph(out, "", &title)?;
-    for Exhibit { title, form } in &study.exhibits {
+    for Exhibit { title, header, rows } in &study.exhibits {
         writeln!(out)?;
         paragraph(out, "", &format!("{title}:"))?;
-        let Form::Table { header, rows } = form;
         let mut table = bare(header, 1);
         // Headings of several words are broken where the table would be too wide.
         to_width(&mut table);
@@ -141,7 +140,7 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes what the mechanism changes, beside the published effect and the null model.
-fn claims(study: &Study, out: &mut dyn Write) -> io::Result<()> {
+fn claims(study: &StudyResult, out: &mut dyn Write) -> io::Result<()> {
     let claims: Vec<(&Cell, [String; 5])> =
         study.cells.iter().filter_map(|cell| Some((cell, claim(cell)?))).collect();
     if claims.is_empty() {

@@ -14,7 +14,7 @@ use crate::live::{skip, tracefs, wait_until, without_rights};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use tickless_lab::doctor::CHECKS;
+use tickless_lab::doctor::checks;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
@@ -59,7 +59,7 @@ fn json_has_a_finding_for_each_check() {
     let output = doctor(&["-D", "300ms", "--format", "json"]);
     let findings = findings(&output);
     let names: Vec<&str> = findings.iter().map(|f| f["check"].as_str().unwrap()).collect();
-    assert_eq!(names, CHECKS.iter().map(|check| check.name).collect::<Vec<_>>());
+    assert_eq!(names, checks().into_iter().map(|check| check.name).collect::<Vec<_>>());
     let want: BTreeSet<&str> =
         ["check", "verdict", "figure", "unit", "how", "advice", "study"].into_iter().collect();
     let page = page();

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tickless_lab::studies::STUDIES;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
@@ -48,13 +49,9 @@ fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Every study in every world that it is offered in.
-fn offers() -> impl Iterator<Item = (&'static str, &'static str)> {
-    tickless_lab::studies::OFFERS.iter().flat_map(|offer| {
-        let live = offer.live.map(|_| (offer.name, "--live"));
-        let sim = offer.sim.map(|_| (offer.name, "--sim"));
-        live.into_iter().chain(sim)
-    })
+/// Each study in both worlds.
+fn studies() -> impl Iterator<Item = (&'static str, &'static str)> {
+    STUDIES.iter().flat_map(|study| [(study.name, "--live"), (study.name, "--sim")])
 }
 
 /// Goal: every study's JSON has the documented shape, and its labels are consistent: what is
@@ -63,7 +60,7 @@ fn offers() -> impl Iterator<Item = (&'static str, &'static str)> {
 fn json_has_the_documented_shape() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/studies.md");
     let page = std::fs::read_to_string(page).unwrap();
-    for (name, world) in offers() {
+    for (name, world) in studies() {
         let json: Value = serde_json::from_str(&quick(name, world, "json")).unwrap();
         let top = ["answers", "cells", "machine", "notes", "plots", "seed", "study", "world"];
         let of_cell = [
@@ -118,7 +115,7 @@ fn json_has_the_documented_shape() {
 /// Goal: tables fit a terminal, name every cell, and say where figures come from.
 #[test]
 fn tables_fit_a_terminal() {
-    for (name, world) in offers() {
+    for (name, world) in studies() {
         let text = quick(name, world, "table");
         for line in text.lines() {
             assert!(line.chars().count() <= 80 && !line.ends_with(' '), "{name}: {line:?}");
@@ -144,18 +141,6 @@ fn wrong_command_lines_exit_2_and_say_what_to_do() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
         assert!(output.stdout.is_empty() && stderr(&output).contains(advice), "{args:?}");
     }
-    for offer in tickless_lab::studies::OFFERS {
-        for (missing, exists, there) in
-            [("--sim", "--live", offer.sim.is_some()), ("--live", "--sim", offer.live.is_some())]
-        {
-            if !there {
-                let output = study(&[offer.name, missing]);
-                assert_eq!(output.status.code(), Some(2));
-                let advice = format!("run it with {exists}");
-                assert!(stderr(&output).contains(&advice), "{}", stderr(&output));
-            }
-        }
-    }
 }
 
 #[test]
@@ -163,8 +148,8 @@ fn help_names_every_study_and_has_examples() {
     let help = stdout(&study(&["--help"]));
     // Long lines are broken.
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    for offer in tickless_lab::studies::OFFERS {
-        assert!(words.contains(&format!("{}: {}", offer.name, offer.about)), "{help}");
+    for study in STUDIES {
+        assert!(words.contains(&format!("{}: {}", study.name, study.about)), "{help}");
     }
     for word in ["Examples:\n  tickless study rearm --live\n", "Exit status", "--seed", "--cpus"] {
         assert!(help.contains(word), "{word}: {help}");

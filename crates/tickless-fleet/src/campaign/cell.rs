@@ -2,10 +2,12 @@
 
 use super::AxisValues;
 use crate::project::Clock;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::fmt;
 use std::hash::Hasher;
+use tickless_lab::studies::STUDIES;
 use tickless_trace::replay::ReplayPolicy;
 
 /// A computation, with everything that its result depends on.
@@ -75,43 +77,43 @@ pub struct Project {
     pub seed: u64,
 }
 
-/// A study that a campaign can run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StudyName {
-    /// Round trips over a pipe, with a timeout for each.
-    Rearm,
-    /// CPUs that read a slow counter.
-    Clock,
-    /// Cancels that wait for callbacks.
-    Cancel,
-    /// Expiry in the interrupt or in a thread.
-    Deferred,
-    /// Bandwidth groups that are refilled at once or spread.
-    Phase,
-    /// Messages between tasks, with a slice timer for each switch.
-    Schedule,
+/// The name of a study that a campaign can run: one of [`STUDIES`], or `schedule`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(into = "&'static str")]
+pub struct StudyName(&'static str);
+
+impl From<StudyName> for &'static str {
+    fn from(StudyName(name): StudyName) -> &'static str {
+        name
+    }
+}
+
+impl<'de> Deserialize<'de> for StudyName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StudyName, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let mut names = STUDIES.iter().map(|study| study.name).chain(["schedule"]);
+        let found = names.find(|known| *known == name).map(StudyName);
+        found.ok_or_else(|| D::Error::custom(format!("there is no study {name}")))
+    }
 }
 
 impl StudyName {
+    /// Round trips over a pipe, with a timeout for each.
+    pub const REARM: StudyName = StudyName("rearm");
+    /// Messages between tasks, with a slice timer for each switch.
+    pub const SCHEDULE: StudyName = StudyName("schedule");
+
     /// The name in files, in tables and in Python.
     pub const fn name(self) -> &'static str {
-        match self {
-            StudyName::Rearm => "rearm",
-            StudyName::Clock => "clock",
-            StudyName::Cancel => "cancel",
-            StudyName::Deferred => "deferred",
-            StudyName::Phase => "phase",
-            StudyName::Schedule => "schedule",
-        }
+        self.0
     }
 
     /// The policies under which the study runs one at a time; none for a study that always
     /// compares all of its own.
-    pub const fn policies(self) -> &'static [ReplayPolicy] {
+    pub fn policies(self) -> &'static [ReplayPolicy] {
         match self {
-            StudyName::Rearm => &ReplayPolicy::DEFAULT,
-            StudyName::Schedule => &[
+            StudyName::REARM => &ReplayPolicy::DEFAULT,
+            StudyName::SCHEDULE => &[
                 ReplayPolicy::Lazy,
                 ReplayPolicy::RestartAware,
                 ReplayPolicy::LazyTimers,
@@ -225,7 +227,7 @@ mod tests {
 
     fn cell(seed: u64) -> Cell {
         Cell::Simulate(Simulate {
-            study: StudyName::Rearm,
+            study: StudyName::REARM,
             machine: "host".to_string(),
             machine_hash: "1".to_string(),
             cpus: 2,

@@ -226,8 +226,8 @@ impl Plan {
             hz,
             seed: axes.seeds.get(seed)?,
             length: match study {
-                StudyName::Rearm => policy.map(|_| axes.rounds.get()),
-                StudyName::Schedule => Some(axes.messages.get()),
+                StudyName::REARM => policy.map(|_| axes.rounds.get()),
+                StudyName::SCHEDULE => Some(axes.messages.get()),
                 _ => None,
             },
         }))

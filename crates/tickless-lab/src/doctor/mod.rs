@@ -22,7 +22,7 @@ pub mod facts;
 pub(crate) mod finding;
 pub mod gather;
 
-pub use checks::{CHECKS, Check};
+pub use checks::{Check, Need, checks};
 pub use facts::Facts;
 pub use finding::{Finding, Verdict};
 

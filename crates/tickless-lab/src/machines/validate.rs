@@ -7,7 +7,7 @@ use super::{measured, real};
 use crate::measure::{self, Spread};
 use crate::progress::Progress;
 use crate::studies::{
-    Band, Cell, Effort, Exhibit, Figure, Form, Request, Role, SimOptions, Study, StudyError, World,
+    Band, Cell, Effort, Exhibit, Figure, Request, Role, SimOptions, StudyError, StudyResult, World,
 };
 use crate::text::figure;
 use std::io;
@@ -18,7 +18,7 @@ use tickless_machine::validate::{Scene, simulate};
 const BAND_PERCENT: f64 = 30.0;
 
 /// Fits, predicts, measures.
-pub fn run(effort: Effort, progress: &dyn Progress) -> Result<Study, StudyError> {
+pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     let request = Request {
         world: World::Live,
         effort,
@@ -28,7 +28,7 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<Study, StudyError>
         sim: SimOptions::default(),
     };
     let cpus = measured::cpus()?;
-    let mut study = Study::new("validate", &request, measure::machine());
+    let mut study = StudyResult::new("validate", &request, measure::machine());
     study.notes.extend(measure::disturbance());
     let spec = measured::host(effort, progress)?;
     study.exhibits.push(prices(&spec));
@@ -59,12 +59,12 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<Study, StudyError>
         });
     }
     let header = ["", "predicted", "live", "low - high", "ratio", "within 30 %"];
-    study.exhibits.push(Exhibit {
-        title: "Nanoseconds, predicted on the fitted machine and measured (median; a tenth of the \
-                plays took less than low, a tenth more than high)"
-            .to_string(),
-        form: Form::Table { header: header.map(str::to_string).to_vec(), rows },
-    });
+    study.exhibits.push(Exhibit::new(
+        "Nanoseconds, predicted on the fitted machine and measured (median; a tenth of the \
+                plays took less than low, a tenth more than high)",
+        header,
+        rows,
+    ));
     study.notes.push(how(turns, &cpus));
     study.notes.push(LIMITS.to_string());
     Ok(study)
@@ -93,7 +93,7 @@ fn how(turns: usize, cpus: &[usize]) -> String {
 }
 
 fn row(
-    study: &mut Study,
+    study: &mut StudyResult,
     part: Scene,
     predicted: Figure,
     taken: &[f64],
@@ -152,13 +152,7 @@ fn prices(spec: &Spec) -> Exhibit {
         };
         vec![key.to_string(), figure(parameter.value), from]
     });
-    Exhibit {
-        title: "Prices of this host, fixed first".to_string(),
-        form: Form::Table {
-            header: ["", "value", ""].map(str::to_string).to_vec(),
-            rows: lines.collect(),
-        },
-    }
+    Exhibit::new("Prices of this host, fixed first", ["", "value", ""], lines.collect())
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use super::sheet;
 use super::table::{class, letter, number};
 use super::verdict::{Figures, Verdict};
 use super::{Facts, Report};
-use crate::studies::Role;
-use crate::studies::published::Mechanism;
+use crate::studies::{Role, Study};
 use maud::{Markup, html};
 use std::io;
 
@@ -15,8 +14,8 @@ pub fn page(report: &Report) -> io::Result<String> {
     let cpus = report.machine.cpus;
     let mut sections = Vec::new();
     for done in &report.studies {
-        if let Some(mechanism) = Mechanism::of(done.study) {
-            sections.push(section(done, mechanism, cpus, report.effort)?);
+        if let Some(study) = Study::named(done.study) {
+            sections.push(section(done, study, cpus, report.effort)?);
         }
     }
     let body = html! {
@@ -191,22 +190,20 @@ mod tests {
     use crate::measure::Spread;
     use crate::report::run::{Done, Part};
     use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
-    use crate::studies::{Band, Cell, Claim, Effort, Exhibit, Form, OFFERS, Request, Study, World};
+    use crate::studies::{
+        Band, Cell, Claim, Effort, Exhibit, Request, STUDIES, StudyResult, World,
+    };
 
     const HOSTILE: &str = "<script>alert(1)</script> & \"quoted\"";
 
     /// A study of which everything that comes from outside is hostile.
-    fn study(name: &'static str, world: World) -> Study {
+    fn study(name: &'static str, world: World) -> StudyResult {
         let request = Request::new(world, Effort::Quick, 0);
-        let mut study = Study::new(name, &request, HOSTILE);
+        let mut study = StudyResult::new(name, &request, HOSTILE);
         let role = if world == World::Live { Role::Live } else { Role::Predicted };
         let spread = Spread { median: 2.0, low: 1.0, high: 3.0 };
-        let mechanism = Mechanism::of(name).unwrap();
-        let ids = if world == World::Live {
-            mechanism.headline.live
-        } else {
-            mechanism.headline.simulated
-        };
+        let headline = &Study::named(name).unwrap().published.headline;
+        let ids = if world == World::Live { headline.live } else { headline.simulated };
         for id in ids {
             let cell = Cell::new(id.replace('*', "2"), "us", role, spread);
             study.cells.push(cell.within(Band::at_most(1.0)));
@@ -217,8 +214,7 @@ mod tests {
         study.answer(HOSTILE, HOSTILE);
         study.notes.push(HOSTILE.to_string());
         let rows = vec![vec![HOSTILE.to_string(), "1".to_string()]];
-        let form = Form::Table { header: vec![HOSTILE.to_string(), String::new()], rows };
-        study.exhibits.push(Exhibit { title: HOSTILE.to_string(), form });
+        study.exhibits.push(Exhibit::new(HOSTILE, [HOSTILE, ""], rows));
         let line = Line::new(HOSTILE, Side::After, vec![[1.0, 2.0], [2.0, 3.0]]);
         let (x, y) = (Axis::linear(HOSTILE), Axis::log(HOSTILE));
         study.plots.push(Plot::new("a", HOSTILE, Shape::Curve { x, y, lines: vec![line] }));
@@ -228,16 +224,16 @@ mod tests {
     fn report() -> Report {
         let part = |study| Some(Part { seconds: 1.0, result: Some(study), error: None });
         let failed = Part { seconds: 0.1, result: None, error: Some(HOSTILE.to_string()) };
-        let done = |offer: &crate::studies::Offer| Done {
-            study: offer.name,
-            sim: part(study(offer.name, World::Sim)),
-            live: match offer.name {
+        let done = |it: &crate::studies::Study| Done {
+            study: it.name,
+            sim: part(study(it.name, World::Sim)),
+            live: match it.name {
                 "cancel" => Some(failed.clone()),
                 "phase" => None,
                 name => part(study(name, World::Live)),
             },
         };
-        let studies: Vec<Done> = OFFERS.iter().map(done).collect();
+        let studies: Vec<Done> = STUDIES.iter().map(done).collect();
         let verdicts = studies.iter().filter_map(|done| Verdict::of(done, 2)).collect();
         let machine = Facts { cpu: HOSTILE.into(), cpus: 2, ..Facts::here() };
         Report {
@@ -259,10 +255,10 @@ mod tests {
     fn every_study_has_its_part() {
         let report = report();
         let html = page(&report).unwrap();
-        for offer in OFFERS {
-            assert!(html.contains(&format!("<section id=\"{}\">", offer.name)), "{}", offer.name);
-            assert!(html.contains(&format!("href=\"#{}\"", offer.name)));
-            assert!(html.contains(&format!("tickless study {} --sim", offer.name)));
+        for study in STUDIES {
+            assert!(html.contains(&format!("<section id=\"{}\">", study.name)), "{}", study.name);
+            assert!(html.contains(&format!("href=\"#{}\"", study.name)));
+            assert!(html.contains(&format!("tickless study {} --sim", study.name)));
         }
         for class in ["published", "calibrated", "implied", "predicted", "live"] {
             assert!(html.contains(&format!("<td class=\"{class}\"")), "{class}");

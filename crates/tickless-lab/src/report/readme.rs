@@ -3,8 +3,7 @@
 
 use super::draw::{colour, draw, groups};
 use crate::progress::Hidden;
-use crate::studies::published::{MECHANISMS, Mechanism};
-use crate::studies::{Cell, Effort, Offer, Request, Role, Study, StudyError, World};
+use crate::studies::{Cell, Effort, Request, Role, STUDIES, Study, StudyError, StudyResult, World};
 use crate::text::grouped;
 use std::fmt::Write;
 use std::io;
@@ -13,32 +12,27 @@ use std::io;
 pub const MARKS: [&str; 2] = ["<!-- five: begin -->", "<!-- five: end -->"];
 
 /// All simulated studies, in the order of the seeds.
-pub fn studies() -> Result<Vec<Study>, StudyError> {
+pub fn studies() -> Result<Vec<StudyResult>, StudyError> {
     let request = Request::new(World::Sim, Effort::Normal, 0);
-    let of = |mechanism: &Mechanism| {
-        let no_study = || StudyError::Request { what: format!("no study {}", mechanism.study) };
-        Offer::named(mechanism.study).ok_or_else(no_study)?.run(&request, &Hidden)
-    };
-    MECHANISMS.iter().map(of).collect()
+    STUDIES.iter().map(|study| study.run(&request, &Hidden)).collect()
 }
 
 /// The five mechanisms with their figures, as Markdown.
-pub fn table(studies: &[Study]) -> String {
+pub fn table(studies: &[StudyResult]) -> String {
     let mut text = String::from(
         "| mechanism | figure | published | simulated | `tickless` |\n|---|---|--:|--:|---|\n",
     );
-    for (mechanism, study) in MECHANISMS.iter().zip(studies) {
-        let headline = &mechanism.headline;
+    for (Study { name, published, .. }, study) in STUDIES.iter().zip(studies) {
+        let (mechanism, headline) = (published.mechanism, &published.headline);
         let published = headline.published.map_or("-".to_string(), |[before, after]| {
             format!("{} to {}", grouped(before), grouped(after))
         });
         let [before, after] = headline.simulated.map(|id| study.cell(id).map_or("-".into(), shown));
-        let Mechanism { study, mechanism, .. } = mechanism;
         let unit = headline.unit;
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "| {mechanism} | {unit} | {published} | {before} to {after} | `study {study}` |"
+            "| {mechanism} | {unit} | {published} | {before} to {after} | `study {name}` |"
         );
     }
     text
@@ -64,7 +58,7 @@ pub fn with_table(readme: &str, table: &str) -> Option<String> {
 }
 
 /// Two plots of the report side by side, as a picture that stands by itself.
-pub fn picture(studies: &[Study]) -> io::Result<String> {
+pub fn picture(studies: &[StudyResult]) -> io::Result<String> {
     const SHOWN: [(&str, &str); 2] = [("cancel", "cost"), ("clock", "read_percent")];
     let mut pictures = Vec::new();
     for (name, id) in SHOWN {

@@ -4,7 +4,7 @@
 //! themselves, as far as this program can see to that.
 
 use crate::progress::Progress;
-use crate::studies::{Effort, Offer, Request, Study, StudyError, World};
+use crate::studies::{Effort, Request, Study, StudyError, StudyResult, World};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The studies.
-    pub offers: Vec<&'static Offer>,
+    pub studies: Vec<&'static Study>,
     /// Where.
     pub worlds: Vec<World>,
     /// How long the live ones may take.
@@ -41,13 +41,13 @@ pub struct Part {
     /// How long it took.
     pub seconds: f64,
     /// What came out.
-    pub result: Option<Study>,
+    pub result: Option<StudyResult>,
     /// Why nothing came out, and what to do.
     pub error: Option<String>,
 }
 
 impl Part {
-    fn of(work: impl FnOnce() -> Result<Study, StudyError>) -> Part {
+    fn of(work: impl FnOnce() -> Result<StudyResult, StudyError>) -> Part {
         let begun = Instant::now();
         let (result, error) = match work() {
             Ok(study) => (Some(study), None),
@@ -64,16 +64,16 @@ impl Part {
 
 /// Runs what was planned.
 pub fn run(plan: &Plan, bar: &dyn Fn(&'static str) -> Box<dyn Progress>) -> Vec<Done> {
-    let of = |offer: &&'static Offer| Done { study: offer.name, sim: None, live: None };
-    let mut done: Vec<Done> = plan.offers.iter().map(of).collect();
-    let progress: Vec<_> = plan.offers.iter().map(|offer| bar(offer.name)).collect();
+    let of = |study: &&'static Study| Done { study: study.name, sim: None, live: None };
+    let mut done: Vec<Done> = plan.studies.iter().map(of).collect();
+    let progress: Vec<_> = plan.studies.iter().map(|study| bar(study.name)).collect();
     if plan.worlds.contains(&World::Sim) {
         let parts = side_by_side(plan, &progress);
         done.iter_mut().zip(parts).for_each(|(done, part)| done.sim = part);
     }
-    for ((offer, done), progress) in plan.offers.iter().zip(&mut done).zip(&progress) {
+    for ((study, done), progress) in plan.studies.iter().zip(&mut done).zip(&progress) {
         if plan.worlds.contains(&World::Live) {
-            done.live = Some(one(plan, offer, World::Live, progress.as_ref()));
+            done.live = Some(one(plan, study, World::Live, progress.as_ref()));
         }
         let parts = [&done.sim, &done.live].into_iter().flatten();
         let seconds: f64 = parts.clone().map(|part| part.seconds).sum();
@@ -84,22 +84,22 @@ pub fn run(plan: &Plan, bar: &dyn Fn(&'static str) -> Box<dyn Progress>) -> Vec<
 }
 
 /// A thread of its own, so that one that dies takes nobody along.
-fn one(plan: &Plan, offer: &Offer, world: World, progress: &dyn Progress) -> Part {
+fn one(plan: &Plan, study: &Study, world: World, progress: &dyn Progress) -> Part {
     let request = Request::new(world, plan.effort, plan.seed);
-    let work = || Part::of(|| offer.run(&request, progress));
+    let work = || Part::of(|| study.run(&request, progress));
     thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|_| Part::died())
 }
 
 /// On as many threads as there are CPUs.
 fn side_by_side(plan: &Plan, progress: &[Box<dyn Progress>]) -> Vec<Option<Part>> {
-    let left: Mutex<VecDeque<usize>> = Mutex::new((0..plan.offers.len()).collect());
-    let parts = Mutex::new(vec![None; plan.offers.len()]);
+    let left: Mutex<VecDeque<usize>> = Mutex::new((0..plan.studies.len()).collect());
+    let parts = Mutex::new(vec![None; plan.studies.len()]);
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     thread::scope(|scope| {
-        for _ in 0..crate::measure::cpus().len().min(plan.offers.len()) {
+        for _ in 0..crate::measure::cpus().len().min(plan.studies.len()) {
             scope.spawn(|| {
                 while let Some(at) = next() {
-                    let part = one(plan, plan.offers[at], World::Sim, progress[at].as_ref());
+                    let part = one(plan, plan.studies[at], World::Sim, progress[at].as_ref());
                     parts.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(part);
                 }
             });
@@ -113,24 +113,23 @@ mod tests {
     use super::*;
     use crate::progress::Hidden;
 
-    fn breaks(_: &Request, _: &dyn Progress) -> Result<Study, StudyError> {
+    fn breaks(_: &Request, _: &dyn Progress) -> Result<StudyResult, StudyError> {
         Err(StudyError::Request { what: "no permission; run as root".to_string() })
     }
 
-    fn works(request: &Request, _: &dyn Progress) -> Result<Study, StudyError> {
-        Ok(Study::new("works", request, "a machine"))
+    fn works(request: &Request, _: &dyn Progress) -> Result<StudyResult, StudyError> {
+        Ok(StudyResult::new("works", request, "a machine"))
     }
 
-    static BREAKS: Offer =
-        Offer { name: "breaks", about: "Breaks", live: Some(breaks), sim: Some(works) };
-    static WORKS: Offer =
-        Offer { name: "works", about: "Works", live: Some(works), sim: Some(works) };
+    const REARM: Study = crate::studies::rearm::STUDY;
+    static BREAKS: Study = Study { name: "breaks", live: breaks, sim: works, ..REARM };
+    static WORKS: Study = Study { name: "works", live: works, sim: works, ..REARM };
 
     /// Goal: a study that fails says why and what to do, in its world only; the others go on.
     #[test]
     fn a_failure_takes_nothing_along() {
         let plan = Plan {
-            offers: vec![&BREAKS, &WORKS],
+            studies: vec![&BREAKS, &WORKS],
             worlds: vec![World::Sim, World::Live],
             effort: Effort::Quick,
             seed: 0,
@@ -148,7 +147,7 @@ mod tests {
     #[test]
     fn one_world_is_enough() {
         let worlds = vec![World::Live];
-        let plan = Plan { offers: vec![&WORKS], worlds, effort: Effort::Quick, seed: 0 };
+        let plan = Plan { studies: vec![&WORKS], worlds, effort: Effort::Quick, seed: 0 };
         let done = run(&plan, &|_| Box::new(Hidden));
         assert!(done.len() == 1 && done[0].sim.is_none() && done[0].live.is_some());
     }

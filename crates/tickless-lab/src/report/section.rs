@@ -4,38 +4,34 @@ use super::draw;
 use super::run::{Done, Part};
 use super::sheet;
 use super::table;
-use crate::studies::published::{Mechanism, Results};
-use crate::studies::{Answer, Form, Study, World};
+use crate::studies::published::{PublishedReport, Results};
+use crate::studies::{Answer, Study, StudyResult, World};
 use maud::{Markup, html};
 use std::io;
 
 /// What this study is about, its tables and plots, its answers.
-pub fn section(
-    done: &Done,
-    mechanism: &Mechanism,
-    cpus: usize,
-    effort: &str,
-) -> io::Result<Markup> {
+pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> io::Result<Markup> {
+    let published = &study.published;
     let result = |part: &'_ Option<Part>| part.as_ref().and_then(|part| part.result.clone());
     let (sim, live) = (result(&done.sim), result(&done.live));
     let results = Results { sim: sim.as_ref(), live: live.as_ref(), cpus };
-    let tables = (mechanism.tables)(&results);
-    let [plots, below] = plots(&results, mechanism)?;
+    let tables = (published.tables)(&results);
+    let [plots, below] = plots(&results, published)?;
     Ok(html! {
-        section id=(mechanism.study) {
-            h2 { (mechanism.study) span.mechanism { (mechanism.mechanism) } }
+        section id=(study.name) {
+            h2 { (study.name) span.mechanism { (published.mechanism) } }
             p.asked {
-                (mechanism.asked)
-                span.source { (mechanism.source) ". " (mechanism.machine) "." }
+                (published.asked)
+                span.source { (published.source) ". " (published.machine) "." }
             }
-            (failure(&done.sim, "simulated", mechanism.study))
-            (failure(&done.live, "live", mechanism.study))
+            (failure(&done.sim, "simulated", study.name))
+            (failure(&done.live, "live", study.name))
             div.pair {
                 div.tables {
                     @for one in &tables { (table::of_published(one)) }
                     (claims(&results))
                     (outside(&results))
-                    (command(mechanism.study, effort))
+                    (command(study.name, effort))
                     (below)
                 }
                 div.plots { (plots) }
@@ -71,7 +67,7 @@ fn claims(results: &Results<'_>) -> Markup {
 
 /// What does not lie where it should.
 fn outside(results: &Results<'_>) -> Markup {
-    let of = |study: Option<&Study>| -> Vec<String> {
+    let of = |study: Option<&StudyResult>| -> Vec<String> {
         study.map_or_else(Vec::new, |study| study.outside().map(|cell| cell.id.clone()).collect())
     };
     let all = [("simulated", of(results.sim)), ("live", of(results.live))];
@@ -107,12 +103,12 @@ fn command(study: &str, effort: &str) -> Markup {
 const BESIDE_TABLES: usize = 3;
 
 /// The plots beside the tables, those first that show the point; and those below the tables.
-fn plots(results: &Results<'_>, mechanism: &Mechanism) -> io::Result<[Markup; 2]> {
+fn plots(results: &Results<'_>, published: &PublishedReport) -> io::Result<[Markup; 2]> {
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for group in draw::groups(results.sim, results.live) {
         let plot = group[0].1;
         let figure = sheet::group(&group)?;
-        let side = if mechanism.plots.contains(&plot.id) { &mut first } else { &mut others };
+        let side = if published.plots.contains(&plot.id) { &mut first } else { &mut others };
         side.push(figure);
     }
     let room = BESIDE_TABLES.saturating_sub(first.len()).min(others.len());
@@ -123,7 +119,7 @@ fn plots(results: &Results<'_>, mechanism: &Mechanism) -> io::Result<[Markup; 2]
 
 /// Open questions; what both worlds say about the same one stands together.
 fn answers(results: &Results<'_>) -> Markup {
-    let of = |study: Option<&Study>, world| -> Vec<(World, Answer)> {
+    let of = |study: Option<&StudyResult>, world| -> Vec<(World, Answer)> {
         let answers = study.map(|study| study.answers.clone()).unwrap_or_default();
         answers.into_iter().map(|answer| (world, answer)).collect()
     };
@@ -165,8 +161,7 @@ fn details(results: &Results<'_>) -> Markup {
                     p { (study.machine) }
                     ul.notes { @for note in &study.notes { li { (note) } } }
                     @for exhibit in &study.exhibits {
-                        @let Form::Table { header, rows } = &exhibit.form;
-                        (table::of_exhibit(&exhibit.title, header, rows))
+                        (table::of_exhibit(exhibit))
                     }
                     (table::of_cells(study.cells.iter()))
                 }

@@ -2,7 +2,7 @@
 //! ground, so also without colours.
 
 use crate::studies::published::{Entry, Table};
-use crate::studies::{Cell, Role, claim, wanted};
+use crate::studies::{Cell, Exhibit, Role, claim, wanted};
 use crate::text::grouped;
 use maud::{Markup, html};
 
@@ -93,7 +93,7 @@ pub fn of_cells<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
 }
 
 /// A table of a study's own.
-pub fn of_exhibit(title: &str, header: &[String], rows: &[Vec<String>]) -> Markup {
+pub fn of_exhibit(Exhibit { title, header, rows }: &Exhibit) -> Markup {
     html! {
         p.caption { (title) }
         div.scroll {

@@ -1,8 +1,7 @@
 //! Each mechanism in one figure, before and after: published, simulated, live.
 
 use super::run::{Done, Part};
-use crate::studies::published::Mechanism;
-use crate::studies::{Role, Study};
+use crate::studies::{Role, Study, StudyResult};
 use crate::text::figure;
 use serde::Serialize;
 
@@ -41,7 +40,7 @@ pub struct Figures {
 impl Verdict {
     /// Of a study that has a published report.
     pub fn of(done: &Done, cpus: usize) -> Option<Verdict> {
-        let mechanism = Mechanism::of(done.study)?;
+        let mechanism = &Study::named(done.study)?.published;
         let headline = &mechanism.headline;
         let published = headline.published.map(|[before, after]| Figures {
             unit: headline.unit,
@@ -63,7 +62,7 @@ impl Verdict {
 }
 
 fn figures(part: &Option<Part>, unit: &'static str, ids: [&str; 2]) -> Option<Figures> {
-    let study: &Study = part.as_ref()?.result.as_ref()?;
+    let study: &StudyResult = part.as_ref()?.result.as_ref()?;
     let value = |id| study.cell(id).map(|cell| (cell.value, Some(cell.role)));
     let checked = study.cells.iter().filter(|cell| cell.inside.is_some());
     Some(Figures {

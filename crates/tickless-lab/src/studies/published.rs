@@ -1,71 +1,55 @@
-//! The five mechanisms: what the published report on each asked, its table, and ours beside it.
+//! The form of a published report: what it asked, its headline, and its tables with our figures
+//! beside the published ones.
 //!
-//! A table here has the rows and columns that the published report's table had. Each of its entries
-//! is either published, on the machine of that report, or ours, with its role.
-//!
-//! | file | mechanism |
-//! |---|---|
-//! | `rearm` | removing a timer does not program the event device |
-//! | `clock` | one reads a slow shared counter for all |
-//! | `cancel` | a cancel that waits looks at one base |
-//! | `deferred` | the expiry thread is woken when something expired |
-//! | `phase` | refills of bandwidth groups, together or apart |
+//! Such a table has the rows and columns of the published table. Each entry is either published, on
+//! the machine of that report, or ours, with its role.
 
-use super::{Cell, Study, cancel, clock, deferred, phase, rearm};
+use super::{Cell, StudyResult};
 
-/// A mechanism, and what was published about it.
-pub struct Mechanism {
-    /// The study's name.
-    pub study: &'static str,
+/// A published report about a report.
+#[derive(Debug)]
+pub struct PublishedReport {
     /// The mechanism, in a line.
     pub mechanism: &'static str,
-    /// Where it can be found.
+    /// Where it was published.
     pub source: &'static str,
-    /// What it was measured on.
+    /// The machine of its measurements.
     pub machine: &'static str,
-    /// What it asked.
+    /// Its question.
     pub asked: &'static str,
-    /// What the two sides of its switch are called.
+    /// The names of the switch's two sides.
     pub sides: [&'static str; 2],
-    /// The figure that stands for it.
+    /// Its most important figure.
     pub headline: Headline,
-    /// The plots that show its point, by name.
+    /// The names of its most important plots.
     pub plots: [&'static str; 2],
-    /// Its tables, with ours.
+    /// Its tables, with our figures.
     pub tables: fn(&Results<'_>) -> Vec<Table>,
 }
 
 /// One figure of a mechanism, before and after.
+#[derive(Debug)]
 pub struct Headline {
-    /// What was published is counted in, and what is simulated.
+    /// The unit of the published and the simulated figures.
     pub unit: &'static str,
-    /// What was reported, if it was.
+    /// The published figures, if there are any.
     pub published: Option<[f64; 2]>,
     /// The cells of the simulated study.
     pub simulated: [&'static str; 2],
-    /// What is measured live is counted in: it may be something else.
+    /// The unit of the live figures, which may differ.
     pub live_unit: &'static str,
-    /// The cells of the live study; `*` stands for the number of CPUs here.
+    /// The cells of the live study; `*` is replaced by the number of CPUs of this machine.
     pub live: [&'static str; 2],
 }
 
-/// The mechanisms in the order of the report.
-pub const MECHANISMS: [Mechanism; 5] = [
-    rearm::published::MECHANISM,
-    clock::published::MECHANISM,
-    cancel::published::MECHANISM,
-    deferred::published::MECHANISM,
-    phase::published::MECHANISM,
-];
-
-/// What there is of a study.
+/// The results of a study.
 #[derive(Clone, Copy)]
 pub struct Results<'a> {
     /// Simulated.
-    pub sim: Option<&'a Study>,
-    /// Measured here.
-    pub live: Option<&'a Study>,
-    /// How many CPUs there are here.
+    pub sim: Option<&'a StudyResult>,
+    /// Measured on this machine.
+    pub live: Option<&'a StudyResult>,
+    /// The number of CPUs of this machine.
     pub cpus: usize,
 }
 
@@ -81,7 +65,7 @@ pub struct Table {
 
 /// Columns that belong together.
 pub struct Group {
-    /// What they have in common.
+    /// The group's name.
     pub name: String,
     /// Their names.
     pub columns: Vec<&'static str>,
@@ -91,11 +75,11 @@ pub struct Group {
 pub struct Row {
     /// What it is.
     pub label: String,
-    /// As many as there are columns.
+    /// One for each column.
     pub entries: Vec<Entry>,
 }
 
-/// What stands in a table.
+/// An entry of a table.
 pub enum Entry {
     /// Neither published nor measured.
     Nothing,
@@ -103,21 +87,16 @@ pub enum Entry {
     Published(String),
     /// Ours.
     Ours(Box<Cell>),
-    /// Words about ours.
+    /// A word in a row of our own.
     Word(&'static str),
 }
 
-/// The names of columns.
+/// The heading of published figures.
 pub const PUBLISHED: &str = "published";
+/// The heading of simulated figures.
 pub const SIMULATED: &str = "simulated";
+/// The heading of live figures.
 pub const LIVE: &str = "live";
-
-impl Mechanism {
-    /// That of this study.
-    pub fn of(study: &str) -> Option<&'static Mechanism> {
-        MECHANISMS.iter().find(|mechanism| mechanism.study == study)
-    }
-}
 
 impl Results<'_> {
     /// A simulated figure.
@@ -125,7 +104,7 @@ impl Results<'_> {
         entry(self.sim, id)
     }
 
-    /// A live figure; `*` stands for the number of CPUs here.
+    /// A live figure; `*` is replaced by the number of CPUs of this machine.
     pub fn live(&self, id: &str) -> Entry {
         entry(self.live, &self.here(id))
     }
@@ -136,21 +115,24 @@ impl Results<'_> {
     }
 }
 
-fn entry(study: Option<&Study>, id: &str) -> Entry {
+fn entry(study: Option<&StudyResult>, id: &str) -> Entry {
     match study.and_then(|study| study.cell(id)) {
         Some(cell) => Entry::Ours(Box::new(cell.clone())),
         None => Entry::Nothing,
     }
 }
 
+/// A published entry.
 pub fn published(what: impl Into<String>) -> Entry {
     Entry::Published(what.into())
 }
 
+/// A group of columns.
 pub fn group(name: impl Into<String>, columns: &[&'static str]) -> Group {
     Group { name: name.into(), columns: columns.to_vec() }
 }
 
+/// A row.
 pub fn row(label: impl Into<String>, entries: impl IntoIterator<Item = Entry>) -> Row {
     Row { label: label.into(), entries: entries.into_iter().collect() }
 }
@@ -159,15 +141,15 @@ pub fn row(label: impl Into<String>, entries: impl IntoIterator<Item = Entry>) -
 mod tests {
     use super::*;
     use crate::progress::Hidden;
-    use crate::studies::{Effort, OFFERS, Request, World};
+    use crate::studies::{Effort, Request, STUDIES, World};
     use std::sync::OnceLock;
 
-    /// All simulated studies, in the order of the offers.
-    fn simulated() -> &'static [Study] {
-        static DONE: OnceLock<Vec<Study>> = OnceLock::new();
+    /// All simulated studies, in the order of the studys.
+    fn simulated() -> &'static [StudyResult] {
+        static DONE: OnceLock<Vec<StudyResult>> = OnceLock::new();
         let (world, effort) = (World::Sim, Effort::Quick);
         let request = Request::new(world, effort, 0);
-        let run = || OFFERS.iter().map(|offer| offer.run(&request, &Hidden).unwrap());
+        let run = || STUDIES.iter().map(|study| study.run(&request, &Hidden).unwrap());
         DONE.get_or_init(|| run().collect())
     }
 
@@ -175,21 +157,21 @@ mod tests {
     /// simulated cell that a table or a headline names exists.
     #[test]
     fn tables_are_whole() {
-        for (offer, sim) in OFFERS.iter().zip(simulated()) {
-            let mechanism = Mechanism::of(offer.name).unwrap();
+        for (study, sim) in STUDIES.iter().zip(simulated()) {
+            let report = &study.published;
             let results = Results { sim: Some(sim), live: None, cpus: 2 };
-            for id in mechanism.headline.simulated {
-                assert!(sim.cell(id).is_some(), "{}: {id}", offer.name);
+            for id in report.headline.simulated {
+                assert!(sim.cell(id).is_some(), "{}: {id}", study.name);
             }
             let mut ours = 0;
-            for table in (mechanism.tables)(&results) {
+            for table in (report.tables)(&results) {
                 let columns: usize = table.groups.iter().map(|group| group.columns.len()).sum();
                 for row in &table.rows {
-                    assert_eq!(row.entries.len(), columns, "{}: {}", offer.name, row.label);
+                    assert_eq!(row.entries.len(), columns, "{}: {}", study.name, row.label);
                     ours += row.entries.iter().filter(|e| matches!(e, Entry::Ours(_))).count();
                 }
             }
-            assert!(ours >= 4, "{} has only {ours} of our figures", offer.name);
+            assert!(ours >= 4, "{} has only {ours} of our figures", study.name);
         }
     }
 
@@ -197,9 +179,9 @@ mod tests {
     /// beside each of them.
     #[test]
     fn every_published_figure_has_ours_beside_it() {
-        for (offer, sim) in OFFERS.iter().zip(simulated()) {
+        for (study, sim) in STUDIES.iter().zip(simulated()) {
             let results = Results { sim: Some(sim), live: None, cpus: 2 };
-            let tables = (Mechanism::of(offer.name).unwrap().tables)(&results);
+            let tables = (study.published.tables)(&results);
             let entries = tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.entries);
             let shown: Vec<&str> = entries
                 .filter_map(|entry| match entry {
@@ -208,7 +190,7 @@ mod tests {
                 })
                 .collect();
             for cell in sim.cells.iter().filter(|cell| cell.published.is_some()) {
-                assert!(shown.contains(&cell.id.as_str()), "{}: {}", offer.name, cell.id);
+                assert!(shown.contains(&cell.id.as_str()), "{}: {}", study.name, cell.id);
             }
         }
     }

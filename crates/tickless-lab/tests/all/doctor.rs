@@ -11,7 +11,7 @@ use tickless_lab::doctor::facts::{
     ClockSource, Counted, CpuCounts, Facts, IdleTicks, Quota, ReadCost, RecordedTimers, Sleeps,
 };
 use tickless_lab::doctor::gather::clock::read_cost;
-use tickless_lab::doctor::{CHECKS, Check, Finding, Verdict, judge};
+use tickless_lab::doctor::{Check, Finding, Verdict, checks, judge};
 use tickless_lab::measure::cpus;
 use tickless_trace::read::Trace;
 
@@ -84,9 +84,9 @@ fn verdict(name: &str, facts: &Facts) -> Verdict {
 /// is found in no other.
 #[test]
 fn a_healthy_machine_is_silent() {
-    let checks: Vec<&Check> = CHECKS.iter().collect();
+    let checks = checks();
     let findings = judge(&checks, &healthy());
-    assert_eq!(findings.len(), CHECKS.len());
+    assert_eq!(findings.len(), checks.len());
     for finding in findings {
         // The recording of traces/idle is without wakeups.
         let want = if finding.check == "tick-wakers" { Verdict::Unknown } else { Verdict::Ok };
@@ -102,7 +102,7 @@ fn a_healthy_machine_is_silent() {
         cpus: vec![counts; 2],
     });
     busy.recorded = Ok(recorded(&sample_text("pipe-one-cpu")));
-    for check in CHECKS {
+    for check in checks {
         assert!(verdict(check.name, &busy) <= Verdict::Unknown, "{:?}", check.judge(&busy));
     }
 }
@@ -122,7 +122,7 @@ fn busy_cpu() -> CpuCounts {
 #[test]
 fn what_is_not_seen_is_unknown() {
     let facts = Facts::unseen(4, "a reason to be told");
-    for check in CHECKS {
+    for check in checks() {
         let finding = finding(check.name, &facts);
         assert_eq!(finding.verdict, Verdict::Unknown, "{finding:?}");
         assert!(finding.how.contains("a reason to be told"), "{finding:?}");
@@ -437,7 +437,7 @@ fn a_poor_recording_is_no_clean_bill() {
     facts.recorded = Ok(recorded(&text_without(&sample_text("pipe-one-cpu"), "write_msr")));
     assert_eq!(verdict("rearm-writes", &facts), Verdict::Unknown);
     let mut names = String::new();
-    for check in CHECKS {
+    for check in checks() {
         write!(names, "{} ", check.name).unwrap();
     }
     assert!(names.is_ascii() && !names.contains('_'), "{names}");

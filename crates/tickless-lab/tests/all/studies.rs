@@ -3,11 +3,11 @@
 use tickless_core::bases::Scan;
 use tickless_core::phase::Phase;
 use tickless_core::rearm::Policy;
-use tickless_lab::studies::cancel::sim::{self as cancel, Caches, Case};
-use tickless_lab::studies::clock::sim::{self as clock, Source, Ticks};
-use tickless_lab::studies::deferred::sim as deferred;
-use tickless_lab::studies::phase::sim as phase;
-use tickless_lab::studies::rearm::sim::{self as rearm, Others};
+use tickless_lab::studies::cancel::model::{self as cancel, Caches, Case};
+use tickless_lab::studies::clock::model::{self as clock, Source, Ticks};
+use tickless_lab::studies::deferred::model as deferred;
+use tickless_lab::studies::phase::model as phase;
+use tickless_lab::studies::rearm::model::{self as rearm, Others};
 use tickless_lab::studies::{Cell, Role, schedule, sensitivity};
 use tickless_machine::machines;
 use tickless_machine::spec::Spec;

@@ -1,23 +1,13 @@
-//! The checks: what is judged, by which figure, with which borders.
+//! The checks: what is judged, by which figure, with which limits.
 //!
-//! | file | its study | what |
-//! |---|---|---|
-//! | `clock` | clock | which clock, what reading it takes, alone and together, its watchdog |
-//! | `rearm` | rearm | how often the timer device is written, and for removals |
-//! | `cancel` | cancel | timers that are cancelled |
-//! | `deferred` | deferred | softirqs, ticks and wakeups for nothing |
-//! | `phase` | phase | timers of one period that expire together |
-//! | `sleep` | deferred | how exactly threads may sleep, and do |
+//! The checks for a study's mechanism are in the study's folder (`studies/NAME/doctor.rs`). `sleep`
+//! has the checks of how exactly threads may sleep, and do.
 
 mod sleep;
 
 use super::facts::Facts;
 use super::finding::{Finding, Says, Verdict};
-use crate::studies::cancel::doctor as cancel;
-use crate::studies::clock::doctor as clock;
-use crate::studies::deferred::doctor as deferred;
-use crate::studies::phase::doctor as phase;
-use crate::studies::rearm::doctor as rearm;
+use crate::studies::STUDIES;
 
 /// What has to be looked at for a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,28 +46,15 @@ pub struct Check {
     pub(crate) judge: fn(&Facts) -> Says,
 }
 
-/// All checks, in the order of their studies.
-pub const CHECKS: &[Check] = &[
-    clock::SOURCE,
-    clock::CONTENTION,
-    clock::WATCHDOG,
-    rearm::WRITES,
-    rearm::REMOVALS,
-    cancel::CANCELS,
-    deferred::SOFTIRQ,
-    deferred::EMPTY_SOFTIRQS,
-    deferred::IDLE_TICKS,
-    deferred::TICK_WAKERS,
-    phase::QUOTAS,
-    phase::ALIGNED,
-    sleep::SLACK,
-    sleep::DEADLINES,
-];
+/// All checks: those of each study, then those of sleeping threads.
+pub fn checks() -> Vec<&'static Check> {
+    STUDIES.iter().flat_map(|study| study.checks).chain(&sleep::CHECKS).collect()
+}
 
 impl Check {
     /// The check of this name.
     pub fn named(name: &str) -> Option<&'static Check> {
-        CHECKS.iter().find(|check| check.name == name)
+        checks().into_iter().find(|check| check.name == name)
     }
 
     /// Whether its figure is a time, which other work on the machine disturbs.

@@ -5,7 +5,10 @@ use crate::doctor::facts::{Facts, Sleeps};
 use crate::doctor::finding::{Says, Verdict};
 use crate::text::time;
 
-pub(super) const SLACK: Check = Check {
+/// The checks, in the order of their output.
+pub(super) const CHECKS: [Check; 2] = [SLACK, DEADLINES];
+
+const SLACK: Check = Check {
     name: "timer-slack",
     about: "sleeps that may end much later than asked",
     study: "deferred",
@@ -14,7 +17,7 @@ pub(super) const SLACK: Check = Check {
     judge: slack,
 };
 
-pub(super) const DEADLINES: Check = Check {
+const DEADLINES: Check = Check {
     name: "missed-deadlines",
     about: "wakeups that come after the next one was due",
     study: "deferred",

@@ -17,14 +17,17 @@ pub mod colour;
 mod curve;
 
 use crate::studies::plot::{Plot, Shape};
-use crate::studies::{Study, World};
+use crate::studies::{StudyResult, World};
 use std::io;
 
 /// A plot of one world.
 pub type Part<'a> = (World, &'a Plot);
 
 /// The plots of both worlds, those of the same name together.
-pub fn groups<'a>(sim: Option<&'a Study>, live: Option<&'a Study>) -> Vec<Vec<Part<'a>>> {
+pub fn groups<'a>(
+    sim: Option<&'a StudyResult>,
+    live: Option<&'a StudyResult>,
+) -> Vec<Vec<Part<'a>>> {
     let mut groups: Vec<Vec<Part<'a>>> = Vec::new();
     for study in [sim, live].into_iter().flatten() {
         for plot in &study.plots {

@@ -1,11 +1,11 @@
 //! Timers that are cancelled: how many, and how often.
 
-use crate::doctor::checks::{Check, Need};
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Says, Verdict};
+use crate::doctor::{Check, Need};
 use crate::text::figure;
 
-pub(crate) const CANCELS: Check = Check {
+pub const CANCELS: Check = Check {
     name: "timer-cancels",
     about: "timers that are cancelled or moved so often that it costs",
     study: "cancel",

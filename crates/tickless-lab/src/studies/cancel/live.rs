@@ -11,7 +11,7 @@ use super::calls::{Call, Finds, Subject};
 use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
-use crate::studies::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
+use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
 use crate::text::figure;
 use tickless::policy::Scan;
 
@@ -74,8 +74,8 @@ impl State {
 type Counts = [[f64; STATES.len()]; WAYS.len()];
 
 /// Runs it.
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
-    let mut study = Study::new("cancel", request, measure::machine());
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+    let mut study = StudyResult::new("cancel", request, measure::machine());
     study.notes.extend(measure::disturbance());
     let bases = bases(request)?;
     let watch = Stopwatch::new();
@@ -149,7 +149,7 @@ fn one_turn(
 }
 
 /// All figures of one number of bases, in cycles where there are any, and in nanoseconds.
-fn cells(study: &mut Study, bases: u16, taken: &[Counts], watch: &Stopwatch) {
+fn cells(study: &mut StudyResult, bases: u16, taken: &[Counts], watch: &Stopwatch) {
     for (way, Way { name, .. }) in WAYS.iter().enumerate() {
         for (at, state) in STATES.into_iter().enumerate() {
             let counts = || taken.iter().map(|counts| counts[way][at]);
@@ -169,7 +169,7 @@ fn cells(study: &mut Study, bases: u16, taken: &[Counts], watch: &Stopwatch) {
 }
 
 /// The table as the thread has it, with more columns, in cycles and in nanoseconds.
-fn tables(study: &mut Study, bases: &[u16]) {
+fn tables(study: &mut StudyResult, bases: &[u16]) {
     let header: Vec<String> =
         [String::new()].into_iter().chain(bases.iter().map(|bases| format!("{bases}p"))).collect();
     for (suffix, unit) in [("", "cycles"), ("_ns", "ns")] {
@@ -189,14 +189,13 @@ fn tables(study: &mut Study, bases: &[u16]) {
                 "One call on so many bases, {unit} (warm and cold: a pending timer; idle: one \
                  that is not, warm)"
             );
-            let form = Form::Table { header: header.clone(), rows };
-            study.exhibits.push(Exhibit { title, form });
+            study.exhibits.push(Exhibit::new(title, header.clone(), rows));
         }
     }
 }
 
 /// What a call takes over the number of bases.
-fn plot(study: &mut Study, bases: &[u16], watch: &Stopwatch) {
+fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
     let (unit, suffix) = match watch.cycles_per_ns() {
         Some(_) => ("cycles", ""),
         None => ("ns", "_ns"),
@@ -217,7 +216,7 @@ fn plot(study: &mut Study, bases: &[u16], watch: &Stopwatch) {
 }
 
 /// The table of the thread, each figure beside its own.
-fn thread_table(study: &mut Study) {
+fn thread_table(study: &mut StudyResult) {
     let pair = |bases: u16, way: usize, state: State| {
         let id = format!("{bases}.{}.{}", WAYS[way].name, state.name());
         let cell = study.cell(&id)?;
@@ -235,11 +234,11 @@ fn thread_table(study: &mut Study) {
     }
     let header = ["", "32p", "published", "4p", "published"].map(str::to_string).to_vec();
     let title = "Cycles beside those of the thread, whose CPUs had caches of their own".to_string();
-    study.exhibits.push(Exhibit { title, form: Form::Table { header, rows } });
+    study.exhibits.push(Exhibit::new(title, header, rows));
 }
 
 /// What does not depend on the number of bases, and what does.
-fn growth(study: &mut Study, bases: &[u16], taken: &[Vec<Counts>], watch: &Stopwatch) {
+fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: &Stopwatch) {
     let (Some(fewest), Some(most)) = (taken.first(), taken.last()) else { return };
     let of = |taken: &[Counts], way: usize, at: usize| -> Vec<f64> {
         taken.iter().map(|counts| counts[way][at]).collect()
@@ -278,7 +277,7 @@ fn growth(study: &mut Study, bases: &[u16], taken: &[Vec<Counts>], watch: &Stopw
 
 /// On another CPU's base.
 fn across(
-    study: &mut Study,
+    study: &mut StudyResult,
     request: &Request,
     progress: &dyn Progress,
     watch: &Stopwatch,
@@ -327,7 +326,7 @@ fn how(watch: &Stopwatch, evictor: &Evictor) -> String {
     )
 }
 
-fn answers(study: &mut Study) {
+fn answers(study: &mut StudyResult) {
     let value =
         |id: &str| study.cell(id).map_or_else(|| "-".to_string(), |cell| figure(cell.value));
     let (warm, idle) = (value("over_plain.after.warm"), value("over_plain.after.idle"));

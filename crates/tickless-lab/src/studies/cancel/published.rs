@@ -1,12 +1,12 @@
 //! A cancel that waits looks at one base.
 
 use crate::studies::published::{
-    Entry, Headline, LIVE, Mechanism, PUBLISHED, Results, SIMULATED, Table, group, published, row,
+    Entry, Headline, LIVE, PUBLISHED, PublishedReport, Results, SIMULATED, Table, group, published,
+    row,
 };
 
 /// The published report.
-pub const MECHANISM: Mechanism = Mechanism {
-    study: "cancel",
+pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "A cancel that waits looks at one base",
     source: "G. Gustafson, \"Performance of del_timer_sync\", linux-kernel, 10 May 2004",
     machine: "Itanium 2: 32 CPUs on 16 nodes; and a 4-way SMP",

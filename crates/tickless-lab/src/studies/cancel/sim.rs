@@ -1,364 +1,92 @@
-//! What a synchronous cancel costs, looking at one base or at all of them.
-//!
-//! All CPUs do timer work: each has a few periodic timers whose callbacks start and end there, so
-//! the line that says what a base runs is in that CPU's cache and dirty. (One caller on an idle
-//! machine could not give the published 29,000 cycles: every line would be shared after its
-//! first call.) CPU 0 arms a timer, waits about a tick, and cancels it, counting cycles.
-//!
-//! | cell | role |
-//! |---|---|
-//! | 32p before, warm: 29,000 | calibrates the distance between nodes |
-//! | 4p after, warm: 88 | calibrates the private work of a critical section, on both machines |
-//! | 32p after, warm: 95 | implied: one base looked at costs the same on both machines |
-//! | 4p before, warm: 505 | implied if a look at each base is one transfer |
-//! | all cold ones | how many times longer than warm, within 1.5x |
-//!
-//! The published cold cells are not consistent with each other.
+//! The simulated run: its cells, plots, answers and notes.
 
-use crate::studies::{Band, Cell, Claim, Figure, Sides, fitted};
-use std::cell::Cell as Shared;
-use std::io;
-use std::rc::Rc;
-use std::sync::Arc;
-use tickless_core::bases::expiry::CallbackResult;
-use tickless_core::bases::{Bases, Options, Scan, Settings};
-use tickless_core::link::QueueLink;
-use tickless_core::owned::OwnedTimer;
-use tickless_core::periodic;
-use tickless_core::time::{CpuId, Ns, Window};
-use tickless_machine::cpu;
-use tickless_machine::engine::{self, Machine};
-use tickless_machine::irq::Vector;
-use tickless_machine::platform::Sim;
-use tickless_machine::ps::Ps;
-use tickless_machine::random::Random;
-use tickless_machine::size::{Sized, sizes};
-use tickless_machine::spec::Spec;
+use super::NEEDS;
+use super::model;
+use crate::machines;
+use crate::progress::Progress;
+use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
+use crate::studies::sim::{self, shown, value, with_published};
+use crate::studies::{Cell, Effort, Request, Role, StudyError, StudyResult};
+use crate::text::grouped;
 
-/// The seeds that each cell is run with.
-const SEEDS: [u64; 3] = [1, 2, 3];
-
-/// Are the caller's and everybody's caches as the last call left them, or empty?
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Caches {
-    /// As they were left.
-    Warm,
-    /// Flushed before each call.
-    Cold,
-}
-
-/// Which cancel is called.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
-    /// `cancel_sync`.
-    Sync,
-    /// `cancel_single_shot`.
-    SingleShot,
-}
-
-/// One way to cancel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Case {
-    /// Where it looks.
-    pub scan: Scan,
-    /// What is in the caches.
-    pub caches: Caches,
-    /// Which form.
-    pub form: Form,
-    /// How many calls are averaged.
-    pub calls: u32,
-}
-
-impl Case {
-    /// 1000 warm calls of `cancel_sync`, as in the thread.
-    pub const fn new(scan: Scan) -> Case {
-        Case { scan, caches: Caches::Warm, form: Form::Sync, calls: 1_000 }
-    }
-
-    /// The same with empty caches.
-    #[must_use]
-    pub const fn cold(self) -> Case {
-        Case { caches: Caches::Cold, ..self }
-    }
-}
-
-/// The switch: where a cancel looks.
-pub const SIDES: Sides<Scan> = Sides { before: Scan::AllBases, after: Scan::RunningBase };
-
-/// The published cells, on the two machines that they are from. `big` is the one of 32 CPUs,
-/// `small` the one of 4.
-pub fn cells(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
-    cells_of_sides(big, small, SIDES, Caches::Cold)
-}
-
-/// The same with another switch, and with caches that are not emptied, to see which cells hang on
-/// either.
-pub fn cells_of_sides(
-    big: &Spec,
-    small: &Spec,
-    sides: Sides<Scan>,
-    cold: Caches,
-) -> io::Result<Vec<Cell>> {
-    let (before, after) = (Case::new(sides.before), Case::new(sides.after));
-    let single = Case { form: Form::SingleShot, ..after };
-    let cold = |case: Case| Case { caches: cold, ..case };
-    let [many, few] = [big, small].map(|spec| {
-        let all = [before, cold(before), after, cold(after)];
-        all.map(|case| figure(spec, case))
-    });
-    let (
-        [many_before, many_cold, many_after, many_after_cold],
-        [few_before, few_cold, few_after, few_after_cold],
-    ) = (whole(many)?, whole(few)?);
-    let plain =
-        |id: &str, figure, published: f64| Cell::predicted(id, UNIT, figure).published(published);
-    let faster = |id: &str, figure: Figure, before: Figure, published: [f64; 2]| {
-        let times = published[0] / published[1];
-        let claim = Claim::times_less(before.value, figure.value, Band::times(times, 1.5));
-        plain(id, figure, published[1]).claims(claim.published(times, times))
-    };
-    // How many times longer a call takes on empty caches.
-    let slower = |id: &str, figure: Figure, warm: Figure, published: [f64; 2]| {
-        let times = published[1] / published[0];
-        let claim = Claim::times_less(figure.value, warm.value, Band::times(times, 1.5));
-        plain(id, figure, published[1]).claims(claim.published(times, times))
-    };
-    // Looking at another base costs one transfer, whatever that is.
-    let looks = |spec: &Spec, after: Figure, distance: &str| {
-        let others = f64::from(spec.costs().topology.cpus()) - 1.0;
-        after.value + others * spec.value(distance) * spec.value("cpu.ghz")
-    };
-    let few_times = 505.0 / 88.0;
-    let few_claim =
-        Claim::times_less(few_before.value, few_after.value, Band::times(few_times, 1.5))
-            .published(few_times, few_times);
-    Ok(vec![
-        Cell::calibrated("32p.before.warm", UNIT, 29_000.0, many_before),
-        slower("32p.before.cold", many_cold, many_before, [29_000.0, 37_800.0]),
-        faster("32p.after.warm", many_after, many_before, [29_000.0, 95.0])
-            .beside_formula(few_after.value),
-        slower("32p.after.cold", many_after_cold, many_after, [95.0, 1_800.0]),
-        plain("4p.before.warm", few_before, 505.0).claims(few_claim).beside_formula(looks(
-            small,
-            few_after,
-            "line.node_ns",
-        )),
-        slower("4p.before.cold", few_cold, few_before, [505.0, 1_220.0]),
-        Cell::calibrated("4p.after.warm", UNIT, 88.0, few_after),
-        slower("4p.after.cold", few_after_cold, few_after, [88.0, 140.0]),
-        plain("4p.single_shot.warm", figure(small, single)?, 90.0),
-    ])
-}
-
-/// What K. Chen measured in 2005 on two other machines of the kind, in nanoseconds. Nothing is set
-/// from it.
-pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
-    second_source_of_sides(big, small, SIDES)
-}
-
-/// The same with another switch, to see which cells hang on it.
-pub fn second_source_of_sides(
-    big: &Spec,
-    small: &Spec,
-    sides: Sides<Scan>,
-) -> io::Result<Vec<Cell>> {
-    let machines = [
-        ("32w", big, "line.far_ns", [19_313.0, 81.0, 74.0]),
-        ("4w", small, "line.node_ns", [648.0, 55.0, 41.0]),
-    ];
-    let mut cells = Vec::new();
-    for (name, spec, distance, published) in machines {
-        let ns = |case| -> io::Result<Figure> {
-            let Figure { value, low, high } = figure(spec, case)?;
-            let [value, low, high] = [value, low, high].map(|one| one / spec.value("cpu.ghz"));
-            Ok(Figure { value, low, high })
-        };
-        let after = Case::new(sides.after);
-        let before = ns(Case::new(sides.before))?;
-        let single = ns(Case { form: Form::SingleShot, ..after })?;
-        let after = ns(after)?;
-        let times = published[0] / published[1];
-        let claim = Claim::times_less(before.value, after.value, Band::times(times, 1.5))
-            .published(times, times);
-        let others = f64::from(spec.costs().topology.cpus()) - 1.0;
-        let looks = after.value + others * spec.value(distance);
-        let cell = |what: &str, figure, published| {
-            Cell::predicted(format!("later.{name}.{what}"), "ns/call", figure).published(published)
-        };
-        cells.push(cell("before.warm", before, published[0]).claims(claim).beside_formula(looks));
-        cells.push(cell("after.warm", after, published[1]));
-        cells.push(cell("single_shot.warm", single, published[2]));
-    }
-    Ok(cells)
-}
-
-fn whole<const N: usize>(figures: [io::Result<Figure>; N]) -> io::Result<[Figure; N]> {
-    let mut whole = [Figure::once(0.0); N];
-    for (place, figure) in whole.iter_mut().zip(figures) {
-        *place = figure?;
-    }
-    Ok(whole)
-}
-
-/// The fitted numbers set again: the private work of a section on `small`, which has the same
-/// processors, then the distance between nodes. On a machine of one node only the former.
-pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
-    const SHARED: [&str; 6] = [
-        "cpu.ghz",
-        "cpu.section_ns",
-        "line.hit_ns",
-        "line.store_ns",
-        "line.atomic_ns",
-        "workload.timers_per_tick",
-    ];
-    let is_small = spec.name == small.name;
-    let small = SHARED.iter().fold(small.clone(), |small, key| small.with(key, spec.value(key)));
-    let small = if is_small { spec.clone() } else { small };
-    let few_calls = |scan| Case { calls: 100, ..Case::new(scan) };
-    let small = fitted(&small, "cpu.section_ns", 88.0, |spec| {
-        cycles(spec, few_calls(SIDES.after), SEEDS[0])
-    })?;
-    let spec = spec.with("cpu.section_ns", small.value("cpu.section_ns"));
-    if is_small {
-        return Ok(spec);
-    }
-    let both = |spec: &Spec| spec.with("line.far_ns", spec.value("line.near_ns"));
-    let spec = fitted(&spec, "line.near_ns", 29_000.0, |spec| {
-        cycles(&both(spec), few_calls(SIDES.before), SEEDS[0])
-    })?;
-    Ok(both(&spec))
-}
-
-/// The same on any other machine: nothing was published about it, and nothing was set.
-pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
-    let cpus = spec.costs().topology.cpus();
-    let (before, after) = (Case::new(Scan::AllBases), Case::new(Scan::RunningBase));
-    let single = Case { form: Form::SingleShot, ..after };
-    let cases = [
-        ("before.warm", before),
-        ("before.cold", before.cold()),
-        ("after.warm", after),
-        ("after.cold", after.cold()),
-        ("single_shot.warm", single),
-    ];
-    let cell = |(name, case)| {
-        let figure = figure(spec, case)?;
-        Ok(Cell::predicted(format!("{cpus}p.{name}"), UNIT, figure))
-    };
-    cases.into_iter().map(cell).collect()
-}
-
-/// A short stretch of it, for a timeline.
-pub fn stretch(spec: &Spec) -> io::Result<()> {
-    let case = Case { calls: 20, ..Case::new(Scan::AllBases) };
-    cycles(spec, case, SEEDS[0] ^ spec.seed << 8).map(drop)
-}
-
-/// What the thread counted in.
-const UNIT: &str = "cycles/call";
-
-/// The shape: before and after on machines of the same kind with other numbers of CPUs, warm, 200
-/// calls. Cells carry the number that their machine has ([`sized`](tickless_machine::size::sized)).
-pub fn curve(big: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
-    let mut cells = Vec::new();
-    for Sized { cpus: count, spec, .. } in sizes(big, cpus) {
-        for (name, scan) in [("before", SIDES.before), ("after", SIDES.after)] {
-            let case = Case { calls: 200, ..Case::new(scan) };
-            let figure = Figure::once(cycles(&spec, case, SEEDS[0])?);
-            cells.push(Cell::predicted(format!("{count}p.{name}.warm"), UNIT, figure));
+/// Runs the study on simulated machines.
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+    let big = sim::machine(request, "itanium2-32p", &NEEDS)?;
+    let small = sim::machine(request, "itanium2-4p", &NEEDS)?;
+    let specs = if small == big { vec![&big] } else { vec![&big, &small] };
+    let mut result = sim::begin("cancel", request, progress, &specs);
+    match (sim::points(&mut result, request, &big)?, &request.sim.machine) {
+        (Some(cpus), _) => sim::add(&mut result, request, model::curve(&big, &cpus))?,
+        (None, Some(_)) => sim::add(&mut result, request, model::cells_of(&big))?,
+        (None, None) => {
+            sim::add(&mut result, request, model::cells(&big, &small))?;
+            let later = ["itanium2-32w-2005", "itanium2-4w-2005"].map(machines::find);
+            let [big_2005, small_2005] = later;
+            sim::add(&mut result, request, model::second_source(&big_2005?, &small_2005?))?;
+            let cpus = curve_cpus(request.effort);
+            let curve = model::curve(&big, cpus).map_err(sim::no_memory)?;
+            plot(&mut result, cpus, &curve);
+            answers(&mut result);
         }
     }
-    Ok(cells)
-}
-
-fn figure(spec: &Spec, case: Case) -> io::Result<Figure> {
-    let seeds = SEEDS.iter().map(|seed| seed ^ spec.seed << 8);
-    let runs: io::Result<Vec<f64>> = seeds.map(|seed| cycles(spec, case, seed)).collect();
-    Ok(Figure::of(runs?))
-}
-
-/// A CPU's periodic timers.
-type Timers = Vec<OwnedTimer<Sim, QueueLink>>;
-
-/// The mean cycles of a call.
-pub fn cycles(spec: &Spec, case: Case, seed: u64) -> io::Result<f64> {
-    let mut machine = Machine::new(spec.costs());
-    let cpus = spec.costs().topology.cpus();
-    let settings = Settings { scan: case.scan, ..Settings::default() };
-    let bases = Arc::new(Bases::new(Sim, cpus, settings));
-    let period = Ns((1e9 / spec.value("workload.hz").max(1.0)) as u64);
-    expire_in_interrupts(&mut machine, &bases, spec, period);
-
-    let each = spec.value("workload.timers_per_tick") as u16;
-    let mut random = Random::new(seed);
-    let timers: Rc<Vec<Timers>> = Rc::new(
-        (0..cpus).map(|_| (0..each).map(|_| OwnedTimer::new(&bases, 0)).collect()).collect(),
-    );
-    for cpu in 1..cpus {
-        let timers = Rc::clone(&timers);
-        let offsets: Vec<u64> = (0..each).map(|_| random.below(period.0)).collect();
-        machine.start(CpuId(cpu), move || keep_timers_busy(&timers[cpu as usize], &offsets))?;
-    }
-    let total = Rc::new(Shared::new(Ps::ZERO));
-    let (bases, spent) = (Arc::clone(&bases), Rc::clone(&total));
-    machine.start(CpuId(0), move || {
-        spent.set(call(&bases, case, period, &mut random));
-        engine::end();
-    })?;
-    machine.run(Ns::NEVER);
-    Ok(total.get().as_ns_f64() * spec.value("cpu.ghz") / f64::from(case.calls.max(1)))
-}
-
-fn expire_in_interrupts(machine: &mut Machine, bases: &Arc<Bases<Sim>>, spec: &Spec, period: Ns) {
-    let bases = Arc::clone(bases);
-    let callback = spec.time("workload.timer_work_ns");
-    machine.on_interrupt(move |_: Vector| {
-        bases.expire(engine::here(), |firing| {
-            engine::charge(callback);
-            if engine::is_ending() {
-                return CallbackResult::Done;
-            }
-            CallbackResult::Restart(periodic::forward(firing.window, firing.now, period).0)
+    // Each machine by itself: a number of one machine does not affect the other's cells.
+    let is_set = |id: &str| result.cell(id).is_some_and(|cell| cell.role == Role::Calibrated);
+    let set = ["32p.before.warm", "4p.after.warm"].map(|id| (id, is_set(id)));
+    for spec in specs {
+        let refit = |spec: &_| model::refit(spec, &small);
+        sim::add_sensitivity(&mut result, request, spec, refit, |spec| {
+            let mut cells = model::cells_of(spec)?;
+            cells.retain(|cell| !set.contains(&(cell.id.as_str(), true)));
+            Ok(cells)
         });
-    });
+    }
+    sim::timeline(&mut result, request, || model::short_run(&small))?;
+    result.notes.push(
+        "All CPUs do timer work, so what a base runs is in its CPU's cache and dirty. The \
+         published cold cells are not consistent with each other and are not fitted."
+            .to_string(),
+    );
+    result
+        .notes
+        .push("The seed draws when timers are due and how long calls are apart".to_string());
+    Ok(result)
 }
 
-/// Starts this CPU's periodic timers and computes until the end.
-fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
-    for (timer, offset) in timers.iter().zip(offsets) {
-        let first = Ns(1 + offset);
-        // Nobody shuts these timers down, so they can be armed.
-        let _ = timer.start(Window::new(first, first), Ns::ZERO, Options::default());
-    }
-    while !engine::is_ending() {
-        cpu::work(Ps::from_ns(Ns::from_ms(10)));
-    }
+/// The points of the plotted curve.
+fn curve_cpus(effort: Effort) -> &'static [u16] {
+    const ALL: &[u16] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
+    effort.pick(&[2, 4, 8, 16, 32, 64, 128], ALL, ALL)
 }
 
-/// Arms, waits about a tick, cancels; returns how long all cancels took.
-fn call(bases: &Arc<Bases<Sim>>, case: Case, period: Ns, random: &mut Random) -> Ps {
-    let timer = OwnedTimer::<Sim, QueueLink>::new(bases, 0);
-    let mut spent = Ps::ZERO;
-    // Two ticks for everybody's timers to have fired once.
-    cpu::work(Ps::from_ns(Ns(2 * period.0)));
-    for _ in 0..case.calls {
-        let now = tickless_machine::platform::now();
-        let due = now.after(Ns::from_secs(3_600));
-        let _ = timer.start(Window::new(due, due), now, Options::default());
-        cpu::work(Ps::from_ns(Ns(period.0 / 2 + random.below(period.0))));
-        if case.caches == Caches::Cold {
-            engine::flush_caches();
-        }
-        let began = engine::clock();
-        match case.form {
-            Form::Sync => {
-                timer.cancel_sync();
-            }
-            Form::SingleShot => {
-                let _ = timer.cancel_single_shot();
-            }
-        }
-        spent += engine::clock() - began;
-    }
-    spent
+/// Plots the cycles of a call over the number of CPUs.
+fn plot(result: &mut StudyResult, cpus: &[u16], curve: &[Cell]) {
+    let line = |name: &str, side| {
+        let id = |cpus: u16| format!("{cpus}p.{name}.warm");
+        let points = cpus.iter().map(|&cpus| [f64::from(cpus), value(curve, &id(cpus))]);
+        with_published(Line::new(name, side, points.collect()), result, id, &[4, 32], 1.0)
+    };
+    let lines = vec![line("before", Side::Before), line("after", Side::After)];
+    let (x, y) = (Axis::log("CPUs or bases"), Axis::log("cycles per call"));
+    let title = "A warm cancel that waits, over the number of CPUs";
+    result.plots.push(Plot::new("cost", title, Shape::Curve { x, y, lines }));
+}
+
+fn answers(result: &mut StudyResult) {
+    let end = |name: &str| {
+        let plot = result.plots.iter().find(|plot| plot.id == "cost")?;
+        let Shape::Curve { lines, .. } = &plot.shape else { return None };
+        let line = lines.iter().find(|line| line.name == name)?;
+        line.points.last().copied()
+    };
+    let [before, after] = ["before", "after"].map(|name| end(name).unwrap_or([f64::NAN; 2]));
+    let answer = format!(
+        "It grows by a remote line for each CPU: {} cycles at 32 CPUs, {} at {}. Looking at one \
+         base takes {} at any number; the form for timers that do not arm themselves {}.",
+        shown(result, "32p.before.warm"),
+        grouped(before[1]),
+        grouped(before[0]),
+        grouped(after[1]),
+        shown(result, "4p.single_shot.warm"),
+    );
+    result.answer("Why is it so bad on 16 nodes, and what would more CPUs do?", answer);
 }

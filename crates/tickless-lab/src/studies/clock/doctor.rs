@@ -1,11 +1,11 @@
 //! The kernel's clock: which one, what it takes to read it, whether it is trusted.
 
-use crate::doctor::checks::{Check, Need};
 use crate::doctor::facts::{Facts, ReadCost};
 use crate::doctor::finding::{Says, Verdict};
+use crate::doctor::{Check, Need};
 use crate::text::figure;
 
-pub(crate) const SOURCE: Check = Check {
+pub const SOURCE: Check = Check {
     name: "clock-source",
     about: "a clock that is a device, slow to read",
     study: "clock",
@@ -14,7 +14,7 @@ pub(crate) const SOURCE: Check = Check {
     judge: source,
 };
 
-pub(crate) const CONTENTION: Check = Check {
+pub const CONTENTION: Check = Check {
     name: "clock-contention",
     about: "a clock that CPUs wait for when all read it",
     study: "clock",
@@ -23,7 +23,7 @@ pub(crate) const CONTENTION: Check = Check {
     judge: contention,
 };
 
-pub(crate) const WATCHDOG: Check = Check {
+pub const WATCHDOG: Check = Check {
     name: "clock-watchdog",
     about: "a clock that the kernel gave up, or doubts",
     study: "clock",

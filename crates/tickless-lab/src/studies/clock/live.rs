@@ -9,7 +9,7 @@ use super::readers::{Plan, Taken};
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
-use crate::studies::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
+use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
 use crate::text::figure;
 use std::io;
 use std::time::Duration;
@@ -19,8 +19,8 @@ const POLICIES: [(&str, ReadPolicy); 2] =
     [("direct", ReadPolicy::Direct), ("combined", ReadPolicy::Combined)];
 
 /// Runs it.
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
-    let mut study = Study::new("clock", request, measure::machine());
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+    let mut study = StudyResult::new("clock", request, measure::machine());
     study.notes.extend(measure::disturbance());
     let (real, no_ptp) = device::real();
     let clock = device::clock()?;
@@ -85,7 +85,7 @@ fn spread(taken: &[Taken], value: fn(&Taken) -> f64) -> Spread {
     Spread::of(taken.iter().map(value))
 }
 
-fn cells(study: &mut Study, device: &Slow, threads: usize, policy: &str, taken: &[Taken]) {
+fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, taken: &[Taken]) {
     let id = |what: &str| format!("{}.{threads}t.{policy}.{what}", device.id);
     for (what, unit, value) in COLUMNS {
         study.cells.push(Cell::live(id(what), unit, spread(taken, value)).in_exhibit());
@@ -106,7 +106,7 @@ fn cells(study: &mut Study, device: &Slow, threads: usize, policy: &str, taken: 
 }
 
 /// What combining brings, turn by turn.
-fn gain(study: &mut Study, device: &Slow, threads: usize, cpus: usize, pair: &[Vec<Taken>]) {
+fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pair: &[Vec<Taken>]) {
     let rates =
         |policy: usize| -> Vec<f64> { pair[policy].iter().map(Taken::reads_per_s).collect() };
     let (direct, combined) = (rates(0), rates(1));
@@ -142,14 +142,11 @@ fn exhibit(device: &Slow, rows: Vec<Vec<String>>) -> Exhibit {
         "fairness",
         "backwards",
     ];
-    Exhibit {
-        title: format!("Reading {}", device.name),
-        form: Form::Table { header: header.map(str::to_string).to_vec(), rows },
-    }
+    Exhibit::new(format!("Reading {}", device.name), header, rows)
 }
 
 /// Values per second over the number of threads.
-fn plot(study: &mut Study, device: &Slow, threads: &[usize]) {
+fn plot(study: &mut StudyResult, device: &Slow, threads: &[usize]) {
     let line = |(policy, side): (&str, Side)| {
         let point = |&count: &usize| {
             let id = format!("{}.{count}t.{policy}.reads_per_s", device.id);
@@ -178,7 +175,7 @@ fn how(clock: &Clock, duration: Duration, turns: usize) -> String {
     )
 }
 
-fn answer(study: &mut Study, real: &Slow) {
+fn answer(study: &mut StudyResult, real: &Slow) {
     let value = |id: String| study.cell(&id).map(|cell| cell.value);
     let gains: Vec<String> = ["emulated", real.id]
         .into_iter()

@@ -1,24 +1,36 @@
 //! One reader reads a slow shared counter, and the others take its value.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
+//! | `model` | the workload on a simulated machine, its cells with their roles and bands |
+//! | `sim` | the simulated run: cells, plots, answers, notes |
+//! | `live` | the run on this machine |
 //! | `device` | the slow counters: an emulated one, and what this machine has |
 //! | `readers` | threads that read one counter as fast as they can, and check every value |
-//! | `live` | the study on the machine at hand: direct against combined |
+//! | `published` | the published report, and its tables with our figures beside |
+//! | `doctor` | the checks of `tickless doctor` for this mechanism |
 
 mod device;
-pub(crate) mod doctor;
+mod doctor;
 mod live;
-pub(crate) mod published;
+pub mod model;
+mod published;
 mod readers;
-pub mod sim;
+mod sim;
 
-use super::Offer;
+use super::Study;
 
-/// The study as it is offered.
-pub const OFFER: Offer = Offer {
+/// The study.
+pub const STUDY: Study = Study {
     name: "clock",
     about: "A slow shared counter: everybody reads it, or one reads for all",
-    live: Some(live::run),
-    sim: Some(super::sim::run_clock),
+    published: published::REPORT,
+    needs: &NEEDS,
+    cells: model::cells,
+    sim: sim::run,
+    live: live::run,
+    checks: &[doctor::SOURCE, doctor::CONTENTION, doctor::WATCHDOG],
 };
+
+/// The workload's numbers in a machine's file.
+const NEEDS: [&str; 3] = ["workload.hz", "workload.reads_per_tick", "workload.jobs_per_cpu_minute"];

@@ -1,12 +1,11 @@
 //! One reads a slow shared counter for all.
 
 use crate::studies::published::{
-    Entry, Headline, Mechanism, PUBLISHED, Results, SIMULATED, Table, group, published, row,
+    Entry, Headline, PUBLISHED, PublishedReport, Results, SIMULATED, Table, group, published, row,
 };
 
 /// The published report.
-pub const MECHANISM: Mechanism = Mechanism {
-    study: "clock",
+pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "One CPU reads a slow shared counter for all",
     source: "W. Long, \"x86/hpet: Reduce HPET counter read contention\", linux-kernel, April 2016",
     machine: "Haswell-EX, 4 sockets, 72 CPUs; Ivy Bridge-EX, 16 sockets, 480 CPUs; 1000 Hz",

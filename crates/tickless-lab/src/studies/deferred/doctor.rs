@@ -1,14 +1,14 @@
 //! What runs for nothing: softirqs, ticks on idle CPUs, threads that every tick wakes.
 
-use crate::doctor::checks::{Check, Need};
 use crate::doctor::facts::{Counted, Facts, IdleTicks, RecordedTimers};
 use crate::doctor::finding::{Says, Verdict};
+use crate::doctor::{Check, Need};
 use crate::text::figure;
 use std::collections::BTreeMap;
 use tickless_core::time::CpuId;
 use tickless_trace::read::{Event, EventKind};
 
-pub(crate) const SOFTIRQ: Check = Check {
+pub const SOFTIRQ: Check = Check {
     name: "timer-softirq",
     about: "CPU time that goes to softirqs",
     study: "deferred",
@@ -17,7 +17,7 @@ pub(crate) const SOFTIRQ: Check = Check {
     judge: softirq,
 };
 
-pub(crate) const EMPTY_SOFTIRQS: Check = Check {
+pub const EMPTY_SOFTIRQS: Check = Check {
     name: "expiry-wakes",
     about: "ticks that raise the timer softirq, whether or not something expired",
     study: "deferred",
@@ -26,7 +26,7 @@ pub(crate) const EMPTY_SOFTIRQS: Check = Check {
     judge: empty_softirqs,
 };
 
-pub(crate) const IDLE_TICKS: Check = Check {
+pub const IDLE_TICKS: Check = Check {
     name: "idle-ticks",
     about: "timer interrupts on CPUs with nothing to do",
     study: "deferred",
@@ -35,7 +35,7 @@ pub(crate) const IDLE_TICKS: Check = Check {
     judge: idle_ticks,
 };
 
-pub(crate) const TICK_WAKERS: Check = Check {
+pub const TICK_WAKERS: Check = Check {
     name: "tick-wakers",
     about: "threads that timers wake as often as a tick comes",
     study: "deferred",

@@ -10,16 +10,16 @@ use super::report;
 use super::scene::{Load, Probe, Scene, Taken};
 use crate::measure::{self, interleave};
 use crate::progress::Progress;
-use crate::studies::{Request, Study, StudyError};
+use crate::studies::{Request, StudyError, StudyResult};
 use std::time::Duration;
 
 /// Runs it.
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     if request.cpus.is_some() {
         let what = "study deferred --live uses every CPU; leave --cpus out, or use taskset";
         return Err(StudyError::Request { what: what.to_string() });
     }
-    let mut study = Study::new("deferred", request, measure::machine());
+    let mut study = StudyResult::new("deferred", request, measure::machine());
     study.notes.extend(measure::disturbance());
     let compared = circumstances(request, progress)?;
     let phases = phases(request, progress)?;

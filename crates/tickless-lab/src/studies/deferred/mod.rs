@@ -1,26 +1,38 @@
 //! The expiry thread is woken when something expired, not on every tick.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
+//! | `model` | the workload on a simulated machine, its cells with their roles and bands |
+//! | `sim` | the simulated run: cells, plots, answers, notes |
+//! | `live` | the run on this machine |
 //! | `scene` | one measurement: ticking drivers, a few timeouts, a probe, perhaps load |
 //! | `circumstances` | what is compared in which circumstances |
-//! | `live` | the study on the machine at hand |
 //! | `report` | its tables, plots and answers |
+//! | `published` | the published report, and its tables with our figures beside |
+//! | `doctor` | the checks of `tickless doctor` for this mechanism |
 
 mod circumstances;
-pub(crate) mod doctor;
+mod doctor;
 mod live;
-pub(crate) mod published;
+pub mod model;
+mod published;
 mod report;
 mod scene;
-pub mod sim;
+mod sim;
 
-use super::Offer;
+use super::Study;
 
-/// The study as it is offered.
-pub const OFFER: Offer = Offer {
+/// The study.
+pub const STUDY: Study = Study {
     name: "deferred",
     about: "The expiry thread: wake it on every tick, or when something expired",
-    live: Some(live::run),
-    sim: Some(super::sim::run_deferred),
+    published: published::REPORT,
+    needs: &NEEDS,
+    cells: model::cells,
+    sim: sim::run,
+    live: live::run,
+    checks: &[doctor::SOFTIRQ, doctor::EMPTY_SOFTIRQS, doctor::IDLE_TICKS, doctor::TICK_WAKERS],
 };
+
+/// The workload's numbers in a machine's file.
+const NEEDS: [&str; 3] = ["workload.timer_work_ns", "workload.expiry_ns", "workload.tick_skew_ns"];

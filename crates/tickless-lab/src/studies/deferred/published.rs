@@ -1,12 +1,11 @@
 //! The expiry thread is woken when something expired.
 
 use crate::studies::published::{
-    Entry, Headline, Mechanism, PUBLISHED, Results, Table, group, published, row,
+    Entry, Headline, PUBLISHED, PublishedReport, Results, Table, group, published, row,
 };
 
 /// The published report.
-pub const MECHANISM: Mechanism = Mechanism {
-    study: "deferred",
+pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "The expiry thread is woken when something expired",
     source: "H. Okanovic, \"timers: Don't wake ktimersoftd on every tick\", linux-kernel, \
              December 2016",

@@ -5,7 +5,7 @@ use super::scene::{Taken, Way};
 use crate::latency::Tally;
 use crate::measure::{self, Spread};
 use crate::studies::plot::{Bar, Plot, Shape, Side};
-use crate::studies::{Band, Cell, Exhibit, Form, Study};
+use crate::studies::{Band, Cell, Exhibit, StudyResult};
 use crate::text::figure;
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ fn us(tally: &Tally, quantile: f64) -> f64 {
 }
 
 /// Puts everything into the study.
-pub fn write(study: &mut Study, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
+pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
     tables(study, compared, phases);
     plots(study, compared);
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
@@ -84,7 +84,7 @@ pub fn write(study: &mut Study, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<
     answers(study, compared);
 }
 
-fn tables(study: &mut Study, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
+fn tables(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
     let row = |label: String, taken: &[Taken], figures: &[Figure]| -> Vec<String> {
         let median = |figure: &Figure| Spread::of(taken.iter().map(figure.of)).median;
         let values = figures.iter().map(|of| figure(median(of)));
@@ -101,10 +101,11 @@ fn tables(study: &mut Study, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Tak
             rows.push(row(label, taken, &FIGURES[SHOWN]));
         }
     }
-    study.exhibits.push(Exhibit {
-        title: "Expiry thread and driver, for each CPU; then the probe's lateness in us".into(),
-        form: Form::Table { header: header(&FIGURES[SHOWN]), rows },
-    });
+    study.exhibits.push(Exhibit::new(
+        "Expiry thread and driver, for each CPU; then the probe's lateness in us",
+        header(&FIGURES[SHOWN]),
+        rows,
+    ));
     let mut rows = Vec::new();
     for (phase_us, taken) in PHASES_US.iter().zip(phases) {
         for (way, taken) in [Way::Before, Way::After].iter().zip(taken) {
@@ -112,14 +113,15 @@ fn tables(study: &mut Study, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Tak
             rows.push(row(label, taken, &FIGURES[OF_PROBE]));
         }
     }
-    study.exhibits.push(Exhibit {
-        title: "The probe by how long after a tick of 1 ms it wakes, idle, us".into(),
-        form: Form::Table { header: header(&FIGURES[OF_PROBE]), rows },
-    });
+    study.exhibits.push(Exhibit::new(
+        "The probe by how long after a tick of 1 ms it wakes, idle, us",
+        header(&FIGURES[OF_PROBE]),
+        rows,
+    ));
 }
 
 /// How often expiry threads are woken, and how late the probe is.
-fn plots(study: &mut Study, compared: &[Vec<Vec<Taken>>]) {
+fn plots(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let bars = CIRCUMSTANCES.iter().zip(compared).filter(|(here, _)| here.id.ends_with(".idle"));
     let bars = bars.flat_map(|(here, taken)| {
         here.ways.iter().zip(taken).map(|(way, taken)| Bar {
@@ -156,7 +158,7 @@ fn sum(taken: &[Taken]) -> Tally {
 }
 
 /// Before against after, turn by turn.
-fn comparisons(study: &mut Study, compared: &[Vec<Vec<Taken>>]) {
+fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
         let [before, after] = [0, 1].map(|way| &taken[way]);
         let values =
@@ -183,7 +185,7 @@ fn comparisons(study: &mut Study, compared: &[Vec<Vec<Taken>>]) {
     }
 }
 
-fn notes(study: &mut Study, compared: &[Vec<Vec<Taken>>]) {
+fn notes(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let probed: u64 = compared.iter().flatten().map(|taken| sum(taken).lateness.len()).sum();
     study.notes.push(format!(
         "on each CPU a driver that ticks and an expiry thread, both of which stay there, and two \
@@ -201,7 +203,7 @@ fn notes(study: &mut Study, compared: &[Vec<Vec<Taken>>]) {
     );
 }
 
-fn answers(study: &mut Study, compared: &[Vec<Vec<Taken>>]) {
+fn answers(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let all = || compared.iter().flatten().flatten();
     let merged: u64 = all().map(|taken| taken.merged).sum();
     let longest = all().map(|taken| taken.longest_batch).max().unwrap_or(0);
@@ -239,7 +241,7 @@ fn answers(study: &mut Study, compared: &[Vec<Vec<Taken>>]) {
 }
 
 /// The thread's three signs, as they are here.
-fn signs(study: &mut Study) {
+fn signs(study: &mut StudyResult) {
     let change = |id: &str| {
         let change = study.cell(id).map_or(f64::NAN, |cell| 100.0 * (cell.value - 1.0));
         format!("{change:+.1} %")

@@ -2,7 +2,7 @@
 
 use super::work::{Rein, Work, now_ns, pause};
 use crate::measure::{self, MeasureError, Spread, timed};
-use crate::studies::{Band, Cell, Request, Study, StudyError};
+use crate::studies::{Band, Cell, Request, StudyError, StudyResult};
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -30,14 +30,18 @@ pub(super) fn refused(error: impl std::fmt::Display) -> MeasureError {
 }
 
 /// Adds how far what two groups used is from their quotas, and what a thousand groups cost.
-pub(super) fn cells(study: &mut Study, request: &Request, work: Work) -> Result<(), StudyError> {
+pub(super) fn cells(
+    study: &mut StudyResult,
+    request: &Request,
+    work: Work,
+) -> Result<(), StudyError> {
     let period = request.effort.pick(10, 20, 100);
     error(study, work, Duration::from_millis(period))?;
     cost(study, Duration::from_millis(request.effort.pick(300, 3_000, 10_000)))
 }
 
 /// Two groups that always want more, over 100 periods.
-fn error(study: &mut Study, work: Work, period: Duration) -> Result<(), StudyError> {
+fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), StudyError> {
     const PERIODS: u32 = 100;
     let quota = period * work.workers as u32 / 4;
     let timers = Timers::builder().start()?;
@@ -79,7 +83,7 @@ fn error(study: &mut Study, work: Work, period: Duration) -> Result<(), StudyErr
 }
 
 /// A thousand groups of 100 ms in each of which somebody always waits.
-fn cost(study: &mut Study, long: Duration) -> Result<(), StudyError> {
+fn cost(study: &mut StudyResult, long: Duration) -> Result<(), StudyError> {
     const GROUPS: usize = 1_000;
     let period = Duration::from_millis(100);
     let mut context = Context::from_waker(Waker::noop());

@@ -1,13 +1,13 @@
 //! Timers of one period that expire together: quotas of groups, and any others.
 
-use crate::doctor::checks::{Check, Need};
 use crate::doctor::facts::{Facts, Quota};
 use crate::doctor::finding::{Says, Verdict};
+use crate::doctor::{Check, Need};
 use crate::text::time;
 use std::collections::BTreeMap;
 use tickless_trace::replay::Overlap;
 
-pub(crate) const QUOTAS: Check = Check {
+pub const QUOTAS: Check = Check {
     name: "quota-phases",
     about: "groups with a CPU quota that are refilled at the same time",
     study: "phase",
@@ -16,7 +16,7 @@ pub(crate) const QUOTAS: Check = Check {
     judge: quotas,
 };
 
-pub(crate) const ALIGNED: Check = Check {
+pub const ALIGNED: Check = Check {
     name: "aligned-timers",
     about: "other timers of one period that expire together",
     study: "phase",

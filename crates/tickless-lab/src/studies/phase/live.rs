@@ -12,7 +12,7 @@ use super::work::{Done, Work, turns_of_unit};
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
 use crate::studies::plot::{Lane, Plot, Shape, Side};
-use crate::studies::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
+use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
 use tickless::Timers;
@@ -37,13 +37,13 @@ struct Taken {
 }
 
 /// Runs it.
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     if request.cpus.is_some() {
         let what = "study phase --live uses all CPUs; leave --cpus out, or use taskset to say \
                     where its threads may run";
         return Err(StudyError::Request { what: what.to_string() });
     }
-    let mut study = Study::new("phase", request, measure::machine());
+    let mut study = StudyResult::new("phase", request, measure::machine());
     study.notes.extend(measure::disturbance());
     let workers = measure::cpus().len();
     let quota = PERIOD * workers as u32 / 4;
@@ -113,7 +113,7 @@ fn library_ways() -> Vec<Way> {
 }
 
 /// The nearest pair and the farthest of those whose phase was found.
-fn kernel_ways(groups: &[Cgroup], study: &mut Study) -> Vec<Way> {
+fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Way> {
     let known: Vec<(usize, u64)> =
         groups.iter().enumerate().filter_map(|(n, group)| Some((n, group.phase_ns?))).collect();
     let mut pairs: Vec<(u64, [usize; 2])> = Vec::new();
@@ -193,7 +193,7 @@ const COLUMNS: [Column; 7] = [
     }),
 ];
 
-fn show(study: &mut Study, ways: &[Way], taken: &[Vec<Taken>]) {
+fn show(study: &mut StudyResult, ways: &[Way], taken: &[Vec<Taken>]) {
     let mut rows = Vec::new();
     for (way, taken) in ways.iter().zip(taken) {
         let (name, band) = match way {
@@ -217,15 +217,16 @@ fn show(study: &mut Study, ways: &[Way], taken: &[Vec<Taken>]) {
         rows.push(row);
     }
     let names = COLUMNS.iter().map(|column| column.2.to_string());
-    study.exhibits.push(Exhibit {
-        title: "Two groups at work, medians; p50 and p99 of bursts of 5 ms".to_string(),
-        form: Form::Table { header: [String::new()].into_iter().chain(names).collect(), rows },
-    });
+    study.exhibits.push(Exhibit::new(
+        "Two groups at work, medians; p50 and p99 of bursts of 5 ms",
+        [String::new()].into_iter().chain(names),
+        rows,
+    ));
 }
 
 /// When in a period each group ran, from the first group's refill on. The random way is another
 /// one in each turn.
-fn strip(study: &mut Study, ways: &[Way], taken: &[Vec<Taken>]) {
+fn strip(study: &mut StudyResult, ways: &[Way], taken: &[Vec<Taken>]) {
     let mut lanes = Vec::new();
     for (way, taken) in ways.iter().zip(taken) {
         let (name, side) = match way {
@@ -264,7 +265,7 @@ fn lane(name: String, side: Side, taken: &[Taken], group: usize) -> Lane {
     Lane { name: name.clone(), side, refill_ms, runs: (0..parts).map(mean).collect() }
 }
 
-fn answers(study: &mut Study) {
+fn answers(study: &mut StudyResult) {
     let value = |id: &str| study.cell(id).map_or(f64::NAN, |cell| cell.value);
     let ratio = |what: &str| value(&format!("spread.{what}")) / value(&format!("aligned.{what}"));
     let (time, p99) = (ratio("completion"), ratio("burst_p99"));

@@ -1,26 +1,38 @@
 //! Refills of bandwidth groups that come together, or apart.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
+//! | `model` | the workload on a simulated machine, its cells with their roles and bands |
+//! | `sim` | the simulated run: cells, plots, answers, notes |
+//! | `live` | the run on this machine |
 //! | `work` | two groups of threads with a fixed amount of work, and what became of it |
 //! | `cgroups` | groups of the kernel's own controller, picked by their phases |
 //! | `control` | how exact the library's controller is, and what it costs |
-//! | `live` | the study on the machine at hand |
+//! | `published` | the published report, and its tables with our figures beside |
+//! | `doctor` | the checks of `tickless doctor` for this mechanism |
 
 mod cgroups;
 mod control;
-pub(crate) mod doctor;
+mod doctor;
 mod live;
-pub(crate) mod published;
-pub mod sim;
+pub mod model;
+mod published;
+mod sim;
 mod work;
 
-use super::Offer;
+use super::Study;
 
-/// The study as it is offered.
-pub const OFFER: Offer = Offer {
+/// The study.
+pub const STUDY: Study = Study {
     name: "phase",
     about: "Two groups with a CPU quota: refill them together, or half a period apart",
-    live: Some(live::run),
-    sim: Some(super::sim::run_phase),
+    published: published::REPORT,
+    needs: &NEEDS,
+    cells: model::cells,
+    sim: sim::run,
+    live: live::run,
+    checks: &[doctor::QUOTAS, doctor::ALIGNED],
 };
+
+/// The workload's numbers in a machine's file.
+const NEEDS: [&str; 2] = ["workload.hz", "workload.work_s"];

@@ -1,12 +1,12 @@
 //! Refills of bandwidth groups, together or apart.
 
 use crate::studies::published::{
-    Entry, Headline, LIVE, Mechanism, PUBLISHED, Results, SIMULATED, Table, group, published, row,
+    Entry, Headline, LIVE, PUBLISHED, PublishedReport, Results, SIMULATED, Table, group, published,
+    row,
 };
 
 /// The published report.
-pub const MECHANISM: Mechanism = Mechanism {
-    study: "phase",
+pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "Timers of one period are interleaved by their first expiry",
     source: "S. Hegde, \"hrtimer: interleave timers for improved single thread performance at low \
              utilization\", linux-kernel, 31 January 2023",

@@ -4,7 +4,7 @@
 use super::ping_pong::{Guard, Plan, Taken, per_trip};
 use crate::measure::{Spread, interleave};
 use crate::progress::Progress;
-use crate::studies::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
+use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
 use tickless::driver::Device;
@@ -19,7 +19,7 @@ const WAYS: usize = DEVICES.len() * POLICIES.len();
 
 /// Plays each policy on each device and adds what came of it.
 pub fn compare(
-    study: &mut Study,
+    study: &mut StudyResult,
     request: &Request,
     progress: &dyn Progress,
     cpus: [usize; 2],
@@ -45,15 +45,18 @@ pub fn compare(
         study.cells.push(Cell::live(id, "x", gap).in_exhibit());
     }
     let header = ["", "real us", "low - high", "system us", "writes", "device calls", "wake calls"];
-    study.exhibits.push(Exhibit {
-        title: "On each event device, per round trip".to_string(),
-        form: Form::Table { header: header.map(str::to_string).to_vec(), rows },
-    });
+    study.exhibits.push(Exhibit::new("On each event device, per round trip", header, rows));
     Ok(())
 }
 
 /// One line of the table, and its cells.
-fn row(study: &mut Study, device: &str, policy: &str, taken: &[Taken], trips: u32) -> Vec<String> {
+fn row(
+    study: &mut StudyResult,
+    device: &str,
+    policy: &str,
+    taken: &[Taken],
+    trips: u32,
+) -> Vec<String> {
     let spread = |value: fn(&Taken) -> f64| Spread::of(per_trip(taken, trips, value));
     let real = spread(|taken| taken.usage.real_s * 1e6);
     let system = spread(|taken| taken.usage.system_s * 1e6);

@@ -1,12 +1,12 @@
 //! The timer device: how often it is written, and how much of that is for removals.
 
-use crate::doctor::checks::{Check, Need};
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Says, Verdict};
+use crate::doctor::{Check, Need};
 use crate::text::figure;
 use tickless_trace::replay::{ReplayPolicy, Summary};
 
-pub(crate) const WRITES: Check = Check {
+pub const WRITES: Check = Check {
     name: "rearm-writes",
     about: "a timer device that is written much more often than it fires",
     study: "rearm",
@@ -15,7 +15,7 @@ pub(crate) const WRITES: Check = Check {
     judge: writes,
 };
 
-pub(crate) const REMOVALS: Check = Check {
+pub const REMOVALS: Check = Check {
     name: "rearm-removals",
     about: "device writes that a lazy policy would save",
     study: "rearm",

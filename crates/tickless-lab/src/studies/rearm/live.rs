@@ -11,7 +11,7 @@ use super::ping_pong::{Guard, Plan, Taken, per_trip};
 use crate::measure::{self, Spread, interleave, mean};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Bar, Line, Plot, Shape, Side};
-use crate::studies::{Band, Cell, Exhibit, Form, Request, Study, StudyError};
+use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
 use tickless::driver::Device;
@@ -66,13 +66,13 @@ const WAYS: [Way; 4] = [
 const GUARD: Duration = Duration::from_secs(600);
 
 /// Runs it.
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<Study, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     if request.cpus.is_some() {
         let what = "study rearm --live plays with two threads; leave --cpus out, or use taskset \
                     to say where they may run";
         return Err(StudyError::Request { what: what.to_string() });
     }
-    let mut study = Study::new("rearm", request, measure::machine());
+    let mut study = StudyResult::new("rearm", request, measure::machine());
     study.notes.extend(measure::disturbance());
     let places = places();
     let turns = request.effort.turns(2, 8, 8);
@@ -135,16 +135,14 @@ fn short_table(taken: &[Vec<Taken>], trips: u32) -> Exhibit {
         ]
     };
     let header = ["", "real us", "low - high", "CPU us", "switches", "device writes"];
-    Exhibit {
-        title: "Each thread on a CPU of its own, per round trip".to_string(),
-        form: Form::Table {
-            header: header.map(str::to_string).to_vec(),
-            rows: WAYS.iter().zip(taken).map(row).collect(),
-        },
-    }
+    Exhibit::new(
+        "Each thread on a CPU of its own, per round trip",
+        header,
+        WAYS.iter().zip(taken).map(row).collect(),
+    )
 }
 
-fn cells(study: &mut Study, place: &Pairing, way: &Way, taken: &[Taken], trips: u32) {
+fn cells(study: &mut StudyResult, place: &Pairing, way: &Way, taken: &[Taken], trips: u32) {
     let in_exhibit = !place.prefix.is_empty();
     let mut push = |cell: Cell| study.cells.push(Cell { in_exhibit, ..cell });
     let spread = |value: &dyn Fn(&Taken) -> f64| Spread::of(per_trip(taken, trips, value));
@@ -184,14 +182,15 @@ fn seed_table(way: &Way, taken: &[Taken], trips: u32) -> Exhibit {
         let times = times.iter().chain(&ends).map(|&time| figure(time));
         [name.to_string()].into_iter().chain(times).collect()
     };
-    Exhibit {
-        title: format!("{}, us per round trip, each run {trips} round trips", way.name),
-        form: Form::Table { header: header.collect(), rows: TIMES.map(row).to_vec() },
-    }
+    Exhibit::new(
+        format!("{}, us per round trip, each run {trips} round trips", way.name),
+        header,
+        TIMES.map(row).to_vec(),
+    )
 }
 
 /// How much slower one way is than another, turn by turn.
-fn gaps(study: &mut Study, place: &Pairing, taken: &[Vec<Taken>]) {
+fn gaps(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>]) {
     let real = |way: usize| -> Vec<f64> { taken[way].iter().map(|t| t.usage.real_s).collect() };
     let pairs = [
         ("gap.eager_over_lazy", EAGER, LAZY, Some(7.202 / 5.32425)),
@@ -209,7 +208,7 @@ fn gaps(study: &mut Study, place: &Pairing, taken: &[Vec<Taken>]) {
 }
 
 /// The device writes of each way; those of both places are alike.
-fn writes_plot(study: &mut Study, place: &Pairing, taken: &[Vec<Taken>], trips: u32) {
+fn writes_plot(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>], trips: u32) {
     if !place.prefix.is_empty() {
         return;
     }
@@ -244,7 +243,7 @@ fn how(places: &[Pairing], trips: u32) -> String {
 
 /// How near a guard must be for laziness to cost more than it saves.
 fn density(
-    study: &mut Study,
+    study: &mut StudyResult,
     request: &Request,
     progress: &dyn Progress,
     cpus: [usize; 2],
@@ -297,10 +296,11 @@ fn density(
         );
     }
     let header = ["guard, us", "lazy, us", "eager, us", "lazy writes", "eager writes", "spurious"];
-    study.exhibits.push(Exhibit {
-        title: "Nearer guards, per round trip: what laziness costs when events do come".to_string(),
-        form: Form::Table { header: header.map(str::to_string).to_vec(), rows },
-    });
+    study.exhibits.push(Exhibit::new(
+        "Nearer guards, per round trip: what laziness costs when events do come",
+        header,
+        rows,
+    ));
     let [lazy, eager] = points;
     let shape = Shape::Curve {
         x: Axis::log("the guard is so far ahead, us"),
@@ -313,7 +313,7 @@ fn density(
     Ok(())
 }
 
-fn answers(study: &mut Study, dearer: &[String], spurious_most: f64) {
+fn answers(study: &mut StudyResult, dearer: &[String], spurious_most: f64) {
     let value = |id: &str| study.cell(id).map_or("-".to_string(), |cell| figure(cell.value));
     let why = format!(
         "By what a device write costs, {} of them per round trip against {}: here {} us against \

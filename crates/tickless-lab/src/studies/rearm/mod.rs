@@ -1,24 +1,37 @@
 //! Removing a timer does not program the event device.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
+//! | `model` | the workload on a simulated machine, its cells with their roles and bands |
+//! | `sim` | the simulated run: cells, plots, answers, notes |
+//! | `live` | the run on this machine |
 //! | `ping_pong` | two threads that wake each other, each wait guarded by a timer |
 //! | `devices` | the same on each event device: a futex, a timerfd |
-//! | `live` | the study on the machine at hand: eager against lazy |
+//! | `published` | the published report, and its tables with our figures beside |
+//! | `doctor` | the checks of `tickless doctor` for this mechanism |
 
 mod devices;
-pub(crate) mod doctor;
+mod doctor;
 mod live;
+pub mod model;
 mod ping_pong;
-pub(crate) mod published;
-pub mod sim;
+mod published;
+mod sim;
 
-use super::Offer;
+use super::Study;
 
-/// The study as it is offered.
-pub const OFFER: Offer = Offer {
+/// The study.
+pub const STUDY: Study = Study {
     name: "rearm",
     about: "Removing the first timer: program the event device, or not",
-    live: Some(live::run),
-    sim: Some(super::sim::run_rearm),
+    published: published::REPORT,
+    needs: &NEEDS,
+    cells: model::cells,
+    sim: sim::run,
+    live: live::run,
+    checks: &[doctor::WRITES, doctor::REMOVALS],
 };
+
+/// The workload's numbers in a machine's file.
+const NEEDS: [&str; 4] =
+    ["workload.hz", "workload.pipe_ns", "workload.next_timer_ms", "workload.watchdog_ms"];

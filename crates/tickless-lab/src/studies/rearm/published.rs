@@ -1,12 +1,11 @@
 //! Removing a timer does not program the event device.
 
 use crate::studies::published::{
-    Entry, Headline, LIVE, Mechanism, Results, Row, SIMULATED, Table, group, published, row,
+    Entry, Headline, LIVE, PublishedReport, Results, Row, SIMULATED, Table, group, published, row,
 };
 
 /// The published report.
-pub const MECHANISM: Mechanism = Mechanism {
-    study: "rearm",
+pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "Removing a timer does not program the event device",
     source: "E. Zhao, \"hrtimer: Fix a performance regression by disable reprogramming in \
              remove_hrtimer\", linux-kernel, 25 July 2013",

@@ -1,0 +1,265 @@
+//! Waking the expiry thread on every tick, or only when something has expired.
+//!
+//! Two cores with a real-time kernel. A task of high priority sleeps a millisecond at a time, like
+//! cyclictest: one that may run on either CPU, or one on each, bound to it. On each CPU ticks
+//! come, a coarse timer expires now and then, and an expiry thread fires it. Before, every tick
+//! wakes that thread; after, only what has expired does.
+//!
+//! Nobody published cells, only signs: unbound, the average goes down; bound, nothing changes; the
+//! maxima stay. The report counted in histogram bins, so "22 to 70 us" is a share of samples.
+//!
+//! What decides is how far the CPUs' ticks are apart. Ticks that came to both in the same instant
+//! would have both about to run their expiry thread, so that a task that may go anywhere stays; a
+//! few microseconds later the other CPU is free again. Nobody knows the skew of the published
+//! machine, so each seed draws one, and the claim is about how many of the seeds have the sign.
+//! One CPU keeps the time: its tick is longer. Callbacks run in a thread, and what comes first
+//! preempts them.
+//!
+//! | cell | role |
+//! |---|---|
+//! | `contrast.seeds`: where the unbound average falls more | predicted, 15 of 20; a coin: 10 |
+//! | `average.change`, `max.change` | shown: "stays" is what no mechanism gives, too |
+
+use crate::studies::{Band, Cell, Claim, Figure, Sides};
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::{Deferral, Options, Settings, WheelEvents};
+use tickless_core::link::WheelLink;
+use tickless_core::owned::OwnedTimer;
+use tickless_core::time::{CpuId, Ns, Window};
+use tickless_machine::cpu;
+use tickless_machine::engine::{self, Machine};
+use tickless_machine::os::{Class, Clocked, Config, IdleTick, Kernel, Skew};
+use tickless_machine::platform::{self, Sim, SimWord};
+use tickless_machine::ps::Ps;
+use tickless_machine::random::Random;
+use tickless_machine::spec::Spec;
+
+/// Where the measuring tasks may run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Binding {
+    /// One task, on any CPU.
+    Unbound,
+    /// One on each CPU (`cyclictest -S`).
+    PerCpu,
+}
+
+/// One run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Case {
+    /// When the expiry thread is woken.
+    pub deferral: Deferral,
+    /// Where the tasks run.
+    pub binding: Binding,
+    /// From tick to tick.
+    pub tick: Ns,
+    /// How often each task sleeps at each phase between its period and the tick.
+    pub samples: u32,
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Outcome {
+    /// The mean time from the end of a sleep to the task's first step, in microseconds.
+    pub average_us: f64,
+    /// The longest.
+    pub max_us: f64,
+    /// How many percent of the times are from 22 to 70 microseconds.
+    pub tail_percent: f64,
+    /// How often expiry threads were woken, per second and CPU.
+    pub wakes_per_s: f64,
+    /// How many timers they fired, per second and CPU.
+    pub fired_per_s: f64,
+    /// What the engine did.
+    pub digest: u64,
+}
+
+/// The measuring tasks' period: cyclictest's default of 1 ms.
+const PERIOD: Ns = Ns::from_ms(1);
+/// Skews that are drawn, and with each one what expires when.
+const SEEDS: u64 = 20;
+/// The steps in which the phase is swept over the period: one of a millisecond is locked to a tick
+/// of the same, and stays wherever it began. What a tick does to a sleep that ends beside it is
+/// over after some 10 us.
+const PHASES: u64 = 100;
+/// So many of the seeds have a sign by more than chance: a coin does it once in fifty times.
+const SIGNIFICANT: f64 = 15.0;
+
+/// The switch: when the expiry thread is woken.
+pub const SIDES: Sides<Deferral> = Sides { before: Deferral::EveryTick, after: Deferral::OnExpiry };
+
+/// The published signs, for both ticks.
+pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
+    cells_of_sides(spec, SIDES)
+}
+
+/// The same with another switch, to see which cells hang on it.
+pub fn cells_of_sides(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
+    let mut cells = Vec::new();
+    for hz in [1_000, 250] {
+        let tick = Ns(1_000_000_000 / hz);
+        let mut changes = Vec::new();
+        for (name, binding) in [("unbound", Binding::Unbound), ("bound", Binding::PerCpu)] {
+            let sweep = |deferral| -> io::Result<Vec<Outcome>> {
+                let case = Case { deferral, binding, tick, samples: 20 };
+                (0..SEEDS).map(|seed| run(spec, case, seed ^ spec.seed << 8)).collect()
+            };
+            let (before, after) = (sweep(sides.before)?, sweep(sides.after)?);
+            let over = |of: fn(&Outcome) -> f64, outcomes: &[Outcome]| {
+                Figure::of(outcomes.iter().map(of).collect())
+            };
+            let change = |of: fn(&Outcome) -> f64| -> Vec<f64> {
+                let both = before.iter().zip(&after);
+                both.map(|(before, after)| 100.0 * (of(after) / of(before) - 1.0)).collect()
+            };
+            let cell = |what: &str, unit, figure| {
+                Cell::predicted(format!("{hz}hz.{name}.{what}"), unit, figure)
+            };
+            for (side, outcomes) in [("before", &before), ("after", &after)] {
+                let of = |what: &str, unit, of| {
+                    cell(&format!("{side}.{what}"), unit, over(of, outcomes))
+                };
+                cells.push(of("average", US, |one| one.average_us));
+                cells.push(of("max", US, |one| one.max_us));
+                cells.push(of("share_22_to_70us", "% of samples", |one| one.tail_percent));
+                cells.push(of("wakes_per_s", "wakes/s per CPU", |one| one.wakes_per_s));
+            }
+            let average = change(|one| one.average_us);
+            cells.push(cell("average.change", PERCENT, Figure::of(average.clone())));
+            cells.push(cell("max.change", PERCENT, Figure::of(change(|one| one.max_us))));
+            changes.push(average);
+        }
+        cells.extend(contrast(hz, &changes[0], &changes[1]));
+    }
+    Ok(cells)
+}
+
+/// By how much more the unbound average falls than the bound one, and in how many seeds.
+fn contrast(hz: u64, unbound: &[f64], bound: &[f64]) -> [Cell; 2] {
+    let apart: Vec<f64> = unbound.iter().zip(bound).map(|(free, bound)| free - bound).collect();
+    let falls = apart.iter().filter(|points| **points < 0.0).count() as f64;
+    let claim = Claim::value(falls, SEEDS as f64 / 2.0, Band::at_least(SIGNIFICANT));
+    [
+        Cell::predicted(format!("{hz}hz.contrast.points"), "% points", Figure::of(apart)),
+        Cell::predicted(format!("{hz}hz.contrast.seeds"), "of 20", Figure::once(falls))
+            .claims(claim),
+    ]
+}
+
+/// A short stretch with an expiry thread that every tick wakes, for a timeline.
+pub fn short_run(spec: &Spec) -> io::Result<()> {
+    let case = Case {
+        deferral: Deferral::EveryTick,
+        binding: Binding::Unbound,
+        tick: Ns::from_ms(1),
+        samples: 2,
+    };
+    run(spec, case, 1 + spec.seed).map(drop)
+}
+
+const US: &str = "us";
+const PERCENT: &str = "%";
+
+/// Runs one case: at each phase so many samples, one phase after the other. The seed draws how
+/// far the ticks are apart, and what expires when.
+pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
+    let mut machine = Machine::new(spec.costs());
+    let cpus = spec.costs().topology.cpus();
+    let timers =
+        Settings { deferral: case.deferral, wheel: WheelEvents::Tick, ..Settings::default() };
+    let skew = Skew::Drawn { most: spec.time("workload.tick_skew_ns").to_ns(), seed };
+    let tick = case.tick;
+    let (idle, grace, clocked) = (IdleTick::Keeps, Ns::NEVER, Clocked::FromSwitch);
+    let config = Config { timers, tick, skew, idle, grace, clocked, slice: None };
+    let kernel = Kernel::boot(&mut machine, config)?;
+    kernel.start_expirers(&mut machine, Class::Fifo(1))?;
+    expire_now_and_then(&kernel, &mut machine, spec, seed)?;
+    let latencies = Rc::new(RefCell::new(Vec::new()));
+    let left = Rc::new(std::cell::Cell::new(match case.binding {
+        Binding::Unbound => 1,
+        Binding::PerCpu => cpus,
+    }));
+    for task in 0..left.get() {
+        let bound = (case.binding == Binding::PerCpu).then_some(CpuId(task));
+        let (kernel2, latencies, left) =
+            (Rc::clone(&kernel), Rc::clone(&latencies), Rc::clone(&left));
+        kernel.spawn(&mut machine, Class::Fifo(90), bound, move || {
+            measure(&kernel2, case, &latencies);
+            left.set(left.get() - 1);
+            if left.get() == 0 {
+                engine::stop();
+            }
+        })?;
+    }
+    machine.run(Ns::from_secs(3_600));
+    let seconds = machine.usage(CpuId(0)).map_or(0.0, |usage| usage.clock.as_ns_f64() / 1e9);
+    machine.finish();
+    let counts = (0..cpus).filter_map(|cpu| kernel.bases().view(CpuId(cpu)));
+    let (wakes, fired) = counts.fold((0, 0), |(wakes, fired), view| {
+        (wakes + view.deferred.wakes, fired + view.deferred.fired)
+    });
+    let each = seconds.max(1e-9) * f64::from(cpus);
+    let latencies = latencies.borrow();
+    let total: f64 = latencies.iter().sum();
+    let tail = latencies.iter().filter(|us| (22.0..=70.0).contains(*us)).count();
+    Ok(Outcome {
+        tail_percent: 100.0 * tail as f64 / latencies.len().max(1) as f64,
+        average_us: total / latencies.len().max(1) as f64,
+        max_us: latencies.iter().copied().fold(0.0, f64::max),
+        wakes_per_s: wakes as f64 / each,
+        fired_per_s: fired as f64 / each,
+        digest: machine.digest(),
+    })
+}
+
+/// What cyclictest does.
+fn measure(kernel: &Kernel, case: Case, latencies: &RefCell<Vec<f64>>) {
+    let alarm = kernel.alarm();
+    for phase in 0..PHASES {
+        // The last sample of the phase before is over by then.
+        let whole = PERIOD.0 * (20 + phase * u64::from(case.samples + 1));
+        let mut next = Ns(whole + PERIOD.0 * phase / PHASES);
+        for _ in 0..case.samples {
+            kernel.sleep_until(&alarm, next);
+            let late = engine::clock() - Ps::from_ns(next);
+            latencies.borrow_mut().push(late.as_ns_f64() / 1e3);
+            next = next.after(PERIOD);
+        }
+    }
+}
+
+/// On each CPU a coarse timer that arms itself again, at times drawn by the seed.
+fn expire_now_and_then(
+    kernel: &Rc<Kernel>,
+    machine: &mut Machine,
+    spec: &Spec,
+    seed: u64,
+) -> io::Result<()> {
+    let apart = spec.time("workload.expiry_ns").to_ns();
+    let work = spec.time("workload.timer_work_ns");
+    let cpus = spec.costs().topology.cpus();
+    for cpu in 0..cpus {
+        let random = RefCell::new(Random::new(seed << 16 | u64::from(cpu)));
+        let draw = move || Ns(1 + random.borrow_mut().below(2 * apart.0));
+        let callback = kernel.callback(move |firing| {
+            // In the expiry thread: whatever comes first preempts it.
+            cpu::work(work);
+            let at = firing.now.after(draw());
+            CallbackResult::Restart(Window::new(at, at))
+        });
+        let timer = OwnedTimer::<Sim, WheelLink<SimWord>>::new(kernel.bases(), callback);
+        let kernel2 = Rc::clone(kernel);
+        kernel.spawn(machine, Class::Fair, Some(CpuId(cpu)), move || {
+            let now = platform::now();
+            let first = now.after(Ns::from_ms(1));
+            let _ = timer.start(Window::new(first, first), now, Options::default());
+            // The timer lives as long as this task, which has nothing else to do.
+            loop {
+                kernel2.block();
+            }
+        })?;
+    }
+    Ok(())
+}
