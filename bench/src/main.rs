@@ -10,6 +10,7 @@ mod cases;
 mod effort;
 mod latency;
 mod machine;
+#[expect(unsafe_code, reason = "an allocator that counts")]
 mod memory;
 mod peers;
 mod picture;

@@ -1,8 +1,11 @@
 //! Atomic types of the `no_std` crate have one address: other modules use the platform's words,
-//! which the model checkers watch. (Unsafe code has its addresses by the lint `unsafe_code`.)
+//! which the model checkers watch.
+//!
+//! Unsafe code has its addresses by the lint `unsafe_code`. The workspaces in [`SAFE`] have none, and
+//! are checked here because the macros of their frameworks expand to unsafe code.
 
 use crate::Finding;
-use crate::mask::is_word;
+use crate::mask::{find_words, is_word};
 use crate::source::SourceFile;
 
 /// The sources that must not name an atomic type, and the only file in them that may.
@@ -11,6 +14,21 @@ const ADDRESS: &str = "crates/tickless-core/src/word.rs";
 
 const ATOMICS: &[&str] =
     &["sync::atomic", "atomic::", "AtomicU", "AtomicI", "AtomicBool", "AtomicPtr"];
+
+/// Workspaces without unsafe code.
+const SAFE: &[&str] = &["fuzz/", "python/"];
+
+/// Returns the unsafe code in the workspaces that have none.
+pub fn unsafe_code(file: &SourceFile) -> Vec<Finding> {
+    if !SAFE.iter().any(|folder| file.path.starts_with(folder)) {
+        return Vec::new();
+    }
+    let breaches = find_words(&file.code, "unsafe").into_iter().map(|at| {
+        let instead = "move it into a crate of the library";
+        file.finding(file.line_of(at), "unsafe-code", "`unsafe` outside the library", instead)
+    });
+    breaches.collect()
+}
 
 /// Returns the lines of the watched sources that name an atomic type outside its address.
 pub fn atomics(file: &SourceFile) -> Vec<Finding> {
@@ -35,6 +53,16 @@ fn starts_word(code: &str, needle: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unsafe_code_is_found() {
+        let text = "// unsafe\nlet a = \"unsafe\";\nunsafe { b() }\n";
+        let lines = |path: &str| -> Vec<usize> {
+            unsafe_code(&SourceFile::new(path, text)).iter().map(|finding| finding.line).collect()
+        };
+        assert_eq!(lines("python/src/lib.rs"), [3]);
+        assert!(lines("crates/tickless/src/lib.rs").is_empty());
+    }
 
     #[test]
     fn atomics_outside_their_address_are_found() {

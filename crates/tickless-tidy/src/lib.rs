@@ -46,8 +46,13 @@ impl fmt::Display for Finding {
 }
 
 /// The rules for single files.
-const FILE_RULES: &[fn(&SourceFile) -> Vec<Finding>] =
-    &[text::line_length, text::machine_paths, text::unfinished_words, atomics::atomics];
+const FILE_RULES: &[fn(&SourceFile) -> Vec<Finding>] = &[
+    text::line_length,
+    text::machine_paths,
+    text::unfinished_words,
+    atomics::atomics,
+    atomics::unsafe_code,
+];
 
 /// Returns all breaches in these files, in the order of path and line.
 pub fn check(files: &[SourceFile]) -> Vec<Finding> {
