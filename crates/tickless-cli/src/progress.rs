@@ -6,6 +6,7 @@
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tickless_lab::interrupt;
 use tickless_lab::progress::Progress;
 
@@ -44,16 +45,24 @@ impl Bar {
     }
 
     /// Makes the first Ctrl-C set `stop`, so that the results so far can be shown. The second one
-    /// ends the program.
+    /// ends the program. So do ten seconds after the first: a thread may be blocked in a read.
     pub fn stop_on_interrupt(&self, stop: Arc<AtomicBool>) {
         let bar = self.bar.clone();
         let _ = ctrlc::set_handler(move || {
             if stop.swap(true, Ordering::Relaxed) {
                 end(&bar);
             }
+            let bar = bar.clone();
+            std::thread::spawn(move || {
+                std::thread::park_timeout(GRACE);
+                end(&bar);
+            });
         });
     }
 }
+
+/// How long a program may take to end after the first Ctrl-C.
+const GRACE: Duration = Duration::from_secs(10);
 
 impl Progress for Bar {
     fn begin(&self, what: &'static str, steps: usize) {

@@ -13,6 +13,7 @@
 //! | [`text`] | figures as text |
 
 pub mod doctor;
+pub mod input;
 pub mod interrupt;
 pub mod latency;
 pub mod machines;

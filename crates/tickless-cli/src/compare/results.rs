@@ -54,7 +54,7 @@ impl Results {
     /// Reads a file that this program has printed.
     pub(super) fn read(path: &Path) -> Result<Results, Failure> {
         let file = path.display();
-        let text = std::fs::read(path).map_err(|error| {
+        let text = tickless_lab::input::read(path).map_err(|error| {
             Failure::new(format_args!("{file}: cannot be read ({error}). Check its name"))
         })?;
         let documents: Result<Vec<Value>, _> =

@@ -161,6 +161,22 @@ fn what_does_not_belong_together_is_not_merged() {
     fs::write(&part, old.replacen("\"figures\"", "figures", 1)).unwrap();
     let damaged = place.bad(1, &["status", "out"]);
     assert!(damaged.contains(".jsonl:2:"), "{damaged}");
+    // A figure with another last digit is JSON all the same; so is a part without its last cell.
+    let digit =
+        old.rfind("\"checksum\"").and_then(|end| old[..end].rfind(|c: char| c.is_ascii_digit()));
+    let digit = digit.expect("a part ends with figures and a checksum");
+    let other = if &old[digit..=digit] == "1" { "2" } else { "1" };
+    let changed = format!("{}{other}{}", &old[..digit], &old[digit + 1..]);
+    let lines: Vec<&str> = old.lines().collect();
+    let cut = lines[..lines.len() - 2].join("\n") + "\n" + lines[lines.len() - 1];
+    for wrong in [changed, cut, lines[..lines.len() - 1].join("\n")] {
+        fs::write(&part, wrong).unwrap();
+        for command in [&["merge", "out", "-o", "all.csv"][..], &["campaign.toml", "--out", "out"]]
+        {
+            let refused = place.bad(1, command);
+            assert!(refused.contains("checksum"), "{refused}");
+        }
+    }
     assert!(!place.path.join("all.csv").exists());
     assert!(place.bad(1, &["merge", "other", "-o", "all.xls"]).contains(".parquet or .csv"));
     assert!(place.bad(1, &["status", "nowhere"]).contains("campaign.json"));
@@ -218,6 +234,40 @@ fn an_interrupt_loses_nothing() {
     let status = place.good(&["status", "out", "--format", "json"]);
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["done"].as_u64(), Some(performed), "{said}");
+}
+
+/// Goal: a sweep that is blocked in a read ends on SIGTERM all the same. Method: a trace that is a
+/// pipe into which nothing is written.
+#[test]
+fn a_blocked_sweep_ends_on_a_signal() {
+    let place = Place::new("blocked", "[replay]\ntraces = ['pipe']");
+    assert!(Command::new("mkfifo").arg(place.path.join("pipe")).status().unwrap().success());
+    // Holds the pipe open, so that reading it blocks.
+    let _writer = fs::File::options().read(true).write(true).open(place.path.join("pipe")).unwrap();
+    let mut command = place.command(&["campaign.toml", "--out", "out"]);
+    let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert!(running.try_wait().unwrap().is_none(), "it is blocked");
+    let pid = running.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let begun = Instant::now();
+    while running.try_wait().unwrap().is_none() {
+        if begun.elapsed() > Duration::from_secs(60) {
+            running.kill().unwrap();
+            panic!("it outlives the signal");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Goal: a campaign, a machine or a result without an end is refused, in bounded memory.
+#[test]
+fn files_without_an_end_are_refused() {
+    let place = Place::new("endless", &SMALL.replace("x5675-2s", "/dev/zero"));
+    for campaign in ["/dev/zero", "campaign.toml"] {
+        let refused = place.bad(2, &[campaign, "--out", "out"]);
+        assert!(refused.contains("longer than 64 MiB"), "{refused}");
+    }
 }
 
 /// Goal: a file system that takes no more is an error that names the file; what was written

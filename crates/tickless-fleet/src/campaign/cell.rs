@@ -181,6 +181,11 @@ impl Key {
         Key::of(keys.map(|key| key.0.to_le_bytes()))
     }
 
+    /// A checksum of a text.
+    pub(crate) fn of_text(text: &[u8]) -> Key {
+        Key::of([text])
+    }
+
     /// SipHash of 128 bits: a thousand million cells have two equal keys once in 10^20 campaigns.
     fn of(parts: impl IntoIterator<Item: AsRef<[u8]>>) -> Key {
         let mut hash = SipHasher24::new();

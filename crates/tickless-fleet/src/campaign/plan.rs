@@ -6,6 +6,7 @@ use crate::row::parent;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tickless_lab::input;
 use tickless_lab::machines;
 use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
@@ -64,7 +65,7 @@ impl Plan {
     /// campaign without cells.
     pub fn read(path: &Path) -> Result<Plan, CampaignError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| CampaignError {
+        let text = input::read_text(path).map_err(|error| CampaignError {
             file: file.clone(),
             line: None,
             what: format!("cannot be read: {error}; name a campaign's file"),
@@ -345,7 +346,7 @@ fn machine_files(
         let path = base.join(name);
         let file = path.display();
         let (text, spec) = if name.contains(['.', '/']) {
-            let text = std::fs::read_to_string(&path)
+            let text = input::read_text(&path)
                 .map_err(|error| format!("{file} cannot be read: {error}"))?;
             let spec = Spec::parse(&file.to_string(), &text).map_err(|error| error.to_string())?;
             (Some(text), spec)

@@ -6,7 +6,7 @@ use crate::row::{Outcome, persist, temporary};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -54,6 +54,13 @@ pub(super) struct Index {
 #[derive(Serialize, Deserialize)]
 struct Head {
     tickless: String,
+}
+
+/// The last line of a part. JSON does not notice a digit that has changed.
+#[derive(Serialize, Deserialize)]
+struct Tail {
+    /// A hash of all lines before.
+    checksum: Key,
 }
 
 /// The fields of an outcome's line that the index needs.
@@ -187,12 +194,14 @@ impl Folder {
         }
         let name = format!("{}.jsonl", Key::of_all(outcomes.iter().map(|outcome| outcome.key)));
         self.write(&self.path.join("parts").join(name), |out| {
-            let head = Head { tickless: self.plan.version.clone() };
-            serde_json::to_writer(&mut *out, &head)?;
+            let mut text = serde_json::to_vec(&Head { tickless: self.plan.version.clone() })?;
             for outcome in outcomes {
-                writeln!(out)?;
-                serde_json::to_writer(&mut *out, outcome)?;
+                text.push(b'\n');
+                serde_json::to_writer(&mut text, outcome)?;
             }
+            text.push(b'\n');
+            out.write_all(&text)?;
+            serde_json::to_writer(&mut *out, &Tail { checksum: Key::of_text(&text) })?;
             writeln!(out)
         })
     }
@@ -239,23 +248,22 @@ impl Index {
     fn read_part(&mut self, folder: &Folder, path: PathBuf) -> Result<(), SweepError> {
         let part = self.parts.len();
         self.parts.push(path.clone());
-        let mut reader = BufReader::new(File::open(&path).map_err(at(&path))?);
-        let mut text = String::new();
-        let mut offset = reader.read_line(&mut text).map_err(at(&path))? as u64;
-        let head: Head = serde_json::from_str(&text).map_err(|error| damaged(&path, 1, error))?;
+        let text = fs::read_to_string(&path).map_err(at(&path))?;
+        let mut lines = text.split_inclusive('\n');
+        let first = lines.next().unwrap_or_default();
+        let head: Head = serde_json::from_str(first).map_err(|error| damaged(&path, 1, error))?;
         if head.tickless != folder.plan.version {
             let wanted = folder.plan.version.clone();
             return Err(SweepError::Version { path, found: head.tickless, wanted });
         }
-        for number in 2.. {
-            text.clear();
-            let length = reader.read_line(&mut text).map_err(at(&path))?;
-            if length == 0 {
-                break;
-            }
+        let last = lines.next_back().unwrap_or_default();
+        let mut offset = first.len();
+        for (number, line) in (2..).zip(lines) {
             let Line { key, error } =
-                serde_json::from_str(&text).map_err(|error| damaged(&path, number, error))?;
-            let place = CellLocation { part, offset, length, is_error: error.is_some() };
+                serde_json::from_str(line).map_err(|error| damaged(&path, number, error))?;
+            let length = line.len();
+            let place =
+                CellLocation { part, offset: offset as u64, length, is_error: error.is_some() };
             match self.places.get(&key) {
                 Some(known) if !known.is_error && !place.is_error => {
                     let parts = [self.parts[known.part].clone(), path];
@@ -264,9 +272,16 @@ impl Index {
                 Some(known) if !known.is_error => {}
                 _ => _ = self.places.insert(key, place),
             }
-            offset += length as u64;
+            offset += length;
         }
-        Ok(())
+        match serde_json::from_str::<Tail>(last) {
+            Ok(Tail { checksum }) if checksum == Key::of_text(&text.as_bytes()[..offset]) => Ok(()),
+            _ => Err(SweepError::Damaged {
+                path,
+                line: text.lines().count(),
+                what: "the checksum does not fit the lines before; they were changed".into(),
+            }),
+        }
     }
 
     /// Reads one outcome.

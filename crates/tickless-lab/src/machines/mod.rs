@@ -15,8 +15,9 @@ mod micro;
 mod real;
 pub mod validate;
 
+use crate::input;
 use crate::studies::StudyError;
-use std::fs;
+use std::path::Path;
 use tickless_machine::machines::{self, FILES};
 use tickless_machine::spec::Spec;
 
@@ -31,7 +32,7 @@ pub fn find(name: &str) -> Result<Spec, StudyError> {
         let names = names.join(", ");
         return Err(wrong(format!("there is no machine {name}; there are {names}, and files")));
     }
-    let text = fs::read_to_string(name)
+    let text = input::read_text(Path::new(name))
         .map_err(|error| wrong(format!("{name} cannot be read ({error}); name another file")))?;
     Spec::parse(name, &text).map_err(|error| wrong(error.to_string()))
 }
