@@ -48,10 +48,7 @@ pub trait Family<P: Platform>: Link {
     fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life;
     /// Does what [`enqueue`](Self::enqueue) does, for an idle timer at a time that does not move
     /// the wheel's clock.
-    #[inline(always)]
-    fn insert(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
-        Self::enqueue(queues, timer, life, arming)
-    }
+    fn insert(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life;
     /// Makes a pending timer's deadline later without the lock. `least` is how far ahead a deadline
     /// must lie for each level of the wheel to be fine enough (W1). Returns `false`, and changes
     /// nothing, if that requires the lock.
@@ -138,20 +135,24 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
 }
 
 impl<P: Platform> Family<P> for QueueLink {
-    #[inline(always)]
     fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
-        let node = timer.node();
-        let (from, to) = (life.fires_in(), arming.fires_in);
-        if life.is_pending() && from != to {
+        let (node, from, to) = (timer.node(), life.fires_in(), arming.fires_in);
+        if life.is_pending() && from == to {
+            let lane = queues.precise(to).rearm(node, life.lane(), arming.window);
+            let life = life.armed().on(lane).fired_in(to);
+            timer.set_life(life);
+            return life;
+        }
+        if life.is_pending() {
             queues.precise(from).remove(node, life.lane());
         }
-        let queue = queues.precise(to);
-        let lane = if life.is_pending() && from == to {
-            queue.rearm(node, life.lane(), arming.window)
-        } else {
-            queue.insert(node, arming.window)
-        };
-        let life = life.armed().on(lane).fired_in(to);
+        Self::insert(queues, timer, life, arming)
+    }
+
+    #[inline(always)]
+    fn insert(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
+        let lane = queues.precise(arming.fires_in).insert(timer.node(), arming.window);
+        let life = life.armed().on(lane).fired_in(arming.fires_in);
         timer.set_life(life);
         life
     }
