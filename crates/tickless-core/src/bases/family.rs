@@ -3,13 +3,12 @@
 //! Coarse timers live in the wheel, precise ones in the queue. Everything else about arming,
 //! cancelling and firing is common to both and is written once, in `start`, `cancel` and `expiry`.
 
-use super::start::{IfPending, Options};
 use crate::link::{Link, QueueLink, TimerRef, WheelLink};
 use crate::platform::{Ordering, Platform};
 use crate::queues::wheel::{LEVELS, Wakes, Wheel};
 use crate::queues::windows::PreciseQueue;
 use crate::state::{FiresIn, Life};
-use crate::time::{Ns, Tick, Window};
+use crate::time::{CpuId, Ns, Tick, Window};
 
 /// The timers of one base.
 pub struct Queues {
@@ -49,10 +48,9 @@ pub trait Family<P: Platform>: Link {
     /// Does what [`enqueue`](Self::enqueue) does, for an idle timer at a time that does not move
     /// the wheel's clock.
     fn insert(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life;
-    /// Makes a pending timer's deadline later without the lock. `least` is how far ahead a deadline
-    /// must lie for each level of the wheel to be fine enough (W1). Returns `false`, and changes
-    /// nothing, if that requires the lock.
-    fn push_out(_: TimerRef<P, Self>, _: Window, _: Ns, _: Options, _: &[Ns; 16]) -> bool {
+    /// Makes a pending timer's deadline later without the lock. Returns `false`, and changes nothing,
+    /// if that requires the lock.
+    fn push_out(_: TimerRef<P, Self>, _: Later<'_>) -> bool {
         false
     }
     /// Takes a pending timer off its list. Returns when it would have been due.
@@ -61,6 +59,21 @@ pub trait Family<P: Platform>: Link {
     fn expiry(queues: &Queues, node: Self::Ref) -> Ns;
     /// Returns whether this window would make a pending timer's deadline earlier.
     fn is_earlier(node: Self::Ref, window: Window) -> bool;
+}
+
+/// How to push out a pending coarse timer.
+#[derive(Clone, Copy, Debug)]
+pub struct Later<'a> {
+    /// The new deadline.
+    pub deadline: Ns,
+    /// The current time, or slightly before.
+    pub now: Ns,
+    /// Whether the timer keeps a CPU awake.
+    pub wakes: Wakes,
+    /// The base on which the timer must be.
+    pub pinned: Option<CpuId>,
+    /// How far ahead a deadline must lie for each level of the wheel to be fine enough (W1).
+    pub least: &'a [Ns; 16],
 }
 
 impl<P: Platform> Family<P> for WheelLink<P::Word> {
@@ -95,26 +108,19 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
     }
 
     #[inline(always)]
-    fn push_out(
-        timer: TimerRef<P, Self>,
-        window: Window,
-        now: Ns,
-        options: Options,
-        least: &[Ns; 16],
-    ) -> bool {
+    fn push_out(timer: TimerRef<P, Self>, later: Later<'_>) -> bool {
         // Read the deadline first: the life that is read after it belongs to the deadline's arming,
         // or to a later one.
-        let (node, from, to) = (timer.node(), timer.node().read(), window.soft);
+        let (node, from) = (timer.node(), timer.node().read());
         let life = timer.life(Ordering::Relaxed);
         let held = life.held_as();
-        let may = options.pending == IfPending::Rearm
-            && life.is_pending()
-            && held.is_deferrable() == (options.wakes == Wakes::No)
+        let may = life.is_pending()
+            && held.is_deferrable() == (later.wakes == Wakes::No)
             // The timer is late by no more than if it were rearmed. A `now` in the future only
             // makes the distance shorter.
-            && to.since(now) >= least[held.level()]
-            && (options.pinned.is_none() || options.pinned == life.base());
-        may && node.push_out(from, to)
+            && later.deadline.since(later.now) >= later.least[held.level()]
+            && (later.pinned.is_none() || later.pinned == life.base());
+        may && node.push_out(from, later.deadline)
     }
 
     #[inline(always)]

@@ -22,7 +22,7 @@
 
 use super::base::{Base, BaseState, Bases, Guard, Locked};
 use super::decide::{Action, Operation, Seen};
-use super::family::{Arming, Family};
+use super::family::{Arming, Family, Later};
 use crate::link::{Link, NewTimer, TimerRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queues::wheel::Wakes;
@@ -125,7 +125,7 @@ impl<P: Platform> Bases<P> {
 
     /// The part of [`start`](Bases::start) that takes no lock: pushes out a pending coarse timer.
     /// Returns `false`, and changes nothing, if that requires the lock.
-    #[inline(always)]
+    #[inline]
     pub fn push_out<L: Family<P>>(
         &self,
         timer: TimerRef<P, L>,
@@ -133,7 +133,12 @@ impl<P: Platform> Bases<P> {
         now: Ns,
         options: Options,
     ) -> bool {
-        L::COARSE && self.push_out_is_lazy && L::push_out(timer, window, now, options, &self.least)
+        let Options { wakes, pinned, pending, .. } = options;
+        let (deadline, least) = (window.soft, &self.least);
+        L::COARSE
+            && self.push_out_is_lazy
+            && pending == IfPending::Rearm
+            && L::push_out(timer, Later { deadline, now, wakes, pinned, least })
     }
 
     /// Arms a timer for the first time, on the base of the caller's CPU and with the default
