@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// One thread for each of two CPUs.
 const THREADS: u64 = 2;
 
-/// So often each thread does its share.
+/// The interval in which each thread does its share.
 const STEP: Duration = Duration::from_millis(1);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Arms a pending timer again and again: the kernel tells of a cancel and of a start each time.
+/// Arms a pending timer repeatedly: the kernel records a cancel and a start each time.
 fn arm(rate: u64, end: Instant) -> rustix::io::Result<()> {
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
     let ahead = Timespec { tv_sec: 100, tv_nsec: 0 };
@@ -39,7 +39,7 @@ fn arm(rate: u64, end: Instant) -> rustix::io::Result<()> {
     let start = Instant::now();
     let mut armed = 0;
     while Instant::now() < end {
-        // Late steps are made up for.
+        // A late step arms the timers of the steps it missed.
         let due = start.elapsed().as_micros() as u64 * rate / 2 / THREADS / 1_000_000;
         while armed < due {
             timerfd_settime(&timer, TimerfdTimerFlags::empty(), &deadline)?;

@@ -1,32 +1,32 @@
-//! Whether something expires at one interval, without keeping its history.
+//! Finds whether something expires periodically, without keeping its history.
 //!
 //! A majority vote over the distances between deadlines: the candidate gains a vote with each
-//! distance that is its own, give or take a 32nd, and loses one with each other; when it has none
-//! left, the next distance is the candidate. The eBPF programs do the same.
+//! distance that equals it to a 32nd, and loses one with each other distance. When it has no votes
+//! left, the next distance becomes the candidate. The eBPF programs vote likewise.
 
 /// A vote on the distance between deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Vote {
     /// The candidate, in nanoseconds.
     pub period: u64,
-    /// How far it is ahead.
+    /// The votes it is ahead.
     pub votes: u64,
-    /// Distances that were the candidate's since it is one.
+    /// Distances equal to the candidate since it became one.
     pub hits: u64,
-    /// All distances since then.
+    /// All distances since it became the candidate.
     pub distances: u64,
     /// The last deadline, in nanoseconds of the timer's clock; 0 for none.
     pub last: u64,
 }
 
-/// A period needs so many distances.
+/// The number of equal distances that a period needs.
 const HITS_MIN: u64 = 4;
 
-/// So many of a hundred must be whole periods.
+/// The percentage of distances that must equal the period.
 const HITS_PERCENT: u64 = 90;
 
 impl Vote {
-    /// It expired for this deadline.
+    /// Counts an expiry for this deadline.
     pub fn expired(&mut self, deadline: u64) {
         let last = std::mem::replace(&mut self.last, deadline);
         if last == 0 || deadline <= last {
@@ -44,7 +44,7 @@ impl Vote {
         }
     }
 
-    /// The period, if nearly all distances were it.
+    /// Returns the period, if nearly all distances equal it.
     pub fn period(&self) -> Option<u64> {
         let is_one = self.hits >= HITS_MIN && self.hits * 100 >= self.distances * HITS_PERCENT;
         is_one.then_some(self.period)
@@ -62,16 +62,16 @@ mod tests {
     }
 
     #[test]
-    fn periods_are_told_from_chance() {
+    fn periods_are_distinguished_from_chance() {
         assert_eq!(vote((1..20).map(|n| n * 1_000)).period(), Some(1_000));
-        assert_eq!(vote((1..5).map(|n| n * 1_000)).period(), None, "too few to tell");
+        assert_eq!(vote((1..5).map(|n| n * 1_000)).period(), None, "too few");
         assert_eq!(vote([1, 4, 5, 9, 14, 15, 22, 23, 31, 40, 41]).period(), None);
         let drifting = (1..20).map(|n| n * 1_000 + n % 3 * 10);
         assert!(vote(drifting).period().is_some(), "a relative sleep, a little late each time");
     }
 
-    /// Goal: one odd distance at the beginning does not stay the candidate, and one in the middle
-    /// does not end the period.
+    /// Goal: one other distance at the beginning does not remain the candidate, and one in the
+    /// middle does not end the period.
     #[test]
     fn the_majority_wins() {
         let odd_first = [100].into_iter().chain((1..20).map(|n| 5_000 + n * 1_000));

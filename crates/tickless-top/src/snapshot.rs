@@ -1,10 +1,10 @@
-//! What was counted until some moment.
+//! The counts until some time.
 
 use crate::period::Vote;
 use serde::Serialize;
 use tickless_core::time::Ns;
 
-/// Which kind of the kernel's timers.
+/// The kinds of kernel timers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -12,12 +12,12 @@ pub enum Family {
     Wheel,
     /// High-resolution timers, in a queue by deadline.
     Queue,
-    /// Some of both.
+    /// Timers of both kinds.
     Both,
 }
 
 impl Family {
-    /// As it is printed.
+    /// Returns the printed name.
     pub fn name(self) -> &'static str {
         match self {
             Family::Wheel => "wheel",
@@ -27,27 +27,28 @@ impl Family {
     }
 }
 
-/// How many powers of two distances are counted by.
+/// The number of powers of two that are distinguished.
 pub const DISTANCES: usize = 32;
 
-/// How far ahead timers were armed, by powers of two from a microsecond up.
+/// How far ahead timers were armed, by powers of two from a microsecond on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Distances {
-    /// How many.
+    /// The number of timers.
     pub counts: [u64; DISTANCES],
-    /// Their sums, in nanoseconds.
+    /// The sums of their distances, in nanoseconds.
     pub sums: [u64; DISTANCES],
 }
 
 impl Distances {
-    /// Counts one.
+    /// Counts a timer.
     pub fn add(&mut self, ns: u64) {
         let place = ((ns | 1).ilog2() as usize).saturating_sub(10).min(DISTANCES - 1);
         self.counts[place] += 1;
         self.sums[place] = self.sums[place].wrapping_add(ns);
     }
 
-    /// The mean of those within the power of two that the median is in: exact where all are alike.
+    /// Returns the mean within the power of two that contains the median; exact if all distances are
+    /// equal.
     pub fn typical_ns(&self) -> Option<u64> {
         let all: u64 = self.counts.iter().sum();
         let mut passed = 0;
@@ -61,16 +62,16 @@ impl Distances {
     }
 }
 
-/// What was counted of one process and callback.
+/// The counts of one process and callback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Timers armed, those included that were pending.
+    /// Timers armed, including pending ones.
     pub arms: u64,
-    /// Timers taken off, for whatever reason.
+    /// Timers removed, for any reason.
     pub cancels: u64,
-    /// Of these, how many were half of a re-arming or of an expiry.
+    /// How many of these removals were part of a rearming or an expiry.
     pub halves: u64,
-    /// Armings of pending timers.
+    /// Pending timers armed.
     pub rearms: u64,
     /// Timers that expired.
     pub expiries: u64,
@@ -78,23 +79,23 @@ pub struct Counts {
     pub idle_wakeups: u64,
     /// Writes of timer devices.
     pub device_writes: u64,
-    /// How far ahead.
+    /// How far ahead timers were armed.
     pub distances: Distances,
 }
 
 impl Counts {
-    /// Cancels that were meant.
+    /// Returns the number of timers that were cancelled.
     pub fn cancelled(&self) -> u64 {
         self.cancels.saturating_sub(self.halves)
     }
 
-    /// What was counted after `before`.
+    /// Returns the counts since `before`.
     #[must_use]
     pub fn since(&self, before: &Counts) -> Counts {
         self.each(before, u64::saturating_sub)
     }
 
-    /// Both.
+    /// Returns the sum.
     #[must_use]
     pub fn plus(&self, other: &Counts) -> Counts {
         self.each(other, u64::saturating_add)
@@ -126,46 +127,46 @@ pub struct Row {
     pub pid: u32,
     /// Its name.
     pub process: String,
-    /// What the timer calls.
+    /// The callback.
     pub function: String,
-    /// Which kind of timer.
+    /// The kind of timer.
     pub family: Family,
-    /// What it did.
+    /// Its counts.
     pub counts: Counts,
 }
 
-/// Something that expires again and again: a timer, or a thread that sleeps.
+/// A timer, or a thread that sleeps, which expires repeatedly.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
     /// Its place among the rows.
     pub row: usize,
-    /// When it expires.
+    /// The vote on its period.
     pub vote: Vote,
 }
 
-/// What was counted until some moment. Rows and sources stay at their places in later ones.
+/// The counts until some time. Rows and sources keep their places in later snapshots.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Snapshot {
-    /// When, in nanoseconds of CLOCK_MONOTONIC.
+    /// The time on CLOCK_MONOTONIC.
     pub at: Ns,
-    /// Each process and callback.
+    /// By process and callback.
     pub rows: Vec<Row>,
-    /// Each that expires.
+    /// By timer or thread.
     pub sources: Vec<Source>,
     /// Events that were lost.
     pub lost: u64,
-    /// Whether writes of timer devices can be seen on this machine.
+    /// Whether this machine shows writes of timer devices.
     pub sees_device_writes: bool,
-    /// Whether interrupts of the timer device can be seen, and with them who woke an idle CPU.
+    /// Whether this machine shows interrupts of timer devices, and thereby which timer woke an idle
+    /// CPU.
     pub sees_wakeups: bool,
-    /// Processes and callbacks, or periodic timers, for which there was no place.
+    /// Processes and callbacks, or periodic timers, for which there was no room.
     pub refused: u64,
-    /// CPUs of whose idle threads the kernel hands out nothing, since the start.
+    /// CPUs whose idle threads have not been recorded since the start.
     pub unseen_idle: Vec<u16>,
     /// CPU time of this program, in nanoseconds.
     pub own_ns: u64,
-    /// CPU time of what runs in the kernel at each event, in nanoseconds: an estimate from samples;
-    /// none where it cannot be told.
+    /// CPU time of the eBPF programs in nanoseconds, estimated from samples; `None` if unknown.
     pub kernel_ns: Option<u64>,
 }
 
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typical_is_exact_where_all_are_alike() {
+    fn the_typical_distance_of_equal_ones_is_exact() {
         let mut distances = Distances::default();
         assert_eq!(distances.typical_ns(), None);
         (0..10).for_each(|_| distances.add(4_000_000));
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_are_no_cancels() {
+    fn removals_for_a_rearming_are_no_cancels() {
         let before = Counts { arms: 2, cancels: 3, halves: 1, ..Counts::default() };
         let after = Counts { arms: 9, cancels: 13, halves: 8, ..Counts::default() };
         let since = after.since(&before);

@@ -1,21 +1,21 @@
-//! What was counted between two moments: sorted rows with rates.
+//! The counts between two times: sorted rows with rates.
 
 use crate::snapshot::{Counts, Family, Snapshot};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What a row is.
+/// What a row stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum By {
     /// A process.
     #[default]
     Process,
-    /// A callback of a process, and its kind of timer.
+    /// A callback of a process and its kind of timer.
     Callback,
 }
 
-/// What rows are sorted by; the largest come first, names in their order.
+/// The order of rows: the largest first, names alphabetically.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Sort {
     /// Idle CPUs woken.
@@ -27,9 +27,9 @@ pub enum Sort {
     Cancels,
     /// Timers that expired.
     Expiries,
-    /// Armings of pending timers.
+    /// Pending timers armed.
     Rearms,
-    /// Cancelled, of those armed.
+    /// The share of timers that were cancelled.
     Share,
     /// Writes of timer devices.
     Writes,
@@ -38,7 +38,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// All of them, in the order of the columns.
+    /// All orders, as the columns are.
     pub const ALL: [Sort; 8] = [
         Sort::Wakeups,
         Sort::Arms,
@@ -50,7 +50,7 @@ impl Sort {
         Sort::Name,
     ];
 
-    /// As it is given on a command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Sort::Wakeups => "wakeups",
@@ -65,82 +65,82 @@ impl Sort {
     }
 }
 
-/// What was counted between two moments. Serialises to the JSON of `tickless top`.
+/// The counts between two times. Serialises to the JSON of `tickless top`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Table {
     /// `tracefs` or `ebpf`.
     pub source: String,
-    /// How long, in seconds.
+    /// The length of the interval, in seconds.
     pub seconds: f64,
-    /// Timers armed, cancelled and expired, all rows together.
+    /// Timers armed, cancelled and expired in all rows.
     pub timer_events: u64,
     /// Events that were lost.
     pub lost: u64,
-    /// Processes, callbacks or periodic timers for which there was no place.
+    /// Processes, callbacks or periodic timers for which there was no room.
     pub refused: u64,
-    /// CPUs of whose idle threads the source sees nothing, though they stopped their ticks: what
-    /// they arm and cancel is missing.
+    /// CPUs whose idle threads are not recorded, though they stopped their ticks: what these arm and
+    /// cancel is missing.
     pub unseen_idle: Vec<u16>,
     /// CPU time of this program, in percent of one CPU.
     pub own_percent: f64,
     /// CPU time of the eBPF programs in the kernel, in percent of one CPU, estimated from samples;
-    /// none with tracefs, where the kernel does not say what recording costs.
+    /// null with tracefs, since the kernel does not measure the cost of recording.
     pub kernel_percent: Option<f64>,
-    /// Whether it was interrupted before its time was over.
+    /// Whether the interval was cut short by an interrupt.
     pub is_partial: bool,
     /// The rows, sorted.
     pub rows: Vec<TableRow>,
 }
 
-/// A row. Counts are of the table's time.
+/// A row. Its counts are those of the table's interval.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TableRow {
     /// The process's name; `kernel` for what no process armed.
     pub process: String,
     /// Its number; 0 for the kernel.
     pub pid: u32,
-    /// The callback; none where a row is a process.
+    /// The callback; null if the row is a process.
     pub function: Option<String>,
     /// The kind of timer.
     pub family: Family,
     /// Timers armed, pending ones included.
     pub arms: u64,
-    /// Of these, timers that were pending.
+    /// Pending timers armed.
     pub rearms: u64,
     /// Timers cancelled before they expired.
     pub cancels: u64,
     /// Timers that expired.
     pub expiries: u64,
-    /// Idle CPUs woken; none where the kernel does not tell.
+    /// Idle CPUs woken; null if the kernel does not show them.
     pub idle_wakeups: Option<u64>,
-    /// Writes of timer devices; none where the kernel does not tell.
+    /// Writes of timer devices; null if the kernel does not show them.
     pub device_writes: Option<u64>,
-    /// Cancelled, in percent of those armed; none if nothing was armed.
+    /// Cancelled timers, in percent of those armed; null if nothing was armed.
     pub cancelled_percent: Option<f64>,
-    /// How far ahead timers are armed, typically, in nanoseconds.
+    /// How far ahead timers are typically armed, in nanoseconds.
     pub distance_ns: Option<u64>,
     /// The periods found, those of most timers first.
     pub periods: Vec<Period>,
-    /// The callback of the row that armed most.
+    /// The callback that was armed most.
     pub main_function: String,
 }
 
 /// Timers of one period.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Period {
-    /// How long, in nanoseconds.
+    /// Its length in nanoseconds.
     pub period_ns: u64,
-    /// How many of the row's timers, or sleeping threads, have it.
+    /// The number of the row's timers, or sleeping threads, that have it.
     pub timers: u64,
-    /// How many of these expire within a hundredth of the period of another one with the same
-    /// callback and period, of whatever process.
+    /// The number of these that expire within a hundredth of the period of another one with this
+    /// callback and period, of any process.
     pub meeting: u64,
 }
 
-/// What a row stands for.
+/// The process of a row, and its callback if rows are callbacks.
 type RowKey = (u32, Option<(String, Family)>);
 
-/// What was counted from `before` to `after`, which is later and of the same source.
+/// Returns the counts from `before` to `after`, a later snapshot of one source.
 pub fn between(before: &Snapshot, after: &Snapshot, by: By, source: &str) -> Table {
     let seconds = after.at.since(before.at).0 as f64 / 1e9;
     let percent = |ns: u64| if seconds > 0.0 { ns as f64 / 1e7 / seconds } else { 0.0 };
@@ -177,7 +177,7 @@ pub fn between(before: &Snapshot, after: &Snapshot, by: By, source: &str) -> Tab
         unseen_idle: after.unseen_idle.clone(),
         own_percent: percent(after.own_ns.saturating_sub(before.own_ns)),
         kernel_percent: after.kernel_ns.map(|ns| {
-            // Nothing was measured yet in the first snapshot, and nothing had run.
+            // At the first snapshot, no program had run.
             percent(ns.saturating_sub(before.kernel_ns.unwrap_or(0)))
         }),
         is_partial: false,
@@ -185,7 +185,7 @@ pub fn between(before: &Snapshot, after: &Snapshot, by: By, source: &str) -> Tab
     }
 }
 
-/// What becomes a row.
+/// A row while its counts are summed.
 struct Group {
     process: String,
     family: Family,
@@ -232,13 +232,13 @@ impl Group {
     }
 }
 
-/// The periods of each row, and which of its timers meet others.
+/// Returns the periods of each row, and how many of its timers meet others.
 fn periods(
     before: &Snapshot,
     after: &Snapshot,
     places: &HashMap<usize, RowKey>,
 ) -> HashMap<RowKey, Vec<Period>> {
-    // By callback, those that expired meanwhile: period, phase, row.
+    // By callback, the sources that expired in the interval: period, deadline, row.
     let mut of_function: HashMap<&str, Vec<(u64, u64, usize)>> = HashMap::new();
     for (at, source) in after.sources.iter().enumerate() {
         let last = before.sources.get(at).map_or(0, |source| source.vote.last);
@@ -275,7 +275,8 @@ fn periods(
     found
 }
 
-/// Which of these are within a hundredth of the period of their neighbour, around the period.
+/// Returns which sources expire within a hundredth of the period of their neighbour, around the
+/// period.
 fn meeting(alike: &[(u64, u64, usize)], period: u64) -> HashSet<usize> {
     let within = period / 100;
     let mut phases: Vec<(u64, usize)> =
@@ -296,7 +297,7 @@ fn meeting(alike: &[(u64, u64, usize)], period: u64) -> HashSet<usize> {
 }
 
 impl Table {
-    /// Sorts the rows; those that are equal stay in the order of their processes.
+    /// Sorts the rows. Equal ones are in the order of their processes.
     pub fn sort(&mut self, by: Sort) {
         self.rows.sort_by(|a, b| (a.pid, &a.function).cmp(&(b.pid, &b.function)));
         match by {
@@ -306,7 +307,7 @@ impl Table {
                 share(b).total_cmp(&share(a))
             }),
             _ => self.rows.sort_by_key(|row| {
-                // What the kernel does not tell leaves the order to what was armed.
+                // Without the kernel's count, rows are sorted by armings.
                 let first = match by {
                     Sort::Wakeups => row.idle_wakeups.unwrap_or(0),
                     Sort::Cancels => row.cancels,
@@ -320,7 +321,7 @@ impl Table {
         }
     }
 
-    /// Leaves the rows whose process, number or callback has this text in it.
+    /// Keeps the rows whose process, number or callback contains `text`.
     pub fn filter(&mut self, text: &str) {
         let has = |name: &str| name.contains(text);
         self.rows.retain(|row| {
@@ -331,7 +332,7 @@ impl Table {
         });
     }
 
-    /// So many times a second.
+    /// Returns a count as a rate per second.
     pub fn per_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }

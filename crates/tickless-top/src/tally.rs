@@ -1,41 +1,36 @@
 //! Counts timer events by process and callback. Pure: events in, counts out.
 //!
 //! Rules, which the eBPF programs (`bpf/top.bpf.c`) follow as well:
-//! - A timer is armed by the process that the CPU is in. In an interrupt the CPU is in whatever it
-//!   interrupted, so there it is armed for the process that armed the same timer last, or for the
-//!   kernel if nobody did. The tick is the kernel's.
-//! - What becomes of a timer is counted where it was armed.
-//! - A timer that is taken off and at once armed or expired on the same CPU was not cancelled.
-//! - A write of the timer device was caused by the last thing that happened to a timer on that CPU.
-//! - An idle CPU was woken by the first timer that expires in the interrupt; if that is the tick
-//!   and a coarse timer comes due in it, by the coarse timer.
+//! - The process that the CPU runs arms a timer. In an interrupt, an arming counts for the process
+//!   that last armed this timer, or for the kernel if none did. The tick counts for the kernel.
+//! - The cancel or expiry of a timer counts for the process that armed it.
+//! - A timer that is removed, and then armed or expired at once on that CPU, was not cancelled.
+//! - A write of the timer device counts for the last timer that changed on that CPU.
+//! - The first timer that expires in the interrupt woke an idle CPU; if that is the tick, and a
+//!   coarse timer expires in it, the coarse timer did.
 
 use crate::period::Vote;
 use crate::snapshot::{Counts, Family, Row, Snapshot, Source};
 use std::collections::HashMap;
 use tickless_core::time::Ns;
-use tickless_trace::read::{Context, Event, NameId, Names, Record, TimerAddr};
+use tickless_trace::read::{
+    Context, Event, Family as TimerFamily, NameId, Names, Record, SLEEPER_FUNCTION, TimerAddr,
+};
 
-/// The tick's callback, and what it was called before Linux 6.11.
-pub(crate) const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
-
-/// What the kernel calls when a sleep of a thread is over.
-pub(crate) const SLEEPER_FUNCTION: &str = "hrtimer_wakeup";
-
-/// What a timer's times are measured against.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The clocks of timers' deadlines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Clocks {
-    /// A tick's length.
+    /// The length of a tick.
     pub tick: Ns,
-    /// How far the time of day is ahead of CLOCK_MONOTONIC.
+    /// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
     pub realtime_ahead: Ns,
 }
 
-/// No machine runs for thirty years: a deadline behind that is a time of day.
+/// No machine runs for thirty years: a later deadline is on CLOCK_REALTIME.
 const REALTIME_FROM: u64 = 1_000_000_000_000_000_000;
 
 /// Counts by process and callback.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tally {
     clocks: Clocks,
     rows: Vec<(Key, Counts)>,
@@ -55,17 +50,17 @@ pub struct Tally {
 struct Key {
     process: u32,
     function: NameId,
-    is_wheel: bool,
+    family: TimerFamily,
 }
 
-/// What expires: a timer, or a thread whose sleeps may each have a timer at another address.
+/// What expires: a timer, or a thread, whose sleeps may each have a timer at another address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum SourceKey {
     Timer(TimerAddr, NameId),
     Thread(u32),
 }
 
-/// How a timer was armed last.
+/// The last arming of a timer.
 #[derive(Clone, Copy, Debug)]
 struct Timer {
     key: Key,
@@ -76,22 +71,22 @@ struct Timer {
     is_pending: bool,
 }
 
-/// Where a CPU is.
+/// The last operations on a CPU.
 #[derive(Clone, Copy, Default, Debug)]
 struct Cpu {
-    /// The timer that was just taken off.
+    /// The timer that was just removed.
     cancelled: Option<TimerAddr>,
-    /// The row of the last timer.
+    /// The row of the last timer that changed.
     row: Option<usize>,
     wake: Wake,
 }
 
-/// Who woke a CPU that was idle.
+/// The timer that woke an idle CPU.
 #[derive(Clone, Copy, Default, Debug)]
 enum Wake {
-    /// Somebody is counted, or it was not idle.
+    /// It is counted, or the CPU was not idle.
     #[default]
-    Told,
+    Counted,
     /// The next timer that expires.
     Next,
     /// The tick in this row, unless a coarse timer comes due.
@@ -99,25 +94,12 @@ enum Wake {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Returns a tally without counts.
     pub fn new(clocks: Clocks) -> Tally {
-        Tally {
-            clocks,
-            rows: Vec::new(),
-            places: HashMap::new(),
-            sources: Vec::new(),
-            source_places: HashMap::new(),
-            timers: HashMap::new(),
-            cpus: Vec::new(),
-            ticks: [None; 2],
-            sleeper: None,
-            names_known: 0,
-            sees_device_writes: false,
-            sees_wakeups: false,
-        }
+        Tally { clocks, ..Tally::default() }
     }
 
-    /// Counts an event. `process_of` says which process a thread is of. O(1).
+    /// Counts an event. `process_of` returns the process of a thread. O(1).
     pub fn count(
         &mut self,
         record: &Record,
@@ -133,24 +115,26 @@ impl Tally {
             Event::TimerStart { timer, expires, now, function, .. } => {
                 let ticks = expires.0.wrapping_sub(now.0).cast_signed().max(0).cast_unsigned();
                 let distance = ticks.saturating_mul(self.clocks.tick.0);
-                let key = Key { process: 0, function, is_wheel: true };
+                let key = Key { process: 0, function, family: TimerFamily::Wheel };
                 self.armed(record, timer, key, 0, distance, process_of);
             }
             Event::HrtimerStart { timer, expires, soft_expires, function, .. } => {
-                let ahead =
-                    if expires.0 > REALTIME_FROM { self.clocks.realtime_ahead.0 } else { 0 };
+                let is_realtime = expires.0 > REALTIME_FROM;
+                let ahead = if is_realtime { self.clocks.realtime_ahead.0 } else { 0 };
                 let distance = expires.0.saturating_sub(record.time.0.saturating_add(ahead));
-                let key = Key { process: 0, function, is_wheel: false };
+                let key = Key { process: 0, function, family: TimerFamily::Queue };
                 self.armed(record, timer, key, soft_expires.0, distance, process_of);
             }
             Event::TimerCancel { timer } | Event::HrtimerCancel { timer } => {
                 self.cancelled(record, timer);
             }
             Event::TimerExpireEntry { timer, function, .. } => {
-                self.expires(record, timer, Key { process: 0, function, is_wheel: true });
+                let family = TimerFamily::Wheel;
+                self.expired(record, timer, Key { process: 0, function, family });
             }
             Event::HrtimerExpireEntry { timer, function, .. } => {
-                self.expires(record, timer, Key { process: 0, function, is_wheel: false });
+                let family = TimerFamily::Queue;
+                self.expired(record, timer, Key { process: 0, function, family });
             }
             Event::WriteMsr { .. } if record.event.is_device_write() => {
                 self.sees_device_writes = true;
@@ -160,13 +144,13 @@ impl Tally {
             }
             Event::LocalTimerEntry => {
                 self.sees_wakeups = true;
-                self.cpus[at].wake = if record.pid == 0 { Wake::Next } else { Wake::Told };
+                self.cpus[at].wake = if record.pid == 0 { Wake::Next } else { Wake::Counted };
             }
             _ => {}
         }
     }
 
-    /// What was counted; `process` names one.
+    /// Returns the counts; `process` returns the name of a process.
     pub fn snapshot(
         &self,
         at: Ns,
@@ -177,7 +161,10 @@ impl Tally {
             pid: key.process,
             process: process(key.process),
             function: names.name(key.function).to_string(),
-            family: if key.is_wheel { Family::Wheel } else { Family::Queue },
+            family: match key.family {
+                TimerFamily::Wheel => Family::Wheel,
+                TimerFamily::Queue => Family::Queue,
+            },
             counts: *counts,
         };
         Snapshot {
@@ -190,11 +177,11 @@ impl Tally {
         }
     }
 
-    /// Finds the tick and the sleepers among names that are new.
+    /// Finds the callbacks of the tick and of sleeps among new names.
     fn learn(&mut self, names: &Names) {
         if self.names_known != names.len() {
             self.names_known = names.len();
-            self.ticks = TICK_FUNCTIONS.map(|name| names.find(name));
+            self.ticks = names.tick_functions();
             self.sleeper = names.find(SLEEPER_FUNCTION);
         }
     }
@@ -258,7 +245,8 @@ impl Tally {
             self.sources.push(Source { row, vote: Vote::default() });
             self.sources.len() - 1
         };
-        (!key.is_wheel).then(|| *self.source_places.entry(name).or_insert_with(place))
+        (key.family == TimerFamily::Queue)
+            .then(|| *self.source_places.entry(name).or_insert_with(place))
     }
 
     fn cancelled(&mut self, record: &Record, timer: TimerAddr) {
@@ -270,7 +258,7 @@ impl Tally {
         self.rows[known.row].1.cancels += 1;
     }
 
-    fn expires(&mut self, record: &Record, timer: TimerAddr, key: Key) {
+    fn expired(&mut self, record: &Record, timer: TimerAddr, key: Key) {
         let known = self.timers.get_mut(&timer);
         let known = known.filter(|known| known.key.function == key.function);
         let row = match known {
@@ -288,21 +276,21 @@ impl Tally {
         let counts = &mut self.rows[row].1;
         counts.expiries += 1;
         counts.halves += u64::from(cpu.cancelled == Some(timer));
-        let wake = match (cpu.wake, key.is_wheel) {
-            (Wake::Next, false) => {
+        let wake = match (cpu.wake, key.family) {
+            (Wake::Next, TimerFamily::Queue) => {
                 counts.idle_wakeups += 1;
-                if is_tick { Wake::Tick(row) } else { Wake::Told }
+                if is_tick { Wake::Tick(row) } else { Wake::Counted }
             }
-            (Wake::Tick(tick), true) => {
+            (Wake::Tick(tick), TimerFamily::Wheel) => {
                 if record.pid == 0 {
                     counts.idle_wakeups += 1;
                     let tick = &mut self.rows[tick].1.idle_wakeups;
                     *tick = tick.saturating_sub(1);
                 }
-                Wake::Told
+                Wake::Counted
             }
-            (_, true) => Wake::Told,
-            (wake, false) => wake,
+            (_, TimerFamily::Wheel) => Wake::Counted,
+            (wake, TimerFamily::Queue) => wake,
         };
         *cpu = Cpu { cancelled: None, row: Some(row), wake };
     }

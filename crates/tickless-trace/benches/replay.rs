@@ -1,8 +1,8 @@
-//! What replaying the committed traces costs: a recorded mix of operations, not a made-up one.
+//! The cost of replaying the committed traces, which are recorded mixes of operations.
 //!
-//! `cargo bench -p tickless-trace --bench replay`. Each figure is one trace under one policy, on
-//! as many bases as it has CPUs; turning its events into operations is included. The traces are
-//! read once, outside. Without `--bench` the smallest is replayed once, so that this cannot rot.
+//! `cargo bench -p tickless-trace --bench replay`. Each figure is one trace under one policy, with
+//! a base for each CPU; it includes the conversion of events to operations. The traces are read
+//! once, before the measurement. Without `--bench` the smallest trace is replayed once, as a test.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]

@@ -1,9 +1,9 @@
-//! A load that uses the kernel's timers at a fixed rate, to be recorded and measured: precise ones
-//! by sleeping threads, coarse ones by connections over loopback, whose every exchange arms and
-//! cancels retransmissions, delayed acknowledgements and the readers' timeouts.
+//! A load on the kernel's timers at a fixed rate, for recordings and measurements. Sleeping threads
+//! use precise timers; connections over loopback use coarse ones: each exchange arms and cancels
+//! retransmissions, delayed acknowledgements and the readers' timeouts.
 //!
-//! The rate is fixed by absolute times, so that a run that is slowed down by being recorded does
-//! as much as one that is not (`ci/project-perf.sh`). Usage:
+//! Absolute times fix the rate, so that a recording, which slows a run down, does not change the
+//! amount of work (`ci/project-perf.sh`). Usage:
 //! `timer_load SECONDS [SLEEPERS [CONNECTIONS]]`
 #![allow(clippy::print_stdout, reason = "a program to be run by hand")]
 #![allow(clippy::disallowed_methods, reason = "sleeping is the load")]
@@ -14,10 +14,10 @@ use std::net::{TcpListener, TcpStream};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// From one round of a thread to its next.
+/// The time between two rounds of a thread.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// Longer than any exchange takes: it never comes.
+/// Longer than any exchange takes, so it never expires.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (pair, (mut client, mut server)) in (sleepers..).zip(pairs) {
             scope.spawn(move || {
                 let mut byte = [0];
-                // It ends when the client goes away.
+                // It ends when the client disconnects.
                 while server.read_exact(&mut byte).and_then(|()| server.write_all(&byte)).is_ok() {}
             });
             running.push(scope.spawn(move || {
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Does something in each period, this long after the period begins. Returns how often.
+/// Runs an action in each period, at an offset from the period's beginning. Returns how often.
 fn every(
     ends: Instant,
     phase: Duration,

@@ -1,16 +1,16 @@
-//! Kernel traces of timers: recording them, reading them, and performing them again on the timer
-//! core under another policy.
+//! Records and reads kernel traces of timers, and replays them on the timer core under another
+//! policy.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`record`] | records the kernel's timers from tracefs (root) |
-//! | [`read`] | reads what ftrace, trace-cmd and perf print |
+//! | [`read`] | reads what ftrace, trace-cmd and perf print and record |
 //! | [`late`] | explains why threads that slept ran late |
-//! | [`replay`] | performs a trace on the real core on a virtual clock, once for each policy |
+//! | [`replay`] | performs a trace on the core on a virtual clock, once for each policy |
 //!
-//! Everything that can go wrong is a value: [`TraceError`] and
-//! [`RecordError`](record::RecordError) say what to do next. What is merely damaged in a trace is
-//! listed in [`Trace::problems`](read::Trace::problems).
+//! The library prints nothing. The messages of [`TraceError`] and
+//! [`RecordError`](record::RecordError) advise the user. [`Trace::problems`](read::Trace::problems)
+//! lists damage that leaves the rest of a trace usable.
 //!
 //! ```no_run
 //! use std::path::Path;

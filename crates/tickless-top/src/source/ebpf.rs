@@ -1,15 +1,14 @@
-//! Counts in the kernel: eBPF programs at its timer events.
+//! Counts with eBPF programs at the kernel's timer events.
 //!
-//! The programs (`bpf/top.bpf.c`) are in this crate as they were compiled; `ci/bpf.sh` compiles
-//! them again and compares. The running kernel's own description of its types tells where the
-//! members are that they read. They hang on file descriptors of this process alone, so that they
-//! go with it.
+//! This crate contains the compiled programs of `bpf/top.bpf.c`; `ci/bpf.sh` compiles them again
+//! and compares. The loader finds the members that they read in the running kernel's description of
+//! its types. The programs belong to file descriptors of this process, so the kernel removes them
+//! when it ends.
 
 use super::process::Processes;
 use super::{SourceError, own_ns, realtime_ahead, tick, time};
 use crate::period::Vote;
 use crate::snapshot::{Counts, DISTANCES, Distances, Family, Row, Snapshot, Source};
-use crate::tally::{SLEEPER_FUNCTION, TICK_FUNCTIONS};
 use aya::maps::{Array, MapData, MapError};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::sys::{Stats, enable_stats};
@@ -21,16 +20,17 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use tickless_trace::read::binary::Symbols;
+use tickless_trace::read::{SLEEPER_FUNCTION, TICK_FUNCTIONS};
 
-/// The programs. Aligned, because the loader reads words from it.
+/// The compiled programs, aligned because the loader reads words.
 #[repr(C, align(8))]
 struct Object<const N: usize>([u8; N]);
 
 static OBJECT: Object<{ include_bytes!("../../bpf/top.bpf.o").len() }> =
     Object(*include_bytes!("../../bpf/top.bpf.o"));
 
-/// The programs, each named after its event. What tells where a CPU is comes first, so that no
-/// timer is seen before.
+/// The programs, each named after its event. Those that follow interrupts are attached first, so that
+/// every timer's context is known.
 const PROGRAMS: [(&str, Need); 13] = [
     ("local_timer_entry", Need::Wakeups),
     ("local_timer_exit", Need::Wakeups),
@@ -47,7 +47,7 @@ const PROGRAMS: [(&str, Need); 13] = [
     ("hrtimer_start", Need::Always),
 ];
 
-/// What is not seen where a kernel does not have an event.
+/// What is unknown if a kernel lacks an event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     Always,
@@ -55,17 +55,17 @@ enum Need {
     Writes,
 }
 
-/// As laid out by `struct row`: function, process and kind, seven counts, distances, a name.
+/// The layout of `struct row`: function, process and kind, seven counts, distances, a name.
 const ROW_WORDS: usize = 9 + 2 * DISTANCES + 2;
 type RowWords = [u64; ROW_WORDS];
 
-/// As laid out by `struct source`.
+/// The layout of `struct source`.
 type SourceWords = [u64; 8];
 
-/// As laid out by `struct used`.
+/// The layout of `struct used`.
 type UsedWords = [u64; 4];
 
-/// Programs in the kernel that count. Dropping it removes them.
+/// Programs in the kernel that count. Dropping this removes them.
 pub struct Ebpf {
     programs: aya::Ebpf,
     names: Vec<&'static str>,
@@ -83,10 +83,11 @@ impl fmt::Debug for Ebpf {
     }
 }
 
-/// What the programs cost: measured for a part of the time, because measuring costs as well.
+/// The cost of the programs. It is sampled, because measuring has a cost, too.
 #[derive(Debug, Default)]
 struct Sample {
-    /// While it is measured: the kernel's measuring, since when, and the programs' time before.
+    /// During a sample: the switch of the kernel's measuring, the sample's beginning, and the
+    /// programs' time before it.
     running: Option<(OwnedFd, u64, u64)>,
     measured_ns: u64,
     of_ns: u64,
@@ -94,15 +95,15 @@ struct Sample {
     kernel_ns: u64,
 }
 
-/// Measured for so long, then not for so long.
+/// The length of a sample, and of the pause after it.
 const SAMPLE_NS: u64 = 50_000_000;
-const REST_NS: u64 = 450_000_000;
+const PAUSE_NS: u64 = 450_000_000;
 
 impl Ebpf {
-    /// Counts from now on. Takes some 50 ms, mostly for the kernel's check of the programs.
+    /// Starts counting. Takes some 50 ms, mostly for the kernel's check of the programs.
     ///
     /// # Errors
-    /// When the kernel has no types, hides its functions, or refuses the programs.
+    /// When the kernel does not describe its types, hides its functions, or refuses the programs.
     pub fn start() -> Result<Ebpf, SourceError> {
         if !rustix::process::geteuid().is_root() {
             return Err(SourceError::NotPermitted);
@@ -154,7 +155,7 @@ impl Ebpf {
         })
     }
 
-    /// Begins or ends measuring what the programs cost.
+    /// Begins or ends a sample of the programs' cost.
     pub(super) fn poll(&mut self) {
         let now = time(ClockId::Monotonic).0;
         match self.sample.running.take() {
@@ -172,7 +173,7 @@ impl Ebpf {
                 if self.sample.ended == 0 {
                     self.sample.ended = now;
                 }
-                if self.sample.of_ns == 0 || now - self.sample.ended >= REST_NS {
+                if self.sample.of_ns == 0 || now - self.sample.ended >= PAUSE_NS {
                     let measuring = enable_stats(Stats::RunTime).ok();
                     let before = self.run_time();
                     self.sample.running = measuring.map(|measuring| (measuring, now, before));
@@ -181,7 +182,7 @@ impl Ebpf {
         }
     }
 
-    /// What all programs took, as far as it was measured.
+    /// Returns the measured time of all programs.
     fn run_time(&self) -> u64 {
         let of = |name: &&str| {
             let program: &BtfTracePoint = self.programs.program(name)?.try_into().ok()?;
@@ -275,7 +276,7 @@ fn attach(programs: &mut aya::Ebpf, name: &'static str, types: &Btf) -> Result<(
     Ok(())
 }
 
-/// What was measured in part of a time, for all of it.
+/// Scales what was measured in a time of `of` to a time of `all`.
 fn scaled(measured: u64, of: u64, all: u64) -> u64 {
     (u128::from(measured) * u128::from(all) / u128::from(of.max(1))) as u64
 }
@@ -284,13 +285,13 @@ fn unreadable(why: &dyn fmt::Display) -> SourceError {
     SourceError::Refused { what: "to hand over the counts".to_string(), why: why.to_string() }
 }
 
-/// Whether the kernel keeps its memory from root.
+/// Returns whether the kernel denies root access to its memory.
 fn is_locked_down() -> bool {
     let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     lockdown.contains("[confidentiality]")
 }
 
-/// An error with what it came from, in one line.
+/// Returns an error with its sources in one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -298,6 +299,6 @@ fn chain(error: &dyn std::error::Error) -> String {
         text += &format!(": {inner}");
         source = inner.source();
     }
-    // The kernel's checker says everything it looked at.
+    // The kernel's verifier lists all instructions on further lines.
     text.lines().next().unwrap_or_default().to_string()
 }

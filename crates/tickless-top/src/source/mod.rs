@@ -1,4 +1,4 @@
-//! Where the counts come from.
+//! The sources of counts.
 
 mod ebpf;
 mod error;
@@ -14,23 +14,23 @@ use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use tickless_core::time::Ns;
 
-/// Which source to take.
+/// The choice of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Choice {
-    /// eBPF where it can be had, or else tracefs.
+    /// eBPF if it is available, else tracefs.
     #[default]
     Auto,
-    /// A tracefs instance: every event is handed to this program.
+    /// A tracefs instance: this program reads every event.
     Tracefs,
     /// eBPF programs that count in the kernel.
     Ebpf,
 }
 
 impl Choice {
-    /// All of them.
+    /// All choices.
     pub const ALL: [Choice; 3] = [Choice::Auto, Choice::Tracefs, Choice::Ebpf];
 
-    /// As it is given on a command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Choice::Auto => "auto",
@@ -40,41 +40,41 @@ impl Choice {
     }
 }
 
-/// A source that counts.
+/// A running source.
 #[derive(Debug)]
 pub enum Counting {
     /// From a tracefs instance.
     Tracefs(Box<FromTracefs>),
-    /// In the kernel.
+    /// By eBPF programs in the kernel.
     Ebpf(Box<Ebpf>),
 }
 
 impl Counting {
-    /// Counts from now on. `program` is this process's, of which one more watches that nothing is
-    /// left behind; `tell` is told what is not as it should be.
+    /// Starts counting. Another process of `program`, which must be this process's program, cleans
+    /// up if this one is killed. `note` gets remarks for the user.
     ///
     /// # Errors
-    /// When the chosen source cannot be had; with [`Choice::Auto`], when none can.
+    /// When the chosen source is not available; with [`Choice::Auto`], when none is.
     pub fn start(
         choice: Choice,
         program: Option<&Path>,
-        tell: &mut dyn FnMut(&str),
+        note: &mut dyn FnMut(&str),
     ) -> Result<Counting, SourceError> {
         if choice != Choice::Tracefs {
             match Ebpf::start() {
                 Ok(ebpf) => return Ok(Counting::Ebpf(Box::new(ebpf))),
                 Err(error) if choice == Choice::Ebpf => return Err(error),
-                // Without rights there is nothing to fall back on.
+                // Tracefs needs the same rights.
                 Err(SourceError::NotPermitted) => return Err(SourceError::NotPermitted),
-                Err(error) => tell(&format!("{error} Now from tracefs.")),
+                Err(error) => note(&format!("{error} Now from tracefs.")),
             }
         }
         let tracefs = FromTracefs::start(program)?;
-        tracefs.notes().iter().for_each(|note| tell(note));
+        tracefs.notes().iter().for_each(|text| note(text));
         Ok(Counting::Tracefs(Box::new(tracefs)))
     }
 
-    /// `tracefs` or `ebpf`.
+    /// Returns `tracefs` or `ebpf`.
     pub fn name(&self) -> &'static str {
         match self {
             Counting::Tracefs(_) => Choice::Tracefs.name(),
@@ -82,10 +82,10 @@ impl Counting {
         }
     }
 
-    /// To be called several times a second: reads what the kernel has, before there is no room.
+    /// Reads the kernel's buffers. Call it several times a second, before they are full.
     ///
     /// # Errors
-    /// When the source is taken away.
+    /// When the kernel removes the source.
     pub fn poll(&mut self) -> Result<(), SourceError> {
         match self {
             Counting::Tracefs(tracefs) => tracefs.poll(),
@@ -96,10 +96,10 @@ impl Counting {
         }
     }
 
-    /// What was counted until now.
+    /// Returns the counts until now.
     ///
     /// # Errors
-    /// When the source is taken away.
+    /// When the kernel removes the source.
     pub fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         match self {
             Counting::Tracefs(tracefs) => tracefs.snapshot(),
@@ -113,17 +113,17 @@ fn time(clock: ClockId) -> Ns {
     Ns(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned())
 }
 
-/// CPU time of this process, in nanoseconds.
+/// Returns the CPU time of this process in nanoseconds.
 fn own_ns() -> u64 {
     time(ClockId::ProcessCPUTime).0
 }
 
-/// How far the time of day is ahead of CLOCK_MONOTONIC.
+/// Returns how far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
 fn realtime_ahead() -> Ns {
     time(ClockId::Realtime).since(time(ClockId::Monotonic))
 }
 
-/// The kernel's tick; that of most kernels where its configuration cannot be read.
+/// Returns the kernel's tick; if its configuration cannot be read, the most common one.
 fn tick() -> Ns {
     Ns(1_000_000_000 / u64::from(tickless_trace::record::kernel_hz().unwrap_or(250)))
 }

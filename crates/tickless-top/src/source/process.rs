@@ -1,9 +1,9 @@
-//! Processes by their numbers, asked of `/proc` once each.
+//! Processes by their numbers. `/proc` is read once for each.
 
 use std::collections::HashMap;
 use std::fs;
 
-/// What is known of processes and threads.
+/// The known processes and threads.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     of_thread: HashMap<u32, u32>,
@@ -11,7 +11,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// The process that a thread is of; itself if it is gone.
+    /// Returns the process of a thread; the thread itself if it has ended.
     pub(super) fn of_thread(&mut self, pid: u32) -> u32 {
         *self.of_thread.entry(pid).or_insert_with(|| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -20,21 +20,21 @@ impl Processes {
         })
     }
 
-    /// A thread begins, of the process that thread `of` is of; itself if it is a process.
+    /// Adds a new thread to the process of thread `of`; a new process is its own thread.
     pub(super) fn begins(&mut self, pid: u32, of: u32) {
         let process = if of == pid { pid } else { self.of_thread(of) };
         self.of_thread.insert(pid, process);
         if of == pid {
-            // The number may have been another's.
+            // Another process may have had this number.
             self.names.remove(&pid);
         }
     }
 
-    /// Its name; `instead` is asked if it is gone.
+    /// Returns the name of a process; that of `ended` if it has ended.
     pub(super) fn name(
         &mut self,
         process: u32,
-        instead: impl FnOnce(u32) -> Option<String>,
+        ended: impl FnOnce(u32) -> Option<String>,
     ) -> String {
         if process == 0 {
             return "kernel".to_string();
@@ -42,10 +42,10 @@ impl Processes {
         let name = || {
             let name = fs::read_to_string(format!("/proc/{process}/comm")).ok();
             let name = name.map(|name| name.trim_end().to_string());
-            name.or_else(|| instead(process)).unwrap_or_else(|| "?".to_string())
+            name.or_else(|| ended(process)).unwrap_or_else(|| "?".to_string())
         };
         let name = self.names.entry(process).or_insert_with(name);
-        // A name may have anything in it, and is printed to terminals.
+        // A name may contain anything, and is printed to terminals.
         name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
     }
 }

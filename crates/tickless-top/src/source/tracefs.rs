@@ -1,4 +1,4 @@
-//! Counts what a tracefs instance hands over: every event comes here.
+//! Counts the events of a tracefs instance.
 
 use super::process::Processes;
 use super::{SourceError, own_ns, realtime_ahead, tick, time};
@@ -22,7 +22,7 @@ pub struct FromTracefs {
 }
 
 impl FromTracefs {
-    /// Counts from now on.
+    /// Starts counting.
     ///
     /// # Errors
     /// When tracefs cannot be used.
@@ -33,7 +33,7 @@ impl FromTracefs {
             events.join("msr/write_msr").is_dir(),
             events.join("irq_vectors/local_timer_entry").is_dir(),
         );
-        // Threads may be gone before their events are read.
+        // Threads may end before their events are read.
         const NEW_TASK: &str = "task:task_newtask";
         let has_new_task = events.join(NEW_TASK.replace(':', "/")).is_dir();
         let more = has_new_task.then(|| NEW_TASK.to_string()).into_iter().collect();
@@ -51,7 +51,7 @@ impl FromTracefs {
         })
     }
 
-    /// What is not as it should be.
+    /// Returns remarks for the user.
     pub fn notes(&self) -> &[String] {
         self.live.notes()
     }
@@ -71,10 +71,10 @@ impl FromTracefs {
         counted.map_err(|error: RecordError| error.into())
     }
 
-    /// The CPUs of whose idle threads nothing came.
+    /// Returns the CPUs whose idle threads were not recorded.
     fn unseen_idle(&self) -> Vec<u16> {
         if self.live.lost() > 0 {
-            // That may be where they are.
+            // Their events may be among the lost ones.
             return Vec::new();
         }
         let unseen = IdleStops::now().unseen(&self.stops_before, &self.idle_events);

@@ -1,4 +1,4 @@
-//! The two sources beside each other on the same load, on this machine's kernel.
+//! Compares the two sources under one load, on this machine's kernel.
 
 use rustix::thread::{CpuSet, clock_nanosleep_absolute, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -12,10 +12,10 @@ use tickless_top::snapshot::{Counts, Snapshot};
 use tickless_top::source::{Choice, Counting, SourceError};
 use tickless_top::table::{By, between};
 
-/// One test at a time: what another does on the other CPUs would be in the comparison.
+/// One test runs at a time, because the comparison includes all CPUs.
 pub static TURN: Mutex<()> = Mutex::new(());
 
-/// Says why a test did not run, to the gate as well.
+/// Reports why a test did not run, also to the gate.
 pub fn skip(test: &str, why: &SourceError) {
     let line = format!("SKIPPED: {test}: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
@@ -30,8 +30,8 @@ pub fn start(choice: Choice) -> Result<Counting, SourceError> {
     Counting::start(choice, None, &mut |note| eprintln!("{note}"))
 }
 
-/// Some hundred timers of each fate, or thousand: sleeps that end by themselves, waits that are cut
-/// short, and a connection, whose timer for sending again each message pushes out.
+/// Some hundreds or thousands of timers of each kind: sleeps that end by themselves, waits that are
+/// interrupted, and a connection, whose retransmission timer each message pushes out.
 fn load() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -41,7 +41,7 @@ fn load() {
         for _ in 0..400 {
             client.write_all(&byte).unwrap();
             server.read_exact(&mut byte).unwrap();
-            // A timer that stays in its bucket is not armed anew.
+            // A timer that stays in its bucket is not rearmed.
             thread::sleep(Duration::from_millis(5));
         }
     });
@@ -67,22 +67,22 @@ fn load() {
     talker.join().unwrap();
 }
 
-/// What these processes did between two snapshots.
+/// Returns the counts of some processes between two snapshots.
 fn of(is_meant: impl Fn(u32) -> bool, before: &Snapshot, after: &Snapshot) -> Counts {
     let old = |at: usize| before.rows.get(at).map_or(Counts::default(), |row| row.counts);
     let rows = after.rows.iter().enumerate().filter(|(_, row)| is_meant(row.pid));
     rows.fold(Counts::default(), |sum, (at, row)| sum.plus(&row.counts.since(&old(at))))
 }
 
-/// The eBPF source before and after another: it counts in the kernel, so that what a snapshot has
-/// is known to the moment, and the other's lies between the two.
+/// Takes an eBPF snapshot before and after one of tracefs. eBPF counts in the kernel, so its
+/// snapshots are exact in time, and that of tracefs is between the two.
 fn around(tracefs: &mut Counting, ebpf: &mut Counting) -> [Snapshot; 3] {
     let before = ebpf.snapshot().unwrap();
     let between = tracefs.snapshot().unwrap();
     [before, between, ebpf.snapshot().unwrap()]
 }
 
-/// What tracefs counted of something, and the least and the most that eBPF did.
+/// A count of tracefs, and the smallest and largest count of eBPF.
 #[derive(Debug)]
 struct Seen {
     what: &'static str,
@@ -91,7 +91,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Within 2 %, and an arming and its end may be a reading apart.
+    /// Returns whether they agree within 2 %; an arming and its end may be in different readings.
     fn agrees(&self) -> bool {
         let [least, most] = self.ebpf;
         let agrees =
@@ -103,11 +103,11 @@ impl Seen {
     }
 }
 
-/// Plays the load on one CPU, with both sources at work: what this process did, the device writes
-/// that it caused.
+/// Runs the load on one CPU with both sources. Returns the counts of this process, and the device
+/// writes that it caused.
 fn compare(cpu: usize, tracefs: &mut Counting, ebpf: &mut Counting) -> (Vec<Seen>, Seen) {
     let [early, from, late] = around(tracefs, ebpf);
-    // Read meanwhile, or the buffers run over.
+    // A thread reads the buffers before they are full.
     let (ended, end) = channel::<()>();
     let loads = thread::spawn(move || {
         let mut cpus = CpuSet::new();
@@ -131,7 +131,7 @@ fn compare(cpu: usize, tracefs: &mut Counting, ebpf: &mut Counting) -> (Vec<Seen
         let [tracefs, least, most] = mine.each_ref().map(figure);
         Seen { what, tracefs, ebpf: [least, most] }
     };
-    // The ticks are the idle threads'.
+    // Ticks belong to the idle threads.
     let everybody = spans.map(|(from, to)| of(|pid| pid != 0, from, to));
     let [tracefs, least, most] = everybody.map(|counts| counts.arms + counts.expiries);
     let own = vec![
@@ -148,18 +148,18 @@ fn compare(cpu: usize, tracefs: &mut Counting, ebpf: &mut Counting) -> (Vec<Seen
     (own, seen("device writes", &|counts| counts.device_writes))
 }
 
-/// Goal: both sources have the same table of the same load within 2 %, and lose nothing. Method:
-/// both at once, so that they see the same events, on one CPU after the other. A snapshot of one
-/// takes a while, in which the machine goes on: tracefs may have what eBPF counts in the shorter
-/// of two spans, up to what it counts in the longer.
+/// Goal: both sources count one load equally within 2 %, and lose nothing. Method: both run at
+/// once, so that they see the same events, on one CPU after the other. Other processes run while a
+/// snapshot is taken: tracefs may count anything from what eBPF counts in the shorter of two spans
+/// to what it counts in the longer.
 ///
-/// What a CPU's idle thread does is compared on one CPU that both see. On a virtual machine that
-/// was resumed from an image, the kernel's recorder had none of the events of one idle thread, for
-/// ftrace and perf alike, while its own count of stopped ticks agreed with eBPF.
+/// Idle threads are compared on a CPU that both sources see. On a virtual machine that was resumed
+/// from an image, ftrace and perf had no events of one idle thread, while the kernel's count of
+/// stopped ticks agreed with eBPF.
 #[test]
-fn both_sources_count_the_same() {
+fn both_sources_agree() {
     let _turn = TURN.lock();
-    const NAME: &str = "both_sources_count_the_same";
+    const NAME: &str = "both_sources_agree";
     let (mut tracefs, mut ebpf) = match (start(Choice::Tracefs), start(Choice::Ebpf)) {
         (Ok(tracefs), Ok(ebpf)) => (tracefs, ebpf),
         (Err(error), _) | (_, Err(error)) => return skip(NAME, &error),
@@ -175,7 +175,7 @@ fn both_sources_count_the_same() {
     assert!(writes.iter().any(Seen::agrees), "{writes:?}");
 }
 
-/// Goal: the load's sleeps are seen as one period, by both.
+/// Goal: both sources find one period for the load's sleeps.
 #[test]
 fn a_sleeper_has_a_period() {
     const PERIOD_NS: i64 = 2_000_000;
@@ -186,7 +186,7 @@ fn a_sleeper_has_a_period() {
             Err(error) => return skip("a_sleeper_has_a_period", &error),
         };
         let before = source.snapshot().unwrap();
-        // Until absolute times, so that a busy machine makes sleeps late and no period longer.
+        // Absolute times keep the period on a busy machine, which makes sleeps late.
         let now = clock_gettime(ClockId::Monotonic);
         for sleep in 1..=200_i64 {
             let ns = now.tv_nsec + sleep * PERIOD_NS;

@@ -1,4 +1,4 @@
-//! What is counted of recorded traces, against what the traces say.
+//! Compares the counts of recorded traces with their events.
 
 use std::collections::HashSet;
 use std::io::Cursor;
@@ -27,7 +27,7 @@ fn sum(snapshot: &Snapshot) -> Counts {
     snapshot.rows.iter().fold(Counts::default(), |sum, row| sum.plus(&row.counts))
 }
 
-/// Goal: nothing is lost or counted twice on the way into rows.
+/// Goal: rows contain every event once.
 #[test]
 fn rows_add_up_to_the_trace() {
     for name in ["idle", "nginx", "pipe-one-cpu", "pipe-two-cpus", "two-groups-aligned"] {
@@ -40,7 +40,7 @@ fn rows_add_up_to_the_trace() {
         let expiries: u64 = of(&[EventKind::TimerExpireEntry, EventKind::HrtimerExpireEntry]);
         let writes = trace.records.iter().filter(|one| one.event.is_device_write()).count() as u64;
         assert_eq!((all.arms, all.expiries), (arms, expiries), "{name}");
-        // Those of timers that were armed before the trace began belong to nobody.
+        // Cancels of timers that were armed before the trace began are in no row.
         assert_eq!(all.cancels, cancels_of_known(&trace), "{name}");
         assert!(all.device_writes <= writes && all.device_writes * 10 >= writes * 9, "{name}");
         assert!(all.idle_wakeups <= trace.count(EventKind::LocalTimerEntry) as u64, "{name}");
@@ -49,7 +49,7 @@ fn rows_add_up_to_the_trace() {
     }
 }
 
-/// Cancels of timers that the trace arms before.
+/// Returns the cancels of timers that the trace armed before.
 fn cancels_of_known(trace: &Trace) -> u64 {
     let mut known = HashSet::new();
     let is_known = |record: &Record| match record.event {
@@ -63,14 +63,14 @@ fn cancels_of_known(trace: &Trace) -> u64 {
     trace.records.iter().filter(is_known).count() as u64
 }
 
-/// A trace of these lines.
+/// Returns a trace of these lines.
 fn trace(lines: &[impl AsRef<str>]) -> Trace {
     let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
     let text = format!("# tracer: nop\n# clock=mono HZ=250\n {}\n", lines.join("\n "));
     Trace::parse("t", Cursor::new(text)).unwrap()
 }
 
-/// A high-resolution timer is armed 4 ms ahead, so many microseconds after 1 s.
+/// Arms a high-resolution timer 4 ms ahead, `us` microseconds after 1 s.
 fn start(task: &str, us: u64) -> String {
     let expires = 1_004_000_000 + us * 1_000;
     format!(
@@ -79,7 +79,7 @@ fn start(task: &str, us: u64) -> String {
     )
 }
 
-/// A coarse timer is armed 8 ticks ahead.
+/// Arms a coarse timer 8 ticks ahead.
 fn start_wheel(task: &str, us: u64, function: &str) -> String {
     format!(
         "{task} 1.{us:06}: timer_start: timer=02 function={function} expires=108 [timeout=8] \
@@ -96,24 +96,24 @@ fn row(snapshot: &Snapshot, process: &str) -> (Family, Counts) {
     row.map_or((Family::Both, Counts::default()), |row| (row.family, row.counts))
 }
 
-/// Goal: each rule of the tally, with a timer of its own.
+/// Goal: every rule of the tally holds.
 #[test]
 fn rules_hold() {
     const A: &str = "a-7 [000] d..1.";
     const IRQ: &str = "<idle>-0 [001] d.h1.";
     let snapshot = count(&trace(&[
-        // A process arms, and arms again: the cancel between is half of that.
+        // A process arms, and rearms: the cancel between is part of that.
         start(A, 1),
         line(A, 2, "hrtimer_cancel: hrtimer=01"),
         start(A, 3),
         line(A, 4, "write_msr: 6e0, value 1"),
-        // It is cancelled by somebody else, on another CPU.
+        // Another process cancels it, on another CPU.
         line("b-8 [001] d..1.", 5, "hrtimer_cancel: hrtimer=01"),
-        // In an interrupt it is armed for the one that armed it last, whatever was interrupted.
+        // In an interrupt it is armed for the process that armed it last.
         start("b-8 [000] d.h1.", 6),
-        // Armed in an interrupt by nobody known: the kernel's.
+        // A timer that an interrupt armed first belongs to the kernel.
         start_wheel("b-8 [001] d.h1.", 7, "fk"),
-        // An idle CPU is woken by the first that expires; the second was only there.
+        // The first timer that expires wakes an idle CPU; the second does not.
         line(IRQ, 4_007, "local_timer_entry: vector=236"),
         line(IRQ, 4_008, "hrtimer_cancel: hrtimer=01"),
         line(IRQ, 4_009, "hrtimer_expire_entry: hrtimer=01 function=fa now=1004007000"),
@@ -123,7 +123,7 @@ fn rules_hold() {
     let (family, a) = row(&snapshot, "a");
     assert_eq!(family, Family::Queue);
     assert_eq!((a.arms, a.rearms, a.expiries, a.idle_wakeups), (3, 1, 1, 1));
-    // Of three cancels one was half of a re-arming, and one of the expiry.
+    // Of three cancels one was part of a rearming, and one of the expiry.
     assert_eq!((a.cancels, a.cancelled()), (3, 1));
     assert_eq!(a.device_writes, 1);
     assert_eq!(a.distances.typical_ns(), Some(4_000_000));
@@ -133,9 +133,9 @@ fn rules_hold() {
     assert_eq!(row(&snapshot, "b").1, Counts::default());
 }
 
-/// Goal: the tick only carries a coarse timer: what wakes the CPU is the coarse timer.
+/// Goal: if a coarse timer expires in the tick, the coarse timer wakes the CPU.
 #[test]
-fn the_tick_is_a_means() {
+fn a_coarse_timer_in_the_tick_wakes_the_cpu() {
     const IRQ: &str = "<idle>-0 [000] d.h1.";
     const SOFT: &str = "<idle>-0 [000] d.s1.";
     let tick = "hrtimer_expire_entry: hrtimer=05 function=tick_nohz_handler now=1032001000";

@@ -1,4 +1,4 @@
-//! What a source that is killed leaves in the kernel: nothing.
+//! A killed source leaves nothing in the kernel.
 
 use crate::agreement::{TURN, skip, start};
 use std::collections::BTreeSet;
@@ -9,12 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tickless_top::source::Choice;
 
-/// Set for the process that is to be killed.
+/// Set for the process that the test kills.
 const COUNT: &str = "TICKLESS_TEST_COUNT";
 
 const COUNTING: &str = "it counts";
 
-/// The numbers of the eBPF programs that a process holds.
+/// Returns the numbers of the eBPF programs that a process holds.
 fn programs_of(pid: u32) -> BTreeSet<u32> {
     let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap().flatten();
     let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
@@ -22,19 +22,19 @@ fn programs_of(pid: u32) -> BTreeSet<u32> {
     texts.flat_map(|text| text.lines().filter_map(number).collect::<Vec<_>>()).collect()
 }
 
-/// Those of all processes that are in the kernel.
+/// Returns the numbers of the eBPF programs of all processes.
 fn programs() -> BTreeSet<u32> {
     aya::programs::loaded_programs().filter_map(|info| Some(info.ok()?.id())).collect()
 }
 
-/// What is in the file system in which eBPF programs can be left.
+/// Returns the files of the file system that keeps eBPF programs.
 fn left_in_bpffs() -> BTreeSet<String> {
     let entries = fs::read_dir("/sys/fs/bpf").into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// Goal: a process that is killed while its eBPF programs count leaves none of them, and nothing in
-/// bpffs. Method: this test once more, as that process.
+/// bpffs. Method: this test starts itself as that process.
 #[test]
 fn a_killed_source_leaves_no_programs() {
     const NAME: &str = "a_killed_source_leaves_no_programs";

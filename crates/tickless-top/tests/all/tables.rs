@@ -35,7 +35,7 @@ fn snapshots() -> (Snapshot, Snapshot) {
         ],
         sources: vec![
             source(0, 1_000_000, 5_000_500),
-            // Near the first one's phase, around the period's end.
+            // Close to the phase of the first, around the end of the period.
             source(2, 1_000_000, 3_999_500),
             source(2, 1_000_000, 7_500_000),
             source(2, 50_000_000, 50_000_000),
@@ -55,7 +55,7 @@ fn names(table: &Table) -> Vec<&str> {
 }
 
 #[test]
-fn a_table_has_what_came_between() {
+fn a_table_has_the_differences() {
     let (before, after) = snapshots();
     let mut table = between(&before, &after, By::Process, "ebpf");
     table.sort(Sort::Arms);
@@ -92,10 +92,10 @@ fn rows_are_sorted_and_filtered() {
     }
 }
 
-/// Goal: timers of one callback and period are held against each other across processes, and a
-/// timer that did not expire meanwhile is not there.
+/// Goal: timers of one callback and period are compared across processes; a timer that did not
+/// expire in the interval is left out.
 #[test]
-fn periods_meet() {
+fn timers_of_one_period_meet() {
     let (mut before, after) = snapshots();
     let table = between(&before, &after, By::Callback, "");
     let periods = |table: &Table, pid| -> Vec<(u64, u64, u64)> {

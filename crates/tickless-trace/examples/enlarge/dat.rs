@@ -1,4 +1,4 @@
-//! A `trace.dat` of version 6 or 7 as what stands before its pages, and its pages.
+//! A `trace.dat` of version 6 or 7 as the bytes before its pages, and its pages.
 
 use flate2::write::ZlibEncoder;
 use flate2::{Compression, read::ZlibDecoder};
@@ -15,14 +15,14 @@ enum Packed {
     Zstd,
 }
 
-/// A small file, taken apart.
+/// The parts of a small file.
 #[derive(Debug)]
 pub struct Dat {
-    /// All that is not pages, and is kept.
+    /// The bytes other than pages, which stay.
     head: Vec<u8>,
-    /// Where in `head` the place of the section of pages stands; version 7 has one.
+    /// Where in `head` the offset of the section of pages is; version 7 has one.
     section: Option<usize>,
-    /// Each CPU's pages, and where in `head` their place and their size stand.
+    /// Each CPU's pages, and where in `head` their offset and size are.
     cpus: Vec<(usize, Vec<u8>)>,
     page_size: usize,
     packed: Packed,
@@ -40,7 +40,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).ok()
 }
 
-/// Where the bytes behind the next zero begin.
+/// Returns where the bytes behind the next zero begin.
 fn behind_string(bytes: &[u8], at: usize) -> Option<usize> {
     Some(at + bytes.get(at..)?.iter().position(|&byte| byte == 0)? + 1)
 }
@@ -49,11 +49,11 @@ const MAGIC_LEN: usize = 10;
 const BUFFER_OPTION: u16 = 3;
 const SECTION_HEADER_LEN: usize = 16;
 const IS_COMPRESSED: u16 = 1;
-/// As many as trace-cmd compresses together.
+/// The number of pages that trace-cmd compresses together.
 const PAGES_IN_CHUNK: usize = 10;
 
 impl Dat {
-    /// Takes a file apart; none if it is none of these, or not whole.
+    /// Splits a file; `None` if it is not a complete `trace.dat`.
     pub fn parse(file: &[u8]) -> Option<Dat> {
         // Byte order, word size and page size follow the version.
         let behind_start = behind_string(file, MAGIC_LEN)? + 6;
@@ -68,7 +68,7 @@ impl Dat {
     fn version_6(file: &[u8], page_size: usize) -> Option<Dat> {
         const WORD: &[u8] = b"flyrecord\0";
         let table = file.windows(WORD.len()).position(|word| word == WORD)? + WORD.len();
-        // The table of places ends where the first CPU's pages begin, at the latest.
+        // The table of offsets ends where the first CPU's pages begin, at the latest.
         let first = u64_at(file, table)?;
         let (mut cpus, mut at) = (Vec::new(), table);
         while at + 16 <= first {
@@ -93,7 +93,7 @@ impl Dat {
         };
         let options = behind_string(file, name_end)?;
         let mut at = u64_at(file, options)? + SECTION_HEADER_LEN;
-        // The first buffer; lists of options name it before they end.
+        // The first buffer, which a list of options describes.
         while u16_at(file, at)? != BUFFER_OPTION {
             if u16_at(file, at)? == 0 {
                 at = u64_at(file, at + 6)? + SECTION_HEADER_LEN;
@@ -118,12 +118,12 @@ impl Dat {
         Some(Dat { head: file.to_vec(), section: Some(section), cpus, page_size, packed })
     }
 
-    /// How long all pages are.
+    /// Returns the length of all pages.
     pub fn page_bytes(&self) -> usize {
         self.cpus.iter().map(|(_, pages)| pages.len()).sum()
     }
 
-    /// From the first event to the last, and one more nanosecond.
+    /// Returns the time from the first event to the last, plus a nanosecond.
     pub fn span(&self) -> u64 {
         let (mut first, mut last) = (u64::MAX, 0);
         for bytes in self.cpus.iter().flat_map(|(_, pages)| pages.chunks(self.page_size)) {
@@ -135,7 +135,7 @@ impl Dat {
         last.saturating_sub(first) + 1
     }
 
-    /// The file with its pages so many times, each time later by [`Dat::span`].
+    /// Returns the file with its pages repeated, each time later by [`Dat::span`].
     pub fn repeated(&self, times: usize) -> Vec<u8> {
         let span = self.span();
         let mut file = self.head.clone();
@@ -143,7 +143,7 @@ impl Dat {
         if let Some(section) = self.section {
             let place = file.len() as u64;
             let old = u64_at(&self.head, section).unwrap_or(0);
-            // The same kind of section, as compressed as that one.
+            // A section of the kind and compression of the first.
             let kind = self.head.get(old..old + SECTION_HEADER_LEN).unwrap_or_default();
             file.extend(kind);
             file[section..section + 8].copy_from_slice(&place.to_le_bytes());
@@ -170,7 +170,7 @@ impl Dat {
                         }
                     }
                     file[place..place + 4].copy_from_slice(&chunks.to_le_bytes());
-                    // The size is that of the chunks, without their number.
+                    // The size does not include the number of chunks.
                     file.len() - place - 4
                 }
             };
@@ -180,8 +180,8 @@ impl Dat {
         file
     }
 
-    /// The same pages, later. A page begins with the time of its first event; the others' are
-    /// counted from it.
+    /// Returns later copies of pages. A page has the time of its first event; those of further
+    /// events are relative to it.
     fn later(&self, pages: &[u8], by: u64) -> Vec<u8> {
         let mut pages = pages.to_vec();
         for page in pages.chunks_mut(self.page_size) {
@@ -192,7 +192,7 @@ impl Dat {
     }
 }
 
-/// Chunks: how many there are; of each its length packed and unpacked, and its data.
+/// Unpacks chunks: their number; and for each its packed and unpacked length, and its data.
 fn unpacked(bytes: &[u8], packed: Packed) -> Option<Vec<u8>> {
     let (mut whole, mut at) = (Vec::new(), 4);
     for _ in 0..u32_at(bytes, 0)? {

@@ -1,11 +1,11 @@
-//! Makes a large `trace.dat` of a small one, to measure what reading takes (`ci/large-trace.sh`).
+//! Makes a large `trace.dat` of a small one, to measure the cost of reading (`ci/large-trace.sh`).
 //!
 //! ```sh
 //! cargo run --release -p tickless-trace --example enlarge -- small.dat 100M large.dat
 //! ```
 //!
-//! The pages of all CPUs stand in it again and again, each time later by the length of the trace,
-//! until they have that many bytes before compression. A compressed file stays compressed.
+//! It repeats the pages of all CPUs, each time later by the length of the trace, until they have
+//! that many bytes before compression. A compressed file stays compressed.
 #![allow(clippy::print_stderr, reason = "a program to be run by hand")]
 
 mod dat;

@@ -44,7 +44,7 @@ pub struct Header {
 pub struct Entries {
     /// Entries in the buffer when the trace was printed.
     pub in_buffer: u64,
-    /// Entries recorded since the start. Those that are not in the buffer were overwritten.
+    /// Entries recorded since the start, including overwritten ones.
     pub written: u64,
 }
 

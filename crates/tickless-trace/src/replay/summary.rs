@@ -117,9 +117,9 @@ pub struct OperationCounts {
     pub cancel: u64,
     /// Expiries.
     pub expire: u64,
-    /// Those of the wheel.
+    /// The counts of wheel timers.
     pub wheel: FamilyCounts,
-    /// Those of the queue.
+    /// The counts of high-resolution timers.
     pub queue: FamilyCounts,
 }
 

@@ -1,4 +1,4 @@
-//! Planted causes of late sleeps, each found by its name.
+//! Planted causes of late sleeps, which must be found.
 
 use std::fmt::Write;
 use tickless_core::time::Ns;
@@ -8,7 +8,7 @@ use tickless_trace::late::{Late, SeenWakeup, explain, explain_wakeup};
 /// A trace with times in microseconds on CLOCK_MONOTONIC.
 struct Plant {
     lines: Vec<(u64, String)>,
-    /// Where the next sleep begins, and chance for what is not the point.
+    /// Where the next sleep begins, and the state of the random numbers.
     at: u64,
     state: u64,
 }
@@ -42,7 +42,7 @@ impl Plant {
         self.line(at, from, 0, "d..2.", &event);
     }
 
-    /// The thread arms its timer for `due`, with so much slack, and something else runs.
+    /// The thread arms its timer for `due`, with `slack`, and `next` runs.
     fn sleep(&mut self, due: u64, slack: u64, next: &str) {
         let at = self.at;
         let (soft, hard) = (due * 1_000, (due + slack) * 1_000);
@@ -58,7 +58,7 @@ impl Plant {
         }
     }
 
-    /// The interrupt comes in which the thread is woken, in what runs there.
+    /// An interrupt of `in_task` wakes the thread.
     fn fire(&mut self, at: u64, in_task: &str) {
         if in_task.ends_with("-0") {
             self.line(at, in_task, 0, "d..1.", "cpu_idle: state=4294967295 cpu_id=0");
@@ -79,7 +79,7 @@ impl Plant {
         self.at = at + 50;
     }
 
-    /// A sleep with which nothing is wrong.
+    /// Adds a sleep that ends on time.
     fn well(&mut self) {
         let due = self.at + self.chance(500, 3_000);
         self.sleep(due, 0, "<idle>-0");
@@ -100,7 +100,7 @@ impl Plant {
     }
 }
 
-/// What went wrong, and what it has to be called.
+/// The name of a cause, and a function that plants it.
 type Planted = (&'static str, fn(&mut Plant, u64));
 
 fn spinner(plant: &mut Plant, late: u64) {
@@ -152,7 +152,7 @@ fn lost_event(plant: &mut Plant, late: u64) {
 }
 
 fn far_wheel_timer(plant: &mut Plant, late: u64) {
-    // Armed an eighth and more ahead of how late it is; jiffies of 4 ms.
+    // Late by less than an eighth of the duration; jiffies of 4 ms.
     let (at, tick) = (plant.at, 4_000);
     let jiffy = |at: u64| 4_294_000_000 + at / tick;
     let due = at + late * 9;
@@ -185,8 +185,8 @@ const PLANTED: [Planted; 7] = [
     ("timer wheel: far deadlines are rounded up", far_wheel_timer),
 ];
 
-/// Goal: a planted cause stands first in the ranking, in twenty runs of twenty; sleeps with which
-/// nothing is wrong are not explained.
+/// Goal: a planted cause is the first of the ranking in all of twenty runs; sleeps that end on time
+/// are not explained.
 #[test]
 fn planted_causes_are_named_first() {
     for (cause, plant) in PLANTED {
@@ -212,7 +212,7 @@ fn planted_causes_are_named_first() {
     }
 }
 
-/// Goal: the hops of a sleep add up to how late it was, and say where they were.
+/// Goal: the hops of a sleep add up to its lateness, and are in order.
 #[test]
 fn hops_add_up() {
     for (cause, plant) in PLANTED {
@@ -226,9 +226,9 @@ fn hops_add_up() {
     }
 }
 
-/// Goal: what a trace lacks is told, and nothing is made up instead.
+/// Goal: events that a trace lacks are reported, and no cause is invented.
 #[test]
-fn what_cannot_be_told_is_said() {
+fn missing_events_are_reported() {
     let text = "# tracer: nop\n a-1 [000] d.h1.  1.000001: hrtimer_cancel: hrtimer=01\n";
     let late = explain(&Trace::parse("t", text.as_bytes()).unwrap(), Ns(0));
     assert_eq!((late.sleeps, late.late, late.causes.len()), (0, 0, 0));
@@ -236,9 +236,9 @@ fn what_cannot_be_told_is_said() {
     assert!(late.missing[0].starts_with("no sched_switch: "), "{:?}", late.missing);
 }
 
-/// Goal: a timer that is armed for a time long past is late from its arming on.
+/// Goal: the lateness of a timer that is armed for a past time counts from its arming.
 #[test]
-fn nothing_is_late_before_it_was_armed() {
+fn lateness_counts_from_the_arming() {
     let mut planted = Plant::new(7);
     let armed = planted.at;
     planted.sleep(1_000, 0, "<idle>-0");
@@ -248,8 +248,8 @@ fn nothing_is_late_before_it_was_armed() {
     assert_eq!((late.late, late.worst[0].late_ns), (1, 310_000));
 }
 
-/// Goal: one wakeup is explained from its deadline to the moment at which its thread looked at the
-/// clock, by its last sleep: also where the thread was up in time and lost its CPU while it spun.
+/// Goal: one wakeup is explained from its deadline until its thread read the clock, by its last
+/// sleep; also if the thread woke in time and lost its CPU while it spun.
 #[test]
 fn one_wakeup_is_explained() {
     let mut planted = Plant::new(5);
@@ -273,12 +273,12 @@ fn one_wakeup_is_explained() {
         (late.hops.last().unwrap().hop, *causes.last().unwrap()),
         ("after", "the thread itself")
     );
-    // It was up before its deadline.
+    // It woke before its deadline.
     let late = wakeup((ran + 90) * 1_000, (ran + 9_110) * 1_000).unwrap();
     assert_eq!(late.hops.len(), 1, "{late:?}");
     assert_eq!((late.hops[0].hop, late.hops[0].ns), ("after", 9_020_000));
     assert_eq!(late.hops[0].cause, "thread other-5 kept the CPU");
-    // A thread that never slept in it.
+    // A thread without a sleep in the trace.
     let nobody = SeenWakeup { thread: 4_711, deadline: Ns(due), seen: Ns(end) };
     assert_eq!(explain_wakeup(&trace, nobody), None);
 }

@@ -1,4 +1,4 @@
-//! The tests of reading and replaying traces: one binary.
+//! All tests of reading and replaying traces in one binary.
 
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]

@@ -1,4 +1,4 @@
-//! Traces of a few lines whose right answer is worked out beside them.
+//! Traces of a few lines, with the right answer worked out by hand.
 //!
 //! Conventions: `A`, `B` are hrtimers (`a`, `b` in the text), `w(300)` a device write for 300,
 //! times in microseconds; answers in the order eager, lazy, restart-aware.
@@ -14,8 +14,8 @@ const A: &str = "00000000000000aa";
 const B: &str = "00000000000000bb";
 
 /// B at 300: w(300). A at 200: w(200). A moved to 250 while it is the first:
-/// eager takes it off, w(300), and puts it on, w(250); restart-aware writes w(250) at once;
-/// lazy writes nothing, wakes at 200 for nothing, and only then w(250).
+/// eager removes it, w(300), and adds it, w(250); restart-aware writes w(250) at once; lazy writes
+/// nothing, has a spurious wakeup at 200, and only then w(250).
 #[test]
 fn restart_of_the_first_timer_to_later() {
     let text = Text::new().start(10, 0, B, 300).start(20, 0, A, 200).restart(30, 0, A, 250);
@@ -25,9 +25,10 @@ fn restart_of_the_first_timer_to_later() {
     assert_eq!(fired(&summary), [0, 0, 0]);
 }
 
-/// The same up to the moment before A was due: lazy has saved a write so far.
+/// The history of `restart_of_the_first_timer_to_later` until just before A was due: lazy has saved
+/// a write so far.
 #[test]
-fn what_lazy_saves_before_the_stale_event_comes() {
+fn lazy_saves_a_write_until_the_stale_event() {
     let text = Text::new().start(10, 0, B, 300).start(20, 0, A, 200).restart(30, 0, A, 250);
     let summary = replay(&text.end(199));
     assert_eq!(writes(&summary), [4, 2, 3]);
@@ -35,7 +36,7 @@ fn what_lazy_saves_before_the_stale_event_comes() {
 }
 
 /// B at 300: w(300). A at 200: w(200). A cancelled: eager and restart-aware w(300); lazy
-/// nothing, wakes at 200 for nothing, then w(300).
+/// nothing, a spurious wakeup at 200, then w(300).
 #[test]
 fn cancel_of_the_first_timer() {
     let text = Text::new().start(10, 0, B, 300).start(20, 0, A, 200).cancel(30, 0, A);
@@ -45,7 +46,7 @@ fn cancel_of_the_first_timer() {
 }
 
 /// A at 200 on CPU 0: w(200). Cancelled on CPU 1, which cannot reach CPU 0's device: no write,
-/// and one wakeup for nothing at 200, after which there is nothing to write.
+/// and a spurious wakeup at 200, after which there is nothing to write.
 #[test]
 fn removal_on_another_cpu_writes_nothing() {
     let text = Text::new().start(20, 0, A, 200).cancel(30, 1, A).end(210);
@@ -54,8 +55,8 @@ fn removal_on_another_cpu_writes_nothing() {
     assert_eq!((wakeups(&summary), spurious(&summary)), ([1, 1, 1], [1, 1, 1]));
 }
 
-/// A at 100: w(100). The interrupt fires it, its callback asks for 200: one write at the end,
-/// w(200), by every policy. The kernel wrote as often.
+/// A at 100: w(100). The interrupt fires it, and its callback asks for 200: one write at the end,
+/// w(200), under every policy. The kernel wrote as often.
 fn callback_restart() -> Text {
     (Text::new().start(10, 0, A, 100).write(11, 0).enter(101, 0).expire(102, 0, A))
         .returned(103, 0, A)
@@ -72,18 +73,19 @@ fn callback_restart_inside_an_interrupt() {
     assert_eq!(fired(&summary), [1, 1, 1]);
     let agreement = summary.agreement.unwrap();
     assert_eq!((agreement.recorded, agreement.replayed, agreement.inside), (2, 2, true));
-    // The handler went by 102, and A was due at 100.
+    // The handler's current time was 102, and A was due at 100.
     assert_eq!(summary.policies[0].queue_lateness_ns.unwrap().max / 10, 200);
     assert_eq!(summary.trace.recorded.queue_lateness_ns, summary.policies[0].queue_lateness_ns);
 }
 
-/// The same without `local_timer_*`, without flags, without the callback's end, and all of it.
+/// The history of `callback_restart` without `local_timer_*`, without flags, without the callback's
+/// end, and without all of these.
 #[test]
 fn interrupts_are_found_without_their_records() {
     let whole = callback_restart().start(120, 0, B, 140).cancel(130, 0, B).end(150);
     let want = replay(&whole);
-    // Besides the two: w(140) for B, and its removal w(200) unless lazy, which wakes at 140
-    // for nothing, then w(200).
+    // In addition to the two: w(140) for B, and its removal w(200); under lazy, a spurious wakeup
+    // at 140, then w(200).
     assert_eq!((writes(&want), wakeups(&want)), ([4, 4, 4], [1, 2, 1]));
     let without = |word: &str, text: &str| text_without(text, word);
     let bare = |text: &str| text.replace("d.h1.", "").replace("d.h2.", "").replace("d..1.", "");
@@ -106,9 +108,9 @@ fn interrupts_are_found_without_their_records() {
     }
 }
 
-/// Kernels before 7.0 print a cancel before each expiry, and instead of `was_armed=1`.
+/// Kernels before 7.0 print a cancel before each expiry, and in place of `was_armed=1`.
 #[test]
-fn older_kernels_print_cancels_that_are_none() {
+fn removals_of_older_kernels_are_no_cancels() {
     let text = (Text::new().start(10, 0, B, 300).start(20, 0, A, 200))
         .cancel(30, 0, A)
         .line(30, 0, "d..1.", &hrtimer_start(A, 250, ""))
@@ -126,7 +128,8 @@ fn older_kernels_print_cancels_that_are_none() {
     assert_eq!((summary.unknown_cancels, summary.inferred_operations), (0, 0));
 }
 
-/// A cancel after which the address is set up anew is real, although a start follows at once.
+/// A cancel before the set-up of another timer at this address is no part of the start that
+/// follows at once.
 #[test]
 fn a_reused_address_is_another_timer() {
     let setup = format!("hrtimer_init: hrtimer={A} clockid=CLOCK_MONOTONIC mode=ABS");
@@ -136,8 +139,8 @@ fn a_reused_address_is_another_timer() {
         .end(40);
     let summary = replay(&text);
     assert_eq!((summary.operations.queue.restart, summary.operations.queue.cancel), (0, 1));
-    // w(200); the removal of the only timer stops the device, a write, unless lazy; w(300)
-    // unless lazy, whose device still stands at 200.
+    // w(200); the removal of the only timer stops the device with a write, except under lazy;
+    // w(300), except under lazy, whose device is still armed for 200.
     assert_eq!(writes(&summary), [3, 1, 3]);
 }
 
@@ -148,39 +151,39 @@ fn an_address_of_the_other_family_is_another_timer() {
     let text = Text::new().start(20, 0, A, 200).line(30, 0, "d..1.", &wheel).cancel(40, 0, A);
     let summary = replay(&text.end(50));
     assert_eq!((summary.operations.wheel.start, summary.operations.wheel.restart), (1, 0));
-    // Starting the wheel's moves nothing: w(200), and the cancel's unless lazy.
+    // The wheel's timer causes no write: w(200), and that of the cancel except under lazy.
     assert_eq!(writes(&summary), [2, 1, 2]);
 }
 
-/// A device due at the very moment of a cancel: the cancel was first, in the kernel too. What
-/// is due after the last operation is delivered until the trace's end.
+/// A device is due at the time of a cancel: the cancel is first, as in the kernel. Events that are
+/// due after the last operation are delivered until the trace's end.
 #[test]
-fn an_operation_beats_an_event_of_its_instant() {
+fn an_operation_precedes_an_event_of_equal_time() {
     let text = Text::new().start(10, 0, A, 100).cancel(100, 0, A).start(120, 0, B, 130);
     let summary = replay(&text.end(150));
-    // w(100); stop, unless lazy, which wakes for nothing; w(130); B fires at 130.
+    // w(100); stop, or a spurious wakeup under lazy; w(130); B fires at 130.
     assert_eq!(writes(&summary), [3, 2, 3]);
     assert_eq!((wakeups(&summary), spurious(&summary)), ([1, 2, 1], [0, 1, 0]));
     assert_eq!(fired(&summary), [1, 1, 1]);
 }
 
-/// A is armed for what has passed: it fires at once, at 100, not at 50. The same again and
-/// again ends: the trace has three such starts, so three firings.
+/// A is armed for a past time: it fires at once, at 100, not at 50. The trace has three such starts,
+/// so it fires three times.
 #[test]
-fn a_deadline_in_the_past_fires_once_and_now() {
+fn a_past_deadline_fires_once_and_at_once() {
     let text = Text::new().start(100, 0, A, 50).start(100, 0, A, 50).start(110, 0, B, 10).end(120);
     let summary = replay(&text);
-    // The second start of the same microsecond finds A pending still.
+    // The second start in that microsecond restarts A.
     assert_eq!((fired(&summary), wakeups(&summary)), ([2, 2, 2], [2, 2, 2]));
     assert_eq!(summary.policies[2].early, 0);
     // 110 - 10.
     assert_eq!(summary.policies[2].queue_lateness_ns.unwrap().max / 1_000, 100);
 }
 
-/// An interrupt that was delivered late, for B, would have been as late for a device that was
-/// due before: one event. One that was on time leaves room for an event of its own.
+/// An interrupt that was late for B would have been as late for a device that was due before: one
+/// event. An interrupt on time is an event in addition.
 #[test]
-fn a_late_interrupt_swallows_the_stale_event_before_it() {
+fn a_late_interrupt_is_also_the_stale_event_before_it() {
     let replayed = |at: u64| {
         let text = Text::new().start(10, 0, B, 150).start(20, 0, A, 100).cancel(30, 0, A);
         let text = text.enter(at, 0).expire(at + 1, 0, B).returned(at + 2, 0, B).leave(at + 3, 0);
@@ -192,8 +195,8 @@ fn a_late_interrupt_swallows_the_stale_event_before_it() {
     assert_eq!(fired(&replayed(250)), [1, 1, 1]);
 }
 
-/// A and B were armed before the recording: A expires, so it is taken to have been pending; B
-/// is cancelled, and nobody knows what it was armed for.
+/// A and B were armed before the recording: A expires, so it is assumed to have been pending; B is
+/// cancelled, so its expiry remains unknown.
 #[test]
 fn timers_that_were_pending_at_the_start() {
     let text = Text::new().cancel(10, 0, B).enter(100, 0).expire(101, 0, A).returned(102, 0, A);
@@ -201,7 +204,7 @@ fn timers_that_were_pending_at_the_start() {
     assert_eq!((summary.pending_at_start, summary.unknown_cancels), (1, 1));
     assert_eq!((writes(&summary), wakeups(&summary)), ([0, 0, 0], [1, 1, 1]));
     assert_eq!((fired(&summary), spurious(&summary)), ([1, 1, 1], [0, 0, 0]));
-    // What was guessed has no lateness.
+    // A guessed expiry has no lateness.
     assert_eq!(summary.policies[0].queue_lateness_ns, None);
     assert_eq!(summary.trace.recorded.queue_lateness_ns, None);
 }
@@ -218,15 +221,16 @@ fn an_idle_timer_that_expires_was_started() {
     assert_eq!((on.inferred_operations, off.inferred_operations), (1, 0));
     assert_eq!((fired(&on), spurious(&on)), ([2, 2, 2], [0, 0, 0]));
     assert_eq!((fired(&off), spurious(&off)), ([1, 1, 1], [1, 1, 1]));
-    // w(100). That of the start without a record is not counted.
+    // w(100). The write of the start without a record is not counted.
     assert_eq!((writes(&on), writes(&off)), ([1, 1, 1], [1, 1, 1]));
     assert!(on.inference && !off.inference);
 }
 
-/// A pending timer that an interrupt passed over was moved: it must not fire at its old expiry.
-/// Lazy wakes there for nothing, as after any move; the others' write for that is not counted.
+/// A pending timer that an interrupt did not fire was restarted: it must not fire at its old expiry.
+/// Lazy has a spurious wakeup there, as after any restart; the write of the other policies is not
+/// counted.
 #[test]
-fn a_timer_that_was_passed_over_was_moved() {
+fn a_timer_that_an_interrupt_passed_over_was_restarted() {
     let interrupt = |text: Text, at: u64, timer: &str| {
         text.enter(at, 0).expire(at + 1, 0, timer).returned(at + 2, 0, timer).leave(at + 3, 0)
     };
@@ -237,15 +241,14 @@ fn a_timer_that_was_passed_over_was_moved() {
     assert_eq!((wakeups(&on), spurious(&on)), ([2, 3, 2], [0, 1, 0]));
     // w(100); w(200) in lazy's own event alone; w(300) at the end of the first interrupt.
     assert_eq!((writes(&on), inferred_writes(&on)), ([2, 3, 2], [1, 0, 1]));
-    // Otherwise A fires at 100, in an event of its own, and the interrupt at 300 finds nothing.
+    // Otherwise A fires at 100, in an event of its own, and the interrupt at 300 is spurious.
     assert_eq!((wakeups(&off), spurious(&off)), ([3, 3, 3], [1, 1, 1]));
 }
 
-/// What only looks like having been passed over: a soft timer, whose callback comes after its
-/// interrupt; a timer that was armed for the past after the interrupt; a timer that was really
-/// on another CPU.
+/// Three timers that an interrupt did not pass over: a soft timer, whose callback runs after its
+/// interrupt; a timer that was armed for the past after the interrupt; a timer on another CPU.
 #[test]
-fn what_was_not_passed_over_is_not_moved() {
+fn no_restart_is_inferred_for_other_timers() {
     let setup = format!("hrtimer_setup: hrtimer={A} clockid=CLOCK_MONOTONIC mode=ABS|SOFT");
     let expire = format!("hrtimer_expire_entry: hrtimer={A} function=f now=101000");
     let soft = (Text::new().line(5, 0, ".....", &setup).start(10, 0, A, 100).enter(101, 0))
@@ -275,9 +278,9 @@ fn what_was_not_passed_over_is_not_moved() {
     }
 }
 
-/// The timer was on the CPU where it expired: CPU 0 has no event for it.
+/// The timer was on the CPU on which it expired: CPU 0 has no event for it.
 #[test]
-fn a_timer_was_where_it_expired() {
+fn a_timer_is_on_the_cpu_where_it_expires() {
     let text = Text::new().start(10, 0, A, 100).enter(101, 1).expire(102, 1, A);
     let summary = replay(&text.returned(103, 1, A).leave(104, 1).end(150));
     assert_eq!((wakeups(&summary), spurious(&summary)), ([1, 1, 1], [0, 0, 0]));
@@ -286,7 +289,7 @@ fn a_timer_was_where_it_expired() {
 
 /// An interrupt whose end was lost ends where its CPU is seen outside: B's start is a task's.
 #[test]
-fn a_lost_end_of_an_interrupt() {
+fn an_interrupt_without_end_ends_with_its_context() {
     let text = (callback_restart().start(120, 0, B, 140).end(150)).replace("local_timer_exit", "x");
     let summary = replay(&text);
     assert_eq!(writes(&summary), [3 + 1; 3]);
@@ -318,10 +321,10 @@ fn timers_on_another_clock() {
         assert_eq!((fired(&summary), spurious(&summary)), ([2, 2, 2], [0, 0, 0]), "{text}");
         assert!(summary.policies[0].queue_lateness_ns.unwrap().max < 3_000, "{text}");
     }
-    // Relative to now is on CLOCK_MONOTONIC.
+    // A relative timer is on CLOCK_MONOTONIC.
     let relative = Text::new().line(5, 0, ".....", &setup("REL")).start(10, 0, A, 100).end(150);
     assert_eq!(fired(&replay(&relative)), [1, 1, 1]);
-    // Nothing tells where the clock is: left out, and said so.
+    // The clock's offset is unknown: left out, and reported.
     let unknown = Text::new().line(5, 0, ".....", &setup("ABS")).start(10, 0, A, AHEAD_US + 50);
     let summary = replay(&unknown.cancel(20, 0, A).end(150));
     assert_eq!((summary.unplaced_starts, summary.notes.len()), (1, 2));
@@ -332,7 +335,7 @@ fn timers_on_another_clock() {
 /// armed for 2 jiffies from now, 409500. It fires with the first interrupt after that on a
 /// jiffy, 412000, as in the kernel; not with the one at 408000.
 #[test]
-fn the_wheel_fires_with_the_kernels_jiffy() {
+fn the_wheel_fires_with_the_jiffy_of_the_kernel() {
     let tick = |text: Text, at: u64| {
         (text.enter(at + 5, 0).line(
             at + 6,
@@ -362,7 +365,7 @@ fn the_wheel_fires_with_the_kernels_jiffy() {
     // 412006 - 409500 in the interrupt, 412021 - 409500 in the kernel's softirq.
     assert_eq!(summary.policies[0].wheel_lateness_ns.unwrap().max / 10_000, 250);
     assert_eq!(summary.trace.recorded.wheel_lateness_ns.unwrap().max / 10_000, 252);
-    // Without hrtimers and interrupts in the trace the wheel has the device to itself.
+    // Without hrtimers and interrupts in the trace, the wheel has a device of its own.
     let wheel_only: String = text
         .lines()
         .filter(|l| l.starts_with('#') || l.contains(": timer_"))
@@ -377,7 +380,7 @@ fn tick_start(expiry_us: u64) -> String {
         .replace("function=f", "function=tick_nohz_handler")
 }
 
-/// A kernel before 5.15 is compared with the eager policy.
+/// A kernel before 5.15 has the eager policy.
 #[test]
 fn the_kernels_own_policy_is_compared() {
     let text = callback_restart().end(150);
@@ -395,7 +398,7 @@ fn the_kernels_own_policy_is_compared() {
     }
 }
 
-/// The results under restart-aware, each of Linux 7.1's additions by itself, and both.
+/// Returns the results under restart-aware, each of Linux 7.1's additions alone, and both.
 fn additions<T>(text: &str, of: impl Fn(&PolicyResult) -> T) -> [T; 4] {
     let trace = Trace::parse("t", text.as_bytes()).unwrap();
     let summary = summarise(&trace, &ReplayPolicy::ALL, Inference::On);
@@ -405,8 +408,8 @@ fn additions<T>(text: &str, of: impl Fn(&PolicyResult) -> T) -> [T; 4] {
 }
 
 /// B at 900: w(900). The slice A at 200: w(200). Moved to 300 and 400 while it is the first:
-/// w(300), w(400), unless it is lazy, which wakes at 200 for nothing, then w(400). Cancelled:
-/// w(900), unless it is lazy, which wakes at 400 for nothing, then w(900).
+/// w(300), w(400); a lazy timer has a spurious wakeup at 200, then w(400). Cancelled: w(900); a lazy
+/// timer has a spurious wakeup at 400, then w(900).
 #[test]
 fn a_lazy_slice_timer_leaves_the_device_alone() {
     let text = Text::new()
@@ -424,9 +427,9 @@ fn a_lazy_slice_timer_leaves_the_device_alone() {
     assert_eq!(spurious, [0, 2, 0, 2]);
 }
 
-/// A at 100: w(100); B at 900. The interrupt fires A: its end writes w(900), and the start of A
-/// at 400 by whoever runs next w(400). Put off, there is one write for both. A start that comes
-/// long after the interrupt is a write of its own: w(900), w(400).
+/// A at 100: w(100); B at 900. The interrupt fires A: its end writes w(900), and the start of A at
+/// 400 by the next thread w(400). A deferred rearm is one write for both. A start long after the
+/// interrupt is a write of its own: w(900), w(400).
 #[test]
 fn a_deferred_rearm_is_one_write() {
     let interrupt = || {
@@ -437,12 +440,12 @@ fn a_deferred_rearm_is_one_write() {
     let writes = |text: &str| additions(text, |result| result.device_writes);
     assert_eq!(writes(&interrupt().start(110, 0, A, 400).end(150)), [3, 3, 2, 2]);
     assert_eq!(writes(&interrupt().start(200, 0, A, 400).end(250)), [3, 3, 3, 3]);
-    // Nothing is lost by it: A is not late.
+    // A is not late.
     let fired = additions(&interrupt().start(110, 0, A, 400).end(450), |result| result.expirations);
     assert_eq!(fired, [2, 2, 2, 2]);
 }
 
-/// A device that was put off is programmed before what it is to be programmed for is due.
+/// A deferred device is programmed before its next timer is due.
 #[test]
 fn a_deferred_device_is_not_late() {
     let text = (Text::new().start(10, 0, A, 100).start(15, 0, B, 130).enter(101, 0))

@@ -1,9 +1,9 @@
-//! Random histories: a little kernel makes traces, and the replay must find out what it did.
+//! Random histories: a small kernel makes traces, and the replay must reproduce what it did.
 //!
-//! The kernel here is written to be obviously right and shares nothing with the core: pending
-//! timers in a Vec that is searched, a device that is a number. It has today's policy (a cancel
-//! of the first timer programs, a restart is judged as a whole, another CPU's device is left
-//! alone), and prints what Linux would print.
+//! The kernel here is simple and shares nothing with the core: pending timers are in a Vec that is
+//! searched, and a device is a number. It has the policy of Linux 5.15 to 7.0 (a cancel of the first
+//! timer programs the device, a restart is one operation, another CPU's device is not programmed),
+//! and prints what Linux would print.
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
@@ -20,13 +20,13 @@ use tickless_trace::replay::Inference;
 const NEVER: u64 = u64::MAX;
 const TIMERS: usize = 6;
 const CPUS: usize = 3;
-/// Deadlines lie on a grid, coarser than interrupts are late: which of two deadlines closer than
-/// that an interrupt was for cannot be told from any trace.
+/// Deadlines are multiples of this, which is longer than interrupts are late: no trace shows for
+/// which of two closer deadlines an interrupt was.
 const GRID_NS: u64 = 40_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Action {
-    /// Arms a timer for that long from now; past deadlines are negative.
+    /// Arms a timer relative to the current time; past deadlines are negative.
     Start {
         cpu: usize,
         timer: usize,
@@ -39,7 +39,7 @@ enum Action {
     Pass {
         ns: u64,
     },
-    /// From now on the timer's callback asks for a restart after that long, or for none.
+    /// Sets the restart that the timer's callback asks for, or none.
     Period {
         timer: usize,
         ns: Option<u64>,
@@ -96,7 +96,7 @@ impl Kernel {
         self.print(cpu, "d..1.", "write_msr: 6e0, value 1");
     }
 
-    /// Takes a timer off: where it was, and its expiry.
+    /// Removes a timer; returns its CPU and its expiry.
     fn take(&mut self, timer: usize) -> Option<(usize, u64)> {
         for (cpu, pending) in self.pending.iter_mut().enumerate() {
             if let Some(place) = pending.iter().position(|(_, other)| *other == timer) {
@@ -135,7 +135,7 @@ impl Kernel {
         }
     }
 
-    /// Lets time pass, and every device deliver what it is armed for, 3 us late.
+    /// Advances the time. Devices deliver their events 3 us late.
     fn pass(&mut self, until: u64) {
         while let Some(cpu) = (0..CPUS).min_by_key(|cpu| self.armed[*cpu])
             && self.armed[cpu] <= until.max(self.now)
@@ -197,7 +197,7 @@ impl Kernel {
     }
 }
 
-/// Another seed each run, or that of `TICKLESS_SEED`. What it prints is shown on failure.
+/// Returns a configuration with a random seed, or that of `TICKLESS_SEED`, which a failure shows.
 fn seeded() -> ProptestConfig {
     let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| RandomState::new().hash_one("replay_property"));
@@ -213,10 +213,10 @@ fn seeded() -> ProptestConfig {
 proptest! {
     #![proptest_config(seeded())]
 
-    /// Goal: the replay under the kernel's policy is the kernel, write for write; under every
-    /// policy the same timers fire, none early.
+    /// Goal: the replay under the kernel's policy has the kernel's writes; under every policy the
+    /// kernel's timers fire, none early.
     #[test]
-    fn the_replay_finds_out_what_the_kernel_did(
+    fn the_replay_reproduces_the_kernel(
         actions in proptest::collection::vec(action(), 1..60),
     ) {
         let kernel = Kernel::new().run(&actions);
@@ -229,22 +229,22 @@ proptest! {
         prop_assert_eq!(fired(&summary), [kernel.fired; 3]);
         prop_assert_eq!(all(&summary, |result| result.early), [0; 3]);
         prop_assert_eq!(summary.trace.recorded.expirations, kernel.fired);
-        // Eager writes no less, and wakes no more.
+        // Eager has at least as many writes, and at most as many wakeups.
         let [eager, _, aware] = writes(&summary);
         prop_assert!(eager >= aware);
         prop_assert_eq!(wakeups(&summary)[0], wakeups(&summary)[2]);
-        // Lazy wakes up for nothing more often, and for something as often.
+        // Lazy has more spurious wakeups, and as many others.
         let useful = |policy: usize| wakeups(&summary)[policy] - spurious(&summary)[policy];
         prop_assert_eq!((useful(0), useful(1)), (useful(2), useful(2)));
         prop_assert!(spurious(&summary)[1] >= spurious(&summary)[2]);
     }
 
-    /// Goal: the same timers fire if the trace is poorer: without interrupts, without the flags
-    /// column, as an older kernel prints it. Such traces hide which interrupts expired nothing
-    /// and which restarts were two calls, and with that what those wrote; and two things that
-    /// happen within 100 us may look like one, so here they do not.
+    /// Goal: as many timers fire with less detailed traces: without interrupts, without the flags
+    /// column, as an older kernel prints it. Such traces do not show which interrupts expired nothing
+    /// and which restarts were two calls, nor what these wrote. Two operations within 100 us may
+    /// look like one, so the histories have none.
     #[test]
-    fn poorer_traces_fire_the_same_timers(
+    fn less_detailed_traces_fire_as_many_timers(
         actions in proptest::collection::vec(action(), 1..60),
     ) {
         let is_past =
@@ -263,10 +263,10 @@ proptest! {
         }
     }
 
-    /// Goal: no trace makes the replay panic, hang or fire early. Method: lines of the samples
-    /// are lost, doubled, swapped, or have a digit changed.
+    /// Goal: with no trace does the replay panic, hang or fire early. Method: lines of the samples
+    /// are removed, doubled, swapped, or have a digit changed.
     #[test]
-    fn no_trace_is_too_damaged(
+    fn damaged_traces_are_replayed(
         sample in 0..SAMPLES.len(),
         from in 0usize..5_000,
         damages in proptest::collection::vec((0usize..300, 0u8..4, any::<u16>()), 0..40),

@@ -1,4 +1,4 @@
-//! The committed recordings, replayed: every count, and how near to the kernel they come.
+//! Replays the committed recordings: every count, and the agreement with the kernel.
 
 use crate::support::{
     SAMPLES, all, fired, older_kernel, replay, replay_with, sample_text, text_without, wakeups,
@@ -6,11 +6,11 @@ use crate::support::{
 };
 use tickless_trace::replay::{Inference, Summary};
 
-/// One policy's counts: device writes, those of inferred operations, wakeups, spurious, fired.
+/// One policy's counts: device writes, writes of inferred operations, wakeups, spurious, fired.
 type Counts = [u64; 5];
 
-/// What comes of each sample under eager, lazy and restart-aware. A change here is a change of
-/// what the tool says: look at it, explain it in the commit, then copy what the test prints.
+/// The results of each sample under eager, lazy and restart-aware. A change here changes the tool's
+/// output: explain it in the commit, then copy what the test prints.
 #[rustfmt::skip]
 const COUNTS: [(&str, [Counts; 3]); 5] = [
     ("idle", [[1043, 48, 563, 0, 658], [999, 12, 794, 227, 658], [1018, 37, 563, 0, 658]]),
@@ -38,14 +38,14 @@ fn off_percent(summary: &Summary) -> f64 {
 }
 
 #[test]
-fn counts_are_what_they_were() {
+fn counts_are_unchanged() {
     let now = SAMPLES.map(|name| (name, counts(&replay(&sample_text(name)))));
     assert_eq!(now, COUNTS, "now:\n{now:?}");
 }
 
-/// Goal: the figures in docs/book/src/replay.md are those of the program.
+/// Goal: docs/book/src/replay.md shows the program's figures.
 #[test]
-fn agreement_with_the_kernel_is_what_the_page_says() {
+fn documented_agreement_is_current() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
     let page = std::fs::read_to_string(page).unwrap();
     for name in SAMPLES {
@@ -69,22 +69,22 @@ fn agreement_with_the_kernel_is_what_the_page_says() {
     }
 }
 
-/// Goal: what must hold on any trace, on the real ones.
+/// Goal: the invariants of replays hold for recorded traces.
 #[test]
-fn what_holds_on_every_sample() {
+fn samples_hold_the_invariants() {
     for name in SAMPLES {
         let summary = replay(&sample_text(name));
         assert_eq!(all(&summary, |result| result.early), [0; 3], "{name}");
         assert!(off_percent(&summary).abs() <= 5.0, "{name}");
-        // Without an event of its own the core was woken as often as the kernel, and never
-        // for nothing: every recorded interrupt expired something.
+        // Without further events the core had as many wakeups as the kernel, and none spurious:
+        // every recorded interrupt expired a timer.
         let recorded = summary.trace.recorded;
         let [eager, lazy, aware] = wakeups(&summary);
         assert_eq!(Some(aware), recorded.timer_interrupts, "{name}");
         assert_eq!(summary.policies[2].spurious_wakeups, 0, "{name}");
         assert!(lazy >= aware && eager >= aware, "{name}");
-        // What fires is nearly what expired: some timers of the wheel, due in an interrupt, were
-        // cancelled before the kernel's softirq came to them.
+        // Nearly as many timers fire as expired: some timers of the wheel, due in an interrupt, were
+        // cancelled before the kernel's softirq ran.
         let fired = fired(&summary);
         assert!(fired.iter().all(|fired| fired.abs_diff(recorded.expirations) <= 10), "{name}");
         assert_eq!(fired, [fired[0]; 3], "{name}");
@@ -96,9 +96,8 @@ fn what_holds_on_every_sample() {
     }
 }
 
-/// Goal: the two groups that were recorded are found, 0.11 ms apart (traces/README.md), expiring
-/// together every time, and half a period apart if they were spread; timers that only look
-/// alike are not.
+/// Goal: the two recorded groups are found, 0.11 ms apart (traces/README.md), which expire together
+/// every time, and would be half a period apart if spread; other timers are not found.
 #[test]
 fn period_timers_that_expire_together_are_found() {
     let summary = replay(&sample_text("two-groups-aligned"));
@@ -109,7 +108,7 @@ fn period_timers_that_expire_together_are_found() {
     assert_eq!(groups.recorded.phases_ns, [55_536_148, 55_650_907]);
     assert_eq!((groups.recorded.gap_min_ns, groups.recorded.together_timers), (114_759, 2));
     assert_eq!((groups.spread.gap_min_ns, groups.spread.together_timers), (50_000_000, 0));
-    // Two CPUs' ticks that were mostly stopped are no periodic timers.
+    // The ticks of two CPUs, mostly stopped, are not periodic.
     assert!(replay(&sample_text("idle")).overlap.is_empty());
 }
 
@@ -122,10 +121,10 @@ fn two_runs_are_identical() {
     }
 }
 
-/// Goal: what other kernels and tools leave out costs little. Method: it is taken out of the
-/// samples; `off` may be this many percent.
+/// Goal: records that other kernels and tools do not print change the result little. Method: remove
+/// them from the samples; `off` may be this many percent.
 #[test]
-fn poorer_traces_give_nearly_the_same() {
+fn less_detailed_traces_change_results_little() {
     let no_interrupts = |text: &str| text_without(text, "local_timer_");
     type Poorer<'a> = (&'a str, f64, &'a dyn Fn(&str) -> String);
     let ways: [Poorer<'_>; 6] = [
@@ -149,8 +148,8 @@ fn poorer_traces_give_nearly_the_same() {
     }
 }
 
-/// Goal: many CPUs are as good as two. Method: 240 machines beside each other, so every count
-/// is 240 times that of one.
+/// Goal: hundreds of CPUs are replayed like two. Method: a trace of 240 machines, so every count is
+/// 240 times that of one.
 #[test]
 fn hundreds_of_cpus() {
     const MACHINES: u64 = 240;
@@ -169,7 +168,7 @@ fn hundreds_of_cpus() {
     assert_eq!(off_percent(&many), off_percent(&one));
 }
 
-/// A line of a 2-CPU machine, with CPUs and timers of its own.
+/// Returns a line of a 2-CPU machine with the CPUs and timers of machine `machine`.
 fn on_machine(line: &str, machine: u64) -> String {
     let cpu = |digit: &str| 2 * machine + digit.parse::<u64>().unwrap();
     let (task, rest) = line.split_once(" [00").unwrap();

@@ -1,4 +1,4 @@
-//! The timeline of a replay, against Perfetto's and Chrome's trace event format and the summary.
+//! Compares the timeline of a replay with the trace event format, and with the summary.
 
 use crate::support::sample_path;
 use serde_json::Value;
@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use tickless_trace::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, summarise, write_timeline};
 
-/// Goal: every event has what its kind must have, slices of a track nest, and each policy's track
-/// has as many writes as the summary says.
+/// Goal: every event has the fields of its kind, slices of a track nest, and each policy's track has
+/// as many writes as the summary.
 #[test]
 fn timelines_are_well_formed_and_whole() {
     for name in ["idle", "pipe-two-cpus"] {
@@ -42,7 +42,7 @@ fn timelines_are_well_formed_and_whole() {
         }
         for (track, mut slices) in slices {
             assert!(tracks.contains_key(&track), "{track:?}");
-            // The longest of those that begin together is around the others.
+            // The longest of the slices that begin together contains the others.
             slices.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
             let mut open: Vec<f64> = Vec::new();
             for (from, length) in slices {

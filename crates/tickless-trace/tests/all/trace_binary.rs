@@ -25,9 +25,8 @@ fn bytes(name: &str) -> Vec<u8> {
     }
 }
 
-/// Takes out what the tools leave out of their text, or print wrongly: where the CPU was, the mode
-/// of a start, whether the timer was pending, and the flags of a coarse timer (which they print
-/// whatever they are).
+/// Removes what the tools do not print, or print wrongly: the context, the mode of a start, whether
+/// the timer was pending, and the flags of a coarse timer (which they print for all timers).
 fn as_printed(mut record: Record) -> Record {
     record.context = Context::NotRecorded;
     match &mut record.event {
@@ -40,7 +39,7 @@ fn as_printed(mut record: Record) -> Record {
     record
 }
 
-/// A record without its line and the number of its name.
+/// Formats a record without its line, and with names for their numbers.
 fn plain(trace: &Trace, record: Record) -> String {
     let record = as_printed(record);
     let Record { time, event, cpu, pid, .. } = record;
@@ -52,12 +51,12 @@ fn plain(trace: &Trace, record: Record) -> String {
         _ => "",
     };
     let event = format!("{event:?}");
-    // The number of the name.
+    // Remove the numbers of names.
     let event = event.split("NameId(").map(|part| part.trim_start_matches(char::is_numeric));
     format!("{time:?} {cpu:?} {pid} {function} {}", event.collect::<String>())
 }
 
-/// Says where two traces differ first, if they do.
+/// Panics with the first difference of two traces.
 fn assert_same(one: &Trace, other: &Trace) {
     assert_eq!(one.records.len(), other.records.len());
     for (a, b) in one.records.iter().zip(&other.records) {
@@ -67,15 +66,15 @@ fn assert_same(one: &Trace, other: &Trace) {
     assert_eq!(one.hz, other.hz);
 }
 
-/// What a replay of it has, without the file's name and the functions.
+/// Returns the results of a replay, without the file's name and the functions.
 fn results(trace: &Trace) -> String {
     let summary = summarise(trace, &ReplayPolicy::DEFAULT, Inference::On);
     format!("{:?} {:?}", summary.policies, summary.operations)
 }
 
-/// Goal: what trace-cmd recorded is the same trace, as a file of either version and as text.
+/// Goal: files of either version read like the text that trace-cmd prints of them.
 #[test]
-fn trace_dat_is_what_trace_cmd_prints() {
+fn trace_dat_reads_like_the_text_of_trace_cmd() {
     let text = Trace::read(&data("trace-cmd.dat.txt.gz")).unwrap();
     for file in ["trace-cmd-6.dat.gz", "trace-cmd-7.dat"] {
         let trace = Trace::read(&data(file)).unwrap();
@@ -91,9 +90,9 @@ fn trace_dat_is_what_trace_cmd_prints() {
     }
 }
 
-/// Goal: so is what perf recorded. Its files have no names of functions.
+/// Goal: perf.data, which has no names of functions, reads like the text that perf prints of it.
 #[test]
-fn perf_data_is_what_perf_prints() {
+fn perf_data_reads_like_the_text_of_perf() {
     let text = Trace::read(&data("perf.data.txt.gz")).unwrap();
     let trace = Trace::read(&data("perf.data.gz")).unwrap();
     assert_eq!(trace.records.len(), text.records.len());
@@ -111,9 +110,9 @@ fn perf_data_is_what_perf_prints() {
     assert_eq!(trace.count(EventKind::HrtimerStart), text.count(EventKind::HrtimerStart));
 }
 
-/// Goal: a file that is cut anywhere, or in which bytes are wrong, is told or used, and no more.
+/// Goal: a file that is cut anywhere, or in which bytes are wrong, is used or refused.
 #[test]
-fn damage_is_survived() {
+fn damaged_files_never_panic() {
     for name in ["trace-cmd-6.dat.gz", "trace-cmd-7.dat", "perf.data.gz"] {
         let whole = bytes(name);
         let all = Trace::parse("t", &whole[..]).unwrap().records.len();
@@ -138,21 +137,21 @@ fn damage_is_survived() {
     }
 }
 
-/// Goal: a cut file's first part is used: a version 6 file has the CPUs' pages at its end.
+/// Goal: the first part of a cut file is used: a version 6 file has the CPUs' pages at its end.
 #[test]
 fn a_cut_file_is_used() {
     let whole = bytes("trace-cmd-6.dat.gz");
     let cut = Trace::parse("t", &whole[..whole.len() - 20_000]).unwrap();
     let all = Trace::parse("t", &whole[..]).unwrap();
     assert!(cut.records.len() > all.records.len() / 2 && cut.records.len() < all.records.len());
-    // Text is still text.
+    // Text reads alike from a string and from a file.
     let text = replay(&crate::support::sample_text("idle"));
     let file = Trace::read(&sample_path("idle")).unwrap();
     let file = summarise(&file, &ReplayPolicy::DEFAULT, Inference::On);
     assert_eq!(format!("{:?}", text.policies), format!("{:?}", file.policies));
 }
 
-/// Where the only such bytes are.
+/// Returns the only place of these bytes.
 fn place_of(bytes: &[u8], wanted: &[u8]) -> usize {
     let mut places = bytes.windows(wanted.len()).enumerate();
     let (place, _) = places.find(|(_, there)| *there == wanted).unwrap();
@@ -160,27 +159,27 @@ fn place_of(bytes: &[u8], wanted: &[u8]) -> usize {
     place
 }
 
-/// A file of version 6 with an instance that has the pages of the top buffer.
+/// Adds an instance with the pages of the top buffer to a file of version 6.
 fn with_instance_6(mut file: Vec<u8>) -> Vec<u8> {
     let options = place_of(&file, b"options  \0") + 10;
     let option = [&[3, 0, 10, 0, 0, 0][..], &(file.len() as u64).to_le_bytes(), b"i\0"].concat();
     let top = place_of(&file, b"flyrecord\0");
     let table = file[top..top + 10 + 2 * 16].to_vec();
-    // There are zeroes between the options and the first page, which stays where it is.
+    // Zeroes between the options and the first page make room, so that the page does not move.
     let page = u64::from_le_bytes(table[10..18].try_into().unwrap()) as usize;
     assert!(file.drain(page - option.len()..page).all(|byte| byte == 0));
     file.splice(options..options, option);
     [file, table].concat()
 }
 
-/// The same for version 7.
+/// Adds an instance with the pages of the top buffer to a file of version 7.
 fn with_instance_7(mut file: Vec<u8>) -> Vec<u8> {
     let number = |file: &[u8], at: usize, length: usize| {
         let mut word = [0; 8];
         word[..length].copy_from_slice(&file[at..at + length]);
         u64::from_le_bytes(word) as usize
     };
-    // The place of the first options follows what the compression is, and its version.
+    // The offset of the first options follows the compression and its version.
     let compression = place_of(&file, b"zstd\0");
     let version = compression + 5;
     let mut at = version + file[version..].iter().position(|&byte| byte == 0).unwrap() + 1;
@@ -199,7 +198,7 @@ fn with_instance_7(mut file: Vec<u8>) -> Vec<u8> {
             break;
         }
     }
-    // One more list of options, with this buffer again, and an end.
+    // A further list of options, which repeats this buffer.
     let more = file.len() as u64;
     file[at..at + 8].copy_from_slice(&more.to_le_bytes());
     let buffer = buffer.unwrap();
@@ -211,7 +210,7 @@ fn with_instance_7(mut file: Vec<u8>) -> Vec<u8> {
     file
 }
 
-/// Goal: what `trace-cmd record -B NAME` recorded is read with what the top buffer has.
+/// Goal: instances of `trace-cmd record -B NAME` are read in addition to the top buffer.
 #[test]
 fn instances_are_read_too() {
     type Adds = fn(Vec<u8>) -> Vec<u8>;
@@ -228,10 +227,9 @@ fn instances_are_read_too() {
     }
 }
 
-/// Goal: the large files that reading is measured with are whole: the same events again and again,
-/// each time later.
+/// Goal: the large files of the measurement are complete: they repeat all events, each time later.
 #[test]
-fn an_enlarged_file_is_whole() {
+fn an_enlarged_file_is_complete() {
     for file in ["trace-cmd-6.dat.gz", "trace-cmd-7.dat"] {
         let small = dat::Dat::parse(&bytes(file)).unwrap();
         let once = Trace::parse("t", &bytes(file)[..]).unwrap();

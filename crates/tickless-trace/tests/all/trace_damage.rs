@@ -1,4 +1,4 @@
-//! Damaged traces: a clear message with file, line and cause, and the rest is used.
+//! Damaged traces: a message shows file, line and cause, and the rest is used.
 
 use std::io::{self, Read, Write};
 
@@ -28,7 +28,7 @@ fn message(damage: &str) -> String {
 }
 
 #[test]
-fn a_damaged_line_costs_that_line_and_is_named() {
+fn a_damaged_line_is_skipped_and_reported() {
     let line = " a-1 [000] d.h1.  1.000002: ";
     for (damage, want) in [
         ("something else\n", "t.txt:3: no CPU, time and event name here"),
@@ -94,7 +94,7 @@ fn events_out_of_order_are_sorted() {
 }
 
 #[test]
-fn narrow_addresses_are_names_like_any() {
+fn narrow_addresses_are_accepted() {
     for address in ["c1234567", "0xc1234567"] {
         let event = format!(" a-1 [000] d.h1.  1.000001: timer_init: timer={address}\n");
         let trace = parsed(format!("{HEADER}{event}{event}"));
@@ -105,7 +105,7 @@ fn narrow_addresses_are_names_like_any() {
     assert!(parsed(format!("{HEADER}{EVENT}{wide}")).problems.is_empty());
 }
 
-/// Goal: ftrace tells of overwritten events twice, and they are counted once.
+/// Goal: overwritten events, which ftrace reports twice, are counted once.
 #[test]
 fn dropped_events_are_counted_once() {
     let entries = "# entries-in-buffer/entries-written: 2/102   #P:4\n";
@@ -120,7 +120,7 @@ fn dropped_events_are_counted_once() {
     assert!(unnumbered.problems.find(&Cause::EventsDropped { events: 0 }).is_some());
 }
 
-/// Goal: a number that may have been cut is not used, even if it is readable.
+/// Goal: a number that may have been cut is not used, even if it can be read.
 #[test]
 fn a_last_line_without_end_is_not_trusted() {
     let cut = " a-1 [000] d.h1.  1.000002: hrtimer_expire_entry: hrtimer=1 now=30285";
@@ -130,7 +130,7 @@ fn a_last_line_without_end_is_not_trusted() {
 }
 
 #[test]
-fn invalid_utf8_costs_nothing_but_the_name() {
+fn invalid_utf8_leaves_the_event_usable() {
     let mut text = format!("{HEADER}{EVENT}").into_bytes();
     text.extend(b" \xff\xfe-1 [000] d.h1.  1.000002: hrtimer_start: hrtimer=1 function=\xff");
     text.extend(b" expires=7 softexpires=7\n");
@@ -146,7 +146,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Events that do not compress to nothing, so that half a file holds about half of them.
+/// Returns events that compress little, so that half a file holds about half of them.
 fn many_events() -> String {
     let mut number = 1u64;
     let mut next = || {
@@ -159,7 +159,7 @@ fn many_events() -> String {
 }
 
 #[test]
-fn a_gzip_cut_in_the_middle_gives_what_came_out() {
+fn a_cut_gzip_is_used_up_to_the_cut() {
     let packed = gzip(many_events().as_bytes());
     assert_eq!(parsed(&packed).records.len(), 20_000);
     let trace = parsed(&packed[..packed.len() / 2]);
@@ -169,7 +169,7 @@ fn a_gzip_cut_in_the_middle_gives_what_came_out() {
 }
 
 #[test]
-fn a_damaged_gzip_gives_what_came_out() {
+fn a_damaged_gzip_is_used_up_to_the_damage() {
     let mut packed = gzip(many_events().as_bytes());
     let middle = packed.len() / 2;
     packed[middle..middle + 64].fill(0xff);
@@ -185,7 +185,7 @@ fn a_damaged_gzip_gives_what_came_out() {
 }
 
 #[test]
-fn errors_say_what_to_do_next() {
+fn errors_advise_the_user() {
     let unopened = Trace::read("/nonexistent/trace.txt".as_ref()).unwrap_err().to_string();
     assert!(unopened.contains("/nonexistent/trace.txt: cannot be opened"), "{unopened}");
     let directory = Trace::read(env!("CARGO_MANIFEST_DIR").as_ref()).unwrap_err();
@@ -219,7 +219,7 @@ impl Read for BreaksOff<'_> {
 }
 
 #[test]
-fn a_read_error_in_the_middle_gives_what_came_before() {
+fn lines_before_a_read_error_are_used() {
     let text = format!("{HEADER}{EVENT}{EVENT}");
     let trace = Trace::parse("t.txt", BreaksOff(text.as_bytes())).unwrap();
     assert_eq!(trace.records.len(), 2);
@@ -228,7 +228,7 @@ fn a_read_error_in_the_middle_gives_what_came_before() {
     assert!(matches!(error, TraceError::Read { .. }));
 }
 
-/// One way to damage a text at a place given in thousandths of its length.
+/// A damage of a text at a place in thousandths of its length.
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(usize),
@@ -287,7 +287,7 @@ fn samples() -> [&'static [u8]; 3] {
     ]
 }
 
-/// Another seed each run, or that of `TICKLESS_SEED`. What it prints is shown on failure.
+/// Returns a configuration with a random seed, or that of `TICKLESS_SEED`, which a failure shows.
 fn seeded() -> ProptestConfig {
     let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(rand_seed);
@@ -304,8 +304,8 @@ fn rand_seed() -> u64 {
 proptest! {
     #![proptest_config(seeded())]
 
-    /// Goal: no input makes the reader panic, records stay sorted and in range, and no line
-    /// goes unaccounted for.
+    /// Goal: no input makes the reader panic, records are sorted and in range, and every line is
+    /// counted.
     #[test]
     fn damaged_text_never_panics(
         which in 0usize..3,
@@ -331,7 +331,7 @@ proptest! {
         }
     }
 
-    /// Goal: every number the fields can hold is taken, and the clocks survive it.
+    /// Goal: every number that the fields can hold is accepted, and no clock overflows.
     #[test]
     fn extreme_numbers_never_panic(
         events in prop::collection::vec((extreme(), extreme(), extreme(), extreme()), 1..12),

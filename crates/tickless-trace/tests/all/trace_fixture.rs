@@ -1,4 +1,4 @@
-//! The committed recording, read whole and compared with plain counting.
+//! Reads a committed recording, and compares it with simple counting.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,10 +20,9 @@ fn nginx() -> Trace {
     Trace::read(&path()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Goal: no event is lost or read as another. Method: a twin that knows nothing of events
-/// counts the words behind the time.
+/// Goal: no event is lost or read as another. Method: count the words behind the time.
 #[test]
-fn every_event_is_read_as_itself() {
+fn every_event_is_read_as_its_kind() {
     let mut text = String::new();
     MultiGzDecoder::new(File::open(path()).unwrap()).read_to_string(&mut text).unwrap();
     let mut counted: HashMap<&str, usize> = HashMap::new();
@@ -40,10 +39,10 @@ fn every_event_is_read_as_itself() {
     assert_eq!((trace.lines, trace.records.len(), trace.skipped_lines), (130_000, 129_986, 0));
 }
 
-/// Goal: the tools' ornaments change nothing. Method: the whole recording is rewritten the
-/// way perf and trace-cmd 2 print it, and must give the same events.
+/// Goal: the forms of all tools are read alike. Method: convert the recording to the forms of perf
+/// and trace-cmd 2, and compare the events.
 #[test]
-fn every_tool_gives_the_same_events() {
+fn the_forms_of_all_tools_are_read_alike() {
     let mut text = String::new();
     MultiGzDecoder::new(File::open(path()).unwrap()).read_to_string(&mut text).unwrap();
     let (mut perf, mut trace_cmd) = (String::new(), "cpus=2\n".to_owned());
@@ -69,7 +68,7 @@ fn every_tool_gives_the_same_events() {
     }
 }
 
-/// The numbers a person gets from `zgrep -c ': timer_start:'` and so on.
+/// The counts are those of `zgrep -c ': timer_start:'` and so on.
 #[test]
 fn counts_are_those_of_zgrep() {
     use EventKind::*;
@@ -118,9 +117,9 @@ fn the_header_and_the_clocks_are_found() {
     assert_eq!(trace.dropped_events, 0);
 }
 
-/// Goal: HZ and the place of jiffies do not hang on the line we wrote into the header.
+/// Goal: HZ and the time of jiffies are found without the header's line.
 #[test]
-fn the_clocks_are_found_without_the_header_too() {
+fn the_clocks_are_found_without_the_header() {
     let mut text = Vec::new();
     MultiGzDecoder::new(File::open(path()).unwrap()).read_to_end(&mut text).unwrap();
     let text = String::from_utf8(text).unwrap().replace("HZ=250", "");
@@ -130,8 +129,8 @@ fn the_clocks_are_found_without_the_header_too() {
     assert_eq!(with.jiffies, without.jiffies);
 }
 
-/// Goal: what the flags column says fits what the kernel does: interrupts expire hrtimers,
-/// softirqs expire the wheel, and the clocks read there agree with the line's.
+/// Goal: contexts and clocks are right: interrupts expire hrtimers, softirqs expire the wheel, and
+/// the times that the handlers read agree with the line's.
 #[test]
 fn contexts_and_clocks_fit_the_events() {
     let trace = nginx();

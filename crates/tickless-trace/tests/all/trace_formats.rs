@@ -1,4 +1,4 @@
-//! What each tool prints is read as the same events.
+//! The text of each tool is read as the same events.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ fn trace_cmd_prints_flags_and_its_own_scheduler_text() {
     assert!(messages[2].contains(".txt: the tick rate is unknown"), "{messages:?}");
 }
 
-/// Goal: an older kernel's traces have what it prints, and nothing made up.
+/// Goal: an older kernel's traces have what it prints, and no invented values.
 #[test]
 fn trace_cmd_2_has_no_flags_and_older_names() {
     let trace = sample("trace-cmd-2.txt");
@@ -114,8 +114,7 @@ fn perf_prints_systems_and_no_flags() {
     assert_eq!((was_armed, mode.is_printed(), expires), (Some(false), true, soft_expires));
 }
 
-/// Goal: the same events through two tools are the same records, but for what one tool
-/// does not print.
+/// Goal: events that two tools print are equal records, except for what one tool does not print.
 #[test]
 fn tools_agree_on_the_wheel() {
     let (one, other) = (sample("trace-cmd.txt"), sample("perf.txt"));
@@ -123,8 +122,9 @@ fn tools_agree_on_the_wheel() {
         let is_wheel = |record: &Record| {
             matches!(record.event.kind(), EventKind::TimerExpireEntry | EventKind::TimerExpireExit)
         };
-        let told = |record: Record| (record.time, record.cpu, format!("{:?}", record.event.kind()));
-        trace.records.iter().filter(is_wheel).map(told).collect::<Vec<_>>()
+        let shown =
+            |record: Record| (record.time, record.cpu, format!("{:?}", record.event.kind()));
+        trace.records.iter().filter(is_wheel).map(shown).collect::<Vec<_>>()
     };
     assert_eq!(wheel(&one), wheel(&other));
 }
@@ -172,8 +172,8 @@ fn ftrace_events_keep_every_field() {
     assert!(trace.names.find("f").is_some());
 }
 
-/// Goal: a trace of ten million events fits the memory of a small machine. Most of them are about
-/// what happens around timers, and take 24 bytes, on machines of any size.
+/// Goal: a trace of ten million events fits the memory of a small machine. Most of them concern no
+/// timer, and take 24 bytes, on machines of any size.
 #[test]
 fn events_around_timers_take_little_memory() {
     const TIMER: &str = " a-1 [000] d.h1.  1.000000: timer_cancel: timer=ffff8a013bc1fca0\n";
@@ -205,7 +205,7 @@ fn events_around_timers_take_little_memory() {
     assert_eq!(all.records.bytes(), timer + TURNS * around.len() * 24);
 }
 
-/// One line of a wheel timer started at `ns` with jiffies `now`.
+/// Returns the start of a wheel timer at `ns`, in jiffy `now`.
 fn wheel_start(ns: u64, now: u64) -> String {
     let (seconds, micros) = (ns / 1_000_000_000, ns % 1_000_000_000 / 1_000);
     let expires = now + 5;
@@ -231,7 +231,7 @@ fn hz_is_found_from_the_wheel() {
         assert_eq!((u64::from(found.value), found.source), (hz, HzSource::WheelEvents));
         let clock = trace.jiffies.unwrap();
         let begin = clock.time(Jiffy(4_295_000_000)).0;
-        // Without a tick to align with it may be one tick late, and says so.
+        // Without tick events it may be one tick late, and `late_max` shows that.
         assert!((50_000_000_000..50_000_000_000 + tick).contains(&begin), "{hz} Hz: {begin}");
         assert_eq!(clock.late_max, Ns(tick));
         assert_eq!(clock.time(Jiffy(4_295_000_000 + hz)).0 - begin, tick * hz);
@@ -251,7 +251,7 @@ fn a_lone_reading_does_not_place_jiffies() {
     assert_eq!(placed(&good).time(Jiffy(5_001)), Ns(50_004_000_000));
 }
 
-/// Goal: a base that nothing runs on still counts as a CPU, or replaying it would panic.
+/// Goal: a base without events of its own counts as a CPU. Otherwise replaying it would panic.
 #[test]
 fn every_base_is_among_the_cpus() {
     for event in [
@@ -305,11 +305,11 @@ fn narrow_jiffies_wrap() {
 }
 
 #[test]
-fn a_sample_is_not_read_by_its_name() {
+fn a_missing_file_is_an_error() {
     assert!(Trace::read(Path::new("/nonexistent/trace.txt")).is_err());
 }
 
-/// Goal: what the tools print today is read to the last line, and replays as it was recorded.
+/// Goal: the text of current tools is read to the last line, and replays as it was recorded.
 /// Method: `perf script --ns --header` of perf 6.1, and `trace-cmd report -t` of trace-cmd 3.1
 /// with an instance, whose name it prints before each line; the latter beside ftrace's own text
 /// of the same buffers.
@@ -338,7 +338,7 @@ fn real_recordings_of_the_tools_replay() {
     assert!(pairs.clone().all(|(one, other)| one.cpu == other.cpu));
 }
 
-/// Goal: a new thread of a process is told from a new process.
+/// Goal: a new thread of a process is distinguished from a new process.
 #[test]
 fn new_tasks_are_threads_or_processes() {
     let lines = " a-7 [000] d..1. 1.000001: timer_cancel: timer=01\n \

@@ -1,5 +1,5 @@
-//! Traces that read well and cannot have happened: each damage is told, and no sound trace is
-//! called damaged.
+//! Traces that read well and cannot be right: each damage is reported, and no sound trace is
+//! reported as damaged.
 
 use crate::support::{SAMPLES, Text, replay, sample_text};
 use std::fmt::Write;
@@ -15,7 +15,7 @@ fn is_event(line: &str) -> bool {
     line.contains("] ") && !line.starts_with('#')
 }
 
-/// The events' lines, each made into what `change` makes of it and its number.
+/// Replaces each event's line with what `change` returns for its number and text.
 fn events(text: &str, mut change: impl FnMut(usize, &str) -> Vec<String>) -> String {
     let mut out = String::new();
     let mut number = 0;
@@ -30,7 +30,7 @@ fn events(text: &str, mut change: impl FnMut(usize, &str) -> Vec<String>) -> Str
     out
 }
 
-/// A line with another time.
+/// Returns a line with another time.
 fn at(line: &str, time: &str) -> String {
     let begin = line.find(": ").unwrap();
     let from = line[..begin].rfind(' ').unwrap() + 1;
@@ -52,17 +52,17 @@ fn shuffled(text: &str) -> String {
     events(text, |_, _| vec![lines.next().unwrap().to_string()])
 }
 
-/// Every tenth line is missing, and the header knows nothing of it.
+/// Removes every tenth line, which the header does not show.
 fn thinned(text: &str) -> String {
     let text = text.replace("entries-in-buffer", "entries");
     events(&text, |number, line| {
-        // Not in step with what repeats in the trace.
+        // The interval must not match the periods in the trace.
         let is_lost = ((number * 2_654_435_761) >> 8) % 10 == 0;
         if is_lost { Vec::new() } else { vec![line.to_string()] }
     })
 }
 
-/// The second half was recorded 31 years later.
+/// Moves the second half 31 years ahead.
 fn thirty_one_years(text: &str) -> String {
     let half = text.lines().filter(|line| is_event(line)).count() / 2;
     events(text, |number, line| {
@@ -94,9 +94,9 @@ const DAMAGES: [Damage; 6] = [
     ("wrong HZ", wrong_hz, |cause| matches!(cause, Cause::HzContradicted { .. })),
 ];
 
-/// Goal: a sound trace is called sound, and the replay agrees with its kernel.
+/// Goal: a sound trace has no damage, and the replay agrees with its kernel.
 #[test]
-fn sound_traces_are_sound() {
+fn sound_traces_have_no_damage() {
     for name in SAMPLES {
         let summary = replay(&sample_text(name));
         let agreement = summary.agreement.unwrap();
@@ -110,8 +110,8 @@ fn sound_traces_are_sound() {
     }
 }
 
-/// Goal: a program that arms and cancels one timer several times in a microsecond, which is all
-/// that text tells apart, does not make a trace damaged; the same lines twice do.
+/// Goal: a program that arms and cancels one timer several times in a microsecond, the resolution
+/// of text, is no damage; repeated lines are.
 #[test]
 fn a_fast_program_is_no_damage() {
     let mut text = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string();
@@ -132,10 +132,10 @@ fn a_fast_program_is_no_damage() {
     assert_eq!(told(&twice(&text)), 1);
 }
 
-/// Goal: each damage of each trace is named, and no agreement is claimed.
-/// Method: the committed traces. Two are shorter than it takes to tell a tick rate.
+/// Goal: each damage of each trace is reported, and there is no agreement.
+/// Method: the committed traces. Two are too short to show a tick rate.
 #[test]
-fn damage_is_told() {
+fn damage_is_reported() {
     for name in SAMPLES {
         let text = sample_text(name);
         for (damage, change, is_cause) in DAMAGES {
@@ -154,7 +154,7 @@ fn damage_is_told() {
             );
         }
     }
-    // A replay of them is long, so only one is.
+    // A replay takes long, so only one is replayed.
     let text = sample_text("pipe-two-cpus");
     for (damage, change, _) in DAMAGES.iter().filter(|(damage, ..)| *damage != "wrong HZ") {
         let summary = replay(&change(&text));
@@ -162,10 +162,9 @@ fn damage_is_told() {
     }
 }
 
-/// Goal: the tick rate that the events have is used, not the header's that they contradict; one
-/// that they cannot contradict stands.
+/// Goal: if the events contradict the header's tick rate, theirs is used; otherwise the header's.
 #[test]
-fn the_events_know_the_tick_rate() {
+fn the_tick_rate_of_the_events_is_preferred() {
     let text = sample_text("idle");
     assert_eq!(parsed(&wrong_hz(&text)).hz.unwrap().value, 250);
     assert_eq!(parsed(&text).hz.unwrap().value, 250);
@@ -173,8 +172,8 @@ fn the_events_know_the_tick_rate() {
     assert_eq!(parsed(&wrong_hz(&short)).hz.unwrap().value, 1_000);
 }
 
-/// Goal: a line that is missing in the middle is not taken for the end, and one line is no reason
-/// to distrust a trace.
+/// Goal: a line that is missing in the middle is not reported as the end, and one missing line is no
+/// damage.
 #[test]
 fn a_line_missing_in_the_middle_is_not_the_end() {
     let place = |trace: &Trace| {
@@ -203,9 +202,9 @@ fn a_line_missing_in_the_middle_is_not_the_end() {
     assert_eq!(place(&parsed(&half)), Some(MissingPlace::End));
 }
 
-/// Goal: a damaged number makes neither 4,096 CPUs nor years; it costs its line, and that is told.
+/// Goal: a damaged number adds neither 4,096 CPUs nor years; its line is skipped and reported.
 #[test]
-fn damaged_numbers_cost_their_line() {
+fn lines_with_damaged_numbers_are_skipped() {
     let text = sample_text("pipe-one-cpu");
     let sound = replay(&text);
     let cpu = events(&text, |number, line| {
@@ -225,7 +224,7 @@ fn damaged_numbers_cost_their_line() {
         let summary = replay(&changed);
         assert_eq!(summary.trace.seconds, sound.trace.seconds);
     }
-    // Numbers may have holes: a machine with a thread of each core off.
+    // Numbers may have gaps, as on a machine with a thread of each core off.
     let holes = "# tracer: nop\n#P:2\n".to_string()
         + " a-1 [000] d.h1. 1.000001: hrtimer_cancel: hrtimer=01\n"
         + " a-1 [002] d.h1. 1.000002: hrtimer_cancel: hrtimer=02\n";
@@ -237,16 +236,16 @@ fn verdicts(summary: &Summary) -> Vec<(&'static str, Verdict)> {
     others.iter().map(|other| (other.policy, other.verdict)).collect()
 }
 
-/// Goal: agreement says which policies a trace tells apart, and where it cannot.
+/// Goal: agreement shows which policies a trace distinguishes from the kernel's.
 #[test]
-fn policies_are_told_apart_or_not() {
+fn verdicts_on_policies_are_right() {
     use Verdict::{CannotTell, RuledOut};
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
     let page = std::fs::read_to_string(page).unwrap();
     for (name, eager, lazy) in [
         ("idle", CannotTell, RuledOut),
         ("nginx", CannotTell, RuledOut),
-        // What 84 inferred operations wrote is not known, and lazy is 83 wakeups off.
+        // The writes of 84 inferred operations are unknown, and lazy differs by 83 wakeups.
         ("pipe-one-cpu", CannotTell, CannotTell),
         ("pipe-two-cpus", CannotTell, RuledOut),
         ("two-groups-aligned", CannotTell, RuledOut),
@@ -269,11 +268,11 @@ fn policies_are_told_apart_or_not() {
     }
 }
 
-/// Goal: a kernel that is not what its header says is noticed.
-/// Method: a timer is armed ever earlier and cancelled, and only the armings were written to the
-/// device: lazy, in a trace whose header names a kernel that is restart-aware.
+/// Goal: a kernel with another policy than its header's is detected.
+/// Method: a timer is armed earlier and earlier and cancelled, and only the armings wrote to the
+/// device: the lazy policy, in a trace whose header names a restart-aware kernel.
 #[test]
-fn another_policy_than_the_kernels_is_noticed() {
+fn another_policy_than_the_kernels_is_detected() {
     let mut text = Text::new().start(1_000, 0, "a", 500_000).write(1_001, 0);
     for step in 1..50 {
         let at = 1_000 + step * 1_000;
@@ -287,7 +286,7 @@ fn another_policy_than_the_kernels_is_noticed() {
     assert_eq!(verdicts(&summary), want, "{agreement:?}");
 }
 
-/// Goal: one thread's sleeps are one periodic source whatever address each of them has.
+/// Goal: one thread's sleeps are one periodic source, though their timers' addresses differ.
 #[test]
 fn a_thread_that_sleeps_is_one_source() {
     let mut text = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string();
@@ -326,9 +325,10 @@ fn a_thread_that_sleeps_is_one_source() {
     assert_eq!((found.period_ns, found.expirations, found.addresses), (1_000_000, 200, 7));
 }
 
-/// Goal: what the recorder found missing is said by whoever reads the trace, and is no damage.
+/// Goal: an idle thread that the recorder missed is reported when the trace is read, and is no
+/// damage.
 #[test]
-fn an_idle_thread_that_is_not_recorded_is_told() {
+fn an_idle_thread_without_records_is_reported() {
     let text = "# tracer: nop\n a-1 [000] d.h1.  1.000001: hrtimer_cancel: hrtimer=01\n";
     let told = |text: &str| {
         let trace = Trace::parse("t", text.as_bytes()).unwrap();

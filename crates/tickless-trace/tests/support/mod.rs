@@ -1,4 +1,4 @@
-//! What several of these tests need. Each uses a part of it.
+//! Helpers of several tests.
 #![allow(dead_code)]
 
 use std::fmt::Write;
@@ -71,7 +71,7 @@ impl Text {
         Text { text: "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string() }
     }
 
-    /// A line as ftrace prints it; `flags` says where the CPU is.
+    /// Adds a line as ftrace prints it; `flags` is its flags column.
     pub fn line(mut self, at_us: u64, cpu: u16, flags: &str, event: &str) -> Text {
         let (seconds, micros) = (at_us / 1_000_000, at_us % 1_000_000);
         writeln!(self.text, " a-1 [{cpu:03}] {flags}  {seconds}.{micros:06}: {event}").unwrap();
@@ -105,7 +105,7 @@ impl Text {
         self.line(at_us, cpu, "d.h1.", "local_timer_exit: vector=236")
     }
 
-    /// A callback begins; the handler goes by the same time.
+    /// A callback begins, at the handler's current time.
     pub fn expire(self, at_us: u64, cpu: u16, timer: &str) -> Text {
         let now = at_us * 1_000;
         self.expire_at(at_us, cpu, timer, now)
@@ -120,17 +120,17 @@ impl Text {
         self.line(at_us, cpu, "d.h1.", &format!("hrtimer_expire_exit: hrtimer={timer}"))
     }
 
-    /// The handler arms a timer that is not pending: what a callback asked for, or did.
+    /// The handler arms a timer that is not pending, for or in its callback.
     pub fn start_in_handler(self, at_us: u64, cpu: u16, timer: &str, expiry_us: u64) -> Text {
         self.line(at_us, cpu, "d.h2.", &hrtimer_start(timer, expiry_us, " mode=ABS was_armed=0"))
     }
 
-    /// The text without the lines that have `word` in them.
+    /// Returns the text without the lines that contain `word`.
     pub fn text_without(&self, word: &str) -> String {
         text_without(&self.text, word)
     }
 
-    /// Something that has nothing to do with any timer, so that the trace goes on until then.
+    /// Adds an event without a timer, which ends the trace.
     pub fn end(self, at_us: u64) -> String {
         self.line(at_us, 0, ".....", "tick_stop: success=1 dependency=NONE").text
     }
@@ -141,13 +141,13 @@ pub fn hrtimer_start(timer: &str, expiry_us: u64, rest: &str) -> String {
     format!("hrtimer_start: hrtimer={timer} function=f expires={ns} softexpires={ns}{rest}")
 }
 
-/// The text without the lines that have `word` in them.
+/// Returns the text without the lines that contain `word`.
 pub fn text_without(text: &str, word: &str) -> String {
     let kept = text.lines().filter(|line| !line.contains(word));
     kept.fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// As perf and trace-cmd 2 print it: without the flags column.
+/// Returns the text without the flags column, as perf and trace-cmd 2 print it.
 pub fn without_flags(text: &str) -> String {
     let without = |line: &str| match line.split_once("] ") {
         Some((task, rest)) if !line.starts_with('#') => {
@@ -158,7 +158,7 @@ pub fn without_flags(text: &str) -> String {
     text.lines().map(without).collect()
 }
 
-/// As a kernel prints it that has neither `mode` nor `was_armed`, and a cancel before each
+/// Returns the text of a kernel without `mode` and `was_armed`, which prints a cancel before each
 /// expiry and each restart.
 pub fn older_kernel(text: &str) -> String {
     let mut old = String::new();
