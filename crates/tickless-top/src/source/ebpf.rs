@@ -22,15 +22,11 @@ use std::path::Path;
 use tickless_trace::read::binary::Symbols;
 use tickless_trace::read::{SLEEPER_FUNCTION, TICK_FUNCTIONS};
 
-/// The compiled programs, aligned because the loader reads words.
-#[repr(C, align(8))]
-struct Object<const N: usize>([u8; N]);
+/// The compiled programs.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/top.bpf.o");
 
-static OBJECT: Object<{ include_bytes!("../../bpf/top.bpf.o").len() }> =
-    Object(*include_bytes!("../../bpf/top.bpf.o"));
-
-/// The programs, each named after its event. Those that follow interrupts are attached first, so that
-/// every timer's context is known.
+/// The programs, each named after its event. Programs that follow interrupts are attached first,
+/// so that every timer's context is known.
 const PROGRAMS: [(&str, Need); 13] = [
     ("local_timer_entry", Need::Wakeups),
     ("local_timer_exit", Need::Wakeups),
@@ -131,7 +127,7 @@ impl Ebpf {
             .override_global("sleeper_function", &sleeper, true)
             .override_global("tick_ns", &tick_ns, true)
             .override_global("realtime_offset_ns", &ahead, true)
-            .load(&OBJECT.0)
+            .load(OBJECT)
             .map_err(|error| refused("the tables", &chain(&error)))?;
         let mut names = Vec::new();
         let (mut sees_device_writes, mut sees_wakeups) = (true, true);

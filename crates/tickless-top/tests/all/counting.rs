@@ -13,7 +13,7 @@ const TICK: Ns = Ns(4_000_000);
 
 fn count(trace: &Trace) -> Snapshot {
     let mut tally = Tally::new(Clocks { tick: TICK, realtime_ahead: Ns(0) });
-    for record in &trace.records {
+    for record in trace.records.iter() {
         tally.count(&record, &trace.names, &mut |pid| pid);
     }
     let mut name = |pid: u32| match trace.tasks.get(&pid) {

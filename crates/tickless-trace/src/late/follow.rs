@@ -103,7 +103,7 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
     let mut woken: HashMap<u32, Sleep> = HashMap::new();
     let mut sleeps = Vec::new();
-    for record in &trace.records {
+    for record in trace.records.iter() {
         let (at, cpu) = (record.time, &mut cpus[record.cpu.index()]);
         match record.event {
             Event::HrtimerStart { timer, expires, soft_expires, .. } => {

@@ -88,7 +88,7 @@ impl Spans {
         let count = usize::from(trace.cpus);
         let mut cpus: Vec<Vec<(Ns, Activity)>> = vec![Vec::new(); count];
         let mut stacks = vec![Stack { thread: 0, idle: None, nested: Vec::new() }; count];
-        for record in &trace.records {
+        for record in trace.records.iter() {
             let cpu = match record.event {
                 Event::CpuIdle { cpu, .. } => cpu,
                 _ => record.cpu,

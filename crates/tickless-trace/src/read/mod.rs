@@ -67,7 +67,7 @@ pub use jiffies::{Hz, HzSource, JiffyClock, JiffyWidth};
 pub use monotonic::MonotonicOffset;
 pub use names::{NameId, Names, SLEEPER_FUNCTION, TICK_FUNCTIONS};
 pub use problem::{Cause, MissingPlace, Problem, Problems, TraceError};
-pub use records::{Record, RecordIter, Records};
+pub use records::{Record, Records};
 
 /// A trace in memory.
 #[derive(Debug)]

@@ -26,9 +26,10 @@ pub const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 pub const SLEEPER_FUNCTION: &str = "hrtimer_wakeup";
 
 /// The names of one trace, in the order of their appearance. Lookups are O(1).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Names {
-    by_id: Vec<Box<str>>,
+    /// The names from id 1 on; id 0 is [`NameId::UNKNOWN`].
+    known: Vec<Box<str>>,
     by_name: HashMap<Box<[u8]>, NameId>,
     /// Functions of a binary recording, which has their addresses.
     symbols: Symbols,
@@ -38,7 +39,8 @@ pub struct Names {
 impl Names {
     /// Returns the name with an id; `?` for [`NameId::UNKNOWN`] and for ids of another trace.
     pub fn name(&self, id: NameId) -> &str {
-        self.by_id.get(id.index()).map_or("?", |name| name)
+        let known = id.index().checked_sub(1).and_then(|place| self.known.get(place));
+        known.map_or("?", |name| name)
     }
 
     /// Returns the id of a name, if the trace has it.
@@ -53,23 +55,22 @@ impl Names {
 
     /// Returns all names in the order of [`NameId::index`].
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.by_id.iter().map(|name| &**name)
+        std::iter::once("?").chain(self.known.iter().map(|name| &**name))
     }
 
     /// Returns the number of names, including `?`.
     pub fn len(&self) -> usize {
-        self.by_id.len()
+        1 + self.known.len()
     }
 
     /// Returns false: `?` is always there.
     pub fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
+        false
     }
 
     /// Returns a table that names functions by `symbols`.
     pub(crate) fn new(symbols: Symbols) -> Names {
-        let by_id = vec!["?".into()];
-        Names { by_id, by_name: HashMap::new(), symbols, by_address: HashMap::new() }
+        Names { symbols, ..Names::default() }
     }
 
     /// Names functions by `symbols` from here on.
@@ -106,8 +107,8 @@ impl Names {
         if let Some(&id) = self.by_name.get(name) {
             return id;
         }
-        let Ok(next) = u16::try_from(self.by_id.len()) else { return NameId::UNKNOWN };
-        self.by_id.push(printable(name).into());
+        let Ok(next) = u16::try_from(self.len()) else { return NameId::UNKNOWN };
+        self.known.push(printable(name).into());
         self.by_name.insert(name.into(), NameId(next));
         NameId(next)
     }

@@ -41,6 +41,7 @@ struct ReadFailure {
 }
 
 /// What has been read so far.
+#[derive(Default)]
 pub(super) struct Reader {
     /// Lines, or events of a binary recording.
     line_number: u64,
@@ -62,21 +63,8 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn new(format: Format, symbols: Symbols) -> Reader {
-        Reader {
-            line_number: 0,
-            header: Header { format, ..Header::default() },
-            records: Records::default(),
-            names: Names::new(symbols),
-            problems: Problems::default(),
-            skipped_lines: 0,
-            lost: 0,
-            lost_line: None,
-            latest: Ns::ZERO,
-            latest_of_cpu: Vec::new(),
-            cpu_out_of_order: (0, 0),
-            tasks: HashMap::new(),
-            has_nul: false,
-        }
+        let header = Header { format, ..Header::default() };
+        Reader { header, names: Names::new(symbols), ..Reader::default() }
     }
 
     /// Reads an event as the kernel wrote it.

@@ -96,7 +96,7 @@ impl Records {
     }
 
     /// Returns all records in order.
-    pub fn iter(&self) -> RecordIter<'_> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Record> + ExactSizeIterator + Clone {
         self.range(0..self.len())
     }
 
@@ -104,8 +104,11 @@ impl Records {
     ///
     /// # Panics
     /// When the range exceeds the records.
-    pub fn range(&self, places: Range<usize>) -> RecordIter<'_> {
-        RecordIter { heads: self.heads[places].iter(), words: &self.words }
+    pub fn range(
+        &self,
+        places: Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = Record> + ExactSizeIterator + Clone {
+        self.heads[places].iter().map(|head| head.record(&self.words))
     }
 
     /// Returns the records of the given kinds in order. Others are skipped without unpacking.
@@ -176,42 +179,6 @@ impl Head {
             Some(place) => Bits::read(&words[place as usize..], kind.bits()),
         };
         Record { time, event: Event::unpack(kind, &mut bits), line, cpu, context, pid }
-    }
-}
-
-/// An iterator over records.
-#[derive(Clone, Debug)]
-pub struct RecordIter<'a> {
-    heads: std::slice::Iter<'a, Head>,
-    words: &'a [u32],
-}
-
-impl Iterator for RecordIter<'_> {
-    type Item = Record;
-
-    fn next(&mut self) -> Option<Record> {
-        self.heads.next().map(|head| head.record(self.words))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.heads.size_hint()
-    }
-}
-
-impl DoubleEndedIterator for RecordIter<'_> {
-    fn next_back(&mut self) -> Option<Record> {
-        self.heads.next_back().map(|head| head.record(self.words))
-    }
-}
-
-impl ExactSizeIterator for RecordIter<'_> {}
-
-impl<'a> IntoIterator for &'a Records {
-    type Item = Record;
-    type IntoIter = RecordIter<'a>;
-
-    fn into_iter(self) -> RecordIter<'a> {
-        self.iter()
     }
 }
 

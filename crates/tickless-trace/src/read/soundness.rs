@@ -3,8 +3,8 @@
 //! A file that was damaged after it was recorded often still reads well: it has lines twice, lacks
 //! lines, or has lines with another time. These checks compare it with what a kernel can print.
 
+use super::Records;
 use super::event::{EventKind, TimerAddr};
-use super::{Record, RecordIter, Records};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
@@ -20,12 +20,6 @@ pub(super) fn is_many(count: u64, of: u64) -> bool {
 /// which they could occur again. Returns the first one's line, and their number. Text has
 /// microseconds, in which a program may arm and cancel one timer twice.
 pub(super) fn repeated(records: &Records) -> Option<(u32, u64)> {
-    let is_repeated = |record: &Record, before: RecordIter<'_>| {
-        let mut here = before.rev().filter(|other| other.cpu == record.cpu);
-        let timer = record.event.timer();
-        let related = here.find(|other| timer.is_none() || other.event.timer() == timer);
-        related.is_some_and(|last| last.event == record.event)
-    };
     let (mut count, mut first) = (0, 0);
     let (mut begin, mut time) = (0, None);
     for (at, record) in records.iter().enumerate() {
@@ -35,7 +29,10 @@ pub(super) fn repeated(records: &Records) -> Option<(u32, u64)> {
         // Where very many events have one time, the nearest ones suffice.
         const NEAR: usize = 64;
         let near = records.range(begin.max(at.saturating_sub(NEAR))..at);
-        if is_repeated(&record, near) {
+        let mut here = near.rev().filter(|other| other.cpu == record.cpu);
+        let timer = record.event.timer();
+        let related = here.find(|other| timer.is_none() || other.event.timer() == timer);
+        if related.is_some_and(|last| last.event == record.event) {
             count += 1;
             first = if count == 1 { record.line } else { first };
         }
@@ -84,7 +81,7 @@ pub(super) fn unknown_cpus(records: &Records, known: u16) -> HashSet<CpuId> {
         events.resize(events.len().max(cpu.index() + 1), None);
         *events[cpu.index()].get_or_insert(0) += count;
     };
-    for record in records {
+    for record in records.iter() {
         see(record.cpu, 1);
         if let Some(target) = record.event.target() {
             see(target, 0);

@@ -22,8 +22,9 @@ impl Statistics {
         let mut sum = Statistics::default();
         let cpus = fs::read_dir(instance.join("per_cpu")).into_iter().flatten().flatten();
         for cpu in cpus {
-            let Ok(text) = fs::read_to_string(cpu.path().join("stats")) else { continue };
-            sum = sum.plus(Statistics::parse(&text));
+            if let Ok(text) = fs::read_to_string(cpu.path().join("stats")) {
+                sum.add(&text);
+            }
         }
         sum
     }
@@ -40,28 +41,18 @@ impl Statistics {
         all.div_ceil(self.kept.max(1)).max(2).next_power_of_two()
     }
 
-    fn parse(text: &str) -> Statistics {
-        let number = |key: &str| {
+    /// Adds the statistics of one CPU.
+    fn add(&mut self, text: &str) {
+        let number = |key: &str| -> u64 {
             let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
             value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
         };
-        let mut one = Statistics {
-            kept: number("entries"),
-            overwritten: number("overrun"),
-            refused: number("commit overrun") + number("dropped events"),
-            dropped_on_one_cpu_max: 0,
-        };
-        one.dropped_on_one_cpu_max = one.dropped();
-        one
-    }
-
-    fn plus(self, other: Statistics) -> Statistics {
-        Statistics {
-            kept: self.kept + other.kept,
-            overwritten: self.overwritten + other.overwritten,
-            refused: self.refused + other.refused,
-            dropped_on_one_cpu_max: self.dropped_on_one_cpu_max.max(other.dropped_on_one_cpu_max),
-        }
+        let overwritten = number("overrun");
+        let refused = number("commit overrun") + number("dropped events");
+        self.kept += number("entries");
+        self.overwritten += overwritten;
+        self.refused += refused;
+        self.dropped_on_one_cpu_max = self.dropped_on_one_cpu_max.max(overwritten + refused);
     }
 }
 
@@ -74,11 +65,13 @@ mod tests {
     fn all_losses_are_counted() {
         let text = "entries: 100\noverrun: 20\ncommit overrun: 3\nbytes: 4096\n\
                     oldest event ts:   1.5\nnow ts: 2.5\ndropped events: 4\nread events: 9\n";
-        let one = Statistics::parse(text);
-        assert_eq!((one.kept, one.overwritten, one.refused, one.dropped()), (100, 20, 7, 27));
-        let both = one.plus(Statistics::parse("entries: 5\noverrun: 1\n"));
-        assert_eq!((both.kept, both.dropped(), both.dropped_on_one_cpu_max), (105, 28, 27));
-        assert_eq!(Statistics::parse(""), Statistics::default());
+        let mut sum = Statistics::default();
+        sum.add("");
+        assert_eq!(sum, Statistics::default());
+        sum.add(text);
+        assert_eq!((sum.kept, sum.overwritten, sum.refused, sum.dropped()), (100, 20, 7, 27));
+        sum.add("entries: 5\noverrun: 1\n");
+        assert_eq!((sum.kept, sum.dropped(), sum.dropped_on_one_cpu_max), (105, 28, 27));
     }
 
     #[test]

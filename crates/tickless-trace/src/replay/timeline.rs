@@ -113,7 +113,7 @@ impl Timeline<'_> {
         let begins = trace.records.first().map_or(Ns::ZERO, |record| record.time);
         let has_states = trace.count(EventKind::CpuIdle) > 0;
         let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
-        for record in &trace.records {
+        for record in trace.records.iter() {
             let at = record.time.since(begins);
             let here = record.cpu;
             let Some(cpu) = cpus.get_mut(here.index()) else { continue };

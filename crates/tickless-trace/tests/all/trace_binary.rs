@@ -59,7 +59,7 @@ fn plain(trace: &Trace, record: Record) -> String {
 /// Panics with the first difference of two traces.
 fn assert_same(one: &Trace, other: &Trace) {
     assert_eq!(one.records.len(), other.records.len());
-    for (a, b) in one.records.iter().zip(&other.records) {
+    for (a, b) in one.records.iter().zip(other.records.iter()) {
         assert_eq!(plain(one, a), plain(other, b), "line {}", b.line);
     }
     assert_eq!((one.cpus, one.dropped_events), (other.cpus, other.dropped_events));
@@ -97,7 +97,7 @@ fn perf_data_reads_like_the_text_of_perf() {
     let trace = Trace::read(&data("perf.data.gz")).unwrap();
     assert_eq!(trace.records.len(), text.records.len());
     let is_named = trace.problems.find(&Cause::NoFunctionNames).is_none();
-    for (a, b) in trace.records.iter().zip(&text.records) {
+    for (a, b) in trace.records.iter().zip(text.records.iter()) {
         let [a, b] = [plain(&trace, a), plain(&text, b)].map(|one| match is_named {
             true => one,
             false => {

@@ -135,7 +135,7 @@ fn the_clocks_are_found_without_the_header() {
 fn contexts_and_clocks_fit_the_events() {
     let trace = nginx();
     let clock = trace.jiffies.unwrap();
-    for record in &trace.records {
+    for record in trace.records.iter() {
         match record.event {
             Event::HrtimerExpireEntry { now, .. } => {
                 assert_eq!(record.context.in_hard_irq(), Some(true));

@@ -172,6 +172,26 @@ fn ftrace_events_keep_every_field() {
     assert!(trace.names.find("f").is_some());
 }
 
+/// Goal: fields that older kernels do not print have the documented values.
+#[test]
+fn unprinted_fields_have_defaults() {
+    let trace = ftrace(&[
+        " a-1 [001] d..1.  1.000001: hrtimer_start: hrtimer=1 function=f expires=7",
+        " a-1 [001] ..s1.  1.000002: timer_expire_entry: timer=1 function=f now=9",
+        " a-1 [001] d..1.  1.000003: timer_start: timer=1 function=f expires=9 [timeout=2]",
+    ]);
+    let [first, second, third] = [0, 1, 2].map(|place| trace.records.at(place).event);
+    let Event::HrtimerStart { expires, soft_expires, mode, was_armed, .. } = first else {
+        panic!()
+    };
+    assert_eq!((expires, soft_expires), (Ns(7), Ns(7)));
+    assert_eq!((mode.is_printed(), was_armed), (false, None));
+    let Event::TimerExpireEntry { now, base_clock, .. } = second else { panic!() };
+    assert_eq!((now, base_clock), (Jiffy(9), Jiffy(9)));
+    let Event::TimerStart { base, bucket, .. } = third else { panic!() };
+    assert_eq!((base, bucket.index()), (CpuId(1), None));
+}
+
 /// Goal: a trace of ten million events fits the memory of a small machine. Most of them concern no
 /// timer, and take 24 bytes, on machines of any size.
 #[test]
@@ -333,7 +353,7 @@ fn real_recordings_of_the_tools_replay() {
     assert!(perf.records.len() > 300);
     assert_eq!(kinds(&trace_cmd), kinds(&ftrace));
     let is_near = |(one, other): (Record, Record)| one.time.0.abs_diff(other.time.0) <= 500;
-    let pairs = trace_cmd.records.iter().zip(&ftrace.records);
+    let pairs = trace_cmd.records.iter().zip(ftrace.records.iter());
     assert!(pairs.clone().all(is_near), "one prints nanoseconds, the other microseconds");
     assert!(pairs.clone().all(|(one, other)| one.cpu == other.cpu));
 }

@@ -40,7 +40,7 @@ pub(super) fn end(recording: Recording) -> Seen<RecordedTimers> {
 /// The names of the threads that were woken, of those that are still there.
 fn names(trace: &Trace) -> BTreeMap<u32, String> {
     let mut names = BTreeMap::new();
-    for record in &trace.records {
+    for record in trace.records.iter() {
         let Event::SchedWakeup { pid, .. } = record.event else { continue };
         names.entry(pid).or_insert_with(|| {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();

@@ -220,7 +220,7 @@ fn tick_wakers(facts: &Facts) -> Says {
 fn woken_by_timers(recorded: &RecordedTimers) -> BTreeMap<u32, u64> {
     let mut is_in_callback: BTreeMap<CpuId, bool> = BTreeMap::new();
     let mut woken = BTreeMap::new();
-    for record in &recorded.trace.records {
+    for record in recorded.trace.records.iter() {
         match record.event {
             Event::HrtimerExpireEntry { .. } | Event::TimerExpireEntry { .. } => {
                 is_in_callback.insert(record.cpu, true);
