@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds a program with panic = "abort", which no test can be, and checks what the docs say of it:
+# Builds a program with panic = "abort", which no test can be, and checks what the documentation promises:
 # timers fire, and a callback that panics ends the process with nothing caught or reported.
 . "$(dirname "$0")/lib.sh"
 

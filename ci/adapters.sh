@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the adapters for hyper, quinn, tower, the AWS SDK and embassy against the real frameworks:
 # format, lints, tests, and their examples, which check what they show. A workspace of its own, so
-# that nobody who tests the library builds the frameworks.
+# so that tests of the library do not build the frameworks.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
 cd adapters

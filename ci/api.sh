@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The public interface is the one in docs/dev/public-api.txt; TICKLESS_API=write makes that anew.
+# The public interface is the one in docs/dev/public-api.txt; TICKLESS_API=write rewrites that.
 # From the first release on, cargo-semver-checks also compares with what was released.
 set -euo pipefail
 cd "$(dirname "$0")/.."

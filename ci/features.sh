@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the library with each of its optional features by itself, and runs what needs them with
-# all of them: features that are off by default are built by nobody else. The program's Parquet is
+# all of them: no other step builds features that are off by default. The program's Parquet is
 # checked here, and tested by ci/python.sh, whose wheel carries such a program.
 . "$(dirname "$0")/lib.sh"
 need_component clippy

@@ -69,7 +69,7 @@ has_components() {
   for component in "$@"; do grep -q "^$component" <<<"$installed" || return 1; done
 }
 
-# Says that a check did not run, and why. .ci/run counts and repeats these lines.
+# Reports that a check did not run, and why. .ci/run counts and repeats these lines.
 skip() {
   echo "SKIPPED: $1: $2" | tee -a "${CI_SKIPPED:-/dev/null}"
 }

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 operations=${1:-100000000}
-# About 132 operations a history; the test says how many there were.
+# About 132 operations a history; the test prints their number.
 TICKLESS_HISTORIES=$((operations / 130)) TICKLESS_RUN=${TICKLESS_RUN:-$(git rev-parse HEAD)} \
   cargo test --locked --release -p tickless-core --test all -- \
   --exact local::histories::local_histories_match_a_list --nocapture
