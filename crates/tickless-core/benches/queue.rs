@@ -45,7 +45,7 @@ fn main() {
             let mut row = |name, ns| rows.entry((name, pending)).or_default().push(ns);
             row("insert + remove, soonest", pair(pending, rounds, |_| SPAN / 2));
             row("insert + remove, latest", pair(pending, rounds, |_| SPAN * 3));
-            row("insert + remove, random", pair(pending, rounds, |r| SPAN + r.below(SPAN)));
+            row("insert + remove, random", pair(pending, rounds, |r| SPAN + r.u64(..SPAN)));
             if pending > 0 {
                 row("move a random one later", move_later(pending, rounds));
                 row("pop all, per timer", pop_all(pending, rounds));
@@ -67,25 +67,26 @@ fn print(rows: BTreeMap<(&str, usize), Vec<f64>>, unit: f64) {
 }
 
 /// A queue with `pending` timers in it, at random times and in random order in memory.
-struct World {
+struct FilledQueue {
     /// Before the timers: dropped first.
     queue: Queue,
     timers: Vec<Timer>,
-    random: Random,
+    random: fastrand::Rng,
 }
 
-impl World {
-    fn new(pending: usize) -> World {
+impl FilledQueue {
+    fn new(pending: usize) -> FilledQueue {
         let timers = (0..=pending).map(|_| Timer::default()).collect();
-        let mut world = World { queue: Queue::new(), timers, random: Random(0x2545_f491) };
-        world.fill();
-        world
+        let mut filled =
+            FilledQueue { queue: Queue::new(), timers, random: fastrand::Rng::with_seed(7) };
+        filled.fill();
+        filled
     }
 
     /// Queues all timers but the last, which is kept for the caller.
     fn fill(&mut self) {
         for timer in 0..self.timers.len() - 1 {
-            let hard = SPAN + self.random.below(SPAN);
+            let hard = SPAN + self.random.u64(..SPAN);
             self.queue.insert(self.node(timer), Window::new(Ns(hard - 50_000), Ns(hard)));
         }
     }
@@ -98,57 +99,57 @@ impl World {
 }
 
 /// One timer comes and goes, `rounds` times; ns per pair.
-fn pair(pending: usize, rounds: usize, when: impl Fn(&mut Random) -> u64) -> f64 {
-    let mut world = World::new(pending);
-    let times: Vec<Ns> = (0..8192).map(|_| Ns(when(&mut world.random))).collect();
-    let node = world.node(pending);
+fn pair(pending: usize, rounds: usize, when: impl Fn(&mut fastrand::Rng) -> u64) -> f64 {
+    let mut filled = FilledQueue::new(pending);
+    let times: Vec<Ns> = (0..8192).map(|_| Ns(when(&mut filled.random))).collect();
+    let node = filled.node(pending);
     let start = Instant::now();
     for round in 0..rounds {
         let at = times[round % times.len()];
-        black_box(world.queue.insert(node, Window::new(at, at)));
-        black_box(world.queue.remove(node));
+        black_box(filled.queue.insert(node, Window::new(at, at)));
+        black_box(filled.queue.remove(node));
     }
     let ns = per(start, rounds);
-    assert_eq!((world.queue.len(), world.queue.check()), (pending, Ok(())));
+    assert_eq!((filled.queue.len(), filled.queue.check()), (pending, Ok(())));
     ns
 }
 
 /// A random pending timer gets a random later time; ns per move.
 fn move_later(pending: usize, rounds: usize) -> f64 {
-    let mut world = World::new(pending);
+    let mut filled = FilledQueue::new(pending);
     let plan: Vec<(usize, Ns)> = (0..rounds)
-        .map(|_| (world.random.below(pending as u64) as usize, Ns(world.random.below(SPAN))))
+        .map(|_| (filled.random.usize(..pending), Ns(filled.random.u64(..SPAN))))
         .collect();
     let start = Instant::now();
     for &(timer, delta) in &plan {
-        let node = world.node(timer);
+        let node = filled.node(timer);
         let Window { soft, hard } = node.window();
-        world.queue.remove(node);
-        world.queue.insert(node, Window::new(soft.after(delta), hard.after(delta)));
+        filled.queue.remove(node);
+        filled.queue.insert(node, Window::new(soft.after(delta), hard.after(delta)));
     }
     let ns = per(start, rounds);
-    assert_eq!((world.queue.len(), world.queue.check()), (pending, Ok(())));
+    assert_eq!((filled.queue.len(), filled.queue.check()), (pending, Ok(())));
     ns
 }
 
 /// Everything expires, and each timer is touched as a callback would; ns per timer.
 fn pop_all(pending: usize, rounds: usize) -> f64 {
-    let mut world = World::new(pending);
+    let mut filled = FilledQueue::new(pending);
     let fills = rounds.div_ceil(pending);
     let mut ns = 0.0;
     for fill in 0..fills {
         if fill > 0 {
-            world.fill();
+            filled.fill();
         }
         let start = Instant::now();
-        while let Some(node) = world.queue.pop_expired(Ns::NEVER) {
-            // SAFETY: `World::node` made it of a pointer to a whole timer that is still there.
+        while let Some(node) = filled.queue.pop_expired(Ns::NEVER) {
+            // SAFETY: `FilledQueue::node` made it of a pointer to a whole timer that is still there.
             let timer: &Timer = unsafe { node.as_ptr().cast().as_ref() };
             timer.fired.set(timer.fired.get() + 1);
         }
         ns += per(start, pending);
     }
-    let fired: u64 = world.timers.iter().map(|timer| timer.fired.get()).sum();
+    let fired: u64 = filled.timers.iter().map(|timer| timer.fired.get()).sum();
     assert_eq!(fired, (fills * pending) as u64);
     ns / fills as f64
 }
@@ -173,16 +174,4 @@ fn per(start: Instant, count: usize) -> f64 {
 fn median(samples: &mut [f64]) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]
-}
-
-/// Xorshift.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
-    }
 }

@@ -1,4 +1,4 @@
-//! The protocols between threads, under two model checkers: the tests of this crate.
+//! Models of the protocols between threads, as tests under two model checkers.
 //!
-//! The core and the clocks run here as they are; only their platform is the checkers'. A crate of
-//! its own, so that nobody waits for the checkers who does not run them: `ci/models.sh` does.
+//! The core and the clocks are compiled unchanged. The models are a crate of their own, so that only
+//! `ci/models.sh` builds the checkers.

@@ -1,5 +1,5 @@
-//! `LocalTimers` in WebAssembly, without an operating system, a thread or a clock: the page brings
-//! its own, here node's. `run.mjs` beside this loads it, and checks what it does.
+//! `LocalTimers` in WebAssembly, without an operating system, threads or a clock: the page provides the
+//! clock, here that of node. `run.mjs` loads this module and checks its results.
 //!
 //! ```text
 //! cargo build -p tickless-core --example wasm --target wasm32-unknown-unknown --release
@@ -17,11 +17,11 @@ use tickless_core::time::Instant;
 #[cfg(target_arch = "wasm32")]
 // SAFETY: `run.mjs` hands in a function of this type.
 unsafe extern "C" {
-    /// The page's: a timer with this number has fired.
+    /// A function of the page, called when the timer with this number fires.
     safe fn fired(number: u32);
 }
 
-/// Elsewhere there is no page.
+/// On other targets there is no page.
 #[cfg(not(target_arch = "wasm32"))]
 fn fired(_: u32) {}
 
@@ -31,18 +31,19 @@ thread_local! {
 }
 
 fn ns(ms: f64) -> Instant {
-    // What is before the clock's beginning is its beginning.
+    // Times before the clock's start saturate at its start.
     Instant::from_nanos((ms * 1e6) as u64)
 }
 
-/// Makes a timer that the page knows by this number. Zero if there is no room.
+/// Adds a timer with this number. Returns its key, or zero if there is no room.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn insert(number: u32) -> u64 {
     TIMERS.with_borrow_mut(|timers| timers.insert_precise(number).map_or(0, Key::to_bits))
 }
 
-/// Arms a timer, or pushes it out, to fire so many milliseconds from what `advance` was told last.
+/// Arms a timer to fire this many milliseconds after the time of the last `advance`. Returns whether
+/// the timer exists.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn start(key: u64, after_ms: f64) -> bool {
@@ -50,14 +51,14 @@ pub extern "C" fn start(key: u64, after_ms: f64) -> bool {
     TIMERS.with_borrow_mut(|timers| timers.start(Key::from_bits(key), after).is_ok())
 }
 
-/// Cancels a timer. Was it pending?
+/// Cancels a timer. Returns whether it was pending.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn cancel(key: u64) -> bool {
     TIMERS.with_borrow_mut(|timers| timers.cancel(Key::from_bits(key)).unwrap_or(false))
 }
 
-/// When to advance next, in milliseconds of the page's clock; infinity if nothing is pending.
+/// Returns when to advance next, in milliseconds of the page's clock; infinity if nothing is pending.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn next_event() -> f64 {
@@ -67,8 +68,8 @@ pub extern "C" fn next_event() -> f64 {
     }
 }
 
-/// Says what time it is, and calls the page for each timer that is due. The page may use the
-/// timers in that call. Returns how many fired.
+/// Sets the current time, and calls the page for each timer that is due. The page may use the timers in
+/// that call. Returns how many fired.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn advance(now_ms: f64) -> usize {

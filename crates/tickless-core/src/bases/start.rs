@@ -150,7 +150,7 @@ impl<P: Platform> Bases<P> {
         let (timer, life) = timer.on(here);
         let state = self.base(here).state.lock();
         let options = Options::default();
-        if state.is_plain && !(L::COARSE && state.queues.wheel.is_news(now)) {
+        if state.is_plain && !(L::COARSE && state.queues.wheel.moves_clock(now)) {
             let _ = self.arm_plain(state, timer, life, self.arming::<L>(window, now, options));
         } else {
             drop(state);
@@ -187,7 +187,7 @@ impl<P: Platform> Bases<P> {
         if timer.life(Ordering::Relaxed) != life
             || !state.is_plain
             || life.is_pending()
-            || (L::COARSE && state.queues.wheel.is_news(now))
+            || (L::COARSE && state.queues.wheel.moves_clock(now))
         {
             return self.start_locked(state, timer, life, window, now, options);
         }
@@ -306,7 +306,7 @@ impl<P: Platform> Bases<P> {
         }
         state.counts.armed += u64::from(!was_pending);
         state.counts.rearmed += u64::from(was_pending);
-        if L::COARSE && state.queues.wheel.is_news(now) {
+        if L::COARSE && state.queues.wheel.moves_clock(now) {
             // The caller's time would move the base's clock, so it must not be in the future (W1).
             arming.now = now.min(self.platform().now());
         }

@@ -13,8 +13,7 @@ use super::table::{Record, Records, SlotKey};
 use crate::time::{Ns, Window};
 use alloc::vec::Vec;
 
-/// The heap of timers for the current pass and later ones. As the others, the number stands in the
-/// record's level.
+/// The heap of timers for the current pass and later ones. The record's level is its timer's heap.
 const QUEUED: usize = 0;
 /// The heap of timers that were armed for the past, and wait for the next pass.
 const LATE: usize = 1;

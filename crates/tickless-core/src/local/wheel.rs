@@ -108,7 +108,7 @@ impl LocalWheel {
     ) -> bool {
         let beyond = self.stays_beyond[record.state_in(generation)];
         let stays =
-            distance > beyond && (time >= record.time || self.comes_due_by(record.place, time));
+            distance > beyond && (time >= record.time || self.is_due_by(record.place, time));
         if stays {
             record.time = time;
             if !record.is_pending() {
@@ -122,7 +122,7 @@ impl LocalWheel {
     /// Returns whether the bucket with this place comes due no later than the bucket of a timer for
     /// `time` on the same level.
     #[inline]
-    fn comes_due_by(&self, place: u32, time: Ns) -> bool {
+    fn is_due_by(&self, place: u32, time: Ns) -> bool {
         let begins = self.chains.chain_of(place).and_then(|chain| self.begins.get(chain));
         begins.is_some_and(|&begins| time > begins)
     }

@@ -243,7 +243,7 @@ impl Wheel {
     /// due with the next [`advance`](Wheel::advance).
     #[inline(always)]
     pub fn arm(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
-        if self.is_news(now) || node.is_linked() {
+        if self.moves_clock(now) || node.is_linked() {
             return self.arm_slow(node, deadline, now, wakes);
         }
         self.put_in(node, deadline, wakes).0
@@ -252,7 +252,7 @@ impl Wheel {
     /// Arms a timer that is pending, or with a time that moves the clock.
     #[inline(never)]
     fn arm_slow(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
-        if self.is_news(now) {
+        if self.moves_clock(now) {
             self.forward_to(now);
         }
         if node.is_linked() {
@@ -376,7 +376,7 @@ impl Wheel {
 
     /// Returns whether arming at this time would move the clock.
     #[inline]
-    pub(crate) fn is_news(&self, now: Ns) -> bool {
+    pub(crate) fn moves_clock(&self, now: Ns) -> bool {
         now >= self.clk_until
     }
 

@@ -1,6 +1,6 @@
 //! Bandwidth groups: every unit is accounted for, and nobody waits for ever (P6).
 
-use crate::world::random::{Random, with_seeds};
+use crate::support::random::{Random, with_seeds};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;

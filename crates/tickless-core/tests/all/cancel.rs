@@ -1,10 +1,10 @@
-//! X2, X5, X9, X10, R9 and R10: cancelling, shutting down, and who is seen as active.
+//! X2, X5, X9, X10, R9 and R10: cancelling, shutting down, and activity.
 
-use crate::world::history::{Plan, run};
-use crate::world::random::{Random, with_seeds};
-use crate::world::scene::{START, Scene};
-use crate::world::timers::{AnyTimer, Family, exactly};
-use crate::world::{Moment, Watch, on};
+use crate::support::history::{Plan, run};
+use crate::support::random::{Random, with_seeds};
+use crate::support::scene::{HERE, START, Scene, THERE, ms};
+use crate::support::timers::{AnyTimer, Family, exactly};
+use crate::support::{Moment, Watch, on};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,26 +12,14 @@ use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{IfPending, Options, StartError, Started};
 use tickless_core::rearm::Policy;
-use tickless_core::time::{CpuId, Ns, Window};
-
-const HERE: CpuId = CpuId(0);
-const THERE: CpuId = CpuId(1);
-
-const fn ms(ms: u64) -> Ns {
-    Ns::from_ms(ms)
-}
+use tickless_core::time::{CpuId, Window};
 
 fn lazy() -> Scene {
     Scene::with_policy(Policy::Lazy)
 }
 
-/// Both families, each with and without.
-fn cases() -> impl Iterator<Item = (Family, bool)> {
-    Family::BOTH.into_iter().flat_map(|family| [(family, false), (family, true)])
-}
-
-/// Goal: each arming ends once, fired or cancelled, and every answer is the twin's (X2, X5, X10,
-/// R9, R10). Method: cancel-heavy histories with interference at every lock.
+/// Goal: each arming ends once, fired or cancelled, and every result is the twin's (X2, X5, X10, R9,
+/// R10). Method: cancel-heavy histories with other operations at every lock.
 #[test]
 fn histories_account_for_every_arming() {
     with_seeds(if cfg!(miri) { 4 } else { 1_500 }, |seed| {
@@ -40,7 +28,7 @@ fn histories_account_for_every_arming() {
     });
 }
 
-/// Goal: a history is a function of its seed: what fails can be seen again.
+/// Goal: a history depends on its seed only, so that a failure can be replayed.
 #[test]
 fn a_history_can_be_replayed() {
     with_seeds(3, |seed| {
@@ -49,9 +37,9 @@ fn a_history_can_be_replayed() {
     });
 }
 
-/// Goal: a timer of the same batch that a callback cancels does not fire (X10).
+/// Goal: a timer of the same pass that a callback cancels does not fire (X10).
 #[test]
-fn a_sibling_that_is_cancelled_in_time_does_not_fire() {
+fn a_sibling_that_a_callback_cancels_does_not_fire() {
     for family in Family::BOTH {
         let scene = lazy();
         let timers = [0, 1, 2].map(|task| scene.timer(family, task));
@@ -73,8 +61,8 @@ fn a_sibling_that_is_cancelled_in_time_does_not_fire() {
     }
 }
 
-/// Goal: a running timer that another CPU arms stays on its base, so that it cannot overlap
-/// itself and a cancel finds it by one look (X2, X9); once it has run it goes where it is armed.
+/// Goal: a running timer that another CPU arms stays on its base, so that it cannot overlap itself and
+/// a cancel checks one base (X2, X9); after the callback it moves to the arming CPU.
 #[test]
 fn a_running_timer_stays_on_its_base() {
     for family in Family::BOTH {
@@ -94,7 +82,7 @@ fn a_running_timer_stays_on_its_base() {
             CallbackResult::Done
         });
         assert_eq!(scene.armed(HERE), Some(ms(20)), "{family:?}");
-        // Earlier: a coarse timer that moves later is put off where it is.
+        // An earlier deadline, since a coarse timer with a later one is pushed out on its base.
         assert_eq!(scene.start(&timer, THERE, ms(19)), Started::Pending);
         assert_eq!(scene.armed(THERE), Some(ms(19)));
         scene.go(ms(20));
@@ -102,11 +90,11 @@ fn a_running_timer_stays_on_its_base() {
     }
 }
 
-/// Goal: a callback's restart gives way to whoever armed the timer meanwhile (R9), and is
-/// carried out if that was cancelled again.
+/// Goal: a callback's restart does not override a concurrent arming (R9), and takes effect if that was
+/// cancelled.
 #[test]
 fn a_restart_gives_way_to_a_start() {
-    for (family, cancelled) in cases() {
+    for (family, cancelled) in Family::both_with_bool() {
         let scene = lazy();
         let timer = scene.timer(family, 0);
         scene.start(&timer, HERE, ms(10));
@@ -125,7 +113,7 @@ fn a_restart_gives_way_to_a_start() {
     }
 }
 
-/// Goal: after a shut-down every arming is refused, the callback's own restart included (X5).
+/// Goal: after a shut-down every arming is refused, including the callback's restart (X5).
 /// Method: shut down when fresh, idle, pending, running, running and pending.
 #[test]
 fn nothing_arms_a_timer_that_was_shut_down() {
@@ -134,7 +122,7 @@ fn nothing_arms_a_timer_that_was_shut_down() {
             for pending in [IfPending::Rearm, IfPending::Reduce, IfPending::Leave] {
                 for pinned in [None, Some(HERE), Some(THERE)] {
                     let options = Options { pending, pinned, ..Options::default() };
-                    let (at, now) = (exactly(START.after(ms(99))), scene.world().time());
+                    let (at, now) = (exactly(START.after(ms(99))), scene.platform().time());
                     assert_eq!(on(THERE, || timer.start(at, now, options)), Err(StartError::Shut));
                 }
             }
@@ -165,7 +153,7 @@ fn nothing_arms_a_timer_that_was_shut_down() {
 
 /// Goal: a pin to a CPU without a base is an error and changes nothing.
 #[test]
-fn a_pin_to_nowhere_is_refused() {
+fn a_pin_to_a_missing_base_is_refused() {
     let scene = lazy();
     let timer = scene.timer(Family::Coarse, 0);
     let options = Options { pinned: Some(CpuId(2)), ..Options::default() };
@@ -174,9 +162,10 @@ fn a_pin_to_nowhere_is_refused() {
     assert!(!timer.is_active());
 }
 
-/// Goal: reducing only ever makes a timer earlier, by what its family goes by; leaving leaves.
+/// Goal: `Reduce` only makes a timer earlier, by the expiry that its family is ordered by; `Leave`
+/// changes nothing.
 #[test]
-fn reducing_and_leaving() {
+fn reduce_and_leave_never_make_a_timer_later() {
     for family in Family::BOTH {
         let scene = lazy();
         let timer = scene.timer(family, 0);
@@ -196,22 +185,26 @@ fn reducing_and_leaving() {
     let reduce = Options { pending: IfPending::Reduce, ..Options::default() };
     scene.start(&timer, HERE, ms(30));
     let early = Window::new(START.after(ms(20)), START.after(ms(60)));
-    assert_eq!(timer.start(early, START, reduce), Ok(Started::Pending), "coarse goes by soft");
+    assert_eq!(
+        timer.start(early, START, reduce),
+        Ok(Started::Pending),
+        "coarse timers are ordered by soft"
+    );
 }
 
-/// Goal: who looks at a timer while it changes its base never sees it idle (R10), not even while
-/// it is started for the first time. Method: look after every write of a word.
+/// Goal: a timer that moves to another base is active all the time (R10), also when it is started for
+/// the first time. Method: check after every write of a word.
 #[test]
-fn a_timer_on_its_way_is_seen_as_active() {
-    for (family, first) in cases() {
+fn a_moving_timer_is_active() {
+    for (family, first) in Family::both_with_bool() {
         let scene = lazy();
         let timer = Arc::new(scene.timer(family, 0));
         if !first {
             scene.start(&timer, THERE, ms(10));
         }
         let (seen, watched) = (Rc::new(RefCell::new(Vec::new())), Arc::clone(&timer));
-        let looks = Rc::clone(&seen);
-        let watch = Watch::with(Rc::new(move |_| looks.borrow_mut().push(watched.is_active())));
+        let check = Rc::clone(&seen);
+        let watch = Watch::with(Rc::new(move |_| check.borrow_mut().push(watched.is_active())));
         scene.start(&timer, HERE, ms(9));
         drop(watch);
         let seen = seen.borrow();
@@ -221,7 +214,7 @@ fn a_timer_on_its_way_is_seen_as_active() {
     }
 }
 
-/// Does something before the next lock that is taken, where another CPU might.
+/// Runs another CPU's operation before the next lock is taken.
 fn before_the_next_lock(interfere: impl Fn() + 'static) -> Watch {
     let done = Cell::new(false);
     Watch::with(Rc::new(move |moment| {
@@ -231,17 +224,17 @@ fn before_the_next_lock(interfere: impl Fn() + 'static) -> Watch {
     }))
 }
 
-/// Goal: whoever waits for a base's lock looks again at where the timer is: it may have moved,
-/// fired, or been shut down meanwhile (X2, X5, X10).
+/// Goal: an operation that has waited for a base's lock notices that the timer has moved, fired, or been
+/// shut down (X2, X5, X10).
 #[test]
-fn what_changed_before_the_lock_is_noticed() {
+fn changes_before_the_lock_are_noticed() {
     for family in Family::BOTH {
         let (scene, timer) = pending(family);
         let moves = {
             let (scene, timer) = (Arc::clone(&scene), Arc::clone(&timer));
             before_the_next_lock(move || _ = scene.start(&timer, THERE, ms(20)))
         };
-        assert_eq!(timer.cancel(), Cancel::Pending, "found where it went");
+        assert_eq!(timer.cancel(), Cancel::Pending, "found on its new base");
         drop(moves);
         assert!(!timer.is_active());
 

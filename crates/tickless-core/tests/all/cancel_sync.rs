@@ -1,24 +1,16 @@
-//! X1, X3, X7, X8, X9: cancels that wait for a callback.
+//! X1, X3, X7, X8, X9 (cancel): cancels that wait for a callback.
 
-use crate::world::scene::{START, Scene};
-use crate::world::timers::{Family, exactly};
-use crate::world::{WatchedWord, World, on};
+use crate::support::scene::{HERE, START, Scene, THERE, ms};
+use crate::support::timers::{Family, exactly};
+use crate::support::{TestPlatform, WatchedWord, on};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied, Wait};
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::expiry::{CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{Options, Scan, Settings, Started};
 use tickless_core::link::WheelLink;
 use tickless_core::owned::OwnedTimer;
-use tickless_core::time::{CpuId, Ns};
-
-const HERE: CpuId = CpuId(0);
-const THERE: CpuId = CpuId(1);
-
-const fn ms(ms: u64) -> Ns {
-    Ns::from_ms(ms)
-}
 
 fn scenes() -> impl Iterator<Item = (Scene, Family)> {
     [Scan::RunningBase, Scan::AllBases].into_iter().flat_map(|scan| {
@@ -27,9 +19,9 @@ fn scenes() -> impl Iterator<Item = (Scene, Family)> {
     })
 }
 
-/// Goal: with nothing to wait for, every form says what it found and leaves the timer idle.
+/// Goal: while no callback runs, each form of cancel returns the timer's state and leaves it idle.
 #[test]
-fn what_does_not_run_is_not_waited_for() {
+fn cancels_without_a_running_callback_do_not_wait() {
     for (scene, family) in scenes() {
         let timer = scene.timer(family, 0);
         assert_eq!(timer.cancel_sync(), Cancel::Idle, "never armed");
@@ -50,10 +42,10 @@ fn what_does_not_run_is_not_waited_for() {
     }
 }
 
-/// Goal: `try_cancel` leaves a running timer alone, even one that is armed again; `cancel` does
-/// not.
+/// Goal: `try_cancel` changes nothing while the callback runs, even if the timer is armed again;
+/// `cancel` cancels that.
 #[test]
-fn trying_changes_nothing_while_the_callback_runs() {
+fn try_cancel_changes_nothing_while_the_callback_runs() {
     for (scene, family) in scenes() {
         let timer = scene.timer(family, 0);
         scene.start(&timer, HERE, ms(1));
@@ -62,98 +54,110 @@ fn trying_changes_nothing_while_the_callback_runs() {
             assert_eq!(timer.try_cancel(), Cancel::Running);
             scene.start(&timer, HERE, ms(9));
             assert_eq!(timer.try_cancel(), Cancel::Running);
-            assert!(timer.is_pending(), "{family:?}: tried, and cancelled after all");
+            assert!(timer.is_pending(), "{family:?}: try_cancel has cancelled it");
             CallbackResult::Done
         });
         assert_eq!(timer.cancel(), Cancel::Pending);
     }
 }
 
-/// Goal: X1, X7: who cancels while the callback runs comes back after it, sees what it wrote,
-/// and sleeps meanwhile. Method: the callback ends only once the canceller is asleep.
+/// Runs a handler on CPU 0 while another thread cancels: that waits until the callback has begun, and
+/// the callback continues when it has parked. Returns the cancel's result.
+fn while_cancelling<R: Send>(
+    scene: &Scene,
+    cancel: impl FnOnce() -> R + Send,
+    mut callback: impl FnMut(&Firing<TestPlatform>) -> CallbackResult,
+) -> R {
+    let begun = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        let canceller = s.spawn(|| {
+            while !begun.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            on(THERE, cancel)
+        });
+        scene.handle(HERE, |firing| {
+            begun.store(true, Ordering::Relaxed);
+            while scene.platform().parked() == 0 {
+                std::thread::yield_now();
+            }
+            callback(firing)
+        });
+        canceller.join().unwrap()
+    })
+}
+
+/// Goal: a cancel while the callback runs parks (X7), returns after the callback, and sees what it
+/// wrote (X1).
 #[test]
 fn a_running_callback_is_waited_for() {
     for (scene, family) in scenes() {
         let timer = scene.timer(family, 0);
-        let (begun, written) = (AtomicBool::new(false), AtomicU64::new(0));
+        let written = AtomicU64::new(0);
         scene.start(&timer, HERE, ms(1));
         scene.go(ms(2));
-        std::thread::scope(|s| {
-            let canceller = s.spawn(|| {
-                while !begun.load(Ordering::Relaxed) {
-                    std::thread::yield_now();
-                }
-                let found = on(THERE, || timer.cancel_sync());
-                // Relaxed: what orders it has to come from the cancel.
-                (found, written.load(Ordering::Relaxed), timer.is_active())
-            });
-            scene.handle(HERE, |_| {
-                begun.store(true, Ordering::Relaxed);
-                while scene.world().parked() == 0 {
-                    std::thread::yield_now();
-                }
-                written.store(7, Ordering::Relaxed);
-                CallbackResult::Done
-            });
-            assert_eq!(canceller.join().unwrap(), (Cancel::Running, 7, false), "{family:?}");
+        let cancel = || {
+            let found = timer.cancel_sync();
+            // Relaxed: the ordering has to come from the cancel.
+            (found, written.load(Ordering::Relaxed), timer.is_active())
+        };
+        let found = while_cancelling(&scene, cancel, |_| {
+            written.store(7, Ordering::Relaxed);
+            CallbackResult::Done
         });
+        assert_eq!(found, (Cancel::Running, 7, false), "{family:?}");
     }
 }
 
-/// Goal: X3: a callback that arms itself, by its result or by hand, is cancelled for good by one
-/// synchronous cancel, and the accounts agree; afterwards it can be armed again.
+/// Goal: one `cancel_sync` ends the rearming of a callback that arms its own timer, by its result or
+/// by a start (X3). The counts agree, and the timer can be armed afterwards.
 #[test]
 fn a_callback_that_arms_itself_is_cancelled() {
-    for (by_hand, (scene, family)) in
-        [false, true].into_iter().flat_map(|by_hand| scenes().map(move |scene| (by_hand, scene)))
+    for (by_start, (scene, family)) in
+        [false, true].into_iter().flat_map(|by_start| scenes().map(move |scene| (by_start, scene)))
     {
         let timer = scene.timer(family, 0);
-        let begun = AtomicBool::new(false);
         scene.start(&timer, HERE, ms(1));
         scene.go(ms(2));
-        std::thread::scope(|s| {
-            let canceller = s.spawn(|| {
-                while !begun.load(Ordering::Relaxed) {
-                    std::thread::yield_now();
-                }
-                on(THERE, || timer.cancel_sync())
-            });
-            let mut times = 0;
-            scene.handle(HERE, |firing| {
+        let mut times = 0;
+        let found = while_cancelling(
+            &scene,
+            || timer.cancel_sync(),
+            |firing| {
                 times += 1;
-                begun.store(true, Ordering::Relaxed);
-                while scene.world().parked() == 0 {
-                    std::thread::yield_now();
-                }
-                if by_hand {
-                    let at = exactly(firing.now);
-                    let started = on(HERE, || timer.start(at, firing.now, Options::default()));
+                let again = exactly(firing.now);
+                if by_start {
+                    let started = on(HERE, || timer.start(again, firing.now, Options::default()));
                     assert_eq!(started, Ok(Started::Cancelled));
                     return CallbackResult::Done;
                 }
-                CallbackResult::Restart(exactly(firing.now))
-            });
-            assert_eq!((canceller.join().unwrap(), times), (Cancel::Running, 1), "{family:?}");
-        });
+                CallbackResult::Restart(again)
+            },
+        );
+        assert_eq!((found, times), (Cancel::Running, 1), "{family:?}");
         let counts = scene.bases.view(HERE).unwrap().counts;
         assert_eq!((counts.armed, counts.fired, counts.cancelled), (2, 1, 1));
         assert!(!timer.is_active());
-        assert_eq!(scene.start(&timer, HERE, ms(3)), Started::Idle, "and nothing is left of it");
+        assert_eq!(
+            scene.start(&timer, HERE, ms(3)),
+            Started::Idle,
+            "later armings are not refused"
+        );
         scene.go(ms(4));
         assert_eq!(scene.fire(HERE), [0]);
     }
 }
 
-/// Goal: a cancel that is refused its wait cancels what it found and nothing that comes later
-/// (X10), by whichever way the timer is armed.
+/// Goal: a cancel that is refused its wait cancels the arming that it found and no later one (X10),
+/// however the timer is armed.
 #[test]
 fn a_refused_cancel_loses_no_arming() {
     enum By {
         CallbackResult,
-        Hand,
-        Elsewhere,
+        Start,
+        StartOnAnotherCpu,
     }
-    for by in [By::CallbackResult, By::Hand, By::Elsewhere] {
+    for by in [By::CallbackResult, By::Start, By::StartOnAnotherCpu] {
         for (scene, family) in scenes() {
             let timer = scene.timer(family, 0);
             scene.start(&timer, HERE, ms(1));
@@ -170,8 +174,10 @@ fn a_refused_cancel_loses_no_arming() {
                     By::CallbackResult => {
                         return CallbackResult::Restart(exactly(START.after(ms(4))));
                     }
-                    By::Hand => assert_eq!(scene.start(&timer, HERE, ms(4)), Started::Idle),
-                    By::Elsewhere => assert_eq!(scene.start(&timer, THERE, ms(4)), Started::Idle),
+                    By::Start => assert_eq!(scene.start(&timer, HERE, ms(4)), Started::Idle),
+                    By::StartOnAnotherCpu => {
+                        assert_eq!(scene.start(&timer, THERE, ms(4)), Started::Idle)
+                    }
                 }
                 CallbackResult::Done
             });
@@ -184,75 +190,55 @@ fn a_refused_cancel_loses_no_arming() {
     }
 }
 
-/// Goal: X3: who gives up waiting takes nothing from those who still wait: for them every arming is
-/// cancelled until the callback is over.
+/// Goal: a canceller that is refused its wait does not affect others that wait: for them every arming
+/// is cancelled until the callback has returned (X3).
 #[test]
 fn a_refused_cancel_leaves_others_waiting() {
     for (scene, family) in scenes() {
         let timer = scene.timer(family, 0);
-        let begun = AtomicBool::new(false);
         scene.start(&timer, HERE, ms(1));
         scene.go(ms(2));
-        std::thread::scope(|s| {
-            let canceller = s.spawn(|| {
-                while !begun.load(Ordering::Relaxed) {
-                    std::thread::yield_now();
-                }
-                on(THERE, || timer.cancel_sync())
-            });
-            scene.handle(HERE, |firing| {
-                begun.store(true, Ordering::Relaxed);
-                while scene.world().parked() == 0 {
-                    std::thread::yield_now();
-                }
+        let found = while_cancelling(
+            &scene,
+            || timer.cancel_sync(),
+            |firing| {
                 assert_eq!(timer.cancel_sync_unless(|_| Err(())), Err(()));
                 assert_eq!(timer.cancel_sync_unless(|_| Err(())), Err(()));
                 assert_eq!(scene.start(&timer, HERE, ms(4)), Started::Cancelled);
                 CallbackResult::Restart(exactly(firing.now))
-            });
-            assert_eq!(canceller.join().unwrap(), Cancel::Running, "{family:?}");
-        });
+            },
+        );
+        assert_eq!(found, Cancel::Running, "{family:?}");
         assert!(!timer.is_active());
         assert_eq!(scene.start(&timer, HERE, ms(4)), Started::Idle);
         assert_eq!(timer.cancel_sync(), Cancel::Pending);
     }
 }
 
-/// Goal: X8: a single shot that is pending is cancelled without a look at what runs; one that
-/// turns out to have been armed again is reported, and cancelled.
+/// Goal: a timer that its callback restarts although it was cancelled as a single shot is cancelled,
+/// and the broken promise is reported (X8).
 #[test]
 fn a_broken_promise_is_reported() {
     for (scene, family) in scenes() {
         let timer = scene.timer(family, 0);
-        let begun = AtomicBool::new(false);
         scene.start(&timer, HERE, ms(1));
         scene.go(ms(2));
-        std::thread::scope(|s| {
-            let canceller = s.spawn(|| {
-                while !begun.load(Ordering::Relaxed) {
-                    std::thread::yield_now();
-                }
-                timer.cancel_single_shot()
-            });
-            scene.handle(HERE, |firing| {
-                begun.store(true, Ordering::Relaxed);
-                while scene.world().parked() == 0 {
-                    std::thread::yield_now();
-                }
-                CallbackResult::Restart(exactly(firing.now.after(ms(1))))
-            });
-            assert_eq!(canceller.join().unwrap(), Err(NotSingleShot), "{family:?}");
-        });
+        let found = while_cancelling(
+            &scene,
+            || timer.cancel_single_shot(),
+            |firing| CallbackResult::Restart(exactly(firing.now.after(ms(1)))),
+        );
+        assert_eq!(found, Err(NotSingleShot), "{family:?}");
         assert!(!timer.is_active());
     }
 }
 
-/// Goal: X6: who would wait is asked before, is told for whom, and can refuse; the timer is
-/// cancelled all the same.
+/// Goal: before a cancel waits, the caller gets the callback's CPU and runner and can refuse (X6); the
+/// timer is cancelled in any case.
 #[test]
 fn a_wait_can_be_refused() {
     let scene = Scene::new(Settings::default(), 2);
-    let timer = OwnedTimer::<World, WheelLink<WatchedWord>>::new(&scene.bases, 0);
+    let timer = OwnedTimer::<TestPlatform, WheelLink<WatchedWord>>::new(&scene.bases, 0);
     let start = |after| timer.start(exactly(START.after(after)), START, Options::default());
     on(THERE, || start(ms(1))).unwrap();
     scene.go(ms(2));
@@ -269,23 +255,22 @@ fn a_wait_can_be_refused() {
     });
     let occupied = Occupied { cpu: THERE, runner: Runner::Handler, wait: Wait::Spinning };
     assert_eq!(asked, [occupied]);
-    // Who gave up waiting, by choice or by force, has left nothing behind.
+    // The refused wait has no lasting effect.
     assert_eq!(start(ms(60)), Ok(Started::Idle));
     assert_eq!(timer.cancel(), Cancel::Pending);
 }
 
-/// Goal: X9: the lock of one base is all that a synchronous cancel of a timer takes that does not
-/// run, and an idle one takes none; the scan reads every base.
+/// Goal: `cancel_sync` of a timer that does not run reads one base, and the scan reads all (X9).
 #[test]
-fn one_base_is_looked_at() {
+fn cancel_sync_reads_one_base() {
     for (scan, family) in [Scan::RunningBase, Scan::AllBases].map(|scan| (scan, Family::Coarse)) {
         let scene = Scene::new(Settings { scan, ..Settings::default() }, 64);
         let timer = scene.timer(family, 0);
         scene.start(&timer, HERE, ms(10));
         let loads = || {
-            let before = crate::world::loads();
+            let before = crate::support::loads();
             assert_ne!(timer.cancel_sync(), Cancel::Running);
-            crate::world::loads() - before
+            crate::support::loads() - before
         };
         let (pending, idle) = (loads(), loads());
         match scan {
@@ -295,32 +280,32 @@ fn one_base_is_looked_at() {
     }
 }
 
-/// Goal: several cancellers of one callback all come back, and only after it.
+/// Goal: several cancellers of one callback all return, and only after it.
 #[test]
 fn many_may_wait_for_one() {
     let scene = Arc::new(Scene::new(Settings::default(), 2));
     let timer = Arc::new(scene.timer(Family::Precise, 0));
-    let over = Arc::new(AtomicBool::new(false));
+    let ended = Arc::new(AtomicBool::new(false));
     let begun = Arc::new(AtomicBool::new(false));
     scene.start(&timer, HERE, ms(1));
     scene.go(ms(2));
     let cancellers = [0, 1, 2].map(|_| {
-        let (timer, over, begun) = (Arc::clone(&timer), Arc::clone(&over), Arc::clone(&begun));
+        let (timer, ended, begun) = (Arc::clone(&timer), Arc::clone(&ended), Arc::clone(&begun));
         std::thread::spawn(move || {
             while !begun.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
             let found = timer.cancel_sync();
-            assert!(over.load(Ordering::Relaxed), "came back while the callback ran");
+            assert!(ended.load(Ordering::Relaxed), "returned while the callback ran");
             found
         })
     });
     scene.handle(HERE, |_| {
         begun.store(true, Ordering::Relaxed);
-        while scene.world().parked() < 3 {
+        while scene.platform().parked() < 3 {
             std::thread::yield_now();
         }
-        over.store(true, Ordering::Relaxed);
+        ended.store(true, Ordering::Relaxed);
         CallbackResult::Done
     });
     for canceller in cancellers {

@@ -1,8 +1,8 @@
-//! D1 to D9 of one base: what is collected, when its thread is called, and who stands in for it.
+//! D1 to D9 on one base: collecting, calling its expiry thread, and the thread that takes over.
 
-use crate::world::scene::{START, Scene};
-use crate::world::timers::{AnyTimer, Family, exactly};
-use crate::world::{World, on};
+use crate::support::scene::{HERE, START, Scene, THERE, ms};
+use crate::support::timers::{AnyTimer, Family, exactly};
+use crate::support::{TestPlatform, on};
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::{Call, DeferredCounts};
 use tickless_core::bases::expiry::{CallbackResult, Firing};
@@ -10,26 +10,20 @@ use tickless_core::bases::running::Runner;
 use tickless_core::bases::{Deferral, FiresIn, Options, Settings, WheelEvents};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Limits;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::Ns;
 
-const HERE: CpuId = CpuId(0);
-const THERE: CpuId = CpuId(1);
 const IN_THREAD: Options =
     Options { fires_in: FiresIn::Thread, wakes: Wakes::Yes, pinned: None, pending: PENDING };
 const PENDING: tickless_core::bases::IfPending = tickless_core::bases::IfPending::Rearm;
-
-const fn ms(ms: u64) -> Ns {
-    Ns::from_ms(ms)
-}
 
 fn scene(deferral: Deferral, wheel: WheelEvents) -> Scene {
     Scene::new(Settings { deferral, wheel, patience: ms(50), ..Settings::default() }, 2)
 }
 
-/// The handler; returns what it fired and whom it calls.
+/// Runs the handler. Returns the timers that it fired and the thread that it calls.
 fn collect(scene: &Scene) -> (Vec<usize>, Call) {
     let mut fired = Vec::new();
-    scene.world().deliver(HERE);
+    scene.platform().deliver(HERE);
     let collected = on(HERE, || {
         scene.bases.collect(HERE, |firing| {
             fired.push(firing.task);
@@ -43,7 +37,7 @@ fn collect(scene: &Scene) -> (Vec<usize>, Call) {
 fn fire_with(
     scene: &Scene,
     runner: Runner,
-    mut run: impl FnMut(&Firing<World>) -> CallbackResult,
+    mut run: impl FnMut(&Firing<TestPlatform>) -> CallbackResult,
 ) -> Vec<usize> {
     let mut fired = Vec::new();
     on(HERE, || {
@@ -63,22 +57,16 @@ fn counts(scene: &Scene) -> DeferredCounts {
     scene.bases.view(HERE).unwrap().deferred
 }
 
-/// A coarse timer and two precise ones, one of which fires in the thread.
+/// Makes a coarse timer and two precise ones.
 fn three(scene: &Scene) -> [AnyTimer; 3] {
-    let families = [Family::Coarse, Family::Precise, Family::Precise];
-    let mut task = 0;
-    families.map(|family| {
-        let timer = scene.timer(family, task);
-        task += 1;
-        timer
-    })
+    let families = [(Family::Coarse, 0), (Family::Precise, 1), (Family::Precise, 2)];
+    families.map(|(family, task)| scene.timer(family, task))
 }
 
-/// Goal: D4 on a base that was offline for a while: what is armed on it then is known to ticks,
-/// also what comes before something else that was armed at the same moment, but not so early that
-/// the device were told.
+/// Goal: on a base that was offline and is online again, ticks see later armings (D4), also one before
+/// another of the same moment that is not early enough to program the device.
 #[test]
-fn a_base_that_came_back_knows_its_next_expiry() {
+fn ticks_see_armings_on_a_base_that_is_online_again() {
     for wheel in [WheelEvents::Device, WheelEvents::Tick] {
         let scene = scene(Deferral::OnExpiry, wheel);
         let timers = [scene.timer(Family::Coarse, 0), scene.timer(Family::Coarse, 1)];
@@ -100,8 +88,8 @@ fn a_base_that_came_back_knows_its_next_expiry() {
     }
 }
 
-/// Goal: the handler fires what is its own and calls the thread for the rest, once, and only if
-/// something has expired (D3).
+/// Goal: the handler fires its own timers and calls the thread for the others, once, and only if one
+/// has expired (D3).
 #[test]
 fn the_thread_is_called_when_something_expired() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -116,7 +104,7 @@ fn the_thread_is_called_when_something_expired() {
     scene.go(ms(11));
     assert_eq!(collect(&scene), (vec![], Call::Thread));
     assert_eq!(collect(&scene), (vec![], Call::Nobody), "called already");
-    assert_eq!(scene.armed(HERE), Some(ms(61)), "to see whether the thread is stuck");
+    assert_eq!(scene.armed(HERE), Some(ms(61)), "to check whether the thread is stuck");
     assert_eq!(fire(&scene), [2, 0]);
     assert_eq!(scene.armed(HERE), Some(ms(61)), "lazy: early, not late");
     scene.go(ms(61));
@@ -127,8 +115,8 @@ fn the_thread_is_called_when_something_expired() {
     assert_eq!(counts.longest_batch, 2);
 }
 
-/// Goal: D1, D3: a tick calls the thread if something has expired, and before the patch always;
-/// without need it takes no lock.
+/// Goal: a tick calls the thread if a timer has expired, or always with `EveryTick`, and otherwise takes
+/// no lock (D1, D3).
 #[test]
 fn ticks_call_when_they_should() {
     for (deferral, idle) in
@@ -137,12 +125,12 @@ fn ticks_call_when_they_should() {
         let scene = scene(deferral, WheelEvents::Tick);
         let timer = scene.timer(Family::Coarse, 0);
         scene.start(&timer, HERE, ms(10));
-        assert_eq!(scene.armed(HERE), None, "ticks come by themselves");
+        assert_eq!(scene.armed(HERE), None, "ticks need no device");
         for now in 1..10 {
             scene.go(ms(now));
-            let watched = crate::world::Watch::with(std::rc::Rc::new(move |moment| {
-                let is_lock = moment == crate::world::Moment::Locking;
-                assert!(!is_lock || deferral == Deferral::EveryTick, "a lock for nothing");
+            let watched = crate::support::Watch::with(std::rc::Rc::new(move |moment| {
+                let is_lock = moment == crate::support::Moment::Locking;
+                assert!(!is_lock || deferral == Deferral::EveryTick, "a needless lock");
             }));
             assert_eq!(scene.bases.tick(HERE), idle);
             drop(watched);
@@ -159,10 +147,10 @@ fn ticks_call_when_they_should() {
     }
 }
 
-/// Goal: D4: what ticks read is early at most: a timer that was cancelled costs one look, and
-/// then the value is exact again.
+/// Goal: the value that ticks read may be early (D4): a cancelled timer costs one lock, after which the
+/// value is exact.
 #[test]
-fn a_cancelled_timer_costs_a_tick_one_look() {
+fn a_cancelled_timer_costs_a_tick_one_lock() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Tick);
     let timers = [0, 1].map(|task| scene.timer(Family::Coarse, task));
     scene.start(&timers[0], HERE, ms(10));
@@ -171,8 +159,8 @@ fn a_cancelled_timer_costs_a_tick_one_look() {
     scene.go(ms(12));
     let locks = std::rc::Rc::new(std::cell::Cell::new(0));
     let counted = std::rc::Rc::clone(&locks);
-    let _watch = crate::world::Watch::with(std::rc::Rc::new(move |moment| {
-        if moment == crate::world::Moment::Locking {
+    let _watch = crate::support::Watch::with(std::rc::Rc::new(move |moment| {
+        if moment == crate::support::Moment::Locking {
             counted.set(counted.get() + 1);
         }
     }));
@@ -184,9 +172,9 @@ fn a_cancelled_timer_costs_a_tick_one_look() {
     assert_eq!(scene.bases.tick(HERE), Call::Thread);
 }
 
-/// Goal: D2, X10: what has been collected and not fired can be cancelled, and armed anew.
+/// Goal: collected timers that have not fired can be cancelled and rearmed (D2, X10).
 #[test]
-fn what_is_collected_can_be_cancelled() {
+fn collected_timers_can_be_cancelled() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
     let timers = [0, 1, 2].map(|task| scene.timer(Family::Coarse, task));
     for timer in &timers {
@@ -200,8 +188,8 @@ fn what_is_collected_can_be_cancelled() {
     assert_eq!(scene.armed(HERE), Some(ms(30)));
 }
 
-/// Goal: D6: what comes due while the thread has not finished is merged and fired by it, in
-/// order, and nothing is called twice for it.
+/// Goal: timers that come due while the thread is running are merged and fired by it in order, and the
+/// thread is not called again (D6).
 #[test]
 fn a_second_collection_is_merged_with_the_first() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -222,10 +210,10 @@ fn a_second_collection_is_merged_with_the_first() {
     assert_eq!((counts(&scene).wakes, counts(&scene).merged), (1, 5));
 }
 
-/// Goal: R5 and R6 of the thread: while it works its timers do not program the device; when it
-/// ends the device is armed for what is left.
+/// Goal: while the thread runs its timers do not program the device; at its end the device is armed for
+/// the remaining ones (R5, R6).
 #[test]
-fn the_device_is_left_alone_until_the_thread_is_through() {
+fn the_thread_programs_the_device_at_its_end() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
     let timers = [0, 1].map(|task| scene.timer(Family::Coarse, task));
     let hard = scene.timer(Family::Precise, 2);
@@ -233,10 +221,10 @@ fn the_device_is_left_alone_until_the_thread_is_through() {
     scene.go(ms(10));
     assert_eq!(collect(&scene).1, Call::Thread);
     let fired = fire_with(&scene, Runner::Thread, |_| {
-        assert_eq!(scene.armed(HERE), Some(ms(60)), "to see whether the thread is stuck");
+        assert_eq!(scene.armed(HERE), Some(ms(60)), "to check whether the thread is stuck");
         let writes = |timer, after| scene.writes(HERE, || _ = scene.start(timer, HERE, after));
         assert_eq!(writes(&timers[1], ms(25)), 0);
-        // What fires in the handler does need the device.
+        // A timer that fires in the handler needs the device.
         assert_eq!(writes(&hard, ms(20)), 1);
         assert_eq!(hard.cancel(), Cancel::Pending);
         CallbackResult::Restart(exactly(START.after(ms(40))))
@@ -248,8 +236,8 @@ fn the_device_is_left_alone_until_the_thread_is_through() {
     assert_eq!(scene.armed(HERE), Some(ms(25)));
 }
 
-/// Goal: D9: when the thread is stuck in a callback, another one is called for what comes due,
-/// and fires it; the stuck timer itself does not overlap (X2), and fires again afterwards.
+/// Goal: when the thread is stuck in a callback, another one is called and fires the timers that come
+/// due (D9); the stuck timer itself does not overlap (X2), and fires again afterwards.
 #[test]
 fn a_stuck_thread_is_relieved() {
     for family in Family::BOTH {
@@ -269,7 +257,7 @@ fn a_stuck_thread_is_relieved() {
             start(0, ms(20));
             start(1, ms(20));
             scene.go(ms(59));
-            assert_eq!(collect(&scene).1, Call::Nobody, "patience is not over");
+            assert_eq!(collect(&scene).1, Call::Nobody, "patience has not passed");
             scene.go(ms(60));
             assert_eq!(collect(&scene).1, Call::Rescuer);
             assert_eq!(collect(&scene).1, Call::Nobody, "not at once again");
@@ -287,14 +275,14 @@ fn a_stuck_thread_is_relieved() {
         assert_eq!(
             fire_with(&scene, Runner::Rescuer, |_| CallbackResult::Done),
             [],
-            "nobody is stuck"
+            "no thread is stuck"
         );
     }
 }
 
-/// Goal: W1 with deferral: a deferrable timer calls nobody, and fires with the next batch.
+/// Goal: a deferrable timer calls no thread, and fires with the next batch.
 #[test]
-fn deferrable_timers_wait_for_company() {
+fn deferrable_timers_fire_with_the_next_batch() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
     let timers = [0, 1].map(|task| scene.timer(Family::Coarse, task));
     scene.start_with(&timers[0], HERE, ms(5), Options { wakes: Wakes::No, ..IN_THREAD });
@@ -306,7 +294,7 @@ fn deferrable_timers_wait_for_company() {
     assert_eq!(fire(&scene), [0, 1]);
 }
 
-/// Goal: bases that defer can be driven by hand: `expire` does the thread's work too.
+/// Goal: `expire` does the thread's work too.
 #[test]
 fn expire_does_everything() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -318,8 +306,8 @@ fn expire_does_everything() {
     assert_eq!(scene.fire(HERE), [1, 2, 0]);
 }
 
-/// Goal: a timer that is to be fired by another runner changes when its callback is over, not
-/// before (X2).
+/// Goal: a timer that is armed for another runner while its callback runs changes when that has ended
+/// (X2).
 #[test]
 fn a_change_of_runner_waits_for_the_callback() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -341,8 +329,8 @@ fn a_change_of_runner_waits_for_the_callback() {
     assert_eq!(collect(&scene), (vec![0], Call::Nobody));
 }
 
-/// Goal: a handler that takes longer than patience lasts ends all the same, and has the thread
-/// called. (It went round for ever once, with the lock in its hand.)
+/// Goal: a handler that takes longer than the patience ends and calls the thread. (It once looped for
+/// ever with the lock held.)
 #[test]
 fn a_handler_may_take_longer_than_patience() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -366,7 +354,7 @@ fn a_handler_may_take_longer_than_patience() {
     assert_eq!(fire(&scene), [0]);
 }
 
-/// Goal: a handler whose callback panics has called nobody, so the device comes again (R6).
+/// Goal: a handler whose callback panics has called no thread, so the device comes again (R6).
 #[test]
 fn a_panic_does_not_lose_a_call() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -392,14 +380,14 @@ fn a_panic_does_not_lose_a_call() {
     assert!(panicked.is_err());
     scene.start_with(&timers[0], HERE, ms(20), IN_THREAD);
     scene.go(ms(20));
-    assert_eq!(collect(&scene), (vec![], Call::Thread), "the thread is not at work any more");
+    assert_eq!(collect(&scene), (vec![], Call::Thread), "the thread does not count as running");
     assert_eq!(fire(&scene), [0]);
 }
 
-/// Goal: a timer that keeps arming itself for the past holds up no thread that is to be called: the
-/// handler ends, with the device armed for at once, and nothing is counted as a hang.
+/// Goal: a timer that keeps arming itself for the past does not keep the handler from calling the
+/// thread: the handler ends with the device armed for now, and no hang is counted.
 #[test]
-fn a_handler_that_goes_on_and_on_calls_the_thread() {
+fn a_timer_that_keeps_restarting_does_not_delay_the_thread() {
     let limits = Limits { passes: 5, backoff_max: Ns::ZERO, ..Limits::NONE };
     let settings = Settings { deferral: Deferral::OnExpiry, limits, ..Settings::default() };
     let scene = Scene::new(settings, 2);
@@ -407,7 +395,7 @@ fn a_handler_that_goes_on_and_on_calls_the_thread() {
     scene.start(&always, HERE, ms(10));
     scene.start(&coarse, HERE, ms(10));
     scene.go(ms(20));
-    scene.world().deliver(HERE);
+    scene.platform().deliver(HERE);
     let mut rounds = 0;
     let collected = on(HERE, || {
         scene.bases.collect(HERE, |firing| {
@@ -416,7 +404,7 @@ fn a_handler_that_goes_on_and_on_calls_the_thread() {
         })
     });
     assert_eq!((rounds, collected.call), (5, Call::Thread));
-    assert_eq!(scene.armed(HERE), Some(ms(20)), "for at once");
+    assert_eq!(scene.armed(HERE), Some(ms(20)), "for now");
     assert_eq!(scene.bases.view(HERE).unwrap().device.hangs, 0);
     assert_eq!(fire(&scene), [1]);
 }

@@ -1,6 +1,5 @@
-//! The event device's own decisions, on paper: no base, no lock, no timer.
-//!
-//! R7, R8 and R11 as tables: what is told to the device, and what it must be told in return.
+//! The decisions about an event device, without base, lock and timers: R7, R8 and R11 as tables of
+//! moves and their results.
 
 use tickless_core::rearm::{
     Device, HandlerEnd, LazyTimers, Limits, Locality, Policy, Rearm, Urgency,
@@ -12,33 +11,33 @@ use tickless_core::time::Ns;
 enum Move {
     /// A start to expire then.
     Start(u64),
-    /// A local removal of what expired then; what is left is due when the second says.
+    /// A local removal of a timer that expired then; the remaining timers are due at the second time.
     Remove(u64, Option<u64>),
-    /// A local restart, from and to, and what is due afterwards.
+    /// A local restart, from and to, and when the earliest timer is due afterwards.
     Restart(u64, u64, Option<u64>),
-    /// The event is delivered, and its handler expires something.
+    /// The event is delivered, and its handler fires a timer.
     Enter,
-    /// The handler ends; what is left is due then.
+    /// The handler ends; the remaining timers are due then.
     Leave(Option<u64>),
     /// The handler gives up.
     BackOff,
 }
 use Move::{BackOff, Enter, Leave, Remove, Restart, Start};
 
-/// What must come of it: left alone, programmed for a time, or stopped.
+/// The expected result of a move: no change, programmed for a time, or stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Told {
+enum Expected {
     Keep,
     Arm(u64),
     Stop,
 }
-use Told::{Arm, Keep, Stop};
+use Expected::{Arm, Keep, Stop};
 
 fn us(us: Option<u64>) -> Ns {
     us.map_or(Ns::NEVER, Ns::from_us)
 }
 
-fn make(device: &mut Device, step: Move, now: Ns) -> Told {
+fn make(device: &mut Device, step: Move, now: Ns) -> Expected {
     let rearm = match step {
         Start(at) => device.started(us(Some(at)), || now),
         Remove(at, left) => device.removed(us(Some(at)), Locality::Local, || us(left), || now),
@@ -65,14 +64,14 @@ fn make(device: &mut Device, step: Move, now: Ns) -> Told {
     }
 }
 
-/// Plays a table of (now, move, what must come of it).
-fn play(policy: Policy, limits: Limits, table: &[(u64, Move, Told)]) -> Device {
+/// Performs a table of (now, move, expected result).
+fn play(policy: Policy, limits: Limits, table: &[(u64, Move, Expected)]) -> Device {
     let mut device = Device::new(policy, limits);
     for (line, &(now, step, expected)) in table.iter().enumerate() {
         let before = device.armed();
-        let told = make(&mut device, step, Ns::from_us(now));
-        assert_eq!(told, expected, "{policy:?}, line {line}: {step:?} at {now} us");
-        match told {
+        let found = make(&mut device, step, Ns::from_us(now));
+        assert_eq!(found, expected, "{policy:?}, line {line}: {step:?} at {now} us");
+        match found {
             Keep if !matches!(step, Enter) => assert_eq!(device.armed(), before),
             Keep => assert_eq!(device.armed(), Ns::NEVER, "R5: in the handler that is never"),
             Arm(at) => assert_eq!(device.armed(), Ns::from_us(at)),
@@ -82,9 +81,8 @@ fn play(policy: Policy, limits: Limits, table: &[(u64, Move, Told)]) -> Device {
     device
 }
 
-/// Goal: a lazy timer that the device is armed for may be taken off or pushed out without a write,
-/// and moves the device when it comes earlier; prompt ones are as before, and so are lazy ones
-/// where they are ignored.
+/// Goal: removing or pushing out a lazy timer that the device is armed for does not write, and an
+/// earlier one does; prompt timers always follow the policy, as do lazy ones if laziness is ignored.
 #[test]
 fn lazy_timers_move_the_device_only_ahead() {
     let us = Ns::from_us;
@@ -105,15 +103,15 @@ fn lazy_timers_move_the_device_only_ahead() {
     }
 }
 
-/// Goal: a handler that puts off leaves the device alone until it is settled, whatever is started
-/// and removed meanwhile, and then one write arms it for the earliest (R14).
+/// Goal: after a handler that defers the rearm, starts and removals do not write; settling writes once,
+/// for the earliest timer (R14).
 #[test]
 fn a_deferred_rearm_is_one_write() {
     let us = Ns::from_us;
     let device = Device::new(Policy::RestartAware, Limits::NONE);
     let mut device = device.with(LazyTimers::Ignored, HandlerEnd::Defers);
     let _ = device.started(us(500), || Ns::ZERO);
-    assert_eq!(device.settle(us(500), us(1)), Rearm::Keep, "nothing was put off");
+    assert_eq!(device.settle(us(500), us(1)), Rearm::Keep, "nothing was deferred");
     device.enter(us(500));
     assert_eq!(device.leave(us(900), 1, us(501)), Rearm::Keep);
     assert!(!device.promises() && !device.is_handling());
@@ -130,9 +128,9 @@ const MIN_100_US: Limits = Limits { min_delta: Ns::from_us(100), ..Limits::NONE 
 
 /// Goal: each policy's removals and restarts (R2, R4, R12).
 #[test]
-fn policies() {
+fn each_policy_programs_removals_and_restarts_its_way() {
     let common = [(0, Start(500), Arm(500)), (0, Start(800), Keep), (1, Start(500), Keep)];
-    type Row = (u64, Move, Told);
+    type Row = (u64, Move, Expected);
     let rows: [(Policy, [Row; 5]); 3] = [
         (
             Policy::Lazy,
@@ -170,9 +168,9 @@ fn policies() {
     }
 }
 
-/// Goal: another CPU's removal tells the device nothing (R3), whatever the policy.
+/// Goal: a removal by another CPU does not program the device under any policy (R3).
 #[test]
-fn a_removal_from_elsewhere() {
+fn a_removal_by_another_cpu_programs_nothing() {
     for policy in Policy::ALL {
         let mut device = play(policy, Limits::NONE, &[(0, Start(500), Arm(500))]);
         let (at, never, now) = (Ns::from_us(500), || Ns::NEVER, || Ns::ZERO);
@@ -184,8 +182,8 @@ fn a_removal_from_elsewhere() {
     }
 }
 
-/// Goal: a handler backs off after its passes, for as long as it took but at most 100 ms, and
-/// the hang is counted (R7).
+/// Goal: after its passes a handler backs off for as long as it took but at most 100 ms, and the hang is
+/// counted (R7).
 #[test]
 fn backing_off_is_bounded() {
     let device = Device::new(Policy::Lazy, Limits::NONE);
@@ -202,10 +200,10 @@ fn backing_off_is_bounded() {
     play(Policy::Lazy, short, &[(0, Enter, Keep), (50, BackOff, Arm(150))]);
 }
 
-/// Goal: while it backs off nothing moves the device, neither a removal of the first timer nor
-/// an earlier start, and the event ends the back-off (R7). Nothing in the past is programmed.
+/// Goal: during a back-off nothing programs the device, neither a removal of the first timer nor an
+/// earlier start; the event ends the back-off (R7). Nothing in the past is programmed.
 #[test]
-fn backing_off_is_left_alone() {
+fn nothing_programs_a_device_that_backs_off() {
     for policy in Policy::ALL {
         let table = [
             (0, Start(10), Arm(10)),
@@ -223,10 +221,10 @@ fn backing_off_is_left_alone() {
     }
 }
 
-/// Goal: loops cannot push ahead an event that comes as soon as it can (R8).
+/// Goal: a loop cannot postpone an event that comes as soon as possible (R8).
 /// Method: passed deadlines, near ones, and starts that alternate with removals.
 #[test]
-fn no_loop_pushes_a_forced_event_ahead() {
+fn a_loop_does_not_postpone_a_forced_event() {
     for policy in Policy::ALL {
         let table = [
             (1_000, Start(500), Arm(1_100)),
@@ -245,7 +243,7 @@ fn no_loop_pushes_a_forced_event_ahead() {
     }
 }
 
-/// Goal: a near deadline does not make the timer late that the device is armed for already.
+/// Goal: a near deadline does not make the timer late that the device is armed for.
 #[test]
 fn a_near_start_does_not_postpone_another_event() {
     let table = [
@@ -259,7 +257,7 @@ fn a_near_start_does_not_postpone_another_event() {
     play(Policy::Lazy, MIN_100_US, &table);
 }
 
-/// Goal: the mark of a forced event goes with the event (R8): what comes next is judged anew.
+/// Goal: the event clears its forced mark (R8): the next one is programmed as usual.
 #[test]
 fn the_next_event_is_not_forced() {
     for policy in [Policy::Eager, Policy::RestartAware] {
@@ -288,9 +286,9 @@ fn the_next_event_is_not_forced() {
     assert_eq!(play(Policy::Lazy, MIN_100_US, &table).counts().hangs, 1);
 }
 
-/// Goal: what is nearer or farther than the device can do is clamped, never lost (R11).
+/// Goal: deadlines outside the device's limits are clamped, never lost (R11).
 #[test]
-fn limits_clamp() {
+fn deadlines_are_clamped_to_the_limits() {
     let limits = Limits { max_delta: Ns::from_us(1_000), ..MIN_100_US };
     let table = [
         (0, Start(50), Arm(100)),
@@ -306,13 +304,12 @@ fn limits_clamp() {
     for policy in Policy::ALL {
         play(policy, limits, &table);
     }
-    // A device that cannot do anything still comes.
-    let absurd = Limits { max_delta: Ns::from_us(10), ..MIN_100_US };
-    play(Policy::Lazy, absurd, &[(0, Start(50), Arm(10)), (10, Enter, Keep)]);
+    // Contradictory limits still program the device.
+    let contradictory = Limits { max_delta: Ns::from_us(10), ..MIN_100_US };
+    play(Policy::Lazy, contradictory, &[(0, Start(50), Arm(10)), (10, Enter, Keep)]);
 }
 
-/// Goal: a device that cannot be armed for long can still be stopped: never is beyond its reach and
-/// is not clamped to it (R11).
+/// Goal: stopping a device is not clamped to its longest time (R11).
 #[test]
 fn stopping_is_not_clamped() {
     let limits = Limits { max_delta: Ns::from_us(1_000), ..MIN_100_US };
@@ -321,7 +318,7 @@ fn stopping_is_not_clamped() {
     play(Policy::RestartAware, limits, &table);
 }
 
-/// Goal: the ends of the range (R11, W5).
+/// Goal: the ends of the range are ordinary times (R11, W5).
 #[test]
 fn the_ends_of_the_range() {
     let mut device = Device::new(Policy::Eager, MIN_100_US);

@@ -1,35 +1,29 @@
-//! R13: event devices that lose events, come early or late, or refuse what they are told: nothing
-//! is early, nothing is lost, and nothing is late without being counted.
+//! R13: event devices that lose events, deliver them early or late, or refuse deadlines: no timer is
+//! early or lost, and late ones are counted.
 
-use crate::world::on;
-use crate::world::random::{Random, is_replay, with_seeds};
-use crate::world::scene::Scene;
-use crate::world::timers::{AnyTimer, Family, exactly};
+use crate::support::on;
+use crate::support::random::{Random, is_replay, with_seeds};
+use crate::support::scene::{HERE, Scene, ms};
+use crate::support::timers::{AnyTimer, Family, exactly};
 use std::cell::Cell;
 use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{Options, Settings};
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::Ns;
 
-const HERE: CpuId = CpuId(0);
-
-const fn ms(ms: u64) -> Ns {
-    Ns::from_ms(ms)
-}
-
-/// How often somebody looks at the base, whatever the device says.
+/// How often the base is checked, independent of the device.
 const RECHECK: Ns = ms(10);
 
-/// How good a device is.
+/// The faults of a device.
 #[derive(Clone, Copy, Debug)]
 struct Faults {
-    /// Of so many events it loses one; 0 for none.
+    /// It loses one event of this many; 0 for none.
     loses: u64,
     /// Events are late by up to this.
     late_max: Ns,
-    /// Of so many moments it comes at one for nothing; 0 for none.
-    comes: u64,
-    /// What is due sooner is refused.
+    /// It delivers a spurious event at one of this many times; 0 for none.
+    spurious: u64,
+    /// It refuses events that are due sooner than this.
     refuses_within: Ns,
 }
 
@@ -38,19 +32,19 @@ impl Faults {
         Faults {
             loses: random.pick(&[0, 1, 3, 10]),
             late_max: random.pick(&[Ns::ZERO, Ns(1), Ns::from_us(100), ms(30)]),
-            comes: random.pick(&[0, 2, 10]),
+            spurious: random.pick(&[0, 2, 10]),
             refuses_within: random.pick(&[Ns::ZERO, Ns(1), Ns::from_us(100), ms(1)]),
         }
     }
 }
 
-/// A base, its timers, its bad device, and when somebody looks next.
+/// A base, its timers, its faulty device, and when the base is checked next.
 struct Stage {
     scene: Scene,
     timers: Vec<(AnyTimer, Family)>,
     faults: Faults,
     recheck_at: Ns,
-    /// When the device comes, and for which of its writes that was decided.
+    /// When the device delivers its event, and for which write that was decided.
     event: (u64, Ns),
     fired: u64,
     fired_late: u64,
@@ -63,8 +57,8 @@ impl Stage {
         let family = |id: usize| Family::BOTH[id % 2];
         let timers = (0..10).map(|id| (scene.timer(family(id), id), family(id))).collect();
         let faults = Faults::random(random);
-        scene.world().refuse_within(HERE, faults.refuses_within);
-        let recheck_at = scene.world().time().after(RECHECK);
+        scene.platform().refuse_within(HERE, faults.refuses_within);
+        let recheck_at = scene.platform().time().after(RECHECK);
         Stage { scene, timers, faults, recheck_at, event: (0, Ns::NEVER), fired: 0, fired_late: 0 }
     }
 
@@ -72,9 +66,10 @@ impl Stage {
         self.scene.bases.view(HERE).expect("there is one base").device
     }
 
-    /// When the device comes for what it was told last, if ever.
+    /// Returns when the device delivers the event of its last write, if ever.
     fn event(&mut self, random: &mut Random) -> Ns {
-        let (writes, armed) = (self.scene.world().writes(HERE), self.scene.world().armed(HERE));
+        let (writes, armed) =
+            (self.scene.platform().writes(HERE), self.scene.platform().armed(HERE));
         if self.event.0 != writes {
             let is_lost = self.faults.loses > 0 && random.one_in(self.faults.loses);
             let late = Ns(random.below(self.faults.late_max.0 + 1));
@@ -83,45 +78,45 @@ impl Stage {
         if armed == Ns::NEVER { Ns::NEVER } else { self.event.1 }
     }
 
-    /// Moves on to when somebody looks at the base: because the device says so, or by itself.
+    /// Advances to the next event of the device or the next check of the base.
     fn advance(&mut self, random: &mut Random) {
         let event = self.event(random);
-        let for_nothing = self.faults.comes > 0 && random.one_in(self.faults.comes);
-        let now = self.scene.world().time();
-        let at = match for_nothing {
+        let is_spurious = self.faults.spurious > 0 && random.one_in(self.faults.spurious);
+        let now = self.scene.platform().time();
+        let at = match is_spurious {
             true => now.after(Ns(random.below(ms(2).0))).min(event).min(self.recheck_at),
             false => event.min(self.recheck_at),
         };
-        self.scene.world().set_time(at);
-        let now = self.scene.world().time();
+        self.scene.platform().set_time(at);
+        let now = self.scene.platform().time();
         if now >= self.recheck_at {
             self.recheck_at = now.after(RECHECK);
         }
-        self.look(now);
+        self.check(now);
     }
 
-    fn look(&mut self, now: Ns) {
+    fn check(&mut self, now: Ns) {
         let before = self.device();
         let (mut fired, mut late) = (0, 0);
         let families: Vec<Family> = self.timers.iter().map(|(_, family)| *family).collect();
         self.scene.handle(HERE, |firing| {
             assert!(firing.now >= firing.window.soft, "early");
-            // A coarse timer is due up to a tick after its deadline.
+            // A coarse timer comes due up to a tick after its deadline.
             let granule = match families[firing.task] {
                 Family::Coarse => ms(1),
                 Family::Precise => Ns::ZERO,
             };
             let late_by = firing.now.since(firing.window.hard).since(granule);
-            assert!(late_by <= RECHECK, "{late_by:?} late: somebody had looked meanwhile");
+            assert!(late_by <= RECHECK, "{late_by:?} late, though the base was checked");
             fired += 1;
             late += u64::from(late_by > Ns::ZERO);
             CallbackResult::Done
         });
-        assert_eq!(self.scene.world().time(), now);
-        self.scene.bases.check(HERE).expect("a base that holds together");
+        assert_eq!(self.scene.platform().time(), now);
+        self.scene.bases.check(HERE).expect("a consistent base");
         let device = self.device().since(before);
         if late > 0 && self.faults.refuses_within == Ns::ZERO {
-            assert_eq!(device.late, 1, "{late} timers were late and nobody counted that");
+            assert_eq!(device.late, 1, "{late} timers were late and not counted");
         }
         self.fired += fired;
         self.fired_late += late;
@@ -129,7 +124,7 @@ impl Stage {
 
     fn play(&mut self, random: &mut Random) {
         for _ in 0..300 {
-            let now = self.scene.world().time();
+            let now = self.scene.platform().time();
             let timer = &self.timers[random.below(self.timers.len() as u64) as usize].0;
             match random.below(4) {
                 0 => drop(on(HERE, || timer.cancel())),
@@ -141,28 +136,28 @@ impl Stage {
                 _ => self.advance(random),
             }
         }
-        // What is still pending fires, however bad the device is.
+        // The remaining timers fire, whatever the faults.
         for _ in 0..8 {
-            self.faults.comes = 0;
+            self.faults.spurious = 0;
             self.advance(random);
         }
-        let limit = self.scene.world().time().after(ms(40));
-        while self.scene.world().time() < limit {
+        let limit = self.scene.platform().time().after(ms(40));
+        while self.scene.platform().time() < limit {
             self.advance(random);
         }
         let view = self.scene.bases.view(HERE).expect("there is one base");
         assert_eq!(view.coarse + view.precise, 0, "lost: {:?}", self.faults);
         assert_eq!(view.counts.armed, view.counts.fired + view.counts.cancelled);
         assert_eq!(view.counts.fired, self.fired);
-        assert_eq!(view.device.refused, self.scene.world().refused(HERE));
+        assert_eq!(view.device.refused, self.scene.platform().refused(HERE));
     }
 }
 
-/// Goal: R13, W1: whatever a device does, no timer is early, none is lost, none is later than the
-/// next look at its base, and each late look is counted.
-/// Method: random histories on a device with random faults; somebody looks every 10 ms.
+/// Goal: on a faulty device no timer is early, lost, or later than the next check of its base, and each
+/// late check is counted (R13, W1).
+/// Method: random histories on a device with random faults; the base is checked every 10 ms.
 #[test]
-fn histories_on_bad_devices_lose_nothing() {
+fn histories_on_faulty_devices_lose_nothing() {
     let seen = [const { Cell::new(0) }; 4];
     let see = |place: usize, count: u64| seen[place].set(seen[place].get() + count);
     with_seeds(if cfg!(miri) { 3 } else { 600 }, |seed| {
@@ -175,22 +170,22 @@ fn histories_on_bad_devices_lose_nothing() {
         see(2, device.spurious);
         see(3, stage.fired_late);
     });
-    // A canary: faults that never happen prove nothing.
+    // Each fault must have occurred.
     if !is_replay() && !cfg!(miri) {
         assert!(seen.iter().all(|count| count.get() > 1_000), "{seen:?}");
     }
 }
 
-/// Goal: R13: a device that refuses what has passed is told its minimum delta, then twice that,
-/// until it takes it; every write and refusal is counted.
+/// Goal: a device that refuses a deadline is programmed for its minimum delta, then twice that, until it
+/// accepts; every write and refusal is counted (R13).
 #[test]
-fn a_refused_deadline_is_told_again_farther_ahead() {
+fn a_refused_deadline_is_retried_later() {
     let limits = Limits { min_delta: Ns::from_us(10), ..Limits::NONE };
     let scene = Scene::new(Settings { limits, ..Settings::default() }, 1);
-    scene.world().refuse_within(HERE, Ns::from_us(35));
+    scene.platform().refuse_within(HERE, Ns::from_us(35));
     let timer = scene.timer(Family::Precise, 1);
     scene.start(&timer, HERE, Ns::ZERO);
-    // 10 us ahead at first, as a minimum; then 10 us more, then 20 more.
+    // First 10 us ahead, the minimum; then 10 us more, then 20 us more.
     assert_eq!(scene.armed(HERE), Some(Ns::from_us(40)));
     let device = scene.bases.view(HERE).unwrap().device;
     assert_eq!((device.writes, device.refused, device.forced), (3, 2, 1));
@@ -198,28 +193,28 @@ fn a_refused_deadline_is_told_again_farther_ahead() {
     assert_eq!(scene.fire(HERE), [1]);
 }
 
-/// Goal: R13: a device that refuses everything is not asked for ever; once it is better, the next
-/// look at the base has everything.
+/// Goal: programming a device that refuses everything is given up; when it works again, the next check
+/// of the base fires everything (R13).
 #[test]
-fn a_device_that_refuses_everything_is_left_alone_for_a_while() {
+fn programming_a_device_that_refuses_everything_is_given_up() {
     let scene = Scene::new(Settings::default(), 1);
-    scene.world().refuse_within(HERE, Ns(u64::MAX / 2));
+    scene.platform().refuse_within(HERE, Ns(u64::MAX / 2));
     let timer = scene.timer(Family::Precise, 1);
     scene.start(&timer, HERE, ms(1));
-    let refused = scene.world().refused(HERE);
+    let refused = scene.platform().refused(HERE);
     assert!((2..50).contains(&refused), "refused {refused} times");
     scene.start(&timer, HERE, Ns::from_us(5));
-    scene.world().refuse_within(HERE, Ns::ZERO);
+    scene.platform().refuse_within(HERE, Ns::ZERO);
     scene.go(ms(3));
-    assert_eq!(scene.fire(HERE), [1], "somebody looks");
+    assert_eq!(scene.fire(HERE), [1], "at the next check");
     scene.start(&timer, HERE, ms(5));
     assert_eq!(scene.armed(HERE), Some(ms(5)));
 }
 
-/// Goal: R13: what a lost event costs: timers that are armed for later do not tell the device,
-/// which is thought to come; the next look fires everything, and counts one late event.
+/// Goal: after a lost event, later timers do not program the device, whose event is still expected; the
+/// next check fires everything and counts one late event (R13).
 #[test]
-fn a_lost_event_costs_until_the_next_look() {
+fn a_lost_event_makes_timers_late_until_the_next_check() {
     let scene = Scene::new(Settings::default(), 1);
     let (first, second, third) = (
         scene.timer(Family::Precise, 1),
@@ -234,7 +229,7 @@ fn a_lost_event_costs_until_the_next_look() {
     assert_eq!(scene.fire(HERE), [1, 2, 3]);
     let device = scene.bases.view(HERE).unwrap().device;
     assert_eq!((device.late, device.events, device.writes), (1, 1, 1));
-    // Within what is tolerated it is not late.
+    // Within the tolerance it does not count as late.
     let limits = Limits { tolerance: ms(9), ..Limits::NONE };
     let scene = Scene::new(Settings { limits, ..Settings::default() }, 1);
     let timer = scene.timer(Family::Precise, 1);

@@ -1,10 +1,10 @@
-//! W1, W4, W5, R7 and R9 on whole bases: who fires when, in what order, and how a handler ends.
+//! W1, W4, W5, R7 and R9 on whole bases: when and in which order timers fire, and how a handler ends.
 
-use crate::world::history::{Plan, run};
-use crate::world::random::{Random, with_seeds};
-use crate::world::scene::{START, Scene};
-use crate::world::timers::{AnyTimer, Family, exactly};
-use crate::world::{Moment, Watch, on};
+use crate::support::history::{Plan, run};
+use crate::support::random::{Random, with_seeds};
+use crate::support::scene::{HERE, START, Scene, THERE, ms};
+use crate::support::timers::{AnyTimer, Family, exactly};
+use crate::support::{Moment, Watch, on};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
@@ -12,21 +12,14 @@ use tickless_core::bases::expiry::{CallbackResult, Expired};
 use tickless_core::bases::{Options, Settings, Started};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::{Limits, Policy};
-use tickless_core::time::{CpuId, Ns, Tick, Window};
-
-const HERE: CpuId = CpuId(0);
-const THERE: CpuId = CpuId(1);
-
-const fn ms(ms: u64) -> Ns {
-    Ns::from_ms(ms)
-}
+use tickless_core::time::{Ns, Tick, Window};
 
 fn scene() -> Scene {
     Scene::with_policy(Policy::Lazy)
 }
 
-/// Goal: crowds fire in order, each timer in its pass, never early (W1, W4).
-/// Method: histories of many timers, mostly started, on few CPUs.
+/// Goal: many timers fire in order, each in its pass, never early (W1, W4).
+/// Method: histories of many timers with many starts on few CPUs.
 #[test]
 fn histories_fire_crowds_in_order() {
     with_seeds(if cfg!(miri) { 3 } else { 500 }, |seed| {
@@ -38,9 +31,9 @@ fn histories_fire_crowds_in_order() {
     });
 }
 
-/// Goal: one instant, one order, the one of arming (W4); precise timers go first, by hard expiry.
+/// Goal: timers of one instant fire in the order of arming (W4); precise timers first, by hard expiry.
 #[test]
-fn one_instant_one_order() {
+fn timers_of_one_instant_fire_as_armed() {
     let scene = scene();
     let timers: Vec<_> =
         (0..40).map(|task| scene.timer(Family::BOTH[usize::from(task % 3 == 0)], task)).collect();
@@ -55,15 +48,15 @@ fn one_instant_one_order() {
     let coarse = (0..40).filter(|n| n % 3 != 0);
     let fired = scene.fire(HERE);
     let expected: Vec<_> = precise.chain([9]).chain(coarse).collect();
-    // Lazy push-out leaves a timer that is armed for the same time once more where it was.
+    // Lazy push-out does not move a timer that is armed again for the same time.
     assert_eq!(fired, expected);
 }
 
-/// Goal: W1: a caller who is wrong about the present spoils nobody's timer, and his own only so far
-/// as he asked for another time. Method: presents of the future, small and large, and of the past,
-/// on a base with timers of all distances; everybody fires within his bound.
+/// Goal: a caller that passes a wrong current time does not move other timers (W1), and its own only
+/// within the bound. Method: times in the near and far future and in the past, on a base with timers
+/// at all distances.
 #[test]
-fn a_wrong_present_moves_nobody() {
+fn a_wrong_current_time_does_not_move_other_timers() {
     let wrong = [1, 3_600_000, 1 << 40].map(ms).map(|ahead| START.after(ahead));
     for (hint, family) in
         wrong.into_iter().chain([Ns::ZERO]).flat_map(|hint| Family::BOTH.map(|f| (hint, f)))
@@ -75,8 +68,8 @@ fn a_wrong_present_moves_nobody() {
             scene.start(&timer, HERE, after);
             timer
         });
-        let liar = scene.timer(family, 0);
-        let arm = |cpu, at| on(cpu, || liar.start(exactly(at), hint, Options::default()));
+        let misled = scene.timer(family, 0);
+        let arm = |cpu, at| on(cpu, || misled.start(exactly(at), hint, Options::default()));
         for cpu in [HERE, THERE, HERE] {
             arm(cpu, hint.after(ms(1_000))).unwrap();
             arm(cpu, hint.after(ms(2_000))).unwrap();
@@ -98,8 +91,8 @@ fn a_wrong_present_moves_nobody() {
     }
 }
 
-/// Goal: a precise timer fires when its CPU is awake anyway and its window has begun, and causes
-/// no event before the window's end.
+/// Goal: a precise timer fires with another event within its window, and causes no event of its own
+/// before the window's end.
 #[test]
 fn slack_saves_wakeups() {
     let scene = scene();
@@ -114,8 +107,8 @@ fn slack_saves_wakeups() {
     assert_eq!(scene.armed(HERE), Some(ms(40)));
 }
 
-/// Goal: a deferrable timer arms no device, fires with somebody else's event, and stays
-/// deferrable when its callback restarts it.
+/// Goal: a deferrable timer arms no device, fires with another timer's event, and stays deferrable when
+/// its callback restarts it.
 #[test]
 fn deferrable_timers_stay_deferrable() {
     let scene = scene();
@@ -134,17 +127,17 @@ fn deferrable_timers_stay_deferrable() {
     assert_eq!(fired, [(0, Wakes::No), (1, Wakes::Yes)]);
     assert_eq!(on(HERE, || other.cancel()), Cancel::Pending);
     scene.fire(HERE);
-    assert_eq!(scene.armed(HERE), None, "nobody is woken for the deferrable one");
+    assert_eq!(scene.armed(HERE), None, "the deferrable timer causes no event");
     scene.go(ms(50));
     assert_eq!(scene.fire(HERE), [0]);
 }
 
-/// Goal: what callbacks arm for the past fires in the next pass, after everything that was due
-/// in this one; passes are limited, the hang is counted and the back-off bounded (R7).
-/// Method: a timer that restarts itself for the past, by its result or by its handle.
+/// Goal: a timer that a callback arms for the past fires in the next pass, after all that were due in
+/// this one; passes are limited, the hang is counted and the back-off bounded (R7).
+/// Method: a timer that restarts itself for the past, by its callback's result or by a start.
 #[test]
-fn a_timer_that_restarts_itself_for_the_past_starves_nobody() {
-    for (family, by_handle) in cases() {
+fn a_timer_that_restarts_itself_for_the_past_does_not_starve_others() {
+    for (family, by_handle) in Family::both_with_bool() {
         let scene = scene();
         let timers: Vec<_> = (0..6).map(|task| scene.timer(Family::BOTH[task % 2], task)).collect();
         let greedy = scene.timer(family, 9);
@@ -156,7 +149,7 @@ fn a_timer_that_restarts_itself_for_the_past_starves_nobody() {
         let mut fired = Vec::new();
         let expired = scene.handle(HERE, |firing| {
             fired.push(firing.task);
-            scene.world().set_time(scene.world().time().after(ms(1)));
+            scene.platform().set_time(scene.platform().time().after(ms(1)));
             match (firing.task, by_handle) {
                 (9, true) => _ = scene.start(&greedy, THERE, Ns::ZERO),
                 (9, false) => return CallbackResult::Restart(exactly(START)),
@@ -167,15 +160,15 @@ fn a_timer_that_restarts_itself_for_the_past_starves_nobody() {
         let greedy_fired = fired.iter().filter(|&&task| task == 9).count();
         assert_eq!((greedy_fired, fired.len()), (3, 9), "{family:?}: once a pass");
         let took = ms(9);
-        assert_eq!(expired, Expired { fired: 9, next: scene.world().time().after(took) });
+        assert_eq!(expired, Expired { fired: 9, next: scene.platform().time().after(took) });
         let view = scene.bases.view(HERE).expect("a base");
         assert_eq!(view.device.hangs, 1);
-        // Meanwhile the first timer goes: nothing stalls, and nothing in the past is programmed.
+        // During the back-off a cancel of the first timer programs nothing.
         scene.start(&timers[0], HERE, ms(15));
         let armed = scene.armed(HERE);
         assert_eq!(scene.writes(HERE, || on(HERE, || greedy.cancel())), 0);
         assert_eq!(scene.armed(HERE), armed);
-        scene.world().set_time(expired.next);
+        scene.platform().set_time(expired.next);
         assert_eq!(scene.fire(HERE), [0]);
     }
 }
@@ -188,14 +181,14 @@ fn a_long_hang_backs_off_for_100_ms() {
     scene.start(&timer, HERE, ms(1));
     scene.go(ms(1));
     let expired = scene.handle(HERE, |_| {
-        scene.world().set_time(scene.world().time().after(Ns::from_secs(1)));
+        scene.platform().set_time(scene.platform().time().after(Ns::from_secs(1)));
         CallbackResult::Restart(exactly(START))
     });
-    assert_eq!(expired.next, scene.world().time().after(ms(100)));
+    assert_eq!(expired.next, scene.platform().time().after(ms(100)));
 }
 
-/// Goal: equal windows fire in the order of arming, also those that were armed for the past in
-/// and after a pass (W4).
+/// Goal: equal windows fire in the order of arming (W4), also if they were armed for the past during
+/// and after a pass.
 #[test]
 fn late_timers_keep_their_order() {
     for family in Family::BOTH {
@@ -221,8 +214,7 @@ fn late_timers_keep_their_order() {
     }
 }
 
-/// Goal: a handler that is called within a handler of its base does nothing; the outer one
-/// sees to everything.
+/// Goal: a handler that is called within a handler of the same base does nothing.
 #[test]
 fn a_handler_within_a_handler_does_nothing() {
     let scene = scene();
@@ -245,7 +237,7 @@ fn a_handler_within_a_handler_does_nothing() {
     assert_eq!(fired, [0, 1]);
 }
 
-/// Goal: callbacks may free other timers, due ones of their own batch included.
+/// Goal: callbacks may free other timers, including due ones of the same pass.
 #[test]
 fn a_callback_may_drop_its_siblings() {
     for family in Family::BOTH {
@@ -267,31 +259,31 @@ fn a_callback_may_drop_its_siblings() {
     }
 }
 
-/// Goal: deadlines beyond the wheel's reach fire neither early nor later than a granule's share
-/// (W1, W5). Method: a tick of 1 us, whose wheel reaches 17 minutes.
+/// Goal: timers beyond the wheel's reach fire neither early nor later than a granule (W1, W5).
+/// Method: a tick of 1 us, with which the wheel reaches 17 minutes.
 #[test]
 fn far_deadlines_are_kept() {
     let tick = Tick::new(std::time::Duration::from_micros(1)).expect("the shortest tick");
     let scene = Scene::new(Settings { tick, ..Settings::default() }, 1);
     for minutes in [16, 18, 40, 60 * 24 * 365] {
         let timer = scene.timer(Family::Coarse, 0);
-        let begin = scene.world().time();
+        let begin = scene.platform().time();
         let after = Ns::from_secs(60 * minutes);
         let (soft, wakes) = (begin.after(after), Options::default());
         timer.start(exactly(soft), begin, wakes).expect("not shut down");
         let mut rounds = 0;
         while timer.is_pending() && rounds < 100_000 {
             rounds += 1;
-            scene.world().set_time(scene.world().armed(HERE));
+            scene.platform().set_time(scene.platform().armed(HERE));
             scene.fire(HERE);
         }
-        let late = scene.world().time().since(soft);
-        assert!(!timer.is_active() && scene.world().time() >= soft);
+        let late = scene.platform().time().since(soft);
+        assert!(!timer.is_active() && scene.platform().time() >= soft);
         assert!(late.0 <= after.0 / 7, "{minutes} min: {late:?} late");
     }
 }
 
-/// Goal: nothing special happens at the ends of the range (W5).
+/// Goal: the ends of the range are ordinary times (W5).
 #[test]
 fn the_ends_of_the_range() {
     let scene = scene();
@@ -303,7 +295,7 @@ fn the_ends_of_the_range() {
             assert_eq!(scene.fire(HERE).len(), usize::from(soft == 0), "{family:?}");
         }
     }
-    scene.world().set_time(Ns(u64::MAX - 1));
+    scene.platform().set_time(Ns(u64::MAX - 1));
     let timers: Vec<AnyTimer> =
         Family::BOTH.into_iter().map(|family| scene.timer(family, 1)).collect();
     for timer in &timers {
@@ -314,16 +306,11 @@ fn the_ends_of_the_range() {
     assert_eq!(scene.bases.check(HERE), Ok(()));
 }
 
-/// Both families, each with and without.
-fn cases() -> impl Iterator<Item = (Family, bool)> {
-    Family::BOTH.into_iter().flat_map(|family| [(family, false), (family, true)])
-}
-
-/// Goal: W1 for a timer that is put off without a lock twice. Method: put off from a second to an
-/// hour, moved to where that belongs, in a bucket of half a minute; shortly before the hour it is
-/// put off by a second, and must not be left to that bucket's end.
+/// Goal: a timer that is pushed out twice without a lock is late within the bound (W1). Method: it is
+/// pushed out from a second to an hour and moved to a bucket of half a minute; shortly before the hour
+/// it is pushed out by a second, and must not fire at that bucket's end.
 #[test]
-fn a_timer_that_was_moved_to_a_coarser_bucket_is_not_left_there() {
+fn a_timer_in_a_coarse_bucket_is_moved_for_a_short_push_out() {
     let scene = Scene::new(Settings::default(), 1);
     let timer = scene.timer(Family::Coarse, 7);
     scene.start(&timer, HERE, ms(1_000));
@@ -339,7 +326,7 @@ fn a_timer_that_was_moved_to_a_coarser_bucket_is_not_left_there() {
     assert_eq!(scene.fire(HERE), [7]);
 }
 
-/// Goal: pushing a pending timer out takes no lock and writes no device; it fires when it should.
+/// Goal: pushing a pending timer out takes no lock and writes no device; the timer fires in time.
 #[test]
 fn pushing_out_takes_no_lock() {
     let scene = Scene::new(Settings::default(), 2);
@@ -355,7 +342,7 @@ fn pushing_out_takes_no_lock() {
         assert_eq!(scene.start(&timer, cpu, ms(30_000 + 10 * step)), Started::Pending);
     }
     drop(watch);
-    assert_eq!((locks.get(), scene.world().writes(HERE)), (0, 1));
+    assert_eq!((locks.get(), scene.platform().writes(HERE)), (0, 1));
     scene.go(ms(39_989));
     assert!(scene.fire(HERE).is_empty());
     scene.go(ms(45_000));

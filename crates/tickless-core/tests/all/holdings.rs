@@ -1,8 +1,9 @@
-//! W8: one holding of a base's lock is bounded in timers, and between two of them others come in.
+//! W8: one holding of a base's lock examines a bounded number of timers, and other threads get the lock
+//! between two holdings.
 
-use crate::world::scene::{START, Scene};
-use crate::world::timers::{AnyTimer, Family, exactly};
-use crate::world::{Moment, Watch, on, while_locks_are_wanted};
+use crate::support::scene::{HERE, START, Scene, THERE, ms};
+use crate::support::timers::{AnyTimer, Family, exactly};
+use crate::support::{Moment, Watch, on, while_locks_are_wanted};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
@@ -10,15 +11,9 @@ use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::pending::Walk;
 use tickless_core::bases::{Deferral, HOLDING, Options, Settings, Started};
 use tickless_core::rearm::Limits;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::Ns;
 
-const HERE: CpuId = CpuId(0);
-const THERE: CpuId = CpuId(1);
 const MANY: usize = if cfg!(miri) { 200 } else { 3_000 };
-
-const fn ms(ms: u64) -> Ns {
-    Ns::from_ms(ms)
-}
 
 fn scenes() -> impl Iterator<Item = Scene> {
     [Deferral::None, Deferral::OnExpiry]
@@ -39,8 +34,8 @@ fn longest(scene: &Scene) -> usize {
     scene.bases.view(HERE).expect("a base").longest_holding
 }
 
-/// Does something whenever a lock is about to be taken. Returns how often that was.
-fn meanwhile(act: impl Fn(usize) + 'static, within: impl FnOnce()) -> usize {
+/// Calls `act` whenever a lock is about to be taken. Returns how often that was.
+fn before_each_lock(act: impl Fn(usize) + 'static, within: impl FnOnce()) -> usize {
     let (locks, acting) = (Rc::new(Cell::new(0)), Cell::new(false));
     let count = Rc::clone(&locks);
     let watch = Watch::with(Rc::new(move |moment| {
@@ -55,8 +50,8 @@ fn meanwhile(act: impl Fn(usize) + 'static, within: impl FnOnce()) -> usize {
     locks.get()
 }
 
-/// Goal: a bucket full of pushed-out timers comes due without holding anybody up: others start and
-/// cancel in between, also timers of that very bucket, and nothing is lost or early.
+/// Goal: a bucket of pushed-out timers is relocated in short holdings: other threads start and cancel in
+/// between, also timers of that bucket, and no timer is lost or early.
 #[test]
 fn pushed_out_timers_are_moved_a_few_at_a_time() {
     for scene in scenes() {
@@ -65,7 +60,7 @@ fn pushed_out_timers_are_moved_a_few_at_a_time() {
             scene.start(timer, HERE, ms(10_000));
         }
         let other = Rc::new(scene.timer(Family::Coarse, MANY));
-        // Something has to be due for an expiry thread to be called.
+        // An expiry thread is only called if a timer is due.
         let due = scene.timer(Family::Coarse, MANY + 1);
         scene.start(&due, HERE, ms(4_000));
         let cancelled = Rc::new(RefCell::new(Vec::new()));
@@ -73,7 +68,7 @@ fn pushed_out_timers_are_moved_a_few_at_a_time() {
         let (of_act, starts) = (timers.clone(), Rc::clone(&other));
         let note = Rc::clone(&cancelled);
         let act = move |lock: usize| {
-            // The last of the bucket, which has not been come to.
+            // At the end of the bucket, not examined yet.
             let victim = MANY - lock;
             if victim > MANY / 2 {
                 assert_eq!(on(THERE, || of_act[victim].cancel()), Cancel::Pending);
@@ -84,7 +79,7 @@ fn pushed_out_timers_are_moved_a_few_at_a_time() {
                 assert!(matches!(started, Ok(Started::Idle | Started::Pending)));
             }
         };
-        let locks = meanwhile(act, || assert_eq!(scene.fire(HERE), [MANY + 1]));
+        let locks = before_each_lock(act, || assert_eq!(scene.fire(HERE), [MANY + 1]));
         assert!(locks >= MANY / HOLDING, "{locks} holdings for {MANY} timers");
         assert!((2..=HOLDING).contains(&longest(&scene)), "{}", longest(&scene));
         scene.bases.check(HERE).expect("a sound base");
@@ -99,8 +94,7 @@ fn pushed_out_timers_are_moved_a_few_at_a_time() {
     }
 }
 
-/// Goal: whoever waits for the lock waits for one pushed-out timer or one callback, and is let in
-/// after it.
+/// Goal: a thread that waits for the lock gets it after one pushed-out timer or one callback.
 #[test]
 fn a_wanted_lock_is_given_back_after_the_timer_in_hand() {
     for scene in scenes() {
@@ -120,9 +114,9 @@ fn a_wanted_lock_is_given_back_after_the_timer_in_hand() {
     }
 }
 
-/// Goal: a bucket that fires is walked ahead of (more than 256 timers), within the bound.
+/// Goal: timers that are read ahead of expiry (in buckets of more than 256) count towards the bound.
 #[test]
-fn walking_ahead_counts() {
+fn reading_ahead_counts_towards_the_bound() {
     for scene in scenes() {
         let timers = crowd(&scene, Family::Coarse, ms(1_000));
         for (nth, timer) in timers.iter().enumerate() {
@@ -134,17 +128,16 @@ fn walking_ahead_counts() {
     }
 }
 
-/// Goal: high-resolution timers that all ask for the past, as after a long sleep, line up for the
-/// next pass a few at a time.
+/// Goal: precise timers that were armed for the past are queued for the next pass in short holdings.
 #[test]
-fn late_ones_line_up_a_few_at_a_time() {
+fn late_timers_are_queued_a_few_at_a_time() {
     for scene in scenes() {
         let timers = crowd(&scene, Family::Precise, ms(1));
         scene.go(ms(2));
         let again = Cell::new(MANY);
         let act = |_| ();
         let mut fired = 0;
-        let locks = meanwhile(act, || {
+        let locks = before_each_lock(act, || {
             let expired = scene.handle(HERE, |firing| {
                 fired += 1;
                 match again.get() {
@@ -183,10 +176,10 @@ fn evacuating_and_listing_are_bounded() {
     }
 }
 
-/// Goal: whoever waits for the lock is let in after each callback, as one that keeps arming its
-/// timer for the past is called as often as it likes.
+/// Goal: a waiting thread gets the lock after each callback of a timer that keeps arming itself for the
+/// past.
 #[test]
-fn whoever_wants_the_lock_is_let_in_after_a_callback() {
+fn a_waiting_thread_gets_the_lock_after_each_callback() {
     const CALLS: u64 = 50;
     for (deferral, family) in [
         (Deferral::None, Family::Precise),

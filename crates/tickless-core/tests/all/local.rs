@@ -1,7 +1,7 @@
-//! Local timers: keys, callbacks that do as they like, order, budgets (W1, W2, W4, W5, W6).
+//! Local timers: keys, operations in callbacks, order, budgets (W1, W2, W4, W5, W6).
 
-use crate::world::random::Random;
-use crate::world::timers::Family;
+use crate::support::random::Random;
+use crate::support::timers::Family;
 mod fixed;
 mod histories;
 mod twin;
@@ -25,14 +25,14 @@ fn insert<T>(timers: &mut LocalTimers<T>, family: Family, value: T) -> Key {
     key.expect("there is room")
 }
 
-/// Advances with callbacks that do nothing. Returns who fired.
+/// Advances with callbacks that do nothing. Returns the values of the fired timers.
 fn fire(timers: &mut LocalTimers<usize>, now: Instant) -> Vec<usize> {
     let mut fired = Vec::new();
     timers.advance(now, |timers, key| fired.extend(timers.value(key).copied()));
     fired
 }
 
-/// Goal: a removed timer's key finds nothing, also once its slot has another timer.
+/// Goal: a removed timer's key finds no timer, also after its slot is reused.
 #[test]
 fn keys_of_removed_timers_find_nothing() {
     for family in Family::BOTH {
@@ -58,9 +58,9 @@ fn keys_of_removed_timers_find_nothing() {
     }
 }
 
-/// Goal: a key made of any number finds its own timer or nothing, never an empty slot (K1).
-/// Method: each bit of a key turned over, and the generations around it, while its timer is
-/// there, after it has been removed, and once its slot is another timer's.
+/// Goal: a key made of any number finds its own timer or none, never an empty slot (K1).
+/// Method: each bit of a key flipped, and nearby generations, while its timer exists, after it has been
+/// removed, and after its slot is reused.
 #[test]
 fn made_up_keys_find_nothing() {
     for family in Family::BOTH {
@@ -92,9 +92,9 @@ fn made_up_keys_find_nothing() {
     }
 }
 
-/// Goal: tables of many chunks, in which each slot is used again.
+/// Goal: large tables in which each slot is reused.
 #[test]
-fn slots_are_used_again() {
+fn slots_are_reused() {
     let (mut timers, count) =
         (LocalTimers::new(Instant::ZERO), if cfg!(miri) { 300 } else { 5_000 });
     let mut keys = Vec::new();
@@ -112,9 +112,9 @@ fn slots_are_used_again() {
     }
 }
 
-/// Goal: a callback may do anything: to its own timer, to one that is due as well, to others.
+/// Goal: a callback may operate on its own timer, on due timers and on others.
 #[test]
-fn callbacks_do_as_they_like() {
+fn callbacks_may_operate_on_any_timer() {
     for family in Family::BOTH {
         let mut timers = LocalTimers::new(Instant::ZERO);
         let keys: Vec<Key> = (0..6).map(|n| insert(&mut timers, family, n)).collect();
@@ -150,10 +150,10 @@ fn callbacks_do_as_they_like() {
     }
 }
 
-/// Goal: what a callback arms for the past waits for the next advance, in line, and keeps
-/// nobody from firing; the other family's timers too.
+/// Goal: a timer that a callback arms for the past fires with the next advance and delays no other timer
+/// of either family.
 #[test]
-fn arming_for_the_past_waits_its_turn() {
+fn timers_armed_for_the_past_fire_with_the_next_advance() {
     for (family, other) in [(Family::Coarse, Family::Precise), (Family::Precise, Family::Coarse)] {
         let mut timers = LocalTimers::new(ms(1));
         let greedy = insert(&mut timers, family, 0);
@@ -194,14 +194,18 @@ fn past_deadlines_fire_in_order() {
         timers.start_at(key, Instant::ZERO).expect("inserted");
     }
     assert!(timers.next_event() <= ms(100));
-    assert_eq!(fire(&mut timers, Instant::ZERO), [1, 5, 4, 0, 2, 3, 10, 11, 12], "time stands");
+    assert_eq!(
+        fire(&mut timers, Instant::ZERO),
+        [1, 5, 4, 0, 2, 3, 10, 11, 12],
+        "the time does not go back"
+    );
     assert_eq!((timers.now(), timers.next_event()), (ms(100), Instant::NEVER));
 }
 
-/// Goal: a budget bounds an advance; the rest is first in line, can be cancelled, and is asked
-/// for at once (W2). A timer that keeps coming does not get ahead of it.
+/// Goal: a budget bounds an advance; the remaining timers fire first with the next one, can be cancelled,
+/// and make the next event pass (W2). A timer that keeps restarting does not overtake them.
 #[test]
-fn budgets_leave_the_rest_in_line() {
+fn a_budget_leaves_the_rest_first_in_line() {
     for family in Family::BOTH {
         let mut timers = LocalTimers::with_tick(ms(0), Tick::default(), PushOut::Eager);
         let keys: Vec<Key> = (0..6).map(|n| insert(&mut timers, family, n)).collect();
@@ -227,10 +231,10 @@ fn budgets_leave_the_rest_in_line() {
     }
 }
 
-/// Goal: a deadline that had passed when it was armed fires with the next advance, also when
-/// the one before it stopped early: behind what that one has left.
+/// Goal: a timer that was armed for the past fires with the next advance, behind the timers that the
+/// previous advance has left.
 #[test]
-fn what_is_overdue_fires_with_the_next_advance() {
+fn overdue_timers_fire_with_the_next_advance() {
     for family in Family::BOTH {
         let mut timers = LocalTimers::new(ms(0));
         let keys: Vec<Key> = (0..4).map(|n| insert(&mut timers, family, n)).collect();
@@ -278,7 +282,7 @@ fn far_deadlines_are_kept() {
     }
 }
 
-/// Goal: a callback that panics takes nothing along but itself.
+/// Goal: a panic in a callback affects no other timer.
 #[test]
 fn a_panic_in_a_callback_leaves_the_others() {
     for family in Family::BOTH {
@@ -294,7 +298,7 @@ fn a_panic_in_a_callback_leaves_the_others() {
     }
 }
 
-/// Goal: a callback may advance further, or put other timers in place of its own.
+/// Goal: a callback may advance the timers, and replace them.
 #[test]
 fn a_callback_may_advance() {
     let mut timers = LocalTimers::new(Instant::ZERO);
@@ -333,8 +337,8 @@ fn values_are_dropped_once() {
     assert_eq!(Rc::strong_count(&value), 1);
 }
 
-/// Goal: with thousands of timers pending, started, cancelled and removed in any order, each one
-/// fires once, not before its deadline and within the bound on lateness (W1, W9).
+/// Goal: thousands of timers that are started, cancelled and removed at random fire once, not before
+/// their deadlines and within the bound on lateness (W1, W9).
 #[test]
 fn thousands_of_timers_fire_once_and_in_time() {
     for push_out in [PushOut::Lazy, PushOut::Eager] {
@@ -378,17 +382,16 @@ fn thousands_of_timers_fire_once_and_in_time() {
     }
 }
 
-/// Goal: a wakeup at which only timers are found that were pushed out is counted; asking for the
-/// exact next event avoids it.
+/// Goal: a wakeup that finds only pushed-out timers is counted; the settled next event avoids it.
 #[test]
-fn wakeups_for_nothing_are_counted() {
+fn idle_wakeups_are_counted() {
     for settle in [false, true] {
         let mut timers = LocalTimers::new(Instant::ZERO);
         let key = insert(&mut timers, Family::Coarse, 0);
         timers.start_at(key, ms(60)).expect("inserted");
         assert_eq!(fire(&mut timers, ms(40)), []);
         timers.start_at(key, ms(100)).expect("inserted");
-        assert_eq!(timers.next_event(), ms(60), "where its number is");
+        assert_eq!(timers.next_event(), ms(60), "the time of its bucket");
         if settle {
             assert_eq!(timers.settled_next_event(), ms(100));
             assert_eq!(timers.next_event(), ms(100));

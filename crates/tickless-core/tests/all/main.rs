@@ -1,4 +1,4 @@
-//! The core's tests: one binary, since linking takes longer than most of them.
+//! The core's tests, as one binary, because linking takes longer than most of them.
 
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -21,8 +21,8 @@ mod phase;
 #[expect(unsafe_code, reason = "tests own the nodes that they pass in")]
 mod queue;
 mod rearm;
+#[expect(unsafe_code, reason = "a platform promises exclusive locks")]
+mod support;
 mod threads;
 #[expect(unsafe_code, reason = "tests own the nodes that they pass in")]
 mod wheel;
-#[expect(unsafe_code, reason = "a platform promises exclusive locks")]
-mod world;

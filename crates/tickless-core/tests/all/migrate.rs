@@ -1,9 +1,9 @@
-//! D8: bases that go offline and come back, and histories of everything by chance.
+//! D8: bases that go offline and online, and random histories of all operations.
 
-use crate::world::random::{Random, with_seeds};
-use crate::world::scene::{START, Scene};
-use crate::world::timers::{AnyTimer, Family, exactly};
-use crate::world::{Moment, Watch, World, on};
+use crate::support::random::{Random, with_seeds};
+use crate::support::scene::{HERE, START, Scene, THERE, ms};
+use crate::support::timers::{AnyTimer, Family, exactly};
+use crate::support::{Moment, TestPlatform, Watch, on};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
@@ -18,19 +18,11 @@ use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 
-const HERE: CpuId = CpuId(0);
-const THERE: CpuId = CpuId(1);
-
-const fn ms(ms: u64) -> Ns {
-    Ns::from_ms(ms)
-}
-
 fn lazy() -> Scene {
     Scene::with_policy(Policy::Lazy)
 }
 
-/// Goal: pending timers of both families go to another base, where they fire in time, in order,
-/// deferrable or not as before.
+/// Goal: pending timers of both families move to another base, where they fire in time and in order.
 #[test]
 fn pending_timers_move() {
     for family in Family::BOTH {
@@ -52,10 +44,10 @@ fn pending_timers_move() {
     }
 }
 
-/// Goal: what is armed towards a base that is offline goes elsewhere, wherever it was and
-/// however it was pinned; when the base is back, it is used again.
+/// Goal: a timer that is armed for a base that is offline goes to another base, wherever it was and
+/// whether or not it is pinned; when the base is online again, it is used.
 #[test]
-fn arming_goes_elsewhere() {
+fn armings_for_an_offline_base_go_to_another() {
     for family in Family::BOTH {
         let scene = lazy();
         let timers = [0, 1, 2].map(|task| scene.timer(family, task));
@@ -69,7 +61,7 @@ fn arming_goes_elsewhere() {
         assert_eq!(pending(&scene, HERE), 0);
         assert_eq!(pending(&scene, THERE), 3, "{family:?}");
         scene.bases.online(HERE).unwrap();
-        assert_eq!(pending(&scene, THERE), 3, "they do not come back by themselves");
+        assert_eq!(pending(&scene, THERE), 3, "they do not move back");
         scene.start_with(&timers[2], THERE, ms(20), pinned);
         assert_eq!(pending(&scene, HERE), 1);
         scene.go(ms(30));
@@ -82,11 +74,11 @@ fn pending(scene: &Scene, cpu: CpuId) -> usize {
     view.coarse + view.precise
 }
 
-/// Goal: a timer whose callback runs on a base that goes offline stays until that is over (X2),
-/// also if it is armed again meanwhile, and then goes.
+/// Goal: a timer whose callback runs on a base that goes offline moves when the callback has ended (X2),
+/// also if it is armed before that.
 #[test]
-fn running_timers_move_when_their_callback_is_over() {
-    for (family, by_hand) in Family::BOTH.into_iter().flat_map(|f| [(f, false), (f, true)]) {
+fn running_timers_move_when_their_callback_has_ended() {
+    for (family, by_start) in Family::both_with_bool() {
         let scene = lazy();
         let timers = [0, 1].map(|task| scene.timer(family, task));
         scene.start(&timers[0], HERE, ms(10));
@@ -94,7 +86,7 @@ fn running_timers_move_when_their_callback_is_over() {
         scene.go(ms(10));
         scene.handle(HERE, |_| {
             assert_eq!(on(THERE, || scene.bases.offline(HERE)), Ok(1), "the other one");
-            if by_hand {
+            if by_start {
                 scene.start(&timers[0], THERE, ms(20));
                 assert_eq!(pending(&scene, HERE), 1, "{family:?}: it moved while it ran");
                 return CallbackResult::Done;
@@ -108,7 +100,7 @@ fn running_timers_move_when_their_callback_is_over() {
     }
 }
 
-/// Goal: timers that have been collected and not fired move too, and fire once.
+/// Goal: collected timers that have not fired move as well, and fire once.
 #[test]
 fn collected_timers_move() {
     let settings = Settings { deferral: Deferral::OnExpiry, ..Settings::default() };
@@ -134,8 +126,8 @@ fn collected_timers_move() {
     assert_eq!(fired, [0, 1, 2]);
 }
 
-/// Goal: a CPU that was switched off has forgotten what its event device was told: the first
-/// start after it is back programs the device, also for later than that (R1).
+/// Goal: the event device of a base that was offline is programmed by the first start after it is
+/// online, also for a later time than before (R1).
 #[test]
 fn a_device_that_was_off_is_programmed_again() {
     for family in Family::BOTH {
@@ -143,7 +135,7 @@ fn a_device_that_was_off_is_programmed_again() {
         let timer = scene.timer(family, 0);
         scene.start(&timer, HERE, ms(10));
         scene.bases.offline(HERE).unwrap();
-        scene.world().deliver(HERE);
+        scene.platform().deliver(HERE);
         scene.bases.online(HERE).unwrap();
         let pinned = Options { pinned: Some(HERE), ..Options::default() };
         assert_eq!(scene.writes(HERE, || scene.start_with(&timer, HERE, ms(20), pinned)), 1);
@@ -153,10 +145,10 @@ fn a_device_that_was_off_is_programmed_again() {
     }
 }
 
-/// Goal: what is still on a base that comes back, because whoever empties it is not through, is
-/// told to its device at once: that was off, and has forgotten it (R1).
+/// Goal: going online while another CPU still moves timers away programs the device for the remaining
+/// ones (R1).
 #[test]
-fn what_has_stayed_is_told_to_the_device() {
+fn going_online_programs_the_device_for_remaining_timers() {
     for family in Family::BOTH {
         let scene = Rc::new(lazy());
         let timers = [0, 1].map(|task| scene.timer(family, task));
@@ -165,8 +157,8 @@ fn what_has_stayed_is_told_to_the_device() {
         let (stage, locks) = (Rc::clone(&scene), Rc::clone(&locked));
         let watch = Watch::with(Rc::new(move |moment| {
             if moment == Moment::Locking && locks.replace(locks.get() + 1) == 2 {
-                // It is switched off, and on again, when one of the two has left it.
-                stage.world().deliver(HERE);
+                // The base goes online when one of the two timers has moved.
+                stage.platform().deliver(HERE);
                 on(THERE, || stage.bases.online(HERE)).unwrap();
             }
         }));
@@ -177,34 +169,34 @@ fn what_has_stayed_is_told_to_the_device() {
     }
 }
 
-/// Goal: R13. An event that was lost is found by whoever looks after the base, once it has been
-/// due for longer than the grace, and is counted; nothing else is.
+/// Goal: a check finds a lost event when it has been due for longer than the grace period, and counts it
+/// (R13).
 #[test]
 fn a_lost_event_is_found() {
     for policy in Policy::ALL {
         let scene = Scene::with_policy(policy);
         let timer = scene.timer(Family::Precise, 0);
-        let looks = |at| {
+        let finds_lost_event = |at| {
             scene.go(at);
             on(THERE, || scene.bases.recover_lost_event(HERE, ms(2)))
         };
         let lost = || scene.bases.view(HERE).unwrap().device.lost;
-        assert!(!looks(ms(1)), "nothing is armed");
+        assert!(!finds_lost_event(ms(1)), "nothing is armed");
         scene.start(&timer, HERE, ms(10));
-        scene.world().deliver(HERE);
-        assert!(!looks(ms(12)), "it may still come");
+        scene.platform().deliver(HERE);
+        assert!(!finds_lost_event(ms(12)), "it may still come");
         assert_eq!(lost(), 0);
-        assert!(looks(ms(13)));
+        assert!(finds_lost_event(ms(13)));
         assert_eq!(lost(), 1);
         assert_eq!(scene.fire(HERE), [0]);
-        assert!(!looks(ms(30)), "it has come");
+        assert!(!finds_lost_event(ms(30)), "it has come");
         scene.bases.offline(HERE).unwrap();
-        assert!(!looks(ms(60)) && !scene.bases.recover_lost_event(CpuId(2), ms(1)));
+        assert!(!finds_lost_event(ms(60)) && !scene.bases.recover_lost_event(CpuId(2), ms(1)));
         assert_eq!(lost(), 1, "{policy:?}");
     }
 }
 
-/// Goal: the last base stays, and errors say what is wrong.
+/// Goal: the last base cannot go offline.
 #[test]
 fn the_last_base_stays() {
     let scene = lazy();
@@ -218,7 +210,7 @@ fn the_last_base_stays() {
     assert_eq!(scene.bases.offline(THERE), Err(OnlineError::Last(THERE)), "counted once");
 }
 
-/// What a history keeps of one timer.
+/// The record of one timer in a history.
 #[derive(Default)]
 struct Account {
     armed: Cell<u64>,
@@ -258,7 +250,7 @@ impl History {
             8 if !account.busy.get() => self.cancelled(id, on(cpu, || timer.cancel_sync())),
             9 if !account.busy.get() => {
                 let found = on(cpu, || timer.cancel_single_shot());
-                self.cancelled(id, found.expect("nobody arms it"));
+                self.cancelled(id, found.expect("it is not armed concurrently"));
             }
             10 if self.below(4) == 0 => {
                 account.shut.set(true);
@@ -275,14 +267,14 @@ impl History {
             16 => _ = self.scene.bases.tick(cpu),
             _ => {
                 let by = Ns(1 << self.below(24));
-                let now = self.scene.world().time().after(by);
-                self.scene.world().set_time(now);
+                let now = self.scene.platform().time().after(by);
+                self.scene.platform().set_time(now);
             }
         }
     }
 
     fn start(&self, id: usize, cpu: CpuId) {
-        let now = self.scene.world().time();
+        let now = self.scene.platform().time();
         let window = exactly(now.after(Ns(self.below(30_000_000))));
         let options = Options {
             wakes: if self.below(5) == 0 { Wakes::No } else { Wakes::Yes },
@@ -301,7 +293,7 @@ impl History {
 
     fn cancelled(&self, id: usize, found: Cancel) {
         let account = &self.accounts[id];
-        // One that runs may have been armed again, and then that is gone too; the totals tell.
+        // A running timer may have been armed again, which the totals account for.
         if found == Cancel::Pending {
             account.cancelled.set(account.cancelled.get() + 1);
         }
@@ -309,8 +301,8 @@ impl History {
     }
 
     fn collect(&self, cpu: CpuId) {
-        let run = |firing: &Firing<World>| self.callback(firing);
-        self.scene.world().deliver(cpu);
+        let run = |firing: &Firing<TestPlatform>| self.callback(firing);
+        self.scene.platform().deliver(cpu);
         if on(cpu, || self.scene.bases.collect(cpu, run)).call == Call::Thread {
             self.fire(cpu, Runner::Thread);
         }
@@ -320,8 +312,8 @@ impl History {
         on(cpu, || self.scene.bases.fire(cpu, runner, |firing| self.callback(firing)));
     }
 
-    /// May do anything, one level deep: what is done inside is what others do meanwhile.
-    fn callback(&self, firing: &Firing<World>) -> CallbackResult {
+    /// Performs random operations, as other threads might during the callback.
+    fn callback(&self, firing: &Firing<TestPlatform>) -> CallbackResult {
         let account = &self.accounts[firing.task];
         assert!(!account.busy.replace(true), "X2: a timer overlaps itself");
         assert!(firing.now >= firing.window.soft, "W1: early");
@@ -350,9 +342,8 @@ impl History {
     }
 }
 
-/// Goal: whatever happens to timers, threads and bases, by chance and inside callbacks, every
-/// arming ends once, nothing overlaps itself or is early, and nothing is left behind on a base
-/// that is offline (D2, D8, D9, X2, X10, W1).
+/// Goal: after any random operations on timers, threads and bases, every arming ends once, no timer
+/// overlaps itself or is early, and none stays on a base that is offline (D2, D8, D9, X2, X10, W1).
 #[test]
 fn histories_of_everything() {
     with_seeds(if cfg!(miri) { 2 } else { 800 }, |seed| {
@@ -385,18 +376,18 @@ fn histories_of_everything() {
     });
 }
 
-/// Stops arming, lets everything fire, and adds up.
+/// Fires all timers without new armings, and checks the sums.
 fn settle(history: &History) {
     let History { scene, cpus, .. } = history;
     for round in 0..100 {
-        scene.world().set_time(scene.world().time().after(ms(20)));
+        scene.platform().set_time(scene.platform().time().after(ms(20)));
         for cpu in (0..*cpus).map(CpuId) {
-            let mut quiet = |firing: &Firing<World>| {
+            let mut quiet = |firing: &Firing<TestPlatform>| {
                 let account = &history.accounts[firing.task];
                 account.fired.set(account.fired.get() + 1);
                 CallbackResult::Done
             };
-            scene.world().deliver(cpu);
+            scene.platform().deliver(cpu);
             scene.bases.expire(cpu, &mut quiet);
             if scene.bases.tick(cpu) != Call::Nobody {
                 scene.bases.fire(cpu, Runner::Thread, &mut quiet);

@@ -1,18 +1,16 @@
-//! Looking at what is pending: how many where, one by one, and how late what fired was.
+//! Walks over pending timers, their numbers on each level, and the lateness of fired ones.
 
-use crate::world::random::{Random, with_seeds};
-use crate::world::scene::{START, Scene};
-use crate::world::timers::Family;
+use crate::support::random::{Random, with_seeds};
+use crate::support::scene::{HERE, START, Scene};
+use crate::support::timers::Family;
 use std::collections::{BTreeMap, BTreeSet};
 use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::pending::{Pending, PendingIn, Walk};
 use tickless_core::bases::{Deferral, FiresIn, HOLDING, Options, Settings};
 use tickless_core::queues::wheel::Wakes;
-use tickless_core::time::{CpuId, Ns, Tick, Window};
+use tickless_core::time::{Ns, Tick, Window};
 
-const HERE: CpuId = CpuId(0);
-
-/// Everything pending, by slices of this size, and whether that was all.
+/// Walks over all pending timers in slices of this size. Returns them, and whether they are complete.
 fn walk(scene: &Scene, slice: usize) -> (Vec<Pending<usize>>, bool) {
     let (mut walk, mut found, mut is_whole) = (Walk::begin(), Vec::new(), true);
     let mut one = Vec::with_capacity(slice);
@@ -28,11 +26,11 @@ fn settings() -> Settings {
     Settings { deferral: Deferral::OnExpiry, ..Settings::default() }
 }
 
-/// Goal: a walk sees each pending timer once, with what it was armed for, however it is sliced;
-/// the levels' numbers are those of the walk.
-/// Method: timers of both families, of any distance, pushed out and cancelled by chance.
+/// Goal: a walk visits each pending timer once, with its window, for any size of slices; the numbers of
+/// the levels agree with it.
+/// Method: timers of both families at random distances, pushed out and cancelled at random.
 #[test]
-fn a_walk_sees_each_once() {
+fn a_walk_visits_each_timer_once() {
     with_seeds(if cfg!(miri) { 2 } else { 200 }, |seed| {
         let mut random = Random::new(seed);
         let scene = Scene::new(settings(), 1);
@@ -80,10 +78,10 @@ fn a_walk_sees_each_once() {
     });
 }
 
-/// Goal: what has more timers than a slice on one list, or with one deadline, is seen in parts, and
-/// each timer once; what goes while the walk stands before it is not followed.
+/// Goal: a list or deadline with more timers than a slice is visited in parts, each timer once, while
+/// other timers are removed.
 #[test]
-fn what_is_too_long_is_seen_in_parts() {
+fn a_long_list_is_visited_in_parts() {
     for family in Family::BOTH {
         let scene = Scene::new(settings(), 1);
         let timers: Vec<_> = (0..200).map(|task| scene.timer(family, task)).collect();
@@ -100,7 +98,7 @@ fn what_is_too_long_is_seen_in_parts() {
         while !at.is_over() {
             assert!(scene.bases.walk(HERE, &mut at, &mut slice));
             assert!(slice.iter().all(|one| seen.insert(one.task)), "one was seen twice");
-            // Wherever it stands, the next ones go, and some of those it has seen.
+            // Cancel the next timers of the walk, and some that it has visited.
             let pending = || timers.iter().enumerate().filter(|(_, timer)| timer.is_pending());
             let next = pending().filter(|(task, _)| !seen.contains(task)).take(3);
             let before = pending().filter(|(task, _)| seen.contains(task)).step_by(3).take(9);
@@ -113,10 +111,10 @@ fn what_is_too_long_is_seen_in_parts() {
     }
 }
 
-/// Goal: a walk that stands in the line of what is due goes on behind what has fired meanwhile.
-/// Method: each fourth callback walks on by three timers, and those are fired before the next does.
+/// Goal: a walk over due timers continues behind those that have fired.
+/// Method: each fourth callback walks over three timers, which fire before the next walk.
 #[test]
-fn a_walk_over_what_is_due_goes_on_behind_what_has_fired() {
+fn a_walk_over_due_timers_continues_behind_fired_ones() {
     let scene = Scene::new(settings(), 1);
     let timers: Vec<_> = (0..20).map(|task| scene.timer(Family::Coarse, task)).collect();
     timers.iter().for_each(|timer| _ = scene.start(timer, HERE, Ns::from_ms(20)));
@@ -134,10 +132,10 @@ fn a_walk_over_what_is_due_goes_on_behind_what_has_fired() {
     assert_eq!(seen, expected.collect::<Vec<_>>());
 }
 
-/// Goal: of two walks that stop in one list the first is cut, and told; what is collected
-/// meanwhile is walked no further.
+/// Goal: of two walks that stop in one list the first ends early and reports it; a walk does not continue
+/// in a list that was collected.
 #[test]
-fn a_walk_that_is_overtaken_is_told() {
+fn a_walk_that_loses_its_place_reports_it() {
     for family in Family::BOTH {
         let scene = Scene::new(settings(), 1);
         let timers: Vec<_> = (0..10).map(|task| scene.timer(family, task)).collect();
@@ -165,7 +163,7 @@ fn a_walk_that_is_overtaken_is_told() {
             found.push(rest(&mut walk).0);
             CallbackResult::Done
         });
-        // All but the first, which has fired: coarse ones are in another place now.
+        // All but the fired one; coarse timers are on another list now.
         let expected = if family == Family::Coarse { 9 } else { 6 };
         assert_eq!((found[0], found[1..].iter().sum::<usize>()), (expected, 0), "{family:?}");
     }

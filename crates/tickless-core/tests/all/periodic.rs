@@ -1,10 +1,10 @@
-//! P1, P2, P3: forwarding keeps to initial + N x period, exactly, whatever the delays.
+//! P1, P2, P3: forwarding yields exactly initial + N x period after any delays.
 
-use crate::world::random::{Random, with_seeds};
+use crate::support::random::{Random, with_seeds};
 use tickless_core::periodic::forward;
 use tickless_core::time::{Ns, Window};
 
-/// One period after another until the window begins after `now`.
+/// Moves the window by single periods until it begins after `now`.
 fn step_by_step(mut window: Window, now: Ns, period: Ns) -> (Window, u64) {
     let mut periods = 0;
     while window.soft <= now {
@@ -14,7 +14,7 @@ fn step_by_step(mut window: Window, now: Ns, period: Ns) -> (Window, u64) {
     (window, periods)
 }
 
-/// Goal: forward says what a loop over the periods says.
+/// Goal: forward agrees with a loop over the periods.
 #[test]
 fn forward_is_a_loop_over_periods() {
     with_seeds(if cfg!(miri) { 20 } else { 20_000 }, |seed| {
@@ -26,14 +26,13 @@ fn forward_is_a_loop_over_periods() {
     });
 }
 
-/// Goal: after up to 10^9 periods with random delays an expiry is initial + N x period, with the
-/// slack it began with, and it is the first that lies ahead (P1, P3).
-/// Method: forward again and again, from hardly late to a million periods late.
+/// Goal: after up to 10^9 periods with random delays an expiry is initial + N x period with unchanged
+/// slack, and the first after the current time (P1, P3).
 #[test]
 fn expiries_do_not_drift_over_a_billion_periods() {
     with_seeds(if cfg!(miri) { 2 } else { 20 }, |seed| {
         let mut random = Random::new(seed);
-        // A billion periods of less than 18 s stay below the end of time.
+        // A billion periods of less than 18 s are within the range.
         let (period, slack) = (1 + random.below(17_000_000_000), random.below(1_000_000));
         let initial = random.below(1 << 40);
         let mut window = Window::new(Ns(initial), Ns(initial + slack));
@@ -46,15 +45,15 @@ fn expiries_do_not_drift_over_a_billion_periods() {
             assert!(periods >= 1);
             assert_eq!(next.soft.0, initial + total * period);
             assert_eq!(next.hard.0, next.soft.0 + slack);
-            assert!(next.soft.0 > now && next.soft.0 - period <= now, "the first that lies ahead");
+            assert!(next.soft.0 > now && next.soft.0 - period <= now, "the first after now");
             window = next;
         }
     });
 }
 
-/// Goal: forwarding before the window begins changes nothing; a phase stays a phase (P2).
+/// Goal: forwarding before the window begins changes nothing, and later keeps the phase (P2).
 #[test]
-fn phases_are_left_alone() {
+fn forwarding_keeps_the_phase() {
     for phase in 0..10 {
         let window = Window::new(Ns(100 + phase), Ns(105 + phase));
         assert_eq!(forward(window, Ns(99 + phase), Ns(10)), (window, 0));

@@ -1,6 +1,6 @@
-//! Phases: how evenly timers of one period sit, whoever comes and goes (P2, P4, P5).
+//! Phases: timers of one period are spread evenly after any arrivals and departures (P2, P4, P5).
 
-use crate::world::random::{Random, with_seeds};
+use crate::support::random::{Random, with_seeds};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tickless_core::phase::{PERIOD_MAX, Phase, PhaseError, PhaseSlot, Phases};
@@ -27,17 +27,17 @@ fn filled(n: usize, period: Ns, phase: Phase) -> (Phases, Vec<PhaseSlot>) {
     (phases, slots)
 }
 
-/// Goal: after n arrivals the largest gap is at most 2.1 times the even one, for every n from 2
-/// to 10,000; at a power of two it is the even one. Random phases are shown beside it.
+/// Goal: after n arrivals the largest gap is at most twice the even one, for every n from 2 to 10,000,
+/// and equal to it at powers of two; random phases are worse.
 #[test]
-fn arrivals_alone_stay_close_to_even() {
+fn arrivals_are_spread_nearly_evenly() {
     let n_max = if cfg!(miri) { 40 } else { 10_000 };
     for period in [PERIOD, Ns(99_999_989), Ns::from_secs(3600)] {
         let (mut phases, mut slots) = (Phases::new(), Vec::new());
         let mut worst = 0.0f64;
         for n in 1..=n_max {
             slots.push(phases.take(period, Phase::Spread).unwrap());
-            // For every n what the registry says; sorting confirms it at the end.
+            // By the registry for every n; compared with a sorted list at the end.
             let gap = phases.view(period).unwrap().gap_max.as_nanos() as u64;
             let ratio = gap as f64 * n as f64 / period.0 as f64;
             worst = worst.max(ratio);
@@ -63,20 +63,20 @@ fn arrivals_alone_stay_close_to_even() {
     }
 }
 
-/// The largest gap of random phases, in even gaps: the mean of some circles.
+/// Returns the largest gap of random phases in units of the even gap, averaged over circles.
 fn mean_random(n: usize) -> f64 {
     let of = |seed| largest(&filled(n, PERIOD, Phase::Random(seed)).1) as f64;
     (0..20).map(of).sum::<f64>() / 20.0 * n as f64 / PERIOD.0 as f64
 }
 
-/// A list of taken places in units of 2^-64 of a turn, and a walk over it for every question.
+/// A list of taken places in units of 2^-64 of a turn.
 #[derive(Default)]
 struct Twin {
     taken: Vec<u64>,
 }
 
 impl Twin {
-    /// Where gaps begin, and how long they are; a full turn is 2^64.
+    /// Returns the start and the length of each gap; a full turn is 2^64.
     fn gaps(&self) -> Vec<(u64, u128)> {
         let mut sorted = self.taken.clone();
         sorted.sort_unstable();
@@ -94,9 +94,9 @@ impl Twin {
     }
 }
 
-/// Goal: whoever comes and goes, in any order and with any policy: the registry knows the
-/// largest gap, an arrival to be spread halves one of the largest, and a slot once taken stays
-/// (P2). The same history gives the same phases.
+/// Goal: after any arrivals and departures with any policy, the registry has the right largest gap, a
+/// spread arrival halves one of the largest, and taken slots do not move (P2). The same history gives
+/// the same phases.
 /// Method: a period of 2^62, so that phases are turns without rounding, beside the naive twin.
 #[test]
 fn histories_match_a_naive_twin() {
@@ -130,7 +130,10 @@ fn histories_match_a_naive_twin() {
                             let to = turn(&slot).wrapping_sub(start);
                             length + 8 >= longest && u128::from(to).abs_diff(length / 2) <= 8
                         };
-                        assert!(before.iter().any(splits), "{slot:?} is no middle of the largest");
+                        assert!(
+                            before.iter().any(splits),
+                            "{slot:?} is not in the middle of a largest gap"
+                        );
                     }
                     twin.taken.push(turn(&slot));
                     slots.push(slot);
@@ -147,11 +150,11 @@ fn histories_match_a_naive_twin() {
     });
 }
 
-/// Goal: with departures by chance the whole is not worse than random phases of as many timers.
-/// Method: the same history of arrivals and departures for both; the largest gap after each of
-/// them, averaged over the history. By chance a single moment may be otherwise.
+/// Goal: with random departures spread phases are no worse than random phases on average.
+/// Method: the same history of arrivals and departures for both; the largest gap, averaged over the
+/// history.
 #[test]
-fn departures_leave_it_no_worse_than_random() {
+fn departures_leave_phases_no_worse_than_random() {
     let steps = if cfg!(miri) { 60 } else { 4_000 };
     for (keep, stay) in [(20, 10), (400, 40), (400, 200)] {
         with_seeds(if cfg!(miri) { 1 } else { 10 }, |seed| {
@@ -186,8 +189,8 @@ fn departures_leave_it_no_worse_than_random() {
     }
 }
 
-/// Goal: the worst departures there are, all but one cluster of neighbours, leave spread no
-/// worse than random; and arrivals then repair it: as many again as are left, in their half.
+/// Goal: if all timers but a cluster of neighbours depart, spread phases are no worse than random ones,
+/// and as many arrivals as there are left spread them again.
 #[test]
 fn a_cluster_that_stays_is_repaired_by_arrivals() {
     let (n, stay) = if cfg!(miri) { (64, 4) } else { (4_096, 64) };
@@ -207,13 +210,13 @@ fn a_cluster_that_stays_is_repaired_by_arrivals() {
         slots.push(phases.take(PERIOD, Phase::Spread).unwrap());
         assert!(largest(&slots) <= before);
     }
-    // The cluster is one point, so what came has nearly the whole circle to itself.
+    // The cluster is almost one point, so the new timers have nearly the whole circle.
     let even = PERIOD.0 / stay as u64;
     assert!(largest(&slots) <= even * 21 / 10, "{} of {even}", largest(&slots));
 }
 
-/// Goal: P5: each period has its own circle, and lone timers of periods that divide each other
-/// do not meet.
+/// Goal: each period has its own circle, and single timers of periods that divide each other do not meet
+/// (P5).
 #[test]
 fn periods_do_not_disturb_each_other() {
     let mut phases = Phases::new();
@@ -232,7 +235,7 @@ fn periods_do_not_disturb_each_other() {
             }
         }
     }
-    // An aligned timer is a neighbour like any other.
+    // An aligned timer counts as a neighbour.
     let zero = phases.take(Ns::from_ms(7), Phase::Aligned).unwrap();
     let half = phases.take(Ns::from_ms(7), Phase::Spread).unwrap();
     assert_eq!((zero.phase(), half.phase()), (Ns::ZERO, Ns(3_500_000)));
@@ -241,8 +244,8 @@ fn periods_do_not_disturb_each_other() {
     assert_eq!(phases.view(Ns::from_ms(10)), None);
 }
 
-/// Goal: the first expiry lies after the present, at most a period away, on the series k x
-/// period + phase, at every time of the range (P1, P2).
+/// Goal: the first expiry is after the current time by at most a period, and one of k x period + phase,
+/// at every time of the range (P1, P2).
 #[test]
 fn the_first_expiry_is_on_the_series() {
     with_seeds(if cfg!(miri) { 20 } else { 20_000 }, |seed| {
@@ -262,9 +265,9 @@ fn the_first_expiry_is_on_the_series() {
     });
 }
 
-/// Goal: random phases repeat with their seed, differ within it, and fill the circle.
+/// Goal: random phases depend on the seed only, differ from each other, and fill the circle.
 #[test]
-fn random_is_reproducible() {
+fn random_phases_are_reproducible() {
     let phases = |seed| -> Vec<Ns> {
         filled(100, PERIOD, Phase::Random(seed)).1.iter().map(PhaseSlot::phase).collect()
     };
@@ -277,15 +280,15 @@ fn random_is_reproducible() {
         again.leave(slot);
         phase
     });
-    assert_eq!(alone, [phases(1)[0]; 2], "an empty circle is forgotten");
+    assert_eq!(alone, [phases(1)[0]; 2], "an empty circle begins again");
     let mut tenths = BTreeMap::<u64, u32>::new();
     phases(1).iter().for_each(|phase| *tenths.entry(phase.0 / 10_000_000).or_default() += 1);
     assert!(tenths.len() == 10 && tenths.values().all(|&count| count < 25), "{tenths:?}");
 }
 
-/// Goal: what cannot be had is refused, and leaves the registry alone.
+/// Goal: invalid periods and phases are refused and change nothing.
 #[test]
-fn absurd_requests_are_refused() {
+fn invalid_requests_are_refused() {
     let mut phases = Phases::new();
     let (too_long, period) = (PERIOD_MAX.after(Ns(1)), PERIOD.to_duration());
     for (period, phase, error) in [
@@ -298,7 +301,7 @@ fn absurd_requests_are_refused() {
         assert!(!error.to_string().is_empty());
     }
     assert!(phases.take(PERIOD_MAX, Phase::Spread).is_ok());
-    // A period with fewer nanoseconds than timers: they sit on each other, evenly.
+    // A period with fewer nanoseconds than timers: they share phases evenly.
     let (_, slots) = filled(12, Ns(3), Phase::Spread);
     for phase in 0..3 {
         let here = slots.iter().filter(|slot| slot.phase() == Ns(phase)).count();

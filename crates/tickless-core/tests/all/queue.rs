@@ -1,15 +1,12 @@
-//! The precise queue against a naive twin: a list that is kept sorted (W6), and the rest of
-//! what the queue promises, one test each.
-//!
-//! A failing history prints the command that replays it.
+//! The precise queue: random histories against a sorted list (W6), and a test for each guarantee.
 
+use crate::support::random::{Random, with_seeds};
 use std::ptr::NonNull;
-
 use tickless_core::link::{QueueLink, QueueRef};
 use tickless_core::queues::tree::Queue;
 use tickless_core::time::{Ns, Window};
 
-/// Timers that live long enough: boxed in one slice, so that none of them ever moves.
+/// Nodes in a boxed slice, so that they do not move.
 struct Timers {
     links: Box<[QueueLink]>,
 }
@@ -20,8 +17,8 @@ impl Timers {
     }
 
     fn node(&self, index: usize) -> QueueRef {
-        // SAFETY: the links outlive every queue of their test, never move, are touched by
-        // one thread and by one queue at a time.
+        // SAFETY: the links outlive every queue of their test and do not move; one thread and one
+        // queue at a time uses them.
         unsafe { QueueRef::new(NonNull::from(&self.links[index])) }
     }
 
@@ -38,67 +35,27 @@ fn exact(at: u64) -> Window {
     window(at, at)
 }
 
-/// Pops everything that may fire at `now`; the timers' indices in the order they came.
+/// Pops all timers that may fire at `now`. Returns their indices in order.
 fn fire(queue: &mut Queue, timers: &Timers, now: u64) -> Vec<usize> {
     let popped = std::iter::from_fn(|| queue.pop_expired(Ns(now))).take(timers.links.len() + 1);
     popped.map(|node| timers.index(node)).collect()
 }
 
-/// Xorshift: small, seeded, the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn seeded(seed: u64) -> Random {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        random.next();
-        random
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-}
-
-/// Runs `history` for seeds 1 to `count`, or for `TICKLESS_SEED` alone where that is set.
-fn for_seeds(test: &'static str, count: u64, history: impl Fn(u64)) {
-    struct Replay(&'static str, u64);
-    impl Drop for Replay {
-        fn drop(&mut self) {
-            if std::thread::panicking() {
-                let Replay(test, seed) = self;
-                eprintln!("replay: TICKLESS_SEED={seed} cargo test -p tickless-core {test}");
-            }
-        }
-    }
-    let replay = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
-    for seed in replay.map_or(1..=count, |seed| seed..=seed) {
-        let _replay = Replay(test, seed);
-        history(seed);
-    }
-}
-
-/// What a queue is, said so simply that it is evidently right.
+/// A sorted list with the operations of the queue.
 #[derive(Default)]
 struct Twin {
-    /// Sorted by hard expiry, then by when it came.
+    /// Sorted by hard expiry, then by the number of the insertion.
     pending: Vec<(Window, u64, usize)>,
-    came: u64,
+    inserted: u64,
 }
 
 impl Twin {
     fn insert(&mut self, timer: usize, window: Window) -> bool {
         self.remove(timer);
         let window = Window { hard: window.hard.max(window.soft), ..window };
-        self.came += 1;
-        self.pending.push((window, self.came, timer));
-        self.pending.sort_by_key(|&(window, came, _)| (window.hard, came));
+        self.inserted += 1;
+        self.pending.push((window, self.inserted, timer));
+        self.pending.sort_by_key(|&(window, number, _)| (window.hard, number));
         self.pending[0].2 == timer
     }
 
@@ -118,11 +75,11 @@ impl Twin {
     }
 }
 
-/// How one history draws its numbers: each seed mixes differently (swarm).
+/// The distribution of a history's operations, which differs with the seed (swarm testing).
 struct Mix {
     timers: u64,
     steps: u64,
-    /// Expiries come from `base` to `base + span`; a narrow span makes ties.
+    /// Expiries are between `base` and `base + span`; a narrow span makes ties.
     base: u64,
     span: u64,
     slack: u64,
@@ -132,17 +89,19 @@ struct Mix {
 
 impl Mix {
     fn draw(random: &mut Random) -> Mix {
-        let pick =
-            |random: &mut Random, from: &[u64]| from[random.below(from.len() as u64) as usize];
         let small = cfg!(miri);
         Mix {
-            timers: pick(random, if small { &[1, 3, 12] } else { &[1, 2, 3, 8, 30, 120] }),
+            timers: if small {
+                random.pick(&[1, 3, 12])
+            } else {
+                random.pick(&[1, 2, 3, 8, 30, 120])
+            },
             steps: if small { 60 } else { 400 },
-            base: pick(random, &[0, 0, 1 << 36, u64::MAX - 4, u64::MAX / 2]),
-            span: pick(random, &[1, 4, 50, 1 << 30, u64::MAX]),
-            slack: pick(random, &[1, 5, 1 << 20, u64::MAX]),
-            inserts: pick(random, &[30, 50, 80]),
-            pops: pick(random, &[0, 5, 20]),
+            base: random.pick(&[0, 0, 1 << 36, u64::MAX - 4, u64::MAX / 2]),
+            span: random.pick(&[1, 4, 50, 1 << 30, u64::MAX]),
+            slack: random.pick(&[1, 5, 1 << 20, u64::MAX]),
+            inserts: random.pick(&[30, 50, 80]),
+            pops: random.pick(&[0, 5, 20]),
         }
     }
 
@@ -166,15 +125,15 @@ impl Mix {
 }
 
 /// Goal: any sequence of operations gives what a sorted list gives (W1, W4, W5, W6, R1).
-/// Method: seeded histories of inserts, moves, removals and pops; everything that can be
-/// seen is compared with the twin, and the full check runs, after every step.
+/// Method: random inserts, moves, removals and pops; after every step the results and the content are
+/// compared with the list, and the full check runs.
 #[test]
 fn queue_histories_match_a_sorted_list() {
-    for_seeds("queue_histories_match_a_sorted_list", if cfg!(miri) { 25 } else { 4_000 }, history);
+    with_seeds(if cfg!(miri) { 25 } else { 4_000 }, |seed| history(seed));
 }
 
 fn history(seed: u64) {
-    let mut random = Random::seeded(seed);
+    let mut random = Random::new(seed);
     let mix = Mix::draw(&mut random);
     let timers = Timers::new(mix.timers as usize);
     let (mut queue, mut twin) = (Queue::new(), Twin::default());
@@ -210,17 +169,15 @@ fn history(seed: u64) {
     }
 }
 
-/// Goal: the balance holds in trees deep enough for every case of it.
+/// Goal: the tree stays balanced in every case of insertion and removal.
 /// Method: fill in rising, falling and shuffled order, empty from the front, from the back
 /// and in shuffled order; full check after every step.
 #[test]
 fn queue_stays_balanced_however_it_is_filled_and_emptied() {
     let count = if cfg!(miri) { 24 } else { 500 };
-    let mut random = Random::seeded(7);
+    let mut random = Random::new(7);
     let mut shuffled: Vec<usize> = (0..count).collect();
-    for at in (1..count).rev() {
-        shuffled.swap(at, random.below(at as u64 + 1) as usize);
-    }
+    random.shuffle(&mut shuffled);
     let orders = [(0..count).collect(), (0..count).rev().collect(), shuffled];
     for (fill, empty) in
         orders.iter().flat_map(|fill| orders.iter().map(move |empty| (fill, empty)))
@@ -239,7 +196,7 @@ fn queue_stays_balanced_however_it_is_filled_and_emptied() {
     }
 }
 
-/// W4, also across moves: a re-armed timer goes behind those that stayed.
+/// Goal: equal expiries fire in the order of arming (W4); a re-armed timer is put behind the others.
 #[test]
 fn queue_fires_equal_expiries_in_the_order_armed() {
     let timers = Timers::new(22);
@@ -247,7 +204,7 @@ fn queue_fires_equal_expiries_in_the_order_armed() {
     for timer in 0..20 {
         assert_eq!(queue.insert(timers.node(timer), exact(100)), timer == 0);
         if timer == 10 {
-            // With others before and after, ties are no longer found at the ends.
+            // With timers before and after, ties are not at the ends.
             queue.insert(timers.node(20), exact(99));
             queue.insert(timers.node(21), exact(101));
         }
@@ -261,7 +218,7 @@ fn queue_fires_equal_expiries_in_the_order_armed() {
     assert_eq!(fire(&mut queue, &timers, 101), order);
 }
 
-/// W1: not a nanosecond before the soft expiry, and at the hard expiry at the latest.
+/// Goal: a timer does not fire a nanosecond before its soft expiry (W1).
 #[test]
 fn queue_fires_from_soft_expiry_on() {
     let timers = Timers::new(1);
@@ -273,7 +230,7 @@ fn queue_fires_from_soft_expiry_on() {
     assert!(!timers.node(0).is_linked());
 }
 
-/// The walk goes by hard expiry and stops at the first timer that may not fire yet.
+/// Goal: popping goes by hard expiry and stops at the first timer that may not fire yet.
 #[test]
 fn queue_stops_at_the_first_timer_still_ahead() {
     let timers = Timers::new(3);
@@ -286,7 +243,7 @@ fn queue_stops_at_the_first_timer_still_ahead() {
     assert_eq!(fire(&mut queue, &timers, 200), [1, 2]);
 }
 
-/// W5: the ends of the range are ordinary times.
+/// Goal: the ends of the range are ordinary times (W5).
 #[test]
 fn queue_takes_the_ends_of_the_range_as_ordinary_times() {
     let timers = Timers::new(4);
@@ -302,7 +259,7 @@ fn queue_takes_the_ends_of_the_range_as_ordinary_times() {
     assert_eq!(fire(&mut queue, &timers, u64::MAX), [0, 3]);
 }
 
-/// A window that contradicts itself opens late rather than early, wherever it comes from.
+/// Goal: a contradictory window makes the timer late rather than early.
 #[test]
 fn queue_clamps_hard_up_to_soft() {
     assert_eq!(Window::new(Ns(9), Ns(4)), window(9, 9));
@@ -313,9 +270,9 @@ fn queue_clamps_hard_up_to_soft() {
     assert_eq!(queue.first(), Some(exact(9)));
 }
 
-/// R2 and R4 rest on this: only the first counts for the device.
+/// Goal: insertion and removal report changes of the first timer, which rearming depends on (R2, R4).
 #[test]
-fn queue_says_when_the_first_changes() {
+fn queue_reports_changes_of_the_first() {
     let timers = Timers::new(3);
     let mut queue = Queue::new();
     assert!(queue.insert(timers.node(0), exact(50)));
@@ -329,7 +286,7 @@ fn queue_says_when_the_first_changes() {
     assert_eq!(queue.first(), Some(exact(50)));
 }
 
-/// The nodes do not point at the queue.
+/// Goal: the queue may be moved, because nodes have no pointers to it.
 #[test]
 fn queue_may_be_moved_while_timers_are_in_it() {
     let timers = Timers::new(8);
@@ -343,20 +300,20 @@ fn queue_may_be_moved_while_timers_are_in_it() {
     assert_eq!(fire(&mut elsewhere, &timers, 9), [0, 1, 2, 3, 4, 5, 6, 7]);
 }
 
-/// Goal: what the walk holds back behind a timer that is still ahead costs no wakeup.
-/// Method: timers of mixed slack, none cancelled; wake at the smallest hard expiry, and count
-/// the wakeups of this queue and of a list that fires everything whose soft expiry passed.
+/// Goal: holding timers back behind one that may not fire yet costs no wakeup.
+/// Method: timers of mixed slack, none cancelled; wake at the smallest hard expiry, and compare the
+/// wakeups with those of a list that fires everything whose soft expiry has passed.
 #[test]
 fn queue_holding_back_costs_no_wakeup() {
     let count = if cfg!(miri) { 30 } else { 300 };
-    for_seeds("queue_holding_back_costs_no_wakeup", if cfg!(miri) { 2 } else { 50 }, |seed| {
-        let mut random = Random::seeded(seed);
+    with_seeds(if cfg!(miri) { 2 } else { 50 }, |seed| {
+        let mut random = Random::new(seed);
         let timers = Timers::new(count);
         let mut queue = Queue::new();
         let mut list = Vec::new();
         for timer in 0..count {
             let soft = random.below(10_000);
-            let slack = [0, 50, soft / 10, 3_000][random.below(4) as usize];
+            let slack = random.pick(&[0, 50, soft / 10, 3_000]);
             queue.insert(timers.node(timer), window(soft, soft + slack));
             list.push((soft, soft + slack));
         }

@@ -1,24 +1,17 @@
-//! R1 to R6, R11 and R12 on whole bases: what arming, cancelling and firing do to the devices.
+//! R1 to R6, R11 and R12 on whole bases: how arming, cancelling and firing program the devices.
 
-use crate::world::history::{Interference, Outcome, Plan, run};
-use crate::world::on;
-use crate::world::random::{Random, is_replay, with_seeds};
-use crate::world::scene::Scene;
-use crate::world::timers::{Family, exactly};
+use crate::support::history::{Interference, Outcome, Plan, run};
+use crate::support::on;
+use crate::support::random::{Random, is_replay, with_seeds};
+use crate::support::scene::{HERE, Scene, THERE, ms};
+use crate::support::timers::{Family, exactly};
 use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{BaseCounts, Options, Settings, WheelEvents};
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::Ns;
 
-const HERE: CpuId = CpuId(0);
-const THERE: CpuId = CpuId(1);
-
-const fn ms(ms: u64) -> Ns {
-    Ns::from_ms(ms)
-}
-
-/// Goal: every rule about devices, after every operation (R1-R6, R8, R11, R12).
-/// Method: histories under every policy, setting and limit, against a naive twin.
+/// Goal: every rule about devices holds after every operation (R1-R6, R8, R11, R12).
+/// Method: random histories under every policy, setting and limit, against a naive twin.
 #[test]
 fn histories_keep_the_devices_right() {
     let total = std::cell::Cell::new(Outcome::default());
@@ -26,7 +19,7 @@ fn histories_keep_the_devices_right() {
         let plan = Plan::random(&mut Random::new(seed));
         total.set(total.get().plus(run(plan, seed)));
     });
-    // A canary: histories in which something never happens prove nothing about it.
+    // Each kind of event must have occurred.
     let Outcome { counts, device } = total.get();
     let BaseCounts { armed, rearmed, cancelled, fired, migrated, .. } = counts;
     let DeviceCounts { writes, events, spurious, forced, hangs, .. } = device;
@@ -38,8 +31,7 @@ fn histories_keep_the_devices_right() {
     }
 }
 
-/// Goal: eager writes most and is woken least, lazy the other way round, restart-aware in
-/// between (R12).
+/// Goal: eager writes most and wakes least, lazy the opposite, restart-aware in between (R12).
 /// Method: the same cancel-heavy histories under each policy, summed.
 #[test]
 fn policies_trade_writes_for_wakeups() {
@@ -66,11 +58,11 @@ fn policies_trade_writes_for_wakeups() {
     }
 }
 
-/// Goal: what a cancel and a restart of the local first timer write under each policy (R2, R4,
-/// R12). Method: two timers, the first of which is cancelled, moved out, moved back.
+/// Goal: the writes of a cancel and of restarts of the local first timer under each policy (R2, R4, R12).
+/// Method: the first of two timers is cancelled, started, pushed out and pulled in.
 #[test]
-fn each_policy_has_its_price() {
-    // Cancel the first; start it again where the device stood; push it out; pull it in.
+fn writes_for_the_first_timer_by_policy() {
+    // Cancel; start for the armed time; push out; pull in.
     let prices = [
         (Policy::Eager, [1, 1, 1, 1]),
         (Policy::Lazy, [0, 0, 0, 0]),
@@ -92,8 +84,8 @@ fn each_policy_has_its_price() {
     }
 }
 
-/// Goal: eager alone writes twice for a restart (R4). Method: the first of two timers is pushed
-/// out, but not as far as the second.
+/// Goal: only eager writes twice for a restart (R4). Method: the first of two timers is pushed out, but
+/// not as far as the second.
 #[test]
 fn only_eager_writes_twice_for_a_restart() {
     for (policy, family) in cross(Policy::ALL, Family::BOTH) {
@@ -111,10 +103,10 @@ fn only_eager_writes_twice_for_a_restart() {
     }
 }
 
-/// Goal: removing another CPU's timer leaves that CPU's device alone (R3), whether it is
-/// cancelled, shut down or moved. Removing the local one by moving it does not.
+/// Goal: removing another CPU's timer does not program that CPU's device (R3), whether it is cancelled,
+/// shut down or moved; moving a local timer away may program the local device.
 #[test]
-fn another_cpus_device_is_left_alone_by_a_removal() {
+fn a_removal_does_not_program_another_cpus_device() {
     for (policy, family) in cross(Policy::ALL, Family::BOTH) {
         let scene = Scene::with_policy(policy);
         let timers = [1, 2, 3, 4].map(|task| scene.timer(family, task));
@@ -127,8 +119,8 @@ fn another_cpus_device_is_left_alone_by_a_removal() {
             scene.start(&timers[3], HERE, ms(10));
         });
         assert_eq!(writes, 0, "{policy:?} {family:?}");
-        assert_eq!(scene.armed(THERE), Some(ms(10)), "the device comes early, for nothing");
-        // Away from the local device: that one is ours to program, once the last one goes.
+        assert_eq!(scene.armed(THERE), Some(ms(10)), "the device comes early");
+        // Moving the last timer away programs the local device.
         let pinned = Options { pinned: Some(THERE), ..Options::default() };
         let writes = scene.writes(HERE, || {
             scene.start_with(&timers[2], HERE, ms(50), pinned);
@@ -138,8 +130,8 @@ fn another_cpus_device_is_left_alone_by_a_removal() {
     }
 }
 
-/// Goal: callbacks program nothing, the handler's end does so once and for all (R5), also if
-/// nothing fired and if a callback panics (R6).
+/// Goal: callbacks program nothing, and the handler programs once at its end (R5), also if no timer
+/// fired.
 #[test]
 fn a_handler_programs_once_at_its_end() {
     for (policy, family) in cross(Policy::ALL, Family::BOTH) {
@@ -148,7 +140,7 @@ fn a_handler_programs_once_at_its_end() {
         scene.start(&first, HERE, ms(10));
         scene.start(&second, HERE, ms(10));
         scene.go(ms(10));
-        let written = scene.world().writes(HERE);
+        let written = scene.platform().writes(HERE);
         let writes = scene.writes(HERE, || {
             scene.handle(HERE, |firing| {
                 if firing.task == 1 {
@@ -156,7 +148,7 @@ fn a_handler_programs_once_at_its_end() {
                     scene.start(&second, HERE, ms(30));
                     let _ = (scene.start(&second, HERE, ms(15)), first.cancel());
                 }
-                assert_eq!(scene.world().writes(HERE), written);
+                assert_eq!(scene.platform().writes(HERE), written);
                 CallbackResult::Done
             });
         });
@@ -168,7 +160,7 @@ fn a_handler_programs_once_at_its_end() {
     }
 }
 
-/// Goal: a panic in a callback is a way out of the handler like any other (R6).
+/// Goal: a handler that ends by a panic in a callback arms the device (R6).
 #[test]
 fn a_panic_in_a_callback_leaves_the_device_armed() {
     let scene = Scene::with_policy(Policy::Lazy);
@@ -180,16 +172,16 @@ fn a_panic_in_a_callback_leaves_the_device_armed() {
     let handler = || scene.handle(HERE, |_| std::panic::resume_unwind(Box::new(())));
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(handler));
     assert!(ended.is_err());
-    assert!(!timers[0].is_active(), "its callback is over");
+    assert!(!timers[0].is_active(), "its callback has ended");
     assert_eq!(scene.armed(HERE), Some(ms(10)), "the second is due");
     assert_eq!(scene.fire(HERE), [2]);
     assert_eq!(scene.armed(HERE), Some(ms(20)));
 }
 
-/// Goal: callers with an old present, who have waited for the lock, arm what has passed with one
-/// write, and R1 holds. Method: each caller's present is older than the one's before.
+/// Goal: callers that pass old times, because they have waited for the lock, arm passed deadlines with
+/// one write (R1, R8). Method: each caller's time is older than the previous one's.
 #[test]
-fn an_old_present_does_not_move_an_event_that_is_forced() {
+fn an_old_time_does_not_move_a_forced_event() {
     for (policy, family) in cross(Policy::ALL, Family::BOTH) {
         let limits = Limits { min_delta: ms(2), ..Limits::NONE };
         let scene = Scene::new(Settings { policy, limits, ..Settings::default() }, 1);
@@ -197,7 +189,7 @@ fn an_old_present_does_not_move_an_event_that_is_forced() {
         scene.go(ms(100));
         let writes = scene.writes(HERE, || {
             for (timer, waited) in timers.iter().zip([10, 20, 30]) {
-                let old = scene.world().time().since(ms(waited));
+                let old = scene.platform().time().since(ms(waited));
                 let arm = || timer.start(exactly(ms(900)), old, Options::default());
                 on(HERE, arm).expect("it is not shut down");
             }
@@ -206,9 +198,9 @@ fn an_old_present_does_not_move_an_event_that_is_forced() {
     }
 }
 
-/// Goal: coarse timers leave the device to precise ones where somebody else ticks.
+/// Goal: with `WheelEvents::Tick` coarse timers do not arm the device.
 #[test]
-fn a_wheel_that_is_ticked_does_not_arm_the_device() {
+fn coarse_timers_do_not_arm_the_device_with_ticks() {
     let settings = Settings { wheel: WheelEvents::Tick, ..Settings::default() };
     let scene = Scene::new(settings, 1);
     let (coarse, precise) = (scene.timer(Family::Coarse, 1), scene.timer(Family::Precise, 2));
@@ -217,12 +209,12 @@ fn a_wheel_that_is_ticked_does_not_arm_the_device() {
     scene.start(&precise, HERE, ms(20));
     assert_eq!(scene.armed(HERE), Some(ms(20)));
     scene.go(ms(10));
-    assert_eq!(scene.fire(HERE), [1], "the tick finds it");
+    assert_eq!(scene.fire(HERE), [1], "fired by the tick");
     assert_eq!(scene.armed(HERE), Some(ms(20)));
 }
 
-/// Goal: a timer farther away than the device reaches is woken for on the way, and not lost
-/// (R11). Method: a device that reaches 100 ms.
+/// Goal: a timer beyond the device's reach causes wakeups before and is not lost (R11).
+/// Method: a device that reaches 100 ms.
 #[test]
 fn a_deadline_beyond_the_devices_reach_is_not_lost() {
     for family in Family::BOTH {
@@ -241,11 +233,10 @@ fn a_deadline_beyond_the_devices_reach_is_not_lost() {
     }
 }
 
-/// Goal: a base that its device has not come to yet is not written for what is due (R8).
-/// Method: a loop that arms deadlines that have passed, or are about to, never ends up
-/// programming more than once.
+/// Goal: a loop that arms deadlines that have passed, or are about to, programs the device once and does
+/// not postpone its event (R8).
 #[test]
-fn arming_the_past_in_a_loop_does_not_push_the_event_ahead() {
+fn arming_the_past_in_a_loop_does_not_postpone_the_event() {
     for (policy, family) in cross(Policy::ALL, Family::BOTH) {
         let limits = Limits { min_delta: ms(5), ..Limits::NONE };
         let scene = Scene::new(Settings { policy, limits, ..Settings::default() }, 1);
@@ -253,7 +244,7 @@ fn arming_the_past_in_a_loop_does_not_push_the_event_ahead() {
         let writes = scene.writes(HERE, || {
             for now in 0..5 {
                 scene.go(ms(now));
-                let now = scene.world().time();
+                let now = scene.platform().time();
                 for at in [Ns::ZERO, now, now.after(Ns(1)), now.after(ms(1))] {
                     let _ = on(HERE, || timer.start(exactly(at), now, Options::default()));
                 }

@@ -1,10 +1,8 @@
-//! Real threads on real atomics: the smoke test behind the model checkers, and food for Miri.
-//!
-//! X1, X5, X10 and the accounting of armings, with as many threads as a small machine has.
+//! X1, X5, X10 and the accounting of armings with real threads on real atomics, also under Miri.
 
-use crate::world::random::{Random, with_seeds};
-use crate::world::timers::{AnyTimer, Family, exactly};
-use crate::world::{World, on};
+use crate::support::random::{Random, with_seeds};
+use crate::support::timers::{AnyTimer, Family, exactly};
+use crate::support::{TestPlatform, on};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,30 +13,30 @@ use tickless_core::time::{CpuId, Ns, Window};
 
 const BASES: u16 = 3;
 
-/// Relaxed: whatever order there is has to come from the code under test.
+/// Relaxed: all ordering has to come from the code under test.
 const RELAXED: Ordering = Ordering::Relaxed;
 
-fn bases() -> Arc<Bases<World>> {
-    Arc::new(Bases::new(World::new(BASES, Ns(1)), BASES, Settings::default()))
+fn bases() -> Arc<Bases<TestPlatform>> {
+    Arc::new(Bases::new(TestPlatform::new(BASES, Ns(1)), BASES, Settings::default()))
 }
 
-fn counts(bases: &Bases<World>) -> BaseCounts {
+fn counts(bases: &Bases<TestPlatform>) -> BaseCounts {
     let views = (0..BASES).filter_map(|cpu| bases.view(CpuId(cpu)));
     views.fold(BaseCounts::default(), |sum, view| sum.plus(view.counts))
 }
 
-/// What the threads of a test have in common.
+/// The state that the threads of a test share.
 struct Shared {
-    bases: Arc<Bases<World>>,
+    bases: Arc<Bases<TestPlatform>>,
     timers: Vec<AnyTimer>,
     fired: Vec<AtomicU64>,
-    /// Is the timer's callback running?
+    /// By timer: whether its callback runs.
     busy: Vec<AtomicBool>,
     stop: AtomicBool,
 }
 
 impl Shared {
-    fn callback(&self, firing: &Firing<World>, random: &mut Random) -> CallbackResult {
+    fn callback(&self, firing: &Firing<TestPlatform>, random: &mut Random) -> CallbackResult {
         let (id, now) = (firing.task, firing.now);
         assert!(!self.busy[id].swap(true, RELAXED), "X2: a timer overlaps itself");
         assert!(now >= firing.window.soft, "W1: early");
@@ -66,7 +64,7 @@ impl Shared {
                 let pending = if draw == 4 { IfPending::Reduce } else { IfPending::Rearm };
                 let pinned = random.one_in(4).then_some(cpu);
                 let options = Options { pending, pinned, ..Options::default() };
-                on(cpu, || timer.start(window, now, options)).expect("nobody shuts it down");
+                on(cpu, || timer.start(window, now, options)).expect("not shut down");
             }
         }
     }
@@ -80,13 +78,13 @@ impl Shared {
     }
 }
 
-/// Has enough of everything happened?
+/// Returns whether each kind of event has occurred often enough.
 fn is_worthwhile(sum: &BaseCounts) -> bool {
     sum.fired > 100 && sum.cancelled > 100 && sum.migrated > 100
 }
 
-/// Goal: each arming ends once, whoever comes first; no timer overlaps itself; nothing is stuck
-/// at the end (X2, X10). Method: four threads start, cancel and expire at random.
+/// Goal: each arming ends once, no timer overlaps itself, and none is stuck at the end (X2, X10).
+/// Method: four threads start, cancel and expire at random.
 #[test]
 fn every_arming_ends_once() {
     with_seeds(1, |seed| {
@@ -115,7 +113,7 @@ fn every_arming_ends_once() {
                     }
                 });
             }
-            // For as long as it takes where the machine has no time for all four.
+            // Longer on a busy machine.
             let begun = Instant::now();
             let (least, most) = (Duration::from_millis(300), Duration::from_secs(60));
             while !cfg!(miri)
@@ -139,13 +137,11 @@ fn every_arming_ends_once() {
     });
 }
 
-/// Goal: who has waited for a timer sees what its callback wrote (X1), and nothing arms it again
-/// once it is shut down (X5).
-/// Method: a batch of callbacks that write without any ordering of their own; between the end of
-/// one and the beginning of the next a waiter may look at any moment. Every other round waits
-/// without taking a lock.
+/// Goal: a thread that has waited for a timer sees what its callback wrote (X1), and the timer cannot be
+/// armed after a shut-down (X5).
+/// Method: callbacks that write with Relaxed ordering; every other round waits without a lock.
 #[test]
-fn who_waited_sees_what_the_callback_wrote() {
+fn a_waiter_sees_what_the_callback_wrote() {
     let bases = bases();
     for round in 0..if cfg!(miri) { 16 } else { 3_000 } {
         let timers: Vec<_> =
@@ -182,7 +178,7 @@ fn who_waited_sees_what_the_callback_wrote() {
     assert_eq!(sum.armed, sum.fired + sum.cancelled);
 }
 
-/// Goal: of all first starts of a timer one gives it its base, and the rest find it there.
+/// Goal: one of several first starts gives a timer its base, and the others find it there.
 #[test]
 fn first_starts_race_safely() {
     for _ in 0..if cfg!(miri) { 8 } else { 2_000 } {

@@ -1,6 +1,6 @@
-//! The combined counter where a holder keeps its CPU: nobody takes over.
+//! The combined counter if a holder keeps its CPU: waiters do not take over.
 
-use crate::world::{
+use crate::support::{
     Device, Shared, Sometimes, Watched, Yield, explore, reader, relax, relax_for_ever, run_all,
     shared, shared_by_two,
 };
@@ -12,14 +12,14 @@ use tickless_core::word::Ordering;
 
 const NARROW: Width = Width::bits(32);
 
-/// A value may predate the call by one device read: it is not from before the last reading
-/// that was over when the call began.
+/// A value may predate the call by one device read: it is not older than the last reading that had
+/// ended when the call began.
 fn is_fresh(_: &Shared, readings_before: u64, value: u64) {
-    assert!(value >= readings_before, "C2, C6: {value} of before {readings_before}");
+    assert!(value >= readings_before, "C2, C6: {value} from before {readings_before}");
 }
 
-/// Goal: C1, C2, C6, C8: three readers at once get fresh values that never go back, for no more
-/// device reads than calls.
+/// Goal: three concurrent readers get fresh values that never go back, with no more device reads than
+/// calls (C1, C2, C6, C8).
 #[test]
 fn three_readers() {
     explore(2, || {
@@ -29,8 +29,8 @@ fn three_readers() {
     });
 }
 
-/// Goal: the same with readers that come again, which is where time could go back. Nobody is
-/// stuck, and at times one device read serves two.
+/// Goal: so do two readers that read twice, which is where time could go back. Both return, and in
+/// some schedule one device read serves both.
 #[test]
 fn two_readers_twice() {
     let combined = Sometimes::default();
@@ -40,13 +40,13 @@ fn two_readers_twice() {
         run_all((0..2).map(|_| reader(&counter, 2, is_fresh)).collect());
         saw.saw(counter.counter().readings() < 1 + 4);
     });
-    assert!(combined.happened(), "everybody read the device");
+    assert!(combined.happened(), "every reader read the device");
 }
 
-/// Goal: C3: who takes a value sees what was done before it was read, and so does the next
-/// holder.
+/// Goal: a reader that takes a value sees what was done before it was read, and so does the next
+/// holder (C3).
 #[test]
-fn who_takes_a_value_sees_what_its_holder_did() {
+fn a_reader_sees_what_the_holder_did() {
     explore(2, || {
         let counter = shared(Device::unordered(NARROW, |n| n), Patience::ENDLESS);
         let sees = |counter: &Shared, _: u64, value: u64| {
@@ -56,8 +56,8 @@ fn who_takes_a_value_sees_what_its_holder_did() {
     });
 }
 
-/// A device that must not be read twice at once: it counts its readings by a load and a store,
-/// which goes wrong if two are at it, or if the last one's store is not ordered before the load.
+/// A device that must not be read concurrently: it counts its readings by a load and a store, which
+/// fails if two threads read it, or if the last store is not ordered before the load.
 struct Exclusive {
     counted: AtomicU64,
     readings: AtomicU64,
@@ -88,7 +88,7 @@ impl Counter for Exclusive {
     }
 }
 
-/// Goal: C1: the device is read by one holder at a time, and each holder after the one before.
+/// Goal: one holder at a time reads the device, and each is ordered after the previous one (C1).
 #[test]
 fn holders_exclude_each_other() {
     explore(3, || {
@@ -102,7 +102,7 @@ fn holders_exclude_each_other() {
     });
 }
 
-/// Goal: C4: a counter that has stopped lets everybody go, and waiters take its value.
+/// Goal: a counter that has stopped does not block its readers, and waiters take its value (C4).
 #[test]
 fn a_frozen_counter_lets_waiters_go() {
     let combined = Sometimes::default();
@@ -113,10 +113,10 @@ fn a_frozen_counter_lets_waiters_go() {
         run_all((0..2).map(|_| reader(&counter, 1, check)).collect());
         saw.saw(counter.counter().readings() < 1 + 2);
     });
-    assert!(combined.happened(), "C4: nobody took a value that had not moved");
+    assert!(combined.happened(), "C4: no reader took a value that had not moved");
 }
 
-/// Goal: C4: the same for three, and for a counter that shows each value twice.
+/// Goal: nor does a counter that shows each value twice, with three readers (C4).
 #[test]
 fn the_same_value_twice() {
     explore(2, || {
@@ -126,7 +126,7 @@ fn the_same_value_twice() {
     });
 }
 
-/// A device whose first reading is interrupted by a handler that wants the time as well.
+/// A device whose first reading is interrupted by a handler that reads the time as well.
 struct Interrupted {
     device: Device,
     counter: OnceLock<Weak<Combined<Watched, Interrupted, Yield>>>,
@@ -138,7 +138,7 @@ impl Counter for Interrupted {
         if let Some(counter) = self.counter.get().and_then(Weak::upgrade)
             && value == 2
         {
-            // C5: the time that it gets is ahead of what its victim is about to publish.
+            // C5 (interrupts): its time is ahead of what the interrupted holder is about to publish.
             assert!(counter.read_directly() > value);
         }
         value
@@ -161,7 +161,7 @@ impl Counter for Interrupted {
     }
 }
 
-/// Goal: C5: a handler that has interrupted the holder, on its own thread, waits for nobody.
+/// Goal: a handler that has interrupted the holder on its own thread does not wait (C5).
 #[test]
 fn a_handler_may_interrupt_the_holder() {
     explore(2, || {
@@ -178,8 +178,8 @@ fn a_handler_may_interrupt_the_holder() {
     });
 }
 
-/// Goal: C5: a handler's value is ahead of what is published next by no more than the device read
-/// that was under way.
+/// Goal: a handler's value is ahead of the next published one by at most the device read that it
+/// interrupted (C5).
 #[test]
 fn an_interrupt_reads_directly() {
     explore(3, || {
@@ -188,15 +188,15 @@ fn an_interrupt_reads_directly() {
         let handler: Box<dyn FnOnce() + Send> = Box::new(move || {
             let direct = interrupted.read_directly();
             let next = interrupted.read();
-            // The holder that it interrupted had read just before it.
+            // The interrupted holder had read just before.
             assert!(next + 1 >= direct, "C5: {next} is far behind {direct}");
         });
         run_all(vec![handler, reader(&counter, 2, |_, _, _| ())]);
     });
 }
 
-/// Goal: the same where the device orders nothing: that the part which fits and the part which
-/// does not belong together rests on the words alone.
+/// Goal: the part of a wide counter that fits in the word and the rest belong together, also if the
+/// device orders nothing.
 #[test]
 fn a_wide_counter_holds_together() {
     fn set_ahead(reading: u64) -> u64 {
@@ -211,7 +211,7 @@ fn a_wide_counter_holds_together() {
     });
 }
 
-/// Goal: the same for a reader that begins again, while others read on.
+/// Goal: so they do for a reader that retries while others read.
 #[test]
 fn a_wide_counter_holds_together_on_a_second_try() {
     fn set_ahead(reading: u64) -> u64 {
@@ -230,11 +230,11 @@ fn a_wide_counter_holds_together_on_a_second_try() {
     });
 }
 
-/// Goal: a counter of more bits than fit the word: every value is one that the device showed,
+/// Goal: each value of a counter with more bits than fit in the word is one that the device showed,
 /// also while the part that does not fit changes.
 #[test]
 fn a_wide_counter_that_is_set() {
-    /// Stands at 5, and is then set far ahead.
+    /// Returns values from 5 on, and then far ahead.
     fn set_ahead(reading: u64) -> u64 {
         if reading < 3 { 5 + reading } else { (1 << 62) + reading }
     }

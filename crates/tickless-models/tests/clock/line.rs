@@ -1,6 +1,6 @@
 //! The line: a segment that is replaced while it is read.
 
-use crate::world::{Sometimes, Watched, explore, run_all};
+use crate::support::{Sometimes, Watched, explore, run_all};
 use loom::thread;
 use std::sync::Arc;
 use tickless_core::clock::counter::Width;
@@ -9,14 +9,14 @@ use tickless_core::clock::segment::{Segment, SourceId};
 use tickless_core::clock::slope::{Point, Slope};
 use tickless_core::time::Ns;
 
-/// A segment whose parts all tell which one it is.
+/// Makes a segment with its number in each part.
 fn segment(n: u64) -> Segment {
     let start = Point { ns: Ns(n), fraction: n as u32 };
     let source = SourceId(n as u8);
     Segment { source, width: Width::bits(32 + n as u32), count0: n, start, slope: Slope(n) }
 }
 
-/// Goal: C8: a reader has the parts of one segment, or none. Under some schedule it has each.
+/// Goal: a reader gets all parts of one segment or none (C8), and each segment in some schedule.
 #[test]
 fn a_segment_is_read_whole() {
     let seen = [(); 3].map(|()| Sometimes::default());
@@ -41,10 +41,9 @@ fn a_segment_is_read_whole() {
     assert!(seen.iter().all(Sometimes::happened), "some schedules were not explored");
 }
 
-/// Goal: of writers that come at once each redraws what the one before it left, or is turned
-/// away.
+/// Goal: each of two concurrent writers replaces the segment of the previous one, or is refused.
 #[test]
-fn writers_turn_each_other_away() {
+fn concurrent_writers_are_refused() {
     explore(3, || {
         let line = Arc::new(Line::<Watched>::new(segment(0)));
         let write = |line: &Arc<Line<Watched>>| {

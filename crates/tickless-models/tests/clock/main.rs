@@ -1,9 +1,9 @@
-//! The clocks under a model checker: every schedule up to so many preemptions, and every value
-//! that a load may return (loom).
+//! Models of the clocks under loom, which explores every schedule up to a number of preemptions, and
+//! every value that a load may return.
 //!
-//! `cargo test` explores little, so that it stays quick; with `TICKLESS_MODELS=deep`, as in
-//! `ci/models.sh`, the bounds are those that the models ask for, and with `LOOM_MAX_PREEMPTIONS`
-//! what that says. What is broken to see each of them fail is listed in `ci/mutations/`.
+//! `cargo test` explores little, so that it is quick. With `TICKLESS_MODELS=deep`, as in
+//! `ci/models.sh`, the bounds are those of each model; `LOOM_MAX_PREEMPTIONS` overrides them.
+//! `ci/mutations/` lists changes that must make these fail.
 
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -12,6 +12,6 @@
 mod combined;
 mod line;
 mod skew;
+mod support;
 mod takeover;
 mod timekeeper;
-mod world;

@@ -1,6 +1,6 @@
-//! The skew check: a warp that is found is one.
+//! The skew check reports no warp where there is none.
 
-use crate::world::{Watched, explore};
+use crate::support::{Watched, explore};
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use tickless_core::clock::counter::Width;
 use tickless_core::clock::skew::{Handover, Skew};
 use tickless_core::word::Ordering;
 
-/// Goal: C8: CPUs that read one counter find no warp, in whatever order they take turns: each
-/// reads after the one whose reading it finds.
+/// Goal: CPUs that read one counter find no warp (C8, time never goes back), in whatever order they
+/// take turns: each reads after the CPU whose reading it compares with.
 #[test]
 fn one_counter_has_no_warps() {
     explore(3, || {

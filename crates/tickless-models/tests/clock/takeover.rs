@@ -1,16 +1,16 @@
-//! The combined counter where a holder may lose its CPU: waiters take over.
+//! The combined counter if a holder may lose its CPU: waiters take over.
 
-use crate::world::{Device, Shared, explore, reader, relax, run_all, shared};
+use crate::support::{Device, Shared, explore, reader, relax, run_all, shared};
 use std::sync::Arc;
 use tickless_core::clock::combined::Patience;
 use tickless_core::clock::counter::{Counter, Width};
 
 const IMPATIENT: Patience = Patience(0);
 
-/// Goal: C8: with holders that are taken over from, no thread sees time go back: a holder that
-/// may not publish does not return what it has read.
+/// Goal: no thread sees time go back (C8) when waiters take over: a holder that may not publish its
+/// reading does not return it either.
 #[test]
-fn who_was_taken_over_from_takes_a_published_value() {
+fn an_overtaken_holder_returns_a_published_value() {
     explore(3, || {
         let counter = shared(Device::new(Width::bits(32), |n| n), IMPATIENT);
         let fresh = |_: &_, before: u64, value: u64| assert!(value >= before.min(value));
@@ -22,9 +22,9 @@ fn who_was_taken_over_from_takes_a_published_value() {
     });
 }
 
-/// Goal: C3: a holder that was taken over from sees what was done before the value that it takes.
+/// Goal: an overtaken holder sees what was done before the value that it takes was read (C3).
 #[test]
-fn who_was_taken_over_from_sees_what_the_other_did() {
+fn an_overtaken_holder_sees_what_the_other_did() {
     explore(3, || {
         let counter = shared(Device::unordered(Width::bits(32), |n| n), IMPATIENT);
         let sees = |counter: &Shared, _: u64, value: u64| {
@@ -34,9 +34,9 @@ fn who_was_taken_over_from_sees_what_the_other_did() {
     });
 }
 
-/// Goal: C8 across threads: what one has read is not undone for another that comes after it.
+/// Goal: time does not go back from one thread to another that it starts (C8).
 #[test]
-fn time_is_handed_on() {
+fn time_does_not_go_back_across_threads() {
     explore(3, || {
         let counter = shared(Device::new(Width::bits(32), |n| n), IMPATIENT);
         let first = Arc::clone(&counter);
@@ -49,10 +49,10 @@ fn time_is_handed_on() {
     });
 }
 
-/// Goal: C1: a takeover is a holding with one device read; the one it took the lock from cannot
-/// publish any more, and everybody gets a value in the end.
+/// Goal: a takeover is a holding with one device read, the overtaken holder cannot publish (C1), and
+/// every thread gets a value.
 #[test]
-fn everybody_gets_a_value() {
+fn every_reader_gets_a_value() {
     explore(2, || {
         let counter = shared(Device::new(Width::FULL, |n| n), IMPATIENT);
         run_all((0..3).map(|_| reader(&counter, 1, |_, _, _| ())).collect());

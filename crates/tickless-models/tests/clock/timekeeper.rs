@@ -1,6 +1,6 @@
-//! The timekeeper: clocks that are read while they are kept right.
+//! The timekeeper: clocks that are read while they are corrected.
 
-use crate::world::{Device, Sometimes, Watched, Yield, explore, relax, run_all};
+use crate::support::{Device, Sometimes, Watched, Yield, explore, relax, run_all};
 use std::sync::Arc;
 use tickless_core::clock::counter::Width;
 use tickless_core::clock::segment::SourceId;
@@ -11,13 +11,14 @@ use tickless_core::time::Ns;
 
 type Keeper = Timekeeper<Watched, Device, Yield>;
 
-/// Over devices that go on by 8 ns with every reading: so much that a slope of a quarter shows.
+/// Makes a timekeeper over devices that advance by 8 ns with each reading, enough to make a slope of a
+/// quarter visible.
 fn keeper(devices: usize) -> Keeper {
     let devices = (0..devices).map(|_| Device::new(Width::bits(48), |n| 8 * n)).collect();
     Timekeeper::new(devices, relax as Yield).unwrap()
 }
 
-/// Goal: C8: while the slope changes and the source as well, no reader sees time go back.
+/// Goal: a reader does not see time go back (C8) while the slope and the source change.
 #[test]
 fn time_never_goes_back() {
     let switched = Sometimes::default();
@@ -36,12 +37,12 @@ fn time_never_goes_back() {
         });
         run_all(vec![keep, read]);
     });
-    assert!(switched.happened(), "nobody read the second source");
+    assert!(switched.happened(), "no reader used the second source");
 }
 
-/// Goal: C8: nor does one that another reader has woken.
+/// Goal: nor does a thread that another reader has started.
 #[test]
-fn time_is_handed_on() {
+fn time_does_not_go_back_across_threads() {
     explore(2, || {
         let mut keeper = keeper(1);
         let reader = Arc::clone(keeper.reader());
@@ -55,9 +56,9 @@ fn time_is_handed_on() {
     });
 }
 
-/// Goal: H5: who sees that realtime was set reads the time that it was set to.
+/// Goal: a reader that sees that realtime was set reads the new time (H5).
 #[test]
-fn who_sees_the_step_sees_the_time() {
+fn a_reader_that_sees_the_step_sees_the_time() {
     let seen = [(); 3].map(|()| Sometimes::default());
     let see = seen.clone();
     explore(2, move || {

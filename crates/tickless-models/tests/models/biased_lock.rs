@@ -1,45 +1,44 @@
-//! The protocol of the host's biased lock, as it ships: the file itself, over the checkers' words.
-//! Both sides have a full fence here; on the host the owner's has none, and the other side makes
-//! every thread pass one by a system call, which comes to the same.
+//! The protocol of the library's biased lock, compiled from its file over the checkers' words. Both
+//! barriers are full fences here. In the library the owner's is a compiler fence, and the other side
+//! makes every thread execute a full fence by a system call, which has the same effect.
 //!
-//! To see each part fail, a world may weaken it: its words, or one of its barriers.
+//! [`Weakened`] leaves out one part of the protocol, to check that each part is needed.
 
 #[path = "../../../tickless/src/platform/bias.rs"]
 mod bias;
 
-use super::Checked;
-use super::checker::{Checker, Depth};
 use super::diagram::{Findings, Log};
+use super::exploring::Depth;
 use super::stage::{CPU0, CPU1};
+use crate::checker::{self, CheckedLock, CheckedWord, fence, go_to, spawn, yield_now};
 use bias::{Barriers, Bias, ThreadSlot};
-use std::marker::PhantomData;
 use std::sync::Arc;
 use tickless_core::platform::{Lock, Ordering, Word};
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// What a world weakens.
+/// No part is left out.
 const NOTHING: u8 = 0;
-/// Nobody passes a barrier when the bias is taken away.
+/// Without the barrier of a thread that takes the bias away.
 const HEAVY_BARRIER: u8 = 1;
-/// The owner's store may stay behind its load.
+/// Without the barrier between the owner's store and its load.
 const LIGHT_BARRIER: u8 = 2;
-/// Leaving orders nothing: neither the owner's way out nor the mutex's.
+/// Without the release when the owner leaves or the mutex is given back.
 const LEAVING: u8 = 3;
-/// Going in by the bias does not order what was done under another lock before.
+/// Without the release when the owner enters.
 const ENTERING: u8 = 4;
-/// Waiting for the owner, and taking the mutex, order nothing.
+/// Without the acquire when a thread waits for the owner or takes the mutex.
 const TAKING: u8 = 5;
 
-/// A checker's world, with one part weakened.
-struct Weakened<C, const PART: u8>(PhantomData<C>);
+/// The protocol's environment, with one part left out.
+struct Weakened<const PART: u8>;
 
 /// A word of it.
-struct WeakWord<C: Checker, const PART: u8>(C::Word);
+struct WeakWord<const PART: u8>(CheckedWord);
 
-impl<C: Checker, const PART: u8> Word for WeakWord<C, PART> {
+impl<const PART: u8> Word for WeakWord<PART> {
     fn new(value: u64) -> Self {
-        WeakWord(C::Word::new(value))
+        WeakWord(CheckedWord::new(value))
     }
 
     fn load(&self, order: Ordering) -> u64 {
@@ -63,61 +62,61 @@ impl<C: Checker, const PART: u8> Word for WeakWord<C, PART> {
     }
 }
 
-impl<C: Checker, const PART: u8> Barriers for Weakened<C, PART> {
-    type Word = WeakWord<C, PART>;
+impl<const PART: u8> Barriers for Weakened<PART> {
+    type Word = WeakWord<PART>;
     const STREAK: u64 = 1;
 
     fn light_barrier() {
         if PART != LIGHT_BARRIER {
-            C::fence();
+            fence();
         }
     }
 
     fn heavy_barrier() {
         if PART != HEAVY_BARRIER {
-            C::fence();
+            fence();
         }
     }
 
     fn relax(_: u32) {
-        C::yield_now();
+        yield_now();
     }
 }
 
-/// Two locks with what they guard, and two threads' slots. All go by their place, from 1.
-struct Scene<C: Checker, const PART: u8> {
-    locks: [Guarded<C, PART>; 2],
-    slots: [ThreadSlot<Weakened<C, PART>>; 2],
-    /// The slot that is nobody's, if one is.
-    free: C::Lock<Option<usize>>,
-    broken: C::Word,
+/// Two locks with what they guard, and two threads' slots. Both are numbered from 1.
+struct Scene<const PART: u8> {
+    locks: [Guarded<PART>; 2],
+    slots: [ThreadSlot<Weakened<PART>>; 2],
+    /// The slot that an ended thread has left.
+    free: CheckedLock<Option<usize>>,
+    broken: CheckedWord,
     log: Log,
 }
 
-struct Guarded<C: Checker, const PART: u8> {
-    bias: Bias<Weakened<C, PART>>,
-    /// Who is in the critical section, and how often somebody was: no orderings of their own.
-    busy: C::Word,
-    count: C::Word,
+struct Guarded<const PART: u8> {
+    bias: Bias<Weakened<PART>>,
+    /// The thread in the critical section, and how often one was; both with Relaxed ordering.
+    busy: CheckedWord,
+    count: CheckedWord,
 }
 
-impl<C: Checker, const PART: u8> Scene<C, PART> {
+impl<const PART: u8> Scene<PART> {
     fn new(log: &Log) -> Arc<Self> {
         let lock = |_| {
-            let word = || C::Word::new(0);
+            let word = || CheckedWord::new(0);
             Guarded { bias: Bias::new(), busy: word(), count: word() }
         };
         Arc::new(Scene {
             locks: [0, 1].map(lock),
             slots: [0, 1].map(|_| ThreadSlot::new()),
-            free: C::Lock::new(None),
-            broken: C::Word::new(0),
+            free: CheckedLock::new(None),
+            broken: CheckedWord::new(0),
             log: log.clone(),
         })
     }
 
-    /// A thread with this slot takes a lock, does something, and gives it back; it becomes the
-    /// owner if the lock offers that.
+    /// A thread with this slot takes and gives back a lock; it becomes the owner if the lock offers
+    /// that.
     fn uses(&self, thread: usize, lock: usize) {
         let (name, slot) = (lock as u64 + 1, &self.slots[thread]);
         let (me, guarded) = (thread as u64 + 1, &self.locks[lock]);
@@ -127,15 +126,15 @@ impl<C: Checker, const PART: u8> Scene<C, PART> {
             guarded.bias.take_mutex(name, me, slot_of, || Some(me));
         }
         let way = if by_bias { "its bias" } else { "the mutex" };
-        self.log.says(thread, format!("goes into {name} by {way}"));
+        self.log.add(thread, format!("goes into {name} by {way}"));
         guarded.busy.store(me, RELAXED);
         let count = guarded.count.load(RELAXED);
-        C::yield_now();
+        yield_now();
         guarded.count.store(count + 1, RELAXED);
         if guarded.busy.load(RELAXED) != me {
             self.broken.store(1, RELAXED);
         }
-        self.log.says(thread, format!("leaves {name}"));
+        self.log.add(thread, format!("leaves {name}"));
         if by_bias {
             slot.leave();
         } else {
@@ -143,8 +142,8 @@ impl<C: Checker, const PART: u8> Scene<C, PART> {
         }
     }
 
-    /// Has a thread own a lock.
-    fn has_own(&self, thread: usize, lock: usize) {
+    /// Makes a thread the owner of a lock.
+    fn make_owner(&self, thread: usize, lock: usize) {
         (0..2).for_each(|_| self.uses(thread, lock));
     }
 
@@ -154,102 +153,102 @@ impl<C: Checker, const PART: u8> Scene<C, PART> {
     }
 }
 
-/// One owner of two locks goes from the one to the other while its bias to the first is taken away.
-fn two_locks<C: Checker, const PART: u8>(log: &Log) -> bool {
-    let scene = Scene::<C, PART>::new(log);
-    scene.has_own(0, 0);
-    scene.has_own(0, 1);
+/// The owner of two locks uses one after the other while its bias to the first is taken away.
+fn two_locks<const PART: u8>(log: &Log) -> bool {
+    let scene = Scene::<PART>::new(log);
+    scene.make_owner(0, 0);
+    scene.make_owner(0, 1);
     let other = Arc::clone(&scene);
-    let visitor = C::spawn(CPU1, move || other.uses(1, 0));
-    C::go_to(CPU0);
+    let visitor = spawn(CPU1, move || other.uses(1, 0));
+    go_to(CPU0);
     scene.uses(0, 0);
     scene.uses(0, 1);
-    C::join(visitor);
+    visitor.join();
     scene.is_broken([4, 3])
 }
 
-/// The owner comes twice while another thread comes in between, and may become the owner.
-fn one_lock<C: Checker, const PART: u8>(log: &Log) -> bool {
-    let scene = Scene::<C, PART>::new(log);
-    scene.has_own(0, 0);
+/// The owner and another thread take a lock twice each; the other one may become the owner.
+fn one_lock<const PART: u8>(log: &Log) -> bool {
+    let scene = Scene::<PART>::new(log);
+    scene.make_owner(0, 0);
     let other = Arc::clone(&scene);
-    let visitor = C::spawn(CPU1, move || {
+    let visitor = spawn(CPU1, move || {
         other.uses(1, 0);
         other.uses(1, 0);
     });
-    C::go_to(CPU0);
+    go_to(CPU0);
     scene.uses(0, 0);
     scene.uses(0, 0);
-    C::join(visitor);
+    visitor.join();
     scene.is_broken([6, 0])
 }
 
-/// Each of two threads owns a lock and takes the other's away.
-fn from_both_sides<C: Checker, const PART: u8>(log: &Log) -> bool {
-    let scene = Scene::<C, PART>::new(log);
-    scene.has_own(0, 0);
-    scene.has_own(1, 1);
+/// Two threads own a lock each, and each takes the other's bias away.
+fn from_both_sides<const PART: u8>(log: &Log) -> bool {
+    let scene = Scene::<PART>::new(log);
+    scene.make_owner(0, 0);
+    scene.make_owner(1, 1);
     let other = Arc::clone(&scene);
-    let second = C::spawn(CPU1, move || {
+    let second = spawn(CPU1, move || {
         other.uses(1, 1);
         other.uses(1, 0);
     });
-    C::go_to(CPU0);
+    go_to(CPU0);
     scene.uses(0, 0);
     scene.uses(0, 1);
-    C::join(second);
+    second.join();
     scene.is_broken([4, 4])
 }
 
-/// A thread that owns a lock ends and leaves its slot to another, which goes in by that bias while
-/// a third takes it away.
-fn handed_over<C: Checker, const PART: u8>(log: &Log) -> bool {
-    let scene = Scene::<C, PART>::new(log);
-    scene.has_own(0, 0);
+/// A thread that owns a lock ends, and its slot is reused by another thread, which enters by that
+/// bias while a third thread takes it away.
+fn handed_over<const PART: u8>(log: &Log) -> bool {
+    let scene = Scene::<PART>::new(log);
+    scene.make_owner(0, 0);
     let [ending, next] = [0, 1].map(|_| Arc::clone(&scene));
-    let first = C::spawn(CPU0, move || {
+    let first = spawn(CPU0, move || {
         ending.uses(0, 0);
         *ending.free.lock() = Some(0);
     });
-    let heir = C::spawn(CPU0, move || {
+    let heir = spawn(CPU0, move || {
         let free = next.free.lock().take();
         if let Some(slot) = free {
             next.uses(slot, 0);
         }
     });
-    C::go_to(CPU1);
+    go_to(CPU1);
     scene.uses(1, 0);
-    C::join(first);
-    C::join(heir);
-    let came = u64::from(scene.free.lock().is_none());
-    scene.is_broken([4 + came, 0])
+    first.join();
+    heir.join();
+    let entered = u64::from(scene.free.lock().is_none());
+    scene.is_broken([4 + entered, 0])
 }
 
 type Story = fn(&Log) -> bool;
 
-/// All stories in a world where this part is weakened.
+/// Returns all stories, with this part left out.
 fn stories<const PART: u8>() -> [(&'static str, Story); 4] {
     [
-        ("two locks", two_locks::<Checked, PART>),
-        ("one lock", one_lock::<Checked, PART>),
-        ("from both sides", from_both_sides::<Checked, PART>),
-        ("handed over", handed_over::<Checked, PART>),
+        ("two locks", two_locks::<PART>),
+        ("one lock", one_lock::<PART>),
+        ("from both sides", from_both_sides::<PART>),
+        ("handed over", handed_over::<PART>),
     ]
 }
 
 fn explore<const PART: u8>(story: (&str, Story), depth: Depth) -> u64 {
     let findings = Findings::default();
     let (found, (name, story)) = (findings.clone(), story);
-    Checked::explore(depth, move || {
+    checker::explore(depth, move || {
         let log = Log::default();
         let broken = story(&log);
         found.add(&log, broken);
     });
-    println!("biased lock, {name}, {PART} weakened: {findings} under {}", Checked::NAME);
+    println!("biased lock, {name}, part {PART} left out: {findings} under {}", checker::NAME);
     findings.broken()
 }
 
-/// Goal: one thread is inside at a time and sees what the last one did, in every schedule.
+/// Goal: in every schedule one thread at a time is inside, and sees what the previous one did.
 #[test]
 fn excludes() {
     for story in stories::<NOTHING>() {
@@ -257,10 +256,10 @@ fn excludes() {
     }
 }
 
-/// Goal: each part of the protocol is needed. Shuttle sees no orderings.
+/// Goal: each part of the protocol is needed. Not under shuttle, which does not check orderings.
 #[test]
 fn every_part_is_needed() {
-    if Checked::IS_RANDOM {
+    if checker::IS_RANDOM {
         return;
     }
     fn fails<const PART: u8>() {

@@ -1,12 +1,13 @@
-//! X1, X3, X10: a canceller meets a handler.
+//! X1, X3, X10 (cancel): a canceller races a handler.
 
-use super::checker::Checker;
 use super::models;
-use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
-use super::world::World;
+use super::platform::Kind;
+use super::stage::{CPU0, CPU1, LATER, NOW, RESTART, Stage, WRITTEN};
+use crate::checker::{Thread, yield_now};
+use std::sync::Arc;
+use tickless_core::bases::Started;
 use tickless_core::bases::cancel::{Cancel, NotSingleShot};
 use tickless_core::bases::expiry::CallbackResult;
-use tickless_core::bases::{Family, Started};
 use tickless_core::time::{Ns, Window};
 
 models! {
@@ -22,7 +23,7 @@ models! {
     cancel_sync_against_restarts,
     cancel_sync_against_start_inside,
     single_shot_against_fire,
-    single_shot_that_is_none,
+    single_shot_against_restart,
     try_cancel_against_restart,
 }
 
@@ -33,285 +34,228 @@ models! {
     watching_against_cancel_against_fire,
 }
 
-/// Goal: an arming is cancelled or fires, and whoever finds the timer idle sees what its callback
-/// wrote and may free it (X1, X10).
-fn cancel_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
-    let canceller = stage.on(CPU1, |stage| match stage.cancel(0) {
-        Cancel::Pending => stage.places[0].free_and_use_again(0),
-        Cancel::Idle => {
-            assert_eq!(stage.seen(0), WRITTEN, "X1: what the callback wrote");
-            stage.places[0].free_and_use_again(0);
-        }
-        Cancel::Running => {}
-    });
-    C::join(handler);
-    C::join(canceller);
-    let sum = stage.counts();
-    assert_eq!((sum.armed, stage.pending()), (1, 0));
-    stage.settle();
+/// Makes timers that are due on CPU 0.
+fn due<L: Kind>(timers: usize) -> Arc<Stage<L>> {
+    let stage = Stage::<L>::new(timers);
+    (0..timers).for_each(|timer| _ = stage.arm(timer, NOW));
+    stage
 }
 
-/// Goal: who has waited sees what the callback wrote, and may free the timer (X1); if the arming
-/// was cancelled, the callback does not begin (X10).
-fn shutdown_sync_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
-    let found = stage.shutdown_sync(0);
-    let expected = if found == Cancel::Pending { 0 } else { WRITTEN };
-    assert_eq!(stage.seen(0), expected, "X1: what the callback wrote");
-    assert!(stage.start(0, NOW).is_err() && !stage.is_active(0), "X5");
-    stage.places[0].free_and_use_again(0);
-    C::join(handler);
+/// A cancel that waits, against a handler: the caller sees what the callback wrote and may free the
+/// timer (X1); if the arming was cancelled, the callback does not begin (X10).
+fn waits_for_the_callback<L: Kind>(cancel: impl FnOnce(&Stage<L>) -> Cancel) {
+    let stage = due::<L>(1);
+    let handler = stage.handler();
+    let found = cancel(&stage);
+    stage.sees_and_frees(found != Cancel::Pending);
+    handler.join();
     assert_eq!(stage.fired(), u64::from(found != Cancel::Pending));
     stage.settle();
 }
 
-/// Goal: the same for who only looks and takes no lock.
-fn watching_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
-    while stage.is_active(0) {
-        C::yield_now();
-    }
-    assert_eq!(stage.seen(0), WRITTEN, "X1: what the callback wrote");
-    stage.places[0].free_and_use_again(0);
-    C::join(handler);
+/// Goal: a cancelled arming does not fire; a caller that finds the timer idle sees what its callback
+/// wrote and may free it (X1, X10).
+fn cancel_against_fire<L: Kind>() {
+    let stage = due::<L>(1);
+    let handler = stage.handler();
+    let canceller = stage.on(CPU1, |stage| match stage.cancel(0) {
+        Cancel::Pending => stage.places[0].free_and_reuse(0),
+        Cancel::Idle => stage.sees_and_frees(true),
+        Cancel::Running => {}
+    });
+    handler.join();
+    canceller.join();
+    assert_eq!((stage.counts().armed, stage.pending()), (1, 0));
     stage.settle();
 }
 
-/// Goal: the same when the handler has gone on to another timer before the waiter looked.
-fn waiting_for_one_of_two<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(2);
-    stage.arm(0, NOW);
-    stage.arm(1, NOW);
-    let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
-    while stage.is_active(0) {
-        C::yield_now();
+/// Goal: `cancel_sync` waits for the callback.
+fn cancel_sync_against_fire<L: Kind>() {
+    waits_for_the_callback::<L>(|stage| stage.cancel_sync(0));
+}
+
+/// Goal: `shutdown_sync` waits for the callback, and the timer cannot be armed after it (X5).
+fn shutdown_sync_against_fire<L: Kind>() {
+    waits_for_the_callback::<L>(|stage| {
+        let found = stage.shutdown_sync(0);
+        assert!(stage.start(0, NOW).is_err() && !stage.is_active(0), "X5");
+        found
+    });
+}
+
+/// Goal: the single-shot form waits for the callback unless the timer was pending (X8).
+fn single_shot_against_fire<L: Kind>() {
+    waits_for_the_callback::<L>(|stage| {
+        let found = stage.bases.cancel_single_shot(stage.places[0].timer());
+        found.expect("it is never armed again")
+    });
+}
+
+/// Goal: a caller that finds a timer inactive without a lock sees what its callback wrote (X1).
+fn watching_against_fire<L: Kind>() {
+    let stage = due::<L>(1);
+    let handler = stage.handler();
+    stage.wait_until_idle(0);
+    stage.sees_and_frees(true);
+    handler.join();
+    stage.settle();
+}
+
+/// Goal: so does a caller that checks whether the timer is pending, and then whether it runs.
+fn watching_its_parts_against_fire<L: Kind>() {
+    let stage = due::<L>(1);
+    let handler = stage.handler();
+    while stage.is_pending(0) {
+        yield_now();
+    }
+    while stage.is_running(0) {
+        yield_now();
     }
     assert_eq!(stage.seen(0), WRITTEN, "X1: what the callback wrote");
-    stage.places[0].free_and_use_again(0);
-    C::join(handler);
+    handler.join();
+    stage.settle();
+}
+
+/// Goal: so does a caller that checks after the handler has begun another timer's callback.
+fn waiting_for_one_of_two<L: Kind>() {
+    let stage = due::<L>(2);
+    let handler = stage.handler();
+    stage.wait_until_idle(0);
+    stage.sees_and_frees(true);
+    handler.join();
     assert_eq!(stage.fired(), 2);
     stage.settle();
 }
 
-/// Goal: a cancel takes a restart back or comes before it, and nothing is lost (X10).
-fn cancel_against_restart<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |_| CallbackResult::Restart(Window::new(LATER, LATER)));
-    });
-    let canceller = stage.on(CPU1, |stage| match stage.cancel(0) {
-        Cancel::Idle => panic!("it is pending or runs all the time (R10)"),
-        Cancel::Pending | Cancel::Running => {}
-    });
-    C::join(handler);
-    C::join(canceller);
+/// Goal: a canceller does not make a running callback look ended to a third thread.
+fn watching_against_cancel_against_fire<L: Kind>() {
+    let stage = due::<L>(1);
+    let parts = [stage.handler(), stage.on(CPU1, |stage| _ = stage.cancel(0))];
+    stage.wait_until_idle(0);
+    let seen = stage.seen(0);
+    parts.into_iter().for_each(Thread::join);
+    let expected = if stage.fired() == 1 { WRITTEN } else { 0 };
+    assert_eq!(seen, expected, "X1: what the callback wrote");
     stage.settle();
-    stage.drain();
 }
 
-/// Goal: the same for a timer that its callback starts by itself.
-fn cancel_against_start_inside<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |firing| {
-            stage.arm(firing.task, LATER);
-            CallbackResult::Done
-        });
-    });
+/// A cancel against a callback that restarts its timer: it cancels the restart or comes before it,
+/// and nothing is lost (X10).
+fn never_finds_it_idle<L: Kind>(handler: impl FnOnce(&Arc<Stage<L>>) -> Thread) {
+    let stage = due::<L>(1);
+    let handler = handler(&stage);
     let canceller = stage.on(CPU1, |stage| {
-        assert_ne!(stage.cancel(0), Cancel::Idle, "it is pending or runs all the time (R10)");
+        assert_ne!(stage.cancel(0), Cancel::Idle, "pending or running all the time (R10)");
     });
-    C::join(handler);
-    C::join(canceller);
-    stage.settle();
-    stage.drain();
+    handler.join();
+    canceller.join();
+    stage.settle_and_drain();
 }
 
-/// Goal: waiting for a callback that always restarts its timer ends, and ends that (X3, X5).
-fn shutdown_sync_against_restarts<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| {
+/// Goal: a cancel races the restart that a callback returns.
+fn cancel_against_restart<L: Kind>() {
+    never_finds_it_idle::<L>(|stage| stage.handler_with(RESTART));
+}
+
+/// Goal: a cancel races a callback that arms its own timer.
+fn cancel_against_start_inside<L: Kind>() {
+    never_finds_it_idle::<L>(Stage::handler_that_rearms);
+}
+
+/// Starts a handler whose callback always restarts its timer for the same time.
+fn always_restarts<L: Kind>(stage: &Arc<Stage<L>>) -> Thread {
+    stage.on(CPU0, |stage| {
         stage.expire_with(CPU0, |firing| CallbackResult::Restart(firing.window));
-    });
+    })
+}
+
+/// Goal: `shutdown_sync` returns although the callback always restarts its timer, and ends the
+/// restarts (X3, X5).
+fn shutdown_sync_against_restarts<L: Kind>() {
+    let stage = due::<L>(1);
+    let handler = always_restarts(&stage);
     stage.shutdown_sync(0);
     let fired = stage.seen(0) == WRITTEN;
-    assert!(!stage.is_active(0), "X5: restarted after its shut-down");
-    stage.places[0].free_and_use_again(0);
-    C::join(handler);
+    stage.is_idle_and_frees();
+    handler.join();
     assert_eq!(stage.fired() > 0, fired, "X1: what the callback wrote");
     assert_eq!(stage.pending(), 0);
 }
 
-/// Goal: of two cancellers and a handler exactly one gets an arming (X10).
-fn cancel_against_cancel_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
+/// Goal: `cancel_sync` returns although the callback always restarts its timer (X3). After that
+/// neither the next arming nor its restart is refused.
+fn cancel_sync_against_restarts<L: Kind>() {
+    let stage = due::<L>(1);
+    let handler = always_restarts(&stage);
+    stage.cancel_sync(0);
+    assert!(!stage.is_active(0), "X1: still pending or running");
+    assert_eq!(stage.arm(0, LATER), Started::Idle);
+    handler.join();
+    assert_eq!(stage.pending(), 1);
+    stage.settle();
+    stage.fire_when_due(CPU0, CallbackResult::Restart(Window::new(Ns::NEVER, Ns::NEVER)));
+    assert_eq!(stage.pending(), 1, "a restart is refused though no thread waits");
+}
+
+/// Goal: `cancel_sync` returns although the callback arms its own timer (X3).
+fn cancel_sync_against_start_inside<L: Kind>() {
+    let stage = due::<L>(1);
+    let handler = stage.handler_that_rearms();
+    assert_ne!(stage.cancel_sync(0), Cancel::Idle, "pending or running all the time (R10)");
+    stage.is_idle_and_frees();
+    handler.join();
+    stage.settle();
+}
+
+/// Goal: exactly one of two cancellers and a handler ends an arming (X10).
+fn cancel_against_cancel_against_fire<L: Kind>() {
+    let stage = due::<L>(1);
     let parts = [
-        stage.on(CPU0, |stage| _ = stage.expire(CPU0)),
+        stage.handler(),
         stage.on(CPU0, |stage| _ = stage.cancel(0)),
         stage.on(CPU1, |stage| _ = stage.cancel(0)),
     ];
-    parts.into_iter().for_each(C::join);
+    parts.into_iter().for_each(Thread::join);
     let sum = stage.counts();
     assert_eq!((sum.armed, sum.fired + sum.cancelled), (1, 1));
     stage.settle();
 }
 
-/// Goal: who has waited for a cancel sees what the callback wrote and may free the timer (X1);
-/// nobody sleeps for ever (X7).
-fn cancel_sync_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
-    let found = stage.cancel_sync(0);
-    let expected = if found == Cancel::Pending { 0 } else { WRITTEN };
-    assert_eq!(stage.seen(0), expected, "X1: what the callback wrote");
-    stage.places[0].free_and_use_again(0);
-    C::join(handler);
-    assert_eq!(stage.fired(), u64::from(found != Cancel::Pending));
-    stage.settle();
-}
-
-/// Goal: a callback that always restarts its timer keeps nobody waiting (X3), and is not restarted
-/// once the cancel is over; the next arming is not refused,
-/// nor is what it restarts.
-fn cancel_sync_against_restarts<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |firing| CallbackResult::Restart(firing.window));
-    });
-    stage.cancel_sync(0);
-    assert!(!stage.is_active(0), "X1: it is still pending or runs");
-    assert_eq!(stage.arm(0, LATER), Started::Idle);
-    C::join(handler);
-    assert_eq!(stage.pending(), 1);
-    stage.settle();
-    stage.fire_when_due(CPU0, CallbackResult::Restart(Window::new(Ns::NEVER, Ns::NEVER)));
-    assert_eq!(stage.pending(), 1, "a restart is refused though nobody waits");
-}
-
-/// Goal: the same for a timer that its callback starts by itself.
-fn cancel_sync_against_start_inside<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |firing| {
-            stage.arm(firing.task, LATER);
-            CallbackResult::Done
-        });
-    });
-    assert_ne!(stage.cancel_sync(0), Cancel::Idle, "it is pending or runs all the time (R10)");
-    assert!(!stage.is_active(0), "X1: it is still pending or runs");
-    stage.places[0].free_and_use_again(0);
-    C::join(handler);
-    stage.settle();
-}
-
-/// Goal: both of two who wait for one callback are woken (X7).
-fn two_wait_for_one<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let wait = |stage: &Stage<C, L>| {
+/// Goal: both of two threads that wait for one callback are woken (X7).
+fn two_wait_for_one<L: Kind>() {
+    let stage = due::<L>(1);
+    let wait = |stage: &Stage<L>| {
         let fired = stage.cancel_sync(0) == Cancel::Running;
         assert!(!fired || stage.seen(0) == WRITTEN, "X1: what the callback wrote");
     };
-    let parts = [stage.on(CPU0, |stage| _ = stage.expire(CPU0)), stage.on(CPU1, wait)];
+    let parts = [stage.handler(), stage.on(CPU1, wait)];
     wait(&stage);
-    parts.into_iter().for_each(C::join);
+    parts.into_iter().for_each(Thread::join);
     assert!(!stage.is_active(0));
     stage.settle();
 }
 
-/// Goal: the single-shot form has waited, too, if the timer was not pending (X8).
-fn single_shot_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
+/// Goal: a timer that is restarted although it was cancelled as a single shot is cancelled, and
+/// reported (X8).
+fn single_shot_against_restart<L: Kind>() {
+    let stage = due::<L>(1);
+    let handler = stage.handler_with(RESTART);
     let found = stage.bases.cancel_single_shot(stage.places[0].timer());
-    let found = found.expect("it is never armed again");
-    let expected = if found == Cancel::Pending { 0 } else { WRITTEN };
-    assert_eq!(stage.seen(0), expected, "X1: what the callback wrote");
-    stage.places[0].free_and_use_again(0);
-    C::join(handler);
-    stage.settle();
-}
-
-/// Goal: a single shot that arms itself after all is cancelled, and is said to be none (X8).
-fn single_shot_that_is_none<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |_| CallbackResult::Restart(Window::new(LATER, LATER)));
-    });
-    let found = stage.bases.cancel_single_shot(stage.places[0].timer());
-    // Pending again, it is taken off as if it had never run.
-    let is_said = found == Err(NotSingleShot) || found == Ok(Cancel::Pending);
-    C::join(handler);
-    assert!(is_said, "X8: {found:?}, fired {}", stage.fired());
+    // If it is pending again, it is cancelled as if it had never run.
+    let is_reported = found == Err(NotSingleShot) || found == Ok(Cancel::Pending);
+    handler.join();
+    assert!(is_reported, "X8: {found:?}, fired {}", stage.fired());
     assert!(found.is_ok() || stage.pending() == 0);
-    stage.settle();
-    stage.drain();
+    stage.settle_and_drain();
 }
 
-/// Goal: a try takes an arming back or finds the callback running, and then changes nothing.
-fn try_cancel_against_restart<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |_| CallbackResult::Restart(Window::new(LATER, LATER)));
-    });
+/// Goal: `try_cancel` cancels an arming, or finds the callback running and changes nothing.
+fn try_cancel_against_restart<L: Kind>() {
+    let stage = due::<L>(1);
+    let handler = stage.handler_with(RESTART);
     let found = stage.bases.try_cancel(stage.places[0].timer());
-    C::join(handler);
-    let cancelled = u64::from(found == Cancel::Pending);
-    assert_eq!(
-        (stage.counts().cancelled, stage.pending()),
-        (cancelled, usize::from(found == Cancel::Running))
-    );
-    stage.settle();
-    stage.drain();
-}
-
-/// Goal: the same for who asks first whether the timer is pending and then whether it runs.
-fn watching_its_parts_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| _ = stage.expire(CPU0));
-    while stage.is_pending(0) {
-        C::yield_now();
-    }
-    while stage.is_running(0) {
-        C::yield_now();
-    }
-    assert_eq!(stage.seen(0), WRITTEN, "X1: what the callback wrote");
-    C::join(handler);
-    stage.settle();
-}
-
-/// Goal: who looks is not misled by what a canceller says of a callback that still runs.
-fn watching_against_cancel_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm(0, NOW);
-    let parts = [
-        stage.on(CPU0, |stage| _ = stage.expire(CPU0)),
-        stage.on(CPU1, |stage| _ = stage.cancel(0)),
-    ];
-    while stage.is_active(0) {
-        C::yield_now();
-    }
-    let seen = stage.seen(0);
-    parts.into_iter().for_each(C::join);
-    let expected = if stage.fired() == 1 { WRITTEN } else { 0 };
-    assert_eq!(seen, expected, "X1: what the callback wrote");
-    stage.settle();
+    handler.join();
+    let expected = (u64::from(found == Cancel::Pending), usize::from(found == Cancel::Running));
+    assert_eq!((stage.counts().cancelled, stage.pending()), expected);
+    stage.settle_and_drain();
 }

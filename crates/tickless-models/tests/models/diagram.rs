@@ -1,18 +1,18 @@
-//! What happened in a schedule that breaks something, drawn as one column for each context.
+//! The events of a schedule in which a protocol fails, as text with a column for each thread.
 
-use super::checker::Checker;
+use crate::checker::CheckedLock;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use tickless_core::platform::Lock;
 
 const WIDTH: usize = 38;
 
-/// A field of a kernel of the past: every access is a step of its own, and sees the last one.
-pub struct Field<C: Checker>(C::Lock<u64>);
+/// A field of a historical protocol: each access is a step of its own and sequentially consistent.
+pub struct Field(CheckedLock<u64>);
 
-impl<C: Checker> Field<C> {
+impl Field {
     pub fn new(value: u64) -> Self {
-        Field(C::Lock::new(value))
+        Field(CheckedLock::new(value))
     }
 
     pub fn read(&self) -> u64 {
@@ -24,18 +24,18 @@ impl<C: Checker> Field<C> {
     }
 }
 
-/// What has happened in one run of a model so far. Written by its threads; read by none of them.
+/// The events of one run of a model. Its threads write and do not read it.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<(usize, String)>>>);
 
 impl Log {
-    /// Something happens in a column.
-    pub fn says(&self, column: usize, what: impl Into<String>) {
+    /// Adds an event to a column.
+    pub fn add(&self, column: usize, what: impl Into<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((column, what.into()));
     }
 }
 
-/// What came of exploring a story that goes wrong in some schedules.
+/// The results of exploring a protocol that fails in some schedules.
 #[derive(Clone, Default)]
 pub struct Findings(Arc<Mutex<Found>>);
 
@@ -43,12 +43,12 @@ pub struct Findings(Arc<Mutex<Found>>);
 struct Found {
     schedules: u64,
     broken: u64,
-    /// Of the schedules that went wrong the one with the fewest switches.
-    plainest: Option<Vec<(usize, String)>>,
+    /// The failing schedule with the fewest switches.
+    simplest: Option<Vec<(usize, String)>>,
 }
 
 impl Findings {
-    /// A run is over.
+    /// Adds the result of a run.
     pub fn add(&self, log: &Log, broken: bool) {
         let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         found.schedules += 1;
@@ -60,27 +60,27 @@ impl Findings {
         let weight = |log: &Vec<(usize, String)>| {
             (log.windows(2).filter(|pair| pair[0].0 != pair[1].0).count(), log.len())
         };
-        if found.plainest.as_ref().is_none_or(|plainest| weight(&log) < weight(plainest)) {
-            found.plainest = Some(log);
+        if found.simplest.as_ref().is_none_or(|simplest| weight(&log) < weight(simplest)) {
+            found.simplest = Some(log);
         }
     }
 
-    /// In how many schedules it went wrong.
+    /// Returns the number of failing schedules.
     pub fn broken(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).broken
     }
 
-    /// How many schedules there were.
+    /// Returns the number of schedules.
     pub fn schedules(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).schedules
     }
 
-    /// The plainest schedule that went wrong.
+    /// Returns the simplest failing schedule as text.
     pub fn diagram(&self, columns: [&str; 2]) -> String {
         let found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = line(0, columns[0], columns[1]);
         text += &line(0, &"-".repeat(columns[0].len()), &"-".repeat(columns[1].len()));
-        for (column, what) in found.plainest.iter().flatten() {
+        for (column, what) in found.simplest.iter().flatten() {
             text += &line(*column, what, "");
         }
         text
@@ -89,7 +89,7 @@ impl Findings {
 
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "went wrong in {} of {} schedules", self.broken(), self.schedules())
+        write!(f, "failed in {} of {} schedules", self.broken(), self.schedules())
     }
 }
 

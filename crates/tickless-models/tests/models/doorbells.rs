@@ -1,53 +1,52 @@
-//! How a driver and a program's loop are told that the next event has moved earlier: the library's
-//! own file, over the checkers' words. If a call is lost somebody sleeps for ever, which the
-//! checkers say.
+//! The bells by which a driver and a program's loop learn that the next event is earlier now,
+//! compiled from the library's file over the checkers' words. If a ring is lost a thread sleeps for
+//! ever, which the checkers report.
 //!
-//! Of sequentially consistent accesses loom knows fences alone, so the words here stand for them
-//! with fences, in either of the two places where compilers put them. Each place hides other
-//! weaknesses: a store that should be sequentially consistent and is not has a fence behind it all
-//! the same where loads bring their own.
+//! Loom supports sequential consistency for fences only. So sequentially consistent accesses have a
+//! fence here, in either of the two places where compilers put it. Each place hides other bugs: where
+//! loads have the fences, a store that is too weak is followed by one all the same.
 //!
-//! Stores are swaps here. Loom orders the writes of a word by what happens before what, and no
-//! further, so a compare-exchange need not stay right behind the value that it read: the zero that
-//! a late caller writes over the number of one sleep may seem newer than the number of the next,
-//! which C++ and Rust forbid. With plain stores loom therefore finds a lost wakeup where none is; a
-//! swap comes after the write that it reads.
+//! Stores are swaps here. Loom orders the writes of a word only by the happens-before relation, so a
+//! compare-exchange may be ordered apart from the write that it read: the zero that a late ringer
+//! writes over the number of one sleep may seem newer than the number of the next sleep, which C++ and
+//! Rust forbid. With plain stores loom would report a lost wakeup that cannot occur; a swap is
+//! ordered after the write that it reads.
 
 #[path = "../../../tickless/src/platform/device/bell.rs"]
 mod bell;
 
-use super::Checked;
-use super::checker::{Checker, Depth, Parking, explore};
+use super::exploring::{Depth, explore};
 use super::stage::{CPU0, CPU1};
+use crate::checker::{CheckedLock, CheckedParking, CheckedWord, Thread, fence, go_to, spawn};
 use bell::{DriverBell, LoopBell, Rings};
 use std::sync::Arc;
 use tickless_core::platform::{Lock, Ordering, Word};
 use tickless_core::time::Ns;
 
-/// Where the fences are.
+/// The places of the fences.
 const BEFORE_LOADS: u8 = 0;
 const AFTER_STORES: u8 = 1;
 
-/// A word with fences in that place.
-struct Fenced<C: Checker, const PLACE: u8>(C::Word);
+/// A word with fences in one place.
+struct Fenced<const PLACE: u8>(CheckedWord);
 
-impl<C: Checker, const PLACE: u8> Fenced<C, PLACE> {
+impl<const PLACE: u8> Fenced<PLACE> {
     fn fence(place: u8, order: Ordering) {
         if place == PLACE && order == Ordering::SeqCst {
-            C::fence();
+            fence();
         }
     }
 }
 
-impl<C: Checker, const PLACE: u8> Default for Fenced<C, PLACE> {
+impl<const PLACE: u8> Default for Fenced<PLACE> {
     fn default() -> Self {
-        Fenced(C::Word::new(0))
+        Fenced(CheckedWord::new(0))
     }
 }
 
-impl<C: Checker, const PLACE: u8> Word for Fenced<C, PLACE> {
+impl<const PLACE: u8> Word for Fenced<PLACE> {
     fn new(value: u64) -> Self {
-        Fenced(C::Word::new(value))
+        Fenced(CheckedWord::new(value))
     }
 
     fn load(&self, order: Ordering) -> u64 {
@@ -56,7 +55,7 @@ impl<C: Checker, const PLACE: u8> Word for Fenced<C, PLACE> {
     }
 
     fn store(&self, value: u64, order: Ordering) {
-        C::swap(&self.0, value, order);
+        self.0.swap(value, order);
         Self::fence(AFTER_STORES, order);
     }
 
@@ -74,47 +73,51 @@ impl<C: Checker, const PLACE: u8> Word for Fenced<C, PLACE> {
     }
 }
 
-impl<C: Checker, const PLACE: u8> Rings for Fenced<C, PLACE> {
+impl<const PLACE: u8> Rings for Fenced<PLACE> {
     fn load(&self, order: Ordering) -> u32 {
         Word::load(self, order) as u32
     }
 
     fn add_one(&self, order: Ordering) {
         Self::fence(BEFORE_LOADS, order);
-        C::add_one(&self.0, order);
+        self.0.add_one(order);
         Self::fence(AFTER_STORES, order);
     }
 }
 
-/// The deadlines that are armed; whoever is called is done when it knows of the nearest.
+/// The deadlines that are armed. The driver or loop has finished when it knows the nearer one.
 const FAR: Ns = Ns(20);
 const NEAR: Ns = Ns(10);
 
-/// What the base's lock guards.
+/// The state that the base's lock guards.
 #[derive(Default)]
 struct Base {
     pending: Vec<Ns>,
-    /// What the device is armed for.
+    /// The deadline that the device is armed for.
     armed: Option<Ns>,
 }
 
-/// A base, and whoever waits for its next event.
-struct Scene<C: Checker, B> {
-    base: C::Lock<Base>,
+/// A base, and the bell of the driver or loop that waits for its next event.
+struct Scene<B> {
+    base: CheckedLock<Base>,
     bell: B,
-    parking: C::Parking,
-    /// Has a loop been called?
-    called: C::Lock<bool>,
+    parking: CheckedParking,
+    /// Whether the loop has been called.
+    called: CheckedLock<bool>,
 }
 
-impl<C: Checker, B: Send + Sync + 'static> Scene<C, B> {
+impl<B: Send + Sync + 'static> Scene<B> {
     fn new(bell: B) -> Arc<Self> {
-        let base = C::Lock::new(Base::default());
-        Arc::new(Scene { base, bell, parking: C::Parking::new(), called: C::Lock::new(false) })
+        let base = CheckedLock::new(Base::default());
+        Arc::new(Scene {
+            base,
+            bell,
+            parking: CheckedParking::new(),
+            called: CheckedLock::new(false),
+        })
     }
 
-    /// Arms a timer; if it is the earliest its device is programmed under the lock, and the rest is
-    /// left to be done without.
+    /// Arms a timer. If it is the earliest, programs the device under the lock and rings without it.
     fn arm(&self, at: Ns, program: impl FnOnce(&B), ring: impl FnOnce(&B)) {
         let mut base = self.base.lock();
         base.pending.push(at);
@@ -129,7 +132,7 @@ impl<C: Checker, B: Send + Sync + 'static> Scene<C, B> {
         }
     }
 
-    /// Deals with the base, where nothing is due, and programs its device for what is next.
+    /// Handles the base, on which no timer is due, and programs its device for the next deadline.
     fn handle(&self, program: impl FnOnce(&B, Ns)) {
         let mut base = self.base.lock();
         base.armed = base.pending.iter().min().copied();
@@ -139,14 +142,14 @@ impl<C: Checker, B: Send + Sync + 'static> Scene<C, B> {
     }
 }
 
-type Driven<C, const PLACE: u8> = Scene<C, DriverBell<Fenced<C, PLACE>, Fenced<C, PLACE>>>;
+type Driven<const PLACE: u8> = Scene<DriverBell<Fenced<PLACE>, Fenced<PLACE>>>;
 
-impl<C: Checker, const PLACE: u8> Driven<C, PLACE> {
+impl<const PLACE: u8> Driven<PLACE> {
     fn arm_and_ring(&self, at: Ns) {
         self.arm(at, |bell| bell.set(at), |bell| bell.ring(|_| self.parking.unpark()));
     }
 
-    /// What a driver does until it sleeps for this deadline.
+    /// The driver's part, until it sleeps for this deadline.
     fn drive(&self, until: Ns) {
         let mut asleep_for = None;
         while asleep_for != Some(until) {
@@ -155,7 +158,7 @@ impl<C: Checker, const PLACE: u8> Driven<C, PLACE> {
                 bell.set(next);
                 bell.ring(|_| unreachable!("the driver is awake"));
             });
-            let wait = |rings: &Fenced<C, PLACE>, heard, deadline| {
+            let wait = |rings: &Fenced<PLACE>, heard, deadline| {
                 asleep_for = Some(deadline);
                 if deadline != until {
                     self.parking.park(|| Rings::load(rings, Ordering::Relaxed) == heard);
@@ -166,34 +169,34 @@ impl<C: Checker, const PLACE: u8> Driven<C, PLACE> {
     }
 }
 
-/// Two threads arm something while a driver lies down.
-fn driver<C: Checker, const PLACE: u8>() {
-    let scene = Driven::<C, PLACE>::new(DriverBell::default());
+/// Two threads arm timers while a driver goes to sleep.
+fn driver<const PLACE: u8>() {
+    let scene = Driven::<PLACE>::new(DriverBell::default());
     let ringers = [FAR, NEAR].map(|at| {
         let scene = Arc::clone(&scene);
-        C::spawn(CPU1, move || scene.arm_and_ring(at))
+        spawn(CPU1, move || scene.arm_and_ring(at))
     });
-    C::go_to(CPU0);
+    go_to(CPU0);
     scene.drive(NEAR);
-    ringers.into_iter().for_each(C::join);
+    ringers.into_iter().for_each(Thread::join);
 }
 
-/// One thread arms something ever earlier, and may rely on nobody else to call.
-fn driver_that_is_called_twice<C: Checker, const PLACE: u8>() {
-    let scene = Driven::<C, PLACE>::new(DriverBell::default());
+/// One thread arms two timers, the second one earlier.
+fn driver_that_is_rung_twice<const PLACE: u8>() {
+    let scene = Driven::<PLACE>::new(DriverBell::default());
     let ringer = Arc::clone(&scene);
-    let ringer = C::spawn(CPU1, move || {
+    let ringer = spawn(CPU1, move || {
         ringer.arm_and_ring(FAR);
         ringer.arm_and_ring(NEAR);
     });
-    C::go_to(CPU0);
+    go_to(CPU0);
     scene.drive(NEAR);
-    C::join(ringer);
+    ringer.join();
 }
 
-type Looped<C, const PLACE: u8> = Scene<C, LoopBell<Fenced<C, PLACE>>>;
+type Looped<const PLACE: u8> = Scene<LoopBell<Fenced<PLACE>>>;
 
-impl<C: Checker, const PLACE: u8> Looped<C, PLACE> {
+impl<const PLACE: u8> Looped<PLACE> {
     fn arm_and_ring(&self, at: Ns) {
         let call = |_| {
             *self.called.lock() = true;
@@ -202,7 +205,7 @@ impl<C: Checker, const PLACE: u8> Looped<C, PLACE> {
         self.arm(at, |bell| bell.set(at), |bell| _ = bell.ring(call));
     }
 
-    /// What a loop does until it has heard of this deadline.
+    /// The loop's part, until it knows this deadline.
     fn turn(&self, until: Ns) {
         loop {
             self.bell.begin_run();
@@ -220,52 +223,52 @@ impl<C: Checker, const PLACE: u8> Looped<C, PLACE> {
     }
 }
 
-/// Two threads arm something while a loop is about to wait.
-fn own_loop<C: Checker, const PLACE: u8>() {
-    let scene = Looped::<C, PLACE>::new(LoopBell::new());
+/// Two threads arm timers while a loop is about to wait.
+fn own_loop<const PLACE: u8>() {
+    let scene = Looped::<PLACE>::new(LoopBell::new());
     let armers = [FAR, NEAR].map(|at| {
         let scene = Arc::clone(&scene);
-        C::spawn(CPU1, move || scene.arm_and_ring(at))
+        spawn(CPU1, move || scene.arm_and_ring(at))
     });
-    C::go_to(CPU0);
+    go_to(CPU0);
     scene.turn(NEAR);
-    armers.into_iter().for_each(C::join);
+    armers.into_iter().for_each(Thread::join);
 }
 
-/// One thread arms something ever earlier.
-fn own_loop_that_is_called_twice<C: Checker, const PLACE: u8>() {
-    let scene = Looped::<C, PLACE>::new(LoopBell::new());
+/// One thread arms two timers, the second one earlier.
+fn own_loop_that_is_called_twice<const PLACE: u8>() {
+    let scene = Looped::<PLACE>::new(LoopBell::new());
     let armer = Arc::clone(&scene);
-    let armer = C::spawn(CPU1, move || {
+    let armer = spawn(CPU1, move || {
         armer.arm_and_ring(FAR);
         armer.arm_and_ring(NEAR);
     });
-    C::go_to(CPU0);
+    go_to(CPU0);
     scene.turn(NEAR);
-    C::join(armer);
+    armer.join();
 }
 
-/// Goal: a driver sleeps past no deadline that was armed, however it lies down among those who arm.
+/// Goal: a driver does not sleep past a deadline that was armed concurrently.
 #[test]
 fn no_ring_is_lost() {
     fn at<const PLACE: u8>() {
-        let two = driver::<Checked, PLACE>;
-        explore::<Checked>("two ring for a driver", Depth::usual().shallower(), two);
-        let twice = driver_that_is_called_twice::<Checked, PLACE>;
-        explore::<Checked>("a driver is called twice", Depth::usual(), twice);
+        let two = driver::<PLACE>;
+        explore("two ring for a driver", Depth::usual().shallower(), two);
+        let twice = driver_that_is_rung_twice::<PLACE>;
+        explore("a driver is rung twice", Depth::usual(), twice);
     }
     at::<BEFORE_LOADS>();
     at::<AFTER_STORES>();
 }
 
-/// Goal: a loop waits past no deadline that was armed.
+/// Goal: a loop does not wait past a deadline that was armed concurrently.
 #[test]
 fn no_call_is_lost() {
     fn at<const PLACE: u8>() {
-        let two = own_loop::<Checked, PLACE>;
-        explore::<Checked>("two call a loop", Depth::usual().shallower(), two);
-        let twice = own_loop_that_is_called_twice::<Checked, PLACE>;
-        explore::<Checked>("a loop is called twice", Depth::usual(), twice);
+        let two = own_loop::<PLACE>;
+        explore("two call a loop", Depth::usual().shallower(), two);
+        let twice = own_loop_that_is_called_twice::<PLACE>;
+        explore("a loop is called twice", Depth::usual(), twice);
     }
     at::<BEFORE_LOADS>();
     at::<AFTER_STORES>();

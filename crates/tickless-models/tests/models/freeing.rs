@@ -1,26 +1,26 @@
-//! X4: timers that are freed in their own callback, and whose memory is used again.
+//! X4 (identity): timers that are freed in their own callback, and whose memory is reused.
 
-use super::checker::Checker;
 use super::models;
+use super::platform::Kind;
 use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
-use super::world::World;
-use tickless_core::bases::Family;
+use crate::checker::{CheckedWord, go_to, yield_now};
+use std::sync::Arc;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::platform::{Ordering, Word};
 
 models! {
-    memory_is_used_again_at_once,
-    memory_is_used_again_elsewhere,
+    memory_is_reused_at_once,
+    memory_is_reused_on_another_cpu,
     a_detached_callback_publishes_the_one_before,
 }
 
-/// Goal: a callback frees its timer and hands the memory on. A new timer there, on the same base,
-/// is not running, and no cancel of it waits for the old callback.
-fn memory_is_used_again_at_once<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(2);
+/// Goal: a callback frees its timer, and another thread makes a new one at the same address. The new
+/// timer, armed on the same base, is not running, and no cancel of it waits for the old callback.
+fn memory_is_reused_at_once<L: Kind>() {
+    let stage = Stage::<L>::new(2);
     stage.arm(0, NOW);
-    hand_on(&stage, move |stage| {
+    hand_over(&stage, move |stage| {
         assert!(!stage.is_active(0), "the old callback is taken for its own");
         stage.arm(0, LATER);
         assert!(!stage.is_running(0));
@@ -31,11 +31,11 @@ fn memory_is_used_again_at_once<C: Checker, L: Family<World<C>> + 'static>() {
 }
 
 /// Goal: the new timer is armed on another base, where it fires.
-fn memory_is_used_again_elsewhere<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(2);
+fn memory_is_reused_on_another_cpu<L: Kind>() {
+    let stage = Stage::<L>::new(2);
     stage.arm(0, NOW);
-    hand_on(&stage, |stage| {
-        C::go_to(CPU1);
+    hand_over(&stage, |stage| {
+        go_to(CPU1);
         stage.arm(0, NOW);
         stage.expire(CPU1);
         assert!(!stage.is_active(0));
@@ -45,10 +45,10 @@ fn memory_is_used_again_elsewhere<C: Checker, L: Family<World<C>> + 'static>() {
     stage.settle();
 }
 
-/// Goal: X1: a thread that finds a timer's callback over because the next one has detached itself
-/// sees what the timer's callback wrote.
-fn a_detached_callback_publishes_the_one_before<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(2);
+/// Goal: a thread that finds a timer's callback ended, because the next one has detached itself, sees
+/// what the timer's callback wrote (X1).
+fn a_detached_callback_publishes_the_one_before<L: Kind>() {
+    let stage = Stage::<L>::new(2);
     stage.arm(0, NOW);
     stage.arm(1, NOW);
     let handler = stage.on(CPU0, |stage| {
@@ -56,7 +56,7 @@ fn a_detached_callback_publishes_the_one_before<C: Checker, L: Family<World<C>> 
             if firing.task == 1 {
                 stage.shutdown(1);
                 stage.bases.detach(stage.places[1].timer());
-                C::yield_now();
+                yield_now();
             }
             CallbackResult::Done
         });
@@ -64,36 +64,33 @@ fn a_detached_callback_publishes_the_one_before<C: Checker, L: Family<World<C>> 
     if !stage.is_active(0) {
         assert_eq!(stage.seen(0), WRITTEN, "X1");
     }
-    C::join(handler);
+    handler.join();
     stage.settle();
 }
 
-/// Fires timer 0, whose callback frees it, makes a new one in its place and hands that on.
-fn hand_on<C: Checker, L: Family<World<C>> + 'static>(
-    stage: &std::sync::Arc<Stage<C, L>>,
-    new_owner: impl FnOnce(&Stage<C, L>) + Send + 'static,
-) {
-    let handed = std::sync::Arc::new(C::Word::new(0));
-    let (over, seen) = (std::sync::Arc::clone(&handed), std::sync::Arc::clone(&handed));
+/// Fires timer 0, whose callback frees it, makes a new one in its place and hands that over.
+fn hand_over<L: Kind>(stage: &Arc<Stage<L>>, new_owner: impl FnOnce(&Stage<L>) + Send + 'static) {
+    let handed_over = Arc::new(CheckedWord::new(0));
+    let (by_callback, by_owner) = (Arc::clone(&handed_over), Arc::clone(&handed_over));
     let handler = stage.on(CPU0, move |stage| {
         stage.expire_with(CPU0, |_| {
             stage.shutdown(0);
             stage.bases.detach(stage.places[0].timer());
-            stage.places[0].free_and_use_again(1);
+            stage.places[0].free_and_reuse(1);
             // Release: pairs with the Acquire below; the new owner sees a new timer.
-            over.store(1, Ordering::Release);
-            C::yield_now();
+            by_callback.store(1, Ordering::Release);
+            yield_now();
             CallbackResult::Done
         });
     });
     let owner = stage.on(CPU0, move |stage| {
-        while seen.load(Ordering::Acquire) == 0 {
-            C::yield_now();
+        while by_owner.load(Ordering::Acquire) == 0 {
+            yield_now();
         }
         new_owner(stage);
     });
-    C::join(handler);
-    C::join(owner);
+    handler.join();
+    owner.join();
     // Dropped here, where both threads have ended.
-    drop(handed);
+    drop(handed_over);
 }

@@ -1,16 +1,15 @@
-//! D8: a base goes offline while others arm, cancel, fire and collect its timers.
+//! D8 (offline): a base goes offline while other threads arm, cancel, fire and collect its timers.
 
-use super::checker::Checker;
 use super::models;
-use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
-use super::world::World;
-use tickless_core::bases::Family;
+use super::platform::Kind;
+use super::stage::{CPU0, CPU1, LATER, NOW, RESTART, Stage, WRITTEN};
+use crate::checker::Thread;
+use std::sync::Arc;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::Call;
 use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::migrate::OnlineError;
 use tickless_core::bases::running::Runner;
-use tickless_core::time::Window;
 
 models! {
     offline_against_cancel,
@@ -23,7 +22,7 @@ models! {
     offline_against_collect_and_fire,
     offline_against_offline,
     offline_does_not_make_a_timer_overlap_itself,
-    moving_to_a_base_that_goes_away,
+    moving_to_a_base_that_goes_offline,
     offline_is_seen_as_active,
 }
 
@@ -33,181 +32,180 @@ models! {
     offline_and_online_against_start,
 }
 
-/// Takes the base offline on which all timers are.
-fn go_away<C: Checker, L: Family<World<C>> + 'static>(stage: &Stage<C, L>) {
-    stage.bases.offline(CPU0).expect("not the last one");
+/// Starts a thread that takes CPU 0 offline.
+fn offline<L: Kind>(stage: &Arc<Stage<L>>) -> Thread {
+    stage.on(CPU1, |stage| _ = stage.bases.offline(CPU0).expect("not the last base"))
 }
 
-/// The threads have ended: nothing has been left behind or lost.
-fn nothing_is_left<C: Checker, L: Family<World<C>> + 'static>(stage: &Stage<C, L>) {
+/// Checks, after the threads have ended, that no timer is left on CPU 0, or lost.
+fn all_have_moved<L: Kind>(stage: &Stage<L>) {
     assert_eq!(stage.pending_on(CPU0), 0, "D8: left on a base that is offline");
-    stage.settle();
-    stage.drain();
+    stage.settle_and_drain();
 }
 
 /// Goal: a cancel finds a timer that is being moved.
-fn offline_against_cancel<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
+fn offline_against_cancel<L: Kind>() {
+    let stage = Stage::<L>::new(1);
     stage.arm(0, LATER);
-    let away = stage.on(CPU1, go_away);
+    let away = offline(&stage);
     assert_eq!(stage.cancel(0), Cancel::Pending, "pending all the time");
-    C::join(away);
+    away.join();
     assert_eq!(stage.pending(), 0);
-    nothing_is_left(&stage);
+    all_have_moved(&stage);
 }
 
-/// Goal: one that is waited for is free afterwards, wherever it was.
-fn offline_against_cancel_sync<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(2);
+/// Goal: after a cancel that waits, the timer may be freed, on whichever base it was.
+fn offline_against_cancel_sync<L: Kind>() {
+    let stage = Stage::<L>::new(2);
     stage.arm(0, LATER);
     stage.arm(1, LATER);
-    let away = stage.on(CPU1, go_away);
+    let away = offline(&stage);
     assert_eq!(stage.cancel_sync(0), Cancel::Pending, "pending all the time");
-    stage.places[0].free_and_use_again(0);
-    C::join(away);
+    stage.places[0].free_and_reuse(0);
+    away.join();
     assert_eq!(stage.pending_on(CPU1), 1);
-    nothing_is_left(&stage);
+    all_have_moved(&stage);
 }
 
-/// Goal: what is due fires there or moves and fires elsewhere, once.
-fn offline_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(2);
+/// Goal: a due timer fires on its base, or moves and fires on the other, once.
+fn offline_against_fire<L: Kind>() {
+    let stage = Stage::<L>::new(2);
     stage.arm(0, NOW);
     stage.arm(1, LATER);
-    let away = stage.on(CPU1, go_away);
+    let away = offline(&stage);
     stage.expire(CPU0);
-    C::join(away);
-    nothing_is_left(&stage);
+    away.join();
+    all_have_moved(&stage);
     assert_eq!(stage.fired(), 2);
 }
 
-/// Goal: a timer that its callback restarts leaves when the callback is over.
-fn offline_against_restart<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
+/// Goal: a timer that its callback restarts moves when the callback has ended.
+fn offline_against_restart<L: Kind>() {
+    let stage = Stage::<L>::new(1);
     stage.arm(0, NOW);
-    let away = stage.on(CPU1, go_away);
-    let later = Window::new(LATER, LATER);
+    let away = offline(&stage);
     stage.expire_with(CPU0, |firing| match firing.now {
-        NOW => CallbackResult::Restart(later),
+        NOW => RESTART,
         _ => CallbackResult::Done,
     });
-    C::join(away);
+    away.join();
     assert_eq!(stage.pending(), 1);
-    nothing_is_left(&stage);
+    all_have_moved(&stage);
 }
 
-/// Goal: the same for one that an expiry thread fires.
-fn offline_against_restart_in_a_thread<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::deferring(1);
+/// Goal: so does a timer that an expiry thread fires.
+fn offline_against_restart_in_a_thread<L: Kind>() {
+    let stage = Stage::<L>::deferring(1);
     stage.arm(0, NOW);
-    let away = stage.on(CPU1, go_away);
-    let later = Window::new(LATER, LATER);
-    stage.fire_with(CPU0, Runner::Thread, |_| CallbackResult::Restart(later));
-    C::join(away);
+    let away = offline(&stage);
+    stage.fire_with(CPU0, Runner::Thread, |_| RESTART);
+    away.join();
     assert_eq!(stage.pending(), 1);
-    nothing_is_left(&stage);
+    all_have_moved(&stage);
 }
 
-/// Goal: what is armed on a base that goes away is armed elsewhere or moved.
-fn offline_against_start<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
+/// A start on a base that goes offline: the timer is armed on the other base, or moved there.
+fn ends_up_on_cpu1<L: Kind>(stage: &Arc<Stage<L>>) {
+    let away = offline(stage);
+    stage.arm(0, LATER);
+    away.join();
+    assert_eq!(stage.pending_on(CPU1), 1);
+    all_have_moved(stage);
+}
+
+/// Goal: a start of an idle timer races its base.
+fn offline_against_start<L: Kind>() {
+    let stage = Stage::<L>::new(1);
     stage.arm(0, LATER);
     assert_eq!(stage.cancel(0), Cancel::Pending);
-    let away = stage.on(CPU1, go_away);
-    stage.arm(0, LATER);
-    C::join(away);
-    assert_eq!(stage.pending_on(CPU1), 1);
-    nothing_is_left(&stage);
+    ends_up_on_cpu1(&stage);
 }
 
-/// Goal: the same for a timer that has no base yet.
-fn offline_against_first_start<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    let away = stage.on(CPU1, go_away);
-    stage.arm(0, LATER);
-    C::join(away);
-    assert_eq!(stage.pending_on(CPU1), 1);
-    nothing_is_left(&stage);
+/// Goal: the first start of a timer races the base.
+fn offline_against_first_start<L: Kind>() {
+    ends_up_on_cpu1(&Stage::<L>::new(1));
 }
 
-/// Goal: what has been collected and not fired moves and fires elsewhere, once.
-fn offline_against_collect_and_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::deferring(2);
+/// Goal: a start that moves a timer races its new base.
+fn moving_to_a_base_that_goes_offline<L: Kind>() {
+    let stage = Stage::<L>::new(1);
+    stage.arm_on(CPU1, 0, LATER);
+    ends_up_on_cpu1(&stage);
+}
+
+/// Goal: timers that were collected and have not fired move and fire on the other base, once.
+fn offline_against_collect_and_fire<L: Kind>() {
+    let stage = Stage::<L>::deferring(2);
     stage.arm(0, NOW);
     stage.arm(1, NOW);
-    let away = stage.on(CPU1, go_away);
+    let away = offline(&stage);
     if stage.collect(CPU0) == Call::Thread {
         stage.fire(CPU0, Runner::Thread);
     }
-    C::join(away);
-    nothing_is_left(&stage);
+    away.join();
+    all_have_moved(&stage);
     assert_eq!(stage.fired(), 2);
 }
 
-/// Goal: of two bases that go away at once, one has to stay.
-fn offline_against_offline<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
+/// Goal: of two bases that go offline concurrently, one is refused.
+fn offline_against_offline<L: Kind>() {
+    let stage = Stage::<L>::new(1);
     stage.arm(0, LATER);
     let other = stage.on(CPU1, |stage| _ = stage.bases.offline(CPU1));
     let found = stage.bases.offline(CPU0);
-    C::join(other);
+    other.join();
     let is_online = |cpu| stage.bases.view(cpu).expect("a base").is_online;
     assert!(is_online(CPU0) != is_online(CPU1), "exactly one is left");
     assert_eq!(found == Err(OnlineError::Last(CPU0)), is_online(CPU0));
     assert_eq!(stage.pending(), 1);
-    stage.settle();
-    stage.drain();
+    stage.settle_and_drain();
 }
 
-/// Goal: a timer that is moved is never seen idle (R10).
-fn offline_is_seen_as_active<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
+/// Goal: a timer that is being moved is active all the time (R10).
+fn offline_is_seen_as_active<L: Kind>() {
+    let stage = Stage::<L>::new(1);
     stage.arm(0, LATER);
-    let away = stage.on(CPU1, go_away);
+    let away = offline(&stage);
     assert!(stage.is_active(0), "R10");
-    C::join(away);
-    nothing_is_left(&stage);
+    away.join();
+    all_have_moved(&stage);
 }
 
-/// Goal: all three at once: fired or cancelled, and over when the cancel is.
-fn offline_against_fire_against_cancel_sync<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
+/// Goal: a timer whose base goes offline fires or is cancelled, and is idle after the cancel.
+fn offline_against_fire_against_cancel_sync<L: Kind>() {
+    let stage = Stage::<L>::new(1);
     stage.arm(0, NOW);
-    let away = stage.on(CPU1, go_away);
-    let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |_| CallbackResult::Restart(Window::new(LATER, LATER)));
-    });
+    let away = offline(&stage);
+    let handler = stage.handler_with(RESTART);
     let found = stage.cancel_sync(0);
     assert!(found != Cancel::Running || stage.seen(0) == WRITTEN, "X1: what the callback wrote");
-    assert!(!stage.is_active(0), "X1: it is still pending or runs");
-    stage.places[0].free_and_use_again(0);
-    C::join(away);
-    C::join(handler);
-    nothing_is_left(&stage);
+    stage.is_idle_and_frees();
+    away.join();
+    handler.join();
+    all_have_moved(&stage);
 }
 
-/// Goal: a base that comes back at once keeps what is armed there, or has given it away.
-fn offline_and_online_against_start<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(2);
+/// Goal: no timer is lost on a base that goes offline and online again.
+fn offline_and_online_against_start<L: Kind>() {
+    let stage = Stage::<L>::new(2);
     stage.arm(0, LATER);
     let away = stage.on(CPU1, |stage| {
-        go_away(stage);
-        stage.bases.online(CPU0).expect("there is such a base");
+        stage.bases.offline(CPU0).expect("not the last base");
+        stage.bases.online(CPU0).expect("a base");
     });
     let other = stage.on(CPU0, |stage| _ = stage.arm(1, LATER));
     stage.arm(0, LATER);
-    C::join(away);
-    C::join(other);
+    away.join();
+    other.join();
     assert_eq!(stage.pending(), 2);
-    stage.settle();
-    stage.drain();
+    stage.settle_and_drain();
 }
 
-/// Goal: a timer whose callback runs stays until that is over, even if it is due again (X2).
-fn offline_does_not_make_a_timer_overlap_itself<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
+/// Goal: a timer does not move before its callback has ended, even if it is due again (X2).
+fn offline_does_not_make_a_timer_overlap_itself<L: Kind>() {
+    let stage = Stage::<L>::new(1);
     stage.arm(0, NOW);
-    let run = |stage: &Stage<C, L>, cpu| {
+    let run = |stage: &Stage<L>, cpu| {
         stage.expire_with(cpu, |firing| {
             stage.enter(firing.task);
             if stage.fired() == 1 {
@@ -218,22 +216,11 @@ fn offline_does_not_make_a_timer_overlap_itself<C: Checker, L: Family<World<C>> 
         });
     };
     let away = stage.on(CPU1, move |stage| {
-        go_away(stage);
+        stage.bases.offline(CPU0).expect("not the last base");
         run(stage, CPU1);
     });
     run(&stage, CPU0);
-    C::join(away);
-    nothing_is_left(&stage);
+    away.join();
+    all_have_moved(&stage);
     assert_eq!(stage.fired(), 2);
-}
-
-/// Goal: a timer that is on its way to a base that goes away ends up on another.
-fn moving_to_a_base_that_goes_away<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
-    stage.arm_on(CPU1, 0, LATER);
-    let away = stage.on(CPU1, go_away);
-    stage.arm(0, LATER);
-    C::join(away);
-    assert_eq!(stage.pending_on(CPU1), 1);
-    nothing_is_left(&stage);
 }

@@ -1,29 +1,28 @@
-//! X1, X4: the ends of a timer that somebody owns, and the waker of a timer inside a future. The
-//! files are the library's own, over the checkers' words.
+//! X1, X4 (freeing): the end of an owned timer, and the waker of a timer inside a future. These
+//! compile the library's files over the checkers' words.
 
 #[path = "../../../tickless/src/timer/ends.rs"]
 mod ends;
 #[path = "../../../tickless/src/timer/turns.rs"]
 mod turns;
 
-use super::checker::Checker;
 use super::models;
-use super::stage::{CPU0, CPU1, LATER, NOW, Stage, WRITTEN};
-use super::world::World;
+use super::platform::Kind;
+use super::stage::{CPU0, CPU1, END, LATER, NOW, RESTART, Stage, WRITTEN};
+use crate::checker::{CheckedWord, Thread, yield_now};
 use ends::End;
 use std::sync::Arc;
+use tickless_core::bases::Started;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::expiry::CallbackResult;
-use tickless_core::bases::{Family, Started};
 use tickless_core::platform::{Ordering, Word};
-use tickless_core::time::{Ns, Window};
 use turns::{Byte, Turns};
 
 models! {
     dropping_against_fire,
     dropping_in_a_callback_against_fire,
-    dropping_in_the_own_callback,
-    an_entry_is_born_where_a_timer_dies,
+    dropping_in_its_own_callback,
+    an_entry_reuses_the_memory_of_a_timer,
     polling_against_fire,
     dropping_an_entry_against_fire,
     arming_an_entry_against_fire,
@@ -32,27 +31,24 @@ models! {
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// When everything is due.
-const END: Ns = Ns::from_secs(3);
-
-/// Marks memory that has been freed, in [`Stage::left`], which orders nothing.
+/// The mark of freed memory in [`Stage::left`].
 const FREED: u64 = 1;
 
-/// A callback uses its timer's memory from beginning to end.
-fn uses_its_memory<C: Checker, L: Family<World<C>> + 'static>(stage: &Stage<C, L>) {
-    assert_ne!(stage.left.load(RELAXED), FREED, "X4: a callback begins whose timer is gone");
-    C::yield_now();
+/// Uses the timer's memory at the beginning and at the end of a callback.
+fn uses_its_memory<L: Kind>(stage: &Stage<L>) {
+    assert_ne!(stage.left.load(RELAXED), FREED, "X4: freed before its callback begins");
+    yield_now();
     assert_ne!(stage.left.load(RELAXED), FREED, "X4: freed while its callback runs");
 }
 
-fn free<C: Checker, L: Family<World<C>> + 'static>(stage: &Stage<C, L>) {
+fn free<L: Kind>(stage: &Stage<L>) {
     stage.left.store(FREED, RELAXED);
-    stage.places[0].free_and_use_again(0);
+    stage.places[0].free_and_reuse(0);
 }
 
-/// Goal: whoever drops a timer waits for its callback, sees what that wrote, and may free it (X1).
-fn dropping_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
+/// Goal: dropping a timer waits for its callback, sees what that wrote, and may free it (X1).
+fn dropping_against_fire<L: Kind>() {
+    let stage = Stage::<L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
         stage.expire_with(CPU0, |_| {
@@ -63,62 +59,62 @@ fn dropping_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     assert_eq!(ends::end(&stage.bases, stage.places[0].timer()), End::Over);
     let seen = stage.seen(0);
     free(&stage);
-    C::join(handler);
+    handler.join();
     assert_eq!(seen, if stage.fired() == 0 { 0 } else { WRITTEN }, "X1");
 }
 
-/// Goal: the same for a caller that must not wait: it frees what does not run, and leaves the rest
-/// until that runs no more.
-fn dropping_in_a_callback_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
+/// Goal: a caller that must not wait frees a timer that does not run, and otherwise leaves it until
+/// its callback has ended.
+fn dropping_in_a_callback_against_fire<L: Kind>() {
+    let stage = Stage::<L>::new(1);
     stage.arm(0, NOW);
     let handler = stage.on(CPU0, |stage| {
         stage.expire_with(CPU0, |_| {
             uses_its_memory(stage);
-            CallbackResult::Restart(Window::new(LATER, LATER))
+            RESTART
         });
     });
     let ended = ends::end_or_leave(&stage.bases, stage.places[0].timer());
     if ended == End::Runs {
         while stage.is_running(0) {
-            C::yield_now();
+            yield_now();
         }
         assert_eq!(stage.seen(0), WRITTEN, "X1");
     }
     free(&stage);
-    C::join(handler);
+    handler.join();
 }
 
-/// Goal: a callback drops its own timer, which another thread frees as soon as it runs no more; the
-/// callback asks to be armed again, which finds the timer shut down and not gone.
-fn dropping_in_the_own_callback<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(1);
+/// Goal: a callback drops its own timer, which another thread frees when the callback has ended. The
+/// callback returns a restart, which finds the timer shut down and not freed.
+fn dropping_in_its_own_callback<L: Kind>() {
+    let stage = Stage::<L>::new(1);
     stage.arm(0, NOW);
-    let dropped = Arc::new(C::Word::new(0));
+    let dropped = Arc::new(CheckedWord::new(0));
     let by_callback = Arc::clone(&dropped);
     let handler = stage.on(CPU0, move |stage| {
         stage.expire_with(CPU0, |_| {
             let ended = ends::end_or_leave(&stage.bases, stage.places[0].timer());
             assert_eq!(ended, End::Runs);
-            // Release: as the lock around what was left to others.
+            // Release: stands for the lock of the list of timers that are left to other threads.
             by_callback.store(1, Ordering::Release);
             uses_its_memory(stage);
-            CallbackResult::Restart(Window::new(LATER, LATER))
+            RESTART
         });
     });
     while dropped.load(Ordering::Acquire) == 0 || stage.is_running(0) {
-        C::yield_now();
+        yield_now();
     }
     free(&stage);
-    C::join(handler);
+    handler.join();
     assert_eq!((stage.fired(), stage.pending()), (1, 0));
 }
 
-/// Goal: X1, X4: a callback ends its own timer and makes an entry at that address, twice. The drop
-/// of the first finds it pending on the same base; the drop of the second waits for the driver of
-/// another base, which uses the entry's memory.
-fn an_entry_is_born_where_a_timer_dies<C: Checker, L: Family<World<C>> + 'static>() {
-    let stage = Stage::<C, L>::new(2);
+/// Goal: a callback ends its own timer and makes an entry at that address, twice. The drop of the first
+/// finds it pending on the same base; the drop of the second waits for the driver of another base, which
+/// uses the entry's memory (X1, X4).
+fn an_entry_reuses_the_memory_of_a_timer<L: Kind>() {
+    let stage = Stage::<L>::new(2);
     stage.arm(0, NOW);
     let driver = stage.on(CPU1, |stage| {
         stage.expire_with(CPU1, |_| {
@@ -129,25 +125,25 @@ fn an_entry_is_born_where_a_timer_dies<C: Checker, L: Family<World<C>> + 'static
     stage.expire_with(CPU0, |_| {
         let place = &stage.places[0];
         assert_eq!(ends::end_own(&stage.bases, place.timer()), Cancel::Running);
-        place.free_and_use_again(1);
+        place.free_and_reuse(1);
         for (cpu, at) in [(CPU0, LATER), (CPU1, NOW)] {
             stage.arm_on(cpu, 0, at);
-            // The frame of this callback names no timer any more.
+            // The frame of this callback refers to no timer any more.
             ends::disarm(&stage.bases, place.timer(), || false);
         }
         free(&stage);
         CallbackResult::Done
     });
-    C::join(driver);
+    driver.join();
     assert!(stage.fired() <= 2 && stage.pending() == 0);
 }
 
-/// A byte of a checker's.
-struct ByteOf<C: Checker>(C::Word);
+/// A byte that the checker observes.
+struct ByteOf(CheckedWord);
 
-impl<C: Checker> Byte for ByteOf<C> {
+impl Byte for ByteOf {
     fn new(value: u8) -> Self {
-        ByteOf(C::Word::new(u64::from(value)))
+        ByteOf(CheckedWord::new(u64::from(value)))
     }
 
     fn load(&self, order: Ordering) -> u8 {
@@ -159,7 +155,7 @@ impl<C: Checker> Byte for ByteOf<C> {
     }
 
     fn swap(&self, value: u8, order: Ordering) -> u8 {
-        C::swap(&self.0, u64::from(value), order) as u8
+        self.0.swap(u64::from(value), order) as u8
     }
 
     fn replace(&self, current: u8, new: u8, success: Ordering, failure: Ordering) -> bool {
@@ -167,30 +163,31 @@ impl<C: Checker> Byte for ByteOf<C> {
     }
 }
 
-/// An entry's turns, with a number in place of its waker. All else orders nothing.
-struct Waiting<C: Checker> {
-    turns: Turns<ByteOf<C>>,
-    waker: C::Word,
-    /// Who touches the waker: a task, a driver.
-    busy: C::Word,
-    woken: C::Word,
+/// The turns of a future's entry, with a number in place of its waker. The other words are accessed
+/// with Relaxed ordering.
+struct Waiting {
+    turns: Turns<ByteOf>,
+    waker: CheckedWord,
+    /// Which side accesses the waker: [`TASK`] or [`DRIVER`].
+    busy: CheckedWord,
+    woken: CheckedWord,
 }
 
 const TASK: u64 = 1;
 const DRIVER: u64 = 2;
 
-impl<C: Checker> Waiting<C> {
-    /// With a waker, and not armed.
+impl Waiting {
+    /// Makes an entry with a waker that is not armed.
     fn new(waker: u64) -> Arc<Self> {
-        let word = C::Word::new;
+        let word = CheckedWord::new;
         Arc::new(Waiting { turns: Turns::new(), waker: word(waker), busy: word(0), woken: word(0) })
     }
 
-    fn touch<R>(&self, who: u64, touch: impl FnOnce() -> R) -> R {
-        self.busy.store(who, RELAXED);
+    fn touch<R>(&self, side: u64, touch: impl FnOnce() -> R) -> R {
+        self.busy.store(side, RELAXED);
         let touched = touch();
-        C::yield_now();
-        assert_eq!(self.busy.load(RELAXED), who, "two touch the waker at once");
+        yield_now();
+        assert_eq!(self.busy.load(RELAXED), side, "two threads access the waker");
         touched
     }
 
@@ -198,7 +195,7 @@ impl<C: Checker> Waiting<C> {
         self.turns.register(|| self.touch(TASK, || self.waker.store(waker, RELAXED)))
     }
 
-    /// What a driver does in the callback.
+    /// The driver's part, in the callback.
     fn fire(&self) {
         let taken = self.turns.fire(|| self.touch(DRIVER, || self.waker.load(RELAXED)));
         self.woken.store(taken.unwrap_or(0), RELAXED);
@@ -206,10 +203,7 @@ impl<C: Checker> Waiting<C> {
 }
 
 /// Starts a handler for an entry whose timer is due.
-fn handler<C: Checker, L: Family<World<C>> + 'static>(
-    stage: &Arc<Stage<C, L>>,
-    waiting: &Arc<Waiting<C>>,
-) -> C::Thread {
+fn handler<L: Kind>(stage: &Arc<Stage<L>>, waiting: &Arc<Waiting>) -> Thread {
     let waiting = Arc::clone(waiting);
     stage.on(CPU0, move |stage| {
         stage.expire_with(CPU0, |_| {
@@ -221,22 +215,22 @@ fn handler<C: Checker, L: Family<World<C>> + 'static>(
     })
 }
 
-/// Goal: a task that polls ever anew finds that its timer has fired, or the waker that it left last
-/// is woken; and it sees what happened before that.
-fn polling_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let (stage, waiting) = (Stage::<C, L>::new(1), Waiting::<C>::new(1));
+/// Goal: a task that polls repeatedly finds that its timer has fired, or the last waker that it
+/// registered is woken; and it sees what happened before that.
+fn polling_against_fire<L: Kind>() {
+    let (stage, waiting) = (Stage::<L>::new(1), Waiting::new(1));
     stage.arm(0, NOW);
     let handler = handler(&stage, &waiting);
     let last = (2..=3).try_fold(1, |_, waker| waiting.register(waker).then_some(waker));
-    C::join(handler);
+    handler.join();
     assert!(waiting.turns.has_fired());
     let woken = waiting.woken.load(RELAXED);
     assert!(last.is_none_or(|last| last == woken), "{last:?} was left, {woken} was woken");
 }
 
-/// Goal: whoever drops an entry while a driver takes its waker waits for that, and for no more.
-fn dropping_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let (stage, waiting) = (Stage::<C, L>::new(1), Waiting::<C>::new(1));
+/// Goal: dropping an entry while a driver takes its waker waits for that, and for nothing else.
+fn dropping_an_entry_against_fire<L: Kind>() {
+    let (stage, waiting) = (Stage::<L>::new(1), Waiting::new(1));
     stage.arm(0, NOW);
     let handler = handler(&stage, &waiting);
     let is_left = waiting.register(2);
@@ -244,17 +238,16 @@ fn dropping_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     waiting.touch(TASK, || ());
     let woken = waiting.woken.load(RELAXED);
     free(&stage);
-    C::join(handler);
+    handler.join();
     let fired = stage.fired() == 1;
     let expected = if fired && is_left { 2 } else { woken };
-    assert_eq!(woken, expected, "the callback is over, and what it did is seen");
+    assert_eq!(woken, expected, "the callback has ended, and its writes are visible");
     assert_eq!(waiting.turns.has_fired(), fired);
 }
 
-/// Goal: an entry's first arming is seen whole by a driver that is at work meanwhile, and its drop
-/// waits for that driver.
-fn arming_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let (stage, waiting) = (Stage::<C, L>::new(1), Waiting::<C>::new(0));
+/// Goal: a concurrent driver sees all of an entry's first arming, and the drop waits for that driver.
+fn arming_an_entry_against_fire<L: Kind>() {
+    let (stage, waiting) = (Stage::<L>::new(1), Waiting::new(0));
     let handler = handler(&stage, &waiting);
     waiting.touch(TASK, || waiting.waker.store(1, RELAXED));
     stage.arm_new(0, NOW);
@@ -262,20 +255,20 @@ fn arming_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
     waiting.touch(TASK, || ());
     let woken = waiting.woken.load(RELAXED);
     free(&stage);
-    C::join(handler);
+    handler.join();
     let fired = stage.fired() == 1;
-    assert_eq!(woken, u64::from(fired), "the callback is over, and what it did is seen");
+    assert_eq!(woken, u64::from(fired), "the callback has ended, and its writes are visible");
     assert_eq!(waiting.turns.has_fired(), fired);
 }
 
-/// Goal: a deadline that is set anew while a driver takes the waker fires once, for the new one,
-/// and wakes the waker that was left for it.
-fn resetting_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() {
-    let (stage, waiting) = (Stage::<C, L>::new(1), Waiting::<C>::new(1));
+/// Goal: a deadline that is reset while a driver takes the waker fires once, for the new deadline,
+/// and wakes the waker that was registered for it.
+fn resetting_an_entry_against_fire<L: Kind>() {
+    let (stage, waiting) = (Stage::<L>::new(1), Waiting::new(1));
     stage.arm(0, NOW);
     let handler = handler(&stage, &waiting);
     let mut waker = 1;
-    // As `Entry::reset` and the poll after it.
+    // As in `Entry::reset` and the next poll.
     if !stage.push_out_in_place(0, LATER)
         && (waiting.turns.has_fired() || stage.push_out(0, LATER) != Started::Pending)
     {
@@ -285,8 +278,8 @@ fn resetting_an_entry_against_fire<C: Checker, L: Family<World<C>> + 'static>() 
         waiting.touch(TASK, || waiting.waker.store(waker, RELAXED));
         stage.arm(0, LATER);
     }
-    C::join(handler);
-    assert!(!waiting.turns.has_fired(), "the old deadline's callback came after the reset");
+    handler.join();
+    assert!(!waiting.turns.has_fired(), "the old deadline fired after the reset");
     assert_eq!(stage.pending(), 1);
     stage.bases.platform().set_time(END);
     for cpu in [CPU0, CPU1] {

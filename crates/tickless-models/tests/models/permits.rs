@@ -1,44 +1,44 @@
-//! P6: permits that are taken without a lock race each other, refills and those that wait.
+//! P6 (bandwidth): permits that are taken without a lock race each other, refills and waiters.
 //!
-//! What was broken to see these fail: `take` that does not look at the clock
-//! (`nothing_is_left_over_for_the_next_period`), `open` without `close` before it
-//! (`taking_races_a_refill`), a word that shows the pool while somebody waits
-//! (`nobody_overtakes_those_that_wait`), a plain store in place of the exchange (`takers_race`).
+//! These fail if `take` does not check the time (`nothing_is_left_over_for_the_next_period`), if
+//! `open` is called without `close` before it (`taking_races_a_refill`), if the word shows the pool
+//! while a member waits (`waiters_are_not_overtaken`), and with a plain store in place of the exchange
+//! (`takers_race`).
 
-use super::Checked;
-use super::checker::{Checker, Depth, explore};
+use super::exploring::{Depth, explore};
 use super::stage::CPU1;
+use crate::checker::{CheckedLock, CheckedWord, spawn};
 use std::sync::Arc;
 use tickless_core::bandwidth::{Grant, Group, Permits, Release, Settings, Take};
 use tickless_core::platform::Lock;
 use tickless_core::time::Ns;
 
-/// Before and after the first refill.
+/// A time in the first period, the time of the refill, and a time in the second period.
 const FIRST: Ns = Ns::from_ms(50);
 const REFILL: Ns = Ns::from_ms(100);
 const SECOND: Ns = Ns::from_ms(150);
 
 const TOGETHER: Release = Release::TOGETHER;
 
-struct Shared<C: Checker> {
-    permits: Permits<C::Word>,
-    group: C::Lock<Group>,
+struct Shared {
+    permits: Permits<CheckedWord>,
+    group: CheckedLock<Group>,
 }
 
-impl<C: Checker> Shared<C> {
-    /// Open, with so many permits in each period.
-    fn new(quota: u64, release: Release) -> Arc<Shared<C>> {
+impl Shared {
+    /// Makes an open group with `quota` permits in each period.
+    fn new(quota: u64, release: Release) -> Arc<Shared> {
         let settings = Settings { quota, period: REFILL, extra: 0, slice: 1, release };
         let mut group = Group::new(settings, REFILL).expect("a group");
         let permits = Permits::closed();
         group.open(&permits);
-        Arc::new(Shared { permits, group: C::Lock::new(group) })
+        Arc::new(Shared { permits, group: CheckedLock::new(group) })
     }
 
-    /// What the host does under the lock.
+    /// Does some work under the lock, as the library does.
     fn with<R>(&self, now: Ns, work: impl FnOnce(&mut Group) -> R) -> R {
         let mut group = self.group.lock();
-        assert!(group.close(&self.permits), "open whenever nobody has the lock");
+        assert!(group.close(&self.permits), "open while the lock is free");
         group.refill(now);
         let done = work(&mut group);
         group.check().expect("in order");
@@ -46,7 +46,7 @@ impl<C: Checker> Shared<C> {
         done
     }
 
-    /// One permit, as the host's limiter takes it. Returns how many it took.
+    /// Takes one permit, as the library's limiter does. Returns how many it took.
     fn acquire(&self, now: Ns) -> u64 {
         match self.permits.take(1, now) {
             Take::Taken => 1,
@@ -55,7 +55,7 @@ impl<C: Checker> Shared<C> {
         }
     }
 
-    /// Every permit that was taken has been charged, and no other.
+    /// Checks that exactly the taken permits have been charged.
     fn check(&self, taken: u64) {
         let mut group = self.group.lock();
         group.close(&self.permits);
@@ -64,68 +64,64 @@ impl<C: Checker> Shared<C> {
     }
 }
 
-/// Two threads that take permits, and how many each got.
-fn race<C: Checker>(shared: &Arc<Shared<C>>, [one, other]: [&'static [Ns]; 2]) -> u64 {
-    let taken = Arc::new(C::Lock::new(0));
+/// Runs two threads that take permits at these times. Returns how many they got.
+fn race(shared: &Arc<Shared>, [one, other]: [&'static [Ns]; 2]) -> u64 {
+    let taken = Arc::new(CheckedLock::new(0));
     let (theirs, sum) = (Arc::clone(shared), Arc::clone(&taken));
-    let thread = C::spawn(CPU1, move || {
+    let thread = spawn(CPU1, move || {
         let got: u64 = other.iter().map(|&now| theirs.acquire(now)).sum();
         *sum.lock() += got;
     });
     let got: u64 = one.iter().map(|&now| shared.acquire(now)).sum();
     *taken.lock() += got;
-    C::join(thread);
+    thread.join();
     let taken = *taken.lock();
     shared.check(taken);
     taken
 }
 
 fn run(name: &str, body: impl Fn() + Send + Sync + 'static) {
-    explore::<Checked>(name, Depth { preemptions: 3, ..Depth::usual() }, body);
+    explore(name, Depth { preemptions: 3, ..Depth::usual() }, body);
 }
 
-/// Goal: of four that want one of three permits, three get it.
+/// Goal: of four requests for three permits three are granted.
 #[test]
 fn takers_race() {
     run("takers race", || {
-        assert_eq!(
-            race(&Shared::<Checked>::new(3, TOGETHER), [&[FIRST, FIRST], &[FIRST, FIRST]]),
-            3
-        );
+        assert_eq!(race(&Shared::new(3, TOGETHER), [&[FIRST, FIRST], &[FIRST, FIRST]]), 3);
     });
 }
 
-/// Goal: whatever is taken before, during and after a refill is accounted for.
+/// Goal: permits that are taken before, during and after a refill are accounted for.
 #[test]
 fn taking_races_a_refill() {
     run("taking races a refill", || {
-        let taken =
-            race(&Shared::<Checked>::new(2, TOGETHER), [&[FIRST, FIRST], &[SECOND, SECOND]]);
+        let taken = race(&Shared::new(2, TOGETHER), [&[FIRST, FIRST], &[SECOND, SECOND]]);
         assert!((2..=4).contains(&taken), "two in each period, or all in the second: {taken}");
     });
 }
 
-/// Goal: what is in the pool at the end of a period is not taken beside what the next one brings,
-/// whoever refills.
+/// Goal: permits that are left at the end of a period do not add to those of the next one, whichever
+/// thread refills.
 #[test]
 fn nothing_is_left_over_for_the_next_period() {
     run("nothing is left over", || {
-        let shared = Shared::<Checked>::new(2, TOGETHER);
+        let shared = Shared::new(2, TOGETHER);
         let theirs = Arc::clone(&shared);
-        let timer = Checked::spawn(CPU1, move || theirs.with(SECOND, |_| ()));
+        let timer = spawn(CPU1, move || theirs.with(SECOND, |_| ()));
         let before = shared.acquire(SECOND) + shared.acquire(SECOND);
-        Checked::join(timer);
+        timer.join();
         let taken = before + shared.acquire(SECOND) + shared.acquire(SECOND);
         assert_eq!(taken, 2);
         shared.check(taken);
     });
 }
 
-/// Goal: nobody takes what somebody waits for, though it is there and only its turn has not come.
+/// Goal: a permit that a member waits for is not taken by another one before the member's turn.
 #[test]
-fn nobody_overtakes_those_that_wait() {
-    run("nobody overtakes", || {
-        let shared = Shared::<Checked>::new(4, Release { batch: 1, gap: REFILL.to_duration() });
+fn waiters_are_not_overtaken() {
+    run("waiters are not overtaken", || {
+        let shared = Shared::new(4, Release { batch: 1, gap: REFILL.to_duration() });
         for _ in 0..4 {
             assert_eq!(shared.acquire(FIRST), 1);
         }
@@ -136,12 +132,12 @@ fn nobody_overtakes_those_that_wait() {
             }
         });
         let theirs = Arc::clone(&shared);
-        // One is let go; two permits are left, for the other one.
-        let timer = Checked::spawn(CPU1, move || {
+        // One member is released; the other two permits are for the second member.
+        let timer = spawn(CPU1, move || {
             theirs.with(SECOND, |group| assert!(group.pop_released(SECOND).is_some()));
         });
         assert_eq!(shared.acquire(SECOND), 0);
-        Checked::join(timer);
+        timer.join();
         assert_eq!(shared.acquire(SECOND), 0);
         shared.check(4);
     });

@@ -1,45 +1,43 @@
-//! Memory that holds one timer after the other, for models in which memory is used again.
+//! Memory for timers that a model frees and reuses.
 
-use super::checker::Checker;
-use super::world::World;
+use super::platform::{Kind, ModelPlatform};
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
-use tickless_core::bases::Family;
 use tickless_core::link::{NewTimer, Timer, TimerRef};
 
-/// A place for a timer; one that was freed leaves it to a new one at the same address.
-pub struct Place<C: Checker, L>(Box<UnsafeCell<Timer<World<C>, L>>>);
+/// Memory for a timer. After the timer has been freed, a new one is made at the same address.
+pub struct Place<L>(Box<UnsafeCell<Timer<ModelPlatform, L>>>);
 
-// SAFETY: the timer in it is used through references that the bases serialise, and is replaced
-// only by whom a model makes its owner.
-unsafe impl<C: Checker, L> Send for Place<C, L> {}
+// SAFETY: the timer is used through references that the bases serialise, and replaced only by the
+// thread that a model makes its owner.
+unsafe impl<L> Send for Place<L> {}
 // SAFETY: as above.
-unsafe impl<C: Checker, L> Sync for Place<C, L> {}
+unsafe impl<L> Sync for Place<L> {}
 
-impl<C: Checker, L: Family<World<C>>> Place<C, L> {
-    /// A place with a timer that has never been armed.
+impl<L: Kind> Place<L> {
+    /// Makes a timer that has never been armed.
     pub fn new(task: usize) -> Self {
         Place(Box::new(UnsafeCell::new(Timer::new(task))))
     }
 
-    /// The timer that is there just now.
-    pub fn timer(&self) -> TimerRef<World<C>, L> {
-        // SAFETY: the memory stays as long as the model's run, and every model shuts its timers
-        // down, or frees them as it claims to be legal, which is what the checker then judges:
-        // it sees every use of a timer's word that does not happen before the next timer.
+    /// Returns a reference to the current timer.
+    pub fn timer(&self) -> TimerRef<ModelPlatform, L> {
+        // SAFETY: the memory is freed after the model's run. A model shuts its timers down or frees
+        // them where it claims that this is allowed; the checker judges that, since it reports each
+        // use of a timer's word that does not happen before the next timer is made.
         unsafe { TimerRef::new(NonNull::new_unchecked(self.0.get())) }
     }
 
-    /// The same before its first arming, for whoever is the only one to know it.
-    pub fn new_timer(&self) -> NewTimer<World<C>, L> {
+    /// Returns the only reference to the current timer, which has never been armed.
+    pub fn new_timer(&self) -> NewTimer<ModelPlatform, L> {
         // SAFETY: as in `timer`.
         unsafe { NewTimer::new(NonNull::new_unchecked(self.0.get())) }
     }
 
-    /// Frees the timer and makes another one at its address. For whoever may free it.
-    pub fn free_and_use_again(&self, task: usize) {
-        // SAFETY: nobody uses the old timer any more, or the model fails: see `timer`. The
-        // memory always holds one timer or the other.
+    /// Frees the timer and makes another one at its address. The caller claims that this is allowed.
+    pub fn free_and_reuse(&self, task: usize) {
+        // SAFETY: the old timer is not used any more, or the model fails: see `timer`. The memory
+        // always holds a timer.
         unsafe { *self.0.get() = Timer::new(task) };
     }
 }

@@ -1,8 +1,8 @@
-//! A stage for models: two bases, some timers, and the bookkeeping that every model checks.
+//! What the models of bases share: two bases, some timers, and the checks at the end of a run.
 
-use super::checker::Checker;
 use super::place::Place;
-use super::world::{CPUS, World};
+use super::platform::{CPUS, Kind, ModelPlatform};
+use crate::checker::{CheckedLock, CheckedWord, Thread, here, spawn, yield_now};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tickless_core::bases::cancel::Cancel;
@@ -10,50 +10,53 @@ use tickless_core::bases::deferred::Call;
 use tickless_core::bases::expiry::{CallbackResult, Expired, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{
-    BaseCounts, Bases, Deferral, Family, FiresIn, Options, Settings, StartError, Started,
+    BaseCounts, Bases, Deferral, FiresIn, Options, Settings, StartError, Started,
 };
 use tickless_core::platform::{Lock, Ordering, Word};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// Where timers are as a rule...
+/// The CPU of most timers.
 pub const CPU0: CpuId = CpuId(0);
-/// ...and where else.
+/// The other CPU.
 pub const CPU1: CpuId = CpuId(1);
 
-/// What the clock shows while a model's threads run. What is armed for it is due.
+/// The time while a model's threads run. A timer that is armed for this is due.
 pub const NOW: Ns = Ns::from_secs(1);
-/// What is armed for this is not due while a model's threads run.
+/// A timer that is armed for this is not due while a model's threads run.
 pub const LATER: Ns = Ns::from_secs(2);
-/// Later still.
+/// Later than [`LATER`].
 pub const LATEST: Ns = Ns::from_ms(2_500);
-/// When everything is due, coarse timers with their granule too.
-const END: Ns = Ns::from_secs(3);
+/// All timers are due then, including the granule of coarse ones.
+pub const END: Ns = Ns::from_secs(3);
 
-/// What a callback leaves behind without any ordering of its own.
+/// The result of a callback that restarts its timer for [`LATER`].
+pub const RESTART: CallbackResult = CallbackResult::Restart(Window { soft: LATER, hard: LATER });
+
+/// What a callback writes with Relaxed ordering.
 pub const WRITTEN: u64 = 3;
 
 /// Bases and timers.
-pub struct Stage<C: Checker, L: Family<World<C>>> {
-    pub bases: Bases<World<C>>,
-    pub places: Vec<Place<C, L>>,
-    /// By timer: written by its callback, and by nobody else.
-    wrote: Vec<C::Word>,
-    /// By timer: how many of its callbacks run.
-    inside: Vec<C::Lock<u32>>,
-    /// What a thread leaves behind without any ordering of its own.
-    pub left: C::Word,
-    /// How often callbacks ran. Not read before the threads have ended.
+pub struct Stage<L> {
+    pub bases: Bases<ModelPlatform>,
+    pub places: Vec<Place<L>>,
+    /// By timer: written by its callback only.
+    wrote: Vec<CheckedWord>,
+    /// By timer: the number of its callbacks that run.
+    inside: Vec<CheckedLock<u32>>,
+    /// A word that a thread may write with Relaxed ordering.
+    pub left: CheckedWord,
+    /// The number of callbacks that ran. Read after the threads have ended.
     fired: AtomicU64,
 }
 
-impl<C: Checker, L: Family<World<C>> + 'static> Stage<C, L> {
-    /// A stage with so many timers, none of them armed.
+impl<L: Kind> Stage<L> {
+    /// Makes timers, none of them armed.
     pub fn new(timers: usize) -> Arc<Self> {
         Stage::with(timers, Settings::default())
     }
 
-    /// The same, with an expiry thread to fire all timers.
+    /// As [`new`](Stage::new), with an expiry thread that fires all timers.
     pub fn deferring(timers: usize) -> Arc<Self> {
         let settings = Settings { deferral: Deferral::OnExpiry, ..Settings::default() };
         Stage::with(timers, settings)
@@ -61,34 +64,50 @@ impl<C: Checker, L: Family<World<C>> + 'static> Stage<C, L> {
 
     pub fn with(timers: usize, settings: Settings) -> Arc<Self> {
         Arc::new(Stage {
-            bases: Bases::new(World::new(NOW), CPUS, settings),
+            bases: Bases::new(ModelPlatform::new(NOW), CPUS, settings),
             places: (0..timers).map(Place::new).collect(),
-            wrote: (0..timers).map(|_| C::Word::new(0)).collect(),
-            inside: (0..timers).map(|_| C::Lock::new(0)).collect(),
-            left: C::Word::new(0),
+            wrote: (0..timers).map(|_| CheckedWord::new(0)).collect(),
+            inside: (0..timers).map(|_| CheckedLock::new(0)).collect(),
+            left: CheckedWord::new(0),
             fired: AtomicU64::new(0),
         })
     }
 
-    /// Runs a part of the model on a CPU, beside the others.
-    pub fn on(
-        self: &Arc<Self>,
-        cpu: CpuId,
-        part: impl FnOnce(&Self) + Send + 'static,
-    ) -> C::Thread {
+    /// Runs a part of the model in a thread on a CPU.
+    pub fn on(self: &Arc<Self>, cpu: CpuId, part: impl FnOnce(&Self) + Send + 'static) -> Thread {
         let stage = Arc::clone(self);
-        C::spawn(cpu, move || part(&stage))
+        spawn(cpu, move || part(&stage))
     }
 
-    /// Arms a timer on the CPU that the caller is on.
+    /// Starts a thread with the handler of CPU 0.
+    pub fn handler(self: &Arc<Self>) -> Thread {
+        self.on(CPU0, |stage| _ = stage.expire(CPU0))
+    }
+
+    /// Starts a thread with the handler of CPU 0; callbacks return this result.
+    pub fn handler_with(self: &Arc<Self>, result: CallbackResult) -> Thread {
+        self.on(CPU0, move |stage| _ = stage.expire_with(CPU0, |_| result))
+    }
+
+    /// Starts a thread with the handler of CPU 0; the callback arms its own timer for [`LATER`].
+    pub fn handler_that_rearms(self: &Arc<Self>) -> Thread {
+        self.on(CPU0, |stage| {
+            stage.expire_with(CPU0, |firing| {
+                stage.arm(firing.task, LATER);
+                CallbackResult::Done
+            });
+        })
+    }
+
+    /// Arms a timer on the caller's CPU.
     pub fn start(&self, timer: usize, at: Ns) -> Result<Started, StartError> {
-        self.start_with(timer, at, Some(C::here()), Wakes::Yes)
+        self.start_with(timer, at, Some(here()), Wakes::Yes)
     }
 
-    /// Arms a timer wherever it is; a coarse one that is pending takes no lock then. Nobody shuts
-    /// it down.
+    /// Arms a timer on whichever CPU it is; a pending coarse one without a lock. The model does not
+    /// shut it down.
     pub fn push_out(&self, timer: usize, at: Ns) -> Started {
-        self.start_with(timer, at, None, Wakes::Yes).expect("nobody shuts it down")
+        self.start_with(timer, at, None, Wakes::Yes).expect("not shut down")
     }
 
     pub fn start_with(
@@ -102,17 +121,17 @@ impl<C: Checker, L: Family<World<C>> + 'static> Stage<C, L> {
         self.bases.start(self.places[timer].timer(), Window::new(at, at), NOW, options)
     }
 
-    /// Arms a timer that nobody shuts down, on this CPU's base.
+    /// Arms a timer on this CPU's base. The model does not shut it down.
     pub fn arm_on(&self, cpu: CpuId, timer: usize, at: Ns) -> Started {
-        self.start_with(timer, at, Some(cpu), Wakes::Yes).expect("nobody shuts it down")
+        self.start_with(timer, at, Some(cpu), Wakes::Yes).expect("not shut down")
     }
 
-    /// Arms a timer that nobody shuts down.
+    /// Arms a timer on the caller's CPU. The model does not shut it down.
     pub fn arm(&self, timer: usize, at: Ns) -> Started {
-        self.start(timer, at).expect("nobody shuts it down")
+        self.start(timer, at).expect("not shut down")
     }
 
-    /// Arms a timer for the first time, which nobody else knows.
+    /// Arms a timer for the first time; other threads have no reference to it.
     pub fn arm_new(&self, timer: usize, at: Ns) {
         self.bases.start_new(self.places[timer].new_timer(), Window::new(at, at), NOW);
     }
@@ -151,7 +170,14 @@ impl<C: Checker, L: Family<World<C>> + 'static> Stage<C, L> {
         self.bases.is_running(self.places[timer].timer())
     }
 
-    /// A callback: counts, does what its model says, and leaves something behind at its end.
+    /// Waits without a lock until a timer is neither pending nor running.
+    pub fn wait_until_idle(&self, timer: usize) {
+        while self.is_active(timer) {
+            yield_now();
+        }
+    }
+
+    /// Runs a callback: counts it, does what the model asks for, and writes at its end.
     fn call(&self, task: usize, then: impl FnOnce() -> CallbackResult) -> CallbackResult {
         self.fired.fetch_add(1, Ordering::Relaxed);
         let result = then();
@@ -159,11 +185,11 @@ impl<C: Checker, L: Family<World<C>> + 'static> Stage<C, L> {
         result
     }
 
-    /// Handles an event of a CPU's device; callbacks say what becomes of their timers.
+    /// Handles an event of a CPU's device, with these callbacks.
     pub fn expire_with(
         &self,
         cpu: CpuId,
-        then: impl Fn(&Firing<World<C>>) -> CallbackResult,
+        then: impl Fn(&Firing<ModelPlatform>) -> CallbackResult,
     ) -> Expired {
         self.bases.expire(cpu, |firing| {
             assert!(firing.window.soft <= firing.now, "W1: early");
@@ -176,67 +202,87 @@ impl<C: Checker, L: Family<World<C>> + 'static> Stage<C, L> {
         self.expire_with(cpu, |_| CallbackResult::Done)
     }
 
-    /// Handles an event of a CPU's device: collects. Who is called is not told yet.
+    /// Handles an event of a CPU's device by collecting. Returns which thread the caller must call.
     pub fn collect(&self, cpu: CpuId) -> Call {
         self.bases.collect(cpu, |firing| self.call(firing.task, || CallbackResult::Done)).call
     }
 
-    /// An expiry thread fires what has been collected.
+    /// Fires collected timers in an expiry thread, with these callbacks.
     pub fn fire_with(
         &self,
         cpu: CpuId,
         runner: Runner,
-        then: impl Fn(&Firing<World<C>>) -> CallbackResult,
+        then: impl Fn(&Firing<ModelPlatform>) -> CallbackResult,
     ) -> u64 {
         self.bases.fire(cpu, runner, |firing| self.call(firing.task, || then(firing)))
     }
 
-    /// An expiry thread fires what has been collected.
+    /// Fires collected timers in an expiry thread.
     pub fn fire(&self, cpu: CpuId, runner: Runner) -> u64 {
         self.fire_with(cpu, runner, |_| CallbackResult::Done)
     }
 
-    /// What a timer's callback left behind, as far as the caller can see it.
+    /// Returns what a timer's callback has written, as far as the caller can see it.
     pub fn seen(&self, timer: usize) -> u64 {
         self.wrote[timer].load(Ordering::Relaxed)
     }
 
-    /// A callback begins, or X2 is broken. Orders more than a callback by itself would.
+    /// Fails unless the caller, who has found timer 0 idle, sees what its callback wrote (X1), and
+    /// then frees the timer. `fires` is whether the callback ran.
+    pub fn sees_and_frees(&self, fires: bool) {
+        let expected = if fires { WRITTEN } else { 0 };
+        assert_eq!(self.seen(0), expected, "X1: what the callback wrote");
+        self.places[0].free_and_reuse(0);
+    }
+
+    /// Fails unless timer 0 is idle after a cancel that waited (X1), and then frees it.
+    pub fn is_idle_and_frees(&self) {
+        assert!(!self.is_active(0), "X1: still pending or running");
+        self.places[0].free_and_reuse(0);
+    }
+
+    /// Marks the beginning of a callback, and fails if another one runs (X2). Orders more than a
+    /// callback by itself.
     pub fn enter(&self, timer: usize) {
         let mut inside = self.inside[timer].lock();
         *inside += 1;
         assert_eq!(*inside, 1, "X2: a timer overlaps itself");
     }
 
-    /// A callback ends.
+    /// Marks the end of a callback.
     pub fn leave(&self, timer: usize) {
         *self.inside[timer].lock() -= 1;
     }
 
-    /// Is a callback of this timer between [`enter`](Stage::enter) and [`leave`](Stage::leave)?
+    /// Returns whether a callback is between [`enter`](Stage::enter) and [`leave`](Stage::leave).
     pub fn is_inside(&self, timer: usize) -> bool {
         *self.inside[timer].lock() > 0
     }
 
-    /// How often callbacks ran. Once the threads have ended.
+    /// Returns how many callbacks ran. For use after the threads have ended, like all below.
     pub fn fired(&self) -> u64 {
         self.fired.load(Ordering::Relaxed)
     }
 
-    /// What happened on all bases. Once the threads have ended.
+    /// Returns the counts of all bases.
     pub fn counts(&self) -> BaseCounts {
         let views = (0..CPUS).filter_map(|cpu| self.bases.view(CpuId(cpu)));
         views.fold(BaseCounts::default(), |sum, view| sum.plus(view.counts))
     }
 
-    /// How many timers are pending. Once the threads have ended.
+    /// Returns how many timers are pending.
     pub fn pending(&self) -> usize {
-        let views = (0..CPUS).filter_map(|cpu| self.bases.view(CpuId(cpu)));
-        views.map(|view| view.coarse + view.precise).sum()
+        (0..CPUS).map(|cpu| self.pending_on(CpuId(cpu))).sum()
     }
 
-    /// The threads have ended: each arming fired once or was cancelled once, or is still to come
-    /// and its device knows of it (X10, R1); nothing runs; the bases are in order.
+    /// Returns how many timers are pending on a base.
+    pub fn pending_on(&self, cpu: CpuId) -> usize {
+        let view = self.bases.view(cpu).expect("a base");
+        view.coarse + view.precise
+    }
+
+    /// Checks that each arming fired once, was cancelled once, or is pending with its device armed
+    /// for it (X10, R1), that no callback runs, and that the bases are consistent.
     pub fn settle(&self) {
         let sum = self.counts();
         assert_eq!(sum.fired, self.fired(), "{sum:?}");
@@ -246,30 +292,24 @@ impl<C: Checker, L: Family<World<C>> + 'static> Stage<C, L> {
             assert_eq!(self.bases.check(cpu), Ok(()));
             let view = self.bases.view(cpu).expect("a base");
             assert!(view.armed <= view.earliest, "R1: its device would come too late");
-            // A device that has delivered is not told that it is not armed any more.
+            // The device is not written when it has delivered its event.
             let armed = Ns::from(view.armed);
-            let told = armed == Ns::NEVER || armed == self.bases.platform().device(cpu);
-            assert!(told, "R1: its device does not stand where its base believes");
+            let agrees = armed == Ns::NEVER || armed == self.bases.platform().device(cpu);
+            assert!(agrees, "R1: the device is not armed for what its base has recorded");
         }
         assert!((0..self.places.len()).all(|timer| !self.is_running(timer)));
     }
 
-    /// How many timers are pending on a base. Once the threads have ended.
-    pub fn pending_on(&self, cpu: CpuId) -> usize {
-        let view = self.bases.view(cpu).expect("a base");
-        view.coarse + view.precise
-    }
-
-    /// The threads have ended, the timers of a base come due, and all their callbacks want this.
+    /// Fires the timers of a base when they are due, with this result.
     pub fn fire_when_due(&self, cpu: CpuId, result: CallbackResult) {
         self.bases.platform().set_time(END);
         self.expire_with(cpu, |_| result);
         self.settle();
     }
 
-    /// Everything that is pending when the threads have ended fires when its device comes, wherever
-    /// it is.
-    pub fn drain(&self) {
+    /// Checks the bases, and that every pending timer fires when its device delivers its event.
+    pub fn settle_and_drain(&self) {
+        self.settle();
         self.bases.platform().set_time(END);
         for cpu in (0..CPUS).map(CpuId) {
             let device = self.bases.platform().device(cpu);

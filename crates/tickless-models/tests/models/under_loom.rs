@@ -1,84 +1,53 @@
-//! Loom: every schedule up to so many preemptions, and every value that a load may return.
+//! The checker loom.
 
-use super::checker::{Checker, Depth, Parking};
+use crate::models::exploring::{Depth, primitives};
 use loom::sync::atomic::AtomicU64;
-use std::cell::Cell;
 use tickless_core::platform::{Lock, Ordering, Word};
 use tickless_core::time::CpuId;
 
-/// The checker for orderings.
-pub struct Loom;
+pub const NAME: &str = "loom";
+/// Whether the explored schedules are a random sample.
+pub const IS_RANDOM: bool = false;
 
-/// A word under loom. Whoever drops one must come after everybody who used it.
-pub struct LoomWord {
+primitives!(loom);
+
+/// Explores a model in all schedules within the bounds. Panics if the model does in one of them.
+pub fn explore(depth: Depth, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(depth.preemptions));
+    builder.max_branches = builder.max_branches.max(10_000);
+    builder.check(model);
+}
+
+/// An atomic word that loom observes. All other uses must happen before its drop.
+pub struct CheckedWord {
     word: AtomicU64,
-    /// Touched before every use of the word. Of the uses of an atomic, loom 0.7 remembers the last
-    /// alone when it looks for schedules to explore: a thread that loads a word and then writes it
-    /// hides the load that another did before. Writes hide nothing, since each depends on each.
+    /// Written before each use of the word. When loom 0.7 looks for schedules to explore, it only
+    /// considers the last use of an atomic: a thread that loads a word and then writes it hides the
+    /// earlier load of another thread. Writes to this word hide nothing, since each depends on every
+    /// other.
     turns: AtomicU64,
 }
 
-/// A mutex under loom.
-pub struct LoomLock<T>(loom::sync::Mutex<T>);
-
-loom::thread_local! {
-    static LOOM_HERE: Cell<u16> = Cell::new(0);
-}
-
-impl Checker for Loom {
-    const NAME: &'static str = "loom";
-    const IS_RANDOM: bool = false;
-    type Word = LoomWord;
-    type Lock<T: Send> = LoomLock<T>;
-    type Parking = LoomParking;
-    type Thread = loom::thread::JoinHandle<()>;
-
-    fn explore(depth: Depth, body: impl Fn() + Send + Sync + 'static) {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = builder.preemption_bound.or(Some(depth.preemptions));
-        builder.max_branches = builder.max_branches.max(10_000);
-        builder.check(body);
+impl CheckedWord {
+    pub fn swap(&self, value: u64, order: Ordering) -> u64 {
+        self.turn().swap(value, order)
     }
 
-    fn spawn(cpu: CpuId, thread: impl FnOnce() + Send + 'static) -> Self::Thread {
-        loom::thread::spawn(move || {
-            Loom::go_to(cpu);
-            thread();
-        })
+    pub fn add_one(&self, order: Ordering) {
+        self.turn().fetch_add(1, order);
     }
 
-    fn join(thread: Self::Thread) {
-        thread.join().expect("a thread that fails ends the model");
-    }
-
-    fn swap(word: &Self::Word, value: u64, order: Ordering) -> u64 {
-        word.turn().swap(value, order)
-    }
-
-    fn add_one(word: &Self::Word, order: Ordering) {
-        word.turn().fetch_add(1, order);
-    }
-
-    fn yield_now() {
-        loom::thread::yield_now();
-    }
-
-    fn fence() {
-        loom::sync::atomic::fence(Ordering::SeqCst);
-    }
-
-    fn here() -> CpuId {
-        CpuId(LOOM_HERE.with(Cell::get))
-    }
-
-    fn go_to(cpu: CpuId) {
-        LOOM_HERE.with(|here| here.set(cpu.0));
+    fn turn(&self) -> &AtomicU64 {
+        // Relaxed: must not order anything for the code under test.
+        self.turns.fetch_add(1, Ordering::Relaxed);
+        &self.word
     }
 }
 
-impl Word for LoomWord {
+impl Word for CheckedWord {
     fn new(value: u64) -> Self {
-        LoomWord { word: AtomicU64::new(value), turns: AtomicU64::new(0) }
+        CheckedWord { word: AtomicU64::new(value), turns: AtomicU64::new(0) }
     }
 
     fn load(&self, order: Ordering) -> u64 {
@@ -100,57 +69,11 @@ impl Word for LoomWord {
     }
 }
 
-impl LoomWord {
-    fn turn(&self) -> &AtomicU64 {
-        // Relaxed: orders nothing for the code under test.
-        self.turns.fetch_add(1, Ordering::Relaxed);
-        &self.word
-    }
-}
-
-impl Drop for LoomWord {
-    /// Loom fails here if some use of the word did not happen before: the memory is about to be
-    /// used for something else.
+impl Drop for CheckedWord {
+    /// Loom fails here if a use of the word did not happen before: its memory is reused next.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.word.with_mut(|_| ());
         }
-    }
-}
-
-impl<T: Send> Lock<T> for LoomLock<T> {
-    type Guard<'a>
-        = loom::sync::MutexGuard<'a, T>
-    where
-        T: 'a;
-
-    fn new(value: T) -> Self {
-        LoomLock(loom::sync::Mutex::new(value))
-    }
-
-    fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-        self.0.lock().expect("loom's mutex is not poisoned")
-    }
-}
-
-/// A mutex and a condition variable under loom.
-pub struct LoomParking(loom::sync::Mutex<()>, loom::sync::Condvar);
-
-impl Parking for LoomParking {
-    fn new() -> Self {
-        LoomParking(loom::sync::Mutex::new(()), loom::sync::Condvar::new())
-    }
-
-    fn park(&self, still: impl FnOnce() -> bool) {
-        let guard = self.0.lock().expect("loom's mutex is not poisoned");
-        if still() {
-            drop(self.1.wait(guard).expect("loom's mutex is not poisoned"));
-        }
-    }
-
-    fn unpark(&self) {
-        let guard = self.0.lock().expect("loom's mutex is not poisoned");
-        self.1.notify_all();
-        drop(guard);
     }
 }

@@ -1,95 +1,59 @@
-//! Shuttle: random schedules of sequentially consistent threads.
+//! The checker shuttle.
 
-use super::checker::{Checker, Depth, Parking};
-use std::cell::Cell;
+use crate::models::exploring::{Depth, primitives};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::sync::atomic::AtomicU64;
 use std::env;
 use std::sync::Arc;
 use tickless_core::platform::{Lock, Ordering, Word};
 use tickless_core::time::CpuId;
 
-/// The checker for depth.
-pub struct Shuttle;
+pub const NAME: &str = "shuttle";
+/// Whether the explored schedules are a random sample.
+pub const IS_RANDOM: bool = true;
 
-/// A word under shuttle.
-pub struct ShuttleWord(shuttle::sync::atomic::AtomicU64);
+primitives!(shuttle);
 
-/// A mutex under shuttle.
-pub struct ShuttleLock<T>(shuttle::sync::Mutex<T>);
-
-shuttle::thread_local! {
-    static SHUTTLE_HERE: Cell<u16> = Cell::new(0);
+/// Explores a model in random schedules. Panics if the model does in one of them.
+///
+/// Half of the schedules switch threads at random. The other half run threads of random priority and
+/// switch at a few random points, which finds bugs that need one thread to pause for long
+/// (Burckhardt, Kothari, Musuvathi and Nagarakatte, "A Randomized Scheduler with Probabilistic
+/// Guarantees of Finding Bugs", 2010).
+pub fn explore(depth: Depth, model: impl Fn() + Send + Sync + 'static) {
+    let (model, half) = (Arc::new(model), depth.schedules.div_ceil(2));
+    let mut config = shuttle::Config::new();
+    config.silence_warnings = true;
+    let again = Arc::clone(&model);
+    let random = RandomScheduler::new_from_seed(seed(), half);
+    shuttle::Runner::new(random, config.clone()).run(move || again());
+    let few = PctScheduler::new_from_seed(seed(), 4, half);
+    shuttle::Runner::new(few, config).run(move || model());
 }
 
-/// The seed of the first random schedule; the run's own, or that of the run to see again.
+/// Returns the seed of the first schedule, from `TICKLESS_SEED` if that is set.
 fn seed() -> u64 {
     let seed = env::var("TICKLESS_SEED").ok();
     let seed = seed.and_then(|text| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok());
     seed.unwrap_or(0x7169_636b)
 }
 
-impl Checker for Shuttle {
-    const NAME: &'static str = "shuttle";
-    const IS_RANDOM: bool = true;
-    type Word = ShuttleWord;
-    type Lock<T: Send> = ShuttleLock<T>;
-    type Parking = ShuttleParking;
-    type Thread = shuttle::thread::JoinHandle<()>;
+/// An atomic word that shuttle observes.
+pub struct CheckedWord(AtomicU64);
 
-    /// Half of the schedules switch at random, half at a few random points between threads of
-    /// random priority, which finds what needs one thread to stand still for long (Burckhardt,
-    /// Kothari, Musuvathi and Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees
-    /// of Finding Bugs", 2010).
-    fn explore(depth: Depth, body: impl Fn() + Send + Sync + 'static) {
-        use shuttle::scheduler::{PctScheduler, RandomScheduler};
-        let (body, half) = (Arc::new(body), depth.schedules.div_ceil(2));
-        let mut config = shuttle::Config::new();
-        config.silence_warnings = true;
-        let again = Arc::clone(&body);
-        let random = RandomScheduler::new_from_seed(seed(), half);
-        shuttle::Runner::new(random, config.clone()).run(move || again());
-        let few = PctScheduler::new_from_seed(seed(), 4, half);
-        shuttle::Runner::new(few, config).run(move || body());
+impl CheckedWord {
+    pub fn swap(&self, value: u64, order: Ordering) -> u64 {
+        self.0.swap(value, order)
     }
 
-    fn spawn(cpu: CpuId, thread: impl FnOnce() + Send + 'static) -> Self::Thread {
-        shuttle::thread::spawn(move || {
-            Shuttle::go_to(cpu);
-            thread();
-        })
-    }
-
-    fn join(thread: Self::Thread) {
-        thread.join().expect("a thread that fails ends the model");
-    }
-
-    fn swap(word: &Self::Word, value: u64, order: Ordering) -> u64 {
-        word.0.swap(value, order)
-    }
-
-    fn add_one(word: &Self::Word, order: Ordering) {
-        word.0.fetch_add(1, order);
-    }
-
-    fn yield_now() {
-        shuttle::thread::yield_now();
-    }
-
-    fn fence() {
-        shuttle::sync::atomic::fence(Ordering::SeqCst);
-    }
-
-    fn here() -> CpuId {
-        CpuId(SHUTTLE_HERE.with(Cell::get))
-    }
-
-    fn go_to(cpu: CpuId) {
-        SHUTTLE_HERE.with(|here| here.set(cpu.0));
+    pub fn add_one(&self, order: Ordering) {
+        self.0.fetch_add(1, order);
     }
 }
 
-impl Word for ShuttleWord {
+impl Word for CheckedWord {
     fn new(value: u64) -> Self {
-        ShuttleWord(shuttle::sync::atomic::AtomicU64::new(value))
+        CheckedWord(AtomicU64::new(value))
     }
 
     fn load(&self, order: Ordering) -> u64 {
@@ -108,42 +72,5 @@ impl Word for ShuttleWord {
         failure: Ordering,
     ) -> Result<u64, u64> {
         self.0.compare_exchange(current, new, success, failure)
-    }
-}
-
-impl<T: Send> Lock<T> for ShuttleLock<T> {
-    type Guard<'a>
-        = shuttle::sync::MutexGuard<'a, T>
-    where
-        T: 'a;
-
-    fn new(value: T) -> Self {
-        ShuttleLock(shuttle::sync::Mutex::new(value))
-    }
-
-    fn lock(&self) -> shuttle::sync::MutexGuard<'_, T> {
-        self.0.lock().expect("shuttle's mutex is not poisoned")
-    }
-}
-
-/// A mutex and a condition variable under shuttle.
-pub struct ShuttleParking(shuttle::sync::Mutex<()>, shuttle::sync::Condvar);
-
-impl Parking for ShuttleParking {
-    fn new() -> Self {
-        ShuttleParking(shuttle::sync::Mutex::new(()), shuttle::sync::Condvar::new())
-    }
-
-    fn park(&self, still: impl FnOnce() -> bool) {
-        let guard = self.0.lock().expect("shuttle's mutex is not poisoned");
-        if still() {
-            drop(self.1.wait(guard).expect("shuttle's mutex is not poisoned"));
-        }
-    }
-
-    fn unpark(&self) {
-        let guard = self.0.lock().expect("shuttle's mutex is not poisoned");
-        self.1.notify_all();
-        drop(guard);
     }
 }

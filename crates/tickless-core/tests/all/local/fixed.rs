@@ -1,12 +1,12 @@
-//! Fixed timeouts: classes that are scaled while timers are pending, beside a naive twin.
+//! Fixed timeouts: random histories against a list, and classes that change while timers are pending.
 
 use super::ms;
-use crate::world::random::{Random, with_seeds};
+use crate::support::random::{Random, with_seeds};
 use std::time::Duration;
 use tickless_core::local::{Class, FixedError, FixedTimeouts, Key};
 use tickless_core::time::Instant;
 
-/// Goal: a factor shortens and stretches what is pending, at once and without an advance between.
+/// Goal: a factor applies to pending timers at once, without an advance.
 #[test]
 fn a_class_is_scaled_while_its_timers_are_pending() {
     let mut timeouts = FixedTimeouts::new(Instant::ZERO);
@@ -32,8 +32,9 @@ fn a_class_is_scaled_while_its_timers_are_pending() {
     assert_eq!(fired(&mut timeouts, ms(138_000)), [idle], "twice 1 s");
 }
 
+/// Goal: invalid factors, classes and keys are refused.
 #[test]
-fn what_does_not_fit_is_refused() {
+fn invalid_arguments_are_refused() {
     let mut timeouts = FixedTimeouts::new(Instant::ZERO);
     let class = timeouts.add_class(Duration::from_secs(1)).expect("room");
     for factor in [-1.0, f64::NAN, f64::INFINITY] {
@@ -52,7 +53,7 @@ fn what_does_not_fit_is_refused() {
     }
 }
 
-/// Goal: W1 at any distance: a factor that changes nothing changes nothing, and others round up.
+/// Goal: a factor of 1 changes nothing at any distance, and others round up (W1).
 #[test]
 fn durations_are_scaled_exactly() {
     let far = (1u64 << 60) + 127;
@@ -127,7 +128,7 @@ fn lengthened_classes_are_advanced_as_rarely_as_new_ones() {
     assert!(lengthened <= new + 5, "{lengthened} advances, {new} of a new class");
 }
 
-/// What a class was made with, and what it is now.
+/// The duration with which a class was created, and the current one.
 struct TwinClass {
     class: Class,
     made: u64,
@@ -151,8 +152,8 @@ struct History {
 
 const TIMERS: usize = 30;
 
-/// Goal: any sequence of operations gives what a list gives: never early, late by no more than a
-/// sixteenth of the class's duration now or when it was made, once for each start (W1, W3, W6, K1).
+/// Goal: any sequence of operations agrees with a list: timers fire once for each start, never early, and
+/// late by at most a sixteenth of the class's first or current duration (W1, W3, W6, K1).
 /// Method: random histories with operations in callbacks, budgets, and classes that change.
 #[test]
 fn fixed_histories_match_a_list() {
@@ -224,7 +225,7 @@ impl History {
         }
     }
 
-    /// When the first timer must have fired.
+    /// Returns when the first timer must have fired.
     fn latest(&self) -> Option<Instant> {
         let pending = self.timers.iter().flatten().filter_map(|&(_, class, started)| {
             let class = &self.classes[class];

@@ -1,10 +1,9 @@
-//! Random histories of local timers, beside their naive twin.
-//!
-//! `ci/local.sh` runs a hundred million operations of them.
+//! Random histories of local timers against a naive twin. `ci/local.sh` runs a hundred million
+//! operations.
 
 use super::twin::Twin;
-use crate::world::random::{Random, with_seeds};
-use crate::world::timers::Family;
+use crate::support::random::{Random, with_seeds};
+use crate::support::timers::Family;
 use std::env;
 use tickless_core::local::{Key, LocalError, LocalTimers};
 use tickless_core::queues::wheel::PushOut;
@@ -20,17 +19,16 @@ struct History {
 
 const STEPS: u64 = 120;
 
-/// How many histories: some thousand, or what `TICKLESS_HISTORIES` says.
+/// Returns the number of histories, from `TICKLESS_HISTORIES` if that is set.
 fn histories() -> u64 {
     let asked = env::var("TICKLESS_HISTORIES").ok();
     let usual = if cfg!(miri) { 3 } else { 4_000 };
     asked.map_or(usual, |text| text.parse().expect("TICKLESS_HISTORIES is a number"))
 }
 
-/// Goal: any sequence of operations gives what a sorted list gives (W1-W6, W9, K1).
-/// Method: random histories, operations in callbacks included, with and without budgets; few
-/// timers and many; short and long ticks; deadlines around every boundary of the wheel's levels,
-/// and clocks that run from level to level; keys that nobody was given.
+/// Goal: any sequence of operations agrees with a sorted list (W1-W6, W9, K1).
+/// Method: random histories with operations in callbacks, with and without budgets, few and many timers,
+/// short and long ticks, deadlines around every level boundary, and made-up keys.
 #[test]
 fn local_histories_match_a_list() {
     let operations = std::cell::Cell::new(0);
@@ -162,9 +160,9 @@ impl History {
             5 => timers.settled_next_event().as_nanos().saturating_sub(now.0),
             _ => self.random.below(3_000 * tick),
         };
-        // Now and then the caller's clock goes back; theirs does not.
+        // The caller's clock sometimes goes back; that of the timers does not.
         let to = if self.random.one_in(9) { Ns::ZERO } else { now.after(Ns(step)) };
-        // The end of time stays ahead.
+        // The end of the range is not reached.
         let to = if to.0 > 1 << 63 { now } else { to };
         let budget = self.random.pick(&[usize::MAX, usize::MAX, 0, 1, 3, 20]);
         self.twin.begin(to);
@@ -241,7 +239,7 @@ impl History {
         self.try_made_up_keys(timers);
     }
 
-    /// Keys that nobody was given, near those of timers that were removed, and anywhere (K1).
+    /// Tries keys that no timer has had, near those of removed timers and at random (K1).
     fn try_made_up_keys(&mut self, timers: &mut LocalTimers<usize>) {
         let near = self.removed.last().map_or(1, |key| key.to_bits());
         let turned = near ^ 1 << self.random.below(64);
@@ -258,8 +256,8 @@ impl History {
     }
 }
 
-/// A distance about as far as one of the levels reaches.
+/// Returns a distance near the reach of a level.
 fn boundary(random: &mut Random, tick: u64) -> u64 {
-    let reach = random.pick(&super::twin::REACHES) * tick;
+    let reach = random.pick(&crate::support::REACHES) * tick;
     reach.saturating_add(random.below(6 * tick)).saturating_sub(3 * tick)
 }

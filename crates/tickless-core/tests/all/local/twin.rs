@@ -1,17 +1,14 @@
-//! The naive twin of local timers: a flat list, searched from end to end for every question.
+//! The naive twin of local timers: a flat list.
 //!
-//! Coarse timers that were armed once since they last fired, or any if push-outs are eager, are
-//! exact: when they come due and in which order is known. The others are loose: they fire at or
-//! after their deadline, within the bound on lateness, anywhere in the order.
+//! Coarse timers that were armed once since they last fired, or all if push-outs are eager, are exact:
+//! the twin computes when and in which order they fire. The others are loose: they fire at or after
+//! their deadline, within the bound on lateness, in any order.
 
-use crate::world::timers::Family;
+use crate::support::REACHES;
+use crate::support::timers::Family;
 use std::cmp::Reverse;
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{Ns, Window};
-
-/// How far each level of the wheel reaches, in ticks, from the table in its documentation.
-pub const REACHES: [u64; 9] =
-    [63, 497, 3_972, 31_776, 254_201, 2_033_602, 16_268_816, 130_150_525, 1_040_187_392];
 
 pub struct Twin {
     tick: u64,
@@ -20,7 +17,7 @@ pub struct Twin {
     pub timers: Vec<Option<TwinTimer>>,
     sequence: u64,
     pass: u64,
-    /// The moment of the last pass that precise timers took part in, and whether it has left none.
+    /// The time of the last pass over precise timers, and whether it has fired all that were due.
     precise: Option<(Ns, bool)>,
 }
 
@@ -28,7 +25,7 @@ pub struct Twin {
 pub struct TwinTimer {
     pub family: Family,
     pub pending: Option<Pending>,
-    /// May its number be on a chain, from an earlier arming?
+    /// Whether its number may be on a chain, from an earlier arming.
     is_left: bool,
 }
 
@@ -49,11 +46,11 @@ enum Place {
         due: u64,
         level: usize,
     },
-    /// Armed for the past: behind all that was due by this tick.
+    /// Armed for the past: behind all timers that were due by this tick.
     Overdue {
         behind: u64,
     },
-    /// Due at this moment at the latest.
+    /// Due by this time.
     Loose {
         latest: Ns,
     },
@@ -69,7 +66,7 @@ impl Twin {
         self.tick
     }
 
-    /// Is a timer pending beyond the last level? The wheel wants to be advanced before it is due.
+    /// Returns whether a timer is pending beyond the last level, for which the next event is early.
     pub fn has_far(&self) -> bool {
         let reach = (self.now.0 / self.tick).saturating_add(REACHES[8]).saturating_mul(self.tick);
         self.pending().any(|(id, pending)| {
@@ -128,7 +125,7 @@ impl Twin {
         self.timers[id] = Some(TwinTimer { family, pending, is_left: true });
     }
 
-    /// The bound on lateness: 1/7.7 of the distance, and a tick.
+    /// Applies the bound on lateness: 1/7.7 of the distance plus a tick.
     fn loose(&self, deadline: Ns) -> Place {
         let late = u128::from(deadline.since(self.now).0) * 10 / 77 + u128::from(self.tick);
         let latest = u64::try_from(u128::from(deadline.0.max(self.now.0)) + late);
@@ -147,7 +144,7 @@ impl Twin {
         }
     }
 
-    /// An advance begins.
+    /// Begins an advance.
     pub fn begin(&mut self, now: Ns) {
         self.now = self.now.max(now);
         self.pass += 1;
@@ -181,8 +178,8 @@ impl Twin {
         queued.min_by_key(|(_, pending)| (pending.window.hard, pending.sequence))
     }
 
-    /// Which timer fires next in this advance; `seen` has fired, if it is `Some`. `None` if none
-    /// does.
+    /// Returns the next timer that fires in this advance. A loose timer is next if it is `seen`, the one
+    /// that has fired.
     pub fn next(&mut self, seen: Option<usize>) -> Option<usize> {
         let id = self.due(seen)?;
         if let Some(timer) = &mut self.timers[id] {
@@ -213,7 +210,7 @@ impl Twin {
         let target = self.now.0 / self.tick;
         let due = self.pending().filter_map(|(id, pending)| match pending.place {
             Place::Exact { due, level } if due <= target => {
-                // What was armed for the past waits behind all that was due when it was armed.
+                // A timer armed for the past waits behind all that were due when it was armed.
                 Some((due, Reverse(level), pending.sequence, id))
             }
             _ => None,
@@ -231,15 +228,14 @@ impl Twin {
         }
     }
 
-    /// An advance has ended, perhaps before everything that was due had fired; the precise timers
-    /// may be through.
-    pub fn end(&mut self, precise_over: bool) {
+    /// Ends an advance, which may have left due timers; `precise_done` is whether all precise ones fired.
+    pub fn end(&mut self, precise_done: bool) {
         if let Some((_, over)) = &mut self.precise {
-            *over |= precise_over;
+            *over |= precise_done;
         }
     }
 
-    /// Is a timer due that should have fired by now?
+    /// Returns a timer that should have fired by now.
     pub fn is_late(&self) -> Option<usize> {
         let late = self.pending().find(|(_, pending)| match pending.place {
             Place::Loose { latest } => pending.pass < self.pass && latest <= self.now,
@@ -248,7 +244,7 @@ impl Twin {
         late.map(|(id, _)| id)
     }
 
-    /// Between which moments the next event may lie; the same moment twice if it is exact.
+    /// Returns the earliest and the latest allowed next event; both are equal if it is exact.
     pub fn next_event(&self) -> (Ns, Ns) {
         let mut between = (Ns::NEVER, Ns::NEVER);
         for (_, pending) in self.pending() {

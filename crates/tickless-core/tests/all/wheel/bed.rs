@@ -14,13 +14,13 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
-    /// `timers` idle timers; a wheel with this tick whose clock stands at `now`.
+    /// Makes idle timers, and a wheel with this tick and its clock at `now`.
     pub(crate) fn new(timers: usize, push_out: PushOut, tick: Ns, now: Ns) -> Bed {
         let tick = Tick::new(tick.to_duration()).expect("a valid tick");
         Bed { nodes: Nodes::new(timers), wheel: Wheel::new(tick, now), push_out }
     }
 
-    /// The same with a tick of 1 ms, from time zero.
+    /// Makes a wheel with a tick of 1 ms and its clock at zero.
     pub(crate) fn in_ms(timers: usize, push_out: PushOut) -> Bed {
         Bed::new(timers, push_out, Ns::from_ms(1), Ns::ZERO)
     }
@@ -29,7 +29,7 @@ impl Bed {
         self.arm_as(timer, deadline, now, Wakes::Yes)
     }
 
-    /// Arms a timer; one that moves later is put off beside the wheel if pushing out is lazy.
+    /// Arms a timer. With lazy push-out, a later deadline is stored without the wheel.
     pub(crate) fn arm_as(&mut self, timer: usize, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
         let at = self.nodes.at(timer);
         let is_deferrable = || self.wheel.due_at(at.node()) == Ns::NEVER;
@@ -45,7 +45,7 @@ impl Bed {
         due
     }
 
-    /// Arms a timer that is not pending, or makes it earlier.
+    /// Arms an idle timer, or makes a pending one earlier.
     pub(crate) fn reduce(&mut self, timer: usize, deadline: Ns, now: Ns) -> Ns {
         if self.is_pending(timer) && self.deadline(timer) <= deadline {
             return self.wheel.due_at(self.node(timer));
@@ -66,12 +66,12 @@ impl Bed {
         self.nodes.at(timer).node()
     }
 
-    /// When a pending timer is to fire.
+    /// Returns a pending timer's deadline.
     pub(crate) fn deadline(&self, timer: usize) -> Ns {
         self.nodes.at(timer).deadline()
     }
 
-    /// Pops one timer of the current round.
+    /// Pops one timer of the current pass.
     pub(crate) fn pop(&mut self) -> Option<usize> {
         self.pop_within(&mut 1_000_000)
     }
@@ -82,12 +82,12 @@ impl Bed {
         popped
     }
 
-    /// What is left of the current round, in order.
+    /// Pops the remaining timers of the current pass.
     pub(crate) fn pop_all(&mut self) -> Vec<usize> {
         std::iter::from_fn(|| self.pop()).collect()
     }
 
-    /// A whole round: what fires by `now`, in order.
+    /// Performs a whole pass. Returns the timers that fire by `now`, in order.
     pub(crate) fn fire(&mut self, now: Ns) -> Vec<usize> {
         self.wheel.advance(now);
         self.check();
@@ -96,7 +96,7 @@ impl Bed {
 
     #[track_caller]
     fn check(&self) {
-        // The interpreter takes a second for it, and looks for other things.
+        // Too slow under Miri.
         if !cfg!(miri) {
             assert_eq!(self.wheel.check(), Ok(()));
         }

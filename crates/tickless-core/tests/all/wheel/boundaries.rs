@@ -1,20 +1,20 @@
 //! D7 and W1 at every level boundary, at every kind of alignment of the clock.
 
 use super::bed::{BOTH, Bed};
-use super::twin::REACHES;
+use crate::support::REACHES;
 use tickless_core::queues::wheel::{LEVELS, PushOut, REACH, Wakes};
 use tickless_core::time::Ns;
 
 const MS: u64 = 1_000_000;
 
-/// When a timer must fall due, in ticks, by the table in the wheel's documentation.
+/// Returns the tick at which a timer must come due, by the table in the wheel's documentation.
 fn expected(clk: u64, distance: u64) -> u64 {
     let level = REACHES.iter().position(|&reach| distance <= reach).unwrap_or(LEVELS - 1);
     let granule = 8u64.pow(level as u32);
     (clk + distance.min(REACH)).div_ceil(granule) * granule
 }
 
-/// Clocks that lie on, just before and just after the granules of every level.
+/// Returns ticks at, just before and just after granules of every level.
 fn clocks() -> Vec<u64> {
     if cfg!(miri) {
         return vec![0, 63, (1 << 20) - 1];
@@ -29,15 +29,15 @@ fn clocks() -> Vec<u64> {
     clocks
 }
 
-/// Goal: no boundary loses a timer or hastens it. Method: one timer around the reach of each
-/// level, at each clock; nothing a nanosecond before it is due, the timer when it is.
+/// Goal: at no boundary is a timer lost or early. Method: one timer around the reach of each level, at
+/// each clock; it fires when it is due, and not a nanosecond before.
 #[test]
 fn every_level_boundary_at_every_alignment() {
     let clocks = clocks();
     for reach in REACHES {
         for distance in [reach - 1, reach, reach + 1] {
             for &clk in &clocks {
-                // A deadline on the tick, and one that only just needs it.
+                // A deadline at the tick, and one just after the previous tick.
                 for before in if cfg!(miri) { 1..2 } else { 0..2 } {
                     at_this_boundary(clk, distance, before * (MS - 1));
                 }
@@ -46,9 +46,9 @@ fn every_level_boundary_at_every_alignment() {
     }
 }
 
-/// Goal: W9: a timer is late by at most 33/256 of its distance and a tick, and that is no more than
-/// it takes. Method: around the least distance of each level, where it is worst, at every alignment
-/// of the clock that differs; deadlines at both ends of a tick; armed anew as well, a little later.
+/// Goal: a timer is late by at most 33/256 of its distance plus a tick, and that bound is tight (W9).
+/// Method: around the least distance of each level, where it is worst, at every alignment of the clock;
+/// deadlines at both ends of a tick; also rearmed a little later.
 #[test]
 fn lateness_is_bounded_and_the_bound_is_tight() {
     let mut worst = 0.0_f64;
@@ -65,7 +65,7 @@ fn lateness_is_bounded_and_the_bound_is_tight() {
                     let mut bed = Bed::new(1, push_out, Ns(MS), now);
                     let first = bed.wheel.arm(bed.node(0), deadline, now, Wakes::Yes);
                     worst = worst.max(check_lateness(now, deadline, first));
-                    // Under the lock; without it `least_distances` is what bounds it.
+                    // Rearmed by the wheel, not by a push-out.
                     let pushed = deadline.after(Ns(MS + granule * MS / 9));
                     let due = bed.wheel.arm(bed.node(0), pushed, now, Wakes::Yes);
                     worst = worst.max(check_lateness(now, pushed, due));
@@ -76,7 +76,7 @@ fn lateness_is_bounded_and_the_bound_is_tight() {
     assert!(cfg!(miri) || worst > 33.0 / 256.0 * 0.99, "the bound could be {worst}");
 }
 
-/// Which part of its distance a timer is late by, beyond a tick.
+/// Returns a timer's lateness beyond a tick as a fraction of its distance.
 fn check_lateness(now: Ns, deadline: Ns, due: Ns) -> f64 {
     let (late, distance) = (due.since(deadline).0, deadline.since(now).0);
     assert!(due >= deadline);
@@ -98,14 +98,13 @@ fn at_this_boundary(clk: u64, distance: u64, before: u64) {
         assert_eq!(bed.fire(due), [0], "{place}");
         return;
     }
-    // Clamped: not due yet, and not rounded up again by a coarse granule.
+    // The distance was clamped: not due yet, and rounded only to a fine granule now.
     assert_eq!(bed.fire(due), [], "{place}");
     assert!(bed.wheel.next_event().since(deadline) < Ns(8 * MS), "{place}");
     assert_eq!(bed.fire(bed.wheel.next_event()), [0], "{place}");
 }
 
-/// Goal: the rule holds between the boundaries too. Method: all short distances, each from
-/// all short clocks, on one wheel that never fires.
+/// Goal: the rule holds between the boundaries. Method: all short distances from all short clocks.
 #[test]
 fn every_short_distance_from_every_short_clock() {
     let (clocks, distances) = if cfg!(miri) { (10, 66) } else { (600, 4100) };
@@ -130,8 +129,8 @@ fn every_short_distance_from_every_short_clock() {
     }
 }
 
-/// Goal: W1 and W3 in one wheel that has something everywhere. Method: a timer at every
-/// boundary of every level; the next event leads from one to the other without a detour.
+/// Goal: in a wheel with timers on all levels each next event fires a timer (W1, W3). Method: a timer at
+/// each boundary of each level.
 #[test]
 fn next_event_leads_from_timer_to_timer() {
     for push_out in BOTH {

@@ -11,8 +11,7 @@ const TICKS: &[Ns] = if cfg!(miri) {
 };
 const DAY: Ns = Ns::from_secs(86_400);
 
-/// Sleeps from event to event until a timer fires. Returns when that was, and how often the
-/// wheel asked to be woken.
+/// Advances from event to event until a timer fires. Returns the time and the number of events.
 fn sleep_until_something_fires(bed: &mut Bed) -> (Ns, u64) {
     for wakes in 1.. {
         let next = bed.wheel.next_event();
@@ -26,10 +25,10 @@ fn sleep_until_something_fires(bed: &mut Bed) -> (Ns, u64) {
     unreachable!()
 }
 
-/// Goal: nothing special happens after 12 days, 2 years, 2^36 ms or at a power of two.
-/// Method: a timer that far ahead, from zero and from that point, with each tick.
+/// Goal: timers fire in time after 12 days, 2 years, 2^36 ms and powers of two.
+/// Method: a timer at that distance, from zero and from that point, with each tick.
 #[test]
-fn nothing_special_happens_at_any_distance() {
+fn timers_fire_in_time_at_any_distance() {
     let year = 365 * DAY.0;
     let far = [12 * DAY.0, 13 * DAY.0, year, 2 * year, 10 * year, 1 << 31, 1 << 32, 1 << 53];
     let powers_of_ms = [31, 32, 36].map(|power| Ns::from_ms(1 << power).0);
@@ -53,10 +52,10 @@ fn nothing_special_happens_at_any_distance() {
     }
 }
 
-/// Goal: clamped timers are armed again inside, however late the advance comes, and fire when
-/// they are due. Method: 1 us tick; single jumps over many reaches; nothing a tick too early.
+/// Goal: timers beyond the reach are placed again, however late the advance comes, and fire when they are
+/// due. Method: a tick of 1 us; single jumps over many reaches.
 #[test]
-fn far_timers_are_armed_again_inside() {
+fn far_timers_are_placed_again() {
     let tick = Ns::from_us(1);
     let jumps: &[u64] = if cfg!(miri) { &[3] } else { &[1, 2, 3, 63, 64, 65, 1000] };
     for push_out in BOTH {
@@ -75,7 +74,7 @@ fn far_timers_are_armed_again_inside() {
     }
 }
 
-/// Goal: a jump over the whole way finds it at once. Method: one advance past the deadline.
+/// Goal: one advance past the deadline fires a far timer.
 #[test]
 fn one_jump_over_many_reaches_fires_a_far_timer() {
     for push_out in BOTH {
@@ -86,10 +85,9 @@ fn one_jump_over_many_reaches_fires_a_far_timer() {
     }
 }
 
-/// Goal: a budget bounds the work of arming again too (W2). Method: many clamped timers come
-/// to their reach at once.
+/// Goal: placing far timers again counts towards the budget (W2).
 #[test]
-fn arming_again_counts_against_the_budget() {
+fn placing_again_counts_towards_the_budget() {
     let mut bed = Bed::new(100, PushOut::Lazy, Ns::from_us(1), Ns::ZERO);
     for timer in 0..100 {
         bed.arm(timer, DAY, Ns::ZERO);
@@ -106,8 +104,7 @@ fn arming_again_counts_against_the_budget() {
     assert_eq!(bed.wheel.len(), 100);
 }
 
-/// Goal: the last representable instants are instants like others: timers for them are
-/// neither lost nor early, and can be cancelled. Method: from zero and from just before.
+/// Goal: timers for the last representable instants are neither lost nor early, and can be cancelled.
 #[test]
 fn the_end_of_the_range() {
     for push_out in BOTH {
@@ -124,10 +121,10 @@ fn the_end_of_the_range() {
                     assert_eq!(bed.fire(Ns(last_tick.0 - 1)), []);
                     assert_eq!(bed.fire(Ns::NEVER), [2]);
                 } else {
-                    assert!(bed.wheel.next_event() < just_before, "armed again inside");
+                    assert!(bed.wheel.next_event() < just_before, "placed again");
                     assert_eq!(bed.fire(Ns(start.0 + 5 * REACH * Ns::from_us(1).0)), []);
                 }
-                // No tick begins at or after these two: they stay pending for good.
+                // No tick begins at or after these two deadlines: the timers stay pending.
                 assert!(bed.is_pending(0) && bed.is_pending(1));
                 bed.cancel(0);
                 bed.cancel(1);
@@ -136,10 +133,9 @@ fn the_end_of_the_range() {
     }
 }
 
-/// Goal: arms, advances and queries at the very end neither wrap nor panic.
-/// Method: the clock stands at its last tick; everything is for the past or for never.
+/// Goal: operations at the last tick of the range neither wrap nor panic.
 #[test]
-fn a_clock_that_stands_at_its_end() {
+fn operations_at_the_last_tick() {
     for push_out in BOTH {
         for &tick in TICKS {
             let mut bed = Bed::new(3, push_out, tick, Ns::NEVER);

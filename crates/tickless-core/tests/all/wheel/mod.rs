@@ -1,7 +1,7 @@
 //! The wheel against its contract: W1 to W6, D4, D5, D7.
 //!
-//! `twin` says what is right and `history` compares the wheel with it over random histories.
-//! The others visit, one by one, the places where wheels have been wrong before.
+//! `history` compares the wheel with `twin` over random histories. The other files test single cases
+//! in which timer wheels have failed.
 
 mod bed;
 mod boundaries;

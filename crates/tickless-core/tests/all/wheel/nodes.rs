@@ -1,4 +1,4 @@
-//! Bare timers for the tests: a node each and nothing around it.
+//! Nodes without timers, for the tests of the wheel.
 
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -7,8 +7,7 @@ use tickless_core::queues::wheel::{Deadlines, Popped, Wakes, Wheel};
 use tickless_core::state::Held;
 use tickless_core::time::Ns;
 
-/// A fixed number of nodes. They must outlive their being pending, which every test sees to by
-/// declaring them before its wheel.
+/// A fixed number of nodes. Tests declare them before their wheel, so that they outlive it.
 pub(crate) struct Nodes(Vec<WheelLink<AtomicU64>>);
 
 impl Nodes {
@@ -17,8 +16,8 @@ impl Nodes {
     }
 
     pub(crate) fn at(&self, index: usize) -> CoarseRef<AtomicU64> {
-        // SAFETY: the vector never grows, so its nodes stay where they are even when it is
-        // moved; nobody else has access to them; a test uses them from one thread.
+        // SAFETY: the vector does not grow, so its nodes do not move; a test uses them on one thread and
+        // through these references only.
         unsafe { CoarseRef::new(NonNull::from(&self.0[index])) }
     }
 
@@ -41,7 +40,7 @@ impl Nodes {
         due
     }
 
-    /// The next timer that has come due, and its deadline.
+    /// Pops the next due timer. Returns it and its deadline.
     pub(crate) fn pop(&self, wheel: &mut Wheel, budget: &mut usize) -> Option<(usize, Ns)> {
         while *budget > 0 {
             let mut looks = 0;
@@ -58,12 +57,12 @@ impl Nodes {
     }
 }
 
-/// The deadlines of bare timers.
+/// The deadlines of the nodes.
 struct OfNodes;
 
 impl Deadlines for OfNodes {
     fn close_by(&mut self, node: WheelRef, by: Ns) -> Result<Ns, Ns> {
-        // SAFETY: every node in a test's wheel is that of a `Nodes`.
+        // SAFETY: a test's wheel only has nodes of `Nodes`.
         unsafe { CoarseRef::<AtomicU64>::around(node) }.close_by(by)
     }
 

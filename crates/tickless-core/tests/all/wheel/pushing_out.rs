@@ -1,18 +1,14 @@
-//! Re-arming a pending timer to a later time, the two ways of doing it.
+//! Re-arming a pending timer for a later time, eagerly and lazily.
 
 use super::bed::{BOTH, Bed};
+use crate::support::scene::ms;
 use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::time::Ns;
 
-const fn ms(ms: u64) -> Ns {
-    Ns::from_ms(ms)
-}
-
-/// Goal: what was pushed out fires when it should, and the next event is never late (W3). Method:
-/// many timers of one bucket are pushed out; eagerly the next event follows at once; lazily their
-/// old instant is looked at once more, for nothing.
+/// Goal: pushed-out timers fire in time, and the next event is never late (W3). Method: many timers of
+/// one bucket are pushed out; eagerly the next event changes at once; lazily it is early once.
 #[test]
-fn pushed_out_timers_fire_when_they_should() {
+fn pushed_out_timers_fire_in_time() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(100, push_out);
         for timer in 0..100 {
@@ -37,7 +33,7 @@ fn pushed_out_timers_fire_when_they_should() {
     }
 }
 
-/// Goal: the price of laziness is one move, however often a timer is pushed out.
+/// Goal: a lazily pushed-out timer is moved once, however often it is pushed out.
 #[test]
 fn a_timer_pushed_out_a_thousand_times_is_moved_once() {
     let mut bed = Bed::in_ms(1, PushOut::Lazy);
@@ -52,8 +48,8 @@ fn a_timer_pushed_out_a_thousand_times_is_moved_once() {
     assert_eq!(bed.wheel.relocated(), 1);
 }
 
-/// Goal: an idle timeout that is pushed out by every request fires once, when the requests
-/// stop. Method: 30 s timeout, a request every 100 ms for ten minutes.
+/// Goal: an idle timeout that every request pushes out fires once, when the requests stop.
+/// Method: a timeout of 30 s, a request every 100 ms for ten minutes.
 #[test]
 fn an_idle_timeout_fires_when_the_requests_stop() {
     let requests = if cfg!(miri) { 300 } else { 6000 };
@@ -78,8 +74,8 @@ fn an_idle_timeout_fires_when_the_requests_stop() {
     }
 }
 
-/// Goal: a timer that is on the list of an earlier bucket obeys like any other.
-/// Method: push out, then cancel; pull in; push out again; reduce; change its kind.
+/// Goal: a timer on the list of an earlier bucket can be changed like any other.
+/// Method: push out, then cancel; pull in; push out again; reduce; make deferrable.
 #[test]
 fn pushed_out_timers_can_be_cancelled_pulled_in_and_pushed_again() {
     for push_out in BOTH {
@@ -96,7 +92,7 @@ fn pushed_out_timers_can_be_cancelled_pulled_in_and_pushed_again() {
         bed.arm_as(4, ms(30), ms(0), Wakes::No);
         assert_eq!(bed.wheel.next_event(), ms(5));
         assert_eq!(bed.fire(ms(5)), [1]);
-        // 2 and 5 are looked at where they were.
+        // 2 and 5 are examined in their old bucket.
         assert_eq!(bed.fire(ms(10)), []);
         assert_eq!(bed.wheel.next_event(), ms(20));
         assert_eq!(bed.fire(ms(20)), [3]);
@@ -109,10 +105,10 @@ fn pushed_out_timers_can_be_cancelled_pulled_in_and_pushed_again() {
     }
 }
 
-/// Goal: the last timer to leave a bucket takes its mark along; buckets are used again.
+/// Goal: the last timer that leaves a bucket clears its bits, and the bucket is reused.
 /// Method: over several turns of the finest level, push out, cancel and arm in one slot.
 #[test]
-fn a_bucket_is_used_again_after_its_timers_left_it() {
+fn a_bucket_is_reused_after_its_timers_left_it() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(3, push_out);
         for turn in 0..5 {
@@ -130,10 +126,10 @@ fn a_bucket_is_used_again_after_its_timers_left_it() {
     }
 }
 
-/// Goal: eager means that a timer lines up when it is pushed out; lazy, that those which
-/// never were keep their order. Method: two stay, two come.
+/// Goal: eagerly pushed-out timers are ordered by their push-outs; with lazy push-out the other timers
+/// keep their order.
 #[test]
-fn order_among_those_pushed_to_one_instant() {
+fn the_order_of_timers_pushed_to_one_instant() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(4, push_out);
         bed.arm(0, ms(10), ms(0));

@@ -1,17 +1,14 @@
-//! What belongs to which round of advance and pop: W2, D5, the past, callbacks, deferrables.
+//! Which timers a pass of advance and pops fires: W2, D5, the past, callbacks, deferrable timers.
 
 use super::bed::{BOTH, Bed};
+use crate::support::scene::ms;
 use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::time::Ns;
 
-const fn ms(ms: u64) -> Ns {
-    Ns::from_ms(ms)
-}
-
-/// Goal: W2. Method: more is due than the budget allows; the rest stays pending, in order,
-/// ahead of all that comes later, and can be cancelled.
+/// Goal: due timers beyond the budget stay pending, in order, ahead of later ones, and can be cancelled
+/// (W2).
 #[test]
-fn what_a_budget_leaves_is_first_in_line_and_can_be_cancelled() {
+fn timers_beyond_the_budget_are_first_in_line_and_can_be_cancelled() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(12, push_out);
         for timer in 0..10 {
@@ -31,9 +28,9 @@ fn what_a_budget_leaves_is_first_in_line_and_can_be_cancelled() {
     }
 }
 
-/// Goal: no budget, no pop, whatever is due.
+/// Goal: a budget of zero pops nothing.
 #[test]
-fn a_budget_of_nothing_pops_nothing() {
+fn a_budget_of_zero_pops_nothing() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(1, push_out);
         bed.arm(0, ms(1), ms(0));
@@ -44,9 +41,9 @@ fn a_budget_of_nothing_pops_nothing() {
     }
 }
 
-/// Goal: D5. Method: advances and arms that name an older time than one named before.
+/// Goal: advances and armings with an older time do not move the clock back (D5).
 #[test]
-fn the_clock_never_goes_back() {
+fn the_clock_is_monotonic() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(2, push_out);
         assert_eq!(bed.fire(ms(100)), []);
@@ -60,10 +57,10 @@ fn the_clock_never_goes_back() {
     }
 }
 
-/// Goal: an arm's present counts as the wheel's (D5). Method: the arm names 50 ms, the next
-/// advance 20 ms; what fell due by 50 ms is popped.
+/// Goal: the time of an arming counts for the wheel (D5). Method: an arming at 50 ms, then an advance to
+/// 20 ms, which pops the timers that were due by 50 ms.
 #[test]
-fn an_advance_to_before_an_arm_counts_as_that_arm() {
+fn an_advance_to_before_an_arming_counts_as_that_time() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(4, push_out);
         bed.arm(0, ms(1), ms(0));
@@ -79,7 +76,7 @@ fn an_advance_to_before_an_arm_counts_as_that_arm() {
     }
 }
 
-/// Goal: zero and past deadlines fire with the next advance, as armed.
+/// Goal: zero and past deadlines fire with the next advance, in the order of arming.
 #[test]
 fn the_past_fires_with_the_next_advance_in_order() {
     for push_out in BOTH {
@@ -87,13 +84,13 @@ fn the_past_fires_with_the_next_advance_in_order() {
         for (timer, deadline) in [(0, 900), (1, 0), (2, 1000), (3, 500)] {
             assert_eq!(bed.arm(timer, ms(deadline), ms(1000)), ms(1000));
         }
-        assert_eq!(bed.pop(), None, "no advance has asked for them");
+        assert_eq!(bed.pop(), None, "not before the next advance");
         assert_eq!(bed.wheel.next_event(), ms(1000));
         assert_eq!(bed.fire(ms(1000)), [0, 1, 2, 3]);
     }
 }
 
-/// Goal: a callback that re-arms itself for the past cannot hold up an advance forever.
+/// Goal: a callback that rearms its own timer for the past does not prolong an advance for ever.
 #[test]
 fn rearming_for_the_past_from_a_callback_waits_for_the_next_advance() {
     for push_out in BOTH {
@@ -111,10 +108,10 @@ fn rearming_for_the_past_from_a_callback_waits_for_the_next_advance() {
     }
 }
 
-/// Goal: a round takes in what its callbacks arm for it, at its place. Method: one advance
-/// over a long time; each callback arms a step further.
+/// Goal: a pass fires timers that its callbacks arm for its time span, in order. Method: one advance over
+/// a long time; each callback arms a step further.
 #[test]
-fn what_callbacks_arm_within_the_round_fires_within_it() {
+fn timers_that_callbacks_arm_within_a_pass_fire_in_it() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(2, push_out);
         bed.arm(0, ms(10), ms(0));
@@ -124,7 +121,7 @@ fn what_callbacks_arm_within_the_round_fires_within_it() {
         while let Some(timer) = bed.pop() {
             fired.push(timer);
             if timer == 0 {
-                // As if the present were the callback's own instant.
+                // With the callback's own time as the current time.
                 bed.arm(0, deadline.after(ms(10)), deadline);
                 deadline = deadline.after(ms(10));
             }
@@ -134,10 +131,10 @@ fn what_callbacks_arm_within_the_round_fires_within_it() {
     }
 }
 
-/// Goal: a callback's present beyond the round's does not pull anything into the round.
-/// Method: it arms with 60 ms while the round goes to 20 ms.
+/// Goal: an arming with a time beyond the pass adds no timer to the pass.
+/// Method: a callback arms at 60 ms while the pass goes to 20 ms.
 #[test]
-fn an_arm_from_the_future_adds_nothing_to_the_round() {
+fn an_arming_from_the_future_adds_no_timer_to_the_pass() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(5, push_out);
         bed.arm(0, ms(10), ms(0));
@@ -155,10 +152,10 @@ fn an_arm_from_the_future_adds_nothing_to_the_round() {
     }
 }
 
-/// Goal: what waits to be popped can still be cancelled, pushed out, pulled in, reduced.
-/// Method: a round with one timer for each, touched by the first one's callback.
+/// Goal: due timers can be cancelled, pushed out, pulled in and reduced until they are popped.
+/// Method: a pass with one timer for each, changed by the first one's callback.
 #[test]
-fn due_timers_obey_until_they_are_popped() {
+fn due_timers_can_be_changed_until_they_are_popped() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(8, push_out);
         for timer in 0..8 {
@@ -180,10 +177,10 @@ fn due_timers_obey_until_they_are_popped() {
     }
 }
 
-/// Goal: what was armed for the past and then pushed out fires in the round of its new
-/// deadline, this one included; with the next advance if it was put off beside the wheel.
+/// Goal: a timer that was armed for the past and then pushed out fires in the pass of its new deadline;
+/// with lazy push-out with the next advance.
 #[test]
-fn an_overdue_timer_pushed_out_within_the_round() {
+fn an_overdue_timer_may_be_pushed_out_within_the_pass() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(3, push_out);
         bed.arm(0, ms(10), ms(0));
@@ -203,9 +200,9 @@ fn an_overdue_timer_pushed_out_within_the_round() {
     }
 }
 
-/// Goal: reduce only ever makes it earlier, and arms what is idle.
+/// Goal: reducing arms an idle timer, and only makes a pending one earlier.
 #[test]
-fn reduce_is_never_later() {
+fn reducing_never_makes_a_timer_later() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(1, push_out);
         assert_eq!(bed.reduce(0, ms(40), ms(0)), ms(40));
@@ -217,8 +214,8 @@ fn reduce_is_never_later() {
     }
 }
 
-/// Goal: deferrable timers wake nobody and miss nothing. Method: beside one that wakes; and
-/// timers that turn from one kind into the other while pending.
+/// Goal: deferrable timers cause no event and fire with the next advance, also if a pending timer becomes
+/// deferrable or stops being so.
 #[test]
 fn deferrable_timers_fire_with_the_next_advance_and_cause_none() {
     for push_out in BOTH {
@@ -242,9 +239,9 @@ fn deferrable_timers_fire_with_the_next_advance_and_cause_none() {
     }
 }
 
-/// Goal: W4. Method: one deadline, armed from coarse to fine and many times over.
+/// Goal: equal deadlines fire in the order of arming (W4), whatever the level.
 #[test]
-fn one_instant_fires_as_armed() {
+fn equal_deadlines_fire_as_armed() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(40, push_out);
         let deadline = ms(4096);
@@ -256,8 +253,8 @@ fn one_instant_fires_as_armed() {
     }
 }
 
-/// Goal: a coarse bucket comes by eighths of its granule, whatever order it was armed in. Method: a
-/// bucket of level 1, whose eighths are a tick each, filled from behind.
+/// Goal: a coarse bucket fires by eighths of its granule, whatever the order of arming. Method: a bucket
+/// of level 1, whose eighths are a tick each, filled in reverse order.
 #[test]
 fn a_coarse_bucket_fires_by_eighths() {
     for push_out in BOTH {
@@ -269,11 +266,10 @@ fn a_coarse_bucket_fires_by_eighths() {
     }
 }
 
-/// Goal: a timer that is cancelled while its bucket fires is gone, also where the wheel walks ahead
-/// of what it pops. Method: a bucket of more timers than are worth walking; after each of some pops
-/// the timers go on which walkers stand, one in each eighth.
+/// Goal: timers can be cancelled while their bucket fires and is read ahead. Method: a bucket large enough
+/// to be read ahead; after some pops the timers are cancelled that the walkers have reached.
 #[test]
-fn walkers_step_aside_for_what_is_cancelled() {
+fn walkers_do_not_follow_cancelled_timers() {
     const TIMERS: usize = 640;
     let mut bed = Bed::in_ms(TIMERS, PushOut::Eager);
     // One bucket of half a second; the n-th of an eighth has the number 8 n + the eighth.
@@ -300,10 +296,9 @@ fn walkers_step_aside_for_what_is_cancelled() {
     assert!(bed.wheel.is_empty());
 }
 
-/// Goal: jumps over empty time cost nothing and leave nothing out. Method: one round over a
-/// year with a few timers in it, in order.
+/// Goal: one pass over a year fires its timers in order.
 #[test]
-fn one_round_over_a_year_keeps_the_order() {
+fn one_pass_over_a_year_keeps_the_order() {
     for push_out in BOTH {
         let mut bed = Bed::in_ms(4, push_out);
         let days = |days: u64| Ns::from_secs(86_400 * days);

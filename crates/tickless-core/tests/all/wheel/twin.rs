@@ -1,16 +1,10 @@
-//! The naive twin: what the wheel must be indistinguishable from, told with one sorted Vec.
-//!
-//! It knows the rules and none of the wheel's means: no buckets, bitmaps, counts or marks, and
-//! plain division where the wheel multiplies and shifts. The reaches of the levels are those
-//! of the table in the wheel's documentation.
+//! The naive twin of the wheel: sorted vectors, and plain division instead of shifts. It shares the
+//! table of the levels' reaches with the wheel's documentation, and no code with the wheel.
 
+use crate::support::REACHES;
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 use tickless_core::time::Ns;
-
-/// How far each level reaches, in ticks.
-pub(crate) const REACHES: [u64; 9] =
-    [63, 497, 3_972, 31_776, 254_201, 2_033_602, 16_268_816, 130_150_525, 1_040_187_392];
 
 /// A pending timer.
 #[derive(Clone, Debug)]
@@ -18,13 +12,13 @@ pub(crate) struct Entry {
     pub(crate) id: usize,
     pub(crate) deadline: u64,
     pub(crate) deferrable: bool,
-    /// When it falls due, in ticks.
+    /// The tick at which it comes due.
     pub(crate) expiry: u64,
     level: usize,
-    /// Which eighth of its granule the deadline lies in.
+    /// The eighth of its granule with the deadline.
     eighth: u64,
     seq: u64,
-    /// The deadline lies farther than the wheel reaches: due only to be armed again.
+    /// Whether the deadline is beyond the wheel's reach: it comes due to be placed again.
     clamped: bool,
 }
 
@@ -34,14 +28,13 @@ impl Entry {
     }
 }
 
-/// A timer that was put off beside the wheel. When exactly it is looked at and moved is the wheel's
-/// affair, and so is its place among those of its instant.
+/// A timer that was pushed out without the wheel. The twin does not know when the wheel moves it, nor
+/// its order among timers of the same instant.
 struct Loose {
     entry: Entry,
-    /// When it fires at the latest, in ticks: as late as if it had been armed when its old bucket
-    /// came due.
+    /// The latest tick at which it fires: as if it had been armed when its old bucket came due.
     latest: u64,
-    /// It was armed for the past, and waits for the next advance.
+    /// Whether it was armed for the past and waits for the next advance.
     waits: bool,
 }
 
@@ -57,8 +50,7 @@ pub(crate) struct Twin {
     /// To be popped from the next advance on, in this order.
     overdue: Vec<Entry>,
     loose: Vec<Loose>,
-    /// The wheel may have reached timers that only had to be moved, or may not: where exactly in
-    /// the round it stands is its own affair until the round ends.
+    /// Whether the wheel's position in the pass is unknown, because it may have moved timers or not.
     adrift: bool,
 }
 
@@ -78,7 +70,7 @@ impl Twin {
         }
     }
 
-    /// Arms or re-arms; returns when the timer will be due.
+    /// Arms a timer, pending or not. Returns when it comes due.
     pub(crate) fn arm(&mut self, id: usize, deadline: u64, now: u64, deferrable: bool) -> Ns {
         self.forward(now / self.tick);
         self.remove(id);
@@ -88,7 +80,7 @@ impl Twin {
         wakes
     }
 
-    /// A pending timer is put off beside the wheel.
+    /// Pushes a pending timer out without the wheel.
     pub(crate) fn push_out(&mut self, id: usize, deadline: u64) {
         let waits = self.overdue.iter().any(|entry| entry.id == id);
         let waits = waits || self.loose.iter().any(|loose| loose.entry.id == id && loose.waits);
@@ -116,7 +108,7 @@ impl Twin {
         self.loose.iter_mut().for_each(|loose| loose.waits = false);
     }
 
-    /// The whole of a pop where the order is exact.
+    /// Pops in exact order.
     pub(crate) fn pop(&mut self, budget: &mut usize) -> Option<Entry> {
         while *budget > 0 {
             if self.due.is_empty() && !self.step() {
@@ -136,7 +128,7 @@ impl Twin {
         None
     }
 
-    /// Follows a wheel that has popped `id`, or says what is wrong with that.
+    /// Follows a wheel that has popped `id`, or returns why that is wrong.
     pub(crate) fn popped(&mut self, id: usize) -> Result<Entry, String> {
         if let Some(at) = self.loose.iter().position(|loose| loose.entry.id == id) {
             let Loose { entry, waits, .. } = self.loose.remove(at);
@@ -158,30 +150,30 @@ impl Twin {
                 return Err(format!("{id} popped while {other:?} was due"));
             }
             if !self.step() {
-                return Err(format!("{id} popped in a round that it does not belong to"));
+                return Err(format!("{id} popped in the wrong pass"));
             }
         }
     }
 
-    /// The wheel says that the round is over: is it?
+    /// Checks that the pass has ended, as the wheel reports.
     pub(crate) fn drained(&mut self) -> Result<(), String> {
         loop {
             if let Some(entry) = self.due.first() {
-                return Err(format!("{entry:?} was not popped in its round"));
+                return Err(format!("{entry:?} was not popped in its pass"));
             }
             if !self.step() {
                 self.adrift = false;
                 let left = |loose: &&Loose| !loose.waits && loose.latest <= self.target;
                 return match self.loose.iter().find(left) {
-                    Some(Loose { entry, .. }) => Err(format!("{entry:?} was left in its round")),
+                    Some(Loose { entry, .. }) => Err(format!("{entry:?} was left in its pass")),
                     None => Ok(()),
                 };
             }
         }
     }
 
-    /// A timer that should have fired by now.
-    pub(crate) fn left_behind(&self) -> Option<&Entry> {
+    /// Returns a timer that should have fired by now.
+    pub(crate) fn not_fired(&self) -> Option<&Entry> {
         let is_left = |entry: &&Entry| entry.expiry <= self.target;
         self.in_place().find(is_left)
     }
@@ -191,8 +183,8 @@ impl Twin {
         self.adrift = true;
     }
 
-    /// What the wheel may answer: one value, or anything not too late (D4) where it may have
-    /// moved something that the twin still sees as due, or something was put off (W3).
+    /// Returns the allowed next events: one value, or all that are not late (D4) if timers were pushed
+    /// out or the wheel's position is unknown (W3).
     pub(crate) fn next_event(&self) -> RangeInclusive<Ns> {
         let waking = self.in_place().filter(|entry| !entry.deferrable);
         let expiry = waking.map(|entry| entry.expiry.max(self.clk)).min();
@@ -209,12 +201,12 @@ impl Twin {
         self.in_place().chain(self.loose.iter().map(|loose| &loose.entry))
     }
 
-    /// Those that were not put off.
+    /// Returns the timers that were not pushed out.
     fn in_place(&self) -> impl Iterator<Item = &Entry> {
         self.armed.iter().chain(&self.due).chain(&self.overdue)
     }
 
-    /// Brings the clock to a present that an arm has mentioned.
+    /// Advances the clock to the time of an arming.
     fn forward(&mut self, to: u64) {
         if to > self.clk {
             self.clk = to;
@@ -222,7 +214,7 @@ impl Twin {
         }
     }
 
-    /// Goes on to the next expiry within the round; otherwise the clock ends at its target.
+    /// Advances the clock to the next expiry within the pass, or to the end of the pass.
     fn step(&mut self) -> bool {
         let next = self.armed.first().map_or(u64::MAX, |entry| entry.expiry);
         let found = next <= self.target;
@@ -230,8 +222,8 @@ impl Twin {
         found
     }
 
-    /// What the clock has reached lines up for this round, or for the next if no advance has
-    /// asked for it yet.
+    /// Queues the timers that the clock has reached for this pass, or for the next one if they are
+    /// beyond this one.
     fn line_up(&mut self) {
         let reached = self.armed.partition_point(|entry| entry.expiry <= self.clk);
         for entry in self.armed.drain(..reached) {
@@ -252,7 +244,7 @@ impl Twin {
         }
     }
 
-    /// What a clamped timer has left, seen from the present.
+    /// Returns the new place of a timer whose distance was clamped.
     fn rest(&mut self, entry: &Entry) -> Option<Entry> {
         let is_due = entry.deadline.div_ceil(self.tick) <= self.clk.min(self.target);
         (entry.clamped && !is_due).then(|| self.place(entry.id, entry.deadline, entry.deferrable))
@@ -271,7 +263,7 @@ impl Twin {
         let granule = 8u64.pow(level as u32);
         let expiry = (self.clk + distance.min(REACHES[top])).div_ceil(granule) * granule;
         if distance > 0 && !clamped {
-            // W1, as the documentation words it.
+            // The bound on lateness, as documented.
             assert!(expiry >= tick && (expiry - tick) * 77 < distance * 10);
         }
         let eighth = if level == 0 { 0 } else { (tick - 1) / (granule / 8) % 8 };

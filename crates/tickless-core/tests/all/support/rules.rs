@@ -1,14 +1,13 @@
-//! What one operation may do to the event devices: R1 to R6, each as its own rule.
-//!
-//! Nothing here knows how the core decides. A rule looks at the devices before and after.
+//! The rules for what an operation may do to the event devices: R1 to R6, independent of the core's
+//! decisions. A rule compares the devices before and after an operation.
 
-use super::World;
+use super::TestPlatform;
 use super::twin::Twin;
 use tickless_core::bases::{BaseView, Bases};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 
-/// All devices and bases at one moment.
+/// The state of all devices and bases.
 pub struct Snapshot {
     pub views: Vec<BaseView>,
     writes: Vec<u64>,
@@ -16,7 +15,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub fn of(bases: &Bases<World>) -> Snapshot {
+    pub fn of(bases: &Bases<TestPlatform>) -> Snapshot {
         let cpus = || (0..bases.count()).map(|cpu| CpuId(cpu as u16));
         let world = bases.platform();
         Snapshot {
@@ -31,18 +30,18 @@ impl Snapshot {
     }
 }
 
-/// An operation on one timer, as far as devices are concerned.
+/// An operation on one timer.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
     pub here: CpuId,
     pub now: Ns,
-    /// Where the timer was pending, and when the device had to come for it there.
+    /// The base on which the timer was pending, and when its device had to come.
     pub from: Option<(CpuId, Ns)>,
-    /// Where it is pending now, and when the device has to come for it.
+    /// The base on which it is pending now, and when its device has to come.
     pub to: Option<(CpuId, Ns)>,
 }
 
-/// Holds an operation against the rules.
+/// Checks an operation against the rules.
 pub fn check_operation(twin: &Twin, before: &Snapshot, after: &Snapshot, operation: Operation) {
     for cpu in 0..after.writes.len() {
         let writes = after.writes_since(before, cpu);
@@ -78,11 +77,11 @@ fn check_base(
         return;
     }
     let armed = before.armed[cpu.index()];
-    // What comes as soon as it can is left to come, whoever wanted it (R8).
+    // An event that comes as soon as possible is not moved (R8).
     let imminent = armed <= operation.now.after(twin.settings.limits.min_delta);
     let earliest = Ns::from(after.views[cpu.index()].earliest);
     match (from, to) {
-        (None, None) => assert_eq!(writes, 0, "an operation elsewhere wrote this device"),
+        (None, None) => assert_eq!(writes, 0, "an operation on another base wrote this device"),
         (Some(_), None) if cpu != here => assert_eq!(writes, 0, "R3: another CPU's removal"),
         (Some(old), None) => {
             let programs = policy != Policy::Lazy && old == armed;
@@ -96,7 +95,7 @@ fn check_base(
             let twice = policy == Policy::Eager && from.is_some() && cpu == here;
             assert!(writes <= 1 + u64::from(twice), "R4: a start wrote {writes} times");
             if policy != Policy::Eager && earliest == armed {
-                assert_eq!(writes, 0, "R4: the device stood where it should");
+                assert_eq!(writes, 0, "R4: the device was armed correctly already");
             }
             if policy == Policy::RestartAware && local_first && earliest > armed && !imminent {
                 assert_eq!(writes, 1, "R12: a restart of the first timer did not program");
@@ -109,8 +108,8 @@ fn check_base(
     }
 }
 
-/// R2: a start at or after what is armed does not program, an earlier one does, unless the
-/// device can come no earlier (R8). R11: it is programmed as near as its limits allow.
+/// R2: a start at or after the armed time does not program, an earlier one does, unless the device
+/// cannot come earlier (R8). R11: it is programmed within its limits.
 fn check_start(twin: &Twin, now: Ns, was: Ns, is: Ns, new: Ns, writes: u64) {
     let limits = twin.settings.limits;
     let nearest = now.after(limits.min_delta);
@@ -124,15 +123,15 @@ fn check_start(twin: &Twin, now: Ns, was: Ns, is: Ns, new: Ns, writes: u64) {
     }
 }
 
-/// What must hold of a base at any time: R1 and the device that it believes in.
-pub fn check_standing(world: &World, twin: &Twin, cpu: CpuId, view: &BaseView) {
+/// Checks a base between operations: R1, and that it has recorded its device correctly.
+pub fn check_standing(world: &TestPlatform, twin: &Twin, cpu: CpuId, view: &BaseView) {
     let (armed, next) = (Ns::from(view.armed), Ns::from(view.earliest));
     let base = &twin.bases[cpu.index()];
     if base.handler.is_some() {
         assert_eq!(armed, Ns::NEVER, "R5: in the handler armed counts as never");
         return;
     }
-    assert_eq!(world.armed(cpu), armed, "the device is not armed for what its base believes");
+    assert_eq!(world.armed(cpu), armed, "the device is not armed for what its base has recorded");
     let earliest = twin.earliest(cpu);
     assert!(next <= earliest, "W3: the next event of {cpu:?} is late");
     assert!(next == earliest || twin.is_loose(cpu), "W3: the next event of {cpu:?}");
@@ -144,7 +143,7 @@ pub fn check_standing(world: &World, twin: &Twin, cpu: CpuId, view: &BaseView) {
         return;
     }
     for (id, pending) in twin.on(cpu) {
-        // As early as the device could be had when this timer became its concern.
+        // The earliest time for which the device could be armed when the timer was armed.
         let asked = pending.at.max(base.handled_at).max(written).after(limits.min_delta);
         let expiry = twin.expiry(id);
         assert!(

@@ -1,42 +1,42 @@
-//! Random numbers that can be drawn again, and the runs that draw them.
+//! Random numbers from a seed, and tests that run with many seeds.
 //!
-//! A run of histories takes its seeds from the text in `TICKLESS_RUN`, or from none: the same
-//! commit tests the same histories. A history that fails prints the command that replays it.
+//! The seeds come from the text in `TICKLESS_RUN`, so that a commit always tests the same histories.
+//! A failing test prints the command that replays it.
 
 use std::env;
 
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-pub struct Random(u64);
+/// A generator of random numbers.
+pub struct Random(fastrand::Rng);
 
 impl Random {
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(fastrand::Rng::with_seed(seed))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.u64(..)
     }
 
-    /// From 0 up to, but not including, `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+        self.0.u64(..end)
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
+        from[self.0.usize(..from.len())]
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        self.0.shuffle(items);
     }
 }
 
-/// Is one history replayed, so that it may say at length what happens?
+/// Returns whether one seed is replayed, so that the test may print what happens.
 pub fn is_replay() -> bool {
     env::var_os("TICKLESS_SEED").is_some()
 }
@@ -58,7 +58,7 @@ pub fn with_seeds<F: Fn(u64)>(count: u64, test: F) {
     }
 }
 
-/// Dropped when a test fails: says how to see that again.
+/// Dropped when a test fails: prints how to replay it.
 struct Replay {
     seed: u64,
     /// The closure's name: `binary::test::{{closure}}`.

@@ -1,7 +1,7 @@
-//! The naive twin: what bases promise, on a flat list of timers and without any device.
-//!
-//! Nothing here is fast or clever. Whatever is asked is found by looking at every timer.
+//! The naive twin of the bases: a flat list of timers, without event devices. Each result is computed
+//! from all timers.
 
+use super::REACHES;
 use super::timers::Family;
 use std::cmp::Reverse;
 use tickless_core::bases::cancel::Cancel;
@@ -11,21 +11,17 @@ use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// How far each level of the wheel reaches, in ticks, from the table in its documentation.
-const REACHES: [u64; 9] =
-    [63, 497, 3_972, 31_776, 254_201, 2_033_602, 16_268_816, 130_150_525, 1_040_187_392];
-
 /// All timers and bases.
 pub struct Twin {
     pub settings: Settings,
     pub timers: Vec<TwinTimer>,
     pub bases: Vec<TwinBase>,
     pub counts: Counts,
-    /// Counts armings, and what goes into the queue, to tell which came first.
+    /// Counts armings and insertions into the queue, for their order.
     sequence: u64,
 }
 
-/// What happened, over all bases.
+/// The counts over all bases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     pub armed: u64,
@@ -41,8 +37,7 @@ pub struct TwinTimer {
     pub base: Option<CpuId>,
     pub pending: Option<Pending>,
     pub running: bool,
-    /// Pending, and on no base: an operation under way has taken it off one and not yet put it
-    /// on another.
+    /// Whether it is pending on no base, because an operation is moving it.
     pub in_transit: bool,
 }
 
@@ -53,11 +48,11 @@ impl TwinTimer {
     }
 }
 
-/// Did a start take no lock?
+/// Whether a start pushed the timer out without a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PushedOut {
     Yes,
-    /// It did, and other operations may have come in before.
+    /// It took a lock; other operations may have happened before.
     No {
         interrupted: bool,
     },
@@ -68,7 +63,7 @@ pub enum PushedOut {
 pub struct Pending {
     pub window: Window,
     pub wakes: Wakes,
-    /// When it was armed, as the clock says while the base's lock is held.
+    /// When it was armed: the clock's time under the base's lock.
     pub at: Ns,
     sequence: u64,
     place: Place,
@@ -76,16 +71,16 @@ pub struct Pending {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// In the queue, behind what went there before.
+    /// In the queue, behind those with a lower number.
     Queued(u64),
-    /// Waiting to be queued when the next pass begins.
+    /// Queued when the next pass begins.
     Late,
-    /// In the wheel, due at this tick; its deadline is in this eighth of the granule.
+    /// In the wheel, due at this tick; the deadline is in this eighth of the granule.
     Bucket { due: u64, level: usize, eighth: u64 },
-    /// In the wheel, armed for the past when its clock stood at this tick, in this pass.
+    /// In the wheel, armed for the past when its clock was at this tick, in this pass.
     Overdue { due: u64, pass: u64 },
-    /// In the wheel, and put off there: looked at when this tick has come, after this pass, and
-    /// moved then, if it was not before. How its due tick is rounded then is the wheel's affair.
+    /// In the wheel, and pushed out there: examined at this tick, after this pass, and moved then. The
+    /// twin does not know how its due tick is rounded then; it fires by the tick `latest`.
     Loose { due: u64, pass: u64, latest: u64, moved: bool },
 }
 
@@ -101,21 +96,21 @@ pub struct TwinBase {
     /// The wheel's clock, in ticks.
     clock: u64,
     passes: u64,
-    /// The moment of the last pass, and whether its precise timers are through.
+    /// The time of the last pass, and whether it has fired all its precise timers.
     pass: Option<(Ns, bool)>,
     target: u64,
 }
 
-/// A handler under way.
+/// A running handler.
 #[derive(Clone, Debug)]
 pub struct Handler {
     pub fired: u64,
-    /// The moment of its present pass.
+    /// The time of its current pass.
     pub now: Ns,
     passes: u32,
-    /// Whose callback runs, with what arming.
+    /// The timer whose callback runs, and its arming.
     pub running: Option<(usize, Pending)>,
-    /// What it has asked for, if it has returned.
+    /// The callback's result, if it has returned.
     result: Option<CallbackResult>,
 }
 
@@ -132,7 +127,7 @@ impl Twin {
         }
     }
 
-    /// A timer is gone and another takes its place.
+    /// Replaces a timer by a new one.
     pub fn renew(&mut self, id: usize, family: Family) {
         self.timers[id] = TwinTimer::new(family);
     }
@@ -141,7 +136,7 @@ impl Twin {
         &mut self,
         id: usize,
         window: Window,
-        (now, believed, present): (Ns, Ns, Ns),
+        (now, passed, present): (Ns, Ns, Ns),
         here: CpuId,
         options: Options,
         push_out: PushedOut,
@@ -170,14 +165,17 @@ impl Twin {
         if let Some(may) = self.may_push_out(id, window.soft, now, options) {
             let is_as_it_was = push_out != PushedOut::No { interrupted: true };
             let is_pushed_out = push_out == PushedOut::Yes;
-            assert!(!is_as_it_was || is_pushed_out == may, "is timer {id} put off? {push_out:?}");
+            assert!(
+                !is_as_it_was || is_pushed_out == may,
+                "is timer {id} pushed out? {push_out:?}"
+            );
         }
-        // Nothing else may come in between without a lock.
+        // Without a lock no other operation comes in between.
         if push_out == PushedOut::Yes {
             self.push_out(id, window.soft);
             return Ok(Started::Pending);
         }
-        let now = now.min(believed);
+        let now = now.min(passed);
         let timer = &self.timers[id];
         let stays = if timer.running { timer.base } else { None };
         let base = stays.unwrap_or(options.pinned.unwrap_or(here));
@@ -189,7 +187,8 @@ impl Twin {
         Ok(if was_pending { Started::Pending } else { Started::Idle })
     }
 
-    /// May this start take no lock? `None` if only the wheel knows how fine the timer's bucket is.
+    /// Returns whether this start may push out without a lock; `None` if that depends on a bucket that the
+    /// twin does not know.
     fn may_push_out(&self, id: usize, deadline: Ns, now: Ns, options: Options) -> Option<bool> {
         let (timer, Settings { push_out, policy, tick, .. }) = (&self.timers[id], self.settings);
         let pending = timer.pending.filter(|pending| {
@@ -206,12 +205,12 @@ impl Twin {
             Place::Overdue { .. } => 0,
             _ => return None,
         };
-        // As far ahead, at least, as what goes to a coarser level than the one before.
+        // At least the distance of timers on the bucket's level.
         let least = if level == 0 { 0 } else { (8u64 << (3 * level)).saturating_mul(32) };
         Some(u128::from(deadline.since(now).0) * 33 >= u128::from(least) * tick.length().as_nanos())
     }
 
-    /// A pending timer is put off where it is.
+    /// Pushes a pending timer out without moving it.
     fn push_out(&mut self, id: usize, deadline: Ns) {
         let tick = deadline.0.div_ceil(self.settings.tick.length().as_nanos() as u64);
         let Some(pending) = &mut self.timers[id].pending else { panic!("timer {id} is idle") };
@@ -219,16 +218,16 @@ impl Twin {
             Place::Bucket { due, .. } => (due, 0, false),
             Place::Overdue { due, pass } => (due, pass, false),
             Place::Loose { due, pass, moved, .. } => (due, pass, moved),
-            Place::Queued(_) | Place::Late => panic!("timer {id} is no coarse one"),
+            Place::Queued(_) | Place::Late => panic!("timer {id} is not coarse"),
         };
-        // As late as if it were armed when it is looked at.
+        // As if it were armed when its bucket comes due.
         let beyond = tick.saturating_sub(due);
         let latest = if beyond == 0 { due } else { tick + beyond * 33 / 256 + 1 };
         pending.place = Place::Loose { due, pass, latest, moved };
         pending.window = Window::new(deadline, deadline);
     }
 
-    /// Is there a timer on this base of which only the wheel knows when it is looked at?
+    /// Returns whether this base has a timer of which the twin does not know when it is examined.
     pub fn is_loose(&self, cpu: CpuId) -> bool {
         self.on(cpu).any(|(_, pending)| matches!(pending.place, Place::Loose { moved: true, .. }))
     }
@@ -249,7 +248,7 @@ impl Twin {
         self.cancel(id)
     }
 
-    /// Must this timer be seen as active from wherever one looks at it now?
+    /// Returns whether this timer must be active to every observer.
     pub fn must_be_active(&self, id: usize) -> bool {
         let timer = &self.timers[id];
         if timer.pending.is_some() {
@@ -264,13 +263,13 @@ impl Twin {
         }
     }
 
-    /// When the event device must come for a base at the latest.
+    /// Returns the latest time at which the event device must come for a base.
     pub fn earliest(&self, cpu: CpuId) -> Ns {
         self.on(cpu).map(|(id, _)| self.expiry(id)).min().unwrap_or(Ns::NEVER)
     }
 
-    /// When the event device must come for a pending timer. A coarse one that is due is so since
-    /// its base's clock stands where it does.
+    /// Returns when the event device must come for a pending timer. A due coarse timer counts as due
+    /// since the time of its base's clock.
     pub fn expiry(&self, id: usize) -> Ns {
         let timer = &self.timers[id];
         let (Some(pending), Some(base)) = (timer.pending, timer.base) else { return Ns::NEVER };
@@ -283,7 +282,7 @@ impl Twin {
         }
     }
 
-    /// When the event device was asked to come for a pending timer.
+    /// Returns when the event device was requested to come for a pending timer.
     pub fn asked_for(&self, id: usize) -> Ns {
         let Some(pending) = self.timers[id].pending else { return Ns::NEVER };
         let due = match pending.place {
@@ -301,7 +300,7 @@ impl Twin {
         }
     }
 
-    /// The timers pending on a base.
+    /// Returns the timers that are pending on a base.
     pub fn on(&self, cpu: CpuId) -> impl Iterator<Item = (usize, Pending)> {
         let here = move |timer: &TwinTimer| {
             timer.pending.filter(|_| timer.base == Some(cpu) && !timer.in_transit)
@@ -319,9 +318,8 @@ impl Twin {
         self.begin_pass(cpu, now);
     }
 
-    /// Which timer fires next; passes over the base go by on the way. `None` if none does.
-    /// Timers that were pushed out lazily line up as it comes: one of these is next if `seen`
-    /// is it.
+    /// Returns the next timer that fires, perhaps after further passes. A timer that was pushed out
+    /// lazily is next if it is `seen`, since the twin does not know its order.
     pub fn next(&mut self, cpu: CpuId, now: Ns, seen: Option<usize>) -> Option<usize> {
         self.settle(cpu);
         loop {
@@ -345,43 +343,40 @@ impl Twin {
         }
     }
 
-    /// When a timer that has been moved may be due at the soonest.
+    /// Returns when a timer that the wheel has moved may be due at the earliest, which may have begun
+    /// the pass in which `seen` fires.
     fn soonest(&self, cpu: CpuId, seen: Option<usize>) -> Ns {
-        let pending = seen.and_then(|id| self.on(cpu).find(|on| on.0 == id));
-        match pending {
-            Some((_, Pending { place: Place::Loose { moved: true, .. }, window, .. })) => {
-                window.soft
-            }
-            _ => Ns::NEVER,
-        }
+        let moved = self.on(cpu).filter(|(_, pending)| {
+            seen.is_some() && matches!(pending.place, Place::Loose { moved: true, .. })
+        });
+        moved.map(|(_, pending)| pending.window.soft).min().unwrap_or(Ns::NEVER)
     }
 
-    /// A handler has ended; call after [`next`](Twin::next) has said `None`.
+    /// Ends a handler, after [`next`](Twin::next) has returned `None`.
     pub fn end_handler(&mut self, cpu: CpuId, now: Ns) {
         let base = &mut self.bases[cpu.index()];
         base.handler = None;
         base.handled_at = now;
     }
 
-    /// A handler has ended, perhaps before everything that was due had fired; the precise timers
-    /// may be through.
-    pub fn interrupt_handler(&mut self, cpu: CpuId, now: Ns, precise_over: bool) {
+    /// Ends a handler that may have left due timers; `precise_done` is whether all precise ones fired.
+    pub fn interrupt_handler(&mut self, cpu: CpuId, now: Ns, precise_done: bool) {
         self.settle(cpu);
         if let Some((_, over)) = &mut self.bases[cpu.index()].pass {
-            *over |= precise_over;
+            *over |= precise_done;
         }
         self.end_pass(cpu);
         self.end_handler(cpu, now);
     }
 
-    /// A callback has returned.
+    /// Records the result of a callback.
     pub fn returned(&mut self, cpu: CpuId, result: CallbackResult) {
         if let Some(handler) = &mut self.bases[cpu.index()].handler {
             handler.result = Some(result);
         }
     }
 
-    /// Carries out what the last callback asked for.
+    /// Applies the result of the last callback.
     fn settle(&mut self, cpu: CpuId) {
         let Some(handler) = &mut self.bases[cpu.index()].handler else { return };
         let (now, result) = (handler.now, handler.result.take());
@@ -408,8 +403,8 @@ impl Twin {
         Some(id)
     }
 
-    /// Which timer comes next in this pass: precise ones by hard expiry, as long as the first
-    /// may fire; then coarse ones by bucket, the coarser bucket first.
+    /// Returns the next timer of this pass: precise ones by hard expiry, as long as the first may fire;
+    /// then coarse ones by bucket, the coarser bucket first.
     fn due(&mut self, cpu: CpuId, seen: Option<usize>) -> Option<usize> {
         let base = &self.bases[cpu.index()];
         if let Some((now, false)) = base.pass {
@@ -436,7 +431,7 @@ impl Twin {
             _ => None,
         });
         let due: Vec<_> = due.collect();
-        // Those that were put off line up as they come.
+        // The order of pushed-out timers is unknown.
         let tick = self.settings.tick.length().as_nanos() as u64;
         let may = |(_, pending): (usize, Pending)| match pending.place {
             Place::Loose { pass, .. } => {
@@ -452,7 +447,7 @@ impl Twin {
 
     fn begin_pass(&mut self, cpu: CpuId, now: Ns) {
         let tick = now.0 / self.settings.tick.length().as_nanos() as u64;
-        // Behind what a pass that stopped early has left.
+        // Behind the timers that an unfinished pass has left.
         let behind = self.unfinished_at(cpu);
         let base = &mut self.bases[cpu.index()];
         base.passes += 1;
@@ -474,7 +469,7 @@ impl Twin {
         }
     }
 
-    /// The moment of the last pass, if it has left a precise timer that it could have fired.
+    /// Returns the time of the last pass, if it has left a precise timer that it could have fired.
     fn unfinished_at(&self, cpu: CpuId) -> Ns {
         let queued = self.on(cpu).filter_map(|(_, pending)| match pending.place {
             Place::Queued(order) => Some((pending.window.hard, order, pending.window.soft)),
@@ -523,7 +518,7 @@ impl Twin {
     }
 }
 
-/// Where in the wheel a deadline belongs.
+/// Returns the proper place in the wheel for a deadline.
 fn bucket(deadline: Ns, tick: u64, base: &TwinBase) -> Place {
     let due = deadline.0.div_ceil(tick);
     if due <= base.clock {

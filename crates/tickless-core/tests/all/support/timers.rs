@@ -1,6 +1,6 @@
-//! Timers of either family, for tests that do not care which.
+//! Timers of either family behind one type.
 
-use super::{WatchedWord, World};
+use super::{TestPlatform, WatchedWord};
 use std::sync::Arc;
 use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied};
 use tickless_core::bases::{Bases, Options, StartError, Started};
@@ -17,12 +17,17 @@ pub enum Family {
 
 impl Family {
     pub const BOTH: [Family; 2] = [Family::Coarse, Family::Precise];
+
+    /// Returns both families, each with `false` and `true`.
+    pub fn both_with_bool() -> impl Iterator<Item = (Family, bool)> {
+        Family::BOTH.into_iter().flat_map(|family| [(family, false), (family, true)])
+    }
 }
 
 /// A timer of either family.
 pub enum AnyTimer {
-    Coarse(OwnedTimer<World, WheelLink<WatchedWord>>),
-    Precise(OwnedTimer<World, QueueLink>),
+    Coarse(OwnedTimer<TestPlatform, WheelLink<WatchedWord>>),
+    Precise(OwnedTimer<TestPlatform, QueueLink>),
 }
 
 macro_rules! of_either {
@@ -35,7 +40,7 @@ macro_rules! of_either {
 }
 
 impl AnyTimer {
-    pub fn new(bases: &Arc<Bases<World>>, family: Family, task: usize) -> AnyTimer {
+    pub fn new(bases: &Arc<Bases<TestPlatform>>, family: Family, task: usize) -> AnyTimer {
         match family {
             Family::Coarse => AnyTimer::Coarse(OwnedTimer::new(bases, task)),
             Family::Precise => AnyTimer::Precise(OwnedTimer::new(bases, task)),
@@ -90,7 +95,7 @@ impl AnyTimer {
     }
 }
 
-/// A window without slack.
+/// Returns a window without slack.
 pub fn exactly(at: Ns) -> Window {
     Window::new(at, at)
 }

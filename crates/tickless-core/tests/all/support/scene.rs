@@ -1,75 +1,88 @@
-//! A stage for single scenes: bases, a clock at one second, and short names for the usual moves.
+//! Scenes of single tests: bases with a clock at one second, and short names for common operations.
 
 use super::timers::{AnyTimer, Family, exactly};
-use super::{World, on};
+use super::{TestPlatform, on};
 use std::sync::Arc;
 use tickless_core::bases::expiry::{CallbackResult, Expired, Firing};
 use tickless_core::bases::{Bases, Options, Settings, Started};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 
-/// What the clock shows when a scene begins.
+/// The CPU of most operations.
+pub const HERE: CpuId = CpuId(0);
+/// The other CPU.
+pub const THERE: CpuId = CpuId(1);
+
+pub const fn ms(ms: u64) -> Ns {
+    Ns::from_ms(ms)
+}
+
+/// The time at which a scene begins.
 pub const START: Ns = Ns::from_secs(1);
 
-/// Bases in their world.
+/// Bases on a test platform.
 pub struct Scene {
-    pub bases: Arc<Bases<World>>,
+    pub bases: Arc<Bases<TestPlatform>>,
 }
 
 impl Scene {
     pub fn new(settings: Settings, cpus: u16) -> Scene {
-        Scene { bases: Arc::new(Bases::new(World::new(cpus, START), cpus, settings)) }
+        Scene { bases: Arc::new(Bases::new(TestPlatform::new(cpus, START), cpus, settings)) }
     }
 
-    /// Two CPUs with this policy, and everything else as it comes.
+    /// Makes two CPUs with this policy and otherwise default settings.
     pub fn with_policy(policy: Policy) -> Scene {
         Scene::new(Settings { policy, ..Settings::default() }, 2)
     }
 
-    pub fn world(&self) -> &World {
+    pub fn platform(&self) -> &TestPlatform {
         self.bases.platform()
     }
 
-    /// A timer whose callbacks will say that they are number `task`.
+    /// Makes a timer with this number.
     pub fn timer(&self, family: Family, task: usize) -> AnyTimer {
         AnyTimer::new(&self.bases, family, task)
     }
 
-    /// Starts a timer on a CPU, to fire this long after the scene began.
+    /// Starts a timer on a CPU, to fire this long after the beginning of the scene.
     pub fn start(&self, timer: &AnyTimer, cpu: CpuId, after: Ns) -> Started {
         self.start_with(timer, cpu, after, Options::default())
     }
 
     pub fn start_with(&self, timer: &AnyTimer, cpu: CpuId, after: Ns, options: Options) -> Started {
-        let (at, now) = (START.after(after), self.world().time());
+        let (at, now) = (START.after(after), self.platform().time());
         on(cpu, || timer.start(exactly(at), now, options)).expect("a timer that is not shut down")
     }
 
-    /// Moves the clock to so long after the scene began.
+    /// Sets the clock to this long after the beginning of the scene.
     pub fn go(&self, after: Ns) {
-        self.world().set_time(START.after(after));
+        self.platform().set_time(START.after(after));
     }
 
-    /// How long after the scene's beginning a device is armed for; `None` if it is not.
+    /// Returns the time from the beginning of the scene for which a device is armed.
     pub fn armed(&self, cpu: CpuId) -> Option<Ns> {
-        let armed = self.world().armed(cpu);
+        let armed = self.platform().armed(cpu);
         (armed != Ns::NEVER).then(|| armed.since(START))
     }
 
-    /// How often an operation writes a CPU's device.
+    /// Returns how often an operation writes a CPU's device.
     pub fn writes<R>(&self, cpu: CpuId, operation: impl FnOnce() -> R) -> u64 {
-        let before = self.world().writes(cpu);
+        let before = self.platform().writes(cpu);
         operation();
-        self.world().writes(cpu) - before
+        self.platform().writes(cpu) - before
     }
 
-    /// The handler of a CPU's event.
-    pub fn handle(&self, cpu: CpuId, run: impl FnMut(&Firing<World>) -> CallbackResult) -> Expired {
-        self.world().deliver(cpu);
+    /// Runs the handler of a CPU's event.
+    pub fn handle(
+        &self,
+        cpu: CpuId,
+        run: impl FnMut(&Firing<TestPlatform>) -> CallbackResult,
+    ) -> Expired {
+        self.platform().deliver(cpu);
         on(cpu, || self.bases.expire(cpu, run))
     }
 
-    /// The same, for callbacks that do nothing. Returns who fired.
+    /// Runs the handler with callbacks that do nothing. Returns the timers that fired.
     pub fn fire(&self, cpu: CpuId) -> Vec<usize> {
         let mut fired = Vec::new();
         self.handle(cpu, |firing| {

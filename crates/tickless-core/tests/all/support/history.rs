@@ -1,15 +1,14 @@
-//! Random histories: bases and their twin go through the same operations.
+//! Random histories: bases and their twin perform the same operations.
 //!
-//! Everything that may come in between does: callbacks operate on any timer from any CPU, and
-//! before a lock is taken another CPU's whole operation may pass. After every operation the
-//! bases must have answered as the twin, and be where the twin is; every write of a word is a
-//! moment at which no active timer may look idle (R10).
+//! Callbacks operate on any timer from any CPU, and before a lock is taken an operation of another CPU
+//! may happen. After every operation the results and states of the bases and the twin must agree; after
+//! every write of a word no active timer may look idle (R10).
 
 use super::random::{Random, is_replay};
 use super::rules::{Operation, Snapshot, check_operation, check_standing};
 use super::timers::{AnyTimer, Family};
 use super::twin::{PushedOut, Twin};
-use super::{Moment, Watch, World, assert_unlocked, on};
+use super::{Moment, TestPlatform, Watch, assert_unlocked, on};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,29 +19,29 @@ use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 use tickless_core::state::Life;
 use tickless_core::time::{CpuId, Ns, Tick, Window};
 
-/// What a history is made of.
+/// The parameters of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub settings: Settings,
     pub cpus: u16,
     pub timers: usize,
     pub steps: u64,
-    /// Of ten operations on timers, how many start one.
+    /// How many of ten operations on timers are starts.
     pub starts: u64,
-    /// Do operations come in between others?
+    /// Whether operations happen within others.
     pub interference: Interference,
 }
 
-/// May callbacks and other CPUs operate in the middle of an operation?
+/// Whether callbacks and other CPUs operate within an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Interference {
     Everywhere,
-    /// Histories that are to be compared with each other must not depend on who fires when.
+    /// For histories that are compared with each other: the order of firing must not affect them.
     None,
 }
 
 impl Plan {
-    /// A plan that differs with the seed in everything but what it is asked to keep.
+    /// Returns random parameters.
     pub fn random(random: &mut Random) -> Plan {
         let limits = Limits {
             min_delta: random.pick(&[Ns::ZERO, Ns::from_us(1), Ns::from_us(50), Ns::from_ms(2)]),
@@ -72,36 +71,36 @@ fn tick_of(ns: u64) -> Tick {
     Tick::new(std::time::Duration::from_nanos(ns)).expect("a tick within the limits")
 }
 
-/// A history under way.
+/// A running history.
 pub struct History {
     plan: Plan,
-    bases: Arc<Bases<World>>,
+    bases: Arc<Bases<TestPlatform>>,
     timers: RefCell<Vec<Rc<AnyTimer>>>,
     twin: RefCell<Twin>,
     random: RefCell<Random>,
-    /// Points in time that more than one timer is armed for.
+    /// Times for which several timers are armed.
     popular: Cell<[u64; 4]>,
-    /// The operations under way, the innermost last.
+    /// The running operations, the innermost last.
     frames: RefCell<Vec<Frame>>,
-    /// Operations that may still come in between others: no history goes on forever.
+    /// The remaining number of operations within others, so that a history ends.
     interruptions: Cell<u64>,
-    /// How many have come in between.
+    /// The number of operations within others so far.
     interrupted: Cell<u64>,
-    /// How many locks have been taken.
+    /// The number of locks taken.
     locks: Cell<u64>,
-    /// May an operation come in before the next lock?
+    /// Whether an operation may happen before the next lock.
     open: Cell<bool>,
-    /// Is this a replay, which tells what happens?
-    told: bool,
+    /// Whether this is a replay, which prints the operations.
+    is_replay: bool,
 }
 
-/// An operation under way.
+/// A running operation.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     what: What,
-    /// Is its timer between two bases, so that whoever needs it waits?
+    /// Whether its timer is between two bases, so that other operations on it would wait.
     moving: bool,
-    /// Has its timer been seen active since it began?
+    /// Whether its timer has been active since the operation began.
     seen_active: bool,
 }
 
@@ -110,11 +109,11 @@ enum What {
     Start(usize),
     Cancel(usize),
     Handler,
-    /// Another CPU comes in before a lock.
+    /// Another CPU's operation before a lock.
     Between,
 }
 
-/// What came of a history.
+/// The counts of a history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     pub counts: BaseCounts,
@@ -122,7 +121,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The sum over two histories.
+    /// Returns the sum of two histories.
     pub fn plus(self, other: Outcome) -> Outcome {
         let counts = self.counts.plus(other.counts);
         Outcome { counts, device: self.device.plus(other.device) }
@@ -133,7 +132,7 @@ impl Outcome {
 pub fn run(plan: Plan, seed: u64) -> Outcome {
     let mut random = Random::new(seed);
     let start = Ns(random.pick(&[0, 1, 1_000_000_000, 1 << 40]));
-    let bases = Arc::new(Bases::new(World::new(plan.cpus, start), plan.cpus, plan.settings));
+    let bases = Arc::new(Bases::new(TestPlatform::new(plan.cpus, start), plan.cpus, plan.settings));
     let families: Vec<_> = (0..plan.timers).map(|_| random.pick(&Family::BOTH)).collect();
     let timers = families.iter().enumerate();
     let timers = timers.map(|(id, &family)| Rc::new(AnyTimer::new(&bases, family, id))).collect();
@@ -149,9 +148,9 @@ pub fn run(plan: Plan, seed: u64) -> Outcome {
         interrupted: Cell::new(0),
         locks: Cell::new(0),
         open: Cell::new(false),
-        told: is_replay(),
+        is_replay: is_replay(),
     });
-    history.tell(|| format!("{plan:?}"));
+    history.log(|| format!("{plan:?}"));
     let of_watch = Rc::clone(&history);
     let watch = Watch::with(Rc::new(move |moment| of_watch.watch(moment)));
     for _ in 0..plan.steps {
@@ -162,7 +161,7 @@ pub fn run(plan: Plan, seed: u64) -> Outcome {
 }
 
 impl Drop for History {
-    /// After a failure a timer may look as if it ran forever, and its drop would wait for it.
+    /// After a failure a timer may seem to run for ever, and its drop would wait.
     fn drop(&mut self) {
         if std::thread::panicking() {
             std::mem::forget(std::mem::take(self.timers.get_mut()));
@@ -175,11 +174,11 @@ impl History {
         match self.below(20) {
             0..12 => self.operate(),
             12..19 => self.pass_time(),
-            _ => self.look_at_a_base(),
+            _ => self.check_any_base(),
         }
     }
 
-    /// One operation on one timer from some CPU.
+    /// Performs an operation on a timer from a random CPU.
     fn operate(&self) {
         let here = self.any_cpu();
         let Some(id) = self.any_timer() else { return };
@@ -205,7 +204,7 @@ impl History {
             _ => IfPending::Rearm,
         };
         let options = Options { wakes, pinned, pending, ..Options::default() };
-        // What is yet to come counts as the present.
+        // A time in the future counts as the current time.
         let hint = if self.one_in(5) { now.after(Ns(self.below(1 << 42))) } else { now };
         self.operation(What::Start(id), id, here, || {
             let (locks, interrupted) = (self.locks.get(), self.interrupted.get());
@@ -217,30 +216,30 @@ impl History {
             let present = self.now();
             let now = (hint, if hint == now { now } else { present.min(hint) }, present);
             let expected = self.twin.borrow_mut().start(id, window, now, here, options, push_out);
-            self.tell(|| format!("{here:?} starts {id}: {window:?} {options:?} -> {found:?}"));
+            self.log(|| format!("{here:?} starts {id}: {window:?} {options:?} -> {found:?}"));
             assert_eq!(found, expected, "starting timer {id} for {window:?} with {options:?}");
         });
     }
 
     fn cancel(&self, id: usize, here: CpuId) {
         self.operation(What::Cancel(id), id, here, || {
-            let (reads, interrupted) = (self.world().reads(), self.interrupted.get());
+            let (reads, interrupted) = (self.platform().reads(), self.interrupted.get());
             let found = on(here, || self.timer(id).cancel());
-            self.tell(|| format!("{here:?} cancels {id} -> {found:?}"));
+            self.log(|| format!("{here:?} cancels {id} -> {found:?}"));
             let lazy = self.plan.settings.policy == Policy::Lazy;
             if lazy && interrupted == self.interrupted.get() {
-                assert_eq!(self.world().reads(), reads, "a cancel read the clock for nothing");
+                assert_eq!(self.platform().reads(), reads, "a needless reading of the clock");
             }
             assert_eq!(found, self.twin.borrow_mut().cancel(id), "cancelling timer {id}");
         });
     }
 
-    /// Shuts a timer down (X5). Where nothing else is under way another one may take its place,
-    /// quite likely at the same address.
+    /// Shuts a timer down (X5). If no other operation runs, it may be replaced by a new one, often at the
+    /// same address.
     fn shut_down(&self, id: usize, here: CpuId) {
         self.operation(What::Cancel(id), id, here, || {
             let found = on(here, || self.timer(id).shutdown());
-            self.tell(|| format!("{here:?} shuts {id} down -> {found:?}"));
+            self.log(|| format!("{here:?} shuts {id} down -> {found:?}"));
             assert_eq!(found, self.twin.borrow_mut().shutdown(id), "shutting timer {id} down");
         });
         if self.frames.borrow().is_empty() && self.one_in(2) {
@@ -252,8 +251,8 @@ impl History {
         }
     }
 
-    /// Performs an operation, and holds its effect on the devices against the rules unless
-    /// another operation came in between.
+    /// Performs an operation, and checks its effect on the devices unless another operation happened
+    /// within it.
     fn operation(&self, what: What, id: usize, here: CpuId, perform: impl FnOnce()) {
         let before = Snapshot::of(&self.bases);
         let (interrupted, from) = (self.interrupted.get(), self.whereabouts(id));
@@ -271,8 +270,7 @@ impl History {
         self.open.set(open);
     }
 
-    /// Moves the clock, and has every device that comes due on the way deliver its event: in
-    /// time, or all of them at the end.
+    /// Moves the clock, and delivers the events of devices that come due: in time, or all at the end.
     fn pass_time(&self) {
         let step = match self.below(8) {
             0 => 0,
@@ -284,34 +282,34 @@ impl History {
         };
         let to = self.now().after(Ns(step));
         if self.one_in(5) {
-            self.world().set_time(to);
+            self.platform().set_time(to);
         }
         for round in 0.. {
             let cpus = (0..self.plan.cpus).map(CpuId).filter(|&cpu| !self.is_handled(cpu));
-            let next = cpus.map(|cpu| (self.world().armed(cpu), cpu)).min();
+            let next = cpus.map(|cpu| (self.platform().armed(cpu), cpu)).min();
             let Some((at, cpu)) = next.filter(|next| next.0 <= to) else { break };
-            // Time goes on, even if events keep coming.
-            self.world().set_time(if round < 20 { at } else { to });
+            // The clock moves on, even if events keep coming.
+            self.platform().set_time(if round < 20 { at } else { to });
             self.handle(cpu);
         }
-        self.world().set_time(to);
+        self.platform().set_time(to);
     }
 
-    /// Has a base looked at that nobody asked to be.
-    fn look_at_a_base(&self) {
+    /// Runs the handler of a random base.
+    fn check_any_base(&self) {
         let cpu = self.any_cpu();
         if !self.is_handled(cpu) {
             self.handle(cpu);
         }
     }
 
-    /// An event device's handler, from beginning to end.
+    /// Runs an event device's handler.
     fn handle(&self, cpu: CpuId) {
-        let world = self.world();
+        let world = self.platform();
         world.deliver(cpu);
         let writes = world.writes(cpu);
         let open = self.open.replace(false);
-        self.tell(|| format!("{cpu:?} handles"));
+        self.log(|| format!("{cpu:?} handles"));
         self.enter(What::Handler);
         self.twin.borrow_mut().begin_handler(cpu, self.now());
         let expired = on(cpu, || {
@@ -335,12 +333,10 @@ impl History {
         self.open.set(open);
     }
 
-    fn callback(&self, firing: &Firing<World>) -> CallbackResult {
+    fn callback(&self, firing: &Firing<TestPlatform>) -> CallbackResult {
         assert_unlocked();
         self.open.set(false);
-        self.tell(|| {
-            format!("fires {} {:?}, pass of {:?}", firing.task, firing.window, firing.now)
-        });
+        self.log(|| format!("fires {} {:?}, pass of {:?}", firing.task, firing.window, firing.now));
         let cpu = firing.cpu;
         let due = self.twin.borrow_mut().next(cpu, self.now(), Some(firing.task));
         assert_eq!(due, Some(firing.task), "on {cpu:?} at {:?}", firing.now);
@@ -351,7 +347,7 @@ impl History {
             return CallbackResult::Done;
         }
         if self.one_in(4) {
-            self.world().set_time(self.now().after(Ns(self.below(30_000))));
+            self.platform().set_time(self.now().after(Ns(self.below(30_000))));
         }
         for _ in 0..self.below(4) {
             self.interrupt(Some(firing.task));
@@ -361,13 +357,13 @@ impl History {
             0 => CallbackResult::Restart(self.any_window(family)),
             _ => CallbackResult::Done,
         };
-        self.tell(|| format!("fired {}, {result:?}", firing.task));
+        self.log(|| format!("fired {}, {result:?}", firing.task));
         self.twin.borrow_mut().returned(cpu, result);
         self.open.set(true);
         result
     }
 
-    fn check_firing(&self, firing: &Firing<World>) {
+    fn check_firing(&self, firing: &Firing<TestPlatform>) {
         assert!(firing.now >= firing.window.soft, "W1: fired early");
         let twin = self.twin.borrow();
         let handler = twin.bases[firing.cpu.index()].handler.as_ref().expect("a handler runs");
@@ -376,7 +372,7 @@ impl History {
         assert_eq!((pending.window, handler.now), (firing.window, firing.now));
     }
 
-    /// Something that comes in between: now and then on the very timer whose callback runs.
+    /// Performs an operation within another one, sometimes on the timer whose callback runs.
     fn interrupt(&self, running: Option<usize>) {
         if self.interruptions.get() == 0 || self.frames.borrow().len() > 4 {
             return;
@@ -390,14 +386,14 @@ impl History {
             }
             (0..3, Some(id)) if self.is_free(id) => self.cancel(id, self.any_cpu()),
             (9, _) => self.pass_time(),
-            (10, _) => self.look_at_a_base(),
+            (10, _) => self.check_any_base(),
             (11, _) => self.handle_within_handler(),
             _ => self.operate(),
         }
         self.open.set(open);
     }
 
-    /// A handler of a base whose handler is under way has nothing to do.
+    /// Runs a handler within a handler of the same base, which does nothing.
     fn handle_within_handler(&self) {
         let cpu = self.any_cpu();
         if self.is_handled(cpu) {
@@ -406,7 +402,7 @@ impl History {
         }
     }
 
-    /// Called at every moment at which something else could come in between.
+    /// Called whenever another CPU's operation could happen.
     fn watch(&self, moment: Moment) {
         if std::thread::panicking() {
             return;
@@ -431,7 +427,7 @@ impl History {
         }
     }
 
-    /// R10: what is active looks so at every moment.
+    /// Checks that active timers are never seen as idle (R10).
     fn check_active(&self) {
         let innermost = self.frames.borrow().last().copied();
         for id in 0..self.plan.timers {
@@ -450,9 +446,9 @@ impl History {
         }
     }
 
-    /// Everything that must hold between operations.
+    /// Checks all that must hold between operations.
     fn check(&self) {
-        self.world().assert_all_kicked();
+        self.platform().assert_all_kicked();
         let twin = self.twin.borrow();
         let mut counts = BaseCounts::default();
         for cpu in (0..self.plan.cpus).map(CpuId) {
@@ -462,7 +458,7 @@ impl History {
             let (coarse, precise): (Vec<_>, Vec<_>) =
                 twin.on(cpu).partition(|(id, _)| is_coarse(*id));
             assert_eq!((view.coarse, view.precise), (coarse.len(), precise.len()), "on {cpu:?}");
-            check_standing(self.world(), &twin, cpu, &view);
+            check_standing(self.platform(), &twin, cpu, &view);
             let base = &twin.bases[cpu.index()];
             let DeviceCounts { events, spurious, hangs, .. } = view.device;
             let expected = (base.events, base.spurious, base.hangs);
@@ -492,7 +488,7 @@ impl History {
         })
     }
 
-    /// When a timer may fire: near, far, past, and often at the same time as others.
+    /// Returns a random window: near, far, past, and often that of other timers.
     fn any_window(&self, family: Family) -> Window {
         let (now, tick) = (self.now().0, self.plan.settings.tick.length().as_nanos() as u64);
         let mut popular = self.popular.get();
@@ -521,13 +517,13 @@ impl History {
             _ if family == Family::Precise && self.one_in(4) => u64::MAX,
             _ => popular[place],
         };
-        // A word that ends so is not taken for the life of a timer that migrates.
+        // So that the deadline word is not mistaken for the life of a migrating timer.
         let soft = soft & !3;
-        // Contradictions included: the bases set them right.
+        // May be contradictory, which the bases correct.
         Window { soft: Ns(soft), hard: Ns(hard) }
     }
 
-    /// A timer that no operation under way has taken off one base and not put on another yet.
+    /// Returns a random timer that is not between two bases.
     fn any_timer(&self) -> Option<usize> {
         let id = self.below(self.plan.timers as u64) as usize;
         self.is_free(id).then_some(id)
@@ -548,8 +544,8 @@ impl History {
         Some((twin.timers[id].base?, twin.asked_for(id)))
     }
 
-    fn tell(&self, what: impl FnOnce() -> String) {
-        if self.told {
+    fn log(&self, what: impl FnOnce() -> String) {
+        if self.is_replay {
             let depth = 2 * self.frames.borrow().len();
             eprintln!("{:depth$}{:?}: {}", "", self.now(), what());
         }
@@ -567,12 +563,12 @@ impl History {
         Rc::clone(&self.timers.borrow()[id])
     }
 
-    fn world(&self) -> &World {
+    fn platform(&self) -> &TestPlatform {
         self.bases.platform()
     }
 
     fn now(&self) -> Ns {
-        self.world().time()
+        self.platform().time()
     }
 
     fn any_cpu(&self) -> CpuId {

@@ -1,5 +1,5 @@
-//! The little that a clock needs of a world, as loom has it: words, threads, and a device whose
-//! every reading is an event that loom may put anywhere.
+//! What the models of the clocks share: words and threads under loom, and a device whose readings
+//! loom may order anywhere.
 
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
@@ -9,7 +9,7 @@ use tickless_core::clock::combined::{Combined, Patience};
 use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
 use tickless_core::word::{Ordering, Word};
 
-/// An atomic word that loom watches.
+/// An atomic word that loom observes.
 #[derive(Debug)]
 pub struct Watched(AtomicU64);
 
@@ -37,31 +37,31 @@ impl Word for Watched {
     }
 }
 
-/// How a thread waits in a model: it lets others go on.
+/// A round of waiting: yields to other threads.
 pub type Yield = fn(u32);
 
-/// Loom would let two waiters take turns for ever while the one that they wait for stands by,
-/// and calls that a model without end. So a schedule in which somebody has waited this long is
-/// not followed any further: another one lets the third thread go on earlier.
+/// Loom would let two waiters take turns for ever while the third thread does not run, and reports a
+/// model without end. So a schedule in which a thread has waited this long is abandoned: in another
+/// one the third thread runs earlier.
 const ROUNDS_MAX: u32 = 3;
 
-/// A thread that was not followed any further.
-struct Cut;
+/// The panic payload of an abandoned schedule.
+struct Abandoned;
 
 pub fn relax(round: u32) {
     if round >= ROUNDS_MAX {
-        resume_unwind(Box::new(Cut));
+        resume_unwind(Box::new(Abandoned));
     }
     thread::yield_now();
 }
 
-/// The same for two threads, where whoever waits for ever is stuck, and loom says so.
+/// A round of waiting between two threads. Loom reports a thread that waits for ever.
 pub fn relax_for_ever(_round: u32) {
     thread::yield_now();
 }
 
-/// Explores a body with so many preemptions per schedule, if the models are to be deep
-/// (`TICKLESS_MODELS=deep`), and with two at most if not.
+/// Explores a body with this many preemptions in a schedule for deep models
+/// (`TICKLESS_MODELS=deep`), and with at most two otherwise.
 pub fn explore(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let is_deep = std::env::var("TICKLESS_MODELS").is_ok_and(|depth| depth == "deep");
     let preemptions = if is_deep { preemptions } else { preemptions.min(2) };
@@ -70,52 +70,52 @@ pub fn explore(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     model.check(body);
 }
 
-/// Runs all of these at once and waits for them.
+/// Runs all bodies concurrently and waits for them.
 pub fn run_all(bodies: Vec<Box<dyn FnOnce() + Send>>) {
-    let to_its_end = |body: Box<dyn FnOnce() + Send>| {
+    let until_abandoned = |body: Box<dyn FnOnce() + Send>| {
         let Err(payload) = catch_unwind(AssertUnwindSafe(body)) else {
             return;
         };
-        if !payload.is::<Cut>() {
+        if !payload.is::<Abandoned>() {
             resume_unwind(payload);
         }
     };
     let threads: Vec<_> =
-        bodies.into_iter().map(|body| thread::spawn(move || to_its_end(body))).collect();
+        bodies.into_iter().map(|body| thread::spawn(move || until_abandoned(body))).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// A counter that goes up by one with every reading, so that readings are told apart and time
-/// passes only by reading; what it shows for its nth reading is up to the model.
+/// A counter of its own readings: time passes only by reading. The model defines the value of the nth
+/// reading.
 #[derive(Debug)]
 pub struct Device {
     width: Width,
     shows: fn(u64) -> u64,
     order: Ordering,
     readings: AtomicU64,
-    /// What was done before the nth reading returned.
+    /// Set to 1 before the nth reading returned.
     done: [AtomicU64; 16],
 }
 
 impl Device {
-    /// A device whose readings are events in the order of everything else, as those of a real
-    /// one are: without that "before the call" means nothing to a model.
+    /// Makes a device whose readings are ordered with all other events, as those of a real device:
+    /// otherwise "before the call" would have no meaning in a model.
     pub fn new(width: Width, shows: fn(u64) -> u64) -> Device {
         let done = std::array::from_fn(|_| AtomicU64::new(0));
         Device { width, shows, order: Ordering::AcqRel, readings: AtomicU64::new(0), done }
     }
 
-    /// A device that orders nothing: what its users see of each other they see by the words.
+    /// Makes a device that orders nothing, so that only the words order its readers.
     pub fn unordered(width: Width, shows: fn(u64) -> u64) -> Device {
         Device { order: Ordering::Relaxed, ..Device::new(width, shows) }
     }
 
-    /// How many readings there were. A read-modify-write, since it alone sees the last of them.
+    /// Returns the number of readings. By a read-modify-write, which returns the last value.
     pub fn readings(&self) -> u64 {
         self.readings.fetch_add(0, Ordering::SeqCst)
     }
 
-    /// Is what was done before the nth reading to be seen by the caller?
+    /// Returns whether the caller sees what was done before the nth reading.
     pub fn is_done(&self, reading: u64) -> bool {
         self.done[reading as usize].load(Ordering::Relaxed) == 1
     }
@@ -123,7 +123,7 @@ impl Device {
 
 impl Counter for Device {
     fn read(&self) -> u64 {
-        // Only where it orders nothing, since it is one more thing to explore.
+        // Only for a device that orders nothing, because it adds to the schedules.
         let reading = self.readings.fetch_add(1, self.order) + 1;
         if self.order == Ordering::Relaxed {
             self.done[reading as usize].store(1, Ordering::Relaxed);
@@ -148,19 +148,19 @@ impl Counter for Device {
     }
 }
 
-/// A device whose reads are combined.
+/// A device with combined reads.
 pub type Shared = Arc<Combined<Watched, Device, Yield>>;
 
 pub fn shared(device: Device, patience: Patience) -> Shared {
     Arc::new(Combined::new(device, relax as Yield).with_patience(patience))
 }
 
-/// The same for two readers, of whom one may wait for the other as long as it takes.
+/// Makes a combined counter for two readers, of which one may wait for the other for ever.
 pub fn shared_by_two(device: Device) -> Shared {
     Arc::new(Combined::new(device, relax_for_ever as Yield))
 }
 
-/// Does it happen under some schedule?
+/// Records whether something happens in some schedule.
 #[derive(Clone, Default)]
 pub struct Sometimes(Arc<std::sync::atomic::AtomicBool>);
 
@@ -174,7 +174,7 @@ impl Sometimes {
     }
 }
 
-/// One thread that reads so many times, and checks each value by itself and against the last.
+/// Returns a thread that reads `reads` times, and checks each value and that it does not go back.
 pub fn reader(
     counter: &Shared,
     reads: usize,

@@ -1,10 +1,9 @@
-//! A small deterministic world for bases: a clock moved by hand, CPUs to stand on, and a
-//! one-shot event device for each of them.
+//! A deterministic platform for bases: a clock that tests set, and CPUs with a one-shot event device
+//! each.
 //!
-//! It checks by itself what every platform relies on: one base's lock at a time, devices
-//! programmed under it and nothing kicked under it, and every kick that was asked for made.
-//! A test can have itself called before every lock and after every write of a word, which is
-//! where another CPU might come in between.
+//! It checks that the bases use a platform correctly: one base's lock at a time, devices programmed
+//! under the lock, and every requested kick made without it. A test can be called before every lock
+//! and after every write of a word, where another CPU's operation may take effect.
 #![allow(dead_code, reason = "each test binary uses the part that it needs")]
 
 pub mod history;
@@ -23,14 +22,18 @@ use tickless_core::platform::{Lock, Ordering, ParkingWord, Platform, Word};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
-/// Relaxed: the world's own bookkeeping orders nothing for the code under test.
+/// How far each level of the wheel reaches, in ticks, from the table in its documentation.
+pub const REACHES: [u64; 9] =
+    [63, 497, 3_972, 31_776, 254_201, 2_033_602, 16_268_816, 130_150_525, 1_040_187_392];
+
+/// Relaxed: the platform's own state must not order anything for the code under test.
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// The world.
-pub struct World {
+/// The platform.
+pub struct TestPlatform {
     clock: AtomicU64,
     reads: AtomicU64,
-    /// How many threads have gone to sleep until a callback is over.
+    /// The number of threads that have parked until a callback has ended.
     parked: AtomicU64,
     devices: Box<[EventDevice]>,
 }
@@ -40,10 +43,11 @@ struct EventDevice {
     armed: AtomicU64,
     written_at: AtomicU64,
     writes: AtomicU64,
-    /// It refuses what is due sooner than this, and counts that.
+    /// It refuses events that are due sooner than this.
     refuses_within: AtomicU64,
+    /// The number of refused events.
     refused: AtomicU64,
-    /// A kick was asked for and not yet made.
+    /// Whether a kick was requested and has not been made.
     owed: AtomicBool,
 }
 
@@ -53,12 +57,12 @@ thread_local! {
     static HERE: Cell<u16> = const { Cell::new(0) };
     static HELD: Cell<u32> = const { Cell::new(0) };
     static LOADS: Cell<u64> = const { Cell::new(0) };
-    /// How often somebody who wants every lock was let in, if there is somebody.
+    /// How often another thread was let in, while one wants every lock.
     static LET_IN: Cell<Option<u64>> = const { Cell::new(None) };
     static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
 }
 
-/// What a watcher is called at.
+/// When a watcher is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Moment {
     /// A lock is about to be taken.
@@ -67,7 +71,7 @@ pub enum Moment {
     Wrote(u64),
 }
 
-/// Calls a function at every moment of this thread until dropped.
+/// Calls a function at every [`Moment`] of this thread until dropped.
 pub struct Watch(());
 
 impl Watch {
@@ -90,7 +94,7 @@ fn moment(moment: Moment) {
     }
 }
 
-/// Does something on a CPU.
+/// Calls a function on a CPU.
 pub fn on<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
     let before = HERE.replace(cpu.0);
     let result = f();
@@ -98,12 +102,13 @@ pub fn on<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// How many words this thread has read.
+/// Returns how many words this thread has read.
 pub fn loads() -> u64 {
     LOADS.get()
 }
 
-/// Somebody wants every lock of this thread while this is done. Returns how often it was let in.
+/// Makes every lock of this thread wanted by another thread during `f`. Returns how often that was let
+/// in.
 pub fn while_locks_are_wanted(f: impl FnOnce()) -> u64 {
     LET_IN.set(Some(0));
     f();
@@ -115,8 +120,8 @@ pub fn assert_unlocked() {
     assert_eq!(HELD.get(), 0, "called under a base's lock");
 }
 
-impl World {
-    pub fn new(cpus: u16, now: Ns) -> World {
+impl TestPlatform {
+    pub fn new(cpus: u16, now: Ns) -> TestPlatform {
         let device = |_| EventDevice {
             armed: AtomicU64::new(Ns::NEVER.0),
             written_at: AtomicU64::new(now.0),
@@ -127,20 +132,20 @@ impl World {
         };
         let devices = (0..cpus).map(device).collect();
         let (clock, zero) = (AtomicU64::new(now.0), || AtomicU64::new(0));
-        World { clock, reads: zero(), parked: zero(), devices }
+        TestPlatform { clock, reads: zero(), parked: zero(), devices }
     }
 
-    /// What the clock shows, without counting as a reading.
+    /// Returns the clock's time, without counting a reading.
     pub fn time(&self) -> Ns {
         Ns(self.clock.load(RELAXED))
     }
 
-    /// How often the code under test has read the clock.
+    /// Returns how often the code under test has read the clock.
     pub fn reads(&self) -> u64 {
         self.reads.load(RELAXED)
     }
 
-    /// How many threads have gone to sleep until a callback is over.
+    /// Returns the number of threads that have parked until a callback has ended.
     pub fn parked(&self) -> u64 {
         self.parked.load(RELAXED)
     }
@@ -150,41 +155,41 @@ impl World {
         self.clock.fetch_max(to.0, RELAXED);
     }
 
-    /// When a CPU's device will deliver; [`Ns::NEVER`] if it will not.
+    /// Returns when a CPU's device will deliver its event; [`Ns::NEVER`] if it will not.
     pub fn armed(&self, cpu: CpuId) -> Ns {
         Ns(self.device(cpu).armed.load(RELAXED))
     }
 
-    /// How often a CPU's device has been written.
+    /// Returns how often a CPU's device has been written.
     pub fn writes(&self, cpu: CpuId) -> u64 {
         self.device(cpu).writes.load(RELAXED)
     }
 
-    /// When a CPU's device was last written.
+    /// Returns when a CPU's device was last written.
     pub fn written_at(&self, cpu: CpuId) -> Ns {
         Ns(self.device(cpu).written_at.load(RELAXED))
     }
 
-    /// A CPU's device delivers its event, or is silenced before its handler is called.
+    /// Disarms a CPU's device, because it delivers its event.
     pub fn deliver(&self, cpu: CpuId) {
         self.device(cpu).armed.store(Ns::NEVER.0, RELAXED);
     }
 
-    /// From now on a CPU's device refuses what is due sooner than this, as some do with what has
-    /// passed.
+    /// Makes a CPU's device refuse events that are due sooner than this, as some devices refuse
+    /// deadlines that have passed.
     pub fn refuse_within(&self, cpu: CpuId, nearest: Ns) {
         self.device(cpu).refuses_within.store(nearest.0, RELAXED);
     }
 
-    /// How often a CPU's device has refused to be written.
+    /// Returns how often a CPU's device has refused an event.
     pub fn refused(&self, cpu: CpuId) -> u64 {
         self.device(cpu).refused.load(RELAXED)
     }
 
-    /// Fails if a kick was asked for and not made.
+    /// Fails if a kick was requested and not made.
     pub fn assert_all_kicked(&self) {
         let owed = self.devices.iter().position(|device| device.owed.load(RELAXED));
-        assert_eq!(owed, None, "this CPU was to be kicked and was not");
+        assert_eq!(owed, None, "the kick of this CPU was not made");
     }
 
     fn device(&self, cpu: CpuId) -> &EventDevice {
@@ -192,9 +197,9 @@ impl World {
     }
 }
 
-// SAFETY: words are atomics and the lock is a mutex, with bookkeeping around them. What is called
-// under a lock unwinds only where it fails its test.
-unsafe impl Platform for World {
+// SAFETY: words are atomics and the lock is a mutex. The functions that are called under a lock unwind
+// only to fail a test.
+unsafe impl Platform for TestPlatform {
     type Word = WatchedWord;
     type ParkingWord = WatchedWord;
     type Lock<T: Send> = WatchedLock<T>;
@@ -231,7 +236,7 @@ unsafe impl Platform for World {
     }
 
     fn relax(&self, round: u32) {
-        assert!(round < 1_000_000, "waits for something that does not come");
+        assert!(round < 1_000_000, "waits too long");
         std::thread::yield_now();
     }
 
@@ -244,7 +249,7 @@ unsafe impl Platform for World {
             }
             std::thread::yield_now();
         }
-        panic!("parked for something that does not come");
+        panic!("parked too long");
     }
 
     fn unpark(&self, _: &WatchedWord) {
@@ -285,10 +290,10 @@ impl Word for WatchedWord {
     }
 }
 
-/// A mutex that reports when it is about to be taken, and is the only one that its thread holds.
+/// A mutex that reports when it is about to be taken, and fails if its thread holds another one.
 pub struct WatchedLock<T>(Mutex<T>);
 
-/// The right to use what a [`WatchedLock`] guards.
+/// The guard of a [`WatchedLock`].
 pub struct WatchedGuard<'a, T>(MutexGuard<'a, T>);
 
 impl<T: Send> Lock<T> for WatchedLock<T> {
@@ -302,7 +307,7 @@ impl<T: Send> Lock<T> for WatchedLock<T> {
     }
 
     fn lock(&self) -> WatchedGuard<'_, T> {
-        assert_eq!(HELD.get(), 0, "a second base's lock, or the same one again");
+        assert_eq!(HELD.get(), 0, "the thread holds a base's lock already");
         moment(Moment::Locking);
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         HELD.set(1);

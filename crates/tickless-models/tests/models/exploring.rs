@@ -1,0 +1,131 @@
+//! How far a model is explored, and what both checkers provide under the same names.
+//!
+//! `crate::checker` is `under_loom.rs` or `under_shuttle.rs`. Beside the items that [`primitives`]
+//! makes, each has `NAME`, `IS_RANDOM`, `CheckedWord` and `explore`.
+
+use crate::checker;
+use std::env;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The bounds of an exploration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Depth {
+    /// The number of preemptions in one schedule, for loom.
+    pub preemptions: usize,
+    /// The number of schedules, for shuttle.
+    pub schedules: usize,
+}
+
+impl Depth {
+    /// Returns the bounds for most models: larger if the environment asks for deep models.
+    pub fn usual() -> Depth {
+        match env::var("TICKLESS_MODELS").as_deref() {
+            Ok("deep") => Depth { preemptions: 3, schedules: 4_000 },
+            _ => Depth { preemptions: 2, schedules: 500 },
+        }
+    }
+
+    /// Returns the bounds with one preemption less, for models with many steps.
+    pub fn shallower(self) -> Depth {
+        Depth { preemptions: self.preemptions - 1, ..self }
+    }
+}
+
+/// Explores a model and prints the number of schedules.
+pub fn explore(name: &str, depth: Depth, model: impl Fn() + Send + Sync + 'static) {
+    let schedules = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&schedules);
+    checker::explore(depth, move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        model();
+    });
+    println!("{name}: {} schedules under {}", schedules.load(Ordering::Relaxed), checker::NAME);
+}
+
+/// Defines threads on CPUs, locks and parking from the items that loom and shuttle both have under
+/// the names of `std`.
+macro_rules! primitives {
+    ($checker:ident) => {
+        pub use $checker::thread::yield_now;
+
+        $checker::thread_local! {
+            static HERE: std::cell::Cell<u16> = std::cell::Cell::new(0);
+        }
+
+        /// Returns the CPU that the calling thread is on.
+        pub fn here() -> CpuId {
+            CpuId(HERE.with(std::cell::Cell::get))
+        }
+
+        /// Moves the calling thread to a CPU.
+        pub fn go_to(cpu: CpuId) {
+            HERE.with(|here| here.set(cpu.0));
+        }
+
+        /// A sequentially consistent fence.
+        pub fn fence() {
+            $checker::sync::atomic::fence(Ordering::SeqCst);
+        }
+
+        /// A thread of a model.
+        pub struct Thread($checker::thread::JoinHandle<()>);
+
+        /// Starts a thread on a CPU.
+        pub fn spawn(cpu: CpuId, thread: impl FnOnce() + Send + 'static) -> Thread {
+            Thread($checker::thread::spawn(move || {
+                go_to(cpu);
+                thread();
+            }))
+        }
+
+        impl Thread {
+            pub fn join(self) {
+                self.0.join().expect("a failure ends the model");
+            }
+        }
+
+        /// A mutex that the checker observes.
+        pub struct CheckedLock<T>($checker::sync::Mutex<T>);
+
+        impl<T: Send> Lock<T> for CheckedLock<T> {
+            type Guard<'a>
+                = $checker::sync::MutexGuard<'a, T>
+            where
+                T: 'a;
+
+            fn new(value: T) -> Self {
+                CheckedLock($checker::sync::Mutex::new(value))
+            }
+
+            fn lock(&self) -> Self::Guard<'_> {
+                self.0.lock().expect("a failure ends the model")
+            }
+        }
+
+        /// A place where threads sleep until they are woken, as with futex(2).
+        pub struct CheckedParking($checker::sync::Mutex<()>, $checker::sync::Condvar);
+
+        impl CheckedParking {
+            pub fn new() -> Self {
+                CheckedParking($checker::sync::Mutex::new(()), $checker::sync::Condvar::new())
+            }
+
+            /// Sleeps if `still` returns true. A concurrent wakeup comes before that call, or wakes.
+            pub fn park(&self, still: impl FnOnce() -> bool) {
+                let guard = self.0.lock().expect("a failure ends the model");
+                if still() {
+                    drop(self.1.wait(guard).expect("a failure ends the model"));
+                }
+            }
+
+            /// Wakes all threads that sleep here.
+            pub fn unpark(&self) {
+                let guard = self.0.lock().expect("a failure ends the model");
+                self.1.notify_all();
+                drop(guard);
+            }
+        }
+    };
+}
+pub(crate) use primitives;
