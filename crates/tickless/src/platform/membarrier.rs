@@ -58,3 +58,66 @@ fn call(command: libc::c_int) -> bool {
     // SAFETY: the call takes three numbers and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicBool, AtomicU64, compiler_fence};
+
+    /// Apart from the other line, so that each store stays in its CPU's store buffer for a while.
+    #[repr(align(128))]
+    struct Line(AtomicU64);
+
+    /// Goal: of a thread that stores and then loads without a fence, and one that stores, makes this
+    /// barrier and then loads, at least one sees the other's store: the bias of a lock relies on it.
+    /// Method: a litmus test on real hardware. The owner counts its rounds, the revoker its barriers,
+    /// and both note what they saw; 10^7 rounds, or as many as `TICKLESS_LITMUS_ROUNDS` asks for.
+    #[test]
+    #[cfg_attr(any(miri, tickless_tsan), ignore = "there is no membarrier(2)")]
+    fn one_of_two_threads_sees_the_others_store() {
+        if !is_available() {
+            return;
+        }
+        let asked = std::env::var("TICKLESS_LITMUS_ROUNDS").ok();
+        let rounds: u64 = asked.and_then(|rounds| rounds.parse().ok()).unwrap_or(10_000_000);
+        let (inside, revoked) = (&Line(AtomicU64::new(0)), &Line(AtomicU64::new(0)));
+        let is_over = &AtomicBool::new(false);
+        // By revocation, from 1: the last round that the revoker saw.
+        let mut last_seen = vec![0];
+        let first_rounds = std::thread::scope(|s| {
+            let owner = s.spawn(move || {
+                // By revocation that the owner saw: the first round in which it did.
+                let (mut first_rounds, mut last) = (Vec::new(), 0);
+                for round in 1..=rounds {
+                    inside.0.store(round, Ordering::Relaxed);
+                    compiler_fence(Ordering::SeqCst);
+                    let revocation = revoked.0.load(Ordering::Relaxed);
+                    if revocation != last {
+                        first_rounds.push((revocation, round));
+                        last = revocation;
+                    }
+                }
+                is_over.store(true, Ordering::Relaxed);
+                first_rounds
+            });
+            while !is_over.load(Ordering::Relaxed) {
+                let revocation = last_seen.len() as u64;
+                revoked.0.store(revocation, Ordering::Relaxed);
+                on_every_thread();
+                last_seen.push(inside.0.load(Ordering::Relaxed));
+                (0..revocation % 61).for_each(|_| core::hint::spin_loop());
+            }
+            owner.join().unwrap_or_default()
+        });
+        println!("{rounds} rounds, {} barriers, {} seen", last_seen.len() - 1, first_rounds.len());
+        let mut checked = 0;
+        for (revocation, first_round) in first_rounds {
+            // The owner did not see these revocations in the round before, so the revoker saw it.
+            while checked < revocation {
+                checked += 1;
+                let seen = last_seen[checked as usize];
+                assert!(seen + 1 >= first_round, "revocation {checked}: {seen}, {first_round}");
+            }
+        }
+    }
+}
