@@ -45,7 +45,7 @@ def made_up(seed: int) -> str:
         start(begun, "0a", "hrtimer_wakeup", due)
         at(due + 1_000, f"hrtimer_expire_entry: hrtimer=0a function=hrtimer_wakeup now={due + 1_000}")
         at(due + 2_000, "hrtimer_expire_exit: hrtimer=0a")
-        # Meanwhile requests arm a timeout and take it back.
+        # Requests arm a timeout and cancel it at the same time.
         for request in range(requests):
             then = begun + 1_000 + request * (sleep_ns - 40_000) // requests
             start(then, "0b", "request_timeout", then + sleep_ns // 4)
@@ -69,7 +69,7 @@ fleet.save(page)
 machines = polars.DataFrame(fleet.machines)
 print(machines.select("trace", "device_writes_per_cpu_s", "lazy_saves_percent", "arms_most").head(8))
 
-# %% How it is spread, and who differs
+# %% How it is spread, and which machines differ
 print(polars.DataFrame(fleet.quantiles))
 for trace, why in zip(fleet.differ["trace"], fleet.differ["why"]):
     print(f"{pathlib.Path(trace).name}: {why}")

@@ -3,14 +3,14 @@
 //! | module | what |
 //! |---|---|
 //! | [`campaign`] | a campaign's file, and the cells that are its product |
-//! | [`fleet`] | what many traces say as a whole: quantiles, and the machines that differ |
+//! | [`fleet`] | a summary of many traces: quantiles, and the machines that differ |
 //! | [`row`] | one figure of one cell, and the table of them as CSV or Parquet |
-//! | [`perform`] | what one cell comes to |
+//! | [`perform`] | the computation of one cell |
 //! | [`project`] | a trace on a simulated machine |
-//! | [`sweep`] | performs what is missing of a campaign in a folder; merges folders |
+//! | [`sweep`] | performs the missing cells of a campaign in a folder; merges folders |
 //!
-//! Everything that can go wrong is a value. A cell that fails is a row with its error, so that one
-//! damaged trace of a million ends nothing.
+//! Errors are values. A cell that fails is a row with its error, so one damaged trace of a million
+//! does not end a run.
 
 pub mod campaign;
 pub mod fleet;

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_finding_comes_last_with_its_advice() {
+    fn a_bad_finding_is_last_with_its_advice() {
         let text = written(|findings, out| text(findings, Colours::Off, out));
         let [unknown, bad] = ["unknown  a-check", "bad      a-check           2.50 things"]
             .map(|line| text.find(line).unwrap_or_else(|| panic!("{line}: {text}")));

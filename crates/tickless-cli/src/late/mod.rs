@@ -18,7 +18,7 @@ use tickless_trace::record::{IdleStops, Options, Recording, Tracefs};
 /// Explain why threads that slept ran late
 ///
 /// Follows each sleep from its deadline through the interrupt and the callback to the thread
-/// that runs, and shows for each hop how long it took and what the CPU did meanwhile. Reads a
+/// that runs, and shows for each hop how long it took and what the CPU did then. Reads a
 /// trace, or watches this machine (root). The most important result comes last.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -67,7 +67,7 @@ impl LateArgs {
     /// Records this machine for the given time, or until Ctrl-C, and then returns true.
     fn watch(&self) -> Result<(Trace, bool), Failure> {
         let tracefs = Tracefs::find()?;
-        // Where the kernel lacks an event, the explanations say so.
+        // The explanations name events that the kernel lacks.
         let more = tracefs.having(&EVENTS);
         let options = Options { more, ..Options::default() };
         let program = std::env::current_exe().ok();

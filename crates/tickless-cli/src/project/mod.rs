@@ -18,7 +18,7 @@ use tickless_trace::replay::{Inference, ReplayPolicy};
 /// Project what the timers of a recorded program would cost on another machine
 ///
 /// Lays the operations of a trace onto the CPUs of a simulated machine and runs them through
-/// the timer core at that machine's prices. With several numbers of CPUs it says what limits
+/// the timer core at that machine's prices. With several numbers of CPUs it shows what limits
 /// first. Rates and shares do not need the whole trace, so it runs about a million operations
 /// unless --seconds says more.
 #[derive(Debug, clap::Args)]

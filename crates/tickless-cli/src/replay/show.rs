@@ -227,7 +227,7 @@ fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()>
     agreement
         .others
         .iter()
-        .try_for_each(|other| paragraph(out, "  - ", &told_apart(other, agreement.policy)))?;
+        .try_for_each(|other| paragraph(out, "  - ", &distinction(other, agreement.policy)))?;
     for damage in &agreement.damage {
         paragraph(out, "  - ", &format!("not to be trusted: {damage}"))?;
     }
@@ -235,7 +235,7 @@ fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()>
 }
 
 /// Describes whether the trace distinguishes a policy from its kernel's.
-fn told_apart(other: &Comparison, kernel: &str) -> String {
+fn distinction(other: &Comparison, kernel: &str) -> String {
     let Comparison { policy, differs_in, differs_by, verdict, .. } = other;
     let by = format!("{differs_by} {} apart", differs_in.replace('_', " "));
     match verdict {

@@ -72,8 +72,7 @@ fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Goal: the JSON has the documented keys, no more and no less, whatever the trace has.
-/// Method: a rich trace, and one of a single line where all that may be null is null.
+/// Method: a rich trace, and one of a single line where every field that may be null is null.
 #[test]
 fn json_has_exactly_the_documented_keys() {
     let single = file("single.txt", "# a\n a-1 [000]  1.000001: hrtimer_cancel: hrtimer=00ab\n");
@@ -144,7 +143,7 @@ fn csv_has_a_header_and_a_line_for_each_policy() {
 }
 
 #[test]
-fn one_policy_alone_is_compared_all_the_same() {
+fn a_single_policy_is_compared_with_the_recording() {
     let output = replay("idle", &["--policy", "lazy", "--format", "json", "--strict"]);
     assert_eq!(output.status.code(), Some(0));
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -152,7 +151,7 @@ fn one_policy_alone_is_compared_all_the_same() {
     assert_eq!(json["agreement"]["policy"], "restart-aware");
 }
 
-/// Goal: tables fit a terminal, the last screen has what matters, and there is no colour.
+/// The last screen has the most important results, and there is no colour.
 #[test]
 fn tables_fit_a_terminal() {
     for sample in SAMPLES {
@@ -180,7 +179,7 @@ fn tables_fit_a_terminal() {
 }
 
 #[test]
-fn unusable_files_exit_1_and_say_what_to_do() {
+fn an_unusable_file_exits_1_with_advice() {
     let text = sample_text("pipe-two-cpus");
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(text.as_bytes()).unwrap();
@@ -214,9 +213,9 @@ fn unusable_files_exit_1_and_say_what_to_do() {
     }
 }
 
-/// Goal: what can be used is used, and each cause is told once, on standard error alone.
+/// The undamaged part of the trace is used. Messages are on standard error only.
 #[test]
-fn damage_is_told_once_for_each_cause() {
+fn each_cause_of_damage_is_reported_once() {
     let text = sample_text("pipe-two-cpus");
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(text.as_bytes()).unwrap();
@@ -255,9 +254,8 @@ fn strict_exits_3() {
     assert!(stdout(&unknown).contains("Agreement: unknown"));
 }
 
-/// Goal: nobody listening is no reason to panic or to complain.
 #[test]
-fn closed_outputs_are_left_alone() {
+fn a_closed_output_causes_no_panic_and_no_message() {
     let path = sample_path("pipe-two-cpus");
     let path = path.to_str().unwrap();
     for format in ["table", "json", "csv"] {
@@ -288,9 +286,8 @@ fn closed_outputs_are_left_alone() {
     }
 }
 
-/// Goal: people see two groups of periodic timers on the strip of their period, as documented.
 #[test]
-fn the_strip_of_a_period_is_shown() {
+fn tables_show_two_groups_of_periodic_timers_on_a_strip() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
     let page = std::fs::read_to_string(page).unwrap();
     let output = replay("two-groups-aligned", &[]);
@@ -300,10 +297,9 @@ fn the_strip_of_a_period_is_shown() {
     assert!(page.contains(strip), "docs/book/src/replay.md shows another strip");
 }
 
-/// Goal: `--strict` fails where a trace cannot have happened, and says which damage it is; without
-/// it the same is told and the replay shown.
+/// The message names the damage. Without `--strict` it is printed too, and the replay succeeds.
 #[test]
-fn strict_fails_on_damage() {
+fn strict_fails_on_a_trace_that_cannot_have_happened() {
     let text = sample_text("pipe-two-cpus");
     let twice: String = text
         .lines()
@@ -323,9 +319,9 @@ fn strict_fails_on_damage() {
     assert_eq!(tickless(&["replay", path]).status.code(), Some(0));
 }
 
-/// Goal: tables and sentences fit a narrow terminal, and nothing is lost in it.
+/// Nothing is lost in it.
 #[test]
-fn tables_heed_a_narrow_terminal() {
+fn tables_and_sentences_fit_a_narrow_terminal() {
     let path = sample_path("idle");
     let shown = |columns: &str| {
         let mut command = Command::new(PROGRAM);
@@ -341,16 +337,15 @@ fn tables_heed_a_narrow_terminal() {
     }
 }
 
-/// Goal: a study without a world is the simulated one.
 #[test]
-fn studies_are_simulated_unless_told_otherwise() {
+fn a_study_is_simulated_by_default() {
     let output = tickless(&["study", "rearm", "--quick", "--format", "json"]);
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["world"], "sim");
 }
 
-/// Goal: several traces are a row each and a total; a pattern is expanded; standard input is a
-/// trace; one that cannot be used costs its row and is told.
+/// Each trace is a row, and there is a total. A pattern is expanded, standard input is a trace,
+/// and an unusable trace is reported and has no row.
 #[test]
 fn several_traces_are_one_table() {
     let traces = sample_path("idle").parent().unwrap().to_path_buf();
@@ -378,9 +373,8 @@ fn several_traces_are_one_table() {
     assert_eq!(rest(&piped), rest(&named));
 }
 
-/// Goal: a timeline is written beside the results, of one trace only.
 #[test]
-fn a_timeline_is_written() {
+fn a_timeline_is_written_for_one_trace_only() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("timeline.json");
     let file = file.to_str().unwrap();
     let output = replay("idle", &["--timeline", file]);

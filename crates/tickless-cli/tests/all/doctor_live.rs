@@ -51,8 +51,8 @@ fn page() -> String {
     fs::read_to_string(page).unwrap()
 }
 
-/// Goal: a finding for each check, with exactly the documented keys; a bad one, and only that,
-/// fails; what is unknown says why.
+/// It has exactly the documented keys. A bad finding, and no other, makes the exit status 3. An
+/// unknown one has its reason.
 #[test]
 fn json_has_a_finding_for_each_check() {
     let _alone = alone();
@@ -80,10 +80,9 @@ fn json_has_a_finding_for_each_check() {
     assert_eq!(output.status.code(), Some(if is_bad { 3 } else { 0 }));
 }
 
-/// Goal: only what was asked for is looked at; text and CSV tell the same; nothing is coloured
-/// where there is no terminal; lines fit.
+/// Text and CSV have the same findings, no colour without a terminal, and lines that fit.
 #[test]
-fn checks_can_be_chosen() {
+fn only_the_chosen_checks_are_printed() {
     let _alone = alone();
     let args = ["--check", "timer-slack,clock-source", "--strict"];
     let csv = stdout(&doctor(&[&args[..], &["--format", "csv"]].concat()));
@@ -105,9 +104,8 @@ fn checks_can_be_chosen() {
     assert_eq!(doctor(&["--check", "nonsense"]).status.code(), Some(2));
 }
 
-/// Goal: a terminal has colours, unless somebody asked for none.
 #[test]
-fn terminals_have_colours() {
+fn a_terminal_has_colours_unless_no_color_is_set() {
     let _alone = alone();
     let on_terminal = |no_color: Option<&str>| {
         let line = format!("{PROGRAM} doctor --check timer-slack");
@@ -117,20 +115,26 @@ fn terminals_have_colours() {
         command.output().map(|output| stdout(&output))
     };
     let Ok(coloured) = on_terminal(None) else {
-        return skip("terminals_have_colours", "there is no script(1) to make a terminal");
+        return skip(
+            "a_terminal_has_colours_unless_no_color_is_set",
+            "there is no script(1) to make a terminal",
+        );
     };
     assert!(coloured.contains("\u{1b}[32mok"), "{coloured:?}");
     assert!(!on_terminal(Some("1")).unwrap().contains("\u{1b}[32m"));
     assert!(on_terminal(Some("")).unwrap().contains("\u{1b}[32m"), "empty is not set");
 }
 
-/// Goal: without rights it sees less, says so, and does not pretend.
 #[test]
-fn others_than_root_see_less() {
+fn without_rights_findings_are_unknown_with_their_reason() {
     let _alone = alone();
     let mut command = Command::new(PROGRAM);
     command.args(["doctor", "-D", "100ms", "--format", "json"]);
-    let Some(output) = without_rights("others_than_root_see_less", &mut command) else { return };
+    let Some(output) =
+        without_rights("without_rights_findings_are_unknown_with_their_reason", &mut command)
+    else {
+        return;
+    };
     for finding in findings(&output) {
         let check = finding["check"].as_str().unwrap();
         let needs_root = ["rearm-writes", "rearm-removals", "timer-cancels", "tick-wakers"];
@@ -145,10 +149,9 @@ fn others_than_root_see_less() {
     }
 }
 
-/// Goal: a thread that sleeps a millisecond at a time is found and named.
 #[test]
-fn a_planted_waker_is_found() {
-    let Some(_) = tracefs("a_planted_waker_is_found") else { return };
+fn a_thread_that_sleeps_a_millisecond_at_a_time_is_named() {
+    let Some(_) = tracefs("a_thread_that_sleeps_a_millisecond_at_a_time_is_named") else { return };
     let _alone = alone();
     let stop = Arc::new(AtomicBool::new(false));
     let waker = thread::Builder::new().name("planted-waker".to_string());
@@ -209,12 +212,11 @@ impl Drop for Group {
 /// Where version 1 of the controller usually is.
 const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
 
-/// Goal: groups with one period that are refilled together are found.
-/// Method: the kernel draws a group's phase, so that a pair cannot be placed. Of 40 groups with a
+/// Method: the kernel draws a group's phase, so a pair cannot be placed. Of 40 groups with a
 /// hundredth of the period for each side, two in five are near another one: 1 - 0.98^39 = 0.54.
 #[test]
-fn planted_quota_groups_are_found() {
-    const TEST: &str = "planted_quota_groups_are_found";
+fn groups_that_are_refilled_together_are_found() {
+    const TEST: &str = "groups_that_are_refilled_together_are_found";
     let Some(_) = tracefs(TEST) else { return };
     if !Path::new(CONTROLLER).join("cpu.cfs_quota_us").exists() {
         return skip(TEST, format!("there is no version 1 cpu controller at {CONTROLLER}"));
@@ -237,10 +239,9 @@ fn planted_quota_groups_are_found() {
     assert!(how.contains("share a period of 50.0 ms"), "{how}");
 }
 
-/// Goal: Ctrl-C leaves no instance behind.
 #[test]
-fn an_interrupt_leaves_nothing() {
-    let Some(tracefs) = tracefs("an_interrupt_leaves_nothing") else { return };
+fn an_interrupt_leaves_no_tracefs_instance() {
+    let Some(tracefs) = tracefs("an_interrupt_leaves_no_tracefs_instance") else { return };
     let _alone = alone();
     let args = ["doctor", "-D", "1h", "--check", "rearm-writes"];
     let mut child = Command::new(PROGRAM).args(args).spawn().unwrap();

@@ -12,10 +12,10 @@ fn fleet(args: &[&str]) -> (Output, String) {
     (output, text)
 }
 
-/// Goal: the nginx box is found to differ from the idle ones and lazy rearm would have saved 40 %
-/// of its writes; a damaged trace costs its row; the page has the same, drawn; nothing wide.
+/// The nginx machine differs from the idle ones, and lazy rearming would have saved 40 % of its
+/// writes. A damaged trace is a row with its error. The page has the same, drawn. Lines fit.
 #[test]
-fn many_traces_are_seen_as_a_whole() {
+fn a_summary_names_the_machine_that_differs() {
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let [bad, page] = ["fleet-bad.txt", "fleet.html"].map(|name| place.join(name));
     std::fs::write(&bad, "nothing of a trace\n").unwrap();
@@ -36,9 +36,8 @@ fn many_traces_are_seen_as_a_whole() {
     assert!(csv.lines().last().unwrap().contains("fleet-bad.txt"), "{csv}");
 }
 
-/// Goal: where no trace can be used, and where the page cannot be written, the exit status says so.
 #[test]
-fn nothing_usable_is_a_failure() {
+fn no_usable_trace_and_an_unwritable_page_exit_1() {
     let (output, _) = fleet(&["/no/such/trace"]);
     assert_eq!(output.status.code(), Some(1));
     let idle = sample_path("idle");

@@ -15,7 +15,7 @@ fn page() -> String {
     std::fs::read_to_string(page).unwrap()
 }
 
-/// What a command prints.
+/// The output of a command.
 fn json(args: &[&str]) -> Value {
     let output = Command::new(PROGRAM).args(args).args(["--format", "json"]).output().unwrap();
     let is_judged = matches!(output.status.code(), Some(0 | 3));
@@ -23,7 +23,7 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// By path, the types that stand there.
+/// The types of the values at each path.
 type Types = BTreeMap<String, BTreeSet<&'static str>>;
 
 fn types(value: &Value, path: &str, found: &mut Types) {
@@ -48,7 +48,7 @@ fn types(value: &Value, path: &str, found: &mut Types) {
     }
 }
 
-/// What the page says of a command.
+/// The types at each path that the page documents for a command.
 fn documented(section: &str) -> BTreeMap<String, BTreeSet<String>> {
     let page = page();
     let (_, rest) = page.split_once(&format!("\n## {section}\n")).unwrap_or_else(|| {
@@ -64,7 +64,7 @@ fn documented(section: &str) -> BTreeMap<String, BTreeSet<String>> {
     section.lines().filter_map(row).collect()
 }
 
-/// Compares both ways. A list that is a whole document has no path of its own.
+/// Compares both directions. A list that is a whole document has no path of its own.
 pub fn compare(section: &str, documents: &[Value]) {
     let mut printed = Types::new();
     documents.iter().for_each(|document| types(document, "", &mut printed));
@@ -105,8 +105,8 @@ fn a_damaged_sleeper() -> String {
     text
 }
 
-/// Goal: replay's keys, whatever a trace has. Method: a rich trace, one with overlap, one of a
-/// single line where all that may be null is null, and one that cannot have happened.
+/// Method: a rich trace, one with overlapping periods, one of a single line where every field that
+/// may be null is null, and one that cannot have happened.
 #[test]
 fn replay_prints_what_is_documented() {
     let single = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("json-single.txt");
@@ -131,7 +131,7 @@ fn studies_print_what_is_documented() {
     compare("study", &[live, sim, cancel, deferred, phase]);
 }
 
-/// Method: a trace whose sleeps are seen to end, and which has no softirqs.
+/// Method: a trace in which sleeps end, and which has no softirqs.
 #[test]
 fn late_prints_what_is_documented() {
     let trace = sample_path("pipe-two-cpus");
@@ -202,7 +202,7 @@ fn latency_prints_what_is_documented() {
     );
 }
 
-/// Goal: doctor's keys; a check that cannot be seen, and one that can.
+/// Method: a check whose result is unknown, and one whose result is known.
 #[test]
 fn doctor_prints_what_is_documented() {
     let mut document = json(&["doctor", "-D", "50ms", "--check", "timer-slack"]);
@@ -221,7 +221,7 @@ fn project_prints_what_is_documented() {
     compare("project", &[json(&[&args[..], &whole].concat())]);
 }
 
-/// Method: traces that can be used, and one that cannot.
+/// Method: usable traces, and one that is not.
 #[test]
 fn fleet_prints_what_is_documented() {
     let traces = ["idle", "nginx"].map(sample_path);
@@ -244,9 +244,8 @@ fn sweep_status_prints_what_is_documented() {
     std::fs::remove_dir_all(&place).unwrap();
 }
 
-/// Goal: the columns of a merged table are those of the page, in its order.
 #[test]
-fn rows_have_the_documented_columns() {
+fn merged_tables_have_the_documented_columns_in_order() {
     let page = page();
     let (_, section) = page.split_once("\n## Rows of a campaign\n").unwrap();
     let names = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
@@ -257,9 +256,8 @@ fn rows_have_the_documented_columns() {
     assert_eq!(csv.lines().next().unwrap(), names.join(","));
 }
 
-/// Goal: every command that has results takes the same formats.
 #[test]
-fn formats_are_the_same_everywhere() {
+fn every_command_with_results_has_the_same_formats() {
     for command in
         ["replay", "study", "late", "latency", "doctor", "top", "project", "compare", "fleet"]
     {

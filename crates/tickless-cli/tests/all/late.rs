@@ -27,11 +27,10 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Goal: a thread that keeps a CPU to itself is named first in the ranking. Method: it spins with
-/// real-time priority where four threads sleep a millisecond at a time.
+/// Method: it spins with real-time priority where four threads sleep a millisecond at a time.
 #[test]
-fn a_spinner_is_named_first() {
-    const NAME: &str = "a_spinner_is_named_first";
+fn a_thread_that_occupies_a_cpu_is_the_first_cause() {
+    const NAME: &str = "a_thread_that_occupies_a_cpu_is_the_first_cause";
     let (spin, rest) = (Duration::from_millis(100), Duration::from_millis(30));
     let Some(spinner) = Spinner::start(NAME, spin, rest) else { return };
     let is_over = AtomicBool::new(false);
@@ -55,12 +54,11 @@ fn a_spinner_is_named_first() {
     assert_eq!(late["is_partial"], false);
 }
 
-/// Goal: Ctrl-C shows what was seen until then, marked.
 #[test]
-fn what_was_seen_is_shown() {
+fn an_interrupt_shows_partial_results() {
     let mut late = Command::new(PROGRAM);
     late.args(["late", "--watch", "-D", "1h", "--threshold", "1us"]);
-    shows_what_was_seen("what_was_seen_is_shown", &mut late);
+    shows_what_was_seen("an_interrupt_shows_partial_results", &mut late);
 }
 
 /// The longest hop of a wakeup; null if its trace does not have its end.
@@ -69,12 +67,11 @@ fn longest(broken: &Value) -> Value {
     hops.max_by_key(|hop| hop["ns"].as_u64()).cloned().unwrap_or_default()
 }
 
-/// Goal: the first late wakeup ends the measurement, is explained by what held it up, and its trace
-/// is kept, which explains the same again; the keys are those of the page. Method: a spinner that
-/// outranks the sampler on its CPU.
+/// The first late wakeup ends the measurement. Explaining the kept trace gives the same cause. The
+/// keys are documented. Method: a spinner that outranks the sampler on its CPU.
 #[test]
-fn a_break_names_what_held_it_up() {
-    const NAME: &str = "a_break_names_what_held_it_up";
+fn a_break_names_the_cause_and_keeps_the_trace() {
+    const NAME: &str = "a_break_names_the_cause_and_keeps_the_trace";
     let (spin, rest) = (Duration::from_millis(30), Duration::from_millis(30));
     let Some(spinner) = Spinner::start(NAME, spin, rest) else { return };
     let file = path("break.txt.gz");
@@ -114,11 +111,11 @@ fn a_break_names_what_held_it_up() {
     assert_eq!(again["causes"][0]["cause"], spinner.cause(), "{again:#}");
 }
 
-/// Goal: without a late wakeup nothing is written, and the exit status is 0; a trace that is there
-/// is not lost; Ctrl-C and a kill leave nothing in tracefs.
+/// The exit status is 0, an existing trace is kept, and Ctrl-C and a kill leave no tracefs
+/// instance.
 #[test]
-fn a_break_that_never_comes_leaves_nothing() {
-    let Some(tracefs) = tracefs("a_break_that_never_comes_leaves_nothing") else { return };
+fn without_a_late_wakeup_no_file_is_written() {
+    let Some(tracefs) = tracefs("without_a_late_wakeup_no_file_is_written") else { return };
     let file = path("never.txt.gz");
     let _ = fs::remove_file(&file);
     let long =
@@ -146,10 +143,9 @@ fn a_break_that_never_comes_leaves_nothing() {
     }
 }
 
-/// Goal: without rights it says so, and what still works.
 #[test]
-fn a_break_without_rights_says_what_works() {
-    const NAME: &str = "a_break_without_rights_says_what_works";
+fn a_break_without_rights_fails_with_an_alternative() {
+    const NAME: &str = "a_break_without_rights_fails_with_an_alternative";
     let mut command = Command::new(PROGRAM);
     command.args(["latency", "--break", "1ms", "-o", "/dev/null"]);
     let Some(output) = without_rights(NAME, &mut command) else { return };

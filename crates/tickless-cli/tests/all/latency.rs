@@ -26,8 +26,7 @@ fn rows(output: &Output) -> Vec<Value> {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Goal: one object a sleeper, with the documented keys; what they say fits together; nothing is
-/// early, ours nor the kernel's (W1).
+/// It has the documented keys, its figures are consistent, and no wakeup is early (W1).
 #[test]
 fn json_has_an_object_for_each_sleeper() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/latency.md");
@@ -77,9 +76,9 @@ fn json_has_an_object_for_each_sleeper() {
     }
 }
 
-/// Goal: each thread makes as many wakeups as were asked for, and `-t` and `-S` mean each CPU.
+/// `-t` without a number and `-S` mean each CPU.
 #[test]
-fn as_many_threads_as_asked_for() {
+fn each_thread_makes_the_requested_wakeups() {
     let rows_of = |args: &[&str]| rows(&latency(&[args, &["-q", "--json"]].concat()));
     for (args, threads) in [(&["-t", "3", "-l", "20"][..], 3), (&["-l", "20", "-t3"], 3)] {
         for row in rows_of(args) {
@@ -93,7 +92,7 @@ fn as_many_threads_as_asked_for() {
 }
 
 #[test]
-fn a_duration_ends_it() {
+fn a_duration_ends_the_measurement() {
     let begun = Instant::now();
     let rows = rows(&latency(&["-D", "200ms", "-i", "500", "--json", "--sleeper", "timerfd"]));
     let took = begun.elapsed();
@@ -118,9 +117,9 @@ fn tables_fit_a_terminal_and_have_a_plot() {
     }
 }
 
-/// Goal: a limit that is kept is silent, one that is not is named and makes the exit status 3.
+/// A limit that is kept is silent.
 #[test]
-fn limits_decide_the_exit_status() {
+fn an_exceeded_limit_is_named_and_exits_3() {
     let args = ["-l", "20", "--format", "csv"];
     let kept = latency(&[&args[..], &["--limit", "p50=1h", "--limit", "hrtimer.max=1h"]].concat());
     assert_eq!((kept.status.code(), stderr(&kept).as_str()), (Some(0), ""));
@@ -171,11 +170,9 @@ fn wrong_command_lines_exit_2() {
     }
 }
 
-/// Goal: real-time priority that is not permitted is an error that says what to do, since it was
-/// demanded.
-/// Method: without the right to it, which only who runs as root can give up.
+/// Method: without the right to real-time priority, which only root can give up.
 #[test]
-fn priority_that_is_refused_is_an_error() {
+fn a_priority_without_permission_is_an_error_with_advice() {
     let output = Command::new("setpriv")
         .args(["--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice", PROGRAM, "latency"])
         .args(["-l", "10", "-p", "50"])
@@ -190,9 +187,8 @@ fn priority_that_is_refused_is_an_error() {
     assert!(output.stdout.is_empty());
 }
 
-/// Goal: Ctrl-C ends it early with what there is.
 #[test]
-fn an_interrupt_shows_what_there_is() {
+fn an_interrupt_shows_the_results_so_far() {
     let latency = ["latency", "-D", "1h", "-i", "1000", "--json"];
     let output = interrupted(Command::new(PROGRAM).args(latency));
     let rows = rows(&output);
@@ -200,11 +196,10 @@ fn an_interrupt_shows_what_there_is() {
     assert_eq!(stderr(&output), "");
 }
 
-/// Goal: who starts it with nohup wants it to go on when the terminal goes away; nobody else does.
-/// Method: what a hang-up does is set in both cases, because these tests may run under nohup, and
-/// a shell cannot stop ignoring a signal that was ignored when it began.
+/// Method: both cases set the effect of SIGHUP, because these tests may run under nohup, and a
+/// shell cannot stop ignoring a signal that was ignored when it began.
 #[test]
-fn a_terminal_may_go_away() {
+fn a_hangup_ends_the_program_unless_nohup_started_it() {
     let hung_up_after = |how: &str, long: &str| {
         let start = Instant::now();
         let latency = ["latency", "-D", long, "-q", "--sleeper", "timerfd", "--json"];
@@ -225,9 +220,9 @@ fn a_terminal_may_go_away() {
     hung_up_after("--default-signal=HUP", "1h");
 }
 
-/// Goal: what was never measured is not within a limit: no sample is null, and the exit status 2.
+/// A figure without samples is null.
 #[test]
-fn a_limit_without_samples_fails() {
+fn a_limit_without_samples_exits_2() {
     let args = ["--sleeper", "timerfd", "-i", "1000000", "-D", "50ms", "--format", "json"];
     let unlimited = latency(&args);
     assert_eq!(rows(&unlimited)[0]["samples"], 0);

@@ -42,7 +42,7 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Goal: every machine is in the list, in each form, with as many CPUs as it has.
+/// In each format, with its number of CPUs.
 #[test]
 fn the_list_has_every_machine() {
     let list = json(&["machines"]);
@@ -57,10 +57,9 @@ fn the_list_has_every_machine() {
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
 }
 
-/// Goal: every number of every machine is shown with exactly one origin; what is assumed has its
-/// range, in each form.
+/// An assumed number has its range, in each format.
 #[test]
-fn every_number_says_where_it_comes_from() {
+fn every_number_has_exactly_one_origin() {
     for (name, text) in FILES {
         let shown = json(&["machines", name]);
         let numbers = shown["numbers"].as_array().unwrap();
@@ -77,10 +76,10 @@ fn every_number_says_where_it_comes_from() {
     }
 }
 
-/// Goal: mistakes in a machine's file reach the user with file, line and key, whichever command
-/// reads it; so do numbers that a study needs and the file does not have.
+/// Every command that reads the file reports it. A number that a study needs and the file lacks is
+/// reported too.
 #[test]
-fn mistakes_in_files_are_named() {
+fn a_mistake_in_a_file_is_reported_with_line_and_key() {
     let text = FILES.iter().find(|(name, _)| *name == "itanium2-4p").unwrap().1;
     let line = 1 + text.lines().position(|line| line.starts_with("node_ns")).unwrap();
     let node = text.lines().nth(line - 1).unwrap();
@@ -107,10 +106,10 @@ fn mistakes_in_files_are_named() {
     assert!(stderr(&output).contains("itanium2-32p"), "it says what there is");
 }
 
-/// Goal: a study on another machine claims nothing for it: no published figures, no bands,
-/// nothing calibrated. The seed is honoured where something is drawn, and said where not.
+/// It has no bands and nothing calibrated either. The seed is used where something is drawn, and a
+/// note reports where it is not.
 #[test]
-fn other_machines_and_seeds() {
+fn a_study_on_another_machine_has_no_published_figures() {
     let cells =
         |args: &[&str]| json(&[&["study", "cancel", "--sim"], args].concat())["cells"].take();
     let elsewhere = cells(&["--machine", "itanium2-4p"]);
@@ -127,10 +126,9 @@ fn other_machines_and_seeds() {
     assert!(notes.contains("the seed changes nothing"), "{notes}");
 }
 
-/// Goal: a timeline is JSON of the trace viewers' format, with a named track for each CPU, and
-/// what the study is about on it.
+/// It is JSON of the trace viewers' format, with the events of the study.
 #[test]
-fn timelines_have_a_track_for_each_cpu() {
+fn a_timeline_has_a_named_track_for_each_cpu() {
     for (study, cpus, wanted) in [
         ("rearm", 24, &["task", "halted", "device write", "timer interrupt"][..]),
         ("deferred", 2, &["expiry thread", "timer interrupt"]),
@@ -153,7 +151,7 @@ fn timelines_have_a_track_for_each_cpu() {
     }
 }
 
-/// Goal: histories are the same each time, and more of them go on where the first ended.
+/// More of them continue where the first ended.
 #[test]
 fn histories_are_functions_of_their_seed() {
     let run = |seed, count| prints(&["machines", "--fuzz", seed, "--histories", count]);
@@ -164,10 +162,9 @@ fn histories_are_functions_of_their_seed() {
     assert!(two.contains("no rule broken"));
 }
 
-/// Goal: this host becomes a machine's file that can be read again, whose measured numbers say
-/// so; on one CPU it is refused with what to do.
+/// Its numbers are marked as measured. On one CPU, measuring is refused with advice.
 #[test]
-fn this_host_is_measured() {
+fn the_file_of_this_host_can_be_read_again() {
     let file = path("host.toml");
     let args = ["machines", "--measure", "--anyway", "--quick", "-o", file.to_str().unwrap()];
     if measure::cpus().len() > 1 {
@@ -189,9 +186,9 @@ fn this_host_is_measured() {
     assert!(stderr(&alone).contains("two CPUs"), "{}", stderr(&alone));
 }
 
-/// Goal: a busy machine is not measured unless that is asked for, and then its file says so.
+/// Its file then has a note.
 #[test]
-fn a_busy_host_is_not_measured() {
+fn a_busy_host_is_measured_only_on_request() {
     let cpus = measure::cpus();
     if cpus.len() == 1 {
         return;

@@ -26,7 +26,7 @@ fn commands() -> Vec<String> {
     names.filter(|name| *name != "help").map(str::to_string).collect()
 }
 
-/// What a program says that is fed this; none if there is no such program.
+/// The output of a program for this input; none if there is no such program.
 fn fed(program: &str, args: &[&str], text: &str) -> Option<Output> {
     let mut child = Command::new(program)
         .args(args)
@@ -111,7 +111,7 @@ fn all_help_has_examples() {
 }
 
 #[test]
-fn what_there_is_no_page_of_says_so() {
+fn an_unknown_command_has_no_page() {
     let output = tickless(&["man", "nonsense"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("tickless help"));

@@ -116,11 +116,10 @@ fn has_deadline_timer() -> bool {
     fs::read_to_string("/proc/cpuinfo").unwrap().contains("tsc_deadline_timer")
 }
 
-/// Goal: events are dropped where the buffer is too small, counted, and it says what to do; the
-/// replay counts them too, and uses the rest.
+/// The replay counts them too, and uses the others.
 #[test]
-fn a_small_buffer_is_told() {
-    let Some(_) = tracefs("a_small_buffer_is_told") else { return };
+fn dropped_events_are_counted_and_reported_with_advice() {
+    let Some(_) = tracefs("dropped_events_are_counted_and_reported_with_advice") else { return };
     let _alone = alone();
     let script = "for i in $(seq 400); do sleep 0.001; done";
     let output = record("small.txt", &["--buffer", "1K", "--", "sh", "-c", script]);
@@ -131,10 +130,10 @@ fn a_small_buffer_is_told() {
     assert!(json["dropped_events"].as_u64() > Some(0), "{json}");
 }
 
-/// Goal: Ctrl-C and a polite request to end give a file that replays, and leave no instance.
+/// Ctrl-C and SIGTERM leave no tracefs instance.
 #[test]
-fn an_interrupted_recording_is_whole() {
-    let Some(tracefs) = tracefs("an_interrupted_recording_is_whole") else { return };
+fn an_interrupted_recording_can_be_replayed() {
+    let Some(tracefs) = tracefs("an_interrupted_recording_can_be_replayed") else { return };
     let _alone = alone();
     for how in [Signal::SIGINT, Signal::SIGTERM] {
         let child = recorder(&tracefs, "cut.txt.gz");
@@ -149,10 +148,11 @@ fn an_interrupted_recording_is_whole() {
     }
 }
 
-/// Goal: a signal ends the command too, and what was recorded until then is written.
 #[test]
-fn a_signal_ends_the_command() {
-    let Some(tracefs) = tracefs("a_signal_ends_the_command") else { return };
+fn a_signal_ends_the_command_and_keeps_the_recording() {
+    let Some(tracefs) = tracefs("a_signal_ends_the_command_and_keeps_the_recording") else {
+        return;
+    };
     let _alone = alone();
     let path = path("ended.txt.gz");
     let child = Command::new(PROGRAM)
@@ -175,22 +175,22 @@ fn a_signal_ends_the_command() {
     replay("ended.txt.gz");
 }
 
-/// Goal: a recorder that is killed leaves nothing: its watcher sees to that.
 #[test]
-fn a_killed_recorder_leaves_nothing() {
-    let Some(tracefs) = tracefs("a_killed_recorder_leaves_nothing") else { return };
+fn the_watcher_cleans_up_after_a_killed_recorder() {
+    let Some(tracefs) = tracefs("the_watcher_cleans_up_after_a_killed_recorder") else { return };
     let _alone = alone();
     let mut child = recorder(&tracefs, "killed.txt");
     child.kill().unwrap();
-    // Whether or not anybody asks what became of it.
+    // This must not depend on a parent that waits for it.
     wait_until("the watcher has cleaned up", || instances_of(&tracefs, child.id()).is_empty());
     child.wait().unwrap();
 }
 
-/// Goal: if the watcher was killed as well, the next recorder cleans up.
 #[test]
-fn the_next_recorder_cleans_up() {
-    let Some(tracefs) = tracefs("the_next_recorder_cleans_up") else { return };
+fn the_next_recorder_cleans_up_after_a_killed_watcher() {
+    let Some(tracefs) = tracefs("the_next_recorder_cleans_up_after_a_killed_watcher") else {
+        return;
+    };
     let _alone = alone();
     let mut child = recorder(&tracefs, "killed.txt");
     let watchers = children(child.id());
@@ -203,10 +203,9 @@ fn the_next_recorder_cleans_up() {
     assert!(instances_of(&tracefs, child.id()).is_empty());
 }
 
-/// Goal: what cannot be done says what to do, with nothing recorded and nothing left.
 #[test]
-fn refusals_say_what_to_do() {
-    let Some(tracefs) = tracefs("refusals_say_what_to_do") else { return };
+fn a_refusal_has_advice_and_leaves_nothing() {
+    let Some(tracefs) = tracefs("a_refusal_has_advice_and_leaves_nothing") else { return };
     let _alone = alone();
     for (args, advice) in [
         (&["-e", "sched:nonsense"][..], "available_events"),
@@ -228,22 +227,23 @@ fn refusals_say_what_to_do() {
     assert!(stderr(&nowhere).contains("-o"), "{}", stderr(&nowhere));
 }
 
-/// Goal: without rights it says so, and what to do.
 #[test]
-fn others_than_root_are_told() {
+fn without_rights_recording_fails_with_advice() {
     let mut command = Command::new(PROGRAM);
     command.args(["record", "--force", "-o", "/dev/null"]);
-    let Some(output) = without_rights("others_than_root_are_told", &mut command) else { return };
+    let Some(output) = without_rights("without_rights_recording_fails_with_advice", &mut command)
+    else {
+        return;
+    };
     assert_eq!(output.status.code(), Some(1));
     let message = stderr(&output);
     assert!(message.contains("sudo") || message.contains("no tracefs"), "{message}");
 }
 
-/// Goal: a recording that is there is not lost: without a terminal to ask at nothing is recorded,
-/// and `--force` overwrites it.
+/// Without a terminal on which to ask, nothing is recorded.
 #[test]
-fn a_file_is_not_overwritten_unasked() {
-    if tracefs("a_file_is_not_overwritten_unasked").is_none() {
+fn an_existing_file_needs_force() {
+    if tracefs("an_existing_file_needs_force").is_none() {
         return;
     }
     let path = path("kept.txt");
@@ -260,11 +260,11 @@ fn a_file_is_not_overwritten_unasked() {
     assert!(fs::read_to_string(&path).unwrap().starts_with("# recorded: "));
 }
 
-/// Goal: of each CPU whose idle thread stopped its tick, there is something in the recording, or it
-/// says that there is not, and so does whoever reads it.
+/// Each CPU whose idle thread stopped its tick has events in the recording, or a message of
+/// `record` and of its readers.
 #[test]
-fn idle_threads_are_recorded_or_said_not_to_be() {
-    const NAME: &str = "idle_threads_are_recorded_or_said_not_to_be";
+fn an_unrecorded_idle_thread_is_reported() {
+    const NAME: &str = "an_unrecorded_idle_thread_is_reported";
     if tracefs(NAME).is_none() {
         return;
     }

@@ -1,8 +1,8 @@
-//! What the program says where this kernel lacks something, or another is at work: which it is,
-//! what still works, what to do; and that nothing is left behind.
+//! Messages about a kernel that lacks something, and about another tracer: the cause, what still
+//! works, and what to do. Nothing is left behind.
 //!
-//! Method: a mount namespace in which what is to be missing is hidden, and capabilities that are
-//! given up. Nobody else sees either.
+//! Method: a mount namespace in which files are hidden, and capabilities that are given up. Neither
+//! is visible to other processes.
 
 use crate::live::{instances_of, skip, tracefs};
 use std::path::PathBuf;
@@ -10,22 +10,22 @@ use std::process::{Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
-/// What the shell returns if it cannot hide what it is to hide.
+/// The status of a shell that cannot hide a file.
 const NOT_HIDDEN: i32 = 99;
 
 /// Before a program that is root and may neither mount nor load eBPF programs.
 const WITHOUT_CAPABILITIES: &str = "exec setpriv --bounding-set -bpf,-perfmon,-sys_admin \
                                     --inh-caps -bpf,-perfmon,-sys_admin \"$@\"";
 
-/// Sets `$TRACEFS`, and mounts it first where it is nowhere: a program without the right to mount
-/// could not do so for itself, and there would be nothing to hide.
+/// Sets `$TRACEFS`, and mounts it first if it is not mounted: a program without the right to mount
+/// could not, and there would be nothing to hide.
 const FIND_TRACEFS: &str = "\
     TRACEFS=$(sed -n 's/^[^ ]* \\([^ ]*\\) tracefs .*/\\1/p' /proc/self/mounts | head -n 1); \
     [ -n \"$TRACEFS\" ] || { mount -t tracefs none /sys/kernel/tracing && \
                             TRACEFS=/sys/kernel/tracing; }";
 
 /// Runs the program after `hide`, a shell's commands; `with` runs it. `$TRACEFS` is tracefs,
-/// `$PLACE` a folder to be mounted on. None, and said so, where that cannot be.
+/// `$PLACE` a folder to mount on. None, after a message, if that is impossible.
 fn run(test: &str, hide: &str, with: &str, args: &[&str]) -> Option<Output> {
     let tracefs = tracefs(test)?;
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("refusals");
@@ -60,11 +60,10 @@ fn stderr(output: &Output) -> String {
 
 const ONCE: [&str; 6] = ["top", "--once", "-i", "100ms", "-n", "3"];
 
-/// Goal: whatever keeps eBPF from a user is told apart, `auto` goes on with tracefs, and
-/// `--source ebpf` says that this would do.
+/// `auto` continues with tracefs, and `--source ebpf` names that alternative.
 #[test]
-fn ebpf_that_cannot_be_had_says_why() {
-    const NAME: &str = "ebpf_that_cannot_be_had_says_why";
+fn a_refusal_of_ebpf_has_its_reason() {
+    const NAME: &str = "a_refusal_of_ebpf_has_its_reason";
     const AS_ROOT: &str = "exec \"$@\"";
     const LOCKED_DOWN: &str = "cd /sys/kernel/security && mount -t tmpfs none . && \
                                echo 'none [confidentiality]' > /sys/kernel/security/lockdown";
@@ -87,11 +86,10 @@ fn ebpf_that_cannot_be_had_says_why() {
     }
 }
 
-/// Goal: a kernel without timer events is told by every command that needs them, with what to do;
-/// the doctor says that it cannot know.
+/// It has advice. The doctor reports its checks as unknown.
 #[test]
-fn a_kernel_without_timer_events_is_told() {
-    const NAME: &str = "a_kernel_without_timer_events_is_told";
+fn every_command_reports_a_kernel_without_timer_events() {
+    const NAME: &str = "every_command_reports_a_kernel_without_timer_events";
     let hide = "mount -t tmpfs none \"$TRACEFS/events\"";
     let top = [&ONCE[..], &["--source", "tracefs"]].concat();
     for args in [
@@ -111,11 +109,11 @@ fn a_kernel_without_timer_events_is_told() {
     assert!(shown.contains("unknown") && shown.contains("has no timer events"), "{shown}");
 }
 
-/// Goal: events that are wanted and missing are told, and the rest works: columns of `top` that
-/// nobody can know are `-`, and `late` says what it cannot explain.
+/// The missing events are reported. Unknown columns of `top` are `-`, and `late` names what it
+/// cannot explain.
 #[test]
-fn a_kernel_without_some_events_does_the_rest() {
-    const NAME: &str = "a_kernel_without_some_events_does_the_rest";
+fn a_kernel_without_some_events_gives_partial_results() {
+    const NAME: &str = "a_kernel_without_some_events_gives_partial_results";
     let hide = "mount -t tmpfs none \"$PLACE\" && mkdir \"$PLACE/timer\" && \
                 mount --bind \"$TRACEFS/events/timer\" \"$PLACE/timer\" && \
                 mount --rbind \"$PLACE\" \"$TRACEFS/events\"";
@@ -135,10 +133,10 @@ fn a_kernel_without_some_events_does_the_rest() {
     }
 }
 
-/// Goal: somebody else's tracer is named by everything that records, which goes on.
+/// Every command that records names it, and continues.
 #[test]
-fn another_tracer_is_named() {
-    const NAME: &str = "another_tracer_is_named";
+fn another_tracer_is_named_and_left_alone() {
+    const NAME: &str = "another_tracer_is_named_and_left_alone";
     let hide = "echo function > \"$PLACE/tracer\" && \
                 mount --bind \"$PLACE/tracer\" \"$TRACEFS/current_tracer\"";
     let top = [&ONCE[..], &["--source", "tracefs"]].concat();
@@ -155,11 +153,10 @@ fn another_tracer_is_named() {
     }
 }
 
-/// Goal: where tracefs is not mounted it is mounted for the program alone; without the right to,
-/// it says that root may.
+/// Without the right to mount, the message advises to run as root.
 #[test]
-fn a_tracefs_that_is_not_mounted_is_mounted() {
-    const NAME: &str = "a_tracefs_that_is_not_mounted_is_mounted";
+fn a_missing_tracefs_is_mounted_for_the_program_alone() {
+    const NAME: &str = "a_missing_tracefs_is_mounted_for_the_program_alone";
     let hide = "umount -a -t tracefs && ! grep -q ' tracefs ' /proc/self/mounts";
     let record = ["record", "-D", "50ms", "--force", "-o", "/dev/null"];
     let Some(output) = run(NAME, hide, "exec \"$@\"", &record) else { return };

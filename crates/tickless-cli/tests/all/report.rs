@@ -36,10 +36,9 @@ fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Goal: both files are there and nothing else, the verdicts are printed, and the JSON has
-/// exactly the documented keys.
+/// There is no other file, and the verdicts are printed.
 #[test]
-fn the_files_are_whole_and_documented() {
+fn a_report_writes_two_files_with_the_documented_keys() {
     let out = folder("report-whole");
     let output = report(&out, &["--quick", "--only", "cancel", "rearm", "--seed", "7"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -81,11 +80,10 @@ fn the_files_are_whole_and_documented() {
     assert_eq!(json["studies"][1]["live"]["result"]["world"], "live");
 }
 
-/// Goal: a study that cannot be run is shown as failed, with what to do; the others go on; the
-/// exit status says it.
-/// Method: so few open files that the ping-pong has no pipes.
+/// It is shown with advice, and the exit status is 1. Method: so few open files that the ping-pong
+/// has no pipes.
 #[test]
-fn a_study_that_fails_is_shown() {
+fn a_failed_study_is_shown_and_the_others_run() {
     let out = folder("report-fails");
     let script = format!(
         "ulimit -n 5; exec '{PROGRAM}' report --quick --only rearm --out '{}'",
@@ -104,9 +102,8 @@ fn a_study_that_fails_is_shown() {
     assert!(json["studies"][0]["sim"]["error"].is_null());
 }
 
-/// Goal: Ctrl-C ends it at once with the status that shells expect, and leaves nothing behind.
 #[test]
-fn an_interrupt_leaves_nothing_behind() {
+fn an_interrupt_ends_a_report_without_files() {
     let out = folder("report-interrupted");
     let report = ["report", "--full", "--live-only", "--only", "rearm", "--out"];
     let output = interrupted(Command::new(PROGRAM).args(report).arg(&out));
@@ -114,9 +111,8 @@ fn an_interrupt_leaves_nothing_behind() {
     assert_eq!((output.stdout, files(&out)), (Vec::new(), Vec::new()));
 }
 
-/// Goal: where it cannot write, it says so before it measures anything.
 #[test]
-fn what_cannot_be_written_is_said_at_once() {
+fn an_unwritable_place_is_refused_before_measuring() {
     let out = folder("report-nowhere");
     fs::create_dir_all(out.join("report.html")).unwrap();
     let output = report(&out, &["--full"]);

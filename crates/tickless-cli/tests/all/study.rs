@@ -13,7 +13,7 @@ fn study(args: &[&str]) -> Output {
     Command::new(PROGRAM).arg("study").args(args).output().unwrap()
 }
 
-/// One at a time: they measure.
+/// Runs one live study at a time, because each measures.
 fn live_study(args: &[&str]) -> Output {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -28,7 +28,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What a quick run prints; each is run once, whichever test asks first, of this file or another.
+/// The output of a quick run. Each is run once, by the first test that needs it.
 pub fn quick(name: &'static str, world: &'static str, format: &'static str) -> String {
     static DONE: Mutex<BTreeMap<[&str; 3], Arc<OnceLock<String>>>> = Mutex::new(BTreeMap::new());
     let run = || {
@@ -38,7 +38,7 @@ pub fn quick(name: &'static str, world: &'static str, format: &'static str) -> S
         assert_eq!(stderr(&output), "", "{name}: a bar where there is no terminal");
         stdout(&output)
     };
-    // Whoever wants another one does not wait for this one.
+    // A test that needs another run does not wait for this one.
     let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
     let one = Arc::clone(done.entry([name, world, format]).or_default());
     drop(done);
@@ -54,8 +54,8 @@ fn studies() -> impl Iterator<Item = (&'static str, &'static str)> {
     STUDIES.iter().flat_map(|study| [(study.name, "--live"), (study.name, "--sim")])
 }
 
-/// Goal: every study's JSON has the documented shape, and its labels are consistent: what is
-/// live was measured in the live world, what is inside lies in its band, ranges hold the value.
+/// Its labels are consistent: a live figure is of the live world, a figure that is inside lies in
+/// its band, and a range holds its value.
 #[test]
 fn json_has_the_documented_shape() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/studies.md");
@@ -112,7 +112,7 @@ fn json_has_the_documented_shape() {
     }
 }
 
-/// Goal: tables fit a terminal, name every cell, and say where figures come from.
+/// They name every cell and its origin.
 #[test]
 fn tables_fit_a_terminal() {
     for (name, world) in studies() {
@@ -128,7 +128,7 @@ fn tables_fit_a_terminal() {
 }
 
 #[test]
-fn wrong_command_lines_exit_2_and_say_what_to_do() {
+fn a_wrong_command_line_exits_2_with_advice() {
     for (args, advice) in [
         (&["rearm", "--live", "--sim"][..], "cannot be used with"),
         (&["rearm", "--live", "--quick", "--full"], "cannot be used with"),
@@ -157,10 +157,9 @@ fn help_names_every_study_and_has_examples() {
     assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
 }
 
-/// Goal: the figure that lazy rearming is about, as a program sees it: device writes per round
-/// trip.
+/// As a program sees it: device writes per round trip.
 #[test]
-fn rearm_shows_the_device_writes() {
+fn lazy_rearming_saves_device_writes() {
     let json: Value = serde_json::from_str(&quick("rearm", "--live", "json")).unwrap();
     let cell = |id: &str| {
         let mut cells = json["cells"].as_array().unwrap().iter();
@@ -173,7 +172,7 @@ fn rearm_shows_the_device_writes() {
     assert!(gap["low"].as_f64() < gap["high"].as_f64(), "a gap without its spread: {gap}");
 }
 
-/// Goal: CSV has a line for each cell, and `--cpus` chooses the points of the curve.
+/// `--cpus` chooses the points of the curve.
 #[test]
 fn csv_has_a_line_for_each_cell() {
     let args = ["cancel", "--live", "--quick", "--cpus", "9,3", "--format", "csv"];
@@ -188,9 +187,9 @@ fn csv_has_a_line_for_each_cell() {
     assert!(has("9.after.cold_ns") && has("3.") && !has("512."), "{text}");
 }
 
-/// Goal: what deferred expiry is about, as a program sees it: a tenth of the wakes at most (D3).
+/// As a program sees it (D3: the expiry thread wakes only for work).
 #[test]
-fn deferred_shows_the_wakes() {
+fn deferred_expiry_wakes_at_most_a_tenth() {
     let json: Value = serde_json::from_str(&quick("deferred", "--live", "json")).unwrap();
     let value = |id: &str| {
         let mut cells = json["cells"].as_array().unwrap().iter();
@@ -203,21 +202,18 @@ fn deferred_shows_the_wakes() {
     assert_eq!(value("1000hz.idle.tickless.ticks_per_s"), 0.0);
 }
 
-/// Goal: Ctrl-C ends a study at once, with the status that shells expect, and without half of a
-/// result.
 #[test]
-fn an_interrupt_leaves_nothing_behind() {
+fn an_interrupt_ends_a_study_without_results() {
     let study = ["study", "rearm", "--live", "--full", "--format", "json"];
     let output = interrupted(Command::new(PROGRAM).args(study));
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert_eq!((stdout(&output), stderr(&output)), (String::new(), String::new()));
 }
 
-/// Goal: Ctrl-C leaves none of the kernel's groups behind, and those of a run that was killed go
-/// with the next.
+/// The groups of a killed run are removed by the next run.
 #[test]
-fn an_interrupt_leaves_no_groups() {
-    const TEST: &str = "an_interrupt_leaves_no_groups";
+fn an_interrupt_removes_the_control_groups() {
+    const TEST: &str = "an_interrupt_removes_the_control_groups";
     const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
     let groups = |of: String| {
         let entries = std::fs::read_dir(CONTROLLER).into_iter().flatten().flatten();
@@ -242,10 +238,9 @@ fn an_interrupt_leaves_no_groups() {
     assert!(!groups(id));
 }
 
-/// Goal: what cancelling at one base is about: before, a cancel that waits takes longer with every
-/// base there is; after, it does not.
+/// Before, it takes longer with every base; after, it does not.
 #[test]
-fn cancel_shows_that_the_number_of_bases_does_not_matter() {
+fn a_waiting_cancel_does_not_grow_with_the_bases() {
     let json: Value = serde_json::from_str(&quick("cancel", "--live", "json")).unwrap();
     let value = |id: &str| {
         let mut cells = json["cells"].as_array().unwrap().iter();
@@ -259,9 +254,9 @@ fn cancel_shows_that_the_number_of_bases_does_not_matter() {
     assert!(stderr(&many).contains("2048"), "{}", stderr(&many));
 }
 
-/// Goal: the count that spread phases are about: refills together, and half a period apart.
+/// Without them, the refills are together.
 #[test]
-fn phase_places_the_refills() {
+fn spread_phases_are_half_a_period_apart() {
     let json: Value = serde_json::from_str(&quick("phase", "--live", "json")).unwrap();
     let value = |id: &str| {
         let mut cells = json["cells"].as_array().unwrap().iter();

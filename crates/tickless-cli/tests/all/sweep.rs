@@ -1,4 +1,4 @@
-//! `tickless sweep`: what is done stays done, however it ended, and a table is whole or refused.
+//! `tickless sweep`: results survive every end of a run, and a table is complete or refused.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -41,14 +41,14 @@ impl Place {
         self.command(args).output().unwrap()
     }
 
-    /// Runs what has to succeed; what it printed.
+    /// Runs a command that must succeed. Returns its output.
     fn good(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
         text(&output.stdout)
     }
 
-    /// Runs what has to fail with this status; what it complained about.
+    /// Runs a command that must fail with this status. Returns its messages.
     fn bad(&self, status: i32, args: &[&str]) -> String {
         let output = self.run(args);
         assert_eq!(output.status.code(), Some(status), "{args:?}: {}", text(&output.stderr));
@@ -81,9 +81,9 @@ const SMALL: &str = "
     rounds = 20
     exclude = [{ policy = 'lazy', hz = 250 }]";
 
-/// Goal: every cell of the product once, none of the excluded, and nothing a second time.
+/// Each cell of the product is performed once, and no excluded one.
 #[test]
-fn what_is_there_is_not_done_again() {
+fn a_cell_with_a_result_is_not_performed_again() {
     let place = Place::new("again", SMALL);
     let sweep = ["campaign.toml", "--out", "out"];
     assert!(place.good(&sweep).starts_with("15 cells performed; 0 were there"));
@@ -101,10 +101,9 @@ fn what_is_there_is_not_done_again() {
     assert!(!csv.contains(",lazy,,250,"));
 }
 
-/// Goal: shards, in whatever folders, make the table that one process makes, byte for byte, and
-/// each cell is in one of them.
+/// Byte for byte, in any folders. Each cell is in one shard.
 #[test]
-fn shards_make_the_same_table() {
+fn shards_make_the_table_of_one_process() {
     let place = Place::new("shards", SMALL);
     place.good(&["campaign.toml", "--out", "whole", "--threads", "1"]);
     place.good(&["merge", "whole", "-o", "whole.csv"]);
@@ -122,10 +121,9 @@ fn shards_make_the_same_table() {
     assert_eq!(place.read("split.csv"), place.read("whole.csv"));
 }
 
-/// Goal: a program with the feature writes Parquet; one without says at once how to get it, and
-/// leaves no file.
+/// A program without it names the way to get it at once, and leaves no file.
 #[test]
-fn parquet_is_written_by_a_program_that_has_it() {
+fn parquet_needs_the_feature() {
     let place = Place::new("parquet", SMALL);
     place.good(&["campaign.toml", "--out", "out"]);
     let merge = ["merge", "out", "-o", "all.parquet"];
@@ -140,9 +138,9 @@ fn parquet_is_written_by_a_program_that_has_it() {
     }
 }
 
-/// Goal: a table with a cell twice, of two campaigns or of two versions is refused.
+/// Results of another campaign and of another version are refused too.
 #[test]
-fn what_does_not_belong_together_is_not_merged() {
+fn double_cells_and_foreign_results_are_not_merged() {
     let place = Place::new("refused", SMALL);
     place.good(&["campaign.toml", "--out", "out"]);
     place.good(&["campaign.toml", "--out", "copy"]);
@@ -182,9 +180,8 @@ fn what_does_not_belong_together_is_not_merged() {
     assert!(place.bad(1, &["status", "nowhere"]).contains("campaign.json"));
 }
 
-/// Goal: what is killed in the middle goes on where it was, and comes to the same table.
 #[test]
-fn a_killed_campaign_goes_on() {
+fn a_killed_campaign_continues_to_the_same_table() {
     // Three times as long as until the first part is written.
     let long = SMALL.replace("0-4", "0-19").replace("rounds = 20", "rounds = 6000");
     let place = Place::new("killed", &long);
@@ -195,7 +192,7 @@ fn a_killed_campaign_goes_on() {
         assert!(begun.elapsed() < Duration::from_secs(60), "no part after a minute");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // Whoever comes meanwhile is told so.
+    // Another process is refused until then.
     let locked = place.run(&sweep);
     running.kill().unwrap();
     let was_running = running.wait().unwrap().code().is_none();
@@ -213,9 +210,8 @@ fn a_killed_campaign_goes_on() {
     assert_eq!(left.len(), 3, "campaign.json, locks and parts: {left:?}");
 }
 
-/// Goal: Ctrl-C writes what is done.
 #[test]
-fn an_interrupt_loses_nothing() {
+fn an_interrupt_writes_the_results_so_far() {
     let long = SMALL.replace("0-4", "0-999").replace("rounds = 20", "rounds = 2000");
     let place = Place::new("interrupted", &long);
     let mut command = place.command(&["campaign.toml", "--out", "out"]);
@@ -236,8 +232,7 @@ fn an_interrupt_loses_nothing() {
     assert_eq!(status["done"].as_u64(), Some(performed), "{said}");
 }
 
-/// Goal: a sweep that is blocked in a read ends on SIGTERM all the same. Method: a trace that is a
-/// pipe into which nothing is written.
+/// Method: a trace that is a pipe into which nothing is written.
 #[test]
 fn a_blocked_sweep_ends_on_a_signal() {
     let place = Place::new("blocked", "[replay]\ntraces = ['pipe']");
@@ -260,7 +255,7 @@ fn a_blocked_sweep_ends_on_a_signal() {
     }
 }
 
-/// Goal: a campaign, a machine or a result without an end is refused, in bounded memory.
+/// A campaign, a machine or a result: each is refused in bounded memory.
 #[test]
 fn files_without_an_end_are_refused() {
     let place = Place::new("endless", &SMALL.replace("x5675-2s", "/dev/zero"));
@@ -270,10 +265,9 @@ fn files_without_an_end_are_refused() {
     }
 }
 
-/// Goal: a file system that takes no more is an error that names the file; what was written
-/// before stays and is used.
+/// Results that were written before remain, and are used.
 #[test]
-fn a_full_disk_is_an_error() {
+fn a_full_disk_is_an_error_that_names_the_file() {
     let place = Place::new("full", SMALL);
     place.good(&["campaign.toml", "--out", "out", "--shard", "0/2"]);
     // No file may be longer than 1024 bytes: the plan fits, a part does not.
@@ -290,9 +284,9 @@ fn a_full_disk_is_an_error() {
     assert!(rest.starts_with("8 cells performed; 7 were there"), "{rest}");
 }
 
-/// Goal: a cell that fails is a row with its error, and is tried again only when asked for.
+/// It is performed again only with `--retry`.
 #[test]
-fn a_failing_cell_ends_nothing() {
+fn a_failed_cell_is_a_row_with_its_error() {
     let campaign = "[replay]\ntraces = ['*.txt.gz', 'damaged.txt']\npolicies = ['lazy']";
     let place = Place::new("failing", campaign);
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
@@ -322,9 +316,9 @@ fn a_failing_cell_ends_nothing() {
     assert!(!place.read("all.csv").contains("pipe-one-cpu.txt.gz: cannot"));
 }
 
-/// Goal: what cannot be a campaign is refused before anything is made, with the line.
+/// No folder is created.
 #[test]
-fn campaigns_that_cannot_be_are_refused() {
+fn a_wrong_campaign_is_refused_with_its_line() {
     let place = Place::new("wrong", SMALL);
     let refused = |campaign: &str, wanted: &[&str]| {
         fs::write(place.path.join("wrong.toml"), campaign).unwrap();
@@ -356,9 +350,9 @@ fn campaigns_that_cannot_be_are_refused() {
     assert!(place.bad(2, &["campaign.toml", "--out", "out", "--shard", "3/3"]).contains("shard 3"));
 }
 
-/// Goal: with --yes a campaign of thousands of millions begins, in no time and in little memory.
+/// It has thousands of millions of cells, and needs neither time nor memory for them.
 #[test]
-fn a_very_large_campaign_can_be_meant() {
+fn a_very_large_campaign_begins_with_yes() {
     let large = SMALL.replace("'0-4'", "'0-1000000000'").replace("rounds = 20", "rounds = 2000");
     let place = Place::new("large", &large);
     let mut command = place.command(&["campaign.toml", "--out", "out", "--yes", "--shard"]);
@@ -370,9 +364,9 @@ fn a_very_large_campaign_can_be_meant() {
     assert!(said.starts_with("3 cells performed") || said.starts_with("4 cells"), "{said}");
 }
 
-/// Goal: a lock is that of its cells: shards of one count are apart, others may not be.
+/// A lock is that of a shard. Shards of one count have no common cell; others may.
 #[test]
-fn two_runs_on_one_folder_are_told_apart() {
+fn two_runs_never_have_a_cell_in_common() {
     let place = Place::new("locked", SMALL);
     place.good(&["campaign.toml", "--out", "out", "--shard", "0/2"]);
     let lock = File::open(place.path.join("out/locks/0-of-2")).unwrap();
@@ -389,9 +383,9 @@ fn two_runs_on_one_folder_are_told_apart() {
     assert!(place.good(&["campaign.toml", "--out", "out"]).starts_with("3 cells performed"));
 }
 
-/// Goal: what cannot be projected is refused, with the machine's line, and what can is.
+/// Others are made.
 #[test]
-fn projections_are_refused_or_made() {
+fn a_wrong_projection_is_refused_with_the_line_of_its_machine() {
     let campaign = "[project]\ntraces = ['idle.txt.gz']\nmachines = ['host']\ncpus = [2, 4]\n\
                     policies = ['lazy']\nclocks = ['tsc', 'combined']";
     let place = Place::new("project", campaign);

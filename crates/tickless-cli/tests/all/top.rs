@@ -1,4 +1,4 @@
-//! `tickless top` on this machine's kernel, where this user may look; and what it says where not.
+//! `tickless top` on this machine's kernel, with and without the right to trace.
 
 use crate::live::{instances_of, shows_what_was_seen, tracefs, wait_until, without_rights};
 use serde_json::Value;
@@ -14,11 +14,10 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Goal: a sleeping process is in the table with what it does, whatever the source. Method: this
-/// test's own sleeps.
+/// With its timers, from either source. Method: this test's own sleeps.
 #[test]
-fn a_sleeper_is_seen() {
-    if tracefs("a_sleeper_is_seen").is_none() {
+fn a_sleeping_process_is_in_the_table() {
+    if tracefs("a_sleeping_process_is_in_the_table").is_none() {
         return;
     }
     let sleeper = std::thread::spawn(|| {
@@ -45,18 +44,17 @@ fn a_sleeper_is_seen() {
     sleeper.join().unwrap();
 }
 
-/// Goal: Ctrl-C shows what was counted until then, marked, and nothing is left.
+/// Nothing is left in tracefs.
 #[test]
-fn what_was_counted_is_shown() {
+fn an_interrupt_shows_the_partial_table() {
     let mut top = Command::new(PROGRAM);
     top.args(["top", "--once", "-i", "60s", "--source", "tracefs"]);
-    shows_what_was_seen("what_was_counted_is_shown", &mut top);
+    shows_what_was_seen("an_interrupt_shows_the_partial_table", &mut top);
 }
 
-/// Goal: one that is killed leaves nothing in tracefs.
 #[test]
-fn a_killed_top_leaves_nothing() {
-    let Some(tracefs) = tracefs("a_killed_top_leaves_nothing") else { return };
+fn a_killed_top_leaves_no_tracefs_instance() {
+    let Some(tracefs) = tracefs("a_killed_top_leaves_no_tracefs_instance") else { return };
     let mut child = Command::new(PROGRAM)
         .args(["top", "--once", "-i", "60s", "--source", "tracefs"])
         .stdout(Stdio::null())
@@ -68,9 +66,8 @@ fn a_killed_top_leaves_nothing() {
     child.wait().unwrap();
 }
 
-/// Goal: a wrong use and a lack of rights say what to do.
 #[test]
-fn refusals_say_what_to_do() {
+fn a_refusal_has_advice() {
     let no_terminal = top(&[]);
     assert_eq!(no_terminal.status.code(), Some(1));
     assert!(text(&no_terminal.stderr).contains("--once"), "{}", text(&no_terminal.stderr));
@@ -78,7 +75,7 @@ fn refusals_say_what_to_do() {
     assert_eq!(top(&["--batch", "0"]).status.code(), Some(2));
     let mut command = Command::new(PROGRAM);
     command.args(["top", "--once"]);
-    let Some(output) = without_rights("refusals_say_what_to_do", &mut command) else { return };
+    let Some(output) = without_rights("a_refusal_has_advice", &mut command) else { return };
     assert_eq!(output.status.code(), Some(1));
     let message = text(&output.stderr);
     assert!(message.contains("sudo") || message.contains("tracefs"), "{message}");

@@ -1,4 +1,4 @@
-//! What tests need that use the machine's own kernel.
+//! Helpers of tests that use the machine's own kernel.
 #![allow(dead_code)]
 
 use std::fs::{self, OpenOptions};
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use tickless_lab::measure::{be_urgent, cpus, stay_on};
 use tickless_trace::record::Tracefs;
 
-/// Says that a test did not run, and why: past the test harness, which keeps what passing tests
-/// print to itself, and to the gate, which repeats it at its end.
+/// Reports that a test did not run, and why, to the terminal and to the gate. The test harness would
+/// hide the output of a test that passes.
 pub fn skip(test: &str, why: impl std::fmt::Display) {
     let line = format!("SKIPPED: {test}: {why}\n");
     let _ = stderr().write_all(line.as_bytes());
@@ -25,8 +25,8 @@ pub fn skip(test: &str, why: impl std::fmt::Display) {
     }
 }
 
-/// What comes of a program that gets Ctrl-C half a second after its start: long enough for its
-/// handler to be there, and far too short for what it was asked to do.
+/// The output of a program that gets Ctrl-C half a second after its start: its handler is installed
+/// by then, and its work has not ended.
 pub fn interrupted(command: &mut Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
@@ -35,8 +35,8 @@ pub fn interrupted(command: &mut Command) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Runs the program until Ctrl-C, on this machine's kernel: it shows what was seen until then,
-/// marked, and its exit status says that it was interrupted.
+/// Runs the program on this machine's kernel until Ctrl-C. It must mark its results as partial, and
+/// end with the status of an interrupt.
 pub fn shows_what_was_seen(test: &str, command: &mut Command) {
     if tracefs(test).is_none() {
         return;
@@ -47,7 +47,8 @@ pub fn shows_what_was_seen(test: &str, command: &mut Command) {
     assert!(shown.contains("PARTIAL"), "{shown}");
 }
 
-/// What comes of a program that is run without rights; none, and said so, where it cannot be.
+/// The output of a program that is run without rights; none, after a message, if this user cannot
+/// give up rights.
 pub fn without_rights(test: &str, command: &mut Command) -> Option<Output> {
     const NOBODY: u32 = 65_534;
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
@@ -55,7 +56,7 @@ pub fn without_rights(test: &str, command: &mut Command) -> Option<Output> {
     }
     let output = command.output();
     if output.is_err() {
-        // A folder that nobody may enter keeps nobody from the program as well.
+        // The user `nobody` could not reach the program below a folder that it may not enter.
         skip(test, "nobody cannot run the program");
     }
     output.ok()
@@ -71,12 +72,12 @@ pub fn instances_of(tracefs: &Tracefs, pid: u32) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(is_its).collect()
 }
 
-/// The machine's tracefs; none, and said so, where this user may not use it.
+/// The machine's tracefs; none, after a message, if this user may not use it.
 pub fn tracefs(test: &str) -> Option<Tracefs> {
     Tracefs::find().map_err(|error| skip(test, error)).ok()
 }
 
-/// Waits until something is so; `what` it is, if it never comes.
+/// Waits for a condition, which `what` names if it never becomes true.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -92,16 +93,16 @@ pub struct Spinner {
     pub pid: u32,
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Two at once would leave their CPU to nobody.
+    /// One spinner at a time, so that other threads get a CPU.
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Spinner {
-    /// The priority that it has; threads of a greater one are not in its power.
+    /// Its priority; it does not delay threads of a higher one.
     pub const PRIORITY: u8 = 20;
 
-    /// Spins for so long, rests for so long, and so on; none, and said so, without the right to, or
-    /// without a tracefs to see it in.
+    /// Spins and rests in turn for these times; none, after a message, without real-time rights or
+    /// without a tracefs.
     pub fn start(test: &str, spin: Duration, rest: Duration) -> Option<Spinner> {
         tracefs(test)?;
         static ALONE: Mutex<()> = Mutex::new(());
@@ -130,7 +131,7 @@ impl Spinner {
         }
     }
 
-    /// How `tickless late` names it.
+    /// Its name in the output of `tickless late`.
     pub fn cause(&self) -> String {
         format!("thread planted-{} kept the CPU", self.pid)
     }

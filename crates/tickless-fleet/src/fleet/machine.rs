@@ -6,12 +6,12 @@ use std::path::Path;
 use tickless_trace::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
 
-/// A machine's trace, and what came of it.
+/// A machine's trace and its figures.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Machine {
     /// The trace.
     pub trace: String,
-    /// What came of it; `None` if it cannot be used.
+    /// The figures; `None` if the trace cannot be used.
     pub figures: Option<Figures>,
     /// Why it cannot be used.
     pub error: Option<String>,
@@ -27,15 +27,15 @@ pub struct Figures {
     /// Writes to event devices: as recorded, or of the replay under `restart-aware` if they were
     /// not recorded.
     pub device_writes_per_cpu_s: f64,
-    /// Timer interrupts, in the same way.
+    /// Timer interrupts: as recorded, or of the replay.
     pub wakeups_per_cpu_s: f64,
     /// Timer interrupts that found nothing due, of the replay under `restart-aware`.
     pub spurious_wakeups_per_cpu_s: f64,
     /// How many of the device writes the policy `eager` would have saved, in percent.
     pub eager_saves_percent: f64,
-    /// The same for `lazy`.
+    /// How many the policy `lazy` would have saved.
     pub lazy_saves_percent: f64,
-    /// The same for `restart-aware`.
+    /// How many the policy `restart-aware` would have saved.
     pub restart_aware_saves_percent: f64,
     /// Timer interrupts that `lazy` would have added.
     pub lazy_adds_wakeups_per_cpu_s: f64,
@@ -49,14 +49,14 @@ pub struct Figures {
     pub arms_most_percent: f64,
 }
 
-/// A figure that machines are compared by.
+/// A figure by which machines are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
     /// The name of the field.
     pub name: &'static str,
-    /// What it is counted in.
+    /// The unit.
     pub unit: &'static str,
-    /// What it is, in words.
+    /// The figure's name in words.
     pub about: &'static str,
     /// The figure of a machine.
     pub of: fn(&Figures) -> f64,
@@ -64,7 +64,7 @@ pub struct Figure {
 
 macro_rules! figures {
     ($($name:ident, $unit:literal, $about:literal;)*) => {
-        /// What machines are compared by.
+        /// The figures by which machines are compared.
         pub const FIGURES: &[Figure] = &[$(Figure {
             name: stringify!($name),
             unit: $unit,
@@ -95,12 +95,12 @@ impl Machine {
             let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
             Figures::of(&summary).ok_or_else(|| format!("{}: no time passes in it", path.display()))
         };
-        // A damaged trace must not end the other million.
+        // A panic on one damaged trace must not end the run over all.
         match catch_unwind(AssertUnwindSafe(read)) {
             Ok(Ok(figures)) => Machine { trace, figures: Some(figures), error: None },
             Ok(Err(error)) => Machine::failed(trace, error),
             Err(_) => {
-                let error = format!("{trace}: the replay came to a stop");
+                let error = format!("{trace}: the replay panicked");
                 Machine::failed(trace, error)
             }
         }

@@ -1,12 +1,12 @@
-//! What many traces say as a whole: a row for each machine, quantiles over all of them, and the
-//! machines that differ most, with the reason.
+//! A summary of many traces: a row for each machine, quantiles over all of them, and the machines
+//! that differ most, with the reason.
 //!
 //! | file | what |
 //! |---|---|
 //! | `machine` | one trace, replayed under the usual policies |
 //! | `page` | the whole as an HTML page with plots |
 //!
-//! A trace that cannot be used is a row with its error, and ends nothing.
+//! A trace that cannot be used is a row with its error.
 
 mod machine;
 mod page;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tickless_lab::progress::Progress;
 
-/// What many traces say.
+/// A summary of many traces.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Fleet {
     /// A row for each trace, in the order of the paths.
@@ -36,7 +36,7 @@ pub struct Fleet {
 pub struct Spread {
     /// The figure.
     pub figure: &'static str,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: &'static str,
     /// 5 of 100 machines have less.
     pub p5: f64,
@@ -48,7 +48,7 @@ pub struct Spread {
     pub p75: f64,
     /// 95 of 100 have less.
     pub p95: f64,
-    /// How far a machine usually is from the median: what distances are measured in.
+    /// The usual distance of a machine from the median: the unit of distances.
     #[serde(skip)]
     usual: f64,
 }
@@ -60,7 +60,7 @@ pub struct Differs {
     pub trace: String,
     /// The figure in which it differs most.
     pub figure: &'static str,
-    /// What that is counted in.
+    /// Its unit.
     pub unit: &'static str,
     /// The figure of this machine.
     pub value: f64,
@@ -68,15 +68,15 @@ pub struct Differs {
     pub median: f64,
     /// How far it is from the median, in half the distance between the quartiles.
     pub distance: f64,
-    /// The same as a sentence, with the function that arms most.
+    /// The difference as a sentence, with the function that arms most.
     pub why: String,
 }
 
-/// How many machines are listed as differing.
+/// The number of machines that are listed as differing.
 const DIFFER_MAX: usize = 10;
 
-/// Replays these traces on all CPUs. `stop` ends it early; traces that were not begun then are left
-/// out.
+/// Replays these traces on all CPUs. Setting `stop` ends it early, without the traces that have not
+/// been started.
 pub fn fleet(paths: &[PathBuf], stop: &AtomicBool, progress: &dyn Progress) -> Fleet {
     progress.begin("replaying", paths.len());
     let one = |path: &PathBuf| {
@@ -91,7 +91,7 @@ pub fn fleet(paths: &[PathBuf], stop: &AtomicBool, progress: &dyn Progress) -> F
 }
 
 impl Fleet {
-    /// What these machines say.
+    /// Summarises these machines.
     pub fn of(machines: Vec<Machine>) -> Fleet {
         let usable: Vec<(&Machine, &Figures)> =
             machines.iter().filter_map(|it| Some((it, it.figures.as_ref()?))).collect();
@@ -106,7 +106,7 @@ impl Fleet {
         Fleet { machines, quantiles, differ }
     }
 
-    /// How many traces cannot be used.
+    /// The number of traces that cannot be used.
     pub fn failed(&self) -> usize {
         self.machines.iter().filter(|machine| machine.error.is_some()).count()
     }
@@ -174,10 +174,9 @@ mod tests {
         Machine { trace: number.to_string(), figures: Some(figures), error: None }
     }
 
-    /// Goal: the machine that differs is first, with the figure in which it does; machines that are
-    /// alike do not differ, and a trace that cannot be used counts for nothing.
+    /// Machines that are alike do not differ, and an unusable trace counts for nothing.
     #[test]
-    fn what_differs_is_found_with_the_reason() {
+    fn the_machine_that_differs_most_is_first_with_its_figure() {
         let mut machines: Vec<Machine> =
             (0..40).map(|number| machine(number, 100.0 + f64::from(number % 5))).collect();
         machines[7].figures.as_mut().unwrap().device_writes_per_cpu_s = 900.0;
@@ -197,8 +196,7 @@ mod tests {
         assert_eq!(Fleet::of(Vec::new()), Fleet::default());
     }
 
-    /// Goal: the page draws the policies and the machines that differ, lists the trace that failed
-    /// with its error, and nothing from outside becomes markup.
+    /// Names and errors do not become markup.
     #[test]
     fn the_page_has_plots_reasons_and_errors() {
         let mut machines: Vec<Machine> =

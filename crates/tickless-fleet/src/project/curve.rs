@@ -1,4 +1,4 @@
-//! A trace on machines of several sizes: what limits first.
+//! A trace on machines of several sizes, and what limits first.
 
 use super::figures::Projection;
 use serde::Serialize;
@@ -14,19 +14,19 @@ pub struct Projected {
     pub trace_cpus: u16,
     /// The machine.
     pub machine: String,
-    /// Where randomness started.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// What it came to.
+    /// The results on each size.
     pub points: Vec<Projection>,
     /// What limits first, under each policy.
     pub limits: Vec<String>,
 }
 
-/// A part of the timer code that takes this much of all CPUs' time limits something, in percent.
+/// The share of all CPUs' time above which a part of the timer code is a limit, in percent.
 const LIMITS_FROM: f64 = 1.0;
 
 impl Projected {
-    /// Puts the points of a curve together.
+    /// Collects the points of a curve, and finds what limits first.
     pub fn new(trace: &Trace, machine: &Spec, seed: u64, points: Vec<Projection>) -> Projected {
         let mut policies: Vec<&'static str> = Vec::new();
         for point in &points {
@@ -50,7 +50,7 @@ impl Projected {
     }
 }
 
-/// What limits first as the machine grows.
+/// Describes what limits first as the machine grows.
 fn limit(policy: &str, points: &[&Projection]) -> Option<String> {
     let mut points = points.to_vec();
     points.sort_by_key(|point| point.cpus);
@@ -66,7 +66,7 @@ fn limit(policy: &str, points: &[&Projection]) -> Option<String> {
             largest.cpus, largest.limit.what, largest.limit.percent
         ),
     };
-    // A CPU that cannot follow the trace has nothing left to limit.
+    // A CPU that cannot follow the trace has reached its limit, whatever the shares are.
     if let Some(point) = points.iter().find(|point| point.behind_ns > 0.05e9 * point.seconds) {
         text += &format!(
             "; at {} CPUs the machine cannot follow, and is {:.0} us behind",

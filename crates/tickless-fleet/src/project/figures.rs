@@ -1,4 +1,4 @@
-//! What a projection came to, and what limits first.
+//! The results of a projection.
 
 use super::request::Request;
 use crate::row::Figure;
@@ -9,7 +9,7 @@ use tickless_machine::cost::Costs;
 use tickless_machine::ps::Ps;
 use tickless_trace::replay::streams::Streams;
 
-/// What a run counted.
+/// The counts of a run.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) operations: u64,
@@ -31,31 +31,31 @@ pub(super) struct Counts {
     pub(super) behind: Ps,
 }
 
-/// What a trace came to on a machine. Everything is predicted, but what the trace recorded.
+/// The results of a trace on a machine. All but the recorded writes are predicted.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Projection {
     /// CPUs that performed the trace.
     pub cpus: u16,
-    /// What removals do to the event device.
+    /// The policy.
     pub policy: &'static str,
-    /// Where the time is read from.
+    /// The clock.
     pub clock: &'static str,
     /// How much of the trace was run, in seconds.
     pub seconds: f64,
     /// Operations on timers that were performed.
     pub operations: u64,
-    /// Of these, on timers that are at home on another CPU.
+    /// Operations among these on timers of another CPU.
     pub remote_operations: u64,
     /// Writes to event devices, of all CPUs.
     pub device_writes: u64,
     /// Writes that the trace recorded, if the machine has its number of CPUs and all of it was
     /// run; null otherwise.
     pub recorded_writes: Option<u64>,
-    /// The same for each CPU and second.
+    /// Device writes for each CPU and second.
     pub device_writes_per_cpu_s: f64,
     /// Events that devices delivered.
     pub wakeups: u64,
-    /// Of these, how many found nothing to do.
+    /// Events among these that found nothing to do.
     pub spurious_wakeups: u64,
     /// Interrupts that one CPU sent another one about a timer.
     pub kicks: u64,
@@ -67,22 +67,22 @@ pub struct Projection {
     pub lateness_ns: Quantiles,
     /// Shares of the CPUs' time.
     pub percent: Shares,
-    /// By how much a CPU was behind the trace at most, in nanoseconds.
+    /// The largest delay of a CPU behind the trace, in nanoseconds.
     pub behind_ns: f64,
-    /// What takes most of the time.
+    /// The part that takes most of the time.
     pub limit: Limit,
     /// A hash over everything that happened: equal runs have equal ones.
     pub digest: String,
 }
 
-/// Quantiles of a time.
+/// Quantiles of a time in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Quantiles {
-    /// Half were no later.
+    /// The median.
     pub p50: u64,
-    /// 99 of 100 were no later.
+    /// 99 of 100 are at most this.
     pub p99: u64,
-    /// The latest.
+    /// The maximum.
     pub max: u64,
 }
 
@@ -105,16 +105,16 @@ pub struct Shares {
     pub rest: f64,
 }
 
-/// What takes most of the time.
+/// The part of the timer code that takes most of the time.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Limit {
-    /// Which part.
+    /// The part.
     pub what: &'static str,
     /// Its share of all CPUs' time.
     pub percent: f64,
 }
 
-/// A run, as it ended.
+/// A finished run.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) counts: Counts,
@@ -142,7 +142,7 @@ impl Shares {
 }
 
 impl Projection {
-    /// Puts together what a run came to.
+    /// Computes the results of a run.
     pub(super) fn new(
         ran: Ran,
         costs: &Costs,
@@ -201,7 +201,7 @@ impl Projection {
         }
     }
 
-    /// Its figures as a cell of a campaign has them.
+    /// The figures of a campaign's cell.
     pub fn figures(&self) -> Vec<Figure> {
         let Shares { timer_code, clock_read, lock_wait, cancel_wait, device, interrupts, .. } =
             self.percent;

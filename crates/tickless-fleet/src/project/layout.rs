@@ -1,4 +1,4 @@
-//! Which simulated CPU performs what, and when.
+//! The assignment of a trace's operations to simulated CPUs and times.
 
 use super::operations::{Home, Timer};
 use super::steps::{Sequence, Steps};
@@ -10,39 +10,39 @@ use tickless_trace::replay::streams::{Arming, Streams};
 /// A trace's operations on the CPUs of a machine.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// When the measured stretch begins, and when it ends, on the machine's clock.
+    /// The beginning and the end of the measured stretch, on the machine's clock.
     pub(super) begins: Ns,
     pub(super) ends: Ns,
     /// The CPUs of the trace.
     homes: Vec<Home>,
     /// By CPU.
     parts: Vec<Part>,
-    /// By CPU of the trace: who plays it.
+    /// By CPU of the trace: the CPUs that repeat it.
     players: Vec<Vec<u16>>,
     seed: u64,
 }
 
-/// What one CPU has to do.
+/// The part of one simulated CPU.
 #[derive(Debug)]
 struct Part {
-    /// Which CPU of the trace it plays.
+    /// The CPU of the trace that it repeats.
     source: CpuId,
-    /// What is performed of what happened to the timers there.
+    /// The stretch of the trace that it repeats.
     recorded: Range<Ns>,
-    /// What is taken from the trace's time.
+    /// The difference between the trace's clock and the machine's.
     shift: i128,
-    /// The homes, of the machine, on whose timers it performs something: a strand of each.
+    /// The CPUs on whose timers it performs operations, with the strand of each.
     strands: Vec<(CpuId, usize)>,
-    /// The slots of its timers that are pending when it begins, and their armings.
+    /// The slots of its timers that are pending at the beginning, and their armings.
     pending: Vec<(u32, Arming)>,
 }
 
-/// The machine's clock begins within so many ticks of the trace's own: the wheel's granules of up
-/// to this many ticks lie as they lay when it was recorded, and simulated time stays small.
+/// The machine's clock begins at the trace's time modulo this many ticks. So the wheel's granules of
+/// up to this size are aligned as in the recording, and simulated time stays small.
 const GRANULE_TICKS: u64 = 1 << 18;
 
 impl Layout {
-    /// Lays `window` of a trace onto so many CPUs.
+    /// Assigns `window` of a trace to this many CPUs.
     pub(super) fn new(streams: &Streams, cpus: u16, window: Ns, seed: u64) -> Layout {
         let mut random = Random::new(seed << 1 | 1);
         let of_trace = streams.cpus.max(1);
@@ -57,7 +57,7 @@ impl Layout {
                 (source, random.below(room + 1) * tick)
             }
         };
-        // Timers are armed before the stretch begins, on a clock that begins at zero.
+        // Timers are armed before the stretch begins, so the clock must not begin at 0 there.
         let granule = GRANULE_TICKS * tick;
         let begins = Ns(streams.begins.0 % granule + granule);
         let earlier = i128::from(streams.begins.0) - i128::from(begins.0);
@@ -87,7 +87,7 @@ impl Layout {
         layout
     }
 
-    /// Finds who performs what was done to the timers of each CPU.
+    /// Assigns each strand of operations on a CPU's timers to the CPU that performs it.
     fn hand_out(&mut self) {
         for home in (0..self.parts.len()).map(|cpu| CpuId(cpu as u16)) {
             for strand in 0..self.home(home).strands.len() {
@@ -97,12 +97,12 @@ impl Layout {
         }
     }
 
-    /// How many CPUs perform it.
+    /// The number of CPUs.
     pub(super) fn cpus(&self) -> usize {
         self.parts.len()
     }
 
-    /// What a CPU does.
+    /// The steps of a CPU.
     pub(super) fn steps(&self, cpu: CpuId) -> Steps<'_> {
         let sequence = |&(home, strand): &(CpuId, usize)| {
             let recorded = self.part(home).recorded.clone();
@@ -117,23 +117,23 @@ impl Layout {
         &self.part(home).pending
     }
 
-    /// How many timers are at home on a CPU.
+    /// The number of timers of a CPU.
     pub(super) fn timers(&self, home: CpuId) -> usize {
         self.home(home).timers.len()
     }
 
-    /// A timer that is at home on a CPU.
+    /// A timer of a CPU.
     pub(super) fn timer(&self, home: CpuId, slot: u32) -> &Timer {
         &self.home(home).timers[slot as usize]
     }
 
-    /// Which of a timer's expiries are performed.
+    /// The places of a timer's expiries that are performed.
     pub(super) fn expiries(&self, home: CpuId, slot: u32) -> Range<u32> {
         let (timer, recorded) = (self.timer(home, slot), &self.part(home).recorded);
         timer.expired_before(recorded.start)..timer.expired_before(recorded.end)
     }
 
-    /// A moment of the trace on the clock of the machine, for the timers at home on a CPU.
+    /// Converts a time of the trace to the machine's clock, for the timers of a CPU.
     pub(super) fn moved(&self, home: CpuId, at: Ns) -> Ns {
         if at == Ns::NEVER {
             return at;
@@ -142,7 +142,7 @@ impl Layout {
         Ns(u64::try_from(moved.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// Who does for this CPU what another CPU of the trace did: one that plays that.
+    /// The CPU that does for `home` what a CPU of the trace did: one that repeats that CPU.
     pub(super) fn partner(&self, home: CpuId, of_trace: CpuId) -> CpuId {
         if self.part(home).source == of_trace {
             return home;
@@ -160,13 +160,13 @@ impl Layout {
         &self.parts[cpu.index()]
     }
 
-    /// The CPU of the trace that a CPU plays.
+    /// The CPU of the trace that a CPU repeats.
     fn home(&self, cpu: CpuId) -> &Home {
         &self.homes[self.part(cpu).source.index()]
     }
 }
 
-/// The slots of the timers at home on a CPU of the trace that are pending at a moment.
+/// The slots of the timers of a CPU of the trace that are pending at a time.
 fn pending(streams: &Streams, source: CpuId, at: Ns) -> Vec<(u32, Arming)> {
     let timers = &streams.homes[source.index()];
     let pending = streams.pending(source, at).into_iter();

@@ -1,23 +1,22 @@
-//! A trace's operations as the CPUs of a machine take them: by the CPU at whose timers they are,
-//! and by the one that did them.
+//! A trace's operations, grouped by the CPU whose timers they are on and by the CPU that did them.
 //!
-//! They are held once, however many CPUs of the machine play a CPU of the trace and however long
-//! they do: [`steps`](super::steps) moves them to each one's own time as it comes to them.
+//! They are stored once, however many simulated CPUs repeat a CPU of the trace:
+//! [`steps`](super::steps) moves each operation to the time of the CPU that performs it.
 
 use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::replay::streams::{Arming, Event, Family, Streams, What};
 
-/// Nothing is expired later than this without somebody having a look: what the core has not fired
-/// by then is done as the kernel did it.
+/// How long after its recorded expiry a timer is handled as the kernel did, if the core has not
+/// fired it by then.
 const CATCHES_UP: Ns = Ns(200_000);
 
-/// A CPU of the trace, by its timers.
+/// A CPU of the trace: its timers, and the operations on them.
 #[derive(Debug)]
 pub(super) struct Home {
     /// By slot: its timers.
     pub(super) timers: Vec<Timer>,
-    /// What was done to them, by the CPU that did it.
+    /// The operations on them, by the CPU that did them.
     pub(super) strands: Vec<Strand>,
 }
 
@@ -25,11 +24,11 @@ pub(super) struct Home {
 #[derive(Debug)]
 pub(super) struct Timer {
     pub(super) family: Family,
-    /// When it expired, in order, and how its callback armed it again.
+    /// Its expiries in order, and how its callback armed it again.
     pub(super) expiries: Vec<(Ns, Option<Arming>)>,
 }
 
-/// What one CPU did to the timers of one home.
+/// The operations of one CPU on the timers of one home.
 #[derive(Debug)]
 pub(super) struct Strand {
     pub(super) by: CpuId,
@@ -37,16 +36,16 @@ pub(super) struct Strand {
     pub(super) operations: Vec<Operation>,
 }
 
-/// Something that was done to a timer.
+/// An operation on a timer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
-    /// When it was recorded, and when it is performed.
+    /// The times at which it was recorded and at which it is performed.
     pub(super) recorded: Ns,
     pub(super) at: Ns,
-    /// Its place in the life of the home's timers: which of two comes first at one time.
+    /// Its place among the home's operations: the order of two at one time.
     pub(super) place: u32,
     pub(super) slot: u32,
-    /// Which of the timer's expiries it is, if it is one.
+    /// The number of the timer's expiry, if it is one.
     pub(super) expiry: u32,
     pub(super) what: What,
 }
@@ -54,7 +53,7 @@ pub(super) struct Operation {
 impl Home {
     /// Each CPU of a trace.
     pub(super) fn all(streams: &Streams) -> Vec<Home> {
-        // A timer is at home on one CPU: one table does for all of them.
+        // A timer has one home, so one table serves all homes.
         let mut slots = vec![0; streams.families.len()];
         for timers in &streams.homes {
             for (slot, &timer) in timers.iter().enumerate() {
@@ -99,9 +98,9 @@ impl Home {
 }
 
 impl Strand {
-    /// A stretch with all of it that was recorded between two moments of the trace.
+    /// The operations that include all that were recorded between two times.
     pub(super) fn around(&self, recorded: &Range<Ns>) -> &[Operation] {
-        // None is performed before it was recorded, nor later than this after that.
+        // An operation is performed between its recorded time and this much later.
         let last = recorded.end.after(CATCHES_UP);
         let first = self.operations.partition_point(|operation| operation.at < recorded.start);
         let count = self.operations[first..].partition_point(|operation| operation.at < last);
@@ -110,7 +109,7 @@ impl Strand {
 }
 
 impl Timer {
-    /// How often it had expired before a moment of the trace.
+    /// The number of its expiries before a time of the trace.
     pub(super) fn expired_before(&self, at: Ns) -> u32 {
         self.expiries.partition_point(|expiry| expiry.0 < at) as u32
     }

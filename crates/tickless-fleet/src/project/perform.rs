@@ -26,8 +26,8 @@ use tickless_machine::{cpu, size::sized};
 use tickless_trace::replay::ReplayPolicy;
 use tickless_trace::replay::streams::{Arming, Family, Streams, What};
 
-/// Lays a trace onto a machine like `like`, and runs it once. Takes some microseconds for each
-/// operation, on one thread; the same request comes to the same result.
+/// Runs a trace once on a machine like `like`. Takes some microseconds for each operation, on one
+/// thread. Equal requests have equal results.
 ///
 /// # Errors
 ///
@@ -64,7 +64,7 @@ pub fn project(
     Ok(Projection::new(ran, &costs, cpus, window, streams, request))
 }
 
-/// How much of the trace is run: whole ticks of it.
+/// The length of the trace that is run, in whole ticks.
 fn window(streams: &Streams, cpus: u16, seconds: Option<f64>) -> Option<Ns> {
     let span = streams.ends.since(streams.begins);
     let all: usize = streams.lives.iter().map(Vec::len).sum();
@@ -85,16 +85,17 @@ fn window(streams: &Streams, cpus: u16, seconds: Option<f64>) -> Option<Ns> {
     Some(Ns(ticks * tick).min(span))
 }
 
-/// What the CPUs of a run share. Nothing of it is borrowed across a priced step.
+/// The state that the CPUs of a run share. No borrow of it is held across a priced step, which may
+/// suspend the CPU.
 struct Run {
     bases: Arc<Bases<Sim>>,
     layout: Layout,
     source: Clock,
     clock: RefCell<Option<Rc<SharedClock>>>,
-    /// By the CPU that is a timer's home, and by its slot there: those that were used so far.
+    /// By home and slot: the timers that have been used so far.
     timers: Vec<Vec<OnceCell<Instance>>>,
     counts: RefCell<Counts>,
-    /// By CPU: what its device had been put through when the stretch began.
+    /// By CPU: the counts of its device when the stretch began.
     before: RefCell<Vec<DeviceCounts>>,
     measured: Cell<bool>,
 }
@@ -102,10 +103,10 @@ struct Run {
 /// A timer of the trace on a CPU of the machine.
 struct Instance {
     timer: Timer,
-    /// Which of the expiries in the trace is next, and which ends those that are performed.
+    /// The next expiry of the trace, and the end of those that are performed.
     expiry: Cell<u32>,
     expiries_end: u32,
-    /// Armed for a moment that was guessed.
+    /// Set while the timer is armed for an inferred time.
     is_guessed: Cell<bool>,
 }
 
@@ -139,7 +140,7 @@ impl Run {
         }
     }
 
-    /// Makes a timer: that is free.
+    /// Makes a timer, which costs no simulated time.
     fn make(&self, home: CpuId, slot: u32) -> Instance {
         let task = u64::from(home.0) << 32 | u64::from(slot);
         let timer = match self.layout.timer(home, slot).family {
@@ -155,7 +156,7 @@ impl Run {
         }
     }
 
-    /// What a CPU does.
+    /// The program of one CPU.
     fn body(&self, cpu: CpuId) {
         const BEFORE: Ns = Ns::from_ms(5);
         if cpu == CpuId(0) {
@@ -196,14 +197,14 @@ impl Run {
         *self.clock.borrow_mut() = SharedClock::new(policy).map(Rc::new);
     }
 
-    /// The stretch begins on a CPU.
+    /// Notes a CPU's device use when its measured stretch begins.
     fn begin(&self, cpu: CpuId) {
         self.measured.set(true);
         let device = self.device(cpu);
         self.before.borrow_mut()[cpu.index()] = device;
     }
 
-    /// The stretch is over on a CPU.
+    /// Counts a CPU's device use when its measured stretch ends.
     fn end(&self, cpu: CpuId) {
         let device = self.device(cpu).since(self.before.borrow()[cpu.index()]);
         let mut counts = self.counts.borrow_mut();
@@ -248,7 +249,7 @@ impl Run {
         let options = Options { pinned, wakes: arming.wakes, ..Options::default() };
         let instance = self.instance(home, slot);
         instance.is_guessed.set(false);
-        // Nobody shuts these timers down, and every base exists.
+        // A start fails only after a shutdown or on a missing base: neither happens here.
         match &instance.timer {
             Timer::Coarse(timer) => _ = timer.start(window, platform::cycle_counter(), options),
             Timer::Precise(timer) => {
@@ -326,7 +327,7 @@ impl Run {
     }
 }
 
-/// What a stretch of timer code has taken.
+/// Measures the time of a stretch of timer code.
 struct Spent {
     began: Ps,
     locks: Ps,

@@ -1,8 +1,7 @@
-//! What one CPU of the machine does, step by step, worked out when it comes to it.
+//! The steps of one simulated CPU, computed one by one.
 //!
-//! A second of a busy program on hundreds of CPUs is tens of millions of steps. None is kept: each
-//! CPU goes along the [operations](super::operations) of the trace that it performs, a few
-//! sequences in order of time, and always takes the first.
+//! A second of a busy program on hundreds of CPUs has tens of millions of steps. None is stored:
+//! each CPU merges a few sequences of [operations](super::operations), each in order of time.
 
 use super::layout::Layout;
 use super::operations::Operation;
@@ -13,34 +12,34 @@ use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::replay::streams::What;
 
-/// Something that one CPU does.
+/// An operation of one CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) at: Ns,
-    /// The CPU whose timer it is: the timer's home on the machine.
+    /// The simulated CPU whose timer it is.
     pub(super) home: CpuId,
     pub(super) slot: u32,
     pub(super) what: What,
-    /// Which of the timer's expiries it is, if it is one.
+    /// The number of the timer's expiry, if it is one.
     pub(super) expiry: u32,
 }
 
-/// The steps of one CPU, in order of time; at one time by home, then as they were recorded.
+/// The steps of one CPU, in order of time, then of home, then of recording.
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
     layout: &'a Layout,
     sequences: Vec<Sequence<'a>>,
-    /// For each sequence that is not at its end: when its next step is, and which it is.
+    /// The next step of each sequence that has one.
     next: BinaryHeap<Reverse<(Ns, CpuId, u32, usize)>>,
 }
 
-/// What one CPU does to the timers of one home.
+/// The operations of one CPU on the timers of one home.
 #[derive(Debug)]
 pub(super) struct Sequence<'a> {
     pub(super) home: CpuId,
-    /// What of the trace is performed.
+    /// The stretch of the trace that is performed.
     pub(super) recorded: Range<Ns>,
-    /// All of that, and perhaps more.
+    /// The operations of that stretch, and perhaps others.
     pub(super) operations: &'a [Operation],
 }
 
@@ -54,7 +53,7 @@ impl<'a> Steps<'a> {
         steps
     }
 
-    /// Goes on to the next operation of a sequence that is performed. Returns its place in the
+    /// Skips the operations of a sequence outside of the stretch. Returns the next one's place in the
     /// order.
     fn head(&mut self, place: usize) -> Option<(Ns, CpuId, u32, usize)> {
         let Sequence { home, recorded, operations } = &mut self.sequences[place];
@@ -74,7 +73,7 @@ impl Iterator for Steps<'_> {
             self.sequences[place].operations.split_first()?;
         self.sequences[place].operations = rest;
         let next = self.head(place);
-        // One way down the heap instead of two, as there is almost always a next one.
+        // Replacing the top is cheaper than a pop and a push.
         if let Some(mut first) = self.next.peek_mut() {
             match next {
                 Some(next) => *first = Reverse(next),

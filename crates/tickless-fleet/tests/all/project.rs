@@ -1,4 +1,4 @@
-//! Projections: held against what the traces recorded, deterministic, and sensible as they grow.
+//! Projections agree with the recording, are deterministic, and grow as expected.
 
 use std::path::Path;
 use tickless_fleet::project::{Clock, Projected, Projection, Request, project};
@@ -31,10 +31,10 @@ fn request(cpus: u16) -> Request {
     }
 }
 
-/// Goal: a trace on a machine like the one that recorded it, under its kernel's policy, writes the
-/// event devices as often as was recorded, to 5 %; and no timer fires early.
+/// On a machine like the one that recorded the trace, under its kernel's policy, to 5 %. No timer
+/// fires early.
 #[test]
-fn device_writes_are_those_recorded() {
+fn device_writes_are_as_recorded() {
     for name in ["idle", "nginx", "pipe-one-cpu", "pipe-two-cpus", "two-groups-aligned"] {
         let done = project(&streams(name), &machine("host"), &request(2)).unwrap();
         let recorded = done.recorded_writes.unwrap();
@@ -43,13 +43,13 @@ fn device_writes_are_those_recorded() {
         assert_eq!(done.early, 0, "{name}");
         assert_eq!(done.cpus, 2);
     }
-    // Without the other policies' writes being the same: the agreement means something.
+    // Another policy writes less, so the agreement above can fail.
     let lazy = Request { policy: ReplayPolicy::Lazy, ..request(2) };
     let lazy = project(&streams("nginx"), &machine("host"), &lazy).unwrap();
     assert!(10 * lazy.device_writes < 7 * lazy.recorded_writes.unwrap(), "{lazy:?}");
 }
 
-/// Goal: the same request comes to the same events; another seed draws others.
+/// Another seed draws other events.
 #[test]
 fn a_projection_is_deterministic() {
     let (streams, machine) = (streams("nginx"), machine("ivybridge-ex-16s"));
@@ -61,10 +61,9 @@ fn a_projection_is_deterministic() {
     assert!((once.seconds - 0.02).abs() < 1e-9, "{}", once.seconds);
 }
 
-/// Goal: each CPU has as much to do on a large machine as on the one that recorded, the share of
-/// operations on other CPUs' timers stays, and what grows is what CPUs share.
+/// Each CPU has as many operations as the recorded ones, with the recorded share of remote ones.
 #[test]
-fn what_grows_is_what_cpus_share() {
+fn only_the_cost_of_sharing_grows_with_the_machine() {
     let (streams, machine) = (streams("pipe-two-cpus"), machine("ivybridge-ex-16s"));
     let run = |cpus, clock| {
         let request = Request { clock, seconds: Some(0.06), ..request(cpus) };
@@ -86,9 +85,8 @@ fn what_grows_is_what_cpus_share() {
     }
 }
 
-/// Goal: what limits first is named, with where.
 #[test]
-fn the_limit_is_named() {
+fn the_first_limit_is_named_with_its_number_of_cpus() {
     let (trace, machine) = (trace("nginx"), machine("ivybridge-ex-16s"));
     let streams = Streams::of(&trace, Inference::On);
     let run = |cpus| {
@@ -101,9 +99,8 @@ fn the_limit_is_named() {
     assert!(limit.contains("clock reads first") && limit.contains("cannot follow"), "{limit}");
 }
 
-/// Goal: what cannot be projected is an error that says what to do.
 #[test]
-fn what_cannot_be_projected_is_refused() {
+fn an_impossible_projection_is_refused_with_advice() {
     let machine = machine("host");
     let mut streams = streams("idle");
     let linux = Request { policy: ReplayPolicy::Linux71, ..request(2) };
