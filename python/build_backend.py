@@ -26,7 +26,7 @@ __all__ = [
 
 _HERE = pathlib.Path(__file__).resolve().parent
 # maturin installs the files of this folder as commands.
-_SCRIPTS = _HERE / "tickless.data" / "scripts"
+_SCRIPTS = _HERE / "tickless._native.data" / "scripts"
 
 
 def _build_program() -> None:
@@ -36,7 +36,7 @@ def _build_program() -> None:
         return
     cargo = ["cargo", "build", "--release", "--package", "tickless-cli", "--features", "parquet"]
     target = _HERE / "target"
-    subprocess.run([*cargo, "--target-dir", str(target)], cwd=workspace, check=True)
+    subprocess.run([*cargo, "--locked", "--target-dir", str(target)], cwd=workspace, check=True)
     _SCRIPTS.mkdir(parents=True, exist_ok=True)
     shutil.copy2(target / "release" / "tickless", _SCRIPTS)
 
