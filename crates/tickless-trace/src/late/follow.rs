@@ -126,11 +126,12 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
                 };
                 cpu.callback = armed.remove(&timer).map(|Armed { at, soft, hard }| {
                     let armed = Armed { at, soft: on_trace(soft), hard: on_trace(hard) };
-                    begin(&record, armed, interrupt, false)
+                    begin(&record, armed, interrupt)
                 });
             }
             Event::TimerExpireEntry { timer, .. } => {
-                cpu.callback = armed.remove(&timer).map(|armed| begin(&record, armed, at, true));
+                let begin = |armed| Sleep { is_wheel: true, ..begin(&record, armed, at) };
+                cpu.callback = armed.remove(&timer).map(begin);
             }
             Event::HrtimerExpireExit { .. } | Event::TimerExpireExit { .. } => cpu.callback = None,
             Event::SchedWakeup { pid, target } => {
@@ -149,8 +150,8 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     sleeps
 }
 
-/// Returns a sleep whose callback begins. The deadlines of `armed` are on the trace's clock.
-fn begin(record: &Record, armed: Armed, interrupt: Ns, is_wheel: bool) -> Sleep {
+/// Returns a sleep on a high-resolution timer whose callback begins. The deadlines of `armed` are on the trace's clock.
+fn begin(record: &Record, armed: Armed, interrupt: Ns) -> Sleep {
     let Armed { at, soft, hard } = armed;
     Sleep {
         pid: 0,
@@ -164,6 +165,6 @@ fn begin(record: &Record, armed: Armed, interrupt: Ns, is_wheel: bool) -> Sleep 
         callback: record.time,
         woken: record.time,
         ran: record.time,
-        is_wheel,
+        is_wheel: false,
     }
 }

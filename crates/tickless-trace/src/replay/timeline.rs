@@ -117,7 +117,9 @@ impl Timeline<'_> {
             let at = record.time.since(begins);
             let here = record.cpu;
             let Some(cpu) = cpus.get_mut(here.index()) else { continue };
-            match idle_change(&record, has_states) {
+            // Without `cpu_idle` events, a CPU is idle while it runs the idle task.
+            let shows_idle = !has_states || record.event.kind() == EventKind::CpuIdle;
+            match idle_change(&record).filter(|_| shows_idle) {
                 Some(Idle::Begins(name)) => {
                     cpu.idle.get_or_insert((at, name));
                 }
@@ -162,19 +164,17 @@ enum Idle {
     Ends,
 }
 
-/// Returns whether a CPU's idle time begins or ends here. Without `cpu_idle` events (`has_states`),
-/// a CPU is idle while its events occur in the idle task.
-fn idle_change(record: &Record, has_states: bool) -> Option<Idle> {
-    let next_pid = match record.event {
-        Event::CpuIdle { state, cpu } if cpu == record.cpu => {
-            return Some(match state {
-                Some(state) => Idle::Begins(format!("idle state {state}")),
-                None => Idle::Ends,
-            });
+/// Returns whether a CPU's idle time begins or ends here. Events other than `cpu_idle` count as idle
+/// if they occur in the idle task.
+fn idle_change(record: &Record) -> Option<Idle> {
+    let pid = match record.event {
+        Event::CpuIdle { cpu, .. } if cpu != record.cpu => return None,
+        Event::CpuIdle { state: Some(state), .. } => {
+            return Some(Idle::Begins(format!("idle state {state}")));
         }
-        _ if has_states => return None,
+        Event::CpuIdle { state: None, .. } => return Some(Idle::Ends),
         Event::SchedSwitch { next_pid } => next_pid,
         _ => record.pid,
     };
-    Some(if next_pid == 0 { Idle::Begins("idle".to_string()) } else { Idle::Ends })
+    Some(if pid == 0 { Idle::Begins("idle".to_string()) } else { Idle::Ends })
 }
