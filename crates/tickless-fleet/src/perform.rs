@@ -56,7 +56,7 @@ pub fn simulate_on(like: &Spec, cell: &Simulate) -> Figures {
         return ping_pong(&spec, policy, cell.length);
     }
     let cells = (study.cells)(&spec).map_err(|error| format!("{}: {error}", cell.machine))?;
-    Ok(cells.into_iter().map(|cell| figure(&cell.elsewhere())).collect())
+    Ok(cells.into_iter().map(|cell| figure(&cell.unpublished())).collect())
 }
 
 fn ping_pong(spec: &Spec, policy: ReplayPolicy, rounds: Option<u32>) -> Figures {
@@ -75,13 +75,13 @@ fn ping_pong(spec: &Spec, policy: ReplayPolicy, rounds: Option<u32>) -> Figures 
 fn slices(spec: &Spec, cell: &Simulate, policy: Option<ReplayPolicy>) -> Figures {
     let hz = cell.hz.map_or_else(|| (spec.value("workload.hz") as u64).max(1), u64::from);
     let wanted = policy.map(|policy| policy.set(Settings::default()));
-    let is_wanted = |way: &&schedule::Way| {
+    let is_wanted = |way: &&schedule::DevicePolicy| {
         wanted.is_none_or(|Settings { policy, lazy_timers, handler_end, .. }| {
             (policy, lazy_timers, handler_end) == (way.policy, way.lazy_timers, way.handler_end)
         })
     };
     let mut figures = Vec::new();
-    for way in schedule::WAYS.iter().filter(is_wanted) {
+    for way in schedule::DEVICE_POLICIES.iter().filter(is_wanted) {
         let ran = schedule::run(spec, hz, cell.length.unwrap_or(20), *way);
         let ran = ran.map_err(|error| format!("{}: {error}", spec.name))?;
         let per_1000 = |count: u64| count as f64 * 1e3 / ran.switches.max(1) as f64;

@@ -1,13 +1,14 @@
-//! What has to be cleaned up when a signal ends the program at once.
+//! Clean-up when a signal ends the program at once.
 //!
-//! A program that exits runs no destructors of other threads. Whoever makes something outside of
-//! the process says here how it goes away again, and whoever ends the program cleans.
+//! A program that exits runs no destructors of other threads. Code that makes something outside of
+//! the process registers a function here that removes it, and the signal handler's thread calls
+//! [`clean`] before it exits.
 
 use std::sync::{Mutex, PoisonError};
 
 static CLEANERS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
-/// From now on, this is called before a signal ends the program. It must not wait for threads.
+/// Registers a function to be called before a signal ends the program. It must not wait for threads.
 pub fn clean_by(cleaner: fn()) {
     let mut cleaners = CLEANERS.lock().unwrap_or_else(PoisonError::into_inner);
     if !cleaners.iter().any(|&known| std::ptr::fn_addr_eq(known, cleaner)) {
@@ -15,7 +16,7 @@ pub fn clean_by(cleaner: fn()) {
     }
 }
 
-/// Cleans up, the latest first. The program is to end right after it.
+/// Calls the registered functions, the latest first. The program must exit right after it.
 pub fn clean() {
     let cleaners = CLEANERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     cleaners.iter().rev().for_each(|cleaner| cleaner());

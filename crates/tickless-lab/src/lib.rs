@@ -1,15 +1,15 @@
-//! The laboratory: what timers cost, measured here and simulated on other machines.
+//! The laboratory: the cost of timers, measured on this machine and simulated on others.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`measure`] | measuring on the machine at hand |
+//! | [`measure`] | measuring on this machine |
 //! | [`latency`] | how late threads and timers wake |
 //! | [`studies`] | each mechanism beside what it replaced, live and simulated |
 //! | [`machines`] | this host as a simulated machine, and predictions held against it |
 //! | [`doctor`] | which of five known costs this machine pays, and what to do |
 //! | [`report`] | all studies on one page |
-//! | [`progress`] | how a measurement says how far it is |
-//! | [`interrupt`] | what has to be cleaned up when a signal ends the program |
+//! | [`progress`] | the progress of a measurement |
+//! | [`interrupt`] | clean-up when a signal ends the program |
 //! | [`text`] | figures as text |
 
 pub mod doctor;

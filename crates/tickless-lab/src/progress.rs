@@ -1,17 +1,17 @@
-//! How a measurement says how far it is.
+//! The progress of a measurement.
 
-/// Told how far a measurement is, between two measurements and never within one: whatever this
-/// does is not in the figures. What does not measure several things need not be told.
+/// Receives the progress of a measurement. It is called between two measurements and never within
+/// one, so its cost is not in the figures.
 pub trait Progress: Sync {
-    /// So many steps lie ahead, of this.
+    /// A series of this many steps begins.
     fn begin(&self, what: &'static str, steps: usize);
     /// One step is done.
     fn step(&self);
-    /// All steps are done, in this way.
+    /// All steps are done; `how` is a word such as "failed".
     fn done(&self, how: &str);
 }
 
-/// Tells nobody.
+/// Ignores progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Hidden;
 

@@ -21,7 +21,7 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A [`figure`] with its thousands told apart.
+/// A [`figure`] with commas between its thousands.
 pub fn grouped(value: f64) -> String {
     let text = figure(value);
     let (sign, digits) = text.split_at(text.len() - text.trim_start_matches('-').len());
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_told_apart() {
+    fn thousands_are_grouped() {
         for (value, want) in [
             (0.0, "0"),
             (95.0, "95"),

@@ -8,7 +8,7 @@ use crate::output::{Format, print};
 use crate::progress::Bar;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::time::Duration;
-use tickless_lab::doctor::gather::{Look, gather};
+use tickless_lab::doctor::gather::{GatherOptions, gather};
 use tickless_lab::doctor::{Check, Verdict, checks, judge};
 
 /// Find needless costs of this machine's timers, and what to do about them
@@ -54,8 +54,9 @@ impl Command for DoctorArgs {
             self.check.is_empty() || self.check.iter().any(|name| name == check.name)
         };
         let checks: Vec<&'static Check> = checks().into_iter().filter(is_asked).collect();
-        let look = Look { duration: self.duration, program: std::env::current_exe().ok() };
-        let facts = gather(&checks, &look, &progress);
+        let options =
+            GatherOptions { duration: self.duration, program: std::env::current_exe().ok() };
+        let facts = gather(&checks, &options, &progress);
         progress.end();
         let findings = judge(&checks, &facts);
         print(&findings[..], self.format)?;

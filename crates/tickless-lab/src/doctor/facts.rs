@@ -1,39 +1,39 @@
-//! What a machine was seen to be and to do. Nothing here looks at anything.
+//! What was gathered about a machine. Nothing here reads the machine.
 
 use std::collections::BTreeMap;
 use tickless_trace::read::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
 
-/// What was seen, or why it could not be, with what to do about that.
+/// A gathered value, or why it could not be gathered and what to do about it.
 pub type Seen<T> = Result<T, String>;
 
-/// Everything that checks judge. What nobody asked for is not looked at.
+/// Everything that checks judge. `gather` fills in what the chosen checks need.
 #[derive(Debug)]
 pub struct Facts {
     /// How many CPUs.
     pub cpus: usize,
-    /// What to say about other work, if there was so much that it disturbs times.
+    /// A warning about other work, if there was so much that it disturbs times.
     pub busy: Option<String>,
     /// The clock that the kernel uses.
     pub clock_source: Seen<ClockSource>,
-    /// What it takes to read it.
+    /// The cost of reading it.
     pub clock_read: Seen<ReadCost>,
     /// The kernel's messages, from the first that it still has.
     pub log: Seen<Vec<String>>,
-    /// What the kernel counted while it was looked at.
+    /// The kernel's counters over a while.
     pub counted: Seen<Counted>,
-    /// What its timers did meanwhile.
+    /// A recording of its timers over the same time.
     pub recorded: Seen<RecordedTimers>,
     /// Groups with a quota.
     pub quotas: Seen<Vec<Quota>>,
     /// How much later than asked threads may be woken, in ns.
     pub slack_ns: Seen<u64>,
-    /// How threads woke that slept for a while.
+    /// The lateness of sleeping threads.
     pub sleeps: Seen<Sleeps>,
 }
 
 impl Facts {
-    /// A machine of which nothing was seen, for this reason.
+    /// Returns facts without a value, for this reason.
     pub fn unseen(cpus: usize, why: &str) -> Facts {
         fn of<T>(why: &str) -> Seen<T> {
             Err(why.to_string())
@@ -62,7 +62,7 @@ pub struct ClockSource {
     pub available: Vec<String>,
 }
 
-/// What it takes to read a clock, in ns.
+/// The cost of reading a clock, in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadCost {
     /// A thread that is alone: the median of batches.
@@ -73,28 +73,28 @@ pub struct ReadCost {
     pub threads: usize,
 }
 
-/// What the kernel counted, from one look to the next.
+/// The kernel's counters, from one snapshot to the next.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    /// From one to the other.
+    /// The time between the snapshots.
     pub seconds: f64,
-    /// The kernel's ticks in a second, if it tells.
+    /// The kernel's ticks in a second, if known.
     pub hz: Option<u32>,
-    /// What becomes of them while a CPU is idle.
+    /// What happens to them while a CPU is idle.
     pub idle_ticks: IdleTicks,
     /// By CPU.
     pub cpus: Vec<CpuCounts>,
 }
 
-/// What becomes of the kernel's tick while a CPU is idle.
+/// What happens to the kernel's tick while a CPU is idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdleTicks {
     /// It stops.
     Stop,
-    /// It goes on.
-    GoOn,
-    /// The kernel does not tell.
-    NotTold,
+    /// It continues.
+    Continue,
+    /// Unknown.
+    Unknown,
 }
 
 /// What the kernel counted of one CPU.
@@ -151,14 +151,14 @@ pub struct Quota {
     pub period_us: u64,
 }
 
-/// How threads woke that slept until one point in time after the other.
+/// The wakeups of threads that sleep from deadline to deadline.
 #[derive(Clone, Copy, Debug)]
 pub struct Sleeps {
-    /// From one to the next.
+    /// From one deadline to the next.
     pub interval_us: u64,
     /// Wakeups.
     pub wakeups: u64,
-    /// Points in time at which nobody woke before the next.
+    /// Deadlines without a wakeup before the next deadline.
     pub missed: u64,
     /// Late by no more than this in 99 of 100.
     pub p99_ns: u64,

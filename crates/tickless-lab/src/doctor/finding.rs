@@ -1,14 +1,14 @@
-//! What a check comes to.
+//! The result of a check.
 
 use serde::Serialize;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Nothing to do.
     Ok,
-    /// It could not be seen.
+    /// It could not be determined.
     Unknown,
     /// Worth a look.
     Warn,
@@ -27,7 +27,7 @@ impl Verdict {
         }
     }
 
-    /// Bad or worth a look from these figures on, and no less than `warn` if it is `bad`.
+    /// `Bad` or `Warn` from these limits on.
     pub fn from_limits(figure: f64, warn: f64, bad: f64) -> Verdict {
         match figure {
             figure if figure >= bad => Verdict::Bad,
@@ -37,12 +37,12 @@ impl Verdict {
     }
 }
 
-/// What a check comes to. The keys are stable: `docs/book/src/doctor.md`.
+/// The result of a check. The keys are stable: `docs/book/src/doctor.md`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Finding {
     /// Which check.
     pub check: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub verdict: Verdict,
     /// What was measured; null if it could not be.
     pub figure: Option<f64>,
@@ -56,10 +56,10 @@ pub struct Finding {
     pub study: &'static str,
 }
 
-/// What a check says, before the check's own name is put to it.
+/// The judgement of a check, without the check's name.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Says {
-    /// How bad it is.
+pub struct Judgement {
+    /// Its severity.
     pub verdict: Verdict,
     /// What was measured.
     pub figure: Option<f64>,
@@ -69,11 +69,11 @@ pub struct Says {
     pub advice: String,
 }
 
-impl Says {
-    /// It could not be seen, for this reason, which says what to do about it.
-    pub fn unknown(why: impl Into<String>) -> Says {
+impl Judgement {
+    /// Unknown, for this reason, which includes what to do about it.
+    pub fn unknown(why: impl Into<String>) -> Judgement {
         let (how, advice) = (why.into(), String::new());
-        Says { verdict: Verdict::Unknown, figure: None, how, advice }
+        Judgement { verdict: Verdict::Unknown, figure: None, how, advice }
     }
 
     /// A figure with its verdict. The advice is kept only if there is something to do.
@@ -82,9 +82,9 @@ impl Says {
         figure: f64,
         how: impl Into<String>,
         advice: impl Into<String>,
-    ) -> Says {
+    ) -> Judgement {
         let advice = if verdict == Verdict::Ok { String::new() } else { advice.into() };
-        Says { verdict, figure: Some(figure), how: how.into(), advice }
+        Judgement { verdict, figure: Some(figure), how: how.into(), advice }
     }
 }
 

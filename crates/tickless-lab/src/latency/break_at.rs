@@ -13,7 +13,7 @@ pub struct Sample {
     pub thread: u32,
     /// When it should have.
     pub deadline: Instant,
-    /// When it looked at the clock.
+    /// When it read the clock.
     pub now: Instant,
 }
 
@@ -27,7 +27,7 @@ impl Sample {
 /// Ends a measurement at the first wakeup that is later than this.
 pub struct Break {
     above: Duration,
-    is_over: AtomicBool,
+    has_ended: AtomicBool,
     freeze: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -35,13 +35,13 @@ impl Break {
     /// Ends it at the first wakeup that is more than `above` late. The thread that woke calls
     /// `freeze` at once, to keep what explains it; it should take no longer than a system call.
     pub fn new(above: Duration, freeze: impl Fn() + Send + Sync + 'static) -> Break {
-        Break { above, is_over: AtomicBool::new(false), freeze: Box::new(freeze) }
+        Break { above, has_ended: AtomicBool::new(false), freeze: Box::new(freeze) }
     }
 
     /// The calling thread's wakeup, if it is the first that is too late.
-    pub(super) fn look(&self, now: Instant, deadline: Instant) -> Option<Sample> {
+    pub(super) fn check(&self, now: Instant, deadline: Instant) -> Option<Sample> {
         // Of several threads that are late at once, one is the first.
-        if now - deadline <= self.above || self.is_over.swap(true, Ordering::Relaxed) {
+        if now - deadline <= self.above || self.has_ended.swap(true, Ordering::Relaxed) {
             return None;
         }
         (self.freeze)();

@@ -83,7 +83,7 @@ fn cycle(
     let end = plan.end(start);
     let mut tally = Tally::default();
     let mut next = plan.first(start);
-    while !plan.is_over(tally.lateness.len(), next, end) {
+    while !plan.is_done(tally.lateness.len(), next, end) {
         sleep(next)?;
         let now = now()?;
         plan.count(&mut tally, now, next);

@@ -1,17 +1,17 @@
 //! Wake-up latency: how late a thread wakes that sleeps until a deadline, over and over.
 //!
-//! The measurement is cyclictest's: a thread asks to be woken at a point in time, looks at the
-//! clock when it wakes, and asks for the next point one interval later. Ours is measured in the
-//! same way beside the kernel's own sleeps: the callback of a timer looks at the clock.
+//! The measurement is cyclictest's: a thread sleeps until a deadline, reads the clock when it wakes,
+//! and sleeps until the next deadline, one interval later. For our timers the callback reads the
+//! clock.
 //!
 //! | file | what |
 //! |---|---|
-//! | `plan` | what is to be measured: threads, interval, end |
+//! | `plan` | what to measure: threads, interval, end |
 //! | `break_at` | what ends it at the first wakeup that is too late |
 //! | `tally` | how late each wakeup was |
 //! | `kernel` | `clock_nanosleep` and timerfd |
 //! | `ours` | our timers, by their driver thread |
-//! | `row` | what one sleeper came to |
+//! | `row` | the figures of one sleeper |
 //! | `bins` | wakeups by how late they were |
 
 mod bins;
@@ -31,7 +31,7 @@ pub use tally::{Slice, Tally};
 use crate::measure::{MeasureError, interleave};
 use crate::progress::Progress;
 
-/// Who sleeps.
+/// A way to sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sleeper {
     /// A thread in clock_nanosleep, as in cyclictest
@@ -40,9 +40,10 @@ pub enum Sleeper {
     Timerfd,
     /// Our high-resolution timer: its callback, on its driver's thread
     Hrtimer,
-    /// The same with a driver that gets up 100 us before and spins
+    /// Our high-resolution timer, with a driver that wakes 100 us before and spins
     HrtimerSpin,
-    /// The same with a driver that learns how long before, for a twentieth of a CPU
+    /// Our high-resolution timer, with a driver that learns how long before to wake and spin, for a
+    /// twentieth of a CPU
     HrtimerAuto,
     /// Our coarse timer, late by up to 13 % and a tick on purpose
     Timeout,
@@ -59,7 +60,7 @@ impl Sleeper {
         Sleeper::Timeout,
     ];
 
-    /// Those that can be exact.
+    /// All but the coarse timer.
     pub const EXACT: [Sleeper; 5] = [
         Sleeper::ClockNanosleep,
         Sleeper::Timerfd,
@@ -68,7 +69,7 @@ impl Sleeper {
         Sleeper::HrtimerAuto,
     ];
 
-    /// As the command line and the JSON name it.
+    /// The name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Sleeper::ClockNanosleep => "clock_nanosleep",
@@ -80,7 +81,7 @@ impl Sleeper {
         }
     }
 
-    /// The one of this name, in letters of either case.
+    /// Returns the sleeper of this name, whatever its case.
     pub fn named(name: &str) -> Option<Sleeper> {
         Sleeper::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
     }
@@ -98,7 +99,7 @@ impl Sleeper {
     }
 }
 
-/// Measures the sleepers in turn, each so many times; what disturbs one then disturbs all.
+/// Measures the sleepers in turn, each so many times, so that a disturbance affects all of them.
 pub fn measure(
     sleepers: &[Sleeper],
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! Our timers: the callback, on its driver's thread, looks at the clock.
+//! Our timers: the callback, on its driver's thread, reads the clock.
 
 use super::{Plan, Slice, Tally};
 use crate::measure::{MeasureError, joined, timed};
@@ -28,7 +28,7 @@ pub const SPIN: Wakeup = Wakeup::SpinBefore(Duration::from_micros(100));
 /// A twentieth of a CPU for each driver.
 pub const AUTO: Wakeup = Wakeup::Auto { cpu_share: 0.05 };
 
-/// Measures high-resolution timers whose drivers get up in this way.
+/// Measures high-resolution timers whose drivers wake in this way.
 pub fn measure_waking(plan: &Plan, wakeup: Wakeup) -> Result<Slice, MeasureError> {
     measure_with(plan, Kind::Hrtimer, Timers::builder().wakeup(wakeup))
 }
@@ -72,7 +72,7 @@ fn run(plan: &Plan, kind: Kind, timers: &Timers) -> Result<Slice, MeasureError> 
     Ok(Slice { tally, usage })
 }
 
-/// A callback that counts its wakeups, goes on until the plan is over, and then tells.
+/// Returns a callback that counts its wakeups until the plan ends, and then sends the tally.
 fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fired<'_>) + Send {
     let end = plan.end(start);
     let mut tally = Tally::default();
@@ -81,9 +81,9 @@ fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fir
         plan.count(&mut tally, fired.now(), deadline);
         let periods = fired.forward(plan.interval);
         let next = deadline + plan.interval.saturating_mul(periods.min(1 << 31) as u32);
-        if plan.is_over(tally.lateness.len(), next, end) {
+        if plan.is_done(tally.lateness.len(), next, end) {
             fired.stop();
-            // Nobody to tell is the end as well.
+            // An error means that the receiver has given up.
             let _ = tell.send(std::mem::take(&mut tally));
         } else {
             tally.missed += periods.saturating_sub(1);

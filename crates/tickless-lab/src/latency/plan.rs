@@ -1,4 +1,4 @@
-//! What is to be measured: threads, interval, end.
+//! What to measure: threads, interval, end.
 
 use super::{Break, Tally};
 use crate::measure::{self, MeasureError};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tickless::time::Instant;
 
-/// What is to be measured.
+/// What to measure.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// From one wakeup to the next.
@@ -22,7 +22,7 @@ pub struct Plan {
     pub phase: Option<Duration>,
     /// When a measurement ends.
     pub until: Until,
-    /// Set when it is to end at once, with what there is.
+    /// Set to end the measurement at once, with the wakeups so far.
     pub stop: Arc<AtomicBool>,
     /// What ends it at the first wakeup that is too late.
     pub break_at: Option<Arc<Break>>,
@@ -38,7 +38,7 @@ pub struct Until {
 }
 
 impl Plan {
-    /// Was it told to end?
+    /// Returns whether the measurement was told to end.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -56,16 +56,16 @@ impl Plan {
         Instant::from_nanos(next.as_nanos().next_multiple_of(interval_ns)) + phase
     }
 
-    /// Has a thread done enough that has made so many wakeups, would wake next at `next`, and
-    /// ends at `end`?
-    pub fn is_over(&self, wakeups: u64, next: Instant, end: Instant) -> bool {
+    /// Returns whether a thread is done that has made so many wakeups, would wake next at `next`, and
+    /// ends at `end`.
+    pub fn is_done(&self, wakeups: u64, next: Instant, end: Instant) -> bool {
         next > end || self.until.loops.is_some_and(|loops| wakeups >= loops) || self.is_stopped()
     }
 
-    /// Counts a wakeup of the calling thread that was to come at `deadline` and came at `now`; ends
-    /// the measurement if it is too late.
+    /// Counts a wakeup of the calling thread at `now` for `deadline`; ends the measurement if it is
+    /// too late.
     pub fn count(&self, tally: &mut Tally, now: Instant, deadline: Instant) {
-        if let Some(sample) = self.break_at.as_ref().and_then(|it| it.look(now, deadline)) {
+        if let Some(sample) = self.break_at.as_ref().and_then(|it| it.check(now, deadline)) {
             tally.broke = Some(sample);
             self.stop.store(true, Ordering::Relaxed);
         }
@@ -100,11 +100,11 @@ mod tests {
         plan.phase = Some(Duration::from_nanos(250));
         assert_eq!(plan.first(Instant::from_nanos(5_300)), Instant::from_nanos(7_250));
         assert!(
-            plan.is_over(3, Instant::from_nanos(0), Instant::NEVER)
-                && !plan.is_over(2, Instant::from_nanos(0), Instant::NEVER)
+            plan.is_done(3, Instant::from_nanos(0), Instant::NEVER)
+                && !plan.is_done(2, Instant::from_nanos(0), Instant::NEVER)
         );
-        assert!(plan.is_over(0, Instant::from_nanos(11), Instant::from_nanos(10)));
+        assert!(plan.is_done(0, Instant::from_nanos(11), Instant::from_nanos(10)));
         plan.stop.store(true, Ordering::Relaxed);
-        assert!(plan.is_over(0, Instant::from_nanos(0), Instant::NEVER));
+        assert!(plan.is_done(0, Instant::from_nanos(0), Instant::NEVER));
     }
 }

@@ -1,12 +1,12 @@
-//! What one sleeper came to.
+//! The figures of one sleeper.
 
 use super::{Plan, Sleeper, Slice};
 use serde::Serialize;
 
-/// What one sleeper came to. Times are nanoseconds, and null without a single wakeup.
+/// The figures of one sleeper. Times are nanoseconds, and null without a single wakeup.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Who slept.
+    /// The name of the sleeper.
     pub sleeper: &'static str,
     /// The least lateness.
     pub min: Option<u64>,

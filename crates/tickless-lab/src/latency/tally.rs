@@ -46,7 +46,7 @@ impl fmt::Debug for Tally {
 }
 
 impl Tally {
-    /// A wakeup that was to come at `deadline` came at `now`.
+    /// Records a wakeup at `now` for `deadline`.
     pub fn record(&mut self, now: Instant, deadline: Instant) {
         self.early += u64::from(now < deadline);
         let late = (now - deadline).as_nanos() as u64;
@@ -54,7 +54,7 @@ impl Tally {
         self.sum_ns += u128::from(late);
     }
 
-    /// Those of another thread or turn.
+    /// Adds the wakeups of another thread or turn.
     pub fn add(&mut self, other: &Tally) {
         // Both have the same bounds, so this cannot fail.
         let _ = self.lateness.add(&other.lateness);
@@ -70,12 +70,12 @@ impl Tally {
     }
 }
 
-/// What one measurement of one sleeper came to.
+/// The result of one measurement of one sleeper.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
     /// How late its wakeups were.
     pub tally: Tally,
-    /// What the process used meanwhile.
+    /// What the process used during the measurement.
     pub usage: Usage,
 }
 

@@ -12,7 +12,7 @@ use tickless_machine::spec::{Origin, Parameter, Spec};
 use tickless_machine::validate::Scene;
 use tickless_machine::validate::fit::{Measured, fit};
 
-/// Whose assumptions stand in for what cannot be measured from inside a program.
+/// The machine whose assumed numbers are used for what a program cannot measure.
 const TEMPLATE: &str = "host";
 
 /// The CPUs that scenes are played on: all that this process may use, two at least.
@@ -37,7 +37,7 @@ const WATCHED: Duration = Duration::from_secs(1);
 pub enum IfBusy {
     /// Nothing is measured.
     Refuse,
-    /// It is measured, and its file says how busy it was.
+    /// It is measured, and its file records how busy it was.
     Measure,
 }
 
@@ -79,7 +79,7 @@ pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, StudyError>
     spec.about = format!("{}, to hold the model against", measure::machine());
     spec = topology(spec);
     for micro::Price { key, value, how } in micro::prices(effort, cpus[0])? {
-        // Nothing takes no time at all; a file says so by an error.
+        // A price must be greater than zero: a file with a zero is rejected.
         let value = Spread { median: value.median.max(0.001), ..value };
         spec = spec.with_parameter(key, parameter(value, how));
     }

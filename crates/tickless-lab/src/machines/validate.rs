@@ -120,7 +120,7 @@ fn row_of(part: Scene, [predicted, ratio, verdict]: [String; 3], live: Spread) -
 }
 
 /// The median, with what a tenth of the values lies below and above: on a virtual machine the
-/// extremes are somebody else's.
+/// extremes come from other machines' work.
 fn middle(values: &[f64]) -> Spread {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

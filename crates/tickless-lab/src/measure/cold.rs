@@ -1,7 +1,7 @@
 //! Cold caches: everything that was in them is driven out.
 //!
-//! By reading and writing more memory than the last cache holds, rather than by flushing lines:
-//! whoever measures does not know where another crate keeps its data.
+//! It reads and writes more memory than the last cache holds instead of flushing lines: the
+//! measuring code does not know where another crate keeps its data.
 
 use std::fs;
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! The machine at hand: what it is, which CPUs we may use, how busy it is.
+//! This machine: what it is, which CPUs we may use, how busy it is.
 
 use super::thread::wait;
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -36,7 +36,7 @@ pub fn cpus() -> Vec<usize> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// What to say about other work on this machine, if there is so much that it disturbs times.
+/// Returns a warning about other work on this machine, if there is so much that it disturbs times.
 pub fn disturbance() -> Option<String> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     let load: f64 = load.split(' ').next()?.parse().ok()?;
@@ -50,7 +50,7 @@ pub fn disturbance() -> Option<String> {
 }
 
 /// How much of all CPUs' time goes to others, in percent, over so long: other programs,
-/// interrupts, and what a hypervisor takes. The calling thread sleeps meanwhile. `None` where the
+/// interrupts, and what a hypervisor takes. The calling thread sleeps during that time. `None` where the
 /// kernel does not count it.
 pub fn busy_percent(span: Duration) -> Option<f64> {
     let counted = || busy_of(&fs::read_to_string("/proc/stat").ok()?);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_says_what_it_is() {
+    fn the_machine_is_described() {
         assert!(machine().contains("CPU"), "{}", machine());
         assert_eq!(named("processor\t: 0\nmodel name\t: A B\n"), Some("A B"));
         assert_eq!(named("processor\t: 0\n"), None);

@@ -1,12 +1,12 @@
-//! Measuring on the machine at hand: what every live study needs.
+//! Measuring on this machine: what every live study needs.
 //!
 //! # Ground rules
 //!
-//! - Before and after are measured in turn, in both orders ([`interleave`]): what disturbs the
-//!   machine for a while then disturbs both, and a drift cancels out.
+//! - Before and after are measured in turn, in both orders ([`interleave`]): a disturbance
+//!   affects both, and a drift cancels out.
 //! - A figure is the median of its repetitions, with the least and the greatest beside it.
-//! - Where a count can say it (device writes, switches, system calls), a count says it: counts
-//!   are the same on a busy machine.
+//! - Counts (device writes, switches, system calls) are preferred to times: a busy machine does not
+//!   change them.
 //! - Times stand beside what an uncontended atomic add takes in the same run ([`atomic_add_ns`]),
 //!   so that a slow machine is told from slow code.
 //!
@@ -17,11 +17,11 @@
 //! | `stopwatch` | short times, in nanoseconds and cycles |
 //! | `cold` | caches that hold nothing of use |
 //! | `usage` | CPU time and context switches |
-//! | `thread_usage` | the same for some threads, by name |
+//! | `thread_usage` | CPU time and context switches of threads, by name |
 //! | `reference` | what an atomic add takes |
 //! | `thread` | where a thread runs, how urgently, how exactly it sleeps |
 //! | `error` | why something could not be measured, and what to do |
-//! | `here` | the machine at hand, its CPUs, how busy it is |
+//! | `here` | this machine, its CPUs, how busy it is |
 
 mod cold;
 mod error;

@@ -1,8 +1,7 @@
 //! Short times: in nanoseconds, and in cycles where the CPU counts them.
 //!
-//! A single call of some tens of nanoseconds cannot be timed by itself without knowing what the
-//! timing takes. So the stopwatch measures itself first, and takes that off; and whoever can,
-//! times many calls at once.
+//! A single call of some tens of nanoseconds takes as long as the timing itself. So the stopwatch
+//! measures its own cost first and subtracts it. Where possible, callers time many calls at once.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -98,7 +97,7 @@ mod tests {
 
     /// Goal: a known time comes out in nanoseconds, and no time comes out as nearly none.
     #[test]
-    fn a_stopwatch_knows_the_time() {
+    fn a_known_time_is_measured() {
         let watch = Stopwatch::new();
         let shortest = |work: &dyn Fn()| {
             let counts = (0..50).map(|_| watch.counts(work)).min().unwrap();

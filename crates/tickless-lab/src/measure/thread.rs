@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::measure::cpus;
 
-    /// Goal: a thread that is to stay on a CPU may use that one and no other.
+    /// Goal: a thread that stays on a CPU may use that CPU alone.
     #[test]
     fn a_thread_stays_where_it_is_put() {
         let last = *cpus().last().unwrap();
@@ -84,8 +84,7 @@ mod tests {
         assert_eq!(seen.unwrap(), [last]);
     }
 
-    /// Goal: a CPU that is not there and a priority that does not exist are errors that say what
-    /// to do.
+    /// Goal: the errors for a missing CPU and an invalid priority include what to do.
     #[test]
     fn what_cannot_be_is_refused() {
         let nowhere = std::thread::spawn(|| stay_on(1_000_000)).join().unwrap().unwrap_err();

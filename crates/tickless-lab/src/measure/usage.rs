@@ -43,7 +43,7 @@ impl Usage {
     }
 }
 
-/// Does a piece of work and says what the process used meanwhile.
+/// Does a piece of work. Returns its result, and what the process used for it.
 ///
 /// The kernel counts switches exactly, and CPU time by ticks where it was configured so: a piece
 /// of work should take some tens of milliseconds.
@@ -90,7 +90,7 @@ mod tests {
     /// Goal: waiting counts as switches and real time, computing as user time, whichever thread
     /// does it.
     #[test]
-    fn waiting_and_computing_are_told_apart() {
+    fn waiting_counts_as_switches_and_computing_as_cpu_time() {
         let ((), waiting) = timed(|| {
             let (ask, asked) = mpsc::sync_channel(0);
             let (tell, told) = mpsc::sync_channel(0);

@@ -1,13 +1,13 @@
 //! `tickless report`: all five studies, simulated and live, on one page.
 //!
-//! The page needs nothing but itself: no script, no font, no picture from anywhere, and it says so
-//! to the browser. `report.json` beside it has the same figures for programs
+//! The page is self-contained: no script, no font, no picture from elsewhere, and a content policy
+//! that forbids them. `report.json` beside it has the same figures for programs
 //! (`docs/book/src/report.md`).
 //!
 //! # Ground rules
 //!
-//! - Published, calibrated, predicted and live figures are told apart wherever they stand.
-//! - A study that fails takes nothing along: it is shown as failed, with what to do.
+//! - Each figure is marked as published, calibrated, implied, predicted or live.
+//! - A study that fails does not affect the others: it is shown as failed, with what to do.
 //! - Files are there whole or not at all.
 //!
 //! | file | what |
@@ -15,7 +15,6 @@
 //! | `make` | a report from its beginning to its end |
 //! | `run` | the simulated studies side by side, then the live ones one by one |
 //! | `facts` | the machine at hand |
-//! | `published` | what each published report asked, its tables, and ours beside them |
 //! | `verdict` | each mechanism in one figure, before and after |
 //! | `page`, `section`, `table` | the page |
 //! | `sheet` | what all pages of this program have in common |
@@ -43,7 +42,7 @@ pub use verdict::Verdict;
 
 use serde::Serialize;
 
-/// Everything that came out. Serialises to the JSON that `docs/book/src/report.md` documents.
+/// The whole report. Serialises to the JSON that `docs/book/src/report.md` documents.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The form of this JSON; a greater number has more keys.
@@ -54,7 +53,7 @@ pub struct Report {
     pub date: String,
     /// How long it took.
     pub seconds: f64,
-    /// How long it was to take.
+    /// The requested effort.
     pub effort: &'static str,
     /// Where randomness started.
     pub seed: u64,

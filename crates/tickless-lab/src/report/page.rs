@@ -273,7 +273,7 @@ mod tests {
 
     /// Goal: nothing that comes from outside becomes markup, and every element is closed.
     #[test]
-    fn what_comes_from_outside_is_escaped() {
+    fn text_from_outside_is_escaped() {
         let html = page(&report()).unwrap();
         assert!(!html.contains("<script") && !html.contains("alert(1)<"), "markup got through");
         assert!(html.matches("&lt;script&gt;").count() > 40);
@@ -291,7 +291,7 @@ mod tests {
         assert!(open.is_empty(), "{open:?} left open");
     }
 
-    /// Goal: the page loads nothing and runs nothing, and says so to the browser.
+    /// Goal: the page loads nothing and runs nothing, and its content policy forbids both.
     #[test]
     fn the_page_needs_nothing_but_itself() {
         let html = page(&report()).unwrap();

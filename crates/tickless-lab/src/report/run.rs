@@ -5,13 +5,12 @@
 
 use crate::progress::Progress;
 use crate::studies::{Effort, Request, Study, StudyError, StudyResult, World};
+use rayon::prelude::*;
 use serde::Serialize;
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// What is to be run.
+/// What to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The studies.
@@ -68,8 +67,10 @@ pub fn run(plan: &Plan, bar: &dyn Fn(&'static str) -> Box<dyn Progress>) -> Vec<
     let mut done: Vec<Done> = plan.studies.iter().map(of).collect();
     let progress: Vec<_> = plan.studies.iter().map(|study| bar(study.name)).collect();
     if plan.worlds.contains(&World::Sim) {
-        let parts = side_by_side(plan, &progress);
-        done.iter_mut().zip(parts).for_each(|(done, part)| done.sim = part);
+        let all = done.par_iter_mut().zip(&plan.studies).zip(&progress);
+        all.for_each(|((done, study), progress)| {
+            done.sim = Some(one(plan, study, World::Sim, progress.as_ref()));
+        });
     }
     for ((study, done), progress) in plan.studies.iter().zip(&mut done).zip(&progress) {
         if plan.worlds.contains(&World::Live) {
@@ -83,29 +84,11 @@ pub fn run(plan: &Plan, bar: &dyn Fn(&'static str) -> Box<dyn Progress>) -> Vec<
     done
 }
 
-/// A thread of its own, so that one that dies takes nobody along.
+/// Runs a study on a thread of its own, so that a panic does not affect the others.
 fn one(plan: &Plan, study: &Study, world: World, progress: &dyn Progress) -> Part {
     let request = Request::new(world, plan.effort, plan.seed);
     let work = || Part::of(|| study.run(&request, progress));
     thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|_| Part::died())
-}
-
-/// On as many threads as there are CPUs.
-fn side_by_side(plan: &Plan, progress: &[Box<dyn Progress>]) -> Vec<Option<Part>> {
-    let left: Mutex<VecDeque<usize>> = Mutex::new((0..plan.studies.len()).collect());
-    let parts = Mutex::new(vec![None; plan.studies.len()]);
-    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-    thread::scope(|scope| {
-        for _ in 0..crate::measure::cpus().len().min(plan.studies.len()) {
-            scope.spawn(|| {
-                while let Some(at) = next() {
-                    let part = one(plan, plan.studies[at], World::Sim, progress[at].as_ref());
-                    parts.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(part);
-                }
-            });
-        }
-    });
-    parts.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -125,9 +108,9 @@ mod tests {
     static BREAKS: Study = Study { name: "breaks", live: breaks, sim: works, ..REARM };
     static WORKS: Study = Study { name: "works", live: works, sim: works, ..REARM };
 
-    /// Goal: a study that fails says why and what to do, in its world only; the others go on.
+    /// Goal: the error of a study that fails is shown in its world only; the other studies run.
     #[test]
-    fn a_failure_takes_nothing_along() {
+    fn a_failure_does_not_affect_other_studies() {
         let plan = Plan {
             studies: vec![&BREAKS, &WORKS],
             worlds: vec![World::Sim, World::Live],

@@ -39,7 +39,7 @@ pub fn picture(world: World, plot: &Plot) -> io::Result<Markup> {
     group(&[(world, plot)])
 }
 
-/// The same for plots of one name, of both worlds.
+/// Draws the plots of one name, of both worlds, as one SVG.
 pub(super) fn group(parts: &[Part<'_>]) -> io::Result<Markup> {
     let svg = draw::draw(parts)?;
     let title = parts.first().map_or("", |(_, plot)| plot.title.as_str());

@@ -1,5 +1,5 @@
-//! Tables of the page. Each entry says where it comes from: by its column, its letter and its
-//! ground, so also without colours.
+//! Tables of the page. Each entry shows its origin by its column, its letter and its background, so
+//! not by colour alone.
 
 use crate::studies::published::{Entry, Table};
 use crate::studies::{Cell, Exhibit, Role, claim, wanted};
@@ -56,7 +56,7 @@ fn of_entry(entry: &Entry) -> Markup {
         Entry::Word(word) => html! { td.word { (word) } },
         Entry::Published(what) => html! { td.published { (what) } },
         Entry::Ours(cell) => html! {
-            td class=(class(cell.role)) title=(told(cell)) {
+            td class=(class(cell.role)) title=(tooltip(cell)) {
                 (number(cell.value)) (letter(cell.role)) (sign(cell)) (range(cell))
             }
         },
@@ -134,7 +134,7 @@ pub fn letter(role: Role) -> Markup {
     html! { sup.role { (letter) } }
 }
 
-/// Does it lie where it should?
+/// A mark for whether the cell lies in its band.
 fn sign(cell: &Cell) -> Markup {
     match cell.inside {
         Some(true) => html! { span.good title="inside its band" { "\u{2713}" } },
@@ -143,7 +143,7 @@ fn sign(cell: &Cell) -> Markup {
     }
 }
 
-fn told(cell: &Cell) -> String {
+fn tooltip(cell: &Cell) -> String {
     let about = format!("{} ({}), {}", cell.id, class(cell.role), cell.unit);
     match claim(cell) {
         None => about,
@@ -210,7 +210,7 @@ mod tests {
     /// Goal: roles are told apart by the letter as well as by the class, and a figure says
     /// whether it lies in its band and from where to where it went.
     #[test]
-    fn an_entry_says_where_it_comes_from() {
+    fn an_entry_shows_its_origin() {
         let spread = Spread { median: 2_000.0, low: 1.0, high: 3_000.0 };
         for (role, class, letter) in [
             (Role::Calibrated, "calibrated", "C"),

@@ -33,7 +33,7 @@ pub struct Figures {
     pub after: (f64, Option<Role>),
     /// How many figures of the study should lie in a band.
     pub checked: usize,
-    /// Those that do not.
+    /// The names of the figures outside their band.
     pub outside: Vec<String>,
 }
 

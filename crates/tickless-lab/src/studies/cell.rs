@@ -8,17 +8,17 @@
 use crate::text::figure;
 use serde::Serialize;
 
-/// Where a figure comes from. Never mixed: whoever reads a table must know what it shows.
+/// The origin of a figure. Tables mark each figure with it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// A parameter was set so that this comes out.
+    /// A parameter was set so that the simulation gives this figure.
     Calibrated,
-    /// It follows from the parameters by a formula: the simulation had no say in it.
+    /// It follows from the parameters by a formula, which the simulation only evaluates.
     Implied,
-    /// Nothing was set for it: it came out.
+    /// The simulation gives it without a parameter of its own.
     Predicted,
-    /// Measured now, on the machine at hand.
+    /// Measured on this machine.
     Live,
 }
 
@@ -60,7 +60,7 @@ impl Band {
         Band::between(ends[0].min(ends[1]), ends[0].max(ends[1]))
     }
 
-    /// Does the value lie in it?
+    /// Returns whether the value lies in the band.
     pub fn contains(&self, value: f64) -> bool {
         self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
     }
@@ -97,13 +97,13 @@ impl Figure {
     }
 }
 
-/// What an effect is counted in, and so how far two effects are apart.
+/// The unit of an effect, which defines the distance between two effects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Scale {
     /// Percent of what it is an effect on.
     #[serde(rename = "%")]
     Percent,
-    /// So many times less, or more. Distances are those of logarithms.
+    /// A factor. Distances are those of logarithms.
     #[serde(rename = "x")]
     Times,
     /// The cell's own unit.
@@ -123,7 +123,7 @@ impl Scale {
     }
 }
 
-/// What a cell claims about its mechanism.
+/// The claim of a cell about its mechanism.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Claim {
     /// What the mechanism changes, as simulated.
@@ -197,7 +197,7 @@ pub struct Cell {
     pub high: f64,
     /// Where the effect should lie, if the cell claims one; else where the value should.
     pub band: Option<Band>,
-    /// Does it? Nothing where there is nothing to fail.
+    /// Whether it does; `None` for a cell without a verdict.
     pub inside: Option<bool>,
     /// What the mechanism changes.
     pub effect: Option<f64>,
@@ -211,7 +211,7 @@ pub struct Cell {
     pub null_model: Option<f64>,
     /// 1 for the published effect, 0 for the null model's.
     pub score: Option<f64>,
-    /// Do people see it in another table, so that those of cells need not repeat it?
+    /// Whether another table shows it, so that the table of cells omits it.
     #[serde(skip)]
     pub in_exhibit: bool,
 }
@@ -276,7 +276,7 @@ impl Cell {
         self
     }
 
-    /// People see it in another table: those of cells do not repeat it, JSON and CSV have it.
+    /// Marks a cell that another table shows. JSON and CSV still have it.
     #[must_use]
     pub fn in_exhibit(mut self) -> Cell {
         self.in_exhibit = true;
@@ -291,9 +291,9 @@ impl Cell {
         self
     }
 
-    /// Nothing was published about it where it was simulated: no claim, no verdict.
+    /// Removes the published figure, the claim and the verdict: this cell is of another machine.
     #[must_use]
-    pub fn elsewhere(self) -> Cell {
+    pub fn unpublished(self) -> Cell {
         let Cell { id, unit, value, low, high, .. } = self;
         Cell::predicted(id, unit, Figure { value, low, high })
     }
@@ -376,7 +376,7 @@ mod tests {
     /// Goal: a band includes its ends, an open end takes everything, and not-a-number is never
     /// inside.
     #[test]
-    fn bands_say_what_is_inside() {
+    fn bands_contain_their_ends() {
         assert!(Band::between(1.0, 2.0).contains(1.0) && Band::between(1.0, 2.0).contains(2.0));
         assert!(!Band::between(1.0, 2.0).contains(2.01) && !Band::between(1.0, 2.0).contains(0.99));
         assert!(Band::at_least(2.0).contains(1e30) && !Band::at_least(2.0).contains(1.9));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_knows_whether_it_is_inside() {
+    fn within_compares_the_value_with_the_band() {
         let cell = Cell::live("a", "ns", Figure { value: 3.0, low: 3.0, high: 3.0 });
         assert_eq!((cell.inside, cell.band), (None, None));
         assert_eq!(cell.clone().within(Band::at_most(3.0)).inside, Some(true));

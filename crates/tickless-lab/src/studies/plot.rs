@@ -1,4 +1,4 @@
-//! Plots as data, in forms that a terminal, JSON and the report's page all can show.
+//! Plots as data, for a terminal, JSON and the report's page.
 //!
 //! A plot belongs to a study of one world. Where the simulated and the live study have plots of
 //! the same name, the page draws them on the same axes.
@@ -16,7 +16,7 @@ pub struct Plot {
     /// How.
     #[serde(flatten)]
     pub shape: Shape,
-    /// Do people see these figures in a table already?
+    /// Whether a table shows these figures already.
     #[serde(skip)]
     pub in_exhibit: bool,
 }
@@ -54,7 +54,7 @@ pub enum Shape {
     Strip {
         /// How long the period is, in milliseconds.
         period_ms: f64,
-        /// Who runs.
+        /// The groups that run.
         lanes: Vec<Lane>,
     },
 }
@@ -125,14 +125,14 @@ pub struct Counts {
     pub counts: Vec<u64>,
 }
 
-/// One of those who run in a period.
+/// One group in a strip.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lane {
-    /// Who.
+    /// The name of the group.
     pub name: String,
     /// Which side it is on.
     pub side: Side,
-    /// When in the period it is let go, in milliseconds.
+    /// When in the period it is refilled, in milliseconds.
     pub refill_ms: f64,
     /// In which share of the periods it ran, for equal parts of the period.
     pub runs: Vec<f64>,

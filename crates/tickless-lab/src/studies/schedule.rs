@@ -11,8 +11,8 @@
 //! | `lazy` | lazy: no removal programs | ignored | programs |
 //! | `restart_aware` | restart-aware: Linux 5.15 to 7.0 | ignored | programs |
 //! | `lazy_timers` | restart-aware | honoured | programs |
-//! | `put_off` | restart-aware | ignored | puts off |
-//! | `both` | restart-aware, and both additions: Linux 7.1 | honoured | puts off |
+//! | `put_off` | restart-aware | ignored | deferred |
+//! | `both` | restart-aware, and both additions: Linux 7.1 | honoured | deferred |
 
 use super::{Cell, Figure};
 use std::cell::Cell as Shared;
@@ -26,14 +26,14 @@ use tickless_machine::os::{Class, Clocked, Config, IdleTick, Kernel, Pipe, Skew}
 use tickless_machine::ps::Ps;
 use tickless_machine::spec::Spec;
 
-/// One way to treat the event device.
+/// A policy for the event device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Way {
+pub struct DevicePolicy {
     /// Its name in cells.
     pub name: &'static str,
     /// What a removal does.
     pub policy: Policy,
-    /// Are lazy timers left alone?
+    /// Whether lazy timers may program the device alone.
     pub lazy_timers: LazyTimers,
     /// What the end of a handler does.
     pub handler_end: HandlerEnd,
@@ -44,12 +44,12 @@ const fn way(
     policy: Policy,
     lazy_timers: LazyTimers,
     handler_end: HandlerEnd,
-) -> Way {
-    Way { name, policy, lazy_timers, handler_end }
+) -> DevicePolicy {
+    DevicePolicy { name, policy, lazy_timers, handler_end }
 }
 
-/// The ways that are compared.
-pub const WAYS: [Way; 5] = [
+/// The policies that are compared.
+pub const DEVICE_POLICIES: [DevicePolicy; 5] = [
     way("lazy", Policy::Lazy, LazyTimers::Ignored, HandlerEnd::Programs),
     way("restart_aware", Policy::RestartAware, LazyTimers::Ignored, HandlerEnd::Programs),
     way("lazy_timers", Policy::RestartAware, LazyTimers::Honoured, HandlerEnd::Programs),
@@ -57,7 +57,7 @@ pub const WAYS: [Way; 5] = [
     way("both", Policy::RestartAware, LazyTimers::Honoured, HandlerEnd::Defers),
 ];
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
     /// How long all messages took, in milliseconds.
@@ -92,7 +92,7 @@ pub fn cells(spec: &Spec, hz: u64, messages: u32) -> io::Result<Vec<Cell>> {
     const SEEDS: u64 = 3;
     let cpus = spec.costs().topology.cpus();
     let mut cells = Vec::new();
-    for way in WAYS {
+    for way in DEVICE_POLICIES {
         let one = |seed| {
             let mut seeded = spec.clone();
             seeded.seed += seed;
@@ -114,10 +114,10 @@ pub fn cells(spec: &Spec, hz: u64, messages: u32) -> io::Result<Vec<Cell>> {
 }
 
 /// Runs the load once.
-pub fn run(spec: &Spec, hz: u64, messages: u32, way: Way) -> io::Result<Outcome> {
+pub fn run(spec: &Spec, hz: u64, messages: u32, way: DevicePolicy) -> io::Result<Outcome> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
-    let Way { policy, lazy_timers, handler_end, .. } = way;
+    let DevicePolicy { policy, lazy_timers, handler_end, .. } = way;
     let config = Config {
         timers: Settings { policy, lazy_timers, handler_end, ..Settings::default() },
         tick: Ns(1_000_000_000 / hz.max(1)),

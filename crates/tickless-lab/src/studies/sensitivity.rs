@@ -2,9 +2,8 @@
 //! the fitted numbers follow.
 
 use super::{Cell, Role};
+use rayon::prelude::*;
 use serde::Serialize;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use tickless_machine::spec::{Origin, Spec};
 
 /// What one assumed number does to one predicted cell.
@@ -68,21 +67,8 @@ pub fn sensitivity(
             _ => None,
         })
         .collect();
-    let next = AtomicUsize::new(0);
-    let found = Mutex::new(Vec::new());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(range) = ranges.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let effects = swept(range.0, range.1, range.2);
-                    found.lock().unwrap_or_else(PoisonError::into_inner).extend(effects);
-                }
-            });
-        }
-    });
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // Whichever thread was faster, the order is the same.
+    let mut found: Vec<Sensitivity> =
+        ranges.par_iter().flat_map_iter(|&(key, low, high)| swept(key, low, high)).collect();
     let name = |one: &Sensitivity| (one.key.clone(), one.cell.clone());
     found.sort_by(|one: &Sensitivity, other| {
         other.moves().total_cmp(&one.moves()).then_with(|| name(one).cmp(&name(other)))

@@ -52,7 +52,7 @@ pub fn add(
 ) -> Result<(), StudyError> {
     let cells = cells.map_err(no_memory)?;
     if request.sim.machine.is_some() {
-        result.cells.extend(cells.into_iter().map(Cell::elsewhere));
+        result.cells.extend(cells.into_iter().map(Cell::unpublished));
     } else {
         result.cells.extend(cells);
     }

@@ -284,12 +284,12 @@ fn ticks_of_idle_cpus_are_found() {
         facts.counted = Ok(Counted { seconds: 5.0, hz: Some(250), idle_ticks, cpus });
         verdict("idle-ticks", &facts)
     };
-    use IdleTicks::{GoOn, NotTold, Stop};
+    use IdleTicks::{Continue, Stop, Unknown};
     assert_eq!(with(56, 500, Stop), Verdict::Ok);
-    assert_eq!(with(250, 500, NotTold), Verdict::Bad, "the tick");
-    assert_eq!(with(100, 500, GoOn), Verdict::Bad, "a slow tick");
+    assert_eq!(with(250, 500, Unknown), Verdict::Bad, "the tick");
+    assert_eq!(with(100, 500, Continue), Verdict::Bad, "a slow tick");
     assert_eq!(with(250, 500, Stop), Verdict::Warn, "something else");
-    assert_eq!(with(200, 500, NotTold), Verdict::Warn, "something else");
+    assert_eq!(with(200, 500, Unknown), Verdict::Warn, "something else");
     assert_eq!(with(2_000, 490, Stop), Verdict::Bad);
     assert_eq!(with(250, 400, Stop), Verdict::Unknown, "no CPU is idle");
 }
@@ -338,7 +338,8 @@ fn wakers(per_s: u64) -> String {
     text.end(1_001_000)
 }
 
-/// Goal: who is woken by every tick is found and named; who is woken as often by others is not.
+/// Goal: a thread that every tick wakes is found and named; one that other threads wake as often
+/// is not.
 #[test]
 fn a_thread_that_every_tick_wakes_is_found() {
     let mut facts = healthy();
@@ -445,7 +446,7 @@ fn a_poor_recording_is_no_clean_bill() {
 
 /// Goal: what other work may have made slow is not called bad, and what cannot be blamed on it is.
 #[test]
-fn a_busy_machine_is_looked_at_again() {
+fn timed_checks_are_unknown_on_a_busy_machine() {
     let mut facts = healthy();
     facts.clock_read = Ok(ReadCost { alone_ns: 37.7, together_ns: 9_000.0, threads: 2 });
     facts.sleeps = Ok(Sleeps {

@@ -1,6 +1,6 @@
 //! The README's table and picture of the five mechanisms are what the program says they are.
 //!
-//! `TICKLESS_REGENERATE=1 cargo test -p tickless-lab --test all readme::` writes both anew.
+//! `TICKLESS_REGENERATE=1 cargo test -p tickless-lab --test all readme::` writes both.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -151,24 +151,24 @@ fn one_reader_reads_for_all() {
 }
 
 /// Goal: additions of Linux 7.1. A lazy slice saves nearly all writes that follow it and costs
-/// events for nothing; nothing sleeps for ever where handlers put off, all messages arrive, and two
+/// events for nothing; no task sleeps for ever where handlers defer programming, all messages arrive, and two
 /// runs are identical.
 #[test]
 fn lazy_slices_save_writes() {
     let small = schedule::machine(&spec("haswell-ex-4s"), 1, 4);
     let run = |way| schedule::run(&small, 250, 300, way).unwrap();
-    let [lazy, aware, slices, put_off, both] = schedule::WAYS.map(run);
+    let [lazy, aware, slices, put_off, both] = schedule::DEVICE_POLICIES.map(run);
     for one in [lazy, aware, slices, put_off, both] {
         assert!(one.ms > 1.0 && one.switches > 500, "{one:?}");
     }
     assert!(aware.device.writes > 10 * slices.device.writes, "{aware:?} {slices:?}");
     assert!(aware.device.writes > 10 * both.device.writes);
     assert!(slices.device.spurious >= aware.device.spurious);
-    assert_eq!(run(schedule::WAYS[4]), both);
+    assert_eq!(run(schedule::DEVICE_POLICIES[4]), both);
 }
 
 /// Goal: two runs are identical to the last event; combining loses where the device is cheap and
-/// serves everybody at once.
+/// serves all readers at once.
 #[test]
 fn clock_runs_repeat_and_combining_can_lose() {
     let spec = spec("haswell-ex-4s");

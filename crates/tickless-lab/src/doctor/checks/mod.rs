@@ -6,7 +6,7 @@
 mod sleep;
 
 use super::facts::Facts;
-use super::finding::{Finding, Says, Verdict};
+use super::finding::{Finding, Judgement, Verdict};
 use crate::studies::STUDIES;
 
 /// What has to be looked at for a check.
@@ -43,7 +43,7 @@ pub struct Check {
     pub unit: &'static str,
     /// What has to be looked at.
     pub needs: &'static [Need],
-    pub(crate) judge: fn(&Facts) -> Says,
+    pub(crate) judge: fn(&Facts) -> Judgement,
 }
 
 /// All checks: those of each study, then those of sleeping threads.
@@ -64,7 +64,7 @@ impl Check {
 
     /// Judges what was seen.
     pub fn judge(&self, facts: &Facts) -> Finding {
-        let Says { mut verdict, figure, mut how, mut advice } = (self.judge)(facts);
+        let Judgement { mut verdict, figure, mut how, mut advice } = (self.judge)(facts);
         if let Some(busy) =
             facts.busy.as_ref().filter(|_| self.is_timed() && verdict > Verdict::Unknown)
         {

@@ -1,8 +1,8 @@
-//! How exactly threads may sleep, and how exactly they do.
+//! The timer slack of threads, and the measured lateness of their sleeps.
 
 use super::{Check, Need};
 use crate::doctor::facts::{Facts, Sleeps};
-use crate::doctor::finding::{Says, Verdict};
+use crate::doctor::finding::{Judgement, Verdict};
 use crate::text::time;
 
 /// The checks, in the order of their output.
@@ -26,20 +26,20 @@ const DEADLINES: Check = Check {
     judge: deadlines,
 };
 
-/// What every process has that was not given another one.
-const SLACK_USUAL_NS: f64 = 50_000.0;
+/// The kernel's default slack.
+const SLACK_DEFAULT_NS: f64 = 50_000.0;
 
 /// A millisecond, the finest tick: sleeps are then no better than the wheel's.
 const SLACK_BAD_NS: f64 = 1_000_000.0;
 
-fn slack(facts: &Facts) -> Says {
+fn slack(facts: &Facts) -> Judgement {
     let slack_ns = match &facts.slack_ns {
         Ok(slack_ns) => *slack_ns as f64,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
-    // The usual one is no reason to warn.
-    let verdict = Verdict::from_limits(slack_ns, SLACK_USUAL_NS + 1.0, SLACK_BAD_NS);
-    Says::figure(
+    // The default is no reason to warn.
+    let verdict = Verdict::from_limits(slack_ns, SLACK_DEFAULT_NS + 1.0, SLACK_BAD_NS);
+    Judgement::figure(
         verdict,
         slack_ns,
         "/proc/self/timerslack_ns: what this process was started with, and so will others be \
@@ -49,15 +49,15 @@ fn slack(facts: &Facts) -> Says {
     )
 }
 
-/// On a virtual machine somebody else's work may take a CPU away now and then.
+/// On a virtual machine, another machine's work takes a CPU away now and then.
 const MISSED_WARN: f64 = 2.0;
 /// A deadline in ten.
 const MISSED_BAD: f64 = 10.0;
 
-fn deadlines(facts: &Facts) -> Says {
+fn deadlines(facts: &Facts) -> Judgement {
     let sleeps = match &facts.sleeps {
         Ok(sleeps) => sleeps,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let Sleeps { interval_us, wakeups, missed, p99_ns, max_ns } = *sleeps;
     let percent = 100.0 * missed as f64 / (wakeups + missed).max(1) as f64;
@@ -68,7 +68,7 @@ fn deadlines(facts: &Facts) -> Says {
         time(p99_ns),
         time(max_ns)
     );
-    Says::figure(
+    Judgement::figure(
         Verdict::from_limits(percent, MISSED_WARN, MISSED_BAD),
         percent,
         how,

@@ -44,14 +44,14 @@ pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
     Ok(Counted { seconds, hz: kernel_hz(), idle_ticks, cpus: cpus.collect() })
 }
 
-/// By how the kernel was built, and what it was told when it was started.
-fn idle_ticks(is_built_so: Option<bool>, command_line: &str) -> IdleTicks {
+/// Decides by the kernel's configuration and its command line.
+fn idle_ticks(is_configured: Option<bool>, command_line: &str) -> IdleTicks {
     let is_off = |word: &str| ["nohz=off", "nohz=0", "nohz=n"].contains(&word);
-    match is_built_so {
-        _ if command_line.split_whitespace().any(is_off) => IdleTicks::GoOn,
+    match is_configured {
+        _ if command_line.split_whitespace().any(is_off) => IdleTicks::Continue,
         Some(true) => IdleTicks::Stop,
-        Some(false) => IdleTicks::GoOn,
-        None => IdleTicks::NotTold,
+        Some(false) => IdleTicks::Continue,
+        None => IdleTicks::Unknown,
     }
 }
 
@@ -135,15 +135,15 @@ mod tests {
     }
 
     #[test]
-    fn ticks_go_on_if_the_kernel_was_told_so() {
+    fn the_command_line_can_keep_idle_ticks() {
         assert_eq!(idle_ticks(Some(true), "quiet panic=1"), IdleTicks::Stop);
-        assert_eq!(idle_ticks(Some(true), "quiet nohz=off"), IdleTicks::GoOn);
-        assert_eq!(idle_ticks(Some(false), ""), IdleTicks::GoOn);
-        assert_eq!(idle_ticks(None, "nohz_full=1"), IdleTicks::NotTold);
+        assert_eq!(idle_ticks(Some(true), "quiet nohz=off"), IdleTicks::Continue);
+        assert_eq!(idle_ticks(Some(false), ""), IdleTicks::Continue);
+        assert_eq!(idle_ticks(None, "nohz_full=1"), IdleTicks::Unknown);
     }
 
     #[test]
-    fn a_machine_without_its_timer_is_told() {
+    fn an_unknown_timer_interrupt_is_an_error() {
         assert!(read("CPU0\n 1: 5 other\n", SOFTIRQS, STAT).is_err());
         let arm = "     CPU0 CPU1\n 11: 7 8 GICv3 27 Level arch_timer\n";
         assert_eq!(read(arm, SOFTIRQS, STAT).unwrap()[1].timer_interrupts, 8);

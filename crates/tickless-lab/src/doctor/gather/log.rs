@@ -33,7 +33,7 @@ pub fn read(path: &Path) -> Seen<Vec<String>> {
 }
 
 /// The kernel's own messages in the text: not what programs wrote into its log, nor the lines
-/// below a message that tell of its device.
+/// below a message that describe its device.
 fn parse(text: &str) -> Vec<String> {
     let message = |line: &str| {
         if line.starts_with(' ') {
@@ -51,16 +51,16 @@ fn parse(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Goal: what the kernel says counts; what a program says in its log does not.
+    /// Goal: the kernel's own messages are read, and those that programs write into its log are not.
     #[test]
-    fn only_the_kernel_speaks_for_the_kernel() {
+    fn messages_of_programs_are_left_out() {
         let text = "6,1,0,-;clocksource: Switched to clocksource tsc\n SUBSYSTEM=x\n\
                     12,2,5,-;Marking clocksource 'tsc' as unstable\nbroken\n";
         assert_eq!(parse(text), ["clocksource: Switched to clocksource tsc"]);
     }
 
     #[test]
-    fn a_log_that_is_closed_says_so() {
+    fn a_missing_log_is_an_error() {
         assert!(read(Path::new("/no/such/log")).unwrap_err().contains("no /no/such/log"));
     }
 }

@@ -1,9 +1,9 @@
-//! Looking at the machine: what checks need and no more.
+//! Gathering what checks need, and nothing else.
 //!
 //! Counting and recording go on during the same time, while this process sleeps. What makes work
 //! of its own, reading clocks and sleeping threads, comes after it.
 //!
-//! | file | looks at |
+//! | file | gathers |
 //! |---|---|
 //! | `clock` | the clock source, and what reading a clock takes |
 //! | `counted` | interrupts, softirqs and CPU time that the kernel counts |
@@ -28,17 +28,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How to look.
+/// How to gather.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct GatherOptions {
     /// How long the machine is watched.
     pub duration: Duration,
-    /// This program, for a watcher of the recording; none if there is to be none.
+    /// This program's file, which runs again as the watcher of the recording; `None` for no watcher.
     pub program: Option<PathBuf>,
 }
 
-/// Looks at what these checks need. Takes the duration, and up to two seconds more.
-pub fn gather(checks: &[&Check], look: &Look, progress: &dyn Progress) -> Facts {
+/// Gathers what these checks need. Takes the duration, and up to two seconds more.
+pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) -> Facts {
     let needs = |need: Need| checks.iter().any(|check| check.needs.contains(&need));
     let mut facts = Facts::unseen(cpus().len(), "not looked at");
     facts.busy = disturbance();
@@ -73,7 +73,7 @@ pub fn gather(checks: &[&Check], look: &Look, progress: &dyn Progress) -> Facts 
 }
 
 #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
-fn watch(is_counted: bool, is_recorded: bool, look: &Look, facts: &mut Facts) {
+fn watch(is_counted: bool, is_recorded: bool, look: &GatherOptions, facts: &mut Facts) {
     let recording = is_recorded.then(|| recorded::begin(look));
     let before = is_counted.then(counted::Snapshot::take);
     wait(look.duration);

@@ -1,6 +1,6 @@
 //! A recording of the machine's timers, in memory.
 
-use super::Look;
+use super::GatherOptions;
 use crate::doctor::facts::{RecordedTimers, Seen};
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use tickless_trace::read::{Event, Trace};
 use tickless_trace::record::{EXTRA_FOR_DOCTOR, Options, RecordError, Recording, Tracefs};
 
 /// Records from now on.
-pub(super) fn begin(look: &Look) -> Seen<Recording> {
+pub(super) fn begin(look: &GatherOptions) -> Seen<Recording> {
     let begin = || -> Result<Recording, RecordError> {
         let tracefs = Tracefs::find()?;
         let recording = prepare(tracefs, look)?;
@@ -19,7 +19,7 @@ pub(super) fn begin(look: &Look) -> Seen<Recording> {
 }
 
 /// With what the checks like to have, and without it where the kernel has not.
-fn prepare(tracefs: Tracefs, look: &Look) -> Result<Recording, RecordError> {
+fn prepare(tracefs: Tracefs, look: &GatherOptions) -> Result<Recording, RecordError> {
     let events = tracefs.root().join("events");
     let has = |event: &&str| events.join(event.replace(':', "/")).is_dir();
     let more = EXTRA_FOR_DOCTOR.iter().filter(|event| has(event));

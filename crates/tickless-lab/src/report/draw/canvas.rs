@@ -15,7 +15,7 @@ pub const TEXT: i32 = 14;
 /// Roughly how wide a letter is.
 const LETTER: i32 = 7;
 
-/// A picture that is being drawn.
+/// A picture to draw in.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Draws a picture of this height.
@@ -88,7 +88,7 @@ pub struct Legend {
     pub ways: Vec<(String, Side)>,
     /// Whose figures are shown.
     pub worlds: Vec<World>,
-    /// Are there published ones?
+    /// Whether published figures are shown.
     pub has_published: bool,
 }
 

@@ -43,6 +43,7 @@ pub fn themed(svg: &str) -> String {
     })
 }
 
-/// What the variables are, on paper and on a dark screen. Blue and vermilion are told apart by
-/// everybody (Okabe and Ito, 2002); each has enough contrast to be read on its ground.
+/// What the variables are, on paper and on a dark screen. Blue and vermilion differ for
+/// every kind of colour vision (Okabe and Ito, 2002), and each has enough contrast with its
+/// background.
 pub const STYLE: &str = include_str!("../colours.css");

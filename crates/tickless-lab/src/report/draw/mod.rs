@@ -60,7 +60,7 @@ fn entitled(svg: &str, title: &str) -> String {
         "<svg role=\"img\" aria-label=\"{}\" ",
         title.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
     );
-    // Within a page or a picture it need not say what it is.
+    // A page or another picture around it makes the namespace unnecessary.
     let rest = svg[start..].replacen(" xmlns=\"http://www.w3.org/2000/svg\"", "", 1);
     format!("{open}{rest}")
 }
@@ -110,7 +110,7 @@ mod tests {
 
     /// Goal: what cannot be drawn, such as no points at all, is an empty picture and no panic.
     #[test]
-    fn nothing_is_drawn_of_nothing() {
+    fn an_empty_plot_is_an_empty_picture() {
         assert_eq!(draw(&[]).unwrap(), "");
         let nowhere = Line::new("a", Side::After, vec![[f64::NAN, 1.0]]);
         for lines in [vec![], vec![nowhere]] {

@@ -14,7 +14,7 @@ pub enum Call {
     Plain,
     /// Waits.
     Sync,
-    /// Waits, for timers that nobody arms again.
+    /// Waits, for timers that are not armed again.
     SingleShot,
 }
 
@@ -111,7 +111,7 @@ impl Subject {
     }
 }
 
-/// The middle one; 0 of none.
+/// The median; 0 without values.
 pub fn median(mut counts: Vec<u64>) -> f64 {
     counts.sort_unstable();
     counts.get(counts.len() / 2).map_or(0.0, |&count| count as f64)

@@ -1,7 +1,7 @@
 //! Timers that are cancelled: how many, and how often.
 
 use crate::doctor::facts::Facts;
-use crate::doctor::finding::{Says, Verdict};
+use crate::doctor::finding::{Judgement, Verdict};
 use crate::doctor::{Check, Need};
 use crate::text::figure;
 
@@ -21,10 +21,10 @@ const CANCELS_MANY: f64 = 50_000.0;
 /// A tenth of each CPU.
 const CANCELS_TOO_MANY: f64 = 500_000.0;
 
-fn cancels(facts: &Facts) -> Says {
+fn cancels(facts: &Facts) -> Judgement {
     let summary = match &facts.recorded {
         Ok(recorded) => &recorded.summary,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let operations = summary.operations;
     let undone = operations.cancel + operations.wheel.restart + operations.queue.restart;
@@ -38,7 +38,7 @@ fn cancels(facts: &Facts) -> Says {
         summary.trace.seconds,
         figure(rate)
     );
-    Says::figure(
+    Judgement::figure(
         Verdict::from_limits(rate, CANCELS_MANY, CANCELS_TOO_MANY),
         summary.cancelled_percent,
         how,

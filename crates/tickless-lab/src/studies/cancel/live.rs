@@ -15,8 +15,8 @@ use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
 use crate::text::figure;
 use tickless::policy::Scan;
 
-/// One way to cancel.
-struct Way {
+/// A variant of the cancel.
+struct CancelVariant {
     name: &'static str,
     scan: Scan,
     call: Call,
@@ -27,11 +27,11 @@ const AFTER: usize = 1;
 const SINGLE_SHOT: usize = 2;
 const PLAIN: usize = 3;
 
-const WAYS: [Way; 4] = [
-    Way { name: "before", scan: Scan::AllBases, call: Call::Sync },
-    Way { name: "after", scan: Scan::RunningBase, call: Call::Sync },
-    Way { name: "single_shot", scan: Scan::RunningBase, call: Call::SingleShot },
-    Way { name: "plain", scan: Scan::RunningBase, call: Call::Plain },
+const VARIANTS: [CancelVariant; 4] = [
+    CancelVariant { name: "before", scan: Scan::AllBases, call: Call::Sync },
+    CancelVariant { name: "after", scan: Scan::RunningBase, call: Call::Sync },
+    CancelVariant { name: "single_shot", scan: Scan::RunningBase, call: Call::SingleShot },
+    CancelVariant { name: "plain", scan: Scan::RunningBase, call: Call::Plain },
 ];
 
 /// What was published, in cycles of its own machines.
@@ -71,7 +71,7 @@ impl State {
 }
 
 /// Counts for each call: of each way, in each state.
-type Counts = [[f64; STATES.len()]; WAYS.len()];
+type Counts = [[f64; STATES.len()]; VARIANTS.len()];
 
 /// Runs it.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
@@ -132,9 +132,10 @@ fn one_turn(
     let mut counts = Counts::default();
     for scan in [Scan::AllBases, Scan::RunningBase] {
         let subject = Subject::start(bases, scan)?;
-        let here: Vec<usize> = (0..WAYS.len()).filter(|&way| WAYS[way].scan == scan).collect();
+        let here: Vec<usize> =
+            (0..VARIANTS.len()).filter(|&way| VARIANTS[way].scan == scan).collect();
         let passes = interleave(here.len(), passes, |at| {
-            let call = WAYS[here[at]].call;
+            let call = VARIANTS[here[at]].call;
             Ok::<_, StudyError>([
                 subject.warm(watch, call, Finds::Pending, batches),
                 subject.cold(watch, evictor, call, Finds::Pending, cold_calls),
@@ -150,7 +151,7 @@ fn one_turn(
 
 /// All figures of one number of bases, in cycles where there are any, and in nanoseconds.
 fn cells(study: &mut StudyResult, bases: u16, taken: &[Counts], watch: &Stopwatch) {
-    for (way, Way { name, .. }) in WAYS.iter().enumerate() {
+    for (way, CancelVariant { name, .. }) in VARIANTS.iter().enumerate() {
         for (at, state) in STATES.into_iter().enumerate() {
             let counts = || taken.iter().map(|counts| counts[way][at]);
             let id = format!("{bases}.{name}.{}", state.name());
@@ -175,7 +176,7 @@ fn tables(study: &mut StudyResult, bases: &[u16]) {
     for (suffix, unit) in [("", "cycles"), ("_ns", "ns")] {
         let mut rows = Vec::new();
         for state in STATES {
-            for Way { name, .. } in WAYS {
+            for CancelVariant { name, .. } in VARIANTS {
                 let id = |bases: &u16| format!("{bases}.{name}.{}{suffix}", state.name());
                 let cells: Vec<&Cell> =
                     bases.iter().filter_map(|bases| study.cell(&id(bases))).collect();
@@ -201,7 +202,7 @@ fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
         None => ("ns", "_ns"),
     };
     let line = |(way, side): (usize, Side)| {
-        let name = WAYS[way].name;
+        let name = VARIANTS[way].name;
         let point = |&count: &u16| {
             let cell = study.cell(&format!("{count}.{name}.{}{suffix}", State::Warm.name()))?;
             Some([f64::from(count), cell.value])
@@ -218,7 +219,7 @@ fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
 /// The table of the thread, each figure beside its own.
 fn thread_table(study: &mut StudyResult) {
     let pair = |bases: u16, way: usize, state: State| {
-        let id = format!("{bases}.{}.{}", WAYS[way].name, state.name());
+        let id = format!("{bases}.{}.{}", VARIANTS[way].name, state.name());
         let cell = study.cell(&id)?;
         Some([figure(cell.value), cell.published.map_or_else(|| "-".to_string(), figure)])
     };
@@ -228,7 +229,7 @@ fn thread_table(study: &mut StudyResult) {
             let (Some(many), Some(few)) = (pair(32, way, state), pair(4, way, state)) else {
                 return;
             };
-            let label = format!("{}, {} cache", WAYS[way].name, state.name());
+            let label = format!("{}, {} cache", VARIANTS[way].name, state.name());
             rows.push([label].into_iter().chain(many).chain(few).collect());
         }
     }
@@ -248,7 +249,7 @@ fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: 
     for (at, state) in STATES.into_iter().enumerate() {
         for way in [AFTER, BEFORE] {
             let ratio = Spread::of_ratios(&of(most, way, at), &of(fewest, way, at));
-            let id = format!("growth_{ends}.{}.{}", WAYS[way].name, state.name());
+            let id = format!("growth_{ends}.{}.{}", VARIANTS[way].name, state.name());
             let cell = Cell::live(id, "x", ratio);
             let (steady, grows) = (Band::at_most(1.2), Band::at_least(10.0));
             study.cells.push(match (way, state) {
@@ -268,7 +269,7 @@ fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: 
     for (at, state) in [(0, State::Warm), (2, State::Idle)] {
         for way in [AFTER, SINGLE_SHOT] {
             let ratio = Spread::of_ratios(&of(most, way, at), &of(most, PLAIN, at));
-            let id = format!("over_plain.{}.{}", WAYS[way].name, state.name());
+            let id = format!("over_plain.{}.{}", VARIANTS[way].name, state.name());
             let cell = Cell::live(id, "x", ratio);
             study.cells.push(if way == AFTER { cell.within(Band::at_most(1.5)) } else { cell });
         }
@@ -282,7 +283,7 @@ fn across(
     progress: &dyn Progress,
     watch: &Stopwatch,
 ) -> Result<(), StudyError> {
-    const WAYS: [(&str, Finds, Rhythm); 4] = [
+    const VARIANTS: [(&str, Finds, Rhythm); 4] = [
         ("pending", Finds::Pending, Rhythm::InBatches),
         ("idle", Finds::Idle, Rhythm::InBatches),
         ("pending_one_by_one", Finds::Pending, Rhythm::OneByOne),
@@ -297,14 +298,14 @@ fn across(
     }
     let turns = request.effort.turns(1, 9, 15);
     let rounds = request.effort.pick(50, 1_000, 5_000);
-    progress.begin("another CPU's", turns * WAYS.len());
-    let taken = interleave(WAYS.len(), turns, |way| {
-        let (_, finds, rhythm) = WAYS[way];
+    progress.begin("another CPU's", turns * VARIANTS.len());
+    let taken = interleave(VARIANTS.len(), turns, |way| {
+        let (_, finds, rhythm) = VARIANTS[way];
         let counts = cancel_across(watch, [one, other], finds, rhythm, rounds);
         progress.step();
         counts
     })?;
-    for ((name, ..), counts) in WAYS.iter().zip(taken) {
+    for ((name, ..), counts) in VARIANTS.iter().zip(taken) {
         let ns = Spread::of(counts.into_iter().map(|counts| watch.ns(counts)));
         let id = format!("another_cpus_base.{name}_ns");
         study.cells.push(Cell::live(id, "ns", ns).within(Band::at_most(200.0)));

@@ -1,16 +1,16 @@
-//! What a synchronous cancel costs, looking at one base or at all of them.
+//! The workload: synchronous cancels that check one base, or all of them.
 //!
 //! All CPUs do timer work: each has a few periodic timers whose callbacks start and end there, so
-//! the line that says what a base runs is in that CPU's cache and dirty. (One caller on an idle
-//! machine could not give the published 29,000 cycles: every line would be shared after its
-//! first call.) CPU 0 arms a timer, waits about a tick, and cancels it, counting cycles.
+//! the line that names a base's running timer is dirty in that CPU's cache. (On an idle machine every
+//! line would be shared after the first call, which cannot give the published 29,000 cycles.) CPU 0
+//! arms a timer, waits about a tick, and cancels it, counting cycles.
 //!
 //! | cell | role |
 //! |---|---|
 //! | 32p before, warm: 29,000 | calibrates the distance between nodes |
 //! | 4p after, warm: 88 | calibrates the private work of a critical section, on both machines |
-//! | 32p after, warm: 95 | implied: one base looked at costs the same on both machines |
-//! | 4p before, warm: 505 | implied if a look at each base is one transfer |
+//! | 32p after, warm: 95 | implied: checking one base costs the same on both machines |
+//! | 4p before, warm: 505 | implied if checking each base is one transfer |
 //! | all cold ones | how many times longer than warm, within 1.5x |
 //!
 //! The published cold cells are not consistent with each other.
@@ -38,10 +38,10 @@ use tickless_machine::spec::Spec;
 /// The seeds that each cell is run with.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// Are the caller's and everybody's caches as the last call left them, or empty?
+/// The state of all CPUs' caches before a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Caches {
-    /// As they were left.
+    /// As the last call left them.
     Warm,
     /// Flushed before each call.
     Cold,
@@ -59,7 +59,7 @@ pub enum Form {
 /// One way to cancel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Case {
-    /// Where it looks.
+    /// Which bases it checks.
     pub scan: Scan,
     /// What is in the caches.
     pub caches: Caches,
@@ -70,19 +70,19 @@ pub struct Case {
 }
 
 impl Case {
-    /// 1000 warm calls of `cancel_sync`, as in the thread.
+    /// 1000 warm calls of `cancel_sync`, as published.
     pub const fn new(scan: Scan) -> Case {
         Case { scan, caches: Caches::Warm, form: Form::Sync, calls: 1_000 }
     }
 
-    /// The same with empty caches.
+    /// This case with empty caches.
     #[must_use]
     pub const fn cold(self) -> Case {
         Case { caches: Caches::Cold, ..self }
     }
 }
 
-/// The switch: where a cancel looks.
+/// The switch: which bases a cancel checks.
 pub const SIDES: Sides<Scan> = Sides { before: Scan::AllBases, after: Scan::RunningBase };
 
 /// The published cells, on the two machines that they are from. `big` is the one of 32 CPUs,
@@ -91,7 +91,7 @@ pub fn cells(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
     cells_of_sides(big, small, SIDES, Caches::Cold)
 }
 
-/// The same with another switch, and with caches that are not emptied, to see which cells hang on
+/// The published cells with other settings of the switch and of the caches, for tests that break
 /// either.
 pub fn cells_of_sides(
     big: &Spec,
@@ -123,7 +123,7 @@ pub fn cells_of_sides(
         let claim = Claim::times_less(figure.value, warm.value, Band::times(times, 1.5));
         plain(id, figure, published[1]).claims(claim.published(times, times))
     };
-    // Looking at another base costs one transfer, whatever that is.
+    // Checking another base costs one transfer of a line.
     let looks = |spec: &Spec, after: Figure, distance: &str| {
         let others = f64::from(spec.costs().topology.cpus()) - 1.0;
         after.value + others * spec.value(distance) * spec.value("cpu.ghz")
@@ -156,7 +156,7 @@ pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
     second_source_of_sides(big, small, SIDES)
 }
 
-/// The same with another switch, to see which cells hang on it.
+/// The cells of [`second_source`] with another setting of the switch, for tests that break it.
 pub fn second_source_of_sides(
     big: &Spec,
     small: &Spec,
@@ -229,7 +229,7 @@ pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     Ok(both(&spec))
 }
 
-/// The same on any other machine: nothing was published about it, and nothing was set.
+/// The cells of any other machine, about which nothing was published and nothing was fitted.
 pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
     let cpus = spec.costs().topology.cpus();
     let (before, after) = (Case::new(Scan::AllBases), Case::new(Scan::RunningBase));
@@ -248,13 +248,13 @@ pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
     cases.into_iter().map(cell).collect()
 }
 
-/// A short stretch of it, for a timeline.
+/// A short run, for a timeline.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     let case = Case { calls: 20, ..Case::new(Scan::AllBases) };
     cycles(spec, case, SEEDS[0] ^ spec.seed << 8).map(drop)
 }
 
-/// What the thread counted in.
+/// The unit of the published table.
 const UNIT: &str = "cycles/call";
 
 /// The shape: before and after on machines of the same kind with other numbers of CPUs, warm, 200
@@ -327,7 +327,7 @@ fn expire_in_interrupts(machine: &mut Machine, bases: &Arc<Bases<Sim>>, spec: &S
 fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
     for (timer, offset) in timers.iter().zip(offsets) {
         let first = Ns(1 + offset);
-        // Nobody shuts these timers down, so they can be armed.
+        // These timers are never shut down, so arming does not fail.
         let _ = timer.start(Window::new(first, first), Ns::ZERO, Options::default());
     }
     while !engine::is_ending() {
@@ -339,7 +339,7 @@ fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
 fn call(bases: &Arc<Bases<Sim>>, case: Case, period: Ns, random: &mut Random) -> Ps {
     let timer = OwnedTimer::<Sim, QueueLink>::new(bases, 0);
     let mut spent = Ps::ZERO;
-    // Two ticks for everybody's timers to have fired once.
+    // Within two ticks every CPU's timers have fired once.
     cpu::work(Ps::from_ns(Ns(2 * period.0)));
     for _ in 0..case.calls {
         let now = tickless_machine::platform::now();

@@ -56,8 +56,8 @@ impl Counter for Counted {
 /// An emulated device that serves one reading at a time and takes a microsecond over each, about
 /// what a device behind a bus takes.
 ///
-/// A reading books the first microsecond that is free and waits until that is over. So the queue
-/// is in the device, as it is in hardware: a reader that loses its CPU delays nobody else.
+/// A reading books the first free microsecond and waits until it has passed. So the queue is in the
+/// device, as in hardware: a reader that loses its CPU does not delay other readers.
 pub struct Emulated {
     clock: Arc<Clock>,
     free_at: Booked,
@@ -71,7 +71,7 @@ struct Booked(AtomicU64);
 pub const EMULATED_READ_NS: u64 = 1_000;
 
 impl Emulated {
-    /// A device that nobody is at, which takes its time by this clock.
+    /// An idle device, which measures its microseconds by this clock.
     pub fn new(clock: Arc<Clock>) -> Emulated {
         Emulated { clock, free_at: Booked(AtomicU64::new(0)) }
     }
@@ -117,7 +117,7 @@ pub struct Slow {
     pub id: &'static str,
     /// For people.
     pub name: String,
-    /// A new one, with nobody at it.
+    /// Opens a new, idle one.
     pub open: Box<Opener>,
 }
 
@@ -167,8 +167,8 @@ const PTP: &str = "/dev/ptp0";
 mod tests {
     use super::*;
 
-    /// Goal: the emulated device serves one at a time: so many readings take so long, whoever
-    /// makes them, and no two get the same value.
+    /// Goal: the emulated device serves one reading at a time: readings of several threads take as
+    /// long as those of one, and no two return the same value.
     #[test]
     fn the_device_serves_one_at_a_time() {
         let clock = clock().unwrap();

@@ -1,7 +1,7 @@
-//! The kernel's clock: which one, what it takes to read it, whether it is trusted.
+//! The kernel's clock: which one, the cost of reading it, whether it is trusted.
 
 use crate::doctor::facts::{Facts, ReadCost};
-use crate::doctor::finding::{Says, Verdict};
+use crate::doctor::finding::{Judgement, Verdict};
 use crate::doctor::{Check, Need};
 use crate::text::figure;
 
@@ -39,13 +39,13 @@ const DEVICES: [&str; 6] = ["hpet", "acpi_pm", "pit", "i8253", "jiffies", "refin
 /// for each takes 100 to 400. Between the two.
 const READ_WARN_NS: f64 = 200.0;
 
-/// A microsecond is what a read of the HPET took in the study's thread, if nobody else read it.
+/// An uncontended read of the HPET takes a microsecond, as published.
 const READ_BAD_NS: f64 = 1_000.0;
 
-fn source(facts: &Facts) -> Says {
+fn source(facts: &Facts) -> Judgement {
     let source = match &facts.clock_source {
         Ok(source) => source,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let others = source.available.join(", ");
     let is_device = DEVICES.contains(&source.current.as_str());
@@ -69,7 +69,7 @@ fn source(facts: &Facts) -> Says {
         "programs read the clock by a system call or worse: see whether the kernel or the \
          hypervisor can offer another clock source, and read the clock less often"
     };
-    Says { verdict, figure: read_ns, how, advice: advice.to_string() }
+    Judgement { verdict, figure: read_ns, how, advice: advice.to_string() }
 }
 
 /// Two threads of a core share it, and a busy machine runs slower than an idle one: that makes
@@ -79,17 +79,17 @@ const CONTENTION_WARN: f64 = 4.0;
 /// A device that serves one reader at a time makes each of N wait for the others.
 const CONTENTION_BAD: f64 = 8.0;
 
-fn contention(facts: &Facts) -> Says {
+fn contention(facts: &Facts) -> Judgement {
     let cost = match &facts.clock_read {
         Ok(cost) => cost,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let ReadCost { alone_ns, together_ns, threads } = *cost;
     let times = together_ns / alone_ns.max(f64::MIN_POSITIVE);
     // With few readers a queue is short: what they wait for is told by the cost as well.
     let bad = CONTENTION_BAD.min(0.75 * threads as f64).max(2.0);
     let verdict = match Verdict::from_limits(times, CONTENTION_WARN.min(bad), bad) {
-        // Whatever the ratio is: that quick is nobody who waits for a device.
+        // A reader that waits for a device takes longer than this, whatever the ratio is.
         _ if together_ns < READ_WARN_NS => Verdict::Ok,
         // Two threads of one core may be all there is to it.
         Verdict::Bad if together_ns < READ_BAD_NS => Verdict::Warn,
@@ -100,7 +100,7 @@ fn contention(facts: &Facts) -> Says {
         figure(together_ns),
         figure(alone_ns)
     );
-    Says::figure(
+    Judgement::figure(
         verdict,
         times,
         how,
@@ -109,10 +109,10 @@ fn contention(facts: &Facts) -> Says {
     )
 }
 
-/// What a kernel says when it stops to trust its clock.
+/// Messages of a kernel that has stopped to trust its clock.
 const GIVEN_UP: [&str; 3] = ["as unstable", "Marking TSC unstable", "TSC found unstable"];
 
-/// What it says when it has doubts.
+/// Messages of a kernel that doubts its clock.
 const DOUBTS: [&str; 5] = [
     "timekeeping watchdog on",
     "read-back delay",
@@ -121,15 +121,15 @@ const DOUBTS: [&str; 5] = [
     "clocksource: Checking clocksource",
 ];
 
-fn watchdog(facts: &Facts) -> Says {
+fn watchdog(facts: &Facts) -> Judgement {
     let log = match &facts.log {
         Ok(log) => log,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let with = |words: &'static [&str]| {
         log.iter().filter(move |line| words.iter().any(|word| line.contains(word)))
     };
-    // Both kernels and hypervisors also say that it was checked and found good.
+    // Some messages with these words report a successful check.
     let is_doubt = |line: &&String| !line.contains("passed") && !line.contains("consistent");
     let given_up: Vec<&String> = with(&GIVEN_UP).collect();
     let doubts = with(&DOUBTS).filter(is_doubt).count();
@@ -143,7 +143,7 @@ fn watchdog(facts: &Facts) -> Says {
         how = format!("{how}; the first: {first}");
     }
     let messages = with(&DOUBTS).filter(is_doubt).filter(|line| !given_up.contains(line)).count();
-    Says::figure(
+    Judgement::figure(
         verdict,
         (given_up.len() + messages) as f64,
         how,

@@ -1,5 +1,5 @@
-//! What a slow shared counter costs a compute workload, read by everybody or by one for
-//! all.
+//! The workload: computing on all CPUs, with ticks that read a slow shared counter, each CPU by itself
+//! or one for all.
 //!
 //! Every CPU computes for its users and takes a tick every millisecond, a timer of its base like
 //! any other. The tick reads the clock a few times. Ticks of different CPUs come at the same
@@ -45,9 +45,9 @@ use tickless_machine::{cpu, irq};
 pub enum Source {
     /// Each CPU's own counter.
     Tsc,
-    /// The shared device, everybody by themselves.
+    /// The shared device, read by each CPU.
     Direct,
-    /// The shared device, one for all.
+    /// The shared device, read by one CPU for all.
     Combined,
 }
 
@@ -60,7 +60,7 @@ pub enum Ticks {
     Skewed,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     /// Jobs of the workload, by all CPUs.
@@ -80,15 +80,15 @@ pub struct Outcome {
 /// How much simulated time a run measures, after two ticks that it does not.
 const MEASURED: Ns = Ns::from_ms(20);
 
-/// The switch: who reads the device.
+/// The switch: which CPUs read the device.
 pub const SIDES: Sides<Source> = Sides { before: Source::Direct, after: Source::Combined };
 
-/// The cells that were published about a machine, and what nobody has published about it.
+/// The cells of a machine, published and unpublished.
 pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     cells_of_sides(spec, SIDES)
 }
 
-/// The same with another switch, to see which cells hang on it.
+/// The cells with another setting of the switch, for tests that break it.
 pub fn cells_of_sides(spec: &Spec, sides: Sides<Source>) -> io::Result<Vec<Cell>> {
     let cpus = spec.costs().topology.cpus();
     let published = PUBLISHED.iter().find(|published| published.cpus == cpus);
@@ -288,7 +288,7 @@ pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
                 counter.set(run.set_up());
             }
             let first = Ns(period.0 + offset);
-            // Nobody shuts these timers down, so they can be armed.
+            // These timers are never shut down, so arming does not fail.
             let window = Window::new(first, first);
             let _ = timers[cpu as usize].start(window, Ns::ZERO, Options::default());
             run.compute(period);
@@ -317,8 +317,8 @@ fn tick_in_interrupts(machine: &mut Machine, run: &Rc<Run>, spec: &Spec, period:
                 }
                 run.read_clock(period);
             }
-            let over = firing.now > Ns(2 * period.0).after(MEASURED);
-            if over {
+            let has_ended = firing.now > Ns(2 * period.0).after(MEASURED);
+            if has_ended {
                 return CallbackResult::Done;
             }
             CallbackResult::Restart(periodic::forward(firing.window, firing.now, period).0)
@@ -354,7 +354,7 @@ impl Run {
         }
     }
 
-    /// Computes in small jobs until the time is over, and counts what was done in time.
+    /// Computes in small jobs until the end of the measured time, and counts them.
     fn compute(&self, period: Ns) {
         const JOB: Ps = Ps(10_000_000);
         let end = Ps::from_ns(Ns(2 * period.0 - period.0 / 2).after(MEASURED));

@@ -1,4 +1,4 @@
-//! One reads a slow shared counter for all.
+//! The published report on combined reads of the HPET, and its table.
 
 use crate::studies::published::{
     Entry, Headline, PUBLISHED, PublishedReport, Results, SIMULATED, Table, group, published, row,
@@ -60,7 +60,7 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
     tables
 }
 
-/// The same comparison here, over a device that serves one read at a time.
+/// The live comparison, on an emulated device that serves one read at a time.
 fn live(results: &Results<'_>) -> Option<Table> {
     results.live?;
     let all = format!("{} threads", results.cpus);

@@ -36,7 +36,7 @@ pub struct Taken {
     pub latency: Histogram<u64>,
     /// The least and the most values that a thread got.
     pub per_thread: [u64; 2],
-    /// Values behind one that the same thread had got, or had been handed by another.
+    /// Values below one that the thread had read before, or that another thread had handed on.
     pub backwards: u64,
 }
 
@@ -68,7 +68,7 @@ struct Own {
 const READER: &str = "that reads the counter";
 
 impl Plan<'_> {
-    /// Reads a counter that nobody else reads.
+    /// Reads a counter of its own.
     pub fn read(&self, counter: Box<dyn Counter>) -> Result<Taken, MeasureError> {
         let counter = Combined::new(Counted::new(counter)).with_policy(self.policy);
         let (stop, barrier) = (AtomicBool::new(false), Barrier::new(self.threads + 1));
@@ -141,8 +141,9 @@ fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, Measur
                 s.spawn(move || {
                     stay_on(plan.cpus[number % plan.cpus.len()])?;
                     let one = |_| {
-                        // Acquire and Release: who reads after another has handed its value on
-                        // must not get an older one (C8).
+                        // Acquire and Release: a read that starts after another thread has
+                        // handed its value on must not return an older one (C8, one clock for
+                        // all threads).
                         let floor = latest.load(Ordering::Acquire);
                         let value = counter.read();
                         latest.fetch_max(value, Ordering::Release);
@@ -170,8 +171,8 @@ mod tests {
     use crate::measure::cpus;
     use std::sync::Arc;
 
-    /// Goal: whoever reads directly makes a device read for each value; combined no more than
-    /// that, and nobody sees time go back either way.
+    /// Goal: direct reads make a device read for each value, combined ones no more than that, and
+    /// time goes back for no reader either way.
     #[test]
     fn device_reads_are_counted() {
         for policy in [ReadPolicy::Direct, ReadPolicy::Combined] {

@@ -1,6 +1,6 @@
 //! What is compared in which circumstances.
 
-use super::scene::{Load, Probe, Way};
+use super::scene::{ExpiryWakes, Load, Probe};
 
 /// Circumstances in which the ways are compared.
 pub struct Circumstances {
@@ -15,11 +15,11 @@ pub struct Circumstances {
     /// Where the probe runs.
     pub probe: Probe,
     /// What is compared in them.
-    pub ways: &'static [Way],
+    pub ways: &'static [ExpiryWakes],
 }
 
 /// The mechanism and what it replaced.
-pub const BOTH: &[Way] = &[Way::Before, Way::After];
+pub const BOTH: &[ExpiryWakes] = &[ExpiryWakes::Before, ExpiryWakes::After];
 
 /// All of them.
 pub const CIRCUMSTANCES: [Circumstances; 5] = [
@@ -29,7 +29,7 @@ pub const CIRCUMSTANCES: [Circumstances; 5] = [
         hz: 1_000,
         load: Load::Idle,
         probe: Probe::Unpinned,
-        ways: &[Way::Before, Way::After, Way::Tickless],
+        ways: &[ExpiryWakes::Before, ExpiryWakes::After, ExpiryWakes::Tickless],
     },
     Circumstances {
         id: "1000hz.busy",

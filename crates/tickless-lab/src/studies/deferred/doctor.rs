@@ -1,7 +1,7 @@
 //! What runs for nothing: softirqs, ticks on idle CPUs, threads that every tick wakes.
 
 use crate::doctor::facts::{Counted, Facts, IdleTicks, RecordedTimers};
-use crate::doctor::finding::{Says, Verdict};
+use crate::doctor::finding::{Judgement, Verdict};
 use crate::doctor::{Check, Need};
 use crate::text::figure;
 use std::collections::BTreeMap;
@@ -46,16 +46,16 @@ pub const TICK_WAKERS: Check = Check {
 
 /// What a server that handles packets in softirqs is still well with.
 const SOFTIRQ_WARN: f64 = 10.0;
-/// Time that other work cannot have, and that nobody schedules.
+/// Time that the scheduler cannot give to other work.
 const SOFTIRQ_BAD: f64 = 30.0;
 
 /// Raised less often on each CPU and second, timers are not what softirqs are busy with.
 const SOFTIRQ_TIMERS: f64 = 1_000.0;
 
-fn softirq(facts: &Facts) -> Says {
+fn softirq(facts: &Facts) -> Judgement {
     let counted = match &facts.counted {
         Ok(counted) => counted,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let sum = |of: fn(&crate::doctor::facts::CpuCounts) -> u64| -> f64 {
         counted.cpus.iter().map(of).sum::<u64>() as f64
@@ -75,7 +75,7 @@ fn softirq(facts: &Facts) -> Says {
         figure(timer),
         figure(hrtimer)
     );
-    Says::figure(
+    Judgement::figure(
         verdict,
         percent,
         how,
@@ -91,10 +91,10 @@ const RAISED_WARN: f64 = 70.0;
 /// Fewer interrupts on each CPU and second say nothing: an idle CPU may wake for nothing else.
 const INTERRUPTS_ENOUGH: f64 = 80.0;
 
-fn empty_softirqs(facts: &Facts) -> Says {
+fn empty_softirqs(facts: &Facts) -> Judgement {
     let counted = match &facts.counted {
         Ok(counted) => counted,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let interrupts: u64 = counted.cpus.iter().map(|cpu| cpu.timer_interrupts).sum();
     let raised: u64 = counted.cpus.iter().map(|cpu| cpu.timer_softirqs).sum();
@@ -109,7 +109,7 @@ fn empty_softirqs(facts: &Facts) -> Says {
          LOC in /proc/interrupts)",
         counted.seconds
     );
-    Says::figure(
+    Judgement::figure(
         verdict,
         percent,
         how,
@@ -129,10 +129,10 @@ const IDLE_TICKS_WARN: f64 = 150.0;
 /// One for each millisecond: no deep sleep state is worth entering.
 const IDLE_TICKS_BAD: f64 = 900.0;
 
-fn idle_ticks(facts: &Facts) -> Says {
+fn idle_ticks(facts: &Facts) -> Judgement {
     let counted = match &facts.counted {
         Ok(counted) => counted,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let idle: Vec<f64> = counted
         .cpus
@@ -141,7 +141,7 @@ fn idle_ticks(facts: &Facts) -> Says {
         .map(|cpu| cpu.timer_interrupts as f64 / counted.seconds.max(1e-3))
         .collect();
     if idle.is_empty() {
-        return Says::unknown(format!(
+        return Judgement::unknown(format!(
             "no CPU was idle for 95 % of {:.1} s; look when the machine is",
             counted.seconds
         ));
@@ -154,7 +154,7 @@ fn idle_ticks(facts: &Facts) -> Says {
         idle.len(),
         counted.cpus.len()
     );
-    Says::figure(
+    Judgement::figure(
         verdict,
         rate,
         how,
@@ -169,9 +169,9 @@ fn idle_verdict(rate: f64, counted: &Counted) -> (Verdict, &'static str) {
     let is_hz = counted.hz.is_some_and(|hz| (0.95..1.1).contains(&(rate / f64::from(hz))));
     match counted.idle_ticks {
         IdleTicks::Stop => (by_rate, "; the kernel stops the tick of idle CPUs (nohz)"),
-        IdleTicks::GoOn => (Verdict::Bad, "; the kernel lets them tick (nohz is off)"),
-        IdleTicks::NotTold if is_hz => (Verdict::Bad, ": as many as the kernel's ticks"),
-        IdleTicks::NotTold => (by_rate, ""),
+        IdleTicks::Continue => (Verdict::Bad, "; the kernel lets them tick (nohz is off)"),
+        IdleTicks::Unknown if is_hz => (Verdict::Bad, ": as many as the kernel's ticks"),
+        IdleTicks::Unknown => (by_rate, ""),
     }
 }
 
@@ -181,13 +181,13 @@ const WAKES_WARN: f64 = 200.0;
 /// As often as the fastest of usual ticks.
 const WAKES_BAD: f64 = 900.0;
 
-fn tick_wakers(facts: &Facts) -> Says {
+fn tick_wakers(facts: &Facts) -> Judgement {
     let recorded = match &facts.recorded {
         Ok(recorded) => recorded,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     if recorded.trace.count(EventKind::SchedWakeup) == 0 {
-        return Says::unknown("the recording has no sched:sched_wakeup, so nobody's wakeups");
+        return Judgement::unknown("the recording has no sched:sched_wakeup, so nobody's wakeups");
     }
     let seconds = (recorded.trace.span().0 as f64 / 1e9).max(1e-3);
     let mut rates: Vec<(u32, f64)> = woken_by_timers(recorded)
@@ -198,18 +198,18 @@ fn tick_wakers(facts: &Facts) -> Says {
     let often: Vec<&(u32, f64)> = rates.iter().filter(|(_, rate)| *rate >= WAKES_WARN).collect();
     let most = rates.first().map_or(0.0, |(_, rate)| *rate);
     const NAMED_MAX: usize = 4;
-    // Who is most often woken is of interest in any case.
+    // The thread that is woken most often is shown in any case.
     let named = rates.iter().take(often.len().clamp(1, NAMED_MAX)).map(|(pid, rate)| {
         let name = recorded.threads.get(pid).map_or("gone since", String::as_str);
         format!("{name} ({pid}) {} times a second", figure(*rate))
     });
     let named: Vec<String> = named.collect();
-    let who = if named.is_empty() { "nobody".to_string() } else { named.join(", ") };
-    Says::figure(
+    let listed = if named.is_empty() { "none".to_string() } else { named.join(", ") };
+    Judgement::figure(
         Verdict::from_limits(most, WAKES_WARN, WAKES_BAD),
         often.len() as f64,
         format!(
-            "threads that timers' callbacks woke in {seconds:.1} s recorded, most often: {who}"
+            "threads that timers' callbacks woke in {seconds:.1} s recorded, most often: {listed}"
         ),
         "let it sleep until there is something to do, or for longer, or with more timer slack; if \
          it is a thread of the kernel (ksoftirqd, ktimers), ticks wake it for nothing",

@@ -1,17 +1,18 @@
-//! Waking the expiry thread on every tick, or only when something has expired.
+//! The workload: a measuring task beside an expiry thread that is woken on every tick, or only when
+//! something has expired.
 //!
 //! Two cores with a real-time kernel. A task of high priority sleeps a millisecond at a time, like
 //! cyclictest: one that may run on either CPU, or one on each, bound to it. On each CPU ticks
 //! come, a coarse timer expires now and then, and an expiry thread fires it. Before, every tick
 //! wakes that thread; after, only what has expired does.
 //!
-//! Nobody published cells, only signs: unbound, the average goes down; bound, nothing changes; the
-//! maxima stay. The report counted in histogram bins, so "22 to 70 us" is a share of samples.
+//! Only signs were published: unbound, the average goes down; bound, nothing changes; the maxima
+//! stay. The report counted in histogram bins, so "22 to 70 us" is a share of samples.
 //!
 //! What decides is how far the CPUs' ticks are apart. Ticks that came to both in the same instant
 //! would have both about to run their expiry thread, so that a task that may go anywhere stays; a
-//! few microseconds later the other CPU is free again. Nobody knows the skew of the published
-//! machine, so each seed draws one, and the claim is about how many of the seeds have the sign.
+//! few microseconds later the other CPU is free again. The skew of the published machine is
+//! unknown, so each seed draws one, and the claim is about how many of the seeds have the sign.
 //! One CPU keeps the time: its tick is longer. Callbacks run in a thread, and what comes first
 //! preempts them.
 //!
@@ -59,7 +60,7 @@ pub struct Case {
     pub samples: u32,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Outcome {
     /// The mean time from the end of a sleep to the task's first step, in microseconds.
@@ -95,7 +96,7 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     cells_of_sides(spec, SIDES)
 }
 
-/// The same with another switch, to see which cells hang on it.
+/// The cells with another setting of the switch, for tests that break it.
 pub fn cells_of_sides(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for hz in [1_000, 250] {
@@ -148,7 +149,7 @@ fn contrast(hz: u64, unbound: &[f64], bound: &[f64]) -> [Cell; 2] {
     ]
 }
 
-/// A short stretch with an expiry thread that every tick wakes, for a timeline.
+/// A short run with an expiry thread that every tick wakes, for a timeline.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     let case = Case {
         deferral: Deferral::EveryTick,
@@ -214,11 +215,11 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     })
 }
 
-/// What cyclictest does.
+/// Sleeps and measures as cyclictest does.
 fn measure(kernel: &Kernel, case: Case, latencies: &RefCell<Vec<f64>>) {
     let alarm = kernel.alarm();
     for phase in 0..PHASES {
-        // The last sample of the phase before is over by then.
+        // The last sample of the previous phase has ended by then.
         let whole = PERIOD.0 * (20 + phase * u64::from(case.samples + 1));
         let mut next = Ns(whole + PERIOD.0 * phase / PHASES);
         for _ in 0..case.samples {

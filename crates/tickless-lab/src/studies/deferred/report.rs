@@ -1,7 +1,7 @@
 //! What came of the study of deferred expiry: cells, tables, plots, answers.
 
 use super::circumstances::{CIRCUMSTANCES, PHASES_US};
-use super::scene::{Taken, Way};
+use super::scene::{ExpiryWakes, Taken};
 use crate::latency::Tally;
 use crate::measure::{self, Spread};
 use crate::studies::plot::{Bar, Plot, Shape, Side};
@@ -71,7 +71,7 @@ pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Ve
         }
     }
     for (&phase_us, taken) in PHASES_US.iter().zip(phases) {
-        for (way, taken) in [Way::Before, Way::After].iter().zip(taken) {
+        for (way, taken) in [ExpiryWakes::Before, ExpiryWakes::After].iter().zip(taken) {
             for &Figure { name, unit, of, .. } in &FIGURES[OF_PROBE] {
                 let id = format!("phase_{phase_us}us.{}.{name}", way.name());
                 let spread = Spread::of(taken.iter().map(of));
@@ -108,7 +108,7 @@ fn tables(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<V
     ));
     let mut rows = Vec::new();
     for (phase_us, taken) in PHASES_US.iter().zip(phases) {
-        for (way, taken) in [Way::Before, Way::After].iter().zip(taken) {
+        for (way, taken) in [ExpiryWakes::Before, ExpiryWakes::After].iter().zip(taken) {
             let label = format!("{phase_us} us, {}", way.name());
             rows.push(row(label, taken, &FIGURES[OF_PROBE]));
         }
@@ -143,11 +143,11 @@ fn plots(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     }
 }
 
-fn side(way: Way) -> Side {
+fn side(way: ExpiryWakes) -> Side {
     match way {
-        Way::Before => Side::Before,
-        Way::After => Side::After,
-        Way::Tickless => Side::Beside,
+        ExpiryWakes::Before => Side::Before,
+        ExpiryWakes::After => Side::After,
+        ExpiryWakes::Tickless => Side::Beside,
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Each base has a driver, which is the interrupt here, and an expiry thread, both on the base's
 //! CPU. A few timeouts expire now and then: mostly idle, as machines are. The probe is
-//! cyclictest: a thread that does nothing with our timers and wants to wake in time; every thread
-//! that is woken for nothing stands in its way.
+//! cyclictest: a thread without a timer of ours that measures its own lateness; each thread that is
+//! woken for nothing delays it.
 
 use crate::latency::{Plan, Sleeper, Tally, Until};
 use crate::measure::{MeasureError, Threads, cpus, joined, stay_on};
@@ -17,10 +17,11 @@ use tickless::policy::Deferral;
 use tickless::stats::Stats;
 use tickless::time::{Instant, Tick};
 use tickless::{Timeout, Timers};
+use tickless_machine::random::Random;
 
 /// When the expiry thread is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum ExpiryWakes {
     /// On every tick.
     Before,
     /// On ticks that find something expired.
@@ -29,18 +30,18 @@ pub enum Way {
     Tickless,
 }
 
-impl Way {
+impl ExpiryWakes {
     /// As cells name it.
     pub const fn name(self) -> &'static str {
         match self {
-            Way::Before => "before",
-            Way::After => "after",
-            Way::Tickless => "tickless",
+            ExpiryWakes::Before => "before",
+            ExpiryWakes::After => "after",
+            ExpiryWakes::Tickless => "tickless",
         }
     }
 }
 
-/// What else runs.
+/// The work beside the timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
     /// Nothing of ours.
@@ -58,14 +59,14 @@ pub enum Probe {
     Pinned,
 }
 
-/// What is measured.
+/// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scene {
     /// When the expiry thread is woken.
-    pub way: Way,
+    pub way: ExpiryWakes,
     /// Ticks each second.
     pub hz: u32,
-    /// What else runs.
+    /// The other work.
     pub load: Load,
     /// Where the probe runs.
     pub probe: Probe,
@@ -77,7 +78,7 @@ pub struct Scene {
     pub seed: u64,
 }
 
-/// What came of a scene. Rates are for each base and second.
+/// The result of a scene. Rates are for each base and second.
 #[derive(Clone, Debug, Default)]
 pub struct Taken {
     /// How late the probe woke.
@@ -86,15 +87,15 @@ pub struct Taken {
     pub timeouts: Tally,
     /// Ticks of the driver.
     pub ticks_per_s: f64,
-    /// Times the expiry thread was woken and looked.
+    /// Wakes of the expiry thread.
     pub wakes_per_s: f64,
-    /// Those that found nothing.
+    /// Wakes that found nothing to do.
     pub empty_wakes_per_s: f64,
     /// Context switches of driver and expiry thread.
     pub switches_per_s: f64,
     /// CPU time of both, in percent of one CPU.
     pub cpu_percent: f64,
-    /// Times more came due before the expiry thread was through.
+    /// Times that more timers came due before the expiry thread had finished.
     pub merged: u64,
     /// The most timeouts that one wake fired.
     pub longest_batch: u64,
@@ -112,9 +113,9 @@ impl Scene {
         let tick = self.tick();
         let settings = Timers::builder().tick(tick).pin_drivers();
         let timers = match self.way {
-            Way::Before => settings.deferral(Deferral::EveryTick),
-            Way::After => settings.deferral(Deferral::OnExpiry).ticking(),
-            Way::Tickless => settings.deferral(Deferral::OnExpiry),
+            ExpiryWakes::Before => settings.deferral(Deferral::EveryTick),
+            ExpiryWakes::After => settings.deferral(Deferral::OnExpiry).ticking(),
+            ExpiryWakes::Tickless => settings.deferral(Deferral::OnExpiry),
         }
         .start()?;
         let late = Arc::new(Mutex::new(Tally::default()));
@@ -188,10 +189,10 @@ impl Scene {
     /// by is not the tick's length.
     fn timeout(&self, timers: &Timers, tick: Tick, at: u64, late: Arc<Mutex<Tally>>) -> Timeout {
         let base = CpuId((at / TIMEOUTS) as u16);
-        let mut state = self.seed.wrapping_add(at);
+        let mut random = Random::new(self.seed.wrapping_add(at));
         let length = tick.length().as_nanos() as u64;
         let mut next = move |now: Instant| {
-            let after = Duration::from_millis(SHORTEST_MS + random(&mut state) % SPREAD_MS);
+            let after = Duration::from_millis(SHORTEST_MS + random.below(SPREAD_MS));
             let deadline = now + after;
             let into_tick = deadline.as_nanos() % length;
             deadline + Duration::from_nanos((length - into_tick) % length)
@@ -241,19 +242,11 @@ fn hog(cpu: usize, stop: &AtomicBool) -> Result<(), MeasureError> {
     Ok(())
 }
 
-/// The next number of a splitmix64 sequence (Steele, Lea and Flood, 2014).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn play(way: Way) -> Taken {
+    fn play(way: ExpiryWakes) -> Taken {
         let duration = Duration::from_millis(300);
         let (load, probe) = (Load::Idle, Probe::Unpinned);
         Scene { way, hz: 1_000, load, probe, phase: None, duration, seed: 1 }.play().unwrap()
@@ -263,7 +256,8 @@ mod tests {
     /// ticks, mostly for nothing; after, only for something.
     #[test]
     fn the_thread_is_woken_when_something_expired() {
-        let (before, after, tickless) = (play(Way::Before), play(Way::After), play(Way::Tickless));
+        let (before, after, tickless) =
+            (play(ExpiryWakes::Before), play(ExpiryWakes::After), play(ExpiryWakes::Tickless));
         assert!(before.wakes_per_s > 4.0 * after.wakes_per_s, "{before:?}\n{after:?}");
         assert!(before.empty_wakes_per_s > 0.5 * before.wakes_per_s, "{before:?}");
         assert!(after.empty_wakes_per_s < 0.2 * after.wakes_per_s, "{after:?}");

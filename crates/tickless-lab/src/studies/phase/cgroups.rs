@@ -1,9 +1,8 @@
 //! Groups of the kernel's own controller, picked by their phases.
 //!
-//! The kernel draws a group's phase when the group is made, and keeps it. So some groups are
-//! made, each is watched for when it is let go, and pairs are picked: the nearest and the
-//! farthest. Everything that was made is removed again, after Ctrl-C too; what a run left that was
-//! killed is removed by the next.
+//! The kernel draws a group's phase when the group is made, and keeps it. So the study makes several
+//! groups, observes when each is refilled, and picks the nearest and the farthest pair. All groups are
+//! removed at the end, after Ctrl-C too; the next run removes those of a run that was killed.
 
 use super::work::now_ns;
 use crate::interrupt;
@@ -69,7 +68,7 @@ impl Cgroup {
     pub(super) fn enter(&self) -> Result<(), MeasureError> {
         const REFUSED: &str = "a thread could not enter its cgroup; run it outside of containers, \
                                or not as root, which leaves cgroups out";
-        // Zero is who writes.
+        // Zero stands for the writing thread.
         self.write("tasks", 0).map_err(MeasureError::system(REFUSED))
     }
 
@@ -100,7 +99,7 @@ impl Cgroup {
         let near = |&&one: &&u64| {
             resumed.iter().filter(|&&other| apart(one, other, period) < period_ns / 50).count()
         };
-        // The earliest of those that agree: nobody goes on before its refill.
+        // The earliest of those that agree: no thread continues before the refill.
         resumed.iter().max_by_key(near).filter(|one| near(one) >= 3).copied()
     }
 }

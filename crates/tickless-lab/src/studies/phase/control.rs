@@ -1,6 +1,6 @@
-//! How exact the library's controller is, and what it costs.
+//! The accuracy and the cost of the library's controller.
 
-use super::work::{Rein, Work, now_ns, pause};
+use super::work::{Throttled, Work, now_ns, pause};
 use crate::measure::{self, MeasureError, Spread, timed};
 use crate::studies::{Band, Cell, Request, StudyError, StudyResult};
 use std::future::Future;
@@ -11,8 +11,7 @@ use tickless::Timers;
 use tickless::bandwidth::{Throttle, Worker};
 use tickless::periodic::Phase;
 
-/// A worker of the library's.
-impl Rein for Worker {
+impl Throttled for Worker {
     fn check(&mut self) -> Result<(), MeasureError> {
         Worker::check(self).map(|_| ()).map_err(|error| {
             MeasureError::system("a worker could not be throttled; run the study again")(
@@ -82,7 +81,7 @@ fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), St
     Ok(())
 }
 
-/// A thousand groups of 100 ms in each of which somebody always waits.
+/// Measures a thousand groups of 100 ms, each with a permanent waiter.
 fn cost(study: &mut StudyResult, long: Duration) -> Result<(), StudyError> {
     const GROUPS: usize = 1_000;
     let period = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 //! Timers of one period that expire together: quotas of groups, and any others.
 
 use crate::doctor::facts::{Facts, Quota};
-use crate::doctor::finding::{Says, Verdict};
+use crate::doctor::finding::{Judgement, Verdict};
 use crate::doctor::{Check, Need};
 use crate::text::time;
 use std::collections::BTreeMap;
@@ -43,20 +43,20 @@ const TOGETHER_WARN: f64 = 25.0;
 /// They keep meeting.
 const TOGETHER_BAD: f64 = 75.0;
 
-fn quotas(facts: &Facts) -> Says {
+fn quotas(facts: &Facts) -> Judgement {
     let quotas = match &facts.quotas {
         Ok(quotas) => quotas,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let shared = shared_periods(quotas);
     let recorded = match &facts.recorded {
-        // Nobody shares a period: nothing can meet, seen or not.
+        // Groups with different periods do not stay together, recorded or not.
         Err(_) if shared.is_empty() => {
-            return Says::figure(Verdict::Ok, 0.0, found(quotas, &shared), "");
+            return Judgement::figure(Verdict::Ok, 0.0, found(quotas, &shared), "");
         }
         Err(why) => {
             let groups = found(quotas, &shared);
-            return Says::unknown(format!(
+            return Judgement::unknown(format!(
                 "{groups}, and when they are refilled is not seen: {why}"
             ));
         }
@@ -66,10 +66,10 @@ fn quotas(facts: &Facts) -> Says {
         recorded.summary.overlap.iter().filter(|overlap| overlap.function == REFILL).collect();
     let Some(worst) = worst(&meeting) else {
         let how = format!("{}; none were seen to be refilled together", found(quotas, &shared));
-        return Says::figure(Verdict::Ok, 0.0, how, "");
+        return Judgement::figure(Verdict::Ok, 0.0, how, "");
     };
     let how = format!("{}; {}", found(quotas, &shared), describe(worst));
-    Says::figure(
+    Judgement::figure(
         Verdict::from_limits(percent(worst), TOGETHER_WARN, TOGETHER_BAD),
         percent(worst),
         how,
@@ -78,10 +78,10 @@ fn quotas(facts: &Facts) -> Says {
     )
 }
 
-fn aligned(facts: &Facts) -> Says {
+fn aligned(facts: &Facts) -> Judgement {
     let recorded = match &facts.recorded {
         Ok(recorded) => recorded,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let is_other = |overlap: &&Overlap| {
         overlap.function != REFILL && !TOGETHER_ON_PURPOSE.contains(&overlap.function.as_str())
@@ -90,9 +90,9 @@ fn aligned(facts: &Facts) -> Says {
     let Some(worst) = worst(&others) else {
         let how = "no two high-resolution timers of one function and one period in the recording, \
                    the kernel's own for each CPU aside";
-        return Says::figure(Verdict::Ok, 0.0, how, "");
+        return Judgement::figure(Verdict::Ok, 0.0, how, "");
     };
-    Says::figure(
+    Judgement::figure(
         Verdict::from_limits(percent(worst), TOGETHER_WARN, TOGETHER_BAD),
         percent(worst),
         describe(worst),

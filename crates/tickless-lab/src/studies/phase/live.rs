@@ -21,8 +21,8 @@ use tickless::periodic::Phase;
 
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// One way to place the refills of two groups.
-enum Way {
+/// A placement of the refills of two groups.
+enum Placement {
     Library { name: &'static str, phase: fn(u64) -> Phase, apart: Option<Band> },
     Kernel { name: &'static str, pair: [usize; 2], places_ns: [u64; 2] },
 }
@@ -66,8 +66,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
         let seed = request.seed.wrapping_add(turn / ways.len() as u64);
         turn += 1;
         let taken = match &ways[way] {
-            Way::Library { phase, .. } => library(work, quota, phase(seed)),
-            Way::Kernel { pair, places_ns, .. } => {
+            Placement::Library { phase, .. } => library(work, quota, phase(seed)),
+            Placement::Kernel { pair, places_ns, .. } => {
                 kernel(work, [&groups[pair[0]], &groups[pair[1]]]).map(|done| Taken {
                     done,
                     wakeups: None,
@@ -96,24 +96,24 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     Ok(study)
 }
 
-fn library_ways() -> Vec<Way> {
+fn library_ways() -> Vec<Placement> {
     vec![
-        Way::Library {
+        Placement::Library {
             name: "aligned",
             phase: |_| Phase::Aligned,
             apart: Some(Band::at_most(0.0)),
         },
-        Way::Library {
+        Placement::Library {
             name: "spread",
             phase: |_| Phase::Spread,
             apart: Some(Band::at_least(49.9)),
         },
-        Way::Library { name: "random", phase: Phase::Random, apart: None },
+        Placement::Library { name: "random", phase: Phase::Random, apart: None },
     ]
 }
 
 /// The nearest pair and the farthest of those whose phase was found.
-fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Way> {
+fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Placement> {
     let known: Vec<(usize, u64)> =
         groups.iter().enumerate().filter_map(|(n, group)| Some((n, group.phase_ns?))).collect();
     let mut pairs: Vec<(u64, [usize; 2])> = Vec::new();
@@ -146,12 +146,12 @@ fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Way> {
     let place = |group: usize| groups[group].phase_ns.unwrap_or(0);
     let way = |name, (_, pair): (u64, [usize; 2])| {
         let places_ns = pair.map(place);
-        Way::Kernel { name, pair, places_ns }
+        Placement::Kernel { name, pair, places_ns }
     };
     vec![way("kernel_near", near), way("kernel_far", far)]
 }
 
-/// The library's groups, made anew, so that their phases are chosen anew.
+/// Runs the work in two new groups of the library's, whose phases are chosen for this run.
 fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, StudyError> {
     let timers = Timers::builder().start()?;
     let start = || timers.throttle(quota, PERIOD).phase(phase).start().map_err(refused);
@@ -193,12 +193,12 @@ const COLUMNS: [Column; 7] = [
     }),
 ];
 
-fn show(study: &mut StudyResult, ways: &[Way], taken: &[Vec<Taken>]) {
+fn show(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     let mut rows = Vec::new();
     for (way, taken) in ways.iter().zip(taken) {
         let (name, band) = match way {
-            Way::Library { name, apart, .. } => (*name, *apart),
-            Way::Kernel { name, .. } => (*name, None),
+            Placement::Library { name, apart, .. } => (*name, *apart),
+            Placement::Kernel { name, .. } => (*name, None),
         };
         let mut row = vec![name.to_string()];
         for (column, unit, _, value) in COLUMNS {
@@ -226,14 +226,14 @@ fn show(study: &mut StudyResult, ways: &[Way], taken: &[Vec<Taken>]) {
 
 /// When in a period each group ran, from the first group's refill on. The random way is another
 /// one in each turn.
-fn strip(study: &mut StudyResult, ways: &[Way], taken: &[Vec<Taken>]) {
+fn strip(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     let mut lanes = Vec::new();
     for (way, taken) in ways.iter().zip(taken) {
         let (name, side) = match way {
-            Way::Library { name: name @ "aligned", .. } => (*name, Side::Before),
-            Way::Library { name: name @ "spread", .. } => (*name, Side::After),
-            Way::Library { .. } => continue,
-            Way::Kernel { name, .. } => (*name, Side::Beside),
+            Placement::Library { name: name @ "aligned", .. } => (*name, Side::Before),
+            Placement::Library { name: name @ "spread", .. } => (*name, Side::After),
+            Placement::Library { .. } => continue,
+            Placement::Kernel { name, .. } => (*name, Side::Beside),
         };
         for group in [0, 1] {
             lanes.push(lane(

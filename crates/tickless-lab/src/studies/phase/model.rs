@@ -1,4 +1,4 @@
-//! Bandwidth groups whose periods begin together, or apart.
+//! The workload: bandwidth groups whose periods begin together, or apart.
 //!
 //! One SMT8 core. Two groups of four workers, each with a quota of 200 ms in every 100 ms, so that
 //! a group's workers run for 50 ms and then wait. Aligned, all eight threads of the core are busy
@@ -59,14 +59,14 @@ impl GroupPlan {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
     /// How long the groups took, on average, in seconds.
     pub seconds: f64,
-    /// What the core drew meanwhile, on average, in watts.
+    /// The average power of the core, in watts.
     pub watts: f64,
-    /// What the core used meanwhile, in joules.
+    /// The energy of the core, in joules.
     pub joules: f64,
     /// Context switches per second.
     pub switches_per_s: f64,
@@ -83,7 +83,7 @@ pub struct Windows {
     pub ran: Vec<(Ns, Ns)>,
 }
 
-/// Both groups aligned, for a timeline.
+/// A run of two aligned groups, for a timeline.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     run(spec, &pair(Phase::Aligned)).map(drop)
 }
@@ -168,7 +168,7 @@ pub fn second_source(spec: &Spec) -> io::Result<Vec<Cell>> {
     second_source_of_sides(spec, SIDES)
 }
 
-/// The same with another switch, to see which cells hang on it.
+/// The cells of [`second_source`] with another setting of the switch, for tests that break it.
 pub fn second_source_of_sides(spec: &Spec, sides: Sides<Phase>) -> io::Result<Vec<Cell>> {
     let aligned = run(spec, &pair(sides.before))?;
     let apart = run(spec, &pair(sides.after))?;
@@ -195,8 +195,8 @@ pub fn refit(spec: &Spec) -> io::Result<Spec> {
     fitted(&spec, "smt.rate_8", 155.0, |spec| Ok(run(spec, &pair(Phase::Aligned))?.seconds))
 }
 
-/// The same for the machine of the later versions: from how long groups take that are apart, and
-/// from that over the time of aligned ones.
+/// Fits the machine of the later versions: from the completion time of groups half a period apart,
+/// and from its ratio to that of aligned ones.
 pub fn refit_second_source(spec: &Spec) -> io::Result<Spec> {
     let of = |spec: &Spec, phase| -> io::Result<f64> { Ok(run(spec, &pair(phase))?.seconds) };
     let spec = fitted(spec, "workload.work_s", 33.05, |spec| of(spec, SIDES.after))?;
@@ -240,7 +240,7 @@ pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
     Ok(run_watched(spec, plans)?.0)
 }
 
-/// The same; says when each group ran.
+/// Runs some groups as [`run`] does. Returns when each of them ran.
 pub fn windows(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Vec<Windows>> {
     Ok(run_watched(spec, plans)?.1)
 }

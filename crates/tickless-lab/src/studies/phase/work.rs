@@ -1,7 +1,7 @@
-//! Two groups of threads with a fixed amount of work, and what became of it.
+//! Two groups of threads with a fixed amount of work, and its result.
 //!
-//! A worker does its work in units of 0.1 ms of CPU time. What it notes is when units ended: from
-//! that come the windows in which a group ran, whoever held it back, the library or the kernel.
+//! A worker does its work in units of 0.1 ms of CPU time and records when units end. From these
+//! times follow the windows in which a group ran, whether the library or the kernel throttled it.
 
 use crate::measure::{MeasureError, Usage, joined, timed};
 use crate::studies::plot::merged;
@@ -31,7 +31,7 @@ pub(super) struct Work {
     pub(super) turns_of_unit: u64,
 }
 
-/// What became of it.
+/// The result of the work.
 #[derive(Debug)]
 pub(super) struct Done {
     /// When the last of each group was ready.
@@ -45,14 +45,14 @@ pub(super) struct Done {
     pub(super) usage: Usage,
 }
 
-/// What holds a worker back.
-pub(super) trait Rein {
+/// What throttles a worker.
+pub(super) trait Throttled {
     /// Called between two units.
     fn check(&mut self) -> Result<(), MeasureError>;
 }
 
-/// Nothing that the worker knows of.
-impl Rein for () {
+/// A worker in a cgroup: the kernel throttles it.
+impl Throttled for () {
     fn check(&mut self) -> Result<(), MeasureError> {
         Ok(())
     }
@@ -83,7 +83,7 @@ fn spin(turns: u64) {
     }
 }
 
-/// How many turns of a loop a unit is: the fewest of some tries, which nobody disturbed.
+/// Returns the number of turns of a loop in a unit, from the fastest of some tries.
 pub(super) fn turns_of_unit() -> u64 {
     const TURNS: u64 = 200_000;
     let tries = (0..20).map(|_| {
@@ -104,10 +104,10 @@ struct Notes {
 }
 
 impl Work {
-    /// Has both groups do it; `rein` is called on each worker's thread, with its group's number.
-    pub(super) fn run<R: Rein>(
+    /// Has both groups do it; `throttled` is called on each worker's thread, with its group's number.
+    pub(super) fn run<R: Throttled>(
         &self,
-        rein: impl Fn(usize) -> Result<R, MeasureError> + Sync,
+        throttled: impl Fn(usize) -> Result<R, MeasureError> + Sync,
     ) -> Result<Done, MeasureError> {
         let units = self.of_group.as_nanos() as u64 / UNIT.as_nanos() as u64;
         let left = [AtomicU64::new(units), AtomicU64::new(units)];
@@ -115,8 +115,8 @@ impl Work {
         let (notes, usage) = timed(|| {
             std::thread::scope(|scope| {
                 let start = |worker: usize| {
-                    let (left, rein) = (&left, &rein);
-                    scope.spawn(move || self.worker(&left[worker % 2], rein(worker % 2)?))
+                    let (left, throttled) = (&left, &throttled);
+                    scope.spawn(move || self.worker(&left[worker % 2], throttled(worker % 2)?))
                 };
                 let threads: Vec<_> = (0..2 * self.workers).map(start).collect();
                 let notes = threads.into_iter().map(|thread| joined(thread, "a group's work"));
@@ -139,7 +139,11 @@ impl Work {
         Ok(Done { completion_s, bursts_ms, overlap, windows, usage })
     }
 
-    fn worker<R: Rein>(&self, left: &AtomicU64, mut rein: R) -> Result<Notes, MeasureError> {
+    fn worker<R: Throttled>(
+        &self,
+        left: &AtomicU64,
+        mut throttled: R,
+    ) -> Result<Notes, MeasureError> {
         let mut notes = Notes::default();
         let mut window = (now_ns(), now_ns());
         let mut burst = (now_ns(), 0);
@@ -158,7 +162,7 @@ impl Work {
                 notes.bursts_ms.push((now - burst.0) as f64 / 1e6);
                 burst = (now, 0);
             }
-            rein.check()?;
+            throttled.check()?;
         }
         notes.windows.push(window);
         notes.ended = window.1;
@@ -210,7 +214,7 @@ mod tests {
         let work = Work { of_group: Duration::from_millis(20), workers: 2, turns_of_unit };
         let done = work.run(|_| Ok(())).unwrap();
         assert!(done.completion_s.iter().all(|&seconds| seconds > 0.0));
-        // 200 units of a group are done by two workers; what is over makes no burst.
+        // Two workers do 200 units of a group; an incomplete burst is not counted.
         assert!(done.bursts_ms.len() >= 4 && done.burst_ms(50) <= done.burst_ms(99));
         assert!((0.0..=1.0).contains(&done.overlap));
     }

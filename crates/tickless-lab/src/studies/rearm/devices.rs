@@ -1,5 +1,5 @@
-//! The same guards on each event device that the library has: what an eager write costs depends
-//! on the device, and on a timerfd it is a system call each time.
+//! The guards on each event device of the library: the cost of an eager write depends on the device,
+//! and on a timerfd each write is a system call.
 
 use super::ping_pong::{Guard, Plan, Taken, per_trip};
 use crate::measure::{Spread, interleave};
@@ -15,7 +15,7 @@ const DEVICES: [(&str, Device); 2] = [("futex", Device::Futex), ("timerfd", Devi
 const POLICIES: [(&str, Policy); 3] =
     [("lazy", Policy::Lazy), ("eager", Policy::Eager), ("restart_aware", Policy::RestartAware)];
 
-const WAYS: usize = DEVICES.len() * POLICIES.len();
+const VARIANTS: usize = DEVICES.len() * POLICIES.len();
 
 /// Plays each policy on each device and adds what came of it.
 pub fn compare(
@@ -27,8 +27,8 @@ pub fn compare(
 ) -> Result<(), StudyError> {
     let turns = request.effort.pick(1, 5, 8);
     let trips = request.effort.pick(500, 10_000, 200_000);
-    progress.begin("devices", turns * WAYS);
-    let taken = interleave(WAYS, turns, |way| {
+    progress.begin("devices", turns * VARIANTS);
+    let taken = interleave(VARIANTS, turns, |way| {
         let (device, policy) = (DEVICES[way / POLICIES.len()].1, POLICIES[way % POLICIES.len()].1);
         let taken = Plan { guard: Some(Guard { policy, after, device }), trips, cpus }.play();
         progress.step();

@@ -1,7 +1,7 @@
 //! The timer device: how often it is written, and how much of that is for removals.
 
 use crate::doctor::facts::Facts;
-use crate::doctor::finding::{Says, Verdict};
+use crate::doctor::finding::{Judgement, Verdict};
 use crate::doctor::{Check, Need};
 use crate::text::figure;
 use tickless_trace::replay::{ReplayPolicy, Summary};
@@ -34,20 +34,20 @@ const WRITES_BAD: f64 = 10.0;
 /// CPU and second are below half a percent of it, whatever they are for.
 const WRITES_FEW: f64 = 1_000.0;
 
-fn writes(facts: &Facts) -> Says {
+fn writes(facts: &Facts) -> Judgement {
     let summary = match &facts.recorded {
         Ok(recorded) => &recorded.summary,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let recorded = summary.trace.recorded;
     let Some(writes) = recorded.device_writes else {
-        return Says::unknown(
+        return Judgement::unknown(
             "the recording has no device writes: on x86 they are msr:write_msr of a TSC deadline \
              timer, elsewhere there is no event for them",
         );
     };
     let Some(interrupts) = recorded.timer_interrupts.filter(|&interrupts| interrupts > 0) else {
-        return Says::unknown("the recording has no timer interrupts to compare with");
+        return Judgement::unknown("the recording has no timer interrupts to compare with");
     };
     let per_interrupt = writes as f64 / interrupts as f64;
     let rate = each_second(facts, summary, writes as f64);
@@ -61,7 +61,7 @@ fn writes(facts: &Facts) -> Says {
         summary.trace.seconds,
         figure(rate)
     );
-    Says::figure(
+    Judgement::figure(
         verdict,
         per_interrupt,
         how,
@@ -79,15 +79,15 @@ const REMOVALS_FEW: f64 = 100.0;
 /// From here on they are a percent of each CPU where a write takes 5 us.
 const REMOVALS_MANY: f64 = 2_000.0;
 
-fn removals(facts: &Facts) -> Says {
+fn removals(facts: &Facts) -> Judgement {
     let summary = match &facts.recorded {
         Ok(recorded) => &recorded.summary,
-        Err(why) => return Says::unknown(why),
+        Err(why) => return Judgement::unknown(why),
     };
     let kernel = summary.agreement.as_ref().map_or("restart-aware", |agreement| agreement.policy);
     let of = |name: &str| summary.policies.iter().find(|policy| policy.policy == name);
     let (Some(kernel), Some(lazy)) = (of(kernel), of(ReplayPolicy::Lazy.name())) else {
-        return Says::unknown("the recording could not be replayed");
+        return Judgement::unknown("the recording could not be replayed");
     };
     let saved = kernel.device_writes.saturating_sub(lazy.device_writes) as f64;
     let share = 100.0 * saved / kernel.device_writes.max(1) as f64;
@@ -107,7 +107,7 @@ fn removals(facts: &Facts) -> Says {
         lazy.device_writes,
         figure(rate)
     );
-    Says::figure(
+    Judgement::figure(
         verdict,
         share,
         how,

@@ -17,8 +17,8 @@ use std::time::Duration;
 use tickless::driver::Device;
 use tickless::policy::Policy;
 
-/// One way to guard a wait.
-struct Way {
+/// A variant of the guard of a wait.
+struct GuardVariant {
     name: &'static str,
     policy: Option<Policy>,
     /// What was published, in us per round trip: real, user, system.
@@ -39,27 +39,27 @@ struct Pairing {
     cpus: [usize; 2],
 }
 
-const WAYS: [Way; 4] = [
-    Way {
+const VARIANTS: [GuardVariant; 4] = [
+    GuardVariant {
         name: "lazy",
         policy: Some(Policy::Lazy),
         published: Some([5.32425, 0.11175, 2.28575]),
         // A few may come from guards that the machine's other work made expire.
         writes: Band::at_most(0.001),
     },
-    Way {
+    GuardVariant {
         name: "eager",
         policy: Some(Policy::Eager),
         published: Some([7.202, 0.075375, 3.20625]),
         writes: Band::at_least(2.0),
     },
-    Way {
+    GuardVariant {
         name: "restart_aware",
         policy: Some(Policy::RestartAware),
         published: None,
         writes: Band::at_least(2.0),
     },
-    Way { name: "unguarded", policy: None, published: None, writes: Band::at_most(0.0) },
+    GuardVariant { name: "unguarded", policy: None, published: None, writes: Band::at_most(0.0) },
 ];
 
 /// So far ahead that no guard expires, and near enough that every later one is later.
@@ -77,22 +77,22 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     let places = places();
     let turns = request.effort.turns(2, 8, 8);
     let trips = request.effort.pick(500, 20_000, 1_000_000);
-    progress.begin("ping-pong", turns * WAYS.len() * places.len());
-    let mut taken = interleave(WAYS.len() * places.len(), turns, |way| {
-        let guard = WAYS[way % WAYS.len()].policy.map(|policy| Guard {
+    progress.begin("ping-pong", turns * VARIANTS.len() * places.len());
+    let mut taken = interleave(VARIANTS.len() * places.len(), turns, |way| {
+        let guard = VARIANTS[way % VARIANTS.len()].policy.map(|policy| Guard {
             policy,
             after: GUARD,
             device: Device::Futex,
         });
-        let taken = Plan { guard, trips, cpus: places[way / WAYS.len()].cpus }.play();
+        let taken = Plan { guard, trips, cpus: places[way / VARIANTS.len()].cpus }.play();
         progress.step();
         taken
     })?;
     for place in &places {
-        let taken: Vec<Vec<Taken>> = taken.drain(..WAYS.len()).collect();
-        for (way, taken) in WAYS.iter().zip(&taken) {
+        let taken: Vec<Vec<Taken>> = taken.drain(..VARIANTS.len()).collect();
+        for (way, taken) in VARIANTS.iter().zip(&taken) {
             if place.prefix.is_empty() && way.policy.is_some() {
-                study.exhibits.push(seed_table(way, taken, trips));
+                study.exhibits.push(table_of_runs(way, taken, trips));
             }
             cells(&mut study, place, way, taken, trips);
         }
@@ -118,12 +118,12 @@ fn places() -> Vec<Pairing> {
     if cpus[0] == last { vec![one] } else { vec![one, two] }
 }
 
-/// The same with each thread on a CPU of its own, in short.
+/// A short table of the runs with each thread on a CPU of its own.
 fn short_table(taken: &[Vec<Taken>], trips: u32) -> Exhibit {
     let median = |taken: &[Taken], value: fn(&Taken) -> f64| {
         figure(Spread::of(per_trip(taken, trips, value)).median)
     };
-    let row = |(way, taken): (&Way, &Vec<Taken>)| {
+    let row = |(way, taken): (&GuardVariant, &Vec<Taken>)| {
         let real = Spread::of(per_trip(taken, trips, |taken| taken.usage.real_s * 1e6));
         vec![
             way.name.to_string(),
@@ -138,11 +138,17 @@ fn short_table(taken: &[Vec<Taken>], trips: u32) -> Exhibit {
     Exhibit::new(
         "Each thread on a CPU of its own, per round trip",
         header,
-        WAYS.iter().zip(taken).map(row).collect(),
+        VARIANTS.iter().zip(taken).map(row).collect(),
     )
 }
 
-fn cells(study: &mut StudyResult, place: &Pairing, way: &Way, taken: &[Taken], trips: u32) {
+fn cells(
+    study: &mut StudyResult,
+    place: &Pairing,
+    way: &GuardVariant,
+    taken: &[Taken],
+    trips: u32,
+) {
     let in_exhibit = !place.prefix.is_empty();
     let mut push = |cell: Cell| study.cells.push(Cell { in_exhibit, ..cell });
     let spread = |value: &dyn Fn(&Taken) -> f64| Spread::of(per_trip(taken, trips, value));
@@ -172,8 +178,8 @@ const TIMES: [Time; 3] = [
     ("system", |taken| taken.usage.system_s),
 ];
 
-/// The table as the thread has it: a column for each run, then the average and the median.
-fn seed_table(way: &Way, taken: &[Taken], trips: u32) -> Exhibit {
+/// A table in the form of the published one: a column for each run, then the average and the median.
+fn table_of_runs(way: &GuardVariant, taken: &[Taken], trips: u32) -> Exhibit {
     let runs = (1..=taken.len()).map(|run| run.to_string());
     let header = [String::new()].into_iter().chain(runs).chain(["AVG".into(), "MED".into()]);
     let row = |(name, value): Time| {
@@ -213,7 +219,7 @@ fn writes_plot(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>], t
         return;
     }
     let bar = |way: usize| Bar {
-        name: WAYS[way].name.replace('_', "-"),
+        name: VARIANTS[way].name.replace('_', "-"),
         side: [Side::After, Side::Before, Side::Beside][way],
         value: Spread::of(per_trip(&taken[way], trips, |t| t.device.writes as f64)).median,
     };
@@ -241,7 +247,7 @@ fn how(places: &[Pairing], trips: u32) -> String {
     )
 }
 
-/// How near a guard must be for laziness to cost more than it saves.
+/// Measures from which distance of the guard on lazy rearming costs more than it saves.
 fn density(
     study: &mut StudyResult,
     request: &Request,

@@ -1,4 +1,4 @@
-//! What it costs that removing a timer programs the event device.
+//! The workload: tasks that hand a byte to and fro, with timers that are removed and armed each time.
 //!
 //! Two tasks on two cores hand a byte to and fro through pipes. Each waits for the other, so its
 //! CPU goes idle twice per round trip of the pair, once each. As in the kernel of that time (3.10),
@@ -38,7 +38,7 @@ use tickless_machine::spec::Spec;
 /// Round trips that are measured, after a tenth as many that are not.
 const ROUNDS: u32 = 20_000;
 
-/// What else is armed on the two CPUs.
+/// The timers that are armed beside the tick on the two CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Others {
     /// Nothing.
@@ -47,7 +47,7 @@ pub enum Others {
     Watchdog,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
     /// Microseconds per round trip.
@@ -73,7 +73,7 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     cells_of_sides(spec, SIDES)
 }
 
-/// The same with another switch, to see which cells hang on it.
+/// The cells with another setting of the switch, for tests that break it.
 pub fn cells_of_sides(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     let run = |policy, others| run(spec, policy, others, ROUNDS);
     let lazy = run(sides.after, Others::Watchdog)?;
@@ -134,7 +134,7 @@ pub fn refit(spec: &Spec) -> io::Result<Spec> {
     })
 }
 
-/// A short stretch of the eager policy, for a timeline.
+/// A short run of the eager policy, for a timeline.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     run(spec, Policy::Eager, Others::Watchdog, 200).map(drop)
 }

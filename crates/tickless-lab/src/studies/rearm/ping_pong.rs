@@ -2,8 +2,8 @@
 //!
 //! The guard is what a server does around every wait: armed before it, cancelled after it, and
 //! hardly ever fired. In the published test the guard was the kernel's own tick, stopped and
-//! started again around every idle period; on a present kernel that is no longer on the way of a
-//! pipe, so the guard is ours and explicit.
+//! started again around every idle period; a current kernel no longer does that
+//! for a pipe, so the guard is an explicit timer of ours.
 
 use crate::measure::{self, MeasureError, Usage, joined, stay_on, stay_within};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -30,7 +30,7 @@ pub struct Plan {
 /// How a wait is guarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guard {
-    /// Does a cancel program the event device?
+    /// Whether a cancel programs the event device.
     pub policy: Policy,
     /// How far ahead the guard is armed.
     pub after: Duration,
@@ -162,7 +162,7 @@ impl Player {
     /// Waits, guarded; is there something?
     fn wait(&mut self) -> Result<bool, MeasureError> {
         if let Some((guard, after)) = &self.guard {
-            // It can only be refused after a shut-down, which nobody asks for here.
+            // Only a shut-down makes this fail, and there is none.
             let _ = guard.start(*after);
         }
         let read = self.from.read(&mut [0]).map_err(MeasureError::system(PIPE))?;
