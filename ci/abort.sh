@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds a program with panic = "abort", which no test can be, and checks what the documentation promises:
-# timers fire, and a callback that panics ends the process with nothing caught or reported.
+# Builds a program with panic = "abort", which no test can be, and checks what the documentation
+# promises: timers fire, and a callback that panics ends the process without being caught or
+# reported.
 . "$(dirname "$0")/lib.sh"
 
 program=target/abort

@@ -2,7 +2,8 @@
 # Runs the pointer code of the core, the library and the C interface under Miri, which
 # sees what a passing test does not: aliasing, dangling and uninitialised memory, races. Tests make
 # themselves small for it, since Miri is some hundred times slower; those that need system calls
-# which it does not know leave themselves out. Where Miri is not available, it prints SKIPPED and passes.
+# which it does not know leave themselves out. Where Miri is not available, it prints SKIPPED and
+# passes.
 # Usage: ci/miri.sh [SEEDS]   Each test of the library with so many schedules; 1 in the gate.
 . "$(dirname "$0")/lib.sh"
 

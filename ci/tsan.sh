@@ -2,7 +2,8 @@
 # Runs the library's tests of threads, its futures and the C interface's under ThreadSanitizer, with
 # the standard library built for it. It knows neither fences nor membarrier(2), so locks are built
 # without their bias towards one thread (--cfg tickless_tsan): that path is left to the models
-# (ci/models.sh). Where there is no nightly toolchain with its sources, it prints SKIPPED and passes.
+# (ci/models.sh). Where there is no nightly toolchain with its
+# sources, it prints SKIPPED and passes.
 # Usage: ci/tsan.sh [FILTER]...   Only tests whose names contain one of the words.
 # TICKLESS_SECONDS is how long timers die in their callbacks while futures are made in their memory,
 # 5 unless set; a minute shows more (TICKLESS_SECONDS=60 ci/tsan.sh identity).

@@ -1,7 +1,7 @@
 //! A histogram of durations by powers of two, in fixed memory.
 //!
-//! Counting costs one shift and one addition, little enough for every expiry. A bucket is as wide as
-//! all buckets below it, so that a quantile is known to within a factor of two.
+//! Counting costs one shift and one addition, little enough for every expiry. A bucket is as wide
+//! as all buckets below it, so that a quantile is known to within a factor of two.
 
 use crate::time::Ns;
 use core::time::Duration;
@@ -9,8 +9,8 @@ use core::time::Duration;
 /// The number of buckets. The last one counts all durations from 4.6 minutes on.
 pub const BUCKETS: usize = 40;
 
-/// Counts of durations by powers of two. Bucket 0 counts 0 ns, bucket n from 2^(n-1) ns up to but not
-/// including 2^n ns.
+/// Counts of durations by powers of two. Bucket 0 counts 0 ns, bucket n from 2^(n-1) ns up to but
+/// not including 2^n ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Histogram {
     counts: [u64; BUCKETS],
@@ -52,8 +52,9 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// Returns an upper bound on a quantile: `per_mille` of a thousand durations were no longer than
-    /// this. It is the longest duration of the bucket with the quantile. `None` if nothing was counted.
+    /// Returns an upper bound on a quantile: `per_mille` of a thousand durations were no longer
+    /// than this. It is the longest duration of the bucket with the quantile. `None` if nothing was
+    /// counted.
     pub fn quantile(&self, per_mille: u64) -> Option<Duration> {
         let total = self.total();
         let rank = (u128::from(total) * u128::from(per_mille.min(1000))).div_ceil(1000).max(1);

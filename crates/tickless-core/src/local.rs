@@ -51,16 +51,16 @@
 //! # Layout
 //!
 //! A timer is a record of 16 bytes in one array, indexed by the number in its key: deadline,
-//! generation and level, and its position in a bucket. Values are in a separate array. A bucket is a
-//! chain of cache lines of slot numbers (`chains.rs`).
+//! generation and level, and its position in a bucket. Values are in a separate array. A bucket is
+//! a chain of cache lines of slot numbers (`chains.rs`).
 //!
 //! - **Pushing out** stores the new deadline and accesses nothing but the record. The bucket comes
 //!   due at the old time or earlier; the timer is moved to its proper bucket then. The record's
 //!   level shows whether the bucket is fine enough for the new distance; if not, the timer moves at
 //!   once.
 //! - **An earlier deadline** is stored in the same way if the bucket comes due early enough for it,
-//!   which is recorded for each chunk of a chain. So a timer that is armed and cancelled with random
-//!   deadlines stays in the earliest of its buckets and moves less and less often.
+//!   which is recorded for each chunk of a chain. So a timer that is armed and cancelled with
+//!   random deadlines stays in the earliest of its buckets and moves less and less often.
 //! - **Cancelling** stores the record's state. The number stays in its bucket until that comes due,
 //!   and a timer that is armed again before then is pushed out as above. A timer's number is in at
 //!   most one bucket, which bounds the garbage. Numbers that are taken out leave holes, and chunks
@@ -89,15 +89,16 @@
 //! | | 1M | 228 | 19 | 50 | 217 | 49 | 82 |
 //! | arm + cancel, one timer | 1k | 13 (243) | 5.1 (122) | 11 | 16 (253) | 11 (171) | 20 (141) |
 //! | | 1M | 13 | 5.1 | 11 | 17 | 11 | 57 |
-//! | cancel + arm a random timer | 1k | 17 (255) | 5.6 (129) | 16 | 24 (284) | 15 (187) | 20 (141) |
+//! | cancel + arm at random | 1k | 17 (255) | 5.6 (129) | 16 | 24 (284) | 15 (187) | 20 (141) |
 //! | | 100k | 140 | 15 | 112 | 169 | 115 | 44 |
 //! | | 1M | 281 | 68 | 187 | 295 | 188 | 87 |
 //! | expire, per timer | 1M | 107 (167) | 174 (43) | 56 | 16 | 15 (105) | 584 |
 //! | expire, keys only | 1M | | | 30 | 14 | 14 (48) | |
 //! | bytes, with value and key | 1M | 72 | 32 | | | 38 | 32 |
 //!
-//! - **Links** are faster wherever nothing expires, in part because the sketch looks no keys up. But
-//!   expiry follows the links one cache miss after another, and a linked list cannot be prefetched.
+//! - **Links** are faster wherever nothing expires, in part because the sketch looks no keys up.
+//!   But expiry follows the links one cache miss after another, and a linked list cannot be
+//!   prefetched.
 //! - Bytes are those resident in memory; the value and the key take 8 bytes each.
 //! - **Without the prefetch**, a chunk's fourteen misses still overlap as far as the CPU looks
 //!   ahead.

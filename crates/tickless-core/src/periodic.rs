@@ -4,10 +4,10 @@ use crate::time::{Ns, Window};
 
 /// Moves a window by whole periods until it begins after `now`.
 ///
-/// Returns the window and the number of periods: 0 if the window had not begun, 1 if it was on time,
-/// more if expiries were missed. Both ends move by the same time, so that the phase and the slack
-/// chosen at the start are kept. A period of zero counts as one nanosecond. At the end of the 64-bit
-/// range the window stops at [`Ns::NEVER`].
+/// Returns the window and the number of periods: 0 if the window had not begun, 1 if it was on
+/// time, more if expiries were missed. Both ends move by the same time, so that the phase and the
+/// slack chosen at the start are kept. A period of zero counts as one nanosecond. At the end of the
+/// 64-bit range the window stops at [`Ns::NEVER`].
 pub fn forward(window: Window, now: Ns, period: Ns) -> (Window, u64) {
     if now < window.soft {
         return (window, 0);

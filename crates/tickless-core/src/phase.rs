@@ -1,24 +1,25 @@
 //! Phases: the point within its period at which a periodic timer expires.
 //!
 //! Timers of one period that start at the same time keep expiring together: one wakeup for all of
-//! them, and all of their work at once. Only the program knows which of the two matters more, so the
-//! phase is a policy. It is applied once, when a timer starts, by choosing its first expiry;
+//! them, and all of their work at once. Only the program knows which of the two matters more, so
+//! the phase is a policy. It is applied once, when a timer starts, by choosing its first expiry;
 //! forwarding ([`periodic::forward`](crate::periodic::forward)) does not depend on it.
 //!
 //! A phase is counted from the clock's zero: a timer of period P and phase p expires at the times
-//! k x P + p. So *aligned* is phase 0, and two aligned timers of 10 and 20 ms meet at every expiry of
-//! the slower one, whenever each of them was started.
+//! k x P + p. So *aligned* is phase 0, and two aligned timers of 10 and 20 ms meet at every expiry
+//! of the slower one, whenever each of them was started.
 //!
 //! # Guarantees
 //!
-//! - A phase is chosen once (P2); [`PhaseSlot::first_after`] returns an expiry of its series for any
-//!   time.
+//! - A phase is chosen once (P2); [`PhaseSlot::first_after`] returns an expiry of its series for
+//!   any time.
 //! - [`Phase::Spread`] puts a timer into the middle of the largest gap on the circle of its period
 //!   (P4). After n timers have been added and none removed, the largest gap is less than twice the
-//!   even gap, and equal to it if n is a power of two. After any removals, each new timer halves the
-//!   largest gap.
-//! - Each period has a circle of its own, on which the place of the first timer depends on the period
-//!   (P5): a single timer of 10 ms and a single one of 20 ms do not meet at the clock's zero.
+//!   even gap, and equal to it if n is a power of two. After any removals, each new timer halves
+//!   the largest gap.
+//! - Each period has a circle of its own, on which the place of the first timer depends on the
+//!   period (P5): a single timer of 10 ms and a single one of 20 ms do not meet at the clock's
+//!   zero.
 //! - Choosing and freeing a phase cost O(log n) and allocate or free tree nodes.
 //!
 //! # Why gaps are halved
@@ -26,10 +27,10 @@
 //! Without moving timers that have started, the best rule reaches a largest gap of 1.44 times the
 //! even one for all n at once (de Bruijn and Erdős, "Sequences of points on a circle", 1949). It
 //! divides each gap slightly off its middle, so that two timers are 0.585 of a period apart instead
-//! of half. Few timers are the usual case, in which a collision costs most, so gaps are halved: this
-//! is perfect at 2, 4 and 8, and below 2 everywhere. Of equal gaps the one is chosen that van der
-//! Corput's sequence would choose, so that the new timers between two powers of two are spread as
-//! well.
+//! of half. Few timers are the usual case, in which a collision costs most, so gaps are halved:
+//! this is perfect at 2, 4 and 8, and below 2 everywhere. Of equal gaps the one is chosen that van
+//! der Corput's sequence would choose, so that the new timers between two powers of two are spread
+//! as well.
 
 use crate::time::Ns;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -67,7 +68,8 @@ pub enum PhaseError {
     },
 }
 
-/// The longest period that has phases: 292 years, so that a second expiry is within the clock's range.
+/// The longest period that has phases: 292 years, so that a second expiry is within the clock's
+/// range.
 pub const PERIOD_MAX: Ns = Ns(u64::MAX / 2);
 
 impl fmt::Display for PhaseError {
@@ -88,8 +90,8 @@ impl fmt::Display for PhaseError {
 
 impl core::error::Error for PhaseError {}
 
-/// A timer's place on the circle of its period. Return it to [`Phases::leave`]: a dropped slot stays
-/// taken.
+/// A timer's place on the circle of its period. Return it to [`Phases::leave`]: a dropped slot
+/// stays taken.
 #[derive(PartialEq, Eq, Debug)]
 #[must_use = "a slot that is not handed back stays taken"]
 pub struct PhaseSlot {
@@ -109,8 +111,8 @@ impl PhaseSlot {
         self.phase
     }
 
-    /// Returns the first expiry after `now`, at most a period later; [`Ns::NEVER`] at the end of the
-    /// range.
+    /// Returns the first expiry after `now`, at most a period later; [`Ns::NEVER`] at the end of
+    /// the range.
     pub fn first_after(&self, now: Ns) -> Ns {
         let multiple = now.0 - now.0 % self.period.0;
         let this_round = Ns(multiple).after(self.phase);
@@ -187,8 +189,8 @@ pub struct CircleView {
     pub gap_max: Duration,
 }
 
-/// A fraction of a full turn, in units of 2^-64: it can be halved exactly 64 times, unlike a number of
-/// nanoseconds.
+/// A fraction of a full turn, in units of 2^-64: it can be halved exactly 64 times, unlike a number
+/// of nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Turn(u64);
 
@@ -209,8 +211,8 @@ struct Circle {
     origin: Turn,
     /// The phases in use, with the number of timers at each.
     taken: BTreeMap<Turn, usize>,
-    /// The gaps between neighbours: the size minus one, so that a full turn fits, and the rank among
-    /// equals, from which the start is computed. The last one is divided next.
+    /// The gaps between neighbours: the size minus one, so that a full turn fits, and the rank
+    /// among equals, from which the start is computed. The last one is divided next.
     gaps: BTreeSet<(u64, u64)>,
     timers: usize,
     /// The number of timers that were ever added, so that two random phases of one seed differ.
@@ -288,8 +290,8 @@ impl Circle {
         (to.0.wrapping_sub(from.0).wrapping_sub(1), self.rank(from))
     }
 
-    /// Returns the rank of a gap among equal ones: in the order of van der Corput's sequence, by the
-    /// gap's start with its bits reversed.
+    /// Returns the rank of a gap among equal ones: in the order of van der Corput's sequence, by
+    /// the gap's start with its bits reversed.
     fn rank(&self, start: Turn) -> u64 {
         !start.0.wrapping_sub(self.origin.0).reverse_bits()
     }

@@ -17,8 +17,8 @@ use core::ops::DerefMut;
 /// - [`Word`](Platform::Word) is one atomic word of memory. A load returns the last value that was
 ///   stored, or an earlier one where the orderings allow it for `AtomicU64`. A compare-and-exchange
 ///   writes if and only if it returns `Ok`. Nothing else changes the word.
-/// - [`Lock`](Platform::Lock) is exclusive: from the return of `lock` until the guard is dropped, no
-///   thread has another guard of that lock. A guard always dereferences to the value that was
+/// - [`Lock`](Platform::Lock) is exclusive: from the return of `lock` until the guard is dropped,
+///   no thread has another guard of that lock. A guard always dereferences to the value that was
 ///   passed to `new`. Dropping a guard happens before the next `lock` returns.
 /// - [`Task`](Platform::Task) is copied unchanged.
 /// - The functions that are called under a lock, [`now`](Platform::now), [`here`](Platform::here)
@@ -26,7 +26,8 @@ use core::ops::DerefMut;
 ///   between two states then.
 ///
 /// Errors in anything else do not violate memory safety: a clock that jumps, a CPU that does not
-/// exist, a device that never fires, or a park that returns at once only makes timers late or early.
+/// exist, a device that never fires, or a park that returns at once only makes timers late or
+/// early.
 pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// A 64-bit atomic word.
     type Word: Word;
@@ -58,8 +59,8 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// Called in a loop that waits for another CPU; `round` counts up from zero.
     fn relax(&self, round: u32);
 
-    /// Sleeps while `word` holds `value`. May return early: the caller checks again. Called without a
-    /// lock. Words on which threads park are counters.
+    /// Sleeps while `word` holds `value`. May return early: the caller checks again. Called without
+    /// a lock. Words on which threads park are counters.
     fn park(&self, word: &Self::ParkingWord, value: u32);
 
     /// Wakes all threads that are parked on `word`, which has just changed. Called without a lock.
@@ -87,8 +88,8 @@ pub trait Lock<T>: Send + Sync {
         Some(self.lock())
     }
 
-    /// Returns whether another thread waits for this lock, which the caller holds. A hint for a long
-    /// operation to unlock early. Costs one load.
+    /// Returns whether another thread waits for this lock, which the caller holds. A hint for a
+    /// long operation to unlock early. Costs one load.
     fn is_wanted(&self) -> bool {
         false
     }

@@ -16,9 +16,9 @@
 //! - R7 A handler that cannot catch up backs off, for a bounded time.
 //! - R8 No operation delays an event that could not have come any earlier.
 //! - R11 A deadline outside the device's limits is clamped, never lost.
-//! - R13 A write that the device refuses is repeated with a later deadline. An event that the device
-//!   loses delays timers until the next event, or until another CPU finds the base overdue. All are
-//!   counted.
+//! - R13 A write that the device refuses is repeated with a later deadline. An event that the
+//!   device loses delays timers until the next event, or until another CPU finds the base overdue.
+//!   All are counted.
 //! - R14 A handler that defers leaves the device unarmed; `settle` arms it for the earliest expiry.
 //!
 //! `armed` is used under the base's lock. It is deliberately separate from the queue's minimum: a
@@ -251,8 +251,9 @@ impl Device {
         }
     }
 
-    /// Returns whether the device should have fired more than `grace` ago: its event was lost, or is
-    /// very late. The caller makes the base run its handler then, so this counts a lost event (R13).
+    /// Returns whether the device should have fired more than `grace` ago: its event was lost, or
+    /// is very late. The caller makes the base run its handler then, so this counts a lost event
+    /// (R13).
     pub fn is_overdue(&mut self, now: Ns, grace: Ns) -> bool {
         let is_overdue = self.armed.after(grace) < now;
         self.counts.lost += u64::from(is_overdue);
@@ -299,8 +300,8 @@ impl Device {
             return Rearm::Keep;
         }
         let nearest = self.limits.clamp(expiry, now);
-        // The event cannot come any earlier, so it is left alone. Otherwise a loop that keeps arming
-        // deadlines within the minimum delta would delay it again and again (R8).
+        // The event cannot come any earlier, so it is left alone. Otherwise a loop that keeps
+        // arming deadlines within the minimum delta would delay it again and again (R8).
         if expiry < self.armed && self.armed <= nearest {
             self.phase = Phase::Forced;
             return Rearm::Keep;

@@ -159,9 +159,9 @@ impl Machine {
         }
     }
 
-    /// Ends all programs. Programs that hold a lock or wait for one, and interrupt handlers, first run
-    /// until they have released it or returned; then all stacks are unwound. A program that should
-    /// end by itself must do so in an earlier run, when [`is_ending`] returns true.
+    /// Ends all programs. Programs that hold a lock or wait for one, and interrupt handlers, first
+    /// run until they have released it or returned; then all stacks are unwound. A program that
+    /// should end by itself must do so in an earlier run, when [`is_ending`] returns true.
     pub fn finish(&mut self) {
         self.change(MachineState::drain);
         while self.inside() > 0 {

@@ -12,7 +12,7 @@
 //! | `cpu`, `device`, `irq`, `trace` | what programs on it can do |
 //! | `shared_clock` | a clock that all CPUs share |
 //! | `platform` | the timer core's platform |
-//! | `spec`, `prices`, `size` | machines as files, every number with its source; machines of other sizes |
+//! | `spec`, `prices`, `size` | machine files, each number with its source; other sizes |
 //! | `validate` | scenes that also run on real CPUs, to compare the model with |
 
 mod act;

@@ -1,8 +1,8 @@
 //! Atomic types of the `no_std` crate have one address: other modules use the platform's words,
 //! which the model checkers watch.
 //!
-//! Unsafe code has its addresses by the lint `unsafe_code`. The workspaces in [`SAFE`] have none, and
-//! are checked here because the macros of their frameworks expand to unsafe code.
+//! Unsafe code has its addresses by the lint `unsafe_code`. The workspaces in `SAFE` have none,
+//! and are checked here because the macros of their frameworks expand to unsafe code.
 
 use crate::Finding;
 use crate::mask::{find_words, is_word};

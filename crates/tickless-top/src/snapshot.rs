@@ -47,8 +47,8 @@ impl Distances {
         self.sums[place] = self.sums[place].wrapping_add(ns);
     }
 
-    /// Returns the mean within the power of two that contains the median; exact if all distances are
-    /// equal.
+    /// Returns the mean within the power of two that contains the median; exact if all distances
+    /// are equal.
     pub fn typical_ns(&self) -> Option<u64> {
         let all: u64 = self.counts.iter().sum();
         let mut passed = 0;

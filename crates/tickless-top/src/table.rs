@@ -78,8 +78,8 @@ pub struct Table {
     pub lost: u64,
     /// Processes, callbacks or periodic timers for which there was no room.
     pub refused: u64,
-    /// CPUs whose idle threads are not recorded, though they stopped their ticks: what these arm and
-    /// cancel is missing.
+    /// CPUs whose idle threads are not recorded, though they stopped their ticks: what these arm
+    /// and cancel is missing.
     pub unseen_idle: Vec<u16>,
     /// CPU time of this program, in percent of one CPU.
     pub own_percent: f64,

@@ -57,9 +57,9 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 /// Timers fire by their time of expiry, on all bases together. Timers that expire at the same
 /// instant fire base by base, precise timers before timeouts, and within each kind in the order in
 /// which they were armed. A timer that a callback arms for the current instant fires at that
-/// instant, after at most 1,024 rounds of such timers before the next base has its turn. After 2,000
-/// turns of each base at one instant, the method that moves the clock panics: callbacks rearm timers
-/// for that instant all the time, and the clock would never move on.
+/// instant, after at most 1,024 rounds of such timers before the next base has its turn. After
+/// 2,000 turns of each base at one instant, the method that moves the clock panics: callbacks rearm
+/// timers for that instant all the time, and the clock would never move on.
 ///
 /// # Callbacks that take time
 ///
@@ -330,8 +330,8 @@ impl VirtualTime {
         moving.at = now;
         assert!(
             moving.rounds < ROUNDS_MAX,
-            "virtual time stands still at {now:?}: in {ROUNDS_MAX} rounds of callbacks, timers were \
-             rearmed for that instant every time; rearm them for a later one"
+            "virtual time does not advance from {now:?}: in {ROUNDS_MAX} rounds of callbacks, \
+             timers were rearmed for that instant every time; rearm them for a later one"
         );
         let all = self.all();
         let fire =

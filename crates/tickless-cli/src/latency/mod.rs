@@ -257,7 +257,8 @@ impl LatencyArgs {
         let by_time = duration.map(|duration| duration.as_nanos() / interval.as_nanos());
         let wakeups = by_time.unwrap_or(u128::MAX).min(self.loops.unwrap_or(u64::MAX).into());
         let most = (wakeups / 200).clamp(1, TURNS_MAX.into()) as u32;
-        // A number of turns that divides the wakeups, so that there are exactly as many as asked for.
+        // A number of turns that divides the wakeups, so that there are exactly as many as asked
+        // for.
         let divides = |turns: &u32| self.loops.is_none_or(|loops| loops % u64::from(*turns) == 0);
         let turns = (1..=most).rev().find(divides).unwrap_or(1);
         let threads = match (self.smp, self.threads) {

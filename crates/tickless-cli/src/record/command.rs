@@ -36,7 +36,8 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Installs handlers: from here on SIGINT, SIGTERM and SIGHUP end the recording and not the program.
+    /// Installs handlers: from here on SIGINT, SIGTERM and SIGHUP end the recording and not the
+    /// program.
     pub(crate) fn new() -> Waiting {
         let (tell, happened) = channel();
         let signal = tell.clone();

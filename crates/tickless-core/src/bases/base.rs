@@ -225,7 +225,8 @@ impl<P: Platform> Bases<P> {
         self.bases.len()
     }
 
-    /// When a base's next timer is due; [`Ns::NEVER`] if none is pending or the base does not exist.
+    /// When a base's next timer is due; [`Ns::NEVER`] if none is pending or the base does not
+    /// exist.
     pub fn next_event(&self, cpu: CpuId) -> Ns {
         self.bases.get(cpu.index()).map_or(Ns::NEVER, |base| base.state.lock().earliest())
     }

@@ -9,8 +9,8 @@ use crate::queues::wheel::Wheel;
 use crate::time::{CpuId, Ns};
 
 impl<P: Platform> Bases<P> {
-    /// Returns when a base's next timer is due, like [`next_event`](Bases::next_event), but uses the
-    /// deadlines of coarse timers instead of their buckets if
+    /// Returns when a base's next timer is due, like [`next_event`](Bases::next_event), but uses
+    /// the deadlines of coarse timers instead of their buckets if
     /// [these are exact](super::CoarseExpiry::AtDeadline). O(n log n) for lists to which n
     /// timers were added, under the lock.
     pub fn exact_next_event(&self, cpu: CpuId) -> Ns {

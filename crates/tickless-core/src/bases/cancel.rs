@@ -167,8 +167,8 @@ impl<P: Platform> Bases<P> {
     }
 
     /// [`cancel_single_shot`](Bases::cancel_single_shot) for callers that may be in a callback; see
-    /// [`cancel_sync_unless`](Bases::cancel_sync_unless). Returns `None` if the timer had been armed
-    /// again.
+    /// [`cancel_sync_unless`](Bases::cancel_sync_unless). Returns `None` if the timer had been
+    /// armed again.
     #[inline]
     pub fn single_shot_unless<L: Family<P>, E>(
         &self,

@@ -3,18 +3,30 @@
 //! A decision depends on the timer's state, on the operation, and on what the lock of the timer's
 //! base shows ([`Seen`]). A callback that runs is a property of the base, not of the timer's state:
 //!
-//! | operation | shut down | idle | pending | callback runs | ... and is being cancelled |
+//! | operation | shut down | idle | pending | callback runs | runs, being cancelled |
 //! |---|---|---|---|---|---|
-//! | start | refuse | arm or move | arm or move, unless kept | arm, never move (X2) | refuse once (X3) |
+//! | start | refuse | arm or move | arm or move, or keep | arm here (X2) | refuse once (X3) |
 //! | restart | keep | arm | keep (R9) | arm | refuse once (X3) |
 //! | cancel | idle | idle | idle | idle | idle, still being cancelled |
 //! | try cancel | idle | idle | idle | keep | keep |
-//! | cancel and wait | idle | idle | idle | idle, one more canceller | idle, one more canceller |
-//! | cancel single shot | idle | idle | idle, unchecked (X8) | as cancel and wait | as cancel and wait |
+//! | cancel and wait | idle | idle | idle | idle, one more waits | idle, one more waits |
+//! | cancel single shot | idle | idle | idle, unchecked (X8) | as with wait | as with wait |
 //! | shut down | shut | shut | shut | shut | shut |
 
-use super::start::IfPending;
 use crate::state::Life;
+
+/// What an arming does to a timer that is pending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum IfPending {
+    /// Rearms it, for an earlier or a later time.
+    #[default]
+    Rearm,
+    /// Rearms it only if its deadline moves earlier (Linux's `timer_reduce`).
+    Reduce,
+    /// Leaves it as it is, so that a callback's own restart does not undo a start by another thread
+    /// (R9).
+    Leave,
+}
 
 /// An operation on a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -36,7 +36,8 @@
 //! period of patience, and not if another event comes before.
 
 use super::base::{Base, BaseState, Bases};
-use super::expiry::{Batch, CallbackResult, Expired, Firing, NoPause, Share};
+pub use super::expiry::Collected;
+use super::expiry::{Batch, CallbackResult, Firing, NoPause, Share};
 pub use super::expiry_thread::{Call, DeferredCounts};
 use super::expiry_thread::{bit, thread_next};
 use super::family::Family;
@@ -46,15 +47,6 @@ use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::rearm::Rearm;
 use crate::state::{FiresIn, Life};
 use crate::time::{CpuId, Ns};
-
-/// The result of a handler that defers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Collected {
-    /// The timers that the handler fired itself, and when the device fires next.
-    pub expired: Expired,
-    /// The expiry thread to wake.
-    pub call: Call,
-}
 
 impl<P: Platform> Bases<P> {
     /// Handles an event of `cpu`'s device on bases that defer: fires the handler's timers, collects
@@ -69,9 +61,9 @@ impl<P: Platform> Bases<P> {
         self.handle(cpu, Share::Handler, batch)
     }
 
-    /// Handles a periodic tick of `cpu`: returns which thread to wake. Reads one word, and takes the
-    /// lock only if a timer has expired (D1). On bases that do not defer, [`Call::Thread`] means
-    /// that there are timers to [`expire`](Bases::expire).
+    /// Handles a periodic tick of `cpu`: returns which thread to wake. Reads one word, and takes
+    /// the lock only if a timer has expired (D1). On bases that do not defer, [`Call::Thread`]
+    /// means that there are timers to [`expire`](Bases::expire).
     pub fn tick(&self, cpu: CpuId) -> Call {
         let base = self.base(cpu);
         let now = self.platform().now();

@@ -8,8 +8,8 @@ use crate::time::{CpuId, Ns};
 
 impl<P: Platform> Bases<P> {
     /// Checks the event device of another base. If it should have fired more than `grace` ago, this
-    /// kicks its CPU, which fires what is due and programs the device again, and counts a lost event
-    /// ([`DeviceCounts::lost`](crate::rearm::DeviceCounts::lost)). Returns whether it did.
+    /// kicks its CPU, which fires what is due and programs the device again, and counts a lost
+    /// event ([`DeviceCounts::lost`](crate::rearm::DeviceCounts::lost)). Returns whether it did.
     ///
     /// A lost event or kick delays all timers of a base until the next event (R13). To bound the
     /// delay, each CPU's tick calls this for the next CPU, with more grace than events are usually
@@ -43,8 +43,8 @@ impl<P: Platform> Bases<P> {
         self.finish(left);
     }
 
-    /// Programs the device if necessary, under the base's lock. Returns what the caller must do after
-    /// it has unlocked.
+    /// Programs the device if necessary, under the base's lock. Returns what the caller must do
+    /// after it has unlocked.
     #[inline]
     pub(crate) fn carry_out(&self, cpu: CpuId, device: &mut Device, rearm: Rearm) -> Rearm {
         match rearm {

@@ -13,7 +13,6 @@
 use super::base::{Base, BaseState, Bases, Guard};
 use super::by_deadline::gather_by_deadline;
 use super::decide::{Action, Operation, Seen};
-use super::deferred::Collected;
 use super::expiry_thread::{Call, bit};
 use super::family::{Arming, Family};
 use super::running::Runner;
@@ -144,6 +143,15 @@ enum Due<P: Platform> {
     /// A coarse timer and its deadline.
     Coarse(TimerRef<P, WheelLink<P::Word>>, Ns),
     Precise(TimerRef<P, QueueLink>, FiresIn),
+}
+
+/// The result of a handler that defers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Collected {
+    /// The timers that the handler fired itself, and when the device fires next.
+    pub expired: Expired,
+    /// The expiry thread to wake.
+    pub call: Call,
 }
 
 impl<P: Platform> Bases<P> {

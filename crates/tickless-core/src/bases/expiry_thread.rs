@@ -166,8 +166,8 @@ impl Deferred {
         Call::Thread
     }
 
-    /// Checks for a stuck thread when more timers are due while the thread is at work. Returns which
-    /// thread must take over.
+    /// Checks for a stuck thread when more timers are due while the thread is at work. Returns
+    /// which thread must take over.
     pub(super) fn relieve(&mut self, now: Ns) -> Call {
         self.counts.merged += 1;
         if now < self.check_at {

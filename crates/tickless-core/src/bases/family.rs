@@ -48,8 +48,8 @@ pub trait Family<P: Platform>: Link {
     /// Does what [`enqueue`](Self::enqueue) does, for an idle timer at a time that does not move
     /// the wheel's clock.
     fn insert(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life;
-    /// Makes a pending timer's deadline later without the lock. Returns `false`, and changes nothing,
-    /// if that requires the lock.
+    /// Makes a pending timer's deadline later without the lock. Returns `false`, and changes
+    /// nothing, if that requires the lock.
     fn push_out(_: TimerRef<P, Self>, _: Later<'_>) -> bool {
         false
     }

@@ -54,11 +54,11 @@ enum Evacuee<P: Platform> {
 }
 
 impl<P: Platform> Bases<P> {
-    /// Takes a base offline and moves its timers to other bases. Returns how many timers moved; 0 if
-    /// the base was offline already.
+    /// Takes a base offline and moves its timers to other bases. Returns how many timers moved; 0
+    /// if the base was offline already.
     ///
-    /// Takes two locks for each timer, one after the other, and waits for no callback. A timer whose
-    /// callback runs there moves when the callback has returned.
+    /// Takes two locks for each timer, one after the other, and waits for no callback. A timer
+    /// whose callback runs there moves when the callback has returned.
     pub fn offline(&self, cpu: CpuId) -> Result<u64, OnlineError> {
         if cpu.index() >= self.count() {
             return Err(OnlineError::NoSuchBase(cpu));
@@ -72,8 +72,8 @@ impl<P: Platform> Bases<P> {
             if online == 1 {
                 return Err(OnlineError::Last(cpu));
             }
-            // Relaxed: this is only a count. A thread that moves a timer checks the other base under
-            // its lock.
+            // Relaxed: this is only a count. A thread that moves a timer checks the other base
+            // under its lock.
             let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
             if self.online.compare_exchange(online, online - 1, success, failure).is_ok() {
                 break;
@@ -87,8 +87,8 @@ impl<P: Platform> Bases<P> {
     /// Brings a base back online. Timers return when they are armed.
     ///
     /// The base's event device may have been switched off, so its deadline counts as lost. This
-    /// programs the device for timers that have stayed on the base because their callbacks run there
-    /// (X2).
+    /// programs the device for timers that have stayed on the base because their callbacks run
+    /// there (X2).
     pub fn online(&self, cpu: CpuId) -> Result<(), OnlineError> {
         if cpu.index() >= self.count() {
             return Err(OnlineError::NoSuchBase(cpu));

@@ -70,7 +70,8 @@ impl Walk {
 
 impl<P: Platform> Bases<P> {
     /// Puts the next pending timers of a base into `slice`, as many as its capacity allows, but at
-    /// most [`HOLDING`]. Returns `false` if timers were skipped because another walk came in between.
+    /// most [`HOLDING`]. Returns `false` if timers were skipped because another walk came in
+    /// between.
     ///
     /// Holds the base's lock for the timers that it returns, and for a scan of the wheel's buckets,
     /// which takes a microsecond. Does not allocate: a slice without capacity ends the walk.

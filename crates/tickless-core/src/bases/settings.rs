@@ -32,8 +32,8 @@ pub struct Settings {
     pub wheel: WheelEvents,
     /// Where the callbacks of coarse timers run, and those of precise timers that request it.
     pub deferral: Deferral,
-    /// How long an expiry thread may execute one callback before another thread takes over its other
-    /// timers (D9); [`Ns::NEVER`] for no limit.
+    /// How long an expiry thread may execute one callback before another thread takes over its
+    /// other timers (D9); [`Ns::NEVER`] for no limit.
     pub patience: Ns,
     /// The bases that a synchronous cancel checks.
     pub scan: Scan,
@@ -57,8 +57,8 @@ pub enum CoarseExpiry {
     #[default]
     WithBucket,
     /// At its deadline, if the handler runs at the time that
-    /// [`exact_next_event`](super::Bases::exact_next_event) returns. Requires [`PushOut::Eager`]. For
-    /// virtual clocks only, because the time for which the lock is held is not bounded.
+    /// [`exact_next_event`](super::Bases::exact_next_event) returns. Requires [`PushOut::Eager`].
+    /// For virtual clocks only, because the time for which the lock is held is not bounded.
     AtDeadline,
 }
 

@@ -21,6 +21,7 @@
 //!   platform's clock, so a wrong one affects no other timer.
 
 use super::base::{Base, BaseState, Bases, Guard, Locked};
+pub use super::decide::IfPending;
 use super::decide::{Action, Operation, Seen};
 use super::family::{Arming, Family, Later};
 use crate::link::{Link, NewTimer, TimerRef};
@@ -43,19 +44,6 @@ pub struct Options {
     pub fires_in: FiresIn,
     /// What to do with a timer that is pending.
     pub pending: IfPending,
-}
-
-/// What an arming does to a timer that is pending.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum IfPending {
-    /// Rearms it, for an earlier or a later time.
-    #[default]
-    Rearm,
-    /// Rearms it only if its deadline moves earlier (Linux's `timer_reduce`).
-    Reduce,
-    /// Leaves it as it is, so that a callback's own restart does not undo a start by another thread
-    /// (R9).
-    Leave,
 }
 
 /// What an arming found.
@@ -273,9 +261,9 @@ impl<P: Platform> Bases<P> {
         let mut arming = self.arming::<L>(window, now, options);
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
-        // In all other cases it makes no difference whether the callback runs, and the check reads a
-        // word for each runner. A first start (migrating) makes the check only because the prices of
-        // the simulated machine are calibrated with it.
+        // In all other cases it makes no difference whether the callback runs, and the check reads
+        // a word for each runner. A first start (migrating) makes the check only because the prices
+        // of the simulated machine are calibrated with it.
         let checks_running =
             !is_target || changes_runner || life.is_being_cancelled() || life.is_migrating();
         let is_running =

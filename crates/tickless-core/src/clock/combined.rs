@@ -257,7 +257,8 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
             } else {
                 self.relax.relax(round);
                 round = round.saturating_add(1);
-                // Acquire: pairs with the Release in `publish`; a value may be taken from this word.
+                // Acquire: pairs with the Release in `publish`; a value may be taken from this
+                // word.
                 Err(State(self.word.0.load(Ordering::Acquire)))
             };
             match tried {

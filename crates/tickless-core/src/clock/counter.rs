@@ -59,7 +59,8 @@ impl Width {
         })
     }
 
-    /// Makes a width of a number of bits that [`count`](Width::count) returned, without limiting it.
+    /// Makes a width of a number of bits that [`count`](Width::count) returned, without limiting
+    /// it.
     #[inline]
     pub(crate) const fn restored(bits: u8) -> Width {
         Width(bits)

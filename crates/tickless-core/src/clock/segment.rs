@@ -1,7 +1,7 @@
 //! A straight line from the counts of one counter to time: pure arithmetic, no words.
 //!
-//! Time is a chain of segments. Each begins exactly where the previous one ends, to the 2^-32th of a
-//! nanosecond, and continues with a slope of its own, perhaps on another counter. So time never
+//! Time is a chain of segments. Each begins exactly where the previous one ends, to the 2^-32th of
+//! a nanosecond, and continues with a slope of its own, perhaps on another counter. So time never
 //! goes back, and rounding errors do not accumulate over many segments.
 
 use crate::clock::counter::{Counter, Width};

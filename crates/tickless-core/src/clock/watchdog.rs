@@ -195,7 +195,8 @@ mod tests {
     const TSC: Scale = Scale { width: Width::FULL, slope: Slope::of(Hertz::new(2_000_000_000)) };
     const START: Sample = Sample { reference: 0xffff_0000, count: 77 };
 
-    /// A sample that is `theirs` seconds after the first by the reference and `ours` by the counter.
+    /// A sample that is `theirs` seconds after the first by the reference and `ours` by the
+    /// counter.
     fn later(theirs: f64, ours: f64) -> Sample {
         let reference = (START.reference as f64 + theirs * 14_318_180.0) as u64 & 0xffff_ffff;
         Sample { reference, count: START.count + (ours * 2e9) as u64 }

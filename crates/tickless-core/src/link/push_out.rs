@@ -11,16 +11,16 @@
 //! |---|---|
 //! | reads the deadline; it is not closed | reads the deadline; it has passed |
 //! | compare-and-swap to the later one | compare-and-swap to closed: the timer fires |
-//! | if that fails: takes the lock | if that fails: reads again, and moves the timer to its bucket |
+//! | if that fails: takes the lock | if that fails: reads again, moves the timer to its bucket |
 //!
-//! A push-out reads the deadline before the timer's state, and gives up unless the timer is pending.
-//! Arming opens the word after it has written the state. Expiry and evacuation close the word by
-//! compare-and-swap, which returns the last deadline that a push-out has set. While the word is
-//! closed, every start takes the lock. A cancel leaves the word as it is: a concurrent push-out
-//! counts as having happened before the cancel.
+//! A push-out reads the deadline before the timer's state, and gives up unless the timer is
+//! pending. Arming opens the word after it has written the state. Expiry and evacuation close the
+//! word by compare-and-swap, which returns the last deadline that a push-out has set. While the
+//! word is closed, every start takes the lock. A cancel leaves the word as it is: a concurrent
+//! push-out counts as having happened before the cancel.
 //!
-//! A closed word contains [`Ns::NEVER`]. So a timer that is armed for this time cannot be pushed out
-//! without the lock; there is no later time either.
+//! A closed word contains [`Ns::NEVER`]. So a timer that is armed for this time cannot be pushed
+//! out without the lock; there is no later time either.
 
 use super::list::{WheelNode, WheelRef};
 use super::node::Link;
@@ -106,25 +106,25 @@ impl<W: Word> CoarseRef<W> {
     /// The part of the node that the wheel uses.
     #[inline]
     pub fn node(self) -> WheelRef {
-        // SAFETY: `new` requires the same rules; the pointer is valid for the whole link, whose first
-        // field is the node.
+        // SAFETY: `new` requires the same rules; the pointer is valid for the whole link, whose
+        // first field is the node.
         unsafe { WheelRef::new(self.0.cast()) }
     }
 
-    /// The deadline; [`Ns::NEVER`] if it is closed. A concurrent push-out may make it later at once,
-    /// never earlier while the timer is pending.
+    /// The deadline; [`Ns::NEVER`] if it is closed. A concurrent push-out may make it later at
+    /// once, never earlier while the timer is pending.
     #[inline]
     pub fn deadline(self) -> Ns {
         // Relaxed: a thread that acts on it compares it again.
         Ns(self.word().load(Ordering::Relaxed))
     }
 
-    /// Reads the deadline for a [push-out](Self::push_out). The caller reads the timer's state after
-    /// this.
+    /// Reads the deadline for a [push-out](Self::push_out). The caller reads the timer's state
+    /// after this.
     #[inline]
     pub fn read(self) -> Ns {
-        // Acquire: pairs with the Release in `open`. A thread that sees an arming's deadline sees its
-        // state.
+        // Acquire: pairs with the Release in `open`. A thread that sees an arming's deadline sees
+        // its state.
         Ns(self.word().load(Ordering::Acquire))
     }
 

@@ -11,9 +11,10 @@
 //! - Stored pointers keep the provenance of the pointer that [`QueueRef::new`] was given.
 //!
 //! # Layout
-//! 40 bytes on 64-bit targets. The colour and whether the node is in a queue are in the two low bits
-//! of the parent pointer, so that the node, a state word, a vtable pointer and one word of data
-//! share a cache line. The fields that a search reads come first: expiry and children, 24 bytes.
+//! 40 bytes on 64-bit targets. The colour and whether the node is in a queue are in the two low
+//! bits of the parent pointer, so that the node, a state word, a vtable pointer and one word of
+//! data share a cache line. The fields that a search reads come first: expiry and children, 24
+//! bytes.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomPinned;

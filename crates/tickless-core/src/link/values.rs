@@ -9,8 +9,8 @@ use core::mem::MaybeUninit;
 /// Values at numbered places.
 pub(crate) struct Values<T> {
     places: Vec<MaybeUninit<T>>,
-    /// A bit for each place. It is set if and only if the place is initialised; no bit is set beyond
-    /// the last place.
+    /// A bit for each place. It is set if and only if the place is initialised; no bit is set
+    /// beyond the last place.
     held: Vec<u64>,
 }
 

@@ -9,8 +9,8 @@ impl<T> LocalTimers<T> {
     /// Returns when to advance next; [`Instant::NEVER`] if nothing is pending. O(levels).
     ///
     /// May have passed. Never later than the next timer comes due. Earlier if all timers of a
-    /// bucket were pushed out or cancelled, and for timers beyond the last level of the wheel, which
-    /// reaches 12 days with a tick of 1 ms.
+    /// bucket were pushed out or cancelled, and for timers beyond the last level of the wheel,
+    /// which reaches 12 days with a tick of 1 ms.
     #[inline]
     pub fn next_event(&self) -> Instant {
         self.wheel.next_event().min(self.heap.next_event()).into()
@@ -72,7 +72,8 @@ impl<T> LocalTimers<T> {
     /// Sets the current time and appends the keys of all due timers to `fired`, in the order in
     /// which they would fire. They are no longer pending. Returns how many there are.
     ///
-    /// This is the fastest way to take many timers, because it takes a cache line of them at a time.
+    /// This is the fastest way to take many timers, because it takes a cache line of them at a
+    /// time.
     pub fn advance_into(&mut self, now: Instant, fired: &mut Vec<Key>) -> usize {
         self.advance_into_at_most(now, usize::MAX, fired)
     }

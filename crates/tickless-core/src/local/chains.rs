@@ -2,8 +2,8 @@
 //!
 //! A chain is a doubly linked list of chunks. A chunk is a cache line with up to fourteen numbers
 //! and the two links, so that a reader learns fourteen numbers with one access and can prefetch the
-//! records of later ones. A number's *place* is its chunk's number and its index in the chunk. It is
-//! stored in the timer's record, so that removing a number is one store, which leaves a hole.
+//! records of later ones. A number's *place* is its chunk's number and its index in the chunk. It
+//! is stored in the timer's record, so that removing a number is one store, which leaves a hole.
 //! `sweep.rs` bounds the number of holes.
 
 mod batch;
@@ -87,8 +87,8 @@ impl Chains {
 
     /// Allocates room for this many numbers, in whatever order they are added and removed.
     pub(super) fn reserve(&mut self, numbers: usize) {
-        // The last chunk of a chain and the first of the chain that is read may hold one number; any
-        // two other neighbours hold more than `MERGED_MAX` together after a sweep.
+        // The last chunk of a chain and the first of the chain that is read may hold one number;
+        // any two other neighbours hold more than `MERGED_MAX` together after a sweep.
         let merged = 2 * numbers.div_ceil(MERGED_MAX as usize) + self.ends.len() + 4;
         let chunks = merged.min(numbers + 1).min(END as usize);
         if chunks > self.chunks.capacity() {

@@ -1,8 +1,8 @@
 //! Timeouts with one of a few durations: idle connections, DNS queries, keep-alives.
 //!
 //! A server gives all connections of a listener the same idle timeout. [`FixedTimeouts`] groups
-//! timers in *classes*. The timers of a class share a duration, which can be changed or scaled while
-//! timers are pending, in constant time. Under overload a proxy halves the idle timeouts of a
+//! timers in *classes*. The timers of a class share a duration, which can be changed or scaled
+//! while timers are pending, in constant time. Under overload a proxy halves the idle timeouts of a
 //! listener with one call, and the connections that have been idle longest fire with the next
 //! advance.
 //!
@@ -28,20 +28,20 @@
 //! # Guarantees
 //!
 //! - A timer never fires before its class's duration has passed since it was started; the duration
-//!   at the time of firing counts. It is late by at most a sixteenth of that duration, or of the one
-//!   that the class was created with if that is longer.
+//!   at the time of firing counts. It is late by at most a sixteenth of that duration, or of the
+//!   one that the class was created with if that is longer.
 //! - Restarting a pending timer is one store. Starting and cancelling are O(1) and do not allocate;
 //!   nor does changing a class. After a duration has grown more than threefold, the next advance
 //!   examines each pending timer of the class once.
 //!
 //! # Implementation
 //!
-//! A class is a ring of chains of slot numbers. Each chain holds the timers that were started within
-//! a span of a 32nd of the duration. A timer that is restarted stays on its chain and gets a new
-//! start time. When a span comes due, timers with a newer start time are moved to their own span,
-//! and the others fire. The duration determines when a span comes due, so that changing it moves no
-//! timer. When it has changed so much that the length of the spans no longer suits it, the next
-//! advance distributes the timers over spans of another length.
+//! A class is a ring of chains of slot numbers. Each chain holds the timers that were started
+//! within a span of a 32nd of the duration. A timer that is restarted stays on its chain and gets a
+//! new start time. When a span comes due, timers with a newer start time are moved to their own
+//! span, and the others fire. The duration determines when a span comes due, so that changing it
+//! moves no timer. When it has changed so much that the length of the spans no longer suits it, the
+//! next advance distributes the timers over spans of another length.
 
 use super::chains::Chains;
 use super::key::Key;
@@ -275,8 +275,8 @@ impl<T> FixedTimeouts<T> {
         fired
     }
 
-    /// Handles a timer that has been taken off [`DUE`]. Returns whether it fires; if it was restarted
-    /// it is moved to its span.
+    /// Handles a timer that has been taken off [`DUE`]. Returns whether it fires; if it was
+    /// restarted it is moved to its span.
     fn is_due(&mut self, slot: u32) -> bool {
         let due = self.classes.get(self.due).map_or(Ns::ZERO, |class| class.scaled);
         let Some(record) = self.table.records.record(slot) else { return false };

@@ -1,5 +1,5 @@
-//! The precise queue: timers with a soft expiry, before which they must not fire, and a hard one, at
-//! which they must.
+//! The precise queue: timers with a soft expiry, before which they must not fire, and a hard one,
+//! at which they must.
 //!
 //! Each base has one for its high-resolution timers; coarse timeouts are in the wheel. The queue
 //! takes no lock, reads no clock and allocates nothing: the base calls it under its lock and passes
@@ -7,8 +7,8 @@
 //!
 //! # Guarantees
 //! - A timer is never popped before its soft expiry (W1). The device must be armed for the hard
-//!   expiry of [`Queue::first`], the smallest one. At that moment its timer may fire, so no timer is
-//!   later than the wakeup for it.
+//!   expiry of [`Queue::first`], the smallest one. At that moment its timer may fire, so no timer
+//!   is later than the wakeup for it.
 //! - Timers are in the order of hard expiry; equal ones in the order of insertion (W4). A node is
 //!   inserted behind its equals and rotations keep that order, so no sequence number is stored.
 //! - Any `u64` is a valid time, both ends included (W5).
@@ -18,14 +18,14 @@
 //! - Every operation is O(log n) at worst, [`Queue::first`] O(1).
 //!
 //! # Which timers fire at a wakeup
-//! [`Queue::pop_expired`] pops in the order of hard expiry and stops at the first timer that may not
-//! fire yet, as Linux does. A timer T behind that one, F, is held back although its own soft expiry
-//! may have passed. This causes no wakeup: F must fire no later than T must, and the pass that fires
-//! F goes on to T. So the smallest hard expiry, and with it every wakeup, is the same with and
-//! without holding back; only if F is cancelled or moved can T need a wakeup of its own. (Test:
-//! `queue_holding_back_costs_no_wakeup`. Simulated, one-shot timers of four kinds of slack, 20,000
-//! started per second, wakeups per second held back / not held back: none cancelled 8362 / 8362,
-//! half 4752 / 4682, nine of ten 1334 / 1233.)
+//! [`Queue::pop_expired`] pops in the order of hard expiry and stops at the first timer that may
+//! not fire yet, as Linux does. A timer T behind that one, F, is held back although its own soft
+//! expiry may have passed. This causes no wakeup: F must fire no later than T must, and the pass
+//! that fires F goes on to T. So the smallest hard expiry, and with it every wakeup, is the same
+//! with and without holding back; only if F is cancelled or moved can T need a wakeup of its own.
+//! (Test: `queue_holding_back_costs_no_wakeup`. Simulated, one-shot timers of four kinds of slack,
+//! 20,000 started per second, wakeups per second held back / not held back: none cancelled 8362 /
+//! 8362, half 4752 / 4682, nine of ten 1334 / 1233.)
 //!
 //! Holding nothing back would need the smallest soft expiry of each subtree in its root. That takes
 //! 8 bytes a node and, worse, a walk to the root whenever the first timer is inserted or removed:
@@ -58,7 +58,8 @@
 //! At 100k, figures with cache misses vary by a factor of 2 to 4 between repetitions (this, random
 //! place: 104 to 636). The worst operation is the slowest of 500,000, each at its best of 15 runs.
 //!
-//! - **Pairing heap**: rejected. One removal of the first may access every node: 13 ms under a lock.
+//! - **Pairing heap**: rejected. One removal of the first may access every node: 13 ms under a
+//!   lock.
 //! - **4-ary heap** with cached keys: the fastest for random places, with the best worst case. But
 //!   its array needs room before a timer is armed, on every base that a timer may migrate to: 24
 //!   bytes x timers x bases, or a copy under the lock, or a refusal. It is 2 to 6 times slower for
@@ -135,8 +136,8 @@ impl Queue {
     /// Queues `node` for `window`, behind those with the same hard expiry. Returns whether it
     /// is now the first, so that the device may have to be armed for it.
     ///
-    /// If `soft > hard`, `hard` is raised as by [`Window::new`]. A node that is already in this queue
-    /// is moved, unless its place between its neighbours is still right.
+    /// If `soft > hard`, `hard` is raised as by [`Window::new`]. A node that is already in this
+    /// queue is moved, unless its place between its neighbours is still right.
     /// O(log n) worst case; O(1) amortised if it does not move, and if it expires before or after
     /// all others, as most restarted timers do.
     #[inline]
@@ -193,8 +194,8 @@ impl Queue {
         self.insert(node, window)
     }
 
-    /// Returns whether a queued node with this new hard expiry keeps its place: behind its equals, and
-    /// before the next.
+    /// Returns whether a queued node with this new hard expiry keeps its place: behind its equals,
+    /// and before the next.
     fn stays(&self, node: QueueRef, hard: Ns) -> bool {
         let is_behind = || {
             let before = balance::neighbour(node, Side::Earlier);
@@ -255,8 +256,8 @@ impl Queue {
         self.first.map(QueueRef::window)
     }
 
-    /// Removes and returns the next timer that may fire at `now`, or `None` if the soft expiry of the
-    /// first is after that. Call it until `None`.
+    /// Removes and returns the next timer that may fire at `now`, or `None` if the soft expiry of
+    /// the first is after that. Call it until `None`.
     ///
     /// After `None` every timer's hard expiry is after `now`. O(log n) worst case, O(1)
     /// amortised.
@@ -278,8 +279,8 @@ impl Queue {
         }
     }
 
-    /// Continues a walk in the order of hard expiry, for at most `room` timers. The ticket identifies
-    /// the walk; it is 0 before the first step.
+    /// Continues a walk in the order of hard expiry, for at most `room` timers. The ticket
+    /// identifies the walk; it is 0 before the first step.
     pub(crate) fn walk(
         &mut self,
         ticket: &mut u64,
@@ -305,7 +306,8 @@ impl Queue {
         Walked::All
     }
 
-    /// Returns the empty place for this hard expiry, behind its equals, in a queue that is not empty.
+    /// Returns the empty place for this hard expiry, behind its equals, in a queue that is not
+    /// empty.
     fn search(&self, hard: Ns, last: QueueRef) -> (QueueRef, Side) {
         let mut place = (last, Side::Later);
         let mut below = self.tree.root;

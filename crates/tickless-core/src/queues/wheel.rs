@@ -25,20 +25,20 @@
 //!
 //! # Guarantees
 //!
-//! W1 a timer is never early, and late by less than a granule; W2 work is bounded on request; W3 the
-//! next event is never late, and exact except for timers that were pushed out; W4 timers that come
-//! due at the same instant fire in the order of arming; D5 the clock never goes back and jumps over
-//! empty time; D6 collecting a bucket is constant work.
+//! W1 a timer is never early, and late by less than a granule; W2 work is bounded on request; W3
+//! the next event is never late, and exact except for timers that were pushed out; W4 timers that
+//! come due at the same instant fire in the order of arming; D5 the clock never goes back and jumps
+//! over empty time; D6 collecting a bucket is constant work.
 //!
 //! # Pushing out
 //!
-//! Re-arming a pending timer for a later time is what servers do most, and with a million timers each
-//! accessed list neighbour is a cache miss. So a push-out does not involve the wheel. The timer's
-//! owner stores its deadline and may change it to a later one at any time ([`link`](crate::link)).
-//! The timer stays on its list; when the list comes due, the wheel reads the deadline and moves the
-//! timer to its proper bucket. Until then the wheel's next event may be too early. A timer that was
-//! pushed out is ordered among timers of the same instant by when it was moved, not by when it was
-//! pushed out.
+//! Re-arming a pending timer for a later time is what servers do most, and with a million timers
+//! each accessed list neighbour is a cache miss. So a push-out does not involve the wheel. The
+//! timer's owner stores its deadline and may change it to a later one at any time
+//! ([`link`](crate::link)). The timer stays on its list; when the list comes due, the wheel reads
+//! the deadline and moves the timer to its proper bucket. Until then the wheel's next event may be
+//! too early. A timer that was pushed out is ordered among timers of the same instant by when it
+//! was moved, not by when it was pushed out.
 //!
 //! # Expiring many
 //!
@@ -76,8 +76,8 @@ const LANES: usize = 8;
 /// The list of timers that have come due and wait to be popped.
 const DUE: usize = BUCKETS * LANES;
 /// The list of timers that came due after the last advance or were armed for the past. They are
-/// popped from the next advance on, so that a callback that arms its own timer for the past does not
-/// prolong a pass for ever.
+/// popped from the next advance on, so that a callback that arms its own timer for the past does
+/// not prolong a pass for ever.
 const OVERDUE: usize = DUE + 1;
 /// All lists of a wheel.
 type WheelLists = Lists<{ OVERDUE + 1 }>;
@@ -145,8 +145,8 @@ pub struct Wheel {
     /// A tick at or before that of the earliest bucket that is occupied or live.
     next_mark: u64,
     lists: WheelLists,
-    /// By level. Their number is a power of two, so that a masked index needs no bounds check; so is
-    /// that of the buckets.
+    /// By level. Their number is a power of two, so that a masked index needs no bounds check; so
+    /// is that of the buckets.
     levels: [Level; LEVELS.next_power_of_two()],
     buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
     /// The number of timers on `DUE` and `OVERDUE` that are not deferrable.
@@ -174,8 +174,8 @@ struct Level {
 struct Bucket {
     /// The number of timers on its lists that are not deferrable.
     count: u32,
-    /// A bit for each list that is not empty; and from bit [`LANES`] on, for each list that was added
-    /// to since it was sorted, for [`by_deadline`].
+    /// A bit for each list that is not empty; and from bit [`LANES`] on, for each list that was
+    /// added to since it was sorted, for [`by_deadline`].
     lanes: u16,
 }
 
@@ -213,8 +213,8 @@ impl Wheel {
         }
     }
 
-    /// Returns the number of pending timers, including deferrable ones and those that wait to be popped.
-    /// O(occupied buckets), at most 576.
+    /// Returns the number of pending timers, including deferrable ones and those that wait to be
+    /// popped. O(occupied buckets), at most 576.
     pub fn len(&self) -> usize {
         self.by_level().total()
     }
@@ -229,8 +229,8 @@ impl Wheel {
         self.tick
     }
 
-    /// Returns how often a timer was moved to its proper bucket because it had been pushed out, or was
-    /// beyond the wheel's reach.
+    /// Returns how often a timer was moved to its proper bucket because it had been pushed out, or
+    /// was beyond the wheel's reach.
     pub fn relocated(&self) -> u64 {
         self.relocated
     }
@@ -238,9 +238,9 @@ impl Wheel {
     /// Arms a timer, pending or not. Returns when it is examined, and if it is not pushed out, due:
     /// never before `deadline`, and [`Ns::NEVER`] if it is deferrable. O(1).
     ///
-    /// `now` may be older than a time that the wheel has seen. It is only used to bring the clock up
-    /// to date, so that the timer's distance is not taken too long. A deadline that has passed comes
-    /// due with the next [`advance`](Wheel::advance).
+    /// `now` may be older than a time that the wheel has seen. It is only used to bring the clock
+    /// up to date, so that the timer's distance is not taken too long. A deadline that has passed
+    /// comes due with the next [`advance`](Wheel::advance).
     #[inline(always)]
     pub fn arm(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
         if self.moves_clock(now) || node.is_linked() {
@@ -286,8 +286,8 @@ impl Wheel {
     }
 
     /// Sets the current time: timers that are due by then can be popped. What is armed for the past
-    /// from here on waits for the next call. A time before an earlier call's counts as that one (D5).
-    /// O(1).
+    /// from here on waits for the next call. A time before an earlier call's counts as that one
+    /// (D5). O(1).
     pub fn advance(&mut self, now: Ns) {
         self.target = self.target.max(self.tick.floor(now)).max(self.clk);
         let by = if self.is_exact { now } else { self.tick.start(self.clk) };
@@ -297,12 +297,12 @@ impl Wheel {
 
     /// Examines the first timer that has come due by the time of the last
     /// [`advance`](Wheel::advance), in the order of expiry. If its deadline has come, the timer is
-    /// removed, and its deadline has been [closed](Deadlines::close_by); if it was pushed out, it is
-    /// moved to its proper bucket. O(1) amortised.
+    /// removed, and its deadline has been [closed](Deadlines::close_by); if it was pushed out, it
+    /// is moved to its proper bucket. O(1) amortised.
     ///
     /// `looks` is raised by one for each timer that was accessed, by at most
-    /// [`LOOKS_MAX`](Wheel::LOOKS_MAX) (W2). The remaining timers stay first in line and can still be
-    /// cancelled.
+    /// [`LOOKS_MAX`](Wheel::LOOKS_MAX) (W2). The remaining timers stay first in line and can still
+    /// be cancelled.
     #[inline(always)]
     pub fn pop(&mut self, looks: &mut usize, deadlines: &mut impl Deadlines) -> Popped {
         let node = loop {
@@ -327,9 +327,9 @@ impl Wheel {
         }
     }
 
-    /// Returns when the next timer comes due, or [`Ns::NEVER`]; deferrable timers do not count. Never
-    /// late, and exact to the tick unless all timers of a bucket were pushed out: then early (W3). A
-    /// time that has passed means that a timer is due. O(levels).
+    /// Returns when the next timer comes due, or [`Ns::NEVER`]; deferrable timers do not count.
+    /// Never late, and exact to the tick unless all timers of a bucket were pushed out: then early
+    /// (W3). A time that has passed means that a timer is due. O(levels).
     pub fn next_event(&self) -> Ns {
         if self.due_live > 0 {
             return self.tick.start(self.clk);
@@ -523,7 +523,8 @@ impl Wheel {
         self.take_off_list(node);
     }
 
-    /// Makes sure that `run_ahead` and `cursor` do not refer to a timer that is about to be removed.
+    /// Makes sure that `run_ahead` and `cursor` do not refer to a timer that is about to be
+    /// removed.
     #[inline]
     fn forget(&mut self, node: WheelRef) {
         self.run_ahead.stop();
@@ -602,7 +603,8 @@ impl Wheel {
         self.relocated += 1;
     }
 
-    /// Returns the tick of the earliest bucket that is occupied or live, and makes `next_mark` exact.
+    /// Returns the tick of the earliest bucket that is occupied or live, and makes `next_mark`
+    /// exact.
     fn next_marked(&mut self) -> u64 {
         self.next_mark = self.earliest(|level| level.occupied | level.live);
         self.next_mark

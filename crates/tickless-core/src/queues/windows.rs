@@ -5,8 +5,8 @@
 //! first in line, so that a callback that arms its own timer for the past would keep every other
 //! timer from firing. Timers with equal windows fire in the order of arming (W4).
 //!
-//! The timer's owner stores which [`Lane`] it is on; a base does so in the timer's word. Each method
-//! that changes a lane reports the new one.
+//! The timer's owner stores which [`Lane`] it is on; a base does so in the timer's word. Each
+//! method that changes a lane reports the new one.
 
 use crate::link::QueueRef;
 use crate::queues::tree::{Queue, QueueFault};

@@ -25,8 +25,8 @@ pub enum Urgency {
     /// The device follows the timer according to the policy.
     #[default]
     Prompt,
-    /// The timer is rearmed all the time and nearly always moves later, such as a scheduler's slice.
-    /// The device need not follow it, and may fire early with nothing due.
+    /// The timer is rearmed all the time and nearly always moves later, such as a scheduler's
+    /// slice. The device need not follow it, and may fire early with nothing due.
     Lazy,
 }
 
@@ -47,8 +47,8 @@ pub enum HandlerEnd {
     /// At once.
     #[default]
     Programs,
-    /// Later, once, by [`Device::settle`](super::Device::settle): the caller of the handler calls it
-    /// when the next task has been chosen and its timers are armed. Until then nothing programs the
-    /// device. Linux 7.1 does this on architectures that support it.
+    /// Later, once, by [`Device::settle`](super::Device::settle): the caller of the handler calls
+    /// it when the next task has been chosen and its timers are armed. Until then nothing programs
+    /// the device. Linux 7.1 does this on architectures that support it.
     Defers,
 }

@@ -96,8 +96,8 @@ mod tests {
     use super::*;
     use core::time::Duration;
 
-    /// Goal: durations are exact on the fast and the slow path up to the last that fits, and saturate
-    /// beyond it.
+    /// Goal: durations are exact on the fast and the slow path up to the last that fits, and
+    /// saturate beyond it.
     #[test]
     fn durations_are_exact_or_saturate() {
         let last = u64::MAX / 1_000_000_000;

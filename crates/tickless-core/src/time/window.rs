@@ -15,8 +15,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// Returns the window from `soft` to `hard`. A `hard` before `soft` is raised to `soft`, so that a
-    /// contradiction makes the timer late rather than early.
+    /// Returns the window from `soft` to `hard`. A `hard` before `soft` is raised to `soft`, so
+    /// that a contradiction makes the timer late rather than early.
     pub const fn new(soft: Ns, hard: Ns) -> Window {
         Window { soft, hard: if hard.0 < soft.0 { soft } else { hard } }
     }

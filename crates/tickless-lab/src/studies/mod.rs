@@ -1,16 +1,17 @@
 //! The studies: each mechanism beside the behaviour it replaced, and what that is worth.
 //!
 //! A study measures on this machine (*live*) or on a simulated one (*sim*) and returns a
-//! [`StudyResult`]: cells, each labelled with the origin of its figure, and answers to the questions
-//! that the published report left open.
+//! [`StudyResult`]: cells, each labelled with the origin of its figure, and answers to the
+//! questions that the published report left open.
 //!
 //! # Rules
 //!
-//! A parameter of a simulated machine is only ever set from a cell that is *calibrated*. *Predicted*
-//! cells follow without a parameter of their own, inside their band or not. What a formula gives
-//! from the same parameters is *implied* and proves nothing. Both sides of a comparison run the same
-//! code with one switch changed. A cell has a verdict only if it loses the verdict when that switch
-//! is broken: tests give each study the same setting twice ([`Sides::broken`]).
+//! A parameter of a simulated machine is only ever set from a cell that is *calibrated*.
+//! *Predicted* cells follow without a parameter of their own, inside their band or not. What a
+//! formula gives from the same parameters is *implied* and proves nothing. Both sides of a
+//! comparison run the same code with one switch changed. A cell has a verdict only if it loses the
+//! verdict when that switch is broken: tests give each study the same setting twice
+//! ([`Sides::broken`]).
 //!
 //! # To add a study
 //!
@@ -118,8 +119,8 @@ pub struct Sides<T> {
 }
 
 impl<T: Copy> Sides<T> {
-    /// Returns a switch without effect: both sides have the setting of `after`. Every cell must lose
-    /// its verdict with it.
+    /// Returns a switch without effect: both sides have the setting of `after`. Every cell must
+    /// lose its verdict with it.
     #[must_use]
     pub const fn broken(self) -> Sides<T> {
         Sides { before: self.after, after: self.after }

@@ -36,8 +36,8 @@ pub struct Answer {
     pub answer: String,
 }
 
-/// A table that a study shows beside its cells, such as the published one. The first column is text,
-/// the others are numbers.
+/// A table that a study shows beside its cells, such as the published one. The first column is
+/// text, the others are numbers.
 #[derive(Clone, Debug)]
 pub struct Exhibit {
     /// What it shows.

@@ -48,8 +48,8 @@ impl Backend for Simulated {
     }
 }
 
-/// Returns the nanoseconds that an operation of a scene takes on a machine, for each of a few plays.
-/// Fails as [`play`] does.
+/// Returns the nanoseconds that an operation of a scene takes on a machine, for each of a few
+/// plays. Fails as [`play`] does.
 pub fn plays(spec: &Spec, scene: Scene) -> io::Result<Vec<f64>> {
     (1..=PLAYS).map(|seed| play(spec, scene, ROUNDS, seed)).collect()
 }

@@ -1,8 +1,8 @@
 //! Whether the kernel records what its idle threads do.
 //!
 //! On a virtual machine that was resumed from an image, ftrace and perf recorded no event of one
-//! CPU's idle thread, without any notice: interrupts on that CPU were recorded, and eBPF programs at
-//! the same tracepoints ran. The kernel counts how often each idle thread stopped its tick, also
+//! CPU's idle thread, without any notice: interrupts on that CPU were recorded, and eBPF programs
+//! at the same tracepoints ran. The kernel counts how often each idle thread stopped its tick, also
 //! without a recording. Each time, the thread performs at least one operation on a timer.
 
 use std::collections::BTreeMap;

@@ -8,7 +8,8 @@
 //! - Within an interrupt the core runs a callback for each timer that is due, and the callback does
 //!   what the kernel's callback of that timer did there. What the kernel did in callbacks of timers
 //!   that are not due here is done after that.
-//! - In an event that the kernel did not have, no callback restarts its timer, so one pass suffices.
+//! - In an event that the kernel did not have, no callback restarts its timer, so one pass
+//!   suffices.
 
 use super::lateness::Lateness;
 use super::platform::ReplayPlatform;

@@ -167,8 +167,8 @@ fn an_operation_precedes_an_event_of_equal_time() {
     assert_eq!(fired(&summary), [1, 1, 1]);
 }
 
-/// A is armed for a past time: it fires at once, at 100, not at 50. The trace has three such starts,
-/// so it fires three times.
+/// A is armed for a past time: it fires at once, at 100, not at 50. The trace has three such
+/// starts, so it fires three times.
 #[test]
 fn a_past_deadline_fires_once_and_at_once() {
     let text = Text::new().start(100, 0, A, 50).start(100, 0, A, 50).start(110, 0, B, 10).end(120);
@@ -226,9 +226,9 @@ fn an_idle_timer_that_expires_was_started() {
     assert!(on.inference && !off.inference);
 }
 
-/// A pending timer that an interrupt did not fire was restarted: it must not fire at its old expiry.
-/// Lazy has a spurious wakeup there, as after any restart; the write of the other policies is not
-/// counted.
+/// A pending timer that an interrupt did not fire was restarted: it must not fire at its old
+/// expiry. Lazy has a spurious wakeup there, as after any restart; the write of the other policies
+/// is not counted.
 #[test]
 fn a_timer_that_an_interrupt_passed_over_was_restarted() {
     let interrupt = |text: Text, at: u64, timer: &str| {
@@ -408,8 +408,8 @@ fn additions<T>(text: &str, of: impl Fn(&PolicyResult) -> T) -> [T; 4] {
 }
 
 /// B at 900: w(900). The slice A at 200: w(200). Moved to 300 and 400 while it is the first:
-/// w(300), w(400); a lazy timer has a spurious wakeup at 200, then w(400). Cancelled: w(900); a lazy
-/// timer has a spurious wakeup at 400, then w(900).
+/// w(300), w(400); a lazy timer has a spurious wakeup at 200, then w(400). Cancelled: w(900); a
+/// lazy timer has a spurious wakeup at 400, then w(900).
 #[test]
 fn a_lazy_slice_timer_leaves_the_device_alone() {
     let text = Text::new()

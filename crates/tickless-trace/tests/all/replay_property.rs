@@ -1,9 +1,9 @@
 //! Random histories: a small kernel makes traces, and the replay must reproduce what it did.
 //!
 //! The kernel here is simple and shares nothing with the core: pending timers are in a Vec that is
-//! searched, and a device is a number. It has the policy of Linux 5.15 to 7.0 (a cancel of the first
-//! timer programs the device, a restart is one operation, another CPU's device is not programmed),
-//! and prints what Linux would print.
+//! searched, and a device is a number. It has the policy of Linux 5.15 to 7.0 (a cancel of the
+//! first timer programs the device, a restart is one operation, another CPU's device is not
+//! programmed), and prints what Linux would print.
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
@@ -240,9 +240,9 @@ proptest! {
     }
 
     /// Goal: as many timers fire with less detailed traces: without interrupts, without the flags
-    /// column, as an older kernel prints it. Such traces do not show which interrupts expired nothing
-    /// and which restarts were two calls, nor what these wrote. Two operations within 100 us may
-    /// look like one, so the histories have none.
+    /// column, as an older kernel prints it. Such traces do not show which interrupts expired
+    /// nothing and which restarts were two calls, nor what these wrote. Two operations within 100
+    /// us may look like one, so the histories have none.
     #[test]
     fn less_detailed_traces_fire_as_many_timers(
         actions in proptest::collection::vec(action(), 1..60),

@@ -83,8 +83,8 @@ fn samples_hold_the_invariants() {
         assert_eq!(Some(aware), recorded.timer_interrupts, "{name}");
         assert_eq!(summary.policies[2].spurious_wakeups, 0, "{name}");
         assert!(lazy >= aware && eager >= aware, "{name}");
-        // Nearly as many timers fire as expired: some timers of the wheel, due in an interrupt, were
-        // cancelled before the kernel's softirq ran.
+        // Nearly as many timers fire as expired: some timers of the wheel, due in an interrupt,
+        // were cancelled before the kernel's softirq ran.
         let fired = fired(&summary);
         assert!(fired.iter().all(|fired| fired.abs_diff(recorded.expirations) <= 10), "{name}");
         assert_eq!(fired, [fired[0]; 3], "{name}");

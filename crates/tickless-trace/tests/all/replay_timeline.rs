@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use tickless_trace::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, summarise, write_timeline};
 
-/// Goal: every event has the fields of its kind, slices of a track nest, and each policy's track has
-/// as many writes as the summary.
+/// Goal: every event has the fields of its kind, slices of a track nest, and each policy's track
+/// has as many writes as the summary.
 #[test]
 fn timelines_are_well_formed_and_whole() {
     for name in ["idle", "pipe-two-cpus"] {

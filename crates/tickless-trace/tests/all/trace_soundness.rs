@@ -172,8 +172,8 @@ fn the_tick_rate_of_the_events_is_preferred() {
     assert_eq!(parsed(&wrong_hz(&short)).hz.unwrap().value, 1_000);
 }
 
-/// Goal: a line that is missing in the middle is not reported as the end, and one missing line is no
-/// damage.
+/// Goal: a line that is missing in the middle is not reported as the end, and one missing line is
+/// no damage.
 #[test]
 fn a_line_missing_in_the_middle_is_not_the_end() {
     let place = |trace: &Trace| {

@@ -202,8 +202,8 @@ impl Builder {
         }
         // Equal deadlines fire as they were armed.
         self.setup.core.push_out = PushOut::Eager;
-        // Bounded, so that a timer that is always rearmed for the current instant is noticed. Without
-        // a back-off: time stands still.
+        // Bounded, so that a timer that is always rearmed for the current instant is noticed.
+        // Without a back-off: time stands still.
         let limits = &mut self.setup.core.limits;
         match self.passes {
             Some(passes) => limits.passes = passes,

@@ -323,8 +323,8 @@ mod tests {
         assert_eq!(lock.lock().0.get(), 20 * 51);
     }
 
-    /// Goal: a holder, by the mutex or by its bias, sees that another thread waits, until that thread
-    /// has entered.
+    /// Goal: a holder, by the mutex or by its bias, sees that another thread waits, until that
+    /// thread has entered.
     #[test]
     fn a_holder_sees_a_waiting_thread() {
         for before in [0, 50] {

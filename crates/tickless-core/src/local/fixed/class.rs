@@ -6,8 +6,8 @@ use core::time::Duration;
 
 /// How many spans the duration of a class is divided into.
 const SPANS_OF_DURATION: u64 = 32;
-/// The most spans that the duration of a class may grow to: fewer than [`SPANS`], because timers are
-/// also started while the oldest span comes due.
+/// The most spans that the duration of a class may grow to: fewer than [`SPANS`], because timers
+/// are also started while the oldest span comes due.
 const SPANS_OF_DURATION_MAX: u64 = SPANS as u64 - 8;
 const CLASSES_MAX: usize = 1 << 16;
 
@@ -45,8 +45,8 @@ impl ClassState {
             && self.scaled.0 / self.span <= SPANS_OF_DURATION_MAX
     }
 
-    /// Changes the length of the spans if it does not suit the duration. Only while no timers are in
-    /// spans; those that will be were started at `oldest` or later.
+    /// Changes the length of the spans if it does not suit the duration. Only while no timers are
+    /// in spans; those that will be were started at `oldest` or later.
     pub(super) fn fit_spans(&mut self, oldest: Ns) {
         if !self.spans_fit() {
             self.span = self.span_for_duration();
@@ -121,8 +121,8 @@ impl<T> FixedTimeouts<T> {
     }
 
     /// Changes the duration of a class, for pending timers as well. Keeps the class's factor. O(1);
-    /// the next advance examines each pending timer of the class once if the duration has grown more
-    /// than threefold, or shrinks after that.
+    /// the next advance examines each pending timer of the class once if the duration has grown
+    /// more than threefold, or shrinks after that.
     ///
     /// # Errors
     ///
@@ -140,8 +140,8 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`FixedError::NoSuchClass`] if the class belongs to other timers, [`FixedError::NoFactor`] if
-    /// the factor is negative, infinite or not a number.
+    /// [`FixedError::NoSuchClass`] if the class belongs to other timers, [`FixedError::NoFactor`]
+    /// if the factor is negative, infinite or not a number.
     pub fn scale(&mut self, class: Class, factor: f64) -> Result<(), FixedError> {
         if !(factor >= 0.0 && factor.is_finite()) {
             return Err(FixedError::NoFactor(factor));

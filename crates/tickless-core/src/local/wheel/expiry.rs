@@ -102,8 +102,8 @@ impl LocalWheel {
         }
     }
 
-    /// Relocates the timers of a dropped chunk that have no key in `due` yet, adds the keys of those
-    /// that are due after all, and moves all keys to the front. Returns how many there are.
+    /// Relocates the timers of a dropped chunk that have no key in `due` yet, adds the keys of
+    /// those that are due after all, and moves all keys to the front. Returns how many there are.
     #[inline(never)]
     fn relocate_others(
         &mut self,

@@ -2,11 +2,11 @@
 //! only moves to the next event.
 //!
 //! The wheel's structure is unchanged. The caller asks for the [earliest
-//! deadline](Wheel::earliest_deadline), which is in the first bucket of some level, on the first list
-//! there that is not empty. It then [gathers](Wheel::gather) the timers that are due. A list is sorted
-//! when it is first examined after a timer was added: n log n for n timers, under the base's lock and
-//! with an allocation, which is why clocks that run on their own do not use this. Equal deadlines
-//! stay in the order of arming: those on higher levels were armed earlier (W4).
+//! deadline](Wheel::earliest_deadline), which is in the first bucket of some level, on the first
+//! list there that is not empty. It then [gathers](Wheel::gather) the timers that are due. A list
+//! is sorted when it is first examined after a timer was added: n log n for n timers, under the
+//! base's lock and with an allocation, which is why clocks that run on their own do not use this.
+//! Equal deadlines stay in the order of arming: those on higher levels were armed earlier (W4).
 
 use super::place::{WheelPlace, lane};
 use super::{DUE, LANES, LEVELS, SLOTS, Wheel};
@@ -21,9 +21,9 @@ impl Wheel {
         self.clk_until = Ns::NEVER;
     }
 
-    /// Returns the earliest deadline of a timer that is in a bucket and not deferrable; [`Ns::NEVER`]
-    /// if there is none. For a timer beyond the wheel's reach, the time counts at which it is placed
-    /// again.
+    /// Returns the earliest deadline of a timer that is in a bucket and not deferrable;
+    /// [`Ns::NEVER`] if there is none. For a timer beyond the wheel's reach, the time counts at
+    /// which it is placed again.
     pub fn earliest_deadline(&mut self, deadline: impl Fn(WheelRef) -> Ns) -> Ns {
         let mut earliest = Ns::NEVER;
         for level in 0..LEVELS {
@@ -49,9 +49,9 @@ impl Wheel {
         earliest
     }
 
-    /// Moves all timers with a deadline at or before `by` to the end of the due list. Returns whether
-    /// there were any. They are in the order of deadlines only if `by` is no later than the [earliest
-    /// deadline](Self::earliest_deadline).
+    /// Moves all timers with a deadline at or before `by` to the end of the due list. Returns
+    /// whether there were any. They are in the order of deadlines only if `by` is no later than the
+    /// [earliest deadline](Self::earliest_deadline).
     pub fn gather(&mut self, by: Ns, deadline: impl Fn(WheelRef) -> Ns) -> bool {
         let last = self.tick.ceil(by).saturating_sub(1);
         let mut has_gathered = false;

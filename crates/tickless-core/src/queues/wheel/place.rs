@@ -93,8 +93,8 @@ impl Wheel {
     }
 }
 
-/// Returns the finest level that reaches a timer at any alignment of the clock, with `between` ticks
-/// between the clock's tick and the timer's.
+/// Returns the finest level that reaches a timer at any alignment of the clock, with `between`
+/// ticks between the clock's tick and the timer's.
 ///
 /// Level n holds timers at most 64 granules after the clock's granule; a distance of 63 granules
 /// always fits. Adding a 32nd turns that limit into a power of two.
@@ -116,8 +116,8 @@ fn on_level(last: u64, level: usize, last_of_deadline: u64, notes: u64) -> (Whee
     (WheelPlace::new(granules << granule, level, notes), list)
 }
 
-/// Returns the eighth of its granule in which a deadline is. Equal deadlines are in the same one (W4);
-/// on level 0 there is only one.
+/// Returns the eighth of its granule in which a deadline is. Equal deadlines are in the same one
+/// (W4); on level 0 there is only one.
 #[inline]
 pub(super) fn lane(last: u64, level: usize) -> usize {
     (last << 3 >> (3 * level)) as usize % LANES

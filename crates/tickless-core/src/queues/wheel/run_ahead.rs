@@ -8,8 +8,8 @@ use crate::link::WheelRef;
 /// The time to expire a million timers is mostly cache misses, since each timer has to be read to
 /// find the next. A bucket has several lists. While the first is popped, a walker reads each of the
 /// others, one step for each pop: their cache misses overlap. Pops never reach a walker, because it
-/// moves on as well; any other removal of a timer stops all walkers, so that none refers to a removed
-/// timer.
+/// moves on as well; any other removal of a timer stops all walkers, so that none refers to a
+/// removed timer.
 #[derive(Debug, Default)]
 pub(super) struct RunAhead {
     walkers: [Option<Walker>; LANES],

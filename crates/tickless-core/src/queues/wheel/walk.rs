@@ -41,8 +41,8 @@ impl At {
     }
 }
 
-/// The position of the last walk that stopped within a list. Removing its timer advances it, so that
-/// it never refers to a removed timer.
+/// The position of the last walk that stopped within a list. Removing its timer advances it, so
+/// that it never refers to a removed timer.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     /// The next timer of the walk; `None` at the end of its list, or if that was collected.
@@ -96,8 +96,8 @@ impl Wheel {
         found
     }
 
-    /// Continues a walk from its position, for at most `room` timers, and updates it. Returns false if
-    /// timers of a list were skipped, because another walk has taken the cursor.
+    /// Continues a walk from its position, for at most `room` timers, and updates it. Returns false
+    /// if timers of a list were skipped, because another walk has taken the cursor.
     pub(crate) fn walk(
         &mut self,
         at: &mut At,

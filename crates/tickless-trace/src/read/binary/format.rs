@@ -9,7 +9,8 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Returns the field's number, sign-extended if it is signed; `None` if the event ends before it.
+    /// Returns the field's number, sign-extended if it is signed; `None` if the event ends before
+    /// it.
     pub(super) fn read(self, event: &[u8]) -> Option<u64> {
         let start = usize::from(self.offset);
         let bytes = event.get(start..start + usize::from(self.size))?;

@@ -185,7 +185,8 @@ impl Script {
             inferred: 0,
             unplaced: 0,
             has_interrupts,
-            // With neither the tick nor its interrupt in the trace, nothing would advance the wheel.
+            // With neither the tick nor its interrupt in the trace, nothing would advance the
+            // wheel.
             wheel: match has_interrupts || has_queue {
                 true => WheelEvents::Tick,
                 false => WheelEvents::Device,

@@ -150,8 +150,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     /// Goal: no ring is lost, however rings interleave with the driver's going to sleep.
-    /// Method: two threads that ring and wait until the driver has seen that, and a driver that only
-    /// checks and sleeps, without a deadline of its own.
+    /// Method: two threads that ring and wait until the driver has seen that, and a driver that
+    /// only checks and sleeps, without a deadline of its own.
     #[test]
     fn no_ring_is_lost() {
         let rounds = if cfg!(miri) { 20 } else { 15_000 };

@@ -166,8 +166,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     /// Goal: no call is lost, however armings interleave with the loop's begin of a wait.
-    /// Method: two threads that arm earlier deadlines than the loop waits for, and wait until it has
-    /// seen them; a loop that only begins waits and waits for calls. The callback is sometimes
+    /// Method: two threads that arm earlier deadlines than the loop waits for, and wait until it
+    /// has seen them; a loop that only begins waits and waits for calls. The callback is sometimes
     /// slow, because other threads might wrongly rely on it then.
     #[test]
     fn no_call_is_lost() {

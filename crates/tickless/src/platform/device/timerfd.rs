@@ -57,8 +57,8 @@ impl Timerfd {
         Ok(timer)
     }
 
-    /// Arms it for a time of `CLOCK_MONOTONIC`; [`Ns::NEVER`] disarms it. A time in the past expires
-    /// at once. Discards an unread expiry.
+    /// Arms it for a time of `CLOCK_MONOTONIC`; [`Ns::NEVER`] disarms it. A time in the past
+    /// expires at once. Discards an unread expiry.
     pub fn set(&self, at: Ns) -> Result<(), Errno> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
