@@ -141,8 +141,8 @@ impl Model<'_> {
         self.bytes.number() as i64
     }
 
-    /// Checks the status of a call with a timer's storage.
-    fn expect(&mut self, at: usize, holds: Holds, status: Status, destroys: bool) -> Status {
+    /// Checks the status of a call with a timer's storage, which holds `after` if it succeeds.
+    fn expect(&mut self, at: usize, holds: Holds, status: Status, after: Holds) -> Status {
         if at == STORAGES {
             assert!(matches!(status, Status::NullPointer | Status::Misaligned), "{status:?}");
         } else if self.holds[at] != holds {
@@ -150,8 +150,8 @@ impl Model<'_> {
         } else {
             assert_ne!(status, Status::NotInitialised);
         }
-        if destroys && status == Status::Ok {
-            self.holds[at] = Holds::Nothing;
+        if status == Status::Ok {
+            self.holds[at] = after;
         }
         status
     }
@@ -193,7 +193,8 @@ impl Model<'_> {
                 _ => tickless_timer_destroy(timer),
             }
         };
-        self.expect(at, Holds::Timer, status, choice % 16 == 15)
+        let after = if choice % 16 == 15 { Holds::Nothing } else { Holds::Timer };
+        self.expect(at, Holds::Timer, status, after)
     }
 
     fn init(&mut self, at: usize, timer: *mut TimerStorage, set: *mut TimerSet) -> Status {
@@ -274,7 +275,8 @@ impl Model<'_> {
                 _ => tickless_periodic_destroy(timer),
             }
         };
-        self.expect(at, Holds::Periodic, status, choice % 8 == 7)
+        let after = if choice % 8 == 7 { Holds::Nothing } else { Holds::Periodic };
+        self.expect(at, Holds::Periodic, status, after)
     }
 
     /// A key of a local timer, of a removed one, or an invented key.

@@ -129,7 +129,7 @@ impl Mix {
 /// compared with the list, and the full check runs.
 #[test]
 fn queue_histories_match_a_sorted_list() {
-    with_seeds(if cfg!(miri) { 25 } else { 4_000 }, |seed| history(seed));
+    with_seeds(if cfg!(miri) { 25 } else { 4_000 }, history);
 }
 
 fn history(seed: u64) {
