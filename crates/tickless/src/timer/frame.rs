@@ -63,7 +63,7 @@ impl Runs {
 }
 
 /// One callback on this thread's stack.
-struct Frame {
+pub(super) struct Frame {
     runs: *const Runs,
     /// The timer's address; 0 if there is none, or its callback has been detached.
     timer: Cell<usize>,
@@ -71,6 +71,24 @@ struct Frame {
 }
 
 impl Frame {
+    /// Makes the frame of a callback of the timer at this address.
+    #[inline(always)]
+    pub(super) fn new(runs: &Runs, timer: usize) -> Frame {
+        Frame { runs, timer: Cell::new(timer), outer: INNERMOST.get() }
+    }
+
+    /// Puts the frame onto this thread's chain, as its innermost one, until the result is dropped.
+    ///
+    /// # Safety
+    /// - The result is dropped in the block that called this, before the frame and the frame's
+    ///   `Runs` are gone, and it is not forgotten.
+    /// - Frames leave the chain in the reverse order.
+    #[inline(always)]
+    pub(super) unsafe fn enter(&self) -> Entered {
+        INNERMOST.set(self);
+        Entered(self.outer)
+    }
+
     fn runs(&self) -> &Runs {
         // SAFETY: `within` borrows it for as long as this frame is on the chain.
         unsafe { &*self.runs }
@@ -91,17 +109,16 @@ thread_local! {
 /// wait for callbacks.
 #[inline(always)]
 pub(crate) fn within<R>(runs: &Runs, timer: usize, body: impl FnOnce() -> R) -> R {
-    let outer = INNERMOST.get();
-    let frame = Frame { runs, timer: Cell::new(timer), outer };
-    let _leave = Leave(outer);
-    INNERMOST.set(&raw const frame);
+    let frame = Frame::new(runs, timer);
+    // SAFETY: dropped at the end of this function, also when `body` panics.
+    let _entered = unsafe { frame.enter() };
     body()
 }
 
 /// Takes the innermost frame off the chain, also when its callback panics.
-struct Leave(*const Frame);
+pub(super) struct Entered(*const Frame);
 
-impl Drop for Leave {
+impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {
         INNERMOST.set(self.0);
