@@ -143,7 +143,8 @@ fn pop_all(pending: usize, rounds: usize) -> f64 {
         }
         let start = Instant::now();
         while let Some(node) = filled.queue.pop_expired(Ns::NEVER) {
-            // SAFETY: `FilledQueue::node` made it of a pointer to a whole timer that is still there.
+            // SAFETY: `FilledQueue::node` made it of a pointer to a whole timer that is still
+            // there.
             let timer: &Timer = unsafe { node.as_ptr().cast().as_ref() };
             timer.fired.set(timer.fired.get() + 1);
         }

@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 static CLEANERS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
-/// Registers a function to be called before a signal ends the program. It must not wait for threads.
+/// Registers a function to be called before a signal ends the program. It must not wait for
+/// threads.
 pub fn clean_by(cleaner: fn()) {
     let mut cleaners = CLEANERS.lock().unwrap_or_else(PoisonError::into_inner);
     if !cleaners.iter().any(|&known| std::ptr::fn_addr_eq(known, cleaner)) {

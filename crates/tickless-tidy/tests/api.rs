@@ -61,6 +61,10 @@ fn collect(folder: &Path, pages: &mut Vec<PathBuf>) {
 
 fn list(docs: &Path, page: &Path, listing: &mut String) {
     let html = std::fs::read_to_string(page).expect("a page can be read");
+    // The page of an item in a private module leads to the public one.
+    if html.contains("<title>Redirection</title>") {
+        return;
+    }
     let path = page.strip_prefix(docs).expect("the page is in the folder").with_extension("");
     let path = path.to_string_lossy().replace('/', "::");
     let (modules, item) = path.rsplit_once("::").unwrap_or(("", &path));

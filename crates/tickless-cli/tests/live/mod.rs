@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use tickless_lab::measure::{be_urgent, cpus, stay_on};
 use tickless_trace::record::Tracefs;
 
-/// Reports that a test did not run, and why, to the terminal and to the gate. The test harness would
-/// hide the output of a test that passes.
+/// Reports that a test did not run, and why, to the terminal and to the gate. The test harness
+/// would hide the output of a test that passes.
 pub fn skip(test: &str, why: impl std::fmt::Display) {
     let line = format!("SKIPPED: {test}: {why}\n");
     let _ = stderr().write_all(line.as_bytes());

@@ -1,5 +1,5 @@
-//! `LocalTimers` in WebAssembly, without an operating system, threads or a clock: the page provides the
-//! clock, here that of node. `run.mjs` loads this module and checks its results.
+//! `LocalTimers` in WebAssembly, without an operating system, threads or a clock: the page provides
+//! the clock, here that of node. `run.mjs` loads this module and checks its results.
 //!
 //! ```text
 //! cargo build -p tickless-core --example wasm --target wasm32-unknown-unknown --release
@@ -42,8 +42,8 @@ pub extern "C" fn insert(number: u32) -> u64 {
     TIMERS.with_borrow_mut(|timers| timers.insert_precise(number).map_or(0, Key::to_bits))
 }
 
-/// Arms a timer to fire this many milliseconds after the time of the last `advance`. Returns whether
-/// the timer exists.
+/// Arms a timer to fire this many milliseconds after the time of the last `advance`. Returns
+/// whether the timer exists.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn start(key: u64, after_ms: f64) -> bool {
@@ -58,7 +58,8 @@ pub extern "C" fn cancel(key: u64) -> bool {
     TIMERS.with_borrow_mut(|timers| timers.cancel(Key::from_bits(key)).unwrap_or(false))
 }
 
-/// Returns when to advance next, in milliseconds of the page's clock; infinity if nothing is pending.
+/// Returns when to advance next, in milliseconds of the page's clock; infinity if nothing is
+/// pending.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn next_event() -> f64 {
@@ -68,8 +69,8 @@ pub extern "C" fn next_event() -> f64 {
     }
 }
 
-/// Sets the current time, and calls the page for each timer that is due. The page may use the timers in
-/// that call. Returns how many fired.
+/// Sets the current time, and calls the page for each timer that is due. The page may use the
+/// timers in that call. Returns how many fired.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn advance(now_ms: f64) -> usize {

@@ -18,8 +18,8 @@ fn lazy() -> Scene {
     Scene::with_policy(Policy::Lazy)
 }
 
-/// Goal: each arming ends once, fired or cancelled, and every result is the twin's (X2, X5, X10, R9,
-/// R10). Method: cancel-heavy histories with other operations at every lock.
+/// Goal: each arming ends once, fired or cancelled, and every result is the twin's (X2, X5, X10,
+/// R9, R10). Method: cancel-heavy histories with other operations at every lock.
 #[test]
 fn histories_account_for_every_arming() {
     with_seeds(if cfg!(miri) { 4 } else { 1_500 }, |seed| {
@@ -61,8 +61,8 @@ fn a_sibling_that_a_callback_cancels_does_not_fire() {
     }
 }
 
-/// Goal: a running timer that another CPU arms stays on its base, so that it cannot overlap itself and
-/// a cancel checks one base (X2, X9); after the callback it moves to the arming CPU.
+/// Goal: a running timer that another CPU arms stays on its base, so that it cannot overlap itself
+/// and a cancel checks one base (X2, X9); after the callback it moves to the arming CPU.
 #[test]
 fn a_running_timer_stays_on_its_base() {
     for family in Family::BOTH {
@@ -90,8 +90,8 @@ fn a_running_timer_stays_on_its_base() {
     }
 }
 
-/// Goal: a callback's restart does not override a concurrent arming (R9), and takes effect if that was
-/// cancelled.
+/// Goal: a callback's restart does not override a concurrent arming (R9), and takes effect if that
+/// was cancelled.
 #[test]
 fn a_restart_gives_way_to_a_start() {
     for (family, cancelled) in Family::both_with_bool() {
@@ -192,8 +192,8 @@ fn reduce_and_leave_never_make_a_timer_later() {
     );
 }
 
-/// Goal: a timer that moves to another base is active all the time (R10), also when it is started for
-/// the first time. Method: check after every write of a word.
+/// Goal: a timer that moves to another base is active all the time (R10), also when it is started
+/// for the first time. Method: check after every write of a word.
 #[test]
 fn a_moving_timer_is_active() {
     for (family, first) in Family::both_with_bool() {
@@ -224,8 +224,8 @@ fn before_the_next_lock(interfere: impl Fn() + 'static) -> Watch {
     }))
 }
 
-/// Goal: an operation that has waited for a base's lock notices that the timer has moved, fired, or been
-/// shut down (X2, X5, X10).
+/// Goal: an operation that has waited for a base's lock notices that the timer has moved, fired, or
+/// been shut down (X2, X5, X10).
 #[test]
 fn changes_before_the_lock_are_noticed() {
     for family in Family::BOTH {

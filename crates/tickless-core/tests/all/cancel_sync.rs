@@ -61,8 +61,8 @@ fn try_cancel_changes_nothing_while_the_callback_runs() {
     }
 }
 
-/// Runs a handler on CPU 0 while another thread cancels: that waits until the callback has begun, and
-/// the callback continues when it has parked. Returns the cancel's result.
+/// Runs a handler on CPU 0 while another thread cancels: that waits until the callback has begun,
+/// and the callback continues when it has parked. Returns the cancel's result.
 fn while_cancelling<R: Send>(
     scene: &Scene,
     cancel: impl FnOnce() -> R + Send,
@@ -109,8 +109,8 @@ fn a_running_callback_is_waited_for() {
     }
 }
 
-/// Goal: one `cancel_sync` ends the rearming of a callback that arms its own timer, by its result or
-/// by a start (X3). The counts agree, and the timer can be armed afterwards.
+/// Goal: one `cancel_sync` ends the rearming of a callback that arms its own timer, by its result
+/// or by a start (X3). The counts agree, and the timer can be armed afterwards.
 #[test]
 fn a_callback_that_arms_itself_is_cancelled() {
     for (by_start, (scene, family)) in
@@ -190,8 +190,8 @@ fn a_refused_cancel_loses_no_arming() {
     }
 }
 
-/// Goal: a canceller that is refused its wait does not affect others that wait: for them every arming
-/// is cancelled until the callback has returned (X3).
+/// Goal: a canceller that is refused its wait does not affect others that wait: for them every
+/// arming is cancelled until the callback has returned (X3).
 #[test]
 fn a_refused_cancel_leaves_others_waiting() {
     for (scene, family) in scenes() {
@@ -215,8 +215,8 @@ fn a_refused_cancel_leaves_others_waiting() {
     }
 }
 
-/// Goal: a timer that its callback restarts although it was cancelled as a single shot is cancelled,
-/// and the broken promise is reported (X8).
+/// Goal: a timer that its callback restarts although it was cancelled as a single shot is
+/// cancelled, and the broken promise is reported (X8).
 #[test]
 fn a_broken_promise_is_reported() {
     for (scene, family) in scenes() {
@@ -233,8 +233,8 @@ fn a_broken_promise_is_reported() {
     }
 }
 
-/// Goal: before a cancel waits, the caller gets the callback's CPU and runner and can refuse (X6); the
-/// timer is cancelled in any case.
+/// Goal: before a cancel waits, the caller gets the callback's CPU and runner and can refuse (X6);
+/// the timer is cancelled in any case.
 #[test]
 fn a_wait_can_be_refused() {
     let scene = Scene::new(Settings::default(), 2);

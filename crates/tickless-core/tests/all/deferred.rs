@@ -63,8 +63,8 @@ fn three(scene: &Scene) -> [AnyTimer; 3] {
     families.map(|(family, task)| scene.timer(family, task))
 }
 
-/// Goal: on a base that was offline and is online again, ticks see later armings (D4), also one before
-/// another of the same moment that is not early enough to program the device.
+/// Goal: on a base that was offline and is online again, ticks see later armings (D4), also one
+/// before another of the same moment that is not early enough to program the device.
 #[test]
 fn ticks_see_armings_on_a_base_that_is_online_again() {
     for wheel in [WheelEvents::Device, WheelEvents::Tick] {
@@ -88,8 +88,8 @@ fn ticks_see_armings_on_a_base_that_is_online_again() {
     }
 }
 
-/// Goal: the handler fires its own timers and calls the thread for the others, once, and only if one
-/// has expired (D3).
+/// Goal: the handler fires its own timers and calls the thread for the others, once, and only if
+/// one has expired (D3).
 #[test]
 fn the_thread_is_called_when_something_expired() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -115,8 +115,8 @@ fn the_thread_is_called_when_something_expired() {
     assert_eq!(counts.longest_batch, 2);
 }
 
-/// Goal: a tick calls the thread if a timer has expired, or always with `EveryTick`, and otherwise takes
-/// no lock (D1, D3).
+/// Goal: a tick calls the thread if a timer has expired, or always with `EveryTick`, and otherwise
+/// takes no lock (D1, D3).
 #[test]
 fn ticks_call_when_they_should() {
     for (deferral, idle) in
@@ -147,8 +147,8 @@ fn ticks_call_when_they_should() {
     }
 }
 
-/// Goal: the value that ticks read may be early (D4): a cancelled timer costs one lock, after which the
-/// value is exact.
+/// Goal: the value that ticks read may be early (D4): a cancelled timer costs one lock, after which
+/// the value is exact.
 #[test]
 fn a_cancelled_timer_costs_a_tick_one_lock() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Tick);
@@ -188,8 +188,8 @@ fn collected_timers_can_be_cancelled() {
     assert_eq!(scene.armed(HERE), Some(ms(30)));
 }
 
-/// Goal: timers that come due while the thread is running are merged and fired by it in order, and the
-/// thread is not called again (D6).
+/// Goal: timers that come due while the thread is running are merged and fired by it in order, and
+/// the thread is not called again (D6).
 #[test]
 fn a_second_collection_is_merged_with_the_first() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -210,8 +210,8 @@ fn a_second_collection_is_merged_with_the_first() {
     assert_eq!((counts(&scene).wakes, counts(&scene).merged), (1, 5));
 }
 
-/// Goal: while the thread runs its timers do not program the device; at its end the device is armed for
-/// the remaining ones (R5, R6).
+/// Goal: while the thread runs its timers do not program the device; at its end the device is armed
+/// for the remaining ones (R5, R6).
 #[test]
 fn the_thread_programs_the_device_at_its_end() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -236,8 +236,8 @@ fn the_thread_programs_the_device_at_its_end() {
     assert_eq!(scene.armed(HERE), Some(ms(25)));
 }
 
-/// Goal: when the thread is stuck in a callback, another one is called and fires the timers that come
-/// due (D9); the stuck timer itself does not overlap (X2), and fires again afterwards.
+/// Goal: when the thread is stuck in a callback, another one is called and fires the timers that
+/// come due (D9); the stuck timer itself does not overlap (X2), and fires again afterwards.
 #[test]
 fn a_stuck_thread_is_relieved() {
     for family in Family::BOTH {
@@ -306,8 +306,8 @@ fn expire_does_everything() {
     assert_eq!(scene.fire(HERE), [1, 2, 0]);
 }
 
-/// Goal: a timer that is armed for another runner while its callback runs changes when that has ended
-/// (X2).
+/// Goal: a timer that is armed for another runner while its callback runs changes when that has
+/// ended (X2).
 #[test]
 fn a_change_of_runner_waits_for_the_callback() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -329,8 +329,8 @@ fn a_change_of_runner_waits_for_the_callback() {
     assert_eq!(collect(&scene), (vec![0], Call::Nobody));
 }
 
-/// Goal: a handler that takes longer than the patience ends and calls the thread. (It once looped for
-/// ever with the lock held.)
+/// Goal: a handler that takes longer than the patience ends and calls the thread. (It once looped
+/// for ever with the lock held.)
 #[test]
 fn a_handler_may_take_longer_than_patience() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);

@@ -11,7 +11,8 @@ use tickless_core::time::Ns;
 enum Move {
     /// A start to expire then.
     Start(u64),
-    /// A local removal of a timer that expired then; the remaining timers are due at the second time.
+    /// A local removal of a timer that expired then; the remaining timers are due at the second
+    /// time.
     Remove(u64, Option<u64>),
     /// A local restart, from and to, and when the earliest timer is due afterwards.
     Restart(u64, u64, Option<u64>),
@@ -82,7 +83,8 @@ fn play(policy: Policy, limits: Limits, table: &[(u64, Move, Expected)]) -> Devi
 }
 
 /// Goal: removing or pushing out a lazy timer that the device is armed for does not write, and an
-/// earlier one does; prompt timers always follow the policy, as do lazy ones if laziness is ignored.
+/// earlier one does; prompt timers always follow the policy, as do lazy ones if laziness is
+/// ignored.
 #[test]
 fn lazy_timers_move_the_device_only_ahead() {
     let us = Ns::from_us;
@@ -103,8 +105,8 @@ fn lazy_timers_move_the_device_only_ahead() {
     }
 }
 
-/// Goal: after a handler that defers the rearm, starts and removals do not write; settling writes once,
-/// for the earliest timer (R14).
+/// Goal: after a handler that defers the rearm, starts and removals do not write; settling writes
+/// once, for the earliest timer (R14).
 #[test]
 fn a_deferred_rearm_is_one_write() {
     let us = Ns::from_us;
@@ -182,8 +184,8 @@ fn a_removal_by_another_cpu_programs_nothing() {
     }
 }
 
-/// Goal: after its passes a handler backs off for as long as it took but at most 100 ms, and the hang is
-/// counted (R7).
+/// Goal: after its passes a handler backs off for as long as it took but at most 100 ms, and the
+/// hang is counted (R7).
 #[test]
 fn backing_off_is_bounded() {
     let device = Device::new(Policy::Lazy, Limits::NONE);

@@ -1,5 +1,5 @@
-//! R13: event devices that lose events, deliver them early or late, or refuse deadlines: no timer is
-//! early or lost, and late ones are counted.
+//! R13: event devices that lose events, deliver them early or late, or refuse deadlines: no timer
+//! is early or lost, and late ones are counted.
 
 use crate::support::on;
 use crate::support::random::{Random, is_replay, with_seeds};
@@ -153,8 +153,8 @@ impl Stage {
     }
 }
 
-/// Goal: on a faulty device no timer is early, lost, or later than the next check of its base, and each
-/// late check is counted (R13, W1).
+/// Goal: on a faulty device no timer is early, lost, or later than the next check of its base, and
+/// each late check is counted (R13, W1).
 /// Method: random histories on a device with random faults; the base is checked every 10 ms.
 #[test]
 fn histories_on_faulty_devices_lose_nothing() {
@@ -176,8 +176,8 @@ fn histories_on_faulty_devices_lose_nothing() {
     }
 }
 
-/// Goal: a device that refuses a deadline is programmed for its minimum delta, then twice that, until it
-/// accepts; every write and refusal is counted (R13).
+/// Goal: a device that refuses a deadline is programmed for its minimum delta, then twice that,
+/// until it accepts; every write and refusal is counted (R13).
 #[test]
 fn a_refused_deadline_is_retried_later() {
     let limits = Limits { min_delta: Ns::from_us(10), ..Limits::NONE };
@@ -193,8 +193,8 @@ fn a_refused_deadline_is_retried_later() {
     assert_eq!(scene.fire(HERE), [1]);
 }
 
-/// Goal: programming a device that refuses everything is given up; when it works again, the next check
-/// of the base fires everything (R13).
+/// Goal: programming a device that refuses everything is given up; when it works again, the next
+/// check of the base fires everything (R13).
 #[test]
 fn programming_a_device_that_refuses_everything_is_given_up() {
     let scene = Scene::new(Settings::default(), 1);
@@ -211,8 +211,8 @@ fn programming_a_device_that_refuses_everything_is_given_up() {
     assert_eq!(scene.armed(HERE), Some(ms(5)));
 }
 
-/// Goal: after a lost event, later timers do not program the device, whose event is still expected; the
-/// next check fires everything and counts one late event (R13).
+/// Goal: after a lost event, later timers do not program the device, whose event is still expected;
+/// the next check fires everything and counts one late event (R13).
 #[test]
 fn a_lost_event_makes_timers_late_until_the_next_check() {
     let scene = Scene::new(Settings::default(), 1);

@@ -1,4 +1,5 @@
-//! W1, W4, W5, R7 and R9 on whole bases: when and in which order timers fire, and how a handler ends.
+//! W1, W4, W5, R7 and R9 on whole bases: when and in which order timers fire, and how a handler
+//! ends.
 
 use crate::support::history::{Plan, run};
 use crate::support::random::{Random, with_seeds};
@@ -31,7 +32,8 @@ fn histories_fire_crowds_in_order() {
     });
 }
 
-/// Goal: timers of one instant fire in the order of arming (W4); precise timers first, by hard expiry.
+/// Goal: timers of one instant fire in the order of arming (W4); precise timers first, by hard
+/// expiry.
 #[test]
 fn timers_of_one_instant_fire_as_armed() {
     let scene = scene();
@@ -52,9 +54,9 @@ fn timers_of_one_instant_fire_as_armed() {
     assert_eq!(fired, expected);
 }
 
-/// Goal: a caller that passes a wrong current time does not move other timers (W1), and its own only
-/// within the bound. Method: times in the near and far future and in the past, on a base with timers
-/// at all distances.
+/// Goal: a caller that passes a wrong current time does not move other timers (W1), and its own
+/// only within the bound. Method: times in the near and far future and in the past, on a base with
+/// timers at all distances.
 #[test]
 fn a_wrong_current_time_does_not_move_other_timers() {
     let wrong = [1, 3_600_000, 1 << 40].map(ms).map(|ahead| START.after(ahead));
@@ -107,8 +109,8 @@ fn slack_saves_wakeups() {
     assert_eq!(scene.armed(HERE), Some(ms(40)));
 }
 
-/// Goal: a deferrable timer arms no device, fires with another timer's event, and stays deferrable when
-/// its callback restarts it.
+/// Goal: a deferrable timer arms no device, fires with another timer's event, and stays deferrable
+/// when its callback restarts it.
 #[test]
 fn deferrable_timers_stay_deferrable() {
     let scene = scene();
@@ -132,8 +134,8 @@ fn deferrable_timers_stay_deferrable() {
     assert_eq!(scene.fire(HERE), [0]);
 }
 
-/// Goal: a timer that a callback arms for the past fires in the next pass, after all that were due in
-/// this one; passes are limited, the hang is counted and the back-off bounded (R7).
+/// Goal: a timer that a callback arms for the past fires in the next pass, after all that were due
+/// in this one; passes are limited, the hang is counted and the back-off bounded (R7).
 /// Method: a timer that restarts itself for the past, by its callback's result or by a start.
 #[test]
 fn a_timer_that_restarts_itself_for_the_past_does_not_starve_others() {
@@ -187,8 +189,8 @@ fn a_long_hang_backs_off_for_100_ms() {
     assert_eq!(expired.next, scene.platform().time().after(ms(100)));
 }
 
-/// Goal: equal windows fire in the order of arming (W4), also if they were armed for the past during
-/// and after a pass.
+/// Goal: equal windows fire in the order of arming (W4), also if they were armed for the past
+/// during and after a pass.
 #[test]
 fn late_timers_keep_their_order() {
     for family in Family::BOTH {
@@ -306,9 +308,9 @@ fn the_ends_of_the_range() {
     assert_eq!(scene.bases.check(HERE), Ok(()));
 }
 
-/// Goal: a timer that is pushed out twice without a lock is late within the bound (W1). Method: it is
-/// pushed out from a second to an hour and moved to a bucket of half a minute; shortly before the hour
-/// it is pushed out by a second, and must not fire at that bucket's end.
+/// Goal: a timer that is pushed out twice without a lock is late within the bound (W1). Method: it
+/// is pushed out from a second to an hour and moved to a bucket of half a minute; shortly before
+/// the hour it is pushed out by a second, and must not fire at that bucket's end.
 #[test]
 fn a_timer_in_a_coarse_bucket_is_moved_for_a_short_push_out() {
     let scene = Scene::new(Settings::default(), 1);

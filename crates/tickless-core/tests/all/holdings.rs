@@ -1,5 +1,5 @@
-//! W8: one holding of a base's lock examines a bounded number of timers, and other threads get the lock
-//! between two holdings.
+//! W8: one holding of a base's lock examines a bounded number of timers, and other threads get the
+//! lock between two holdings.
 
 use crate::support::scene::{HERE, START, Scene, THERE, ms};
 use crate::support::timers::{AnyTimer, Family, exactly};
@@ -50,8 +50,8 @@ fn before_each_lock(act: impl Fn(usize) + 'static, within: impl FnOnce()) -> usi
     locks.get()
 }
 
-/// Goal: a bucket of pushed-out timers is relocated in short holdings: other threads start and cancel in
-/// between, also timers of that bucket, and no timer is lost or early.
+/// Goal: a bucket of pushed-out timers is relocated in short holdings: other threads start and
+/// cancel in between, also timers of that bucket, and no timer is lost or early.
 #[test]
 fn pushed_out_timers_are_moved_a_few_at_a_time() {
     for scene in scenes() {
@@ -114,7 +114,8 @@ fn a_wanted_lock_is_given_back_after_the_timer_in_hand() {
     }
 }
 
-/// Goal: timers that are read ahead of expiry (in buckets of more than 256) count towards the bound.
+/// Goal: timers that are read ahead of expiry (in buckets of more than 256) count towards the
+/// bound.
 #[test]
 fn reading_ahead_counts_towards_the_bound() {
     for scene in scenes() {
@@ -128,7 +129,8 @@ fn reading_ahead_counts_towards_the_bound() {
     }
 }
 
-/// Goal: precise timers that were armed for the past are queued for the next pass in short holdings.
+/// Goal: precise timers that were armed for the past are queued for the next pass in short
+/// holdings.
 #[test]
 fn late_timers_are_queued_a_few_at_a_time() {
     for scene in scenes() {
@@ -176,8 +178,8 @@ fn evacuating_and_listing_are_bounded() {
     }
 }
 
-/// Goal: a waiting thread gets the lock after each callback of a timer that keeps arming itself for the
-/// past.
+/// Goal: a waiting thread gets the lock after each callback of a timer that keeps arming itself for
+/// the past.
 #[test]
 fn a_waiting_thread_gets_the_lock_after_each_callback() {
     const CALLS: u64 = 50;

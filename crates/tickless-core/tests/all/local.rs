@@ -59,8 +59,8 @@ fn keys_of_removed_timers_find_nothing() {
 }
 
 /// Goal: a key made of any number finds its own timer or none, never an empty slot (K1).
-/// Method: each bit of a key flipped, and nearby generations, while its timer exists, after it has been
-/// removed, and after its slot is reused.
+/// Method: each bit of a key flipped, and nearby generations, while its timer exists, after it has
+/// been removed, and after its slot is reused.
 #[test]
 fn made_up_keys_find_nothing() {
     for family in Family::BOTH {
@@ -150,8 +150,8 @@ fn callbacks_may_operate_on_any_timer() {
     }
 }
 
-/// Goal: a timer that a callback arms for the past fires with the next advance and delays no other timer
-/// of either family.
+/// Goal: a timer that a callback arms for the past fires with the next advance and delays no other
+/// timer of either family.
 #[test]
 fn timers_armed_for_the_past_fire_with_the_next_advance() {
     for (family, other) in [(Family::Coarse, Family::Precise), (Family::Precise, Family::Coarse)] {
@@ -202,8 +202,9 @@ fn past_deadlines_fire_in_order() {
     assert_eq!((timers.now(), timers.next_event()), (ms(100), Instant::NEVER));
 }
 
-/// Goal: a budget bounds an advance; the remaining timers fire first with the next one, can be cancelled,
-/// and make the next event pass (W2). A timer that keeps restarting does not overtake them.
+/// Goal: a budget bounds an advance; the remaining timers fire first with the next one, can be
+/// cancelled, and make the next event pass (W2). A timer that keeps restarting does not overtake
+/// them.
 #[test]
 fn a_budget_leaves_the_rest_first_in_line() {
     for family in Family::BOTH {
@@ -231,8 +232,8 @@ fn a_budget_leaves_the_rest_first_in_line() {
     }
 }
 
-/// Goal: a timer that was armed for the past fires with the next advance, behind the timers that the
-/// previous advance has left.
+/// Goal: a timer that was armed for the past fires with the next advance, behind the timers that
+/// the previous advance has left.
 #[test]
 fn overdue_timers_fire_with_the_next_advance() {
     for family in Family::BOTH {
@@ -337,8 +338,8 @@ fn values_are_dropped_once() {
     assert_eq!(Rc::strong_count(&value), 1);
 }
 
-/// Goal: thousands of timers that are started, cancelled and removed at random fire once, not before
-/// their deadlines and within the bound on lateness (W1, W9).
+/// Goal: thousands of timers that are started, cancelled and removed at random fire once, not
+/// before their deadlines and within the bound on lateness (W1, W9).
 #[test]
 fn thousands_of_timers_fire_once_and_in_time() {
     for push_out in [PushOut::Lazy, PushOut::Eager] {

@@ -22,7 +22,8 @@ fn lazy() -> Scene {
     Scene::with_policy(Policy::Lazy)
 }
 
-/// Goal: pending timers of both families move to another base, where they fire in time and in order.
+/// Goal: pending timers of both families move to another base, where they fire in time and in
+/// order.
 #[test]
 fn pending_timers_move() {
     for family in Family::BOTH {
@@ -74,8 +75,8 @@ fn pending(scene: &Scene, cpu: CpuId) -> usize {
     view.coarse + view.precise
 }
 
-/// Goal: a timer whose callback runs on a base that goes offline moves when the callback has ended (X2),
-/// also if it is armed before that.
+/// Goal: a timer whose callback runs on a base that goes offline moves when the callback has ended
+/// (X2), also if it is armed before that.
 #[test]
 fn running_timers_move_when_their_callback_has_ended() {
     for (family, by_start) in Family::both_with_bool() {
@@ -145,8 +146,8 @@ fn a_device_that_was_off_is_programmed_again() {
     }
 }
 
-/// Goal: going online while another CPU still moves timers away programs the device for the remaining
-/// ones (R1).
+/// Goal: going online while another CPU still moves timers away programs the device for the
+/// remaining ones (R1).
 #[test]
 fn going_online_programs_the_device_for_remaining_timers() {
     for family in Family::BOTH {
@@ -169,8 +170,8 @@ fn going_online_programs_the_device_for_remaining_timers() {
     }
 }
 
-/// Goal: a check finds a lost event when it has been due for longer than the grace period, and counts it
-/// (R13).
+/// Goal: a check finds a lost event when it has been due for longer than the grace period, and
+/// counts it (R13).
 #[test]
 fn a_lost_event_is_found() {
     for policy in Policy::ALL {

@@ -10,7 +10,8 @@ use tickless_core::bases::{Deferral, FiresIn, HOLDING, Options, Settings};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{Ns, Tick, Window};
 
-/// Walks over all pending timers in slices of this size. Returns them, and whether they are complete.
+/// Walks over all pending timers in slices of this size. Returns them, and whether they are
+/// complete.
 fn walk(scene: &Scene, slice: usize) -> (Vec<Pending<usize>>, bool) {
     let (mut walk, mut found, mut is_whole) = (Walk::begin(), Vec::new(), true);
     let mut one = Vec::with_capacity(slice);
@@ -26,8 +27,8 @@ fn settings() -> Settings {
     Settings { deferral: Deferral::OnExpiry, ..Settings::default() }
 }
 
-/// Goal: a walk visits each pending timer once, with its window, for any size of slices; the numbers of
-/// the levels agree with it.
+/// Goal: a walk visits each pending timer once, with its window, for any size of slices; the
+/// numbers of the levels agree with it.
 /// Method: timers of both families at random distances, pushed out and cancelled at random.
 #[test]
 fn a_walk_visits_each_timer_once() {
@@ -78,8 +79,8 @@ fn a_walk_visits_each_timer_once() {
     });
 }
 
-/// Goal: a list or deadline with more timers than a slice is visited in parts, each timer once, while
-/// other timers are removed.
+/// Goal: a list or deadline with more timers than a slice is visited in parts, each timer once,
+/// while other timers are removed.
 #[test]
 fn a_long_list_is_visited_in_parts() {
     for family in Family::BOTH {
@@ -132,8 +133,8 @@ fn a_walk_over_due_timers_continues_behind_fired_ones() {
     assert_eq!(seen, expected.collect::<Vec<_>>());
 }
 
-/// Goal: of two walks that stop in one list the first ends early and reports it; a walk does not continue
-/// in a list that was collected.
+/// Goal: of two walks that stop in one list the first ends early and reports it; a walk does not
+/// continue in a list that was collected.
 #[test]
 fn a_walk_that_loses_its_place_reports_it() {
     for family in Family::BOTH {

@@ -26,8 +26,8 @@ fn forward_is_a_loop_over_periods() {
     });
 }
 
-/// Goal: after up to 10^9 periods with random delays an expiry is initial + N x period with unchanged
-/// slack, and the first after the current time (P1, P3).
+/// Goal: after up to 10^9 periods with random delays an expiry is initial + N x period with
+/// unchanged slack, and the first after the current time (P1, P3).
 #[test]
 fn expiries_do_not_drift_over_a_billion_periods() {
     with_seeds(if cfg!(miri) { 2 } else { 20 }, |seed| {

@@ -27,8 +27,8 @@ fn filled(n: usize, period: Ns, phase: Phase) -> (Phases, Vec<PhaseSlot>) {
     (phases, slots)
 }
 
-/// Goal: after n arrivals the largest gap is at most twice the even one, for every n from 2 to 10,000,
-/// and equal to it at powers of two; random phases are worse.
+/// Goal: after n arrivals the largest gap is at most twice the even one, for every n from 2 to
+/// 10,000, and equal to it at powers of two; random phases are worse.
 #[test]
 fn arrivals_are_spread_nearly_evenly() {
     let n_max = if cfg!(miri) { 40 } else { 10_000 };
@@ -94,9 +94,9 @@ impl Twin {
     }
 }
 
-/// Goal: after any arrivals and departures with any policy, the registry has the right largest gap, a
-/// spread arrival halves one of the largest, and taken slots do not move (P2). The same history gives
-/// the same phases.
+/// Goal: after any arrivals and departures with any policy, the registry has the right largest gap,
+/// a spread arrival halves one of the largest, and taken slots do not move (P2). The same history
+/// gives the same phases.
 /// Method: a period of 2^62, so that phases are turns without rounding, beside the naive twin.
 #[test]
 fn histories_match_a_naive_twin() {
@@ -189,8 +189,8 @@ fn departures_leave_phases_no_worse_than_random() {
     }
 }
 
-/// Goal: if all timers but a cluster of neighbours depart, spread phases are no worse than random ones,
-/// and as many arrivals as there are left spread them again.
+/// Goal: if all timers but a cluster of neighbours depart, spread phases are no worse than random
+/// ones, and as many arrivals as there are left spread them again.
 #[test]
 fn a_cluster_that_stays_is_repaired_by_arrivals() {
     let (n, stay) = if cfg!(miri) { (64, 4) } else { (4_096, 64) };
@@ -215,8 +215,8 @@ fn a_cluster_that_stays_is_repaired_by_arrivals() {
     assert!(largest(&slots) <= even * 21 / 10, "{} of {even}", largest(&slots));
 }
 
-/// Goal: each period has its own circle, and single timers of periods that divide each other do not meet
-/// (P5).
+/// Goal: each period has its own circle, and single timers of periods that divide each other do not
+/// meet (P5).
 #[test]
 fn periods_do_not_disturb_each_other() {
     let mut phases = Phases::new();
@@ -244,8 +244,8 @@ fn periods_do_not_disturb_each_other() {
     assert_eq!(phases.view(Ns::from_ms(10)), None);
 }
 
-/// Goal: the first expiry is after the current time by at most a period, and one of k x period + phase,
-/// at every time of the range (P1, P2).
+/// Goal: the first expiry is after the current time by at most a period, and one of k x period +
+/// phase, at every time of the range (P1, P2).
 #[test]
 fn the_first_expiry_is_on_the_series() {
     with_seeds(if cfg!(miri) { 20 } else { 20_000 }, |seed| {

@@ -125,8 +125,8 @@ impl Mix {
 }
 
 /// Goal: any sequence of operations gives what a sorted list gives (W1, W4, W5, W6, R1).
-/// Method: random inserts, moves, removals and pops; after every step the results and the content are
-/// compared with the list, and the full check runs.
+/// Method: random inserts, moves, removals and pops; after every step the results and the content
+/// are compared with the list, and the full check runs.
 #[test]
 fn queue_histories_match_a_sorted_list() {
     with_seeds(if cfg!(miri) { 25 } else { 4_000 }, history);
@@ -196,7 +196,8 @@ fn queue_stays_balanced_however_it_is_filled_and_emptied() {
     }
 }
 
-/// Goal: equal expiries fire in the order of arming (W4); a re-armed timer is put behind the others.
+/// Goal: equal expiries fire in the order of arming (W4); a re-armed timer is put behind the
+/// others.
 #[test]
 fn queue_fires_equal_expiries_in_the_order_armed() {
     let timers = Timers::new(22);
@@ -270,7 +271,8 @@ fn queue_clamps_hard_up_to_soft() {
     assert_eq!(queue.first(), Some(exact(9)));
 }
 
-/// Goal: insertion and removal report changes of the first timer, which rearming depends on (R2, R4).
+/// Goal: insertion and removal report changes of the first timer, which rearming depends on (R2,
+/// R4).
 #[test]
 fn queue_reports_changes_of_the_first() {
     let timers = Timers::new(3);

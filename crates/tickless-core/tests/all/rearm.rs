@@ -58,8 +58,8 @@ fn policies_trade_writes_for_wakeups() {
     }
 }
 
-/// Goal: the writes of a cancel and of restarts of the local first timer under each policy (R2, R4, R12).
-/// Method: the first of two timers is cancelled, started, pushed out and pulled in.
+/// Goal: the writes of a cancel and of restarts of the local first timer under each policy (R2, R4,
+/// R12). Method: the first of two timers is cancelled, started, pushed out and pulled in.
 #[test]
 fn writes_for_the_first_timer_by_policy() {
     // Cancel; start for the armed time; push out; pull in.
@@ -84,8 +84,8 @@ fn writes_for_the_first_timer_by_policy() {
     }
 }
 
-/// Goal: only eager writes twice for a restart (R4). Method: the first of two timers is pushed out, but
-/// not as far as the second.
+/// Goal: only eager writes twice for a restart (R4). Method: the first of two timers is pushed out,
+/// but not as far as the second.
 #[test]
 fn only_eager_writes_twice_for_a_restart() {
     for (policy, family) in cross(Policy::ALL, Family::BOTH) {
@@ -103,8 +103,8 @@ fn only_eager_writes_twice_for_a_restart() {
     }
 }
 
-/// Goal: removing another CPU's timer does not program that CPU's device (R3), whether it is cancelled,
-/// shut down or moved; moving a local timer away may program the local device.
+/// Goal: removing another CPU's timer does not program that CPU's device (R3), whether it is
+/// cancelled, shut down or moved; moving a local timer away may program the local device.
 #[test]
 fn a_removal_does_not_program_another_cpus_device() {
     for (policy, family) in cross(Policy::ALL, Family::BOTH) {
@@ -178,8 +178,8 @@ fn a_panic_in_a_callback_leaves_the_device_armed() {
     assert_eq!(scene.armed(HERE), Some(ms(20)));
 }
 
-/// Goal: callers that pass old times, because they have waited for the lock, arm passed deadlines with
-/// one write (R1, R8). Method: each caller's time is older than the previous one's.
+/// Goal: callers that pass old times, because they have waited for the lock, arm passed deadlines
+/// with one write (R1, R8). Method: each caller's time is older than the previous one's.
 #[test]
 fn an_old_time_does_not_move_a_forced_event() {
     for (policy, family) in cross(Policy::ALL, Family::BOTH) {
@@ -233,8 +233,8 @@ fn a_deadline_beyond_the_devices_reach_is_not_lost() {
     }
 }
 
-/// Goal: a loop that arms deadlines that have passed, or are about to, programs the device once and does
-/// not postpone its event (R8).
+/// Goal: a loop that arms deadlines that have passed, or are about to, programs the device once and
+/// does not postpone its event (R8).
 #[test]
 fn arming_the_past_in_a_loop_does_not_postpone_the_event() {
     for (policy, family) in cross(Policy::ALL, Family::BOTH) {

@@ -137,8 +137,8 @@ fn every_arming_ends_once() {
     });
 }
 
-/// Goal: a thread that has waited for a timer sees what its callback wrote (X1), and the timer cannot be
-/// armed after a shut-down (X5).
+/// Goal: a thread that has waited for a timer sees what its callback wrote (X1), and the timer
+/// cannot be armed after a shut-down (X5).
 /// Method: callbacks that write with Relaxed ordering; every other round waits without a lock.
 #[test]
 fn a_waiter_sees_what_the_callback_wrote() {

@@ -37,8 +37,8 @@ struct Part {
     pending: Vec<(u32, Arming)>,
 }
 
-/// The machine's clock begins at the trace's time modulo this many ticks. So the wheel's granules of
-/// up to this size are aligned as in the recording, and simulated time stays small.
+/// The machine's clock begins at the trace's time modulo this many ticks. So the wheel's granules
+/// of up to this size are aligned as in the recording, and simulated time stays small.
 const GRANULE_TICKS: u64 = 1 << 18;
 
 impl Layout {

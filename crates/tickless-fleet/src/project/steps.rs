@@ -53,8 +53,8 @@ impl<'a> Steps<'a> {
         steps
     }
 
-    /// Skips the operations of a sequence outside of the stretch. Returns the next one's place in the
-    /// order.
+    /// Skips the operations of a sequence outside of the stretch. Returns the next one's place in
+    /// the order.
     fn head(&mut self, place: usize) -> Option<(Ns, CpuId, u32, usize)> {
         let Sequence { home, recorded, operations } = &mut self.sequences[place];
         let skipped = operations.iter().position(|it| recorded.contains(&it.recorded))?;

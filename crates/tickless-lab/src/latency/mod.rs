@@ -1,8 +1,8 @@
 //! Wake-up latency: how late a thread wakes that sleeps until a deadline, over and over.
 //!
-//! The measurement is cyclictest's: a thread sleeps until a deadline, reads the clock when it wakes,
-//! and sleeps until the next deadline, one interval later. For our timers the callback reads the
-//! clock.
+//! The measurement is cyclictest's: a thread sleeps until a deadline, reads the clock when it
+//! wakes, and sleeps until the next deadline, one interval later. For our timers the callback reads
+//! the clock.
 //!
 //! | file | what |
 //! |---|---|

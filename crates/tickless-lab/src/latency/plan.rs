@@ -56,8 +56,8 @@ impl Plan {
         Instant::from_nanos(next.as_nanos().next_multiple_of(interval_ns)) + phase
     }
 
-    /// Returns whether a thread is done that has made so many wakeups, would wake next at `next`, and
-    /// ends at `end`.
+    /// Returns whether a thread is done that has made so many wakeups, would wake next at `next`,
+    /// and ends at `end`.
     pub fn is_done(&self, wakeups: u64, next: Instant, end: Instant) -> bool {
         next > end || self.until.loops.is_some_and(|loops| wakeups >= loops) || self.is_stopped()
     }

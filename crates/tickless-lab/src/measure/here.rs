@@ -50,8 +50,8 @@ pub fn disturbance() -> Option<String> {
 }
 
 /// How much of all CPUs' time goes to others, in percent, over so long: other programs,
-/// interrupts, and what a hypervisor takes. The calling thread sleeps during that time. `None` where the
-/// kernel does not count it.
+/// interrupts, and what a hypervisor takes. The calling thread sleeps during that time. `None`
+/// where the kernel does not count it.
 pub fn busy_percent(span: Duration) -> Option<f64> {
     let counted = || busy_of(&fs::read_to_string("/proc/stat").ok()?);
     let before = counted()?;

@@ -151,8 +151,8 @@ fn one_reader_reads_for_all() {
 }
 
 /// Goal: additions of Linux 7.1. A lazy slice saves nearly all writes that follow it and costs
-/// events for nothing; no task sleeps for ever where handlers defer programming, all messages arrive, and two
-/// runs are identical.
+/// events for nothing; no task sleeps for ever where handlers defer programming, all messages
+/// arrive, and two runs are identical.
 #[test]
 fn lazy_slices_save_writes() {
     let small = schedule::machine(&spec("haswell-ex-4s"), 1, 4);

@@ -18,8 +18,8 @@ fn is_fresh(_: &Shared, readings_before: u64, value: u64) {
     assert!(value >= readings_before, "C2, C6: {value} from before {readings_before}");
 }
 
-/// Goal: three concurrent readers get fresh values that never go back, with no more device reads than
-/// calls (C1, C2, C6, C8).
+/// Goal: three concurrent readers get fresh values that never go back, with no more device reads
+/// than calls (C1, C2, C6, C8).
 #[test]
 fn three_readers() {
     explore(2, || {
@@ -138,7 +138,8 @@ impl Counter for Interrupted {
         if let Some(counter) = self.counter.get().and_then(Weak::upgrade)
             && value == 2
         {
-            // C5 (interrupts): its time is ahead of what the interrupted holder is about to publish.
+            // C5 (interrupts): its time is ahead of what the interrupted holder is about to
+            // publish.
             assert!(counter.read_directly() > value);
         }
         value

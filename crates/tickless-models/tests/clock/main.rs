@@ -1,5 +1,5 @@
-//! Models of the clocks under loom, which explores every schedule up to a number of preemptions, and
-//! every value that a load may return.
+//! Models of the clocks under loom, which explores every schedule up to a number of preemptions,
+//! and every value that a load may return.
 //!
 //! `cargo test` explores little, so that it is quick. With `TICKLESS_MODELS=deep`, as in
 //! `ci/models.sh`, the bounds are those of each model; `LOOM_MAX_PREEMPTIONS` overrides them.

@@ -40,9 +40,9 @@ impl Word for Watched {
 /// A round of waiting: yields to other threads.
 pub type Yield = fn(u32);
 
-/// Loom would let two waiters take turns for ever while the third thread does not run, and reports a
-/// model without end. So a schedule in which a thread has waited this long is abandoned: in another
-/// one the third thread runs earlier.
+/// Loom would let two waiters take turns for ever while the third thread does not run, and reports
+/// a model without end. So a schedule in which a thread has waited this long is abandoned: in
+/// another one the third thread runs earlier.
 const ROUNDS_MAX: u32 = 3;
 
 /// The panic payload of an abandoned schedule.
@@ -85,8 +85,8 @@ pub fn run_all(bodies: Vec<Box<dyn FnOnce() + Send>>) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// A counter of its own readings: time passes only by reading. The model defines the value of the nth
-/// reading.
+/// A counter of its own readings: time passes only by reading. The model defines the value of the
+/// nth reading.
 #[derive(Debug)]
 pub struct Device {
     width: Width,

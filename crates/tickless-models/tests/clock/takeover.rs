@@ -49,8 +49,8 @@ fn time_does_not_go_back_across_threads() {
     });
 }
 
-/// Goal: a takeover is a holding with one device read, the overtaken holder cannot publish (C1), and
-/// every thread gets a value.
+/// Goal: a takeover is a holding with one device read, the overtaken holder cannot publish (C1),
+/// and every thread gets a value.
 #[test]
 fn every_reader_gets_a_value() {
     explore(2, || {

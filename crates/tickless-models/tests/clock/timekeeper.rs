@@ -11,8 +11,8 @@ use tickless_core::time::Ns;
 
 type Keeper = Timekeeper<Watched, Device, Yield>;
 
-/// Makes a timekeeper over devices that advance by 8 ns with each reading, enough to make a slope of a
-/// quarter visible.
+/// Makes a timekeeper over devices that advance by 8 ns with each reading, enough to make a slope
+/// of a quarter visible.
 fn keeper(devices: usize) -> Keeper {
     let devices = (0..devices).map(|_| Device::new(Width::bits(48), |n| 8 * n)).collect();
     Timekeeper::new(devices, relax as Yield).unwrap()

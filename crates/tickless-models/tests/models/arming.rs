@@ -108,9 +108,9 @@ fn a_restart_gives_way_to_a_start<L: Kind>() {
     is_pending_once::<L>(RESTART);
 }
 
-/// Goal: the scenario of `last_running` with our core: a timer that is armed on another CPU while its
-/// callback runs does not run there too, and a thread that has waited for one callback has waited for
-/// all (X2).
+/// Goal: the scenario of `last_running` with our core: a timer that is armed on another CPU while
+/// its callback runs does not run there too, and a thread that has waited for one callback has
+/// waited for all (X2).
 fn a_timer_never_overlaps_itself<L: Kind>() {
     let stage = Stage::<L>::new(1);
     stage.arm(0, NOW);
@@ -156,7 +156,8 @@ fn one_handler_at_a_time<L: Kind>() {
     stage.settle();
 }
 
-/// Goal: the device of a base is armed for a timer that is armed while the base's handler runs (R1).
+/// Goal: the device of a base is armed for a timer that is armed while the base's handler runs
+/// (R1).
 fn arming_a_busy_handlers_base<L: Kind>() {
     let stage = Stage::<L>::new(2);
     stage.arm(0, NOW);

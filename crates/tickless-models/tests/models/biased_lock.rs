@@ -1,6 +1,6 @@
 //! The protocol of the library's biased lock, compiled from its file over the checkers' words. Both
-//! barriers are full fences here. In the library the owner's is a compiler fence, and the other side
-//! makes every thread execute a full fence by a system call, which has the same effect.
+//! barriers are full fences here. In the library the owner's is a compiler fence, and the other
+//! side makes every thread execute a full fence by a system call, which has the same effect.
 //!
 //! [`Weakened`] leaves out one part of the protocol, to check that each part is needed.
 

@@ -53,8 +53,8 @@ fn waits_for_the_callback<L: Kind>(cancel: impl FnOnce(&Stage<L>) -> Cancel) {
     stage.settle();
 }
 
-/// Goal: a cancelled arming does not fire; a caller that finds the timer idle sees what its callback
-/// wrote and may free it (X1, X10).
+/// Goal: a cancelled arming does not fire; a caller that finds the timer idle sees what its
+/// callback wrote and may free it (X1, X10).
 fn cancel_against_fire<L: Kind>() {
     let stage = due::<L>(1);
     let handler = stage.handler();

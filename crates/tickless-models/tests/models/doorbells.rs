@@ -3,13 +3,13 @@
 //! ever, which the checkers report.
 //!
 //! Loom supports sequential consistency for fences only. So sequentially consistent accesses have a
-//! fence here, in either of the two places where compilers put it. Each place hides other bugs: where
-//! loads have the fences, a store that is too weak is followed by one all the same.
+//! fence here, in either of the two places where compilers put it. Each place hides other bugs:
+//! where loads have the fences, a store that is too weak is followed by one all the same.
 //!
-//! Stores are swaps here. Loom orders the writes of a word only by the happens-before relation, so a
-//! compare-exchange may be ordered apart from the write that it read: the zero that a late ringer
-//! writes over the number of one sleep may seem newer than the number of the next sleep, which C++ and
-//! Rust forbid. With plain stores loom would report a lost wakeup that cannot occur; a swap is
+//! Stores are swaps here. Loom orders the writes of a word only by the happens-before relation, so
+//! a compare-exchange may be ordered apart from the write that it read: the zero that a late ringer
+//! writes over the number of one sleep may seem newer than the number of the next sleep, which C++
+//! and Rust forbid. With plain stores loom would report a lost wakeup that cannot occur; a swap is
 //! ordered after the write that it reads.
 
 #[path = "../../../tickless/src/platform/device/bell.rs"]
@@ -117,7 +117,8 @@ impl<B: Send + Sync + 'static> Scene<B> {
         })
     }
 
-    /// Arms a timer. If it is the earliest, programs the device under the lock and rings without it.
+    /// Arms a timer. If it is the earliest, programs the device under the lock and rings without
+    /// it.
     fn arm(&self, at: Ns, program: impl FnOnce(&B), ring: impl FnOnce(&B)) {
         let mut base = self.base.lock();
         base.pending.push(at);

@@ -111,7 +111,8 @@ macro_rules! primitives {
                 CheckedParking($checker::sync::Mutex::new(()), $checker::sync::Condvar::new())
             }
 
-            /// Sleeps if `still` returns true. A concurrent wakeup comes before that call, or wakes.
+            /// Sleeps if `still` returns true. A concurrent wakeup comes before that call, or
+            /// wakes.
             pub fn park(&self, still: impl FnOnce() -> bool) {
                 let guard = self.0.lock().expect("a failure ends the model");
                 if still() {

@@ -15,8 +15,9 @@ models! {
     a_detached_callback_publishes_the_one_before,
 }
 
-/// Goal: a callback frees its timer, and another thread makes a new one at the same address. The new
-/// timer, armed on the same base, is not running, and no cancel of it waits for the old callback.
+/// Goal: a callback frees its timer, and another thread makes a new one at the same address. The
+/// new timer, armed on the same base, is not running, and no cancel of it waits for the old
+/// callback.
 fn memory_is_reused_at_once<L: Kind>() {
     let stage = Stage::<L>::new(2);
     stage.arm(0, NOW);
@@ -45,8 +46,8 @@ fn memory_is_reused_on_another_cpu<L: Kind>() {
     stage.settle();
 }
 
-/// Goal: a thread that finds a timer's callback ended, because the next one has detached itself, sees
-/// what the timer's callback wrote (X1).
+/// Goal: a thread that finds a timer's callback ended, because the next one has detached itself,
+/// sees what the timer's callback wrote (X1).
 fn a_detached_callback_publishes_the_one_before<L: Kind>() {
     let stage = Stage::<L>::new(2);
     stage.arm(0, NOW);

@@ -1,6 +1,6 @@
-//! The patch of May 2004 that stored in a timer where it had run last, so that a cancel need not scan
-//! every CPU. Its author suspected that a timer could overlap itself, and that a cancel would then
-//! wait for the later callback only. This model finds such a schedule.
+//! The patch of May 2004 that stored in a timer where it had run last, so that a cancel need not
+//! scan every CPU. Its author suspected that a timer could overlap itself, and that a cancel would
+//! then wait for the later callback only. This model finds such a schedule.
 //!
 //! The protocol is written from the description in the mailing list's thread. All accesses are
 //! sequentially consistent: the failure does not depend on memory orderings.

@@ -85,8 +85,8 @@ fn dropping_in_a_callback_against_fire<L: Kind>() {
     handler.join();
 }
 
-/// Goal: a callback drops its own timer, which another thread frees when the callback has ended. The
-/// callback returns a restart, which finds the timer shut down and not freed.
+/// Goal: a callback drops its own timer, which another thread frees when the callback has ended.
+/// The callback returns a restart, which finds the timer shut down and not freed.
 fn dropping_in_its_own_callback<L: Kind>() {
     let stage = Stage::<L>::new(1);
     stage.arm(0, NOW);
@@ -110,9 +110,9 @@ fn dropping_in_its_own_callback<L: Kind>() {
     assert_eq!((stage.fired(), stage.pending()), (1, 0));
 }
 
-/// Goal: a callback ends its own timer and makes an entry at that address, twice. The drop of the first
-/// finds it pending on the same base; the drop of the second waits for the driver of another base, which
-/// uses the entry's memory (X1, X4).
+/// Goal: a callback ends its own timer and makes an entry at that address, twice. The drop of the
+/// first finds it pending on the same base; the drop of the second waits for the driver of another
+/// base, which uses the entry's memory (X1, X4).
 fn an_entry_reuses_the_memory_of_a_timer<L: Kind>() {
     let stage = Stage::<L>::new(2);
     stage.arm(0, NOW);
@@ -245,7 +245,8 @@ fn dropping_an_entry_against_fire<L: Kind>() {
     assert_eq!(waiting.turns.has_fired(), fired);
 }
 
-/// Goal: a concurrent driver sees all of an entry's first arming, and the drop waits for that driver.
+/// Goal: a concurrent driver sees all of an entry's first arming, and the drop waits for that
+/// driver.
 fn arming_an_entry_against_fire<L: Kind>() {
     let (stage, waiting) = (Stage::<L>::new(1), Waiting::new(0));
     let handler = handler(&stage, &waiting);

@@ -2,8 +2,8 @@
 //!
 //! These fail if `take` does not check the time (`nothing_is_left_over_for_the_next_period`), if
 //! `open` is called without `close` before it (`taking_races_a_refill`), if the word shows the pool
-//! while a member waits (`waiters_are_not_overtaken`), and with a plain store in place of the exchange
-//! (`takers_race`).
+//! while a member waits (`waiters_are_not_overtaken`), and with a plain store in place of the
+//! exchange (`takers_race`).
 
 use super::exploring::{Depth, explore};
 use super::stage::CPU1;
@@ -101,8 +101,8 @@ fn taking_races_a_refill() {
     });
 }
 
-/// Goal: permits that are left at the end of a period do not add to those of the next one, whichever
-/// thread refills.
+/// Goal: permits that are left at the end of a period do not add to those of the next one,
+/// whichever thread refills.
 #[test]
 fn nothing_is_left_over_for_the_next_period() {
     run("nothing is left over", || {

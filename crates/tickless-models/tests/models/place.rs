@@ -34,7 +34,8 @@ impl<L: Kind> Place<L> {
         unsafe { NewTimer::new(NonNull::new_unchecked(self.0.get())) }
     }
 
-    /// Frees the timer and makes another one at its address. The caller claims that this is allowed.
+    /// Frees the timer and makes another one at its address. The caller claims that this is
+    /// allowed.
     pub fn free_and_reuse(&self, task: usize) {
         // SAFETY: the old timer is not used any more, or the model fails: see `timer`. The memory
         // always holds a timer.

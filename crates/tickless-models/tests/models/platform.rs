@@ -1,8 +1,8 @@
 //! The core's platform under a checker: two CPUs, and a clock that does not advance while threads
 //! run.
 //!
-//! The clock and the devices are memory that no checker observes. A model moves the clock, and reads
-//! the devices, only while one thread runs.
+//! The clock and the devices are memory that no checker observes. A model moves the clock, and
+//! reads the devices, only while one thread runs.
 
 use crate::checker::{self, CheckedLock, CheckedParking, CheckedWord};
 use std::sync::atomic::AtomicU64;

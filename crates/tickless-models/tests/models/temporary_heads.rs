@@ -111,8 +111,8 @@ fn explore(thread: Thread) -> Findings {
     findings
 }
 
-/// Goal: without the lock a lost timer is found, and the book shows its schedule; with the lock there
-/// is none.
+/// Goal: without the lock a lost timer is found, and the book shows its schedule; with the lock
+/// there is none.
 #[test]
 fn the_timer_that_the_withdrawn_patch_lost() {
     let findings = explore(Thread::WithoutTheLock);

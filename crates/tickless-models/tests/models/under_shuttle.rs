@@ -16,8 +16,8 @@ primitives!(shuttle);
 
 /// Explores a model in random schedules. Panics if the model does in one of them.
 ///
-/// Half of the schedules switch threads at random. The other half run threads of random priority and
-/// switch at a few random points, which finds bugs that need one thread to pause for long
+/// Half of the schedules switch threads at random. The other half run threads of random priority
+/// and switch at a few random points, which finds bugs that need one thread to pause for long
 /// (Burckhardt, Kothari, Musuvathi and Nagarakatte, "A Randomized Scheduler with Probabilistic
 /// Guarantees of Finding Bugs", 2010).
 pub fn explore(depth: Depth, model: impl Fn() + Send + Sync + 'static) {

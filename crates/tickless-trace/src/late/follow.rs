@@ -150,7 +150,8 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     sleeps
 }
 
-/// Returns a sleep on a high-resolution timer whose callback begins. The deadlines of `armed` are on the trace's clock.
+/// Returns a sleep on a high-resolution timer whose callback begins. The deadlines of `armed` are
+/// on the trace's clock.
 fn begin(record: &Record, armed: Armed, interrupt: Ns) -> Sleep {
     let Armed { at, soft, hard } = armed;
     Sleep {

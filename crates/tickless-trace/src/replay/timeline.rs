@@ -164,8 +164,8 @@ enum Idle {
     Ends,
 }
 
-/// Returns whether a CPU's idle time begins or ends here. Events other than `cpu_idle` count as idle
-/// if they occur in the idle task.
+/// Returns whether a CPU's idle time begins or ends here. Events other than `cpu_idle` count as
+/// idle if they occur in the idle task.
 fn idle_change(record: &Record) -> Option<Idle> {
     let pid = match record.event {
         Event::CpuIdle { cpu, .. } if cpu != record.cpu => return None,

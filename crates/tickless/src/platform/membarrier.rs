@@ -68,10 +68,11 @@ mod tests {
     #[repr(align(128))]
     struct Line(AtomicU64);
 
-    /// Goal: of a thread that stores and then loads without a fence, and one that stores, makes this
-    /// barrier and then loads, at least one sees the other's store: the bias of a lock relies on it.
-    /// Method: a litmus test on real hardware. The owner counts its rounds, the revoker its barriers,
-    /// and both note what they saw; 10^7 rounds, or as many as `TICKLESS_LITMUS_ROUNDS` asks for.
+    /// Goal: of a thread that stores and then loads without a fence, and one that stores, makes
+    /// this barrier and then loads, at least one sees the other's store: the bias of a lock relies
+    /// on it. Method: a litmus test on real hardware. The owner counts its rounds, the revoker its
+    /// barriers, and both note what they saw; 10^7 rounds, or as many as `TICKLESS_LITMUS_ROUNDS`
+    /// asks for.
     #[test]
     #[cfg_attr(any(miri, tickless_tsan), ignore = "there is no membarrier(2)")]
     fn one_of_two_threads_sees_the_others_store() {

@@ -1,4 +1,5 @@
-//! Fixed timeouts: random histories against a list, and classes that change while timers are pending.
+//! Fixed timeouts: random histories against a list, and classes that change while timers are
+//! pending.
 
 use super::ms;
 use crate::support::random::{Random, with_seeds};
@@ -152,9 +153,9 @@ struct History {
 
 const TIMERS: usize = 30;
 
-/// Goal: any sequence of operations agrees with a list: timers fire once for each start, never early, and
-/// late by at most a sixteenth of the class's first or current duration (W1, W3, W6, K1).
-/// Method: random histories with operations in callbacks, budgets, and classes that change.
+/// Goal: any sequence of operations agrees with a list: timers fire once for each start, never
+/// early, and late by at most a sixteenth of the class's first or current duration (W1, W3, W6,
+/// K1). Method: random histories with operations in callbacks, budgets, and classes that change.
 #[test]
 fn fixed_histories_match_a_list() {
     with_seeds(if cfg!(miri) { 2 } else { 1_500 }, |seed| {

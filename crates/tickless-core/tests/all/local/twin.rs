@@ -1,8 +1,8 @@
 //! The naive twin of local timers: a flat list.
 //!
-//! Coarse timers that were armed once since they last fired, or all if push-outs are eager, are exact:
-//! the twin computes when and in which order they fire. The others are loose: they fire at or after
-//! their deadline, within the bound on lateness, in any order.
+//! Coarse timers that were armed once since they last fired, or all if push-outs are eager, are
+//! exact: the twin computes when and in which order they fire. The others are loose: they fire at
+//! or after their deadline, within the bound on lateness, in any order.
 
 use crate::support::REACHES;
 use crate::support::timers::Family;
@@ -178,8 +178,8 @@ impl Twin {
         queued.min_by_key(|(_, pending)| (pending.window.hard, pending.sequence))
     }
 
-    /// Returns the next timer that fires in this advance. A loose timer is next if it is `seen`, the one
-    /// that has fired.
+    /// Returns the next timer that fires in this advance. A loose timer is next if it is `seen`,
+    /// the one that has fired.
     pub fn next(&mut self, seen: Option<usize>) -> Option<usize> {
         let id = self.due(seen)?;
         if let Some(timer) = &mut self.timers[id] {
@@ -228,7 +228,8 @@ impl Twin {
         }
     }
 
-    /// Ends an advance, which may have left due timers; `precise_done` is whether all precise ones fired.
+    /// Ends an advance, which may have left due timers; `precise_done` is whether all precise ones
+    /// fired.
     pub fn end(&mut self, precise_done: bool) {
         if let Some((_, over)) = &mut self.precise {
             *over |= precise_done;

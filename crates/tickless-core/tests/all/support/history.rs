@@ -1,8 +1,8 @@
 //! Random histories: bases and their twin perform the same operations.
 //!
-//! Callbacks operate on any timer from any CPU, and before a lock is taken an operation of another CPU
-//! may happen. After every operation the results and states of the bases and the twin must agree; after
-//! every write of a word no active timer may look idle (R10).
+//! Callbacks operate on any timer from any CPU, and before a lock is taken an operation of another
+//! CPU may happen. After every operation the results and states of the bases and the twin must
+//! agree; after every write of a word no active timer may look idle (R10).
 
 use super::random::{Random, is_replay};
 use super::rules::{Operation, Snapshot, check_operation, check_standing};
@@ -234,8 +234,8 @@ impl History {
         });
     }
 
-    /// Shuts a timer down (X5). If no other operation runs, it may be replaced by a new one, often at the
-    /// same address.
+    /// Shuts a timer down (X5). If no other operation runs, it may be replaced by a new one, often
+    /// at the same address.
     fn shut_down(&self, id: usize, here: CpuId) {
         self.operation(What::Cancel(id), id, here, || {
             let found = on(here, || self.timer(id).shutdown());
@@ -251,8 +251,8 @@ impl History {
         }
     }
 
-    /// Performs an operation, and checks its effect on the devices unless another operation happened
-    /// within it.
+    /// Performs an operation, and checks its effect on the devices unless another operation
+    /// happened within it.
     fn operation(&self, what: What, id: usize, here: CpuId, perform: impl FnOnce()) {
         let before = Snapshot::of(&self.bases);
         let (interrupted, from) = (self.interrupted.get(), self.whereabouts(id));
@@ -270,7 +270,8 @@ impl History {
         self.open.set(open);
     }
 
-    /// Moves the clock, and delivers the events of devices that come due: in time, or all at the end.
+    /// Moves the clock, and delivers the events of devices that come due: in time, or all at the
+    /// end.
     fn pass_time(&self) {
         let step = match self.below(8) {
             0 => 0,

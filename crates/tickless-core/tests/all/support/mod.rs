@@ -1,5 +1,5 @@
-//! A deterministic platform for bases: a clock that tests set, and CPUs with a one-shot event device
-//! each.
+//! A deterministic platform for bases: a clock that tests set, and CPUs with a one-shot event
+//! device each.
 //!
 //! It checks that the bases use a platform correctly: one base's lock at a time, devices programmed
 //! under the lock, and every requested kick made without it. A test can be called before every lock
@@ -107,8 +107,8 @@ pub fn loads() -> u64 {
     LOADS.get()
 }
 
-/// Makes every lock of this thread wanted by another thread during `f`. Returns how often that was let
-/// in.
+/// Makes every lock of this thread wanted by another thread during `f`. Returns how often that was
+/// let in.
 pub fn while_locks_are_wanted(f: impl FnOnce()) -> u64 {
     LET_IN.set(Some(0));
     f();
@@ -197,8 +197,8 @@ impl TestPlatform {
     }
 }
 
-// SAFETY: words are atomics and the lock is a mutex. The functions that are called under a lock unwind
-// only to fail a test.
+// SAFETY: words are atomics and the lock is a mutex. The functions that are called under a lock
+// unwind only to fail a test.
 unsafe impl Platform for TestPlatform {
     type Word = WatchedWord;
     type ParkingWord = WatchedWord;

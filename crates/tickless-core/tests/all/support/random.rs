@@ -1,7 +1,7 @@
 //! Random numbers from a seed, and tests that run with many seeds.
 //!
-//! The seeds come from the text in `TICKLESS_RUN`, so that a commit always tests the same histories.
-//! A failing test prints the command that replays it.
+//! The seeds come from the text in `TICKLESS_RUN`, so that a commit always tests the same
+//! histories. A failing test prints the command that replays it.
 
 use std::env;
 

@@ -1,5 +1,5 @@
-//! The naive twin of the bases: a flat list of timers, without event devices. Each result is computed
-//! from all timers.
+//! The naive twin of the bases: a flat list of timers, without event devices. Each result is
+//! computed from all timers.
 
 use super::REACHES;
 use super::timers::Family;
@@ -79,8 +79,8 @@ enum Place {
     Bucket { due: u64, level: usize, eighth: u64 },
     /// In the wheel, armed for the past when its clock was at this tick, in this pass.
     Overdue { due: u64, pass: u64 },
-    /// In the wheel, and pushed out there: examined at this tick, after this pass, and moved then. The
-    /// twin does not know how its due tick is rounded then; it fires by the tick `latest`.
+    /// In the wheel, and pushed out there: examined at this tick, after this pass, and moved then.
+    /// The twin does not know how its due tick is rounded then; it fires by the tick `latest`.
     Loose { due: u64, pass: u64, latest: u64, moved: bool },
 }
 
@@ -187,8 +187,8 @@ impl Twin {
         Ok(if was_pending { Started::Pending } else { Started::Idle })
     }
 
-    /// Returns whether this start may push out without a lock; `None` if that depends on a bucket that the
-    /// twin does not know.
+    /// Returns whether this start may push out without a lock; `None` if that depends on a bucket
+    /// that the twin does not know.
     fn may_push_out(&self, id: usize, deadline: Ns, now: Ns, options: Options) -> Option<bool> {
         let (timer, Settings { push_out, policy, tick, .. }) = (&self.timers[id], self.settings);
         let pending = timer.pending.filter(|pending| {
@@ -268,8 +268,8 @@ impl Twin {
         self.on(cpu).map(|(id, _)| self.expiry(id)).min().unwrap_or(Ns::NEVER)
     }
 
-    /// Returns when the event device must come for a pending timer. A due coarse timer counts as due
-    /// since the time of its base's clock.
+    /// Returns when the event device must come for a pending timer. A due coarse timer counts as
+    /// due since the time of its base's clock.
     pub fn expiry(&self, id: usize) -> Ns {
         let timer = &self.timers[id];
         let (Some(pending), Some(base)) = (timer.pending, timer.base) else { return Ns::NEVER };
@@ -343,8 +343,8 @@ impl Twin {
         }
     }
 
-    /// Returns when a timer that the wheel has moved may be due at the earliest, which may have begun
-    /// the pass in which `seen` fires.
+    /// Returns when a timer that the wheel has moved may be due at the earliest, which may have
+    /// begun the pass in which `seen` fires.
     fn soonest(&self, cpu: CpuId, seen: Option<usize>) -> Ns {
         let moved = self.on(cpu).filter(|(_, pending)| {
             seen.is_some() && matches!(pending.place, Place::Loose { moved: true, .. })
@@ -359,7 +359,8 @@ impl Twin {
         base.handled_at = now;
     }
 
-    /// Ends a handler that may have left due timers; `precise_done` is whether all precise ones fired.
+    /// Ends a handler that may have left due timers; `precise_done` is whether all precise ones
+    /// fired.
     pub fn interrupt_handler(&mut self, cpu: CpuId, now: Ns, precise_done: bool) {
         self.settle(cpu);
         if let Some((_, over)) = &mut self.bases[cpu.index()].pass {
@@ -403,8 +404,8 @@ impl Twin {
         Some(id)
     }
 
-    /// Returns the next timer of this pass: precise ones by hard expiry, as long as the first may fire;
-    /// then coarse ones by bucket, the coarser bucket first.
+    /// Returns the next timer of this pass: precise ones by hard expiry, as long as the first may
+    /// fire; then coarse ones by bucket, the coarser bucket first.
     fn due(&mut self, cpu: CpuId, seen: Option<usize>) -> Option<usize> {
         let base = &self.bases[cpu.index()];
         if let Some((now, false)) = base.pass {

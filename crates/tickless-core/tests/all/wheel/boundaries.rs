@@ -29,8 +29,8 @@ fn clocks() -> Vec<u64> {
     clocks
 }
 
-/// Goal: at no boundary is a timer lost or early. Method: one timer around the reach of each level, at
-/// each clock; it fires when it is due, and not a nanosecond before.
+/// Goal: at no boundary is a timer lost or early. Method: one timer around the reach of each level,
+/// at each clock; it fires when it is due, and not a nanosecond before.
 #[test]
 fn every_level_boundary_at_every_alignment() {
     let clocks = clocks();
@@ -46,9 +46,9 @@ fn every_level_boundary_at_every_alignment() {
     }
 }
 
-/// Goal: a timer is late by at most 33/256 of its distance plus a tick, and that bound is tight (W9).
-/// Method: around the least distance of each level, where it is worst, at every alignment of the clock;
-/// deadlines at both ends of a tick; also rearmed a little later.
+/// Goal: a timer is late by at most 33/256 of its distance plus a tick, and that bound is tight
+/// (W9). Method: around the least distance of each level, where it is worst, at every alignment of
+/// the clock; deadlines at both ends of a tick; also rearmed a little later.
 #[test]
 fn lateness_is_bounded_and_the_bound_is_tight() {
     let mut worst = 0.0_f64;
@@ -129,8 +129,8 @@ fn every_short_distance_from_every_short_clock() {
     }
 }
 
-/// Goal: in a wheel with timers on all levels each next event fires a timer (W1, W3). Method: a timer at
-/// each boundary of each level.
+/// Goal: in a wheel with timers on all levels each next event fires a timer (W1, W3). Method: a
+/// timer at each boundary of each level.
 #[test]
 fn next_event_leads_from_timer_to_timer() {
     for push_out in BOTH {

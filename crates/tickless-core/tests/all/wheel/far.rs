@@ -52,8 +52,8 @@ fn timers_fire_in_time_at_any_distance() {
     }
 }
 
-/// Goal: timers beyond the reach are placed again, however late the advance comes, and fire when they are
-/// due. Method: a tick of 1 us; single jumps over many reaches.
+/// Goal: timers beyond the reach are placed again, however late the advance comes, and fire when
+/// they are due. Method: a tick of 1 us; single jumps over many reaches.
 #[test]
 fn far_timers_are_placed_again() {
     let tick = Ns::from_us(1);
@@ -104,7 +104,8 @@ fn placing_again_counts_towards_the_budget() {
     assert_eq!(bed.wheel.len(), 100);
 }
 
-/// Goal: timers for the last representable instants are neither lost nor early, and can be cancelled.
+/// Goal: timers for the last representable instants are neither lost nor early, and can be
+/// cancelled.
 #[test]
 fn the_end_of_the_range() {
     for push_out in BOTH {

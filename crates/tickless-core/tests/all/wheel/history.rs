@@ -1,5 +1,5 @@
-//! Random histories: the wheel and its naive twin perform the same operations, and after each of them
-//! their results and states are compared (W6).
+//! Random histories: the wheel and its naive twin perform the same operations, and after each of
+//! them their results and states are compared (W6).
 
 use super::nodes::Nodes;
 use super::twin::{Entry, Twin};
@@ -16,8 +16,9 @@ const TIMERS: usize = 12;
 enum Kind {
     /// All operations of the wheel, in exactly the twin's order.
     Exact,
-    /// Later deadlines of pending timers are stored without the wheel. The twin does not know when the
-    /// wheel moves them, so deadlines are within the wheel's reach, and armings pass the current time.
+    /// Later deadlines of pending timers are stored without the wheel. The twin does not know when
+    /// the wheel moves them, so deadlines are within the wheel's reach, and armings pass the
+    /// current time.
     PushOut,
 }
 
@@ -197,7 +198,8 @@ impl Pair {
         self.compare()
     }
 
-    /// Pushes a pending timer out without the wheel, if the history does that. Returns whether it did.
+    /// Pushes a pending timer out without the wheel, if the history does that. Returns whether it
+    /// did.
     fn push_out(
         &mut self,
         timer: usize,

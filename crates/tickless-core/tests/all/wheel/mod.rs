@@ -1,7 +1,7 @@
 //! The wheel against its contract: W1 to W6, D4, D5, D7.
 //!
-//! `history` compares the wheel with `twin` over random histories. The other files test single cases
-//! in which timer wheels have failed.
+//! `history` compares the wheel with `twin` over random histories. The other files test single
+//! cases in which timer wheels have failed.
 
 mod bed;
 mod boundaries;

@@ -16,8 +16,8 @@ impl Nodes {
     }
 
     pub(crate) fn at(&self, index: usize) -> CoarseRef<AtomicU64> {
-        // SAFETY: the vector does not grow, so its nodes do not move; a test uses them on one thread and
-        // through these references only.
+        // SAFETY: the vector does not grow, so its nodes do not move; a test uses them on one
+        // thread and through these references only.
         unsafe { CoarseRef::new(NonNull::from(&self.0[index])) }
     }
 

@@ -5,8 +5,8 @@ use crate::support::scene::ms;
 use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::time::Ns;
 
-/// Goal: pushed-out timers fire in time, and the next event is never late (W3). Method: many timers of
-/// one bucket are pushed out; eagerly the next event changes at once; lazily it is early once.
+/// Goal: pushed-out timers fire in time, and the next event is never late (W3). Method: many timers
+/// of one bucket are pushed out; eagerly the next event changes at once; lazily it is early once.
 #[test]
 fn pushed_out_timers_fire_in_time() {
     for push_out in BOTH {
@@ -126,8 +126,8 @@ fn a_bucket_is_reused_after_its_timers_left_it() {
     }
 }
 
-/// Goal: eagerly pushed-out timers are ordered by their push-outs; with lazy push-out the other timers
-/// keep their order.
+/// Goal: eagerly pushed-out timers are ordered by their push-outs; with lazy push-out the other
+/// timers keep their order.
 #[test]
 fn the_order_of_timers_pushed_to_one_instant() {
     for push_out in BOTH {

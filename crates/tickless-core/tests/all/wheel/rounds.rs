@@ -5,8 +5,8 @@ use crate::support::scene::ms;
 use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::time::Ns;
 
-/// Goal: due timers beyond the budget stay pending, in order, ahead of later ones, and can be cancelled
-/// (W2).
+/// Goal: due timers beyond the budget stay pending, in order, ahead of later ones, and can be
+/// cancelled (W2).
 #[test]
 fn timers_beyond_the_budget_are_first_in_line_and_can_be_cancelled() {
     for push_out in BOTH {
@@ -57,8 +57,8 @@ fn the_clock_is_monotonic() {
     }
 }
 
-/// Goal: the time of an arming counts for the wheel (D5). Method: an arming at 50 ms, then an advance to
-/// 20 ms, which pops the timers that were due by 50 ms.
+/// Goal: the time of an arming counts for the wheel (D5). Method: an arming at 50 ms, then an
+/// advance to 20 ms, which pops the timers that were due by 50 ms.
 #[test]
 fn an_advance_to_before_an_arming_counts_as_that_time() {
     for push_out in BOTH {
@@ -108,8 +108,8 @@ fn rearming_for_the_past_from_a_callback_waits_for_the_next_advance() {
     }
 }
 
-/// Goal: a pass fires timers that its callbacks arm for its time span, in order. Method: one advance over
-/// a long time; each callback arms a step further.
+/// Goal: a pass fires timers that its callbacks arm for its time span, in order. Method: one
+/// advance over a long time; each callback arms a step further.
 #[test]
 fn timers_that_callbacks_arm_within_a_pass_fire_in_it() {
     for push_out in BOTH {
@@ -177,8 +177,8 @@ fn due_timers_can_be_changed_until_they_are_popped() {
     }
 }
 
-/// Goal: a timer that was armed for the past and then pushed out fires in the pass of its new deadline;
-/// with lazy push-out with the next advance.
+/// Goal: a timer that was armed for the past and then pushed out fires in the pass of its new
+/// deadline; with lazy push-out with the next advance.
 #[test]
 fn an_overdue_timer_may_be_pushed_out_within_the_pass() {
     for push_out in BOTH {
@@ -214,8 +214,8 @@ fn reducing_never_makes_a_timer_later() {
     }
 }
 
-/// Goal: deferrable timers cause no event and fire with the next advance, also if a pending timer becomes
-/// deferrable or stops being so.
+/// Goal: deferrable timers cause no event and fire with the next advance, also if a pending timer
+/// becomes deferrable or stops being so.
 #[test]
 fn deferrable_timers_fire_with_the_next_advance_and_cause_none() {
     for push_out in BOTH {
@@ -253,8 +253,8 @@ fn equal_deadlines_fire_as_armed() {
     }
 }
 
-/// Goal: a coarse bucket fires by eighths of its granule, whatever the order of arming. Method: a bucket
-/// of level 1, whose eighths are a tick each, filled in reverse order.
+/// Goal: a coarse bucket fires by eighths of its granule, whatever the order of arming. Method: a
+/// bucket of level 1, whose eighths are a tick each, filled in reverse order.
 #[test]
 fn a_coarse_bucket_fires_by_eighths() {
     for push_out in BOTH {
@@ -266,8 +266,8 @@ fn a_coarse_bucket_fires_by_eighths() {
     }
 }
 
-/// Goal: timers can be cancelled while their bucket fires and is read ahead. Method: a bucket large enough
-/// to be read ahead; after some pops the timers are cancelled that the walkers have reached.
+/// Goal: timers can be cancelled while their bucket fires and is read ahead. Method: a bucket large
+/// enough to be read ahead; after some pops the timers are cancelled that the walkers have reached.
 #[test]
 fn walkers_do_not_follow_cancelled_timers() {
     const TIMERS: usize = 640;

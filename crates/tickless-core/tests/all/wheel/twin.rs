@@ -28,8 +28,8 @@ impl Entry {
     }
 }
 
-/// A timer that was pushed out without the wheel. The twin does not know when the wheel moves it, nor
-/// its order among timers of the same instant.
+/// A timer that was pushed out without the wheel. The twin does not know when the wheel moves it,
+/// nor its order among timers of the same instant.
 struct Loose {
     entry: Entry,
     /// The latest tick at which it fires: as if it had been armed when its old bucket came due.
@@ -50,7 +50,8 @@ pub(crate) struct Twin {
     /// To be popped from the next advance on, in this order.
     overdue: Vec<Entry>,
     loose: Vec<Loose>,
-    /// Whether the wheel's position in the pass is unknown, because it may have moved timers or not.
+    /// Whether the wheel's position in the pass is unknown, because it may have moved timers or
+    /// not.
     adrift: bool,
 }
 
@@ -183,8 +184,8 @@ impl Twin {
         self.adrift = true;
     }
 
-    /// Returns the allowed next events: one value, or all that are not late (D4) if timers were pushed
-    /// out or the wheel's position is unknown (W3).
+    /// Returns the allowed next events: one value, or all that are not late (D4) if timers were
+    /// pushed out or the wheel's position is unknown (W3).
     pub(crate) fn next_event(&self) -> RangeInclusive<Ns> {
         let waking = self.in_place().filter(|entry| !entry.deferrable);
         let expiry = waking.map(|entry| entry.expiry.max(self.clk)).min();

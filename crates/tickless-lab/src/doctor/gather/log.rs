@@ -51,7 +51,8 @@ fn parse(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Goal: the kernel's own messages are read, and those that programs write into its log are not.
+    /// Goal: the kernel's own messages are read, and those that programs write into its log are
+    /// not.
     #[test]
     fn messages_of_programs_are_left_out() {
         let text = "6,1,0,-;clocksource: Switched to clocksource tsc\n SUBSYSTEM=x\n\

@@ -33,7 +33,8 @@ use std::time::Duration;
 pub struct GatherOptions {
     /// How long the machine is watched.
     pub duration: Duration,
-    /// This program's file, which runs again as the watcher of the recording; `None` for no watcher.
+    /// This program's file, which runs again as the watcher of the recording; `None` for no
+    /// watcher.
     pub program: Option<PathBuf>,
 }
 

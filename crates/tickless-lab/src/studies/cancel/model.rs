@@ -1,9 +1,9 @@
 //! The workload: synchronous cancels that check one base, or all of them.
 //!
 //! All CPUs do timer work: each has a few periodic timers whose callbacks start and end there, so
-//! the line that names a base's running timer is dirty in that CPU's cache. (On an idle machine every
-//! line would be shared after the first call, which cannot give the published 29,000 cycles.) CPU 0
-//! arms a timer, waits about a tick, and cancels it, counting cycles.
+//! the line that names a base's running timer is dirty in that CPU's cache. (On an idle machine
+//! every line would be shared after the first call, which cannot give the published 29,000 cycles.)
+//! CPU 0 arms a timer, waits about a tick, and cancels it, counting cycles.
 //!
 //! | cell | role |
 //! |---|---|

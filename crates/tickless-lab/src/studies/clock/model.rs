@@ -1,5 +1,5 @@
-//! The workload: computing on all CPUs, with ticks that read a slow shared counter, each CPU by itself
-//! or one for all.
+//! The workload: computing on all CPUs, with ticks that read a slow shared counter, each CPU by
+//! itself or one for all.
 //!
 //! Every CPU computes for its users and takes a tick every millisecond, a timer of its base like
 //! any other. The tick reads the clock a few times. Ticks of different CPUs come at the same

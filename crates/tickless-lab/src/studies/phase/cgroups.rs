@@ -1,8 +1,9 @@
 //! Groups of the kernel's own controller, picked by their phases.
 //!
-//! The kernel draws a group's phase when the group is made, and keeps it. So the study makes several
-//! groups, observes when each is refilled, and picks the nearest and the farthest pair. All groups are
-//! removed at the end, after Ctrl-C too; the next run removes those of a run that was killed.
+//! The kernel draws a group's phase when the group is made, and keeps it. So the study makes
+//! several groups, observes when each is refilled, and picks the nearest and the farthest pair. All
+//! groups are removed at the end, after Ctrl-C too; the next run removes those of a run that was
+//! killed.
 
 use super::work::now_ns;
 use crate::interrupt;

@@ -104,7 +104,8 @@ struct Notes {
 }
 
 impl Work {
-    /// Has both groups do it; `throttled` is called on each worker's thread, with its group's number.
+    /// Has both groups do it; `throttled` is called on each worker's thread, with its group's
+    /// number.
     pub(super) fn run<R: Throttled>(
         &self,
         throttled: impl Fn(usize) -> Result<R, MeasureError> + Sync,

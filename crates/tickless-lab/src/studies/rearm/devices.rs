@@ -1,5 +1,5 @@
-//! The guards on each event device of the library: the cost of an eager write depends on the device,
-//! and on a timerfd each write is a system call.
+//! The guards on each event device of the library: the cost of an eager write depends on the
+//! device, and on a timerfd each write is a system call.
 
 use super::ping_pong::{Guard, Plan, Taken, per_trip};
 use crate::measure::{Spread, interleave};

@@ -178,7 +178,8 @@ const TIMES: [Time; 3] = [
     ("system", |taken| taken.usage.system_s),
 ];
 
-/// A table in the form of the published one: a column for each run, then the average and the median.
+/// A table in the form of the published one: a column for each run, then the average and the
+/// median.
 fn table_of_runs(way: &GuardVariant, taken: &[Taken], trips: u32) -> Exhibit {
     let runs = (1..=taken.len()).map(|run| run.to_string());
     let header = [String::new()].into_iter().chain(runs).chain(["AVG".into(), "MED".into()]);

@@ -1,4 +1,5 @@
-//! The workload: tasks that hand a byte to and fro, with timers that are removed and armed each time.
+//! The workload: tasks that hand a byte to and fro, with timers that are removed and armed each
+//! time.
 //!
 //! Two tasks on two cores hand a byte to and fro through pipes. Each waits for the other, so its
 //! CPU goes idle twice per round trip of the pair, once each. As in the kernel of that time (3.10),
