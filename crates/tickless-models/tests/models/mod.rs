@@ -43,7 +43,9 @@ mod temporary_heads;
 /// `shallow`: explored with one preemption less.
 macro_rules! models {
     (shallow $($model:ident),+ $(,)?) => {
-        $crate::models::models!(@ $crate::models::exploring::Depth::usual().shallower(), $($model),+);
+        $crate::models::models!(
+            @ $crate::models::exploring::Depth::usual().shallower(), $($model),+
+        );
     };
     (@ $depth:expr, $($model:ident),+) => {$(
         mod $model {
@@ -53,7 +55,8 @@ macro_rules! models {
 
             #[test]
             fn precise() {
-                explore(concat!(stringify!($model), ", precise"), $depth, super::$model::<QueueLink>);
+                let name = concat!(stringify!($model), ", precise");
+                explore(name, $depth, super::$model::<QueueLink>);
             }
 
             #[test]
