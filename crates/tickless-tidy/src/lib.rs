@@ -13,6 +13,7 @@
 pub mod atomics;
 pub mod doctests;
 pub mod floors;
+pub mod followed;
 pub mod mask;
 pub mod orphans;
 pub mod plain;
@@ -62,6 +63,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     findings.extend(orphans::uncalled_scripts(files));
     findings.extend(floors::arrows(files, floors::CRATES));
     findings.extend(doctests::unrun_examples(files));
+    findings.extend(followed::missing_steps(files));
     findings.extend(plain::phrases(files, plain::LIMIT));
     findings.sort();
     findings
