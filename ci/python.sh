@@ -22,10 +22,10 @@ export TICKLESS_TRACES="$PWD/traces"
 [ "$(grep -o '<svg' "$venv/fleet.html" | wc -l)" = 3 ] ||
   { echo "the example has not drawn its three plots" >&2; exit 1; }
 
-# The lines that the README gives a newcomer draw a plot.
+# The lines that python/README.md gives a newcomer draw a plot.
 awk '/^<!-- ci: python -->/ { marked = 1 } marked && /^```$/ { exit }
-  inside { print } marked && /^```python$/ { inside = 1 }' README.md >"$venv/readme.py"
+  inside { print } marked && /^```python$/ { inside = 1 }' python/README.md >"$venv/readme.py"
 [ "$(wc -l <"$venv/readme.py")" = 3 ] ||
-  { echo "README.md has no three lines of Python" >&2; exit 1; }
+  { echo "python/README.md has no three lines of Python" >&2; exit 1; }
 ln -s "$PWD/traces" "$venv/traces"
 (cd "$venv" && "$bin/python" readme.py && grep -q vega writes.html)

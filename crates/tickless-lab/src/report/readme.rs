@@ -1,5 +1,5 @@
-//! The picture and the table of the README, from simulated figures alone: they are the same
-//! wherever they are made, so a test can compare (`tests/readme.rs`).
+//! The table and the picture of the five mechanisms in the book, from simulated figures alone. These
+//! are equal on all machines, so a test compares them (`tests/all/readme.rs`).
 
 use super::draw::{colour, draw, groups};
 use crate::progress::Hidden;
@@ -49,7 +49,7 @@ fn shown(cell: &Cell) -> String {
     format!("{}{mark}", grouped(cell.value))
 }
 
-/// The README with this table between its marks; none if it has no marks.
+/// Returns a page with this table between its marks; `None` if it has no marks.
 pub fn with_table(readme: &str, table: &str) -> Option<String> {
     let [begin, end] = MARKS;
     let (before, rest) = readme.split_once(begin)?;

@@ -16,7 +16,7 @@
 //! # To add a study
 //!
 //! Make a folder with a `pub const STUDY` of type [`Study`], and add it to [`STUDIES`]. The command
-//! line, the report, the README's table, the doctor and campaigns read that list.
+//! line, the report, the book's table, the doctor and campaigns read that list.
 //!
 //! | file | contents |
 //! |---|---|
