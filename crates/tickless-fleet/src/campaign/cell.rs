@@ -91,9 +91,12 @@ impl From<StudyName> for &'static str {
 impl<'de> Deserialize<'de> for StudyName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StudyName, D::Error> {
         let name = String::deserialize(deserializer)?;
-        let mut names = STUDIES.iter().map(|study| study.name).chain(["schedule"]);
-        let found = names.find(|known| *known == name).map(StudyName);
-        found.ok_or_else(|| D::Error::custom(format!("there is no study {name}")))
+        let names: Vec<&str> = STUDIES.iter().map(|study| study.name).chain(["schedule"]).collect();
+        let found = names.iter().find(|known| **known == name);
+        found.map(|name| StudyName(name)).ok_or_else(|| {
+            let names = names.join("`, `");
+            D::Error::custom(format!("there is no study {name}; the studies are `{names}`"))
+        })
     }
 }
 
