@@ -21,7 +21,6 @@ miri "-Zmiri-strict-provenance" -p tickless-core --test all queue::
 # of numbers.
 host="-Zmiri-permissive-provenance -Zmiri-disable-isolation -Zmiri-ignore-leaks"
 [ "${1:-1}" -le 1 ] || host+=" -Zmiri-many-seeds=0..$1"
-miri "$host" -p tickless --lib platform::
 miri "$host" -p tickless --lib
 # Futures, and threads that wait for callbacks: with drivers, which park and are woken.
 miri "$host" -p tickless --test all -- future:: cancel_sync::

@@ -176,7 +176,7 @@ fn intervals_keep_their_periods() {
         (Missed::Delay, [(10, 0), (20, 0), (30, 2), (65, 0)]),
     ] {
         let time = VirtualTime::with_builder(Timers::builder().bases(1), Instant::ZERO);
-        let mut ticks = time.timers().interval(10 * MS).missed(missed);
+        let mut ticks = time.timers().interval(Duration::from_millis(10)).missed(missed);
         let mut seen = Vec::new();
         for step in [10, 20, 55, 65] {
             assert!(step == 65 || ticks.poll_tick(cx).is_pending());
